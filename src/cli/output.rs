@@ -29,8 +29,11 @@ pub const WARN: Style = AnsiColor::Yellow.on_default();
 /// A way out.
 pub const HINT: Style = AnsiColor::Cyan.on_default();
 
-/// The last column keeps so many characters, however narrow the terminal is.
-const SHORTEST: usize = 12;
+/// The last column has room for so many characters; where it has less, a row goes on in further lines.
+const SHORTEST: usize = 20;
+
+/// How far the further lines of a row are indented.
+const INDENT: usize = 2;
 
 /// What a command has to say: data, everything else, and how it ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,31 +83,93 @@ impl Output {
         }
     }
 
-    /// Columns of data, each as wide as its widest cell, two blanks between; the last is not padded, and cut where a line would
-    /// not fit the terminal.
+    /// Columns of data, each as wide as its widest cell, two blanks between; the last is not padded.
     pub fn table(&mut self, rows: &[Vec<Cell>]) {
-        let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-        let mut widths = vec![0; columns];
+        self.table_without(rows, &[]);
+    }
+
+    /// The same. Where a line would not fit the terminal, these columns are left out, the first of them first, until it does; the
+    /// last column is cut between words. Where that is not enough, each row goes on in further lines.
+    pub fn table_without(&mut self, rows: &[Vec<Cell>], least: &[usize]) {
+        self.lay_out(rows, least, |cell, width| vec![cut(cell, width)]);
+    }
+
+    /// A name and a value a line. A value that does not fit the terminal goes on below its beginning.
+    pub fn facts(&mut self, rows: &[Vec<Cell>]) {
+        self.lay_out(rows, &[], |cell, width| wrapped(&cell.text, width).into_iter().map(Cow::Owned).collect());
+    }
+
+    /// Text from anywhere, made safe to show, in lines that fit the terminal.
+    #[must_use]
+    pub fn wrapped(&self, text: &str) -> Vec<String> {
+        wrapped(&plain(text), self.width.unwrap_or(usize::MAX))
+    }
+
+    /// `fit`: the last cell of a row in lines of at most so many characters.
+    fn lay_out(&mut self, rows: &[Vec<Cell>], least: &[usize], fit: impl Fn(&Cell, usize) -> Vec<Cow<'_, str>>) {
+        let layout = Layout::of(rows, least, self.width.unwrap_or(usize::MAX));
         for row in rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(cell.width);
-            }
-        }
-        let before: usize = widths.iter().take(columns.saturating_sub(1)).map(|width| width + 2).sum();
-        let last = self.width.map_or(usize::MAX, |width| width.saturating_sub(before).max(SHORTEST));
-        for row in rows {
-            for (index, cell) in row.iter().enumerate() {
-                let style = if self.plain_tables { Style::new() } else { cell.style };
-                let limit = if index + 1 == columns { last } else { usize::MAX };
-                paint_into(&mut self.stdout, style, &cut(cell, limit));
-                if index + 1 < row.len() {
-                    let blanks = widths.get(index).copied().unwrap_or(0) - cell.width + 2;
-                    self.stdout.extend(std::iter::repeat_n(' ', blanks));
+            let cells = layout.columns.iter().filter_map(|(column, width)| Some((row.get(*column)?, *width)));
+            let (mut used, mut gap) = (0, 0);
+            for (index, (cell, width)) in cells.clone().enumerate().take(layout.aligned) {
+                self.stdout.extend(std::iter::repeat_n(' ', gap));
+                used += gap;
+                let is_last = index + 1 == layout.columns.len();
+                match is_last && cell.width > layout.limit - used {
+                    true => self.paint_lines(cell, &fit(cell, layout.limit - used), used),
+                    false => self.paint(cell, &cell.text),
                 }
+                used += cell.width;
+                gap = width + 2 - cell.width;
             }
-            self.stdout.truncate(self.stdout.trim_end_matches(' ').len());
-            self.stdout.push('\n');
+            let mut is_first = true;
+            for (cell, _) in cells.skip(layout.aligned).filter(|(cell, _)| cell.width > 0) {
+                let indent = if is_first && layout.aligned == 0 { 0 } else { INDENT };
+                let is_behind = !is_first && used + 2 + cell.width <= layout.limit;
+                used = if is_behind { self.add(cell, used) } else { self.add_below(cell, used, indent, layout.limit) };
+                is_first = false;
+            }
+            self.end_line();
         }
+    }
+
+    /// Adds a cell to a line that is so long. Returns how long it is then.
+    fn add(&mut self, cell: &Cell, used: usize) -> usize {
+        self.stdout.push_str("  ");
+        self.paint(cell, &cell.text);
+        used + 2 + cell.width
+    }
+
+    /// Puts a cell below what there is of a row. Returns how long the last line is then.
+    fn add_below(&mut self, cell: &Cell, used: usize, indent: usize, limit: usize) -> usize {
+        if used > 0 {
+            self.end_line();
+        }
+        self.stdout.extend(std::iter::repeat_n(' ', indent));
+        let lines = wrapped(&cell.text, limit.saturating_sub(INDENT).max(1));
+        self.paint_lines(cell, &lines, INDENT);
+        INDENT + lines.last().map_or(0, |line| line.chars().count())
+    }
+
+    fn end_line(&mut self) {
+        self.stdout.truncate(self.stdout.trim_end_matches(' ').len());
+        self.stdout.push('\n');
+    }
+
+    /// Lines of one cell, those below the first behind so many blanks.
+    fn paint_lines(&mut self, cell: &Cell, lines: &[impl AsRef<str>], indent: usize) {
+        for (index, line) in lines.iter().enumerate() {
+            if index > 0 {
+                self.stdout.push('\n');
+                self.stdout.extend(std::iter::repeat_n(' ', indent));
+            }
+            self.paint(cell, line.as_ref());
+        }
+    }
+
+    fn paint(&mut self, cell: &Cell, text: &str) {
+        let style = if self.plain_tables { Style::new() } else { cell.style };
+        paint_into(&mut self.stdout, style, text);
     }
 
     /// Ends with an error.
@@ -194,15 +259,70 @@ impl<T: AsRef<str>> From<T> for Cell {
     }
 }
 
+/// Where the columns of a table stand.
+struct Layout {
+    /// Those that are shown, each with its width.
+    columns: Vec<(usize, usize)>,
+    /// How many of them stand one below the other; what is behind them goes on in further lines.
+    aligned: usize,
+    /// How many characters fit a line.
+    limit: usize,
+}
+
+impl Layout {
+    fn of(rows: &[Vec<Cell>], least: &[usize], limit: usize) -> Self {
+        let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+        let mut widths = vec![0; count];
+        for row in rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.width);
+            }
+        }
+        let mut columns: Vec<(usize, usize)> = widths.into_iter().enumerate().collect();
+        let mut least = least.iter();
+        loop {
+            let before = |count: usize| columns.iter().take(count).map(|(_, width)| width + 2).sum::<usize>();
+            let last = columns.last().map_or(0, |(_, width)| *width);
+            if before(columns.len().saturating_sub(1)).saturating_add(last.min(SHORTEST)) <= limit {
+                return Self { aligned: columns.len(), columns, limit };
+            }
+            match least.next() {
+                Some(column) => columns.retain(|(known, _)| known != column),
+                None => {
+                    let fit = (1..columns.len()).take_while(|count| before(*count) <= limit.saturating_add(2)).last();
+                    return Self { aligned: fit.unwrap_or(0), columns, limit };
+                }
+            }
+        }
+    }
+}
+
 /// A cell's text in at most so many characters, cut between words where there are some.
 fn cut(cell: &Cell, limit: usize) -> Cow<'_, str> {
     if cell.width <= limit {
         return Cow::Borrowed(&cell.text);
     }
-    let end = cell.text.char_indices().nth(limit - 1).map_or(cell.text.len(), |(end, _)| end);
-    let kept = &cell.text[..end];
-    let kept = kept.rfind(' ').filter(|word| *word > end / 2).map_or(kept, |word| &kept[..word]);
-    Cow::Owned(format!("{}…", kept.trim_end()))
+    let end = cell.text.char_indices().nth(limit.saturating_sub(1)).map_or(cell.text.len(), |(end, _)| end);
+    let start = cell.text[..end].rfind(' ').filter(|_| !cell.text[end..].starts_with(' ')).map_or(0, |blank| blank + 1);
+    let word = cell.text[start..].split(' ').next().unwrap_or_default().chars().count();
+    // A word that is alone too long is broken.
+    let end = if start > 0 && word < limit { start } else { end };
+    Cow::Owned(format!("{}…", cell.text[..end].trim_end()))
+}
+
+/// A line in pieces of at most `width` characters, broken between words where there are some.
+#[must_use]
+pub fn wrapped(line: &str, width: usize) -> Vec<String> {
+    let mut pieces = Vec::new();
+    let mut rest = line;
+    while let Some((limit, next)) = rest.char_indices().nth(width) {
+        let end = if next == ' ' { Some(limit) } else { rest[..limit].rfind(' ').filter(|end| *end > 0) };
+        let end = end.unwrap_or(limit);
+        pieces.push(rest[..end].to_owned());
+        rest = rest[end..].trim_start();
+    }
+    pieces.push(rest.to_owned());
+    pieces
 }
 
 /// Text in a style.
@@ -247,8 +367,66 @@ mod tests {
         let text = "Sort the mail and say what matters";
         assert_eq!(shown(80, text), format!("some-id  {text}\n"));
         assert_eq!(shown(30, text), "some-id  Sort the mail and…\n");
-        assert_eq!(shown(5, text), "some-id  Sort the…\n");
-        assert_eq!(shown(21, "Donaudampfschiffahrtsgesellschaft"), "some-id  Donaudampfs…\n");
-        assert!(shown(30, text).trim_end().chars().count() <= 30);
+        assert_eq!(shown(29, text), "some-id  Sort the mail and…\n");
+        assert_eq!(shown(28, text), "some-id\n  Sort the mail and say what\n  matters\n");
+        assert_eq!(
+            shown(40, "a Donaudampfschiffahrtsgesellschaftskapitän"),
+            "some-id  a Donaudampfschiffahrtsgesells…\n"
+        );
+        assert_eq!(
+            shown(21, "Donaudampfschiffahrtsgesellschaft"),
+            "some-id\n  Donaudampfschiffahr\n  tsgesellschaft\n"
+        );
+        assert_eq!(shown(5, "tea"), "som\n  e-i\n  d\n  tea\n");
+    }
+
+    #[test]
+    fn columns_are_left_out_before_a_row_goes_on_in_further_lines() {
+        let shown = |width: usize| {
+            let mut output = Output { width: Some(width), ..Output::default() };
+            let rows = ["ID KIND NEXT WHAT", "tea reminder 22:00 Tea-is-ready-in-the-kitchen"];
+            let rows: Vec<Vec<Cell>> = rows.map(|row| row.split(' ').map(Cell::from).collect()).to_vec();
+            output.table_without(&rows, &[1, 2]);
+            output.stdout
+        };
+        assert_eq!(shown(80), "ID   KIND      NEXT   WHAT\ntea  reminder  22:00  Tea-is-ready-in-the-kitchen\n");
+        assert_eq!(shown(41), "ID   NEXT   WHAT\ntea  22:00  Tea-is-ready-in-the-kitchen\n");
+        assert_eq!(shown(25), "ID   WHAT\ntea  Tea-is-ready-in-the…\n");
+        assert_eq!(shown(24), "ID\n  WHAT\ntea\n  Tea-is-ready-in-the-ki\n  tchen\n");
+    }
+
+    #[test]
+    fn a_value_goes_on_below_its_beginning() {
+        let shown = |width: usize| {
+            let mut output = Output { width: Some(width), ..Output::default() };
+            let value = "notify (no `claude` was found on PATH)";
+            output.facts(&[vec!["client".into(), value.into()], vec!["".into(), "x".into()]]);
+            output.stdout
+        };
+        assert_eq!(shown(80), "client  notify (no `claude` was found on PATH)\n        x\n");
+        assert_eq!(shown(34), "client  notify (no `claude` was\n        found on PATH)\n        x\n");
+        assert_eq!(shown(20), "client\n  notify (no\n  `claude` was found\n  on PATH)\n  x\n");
+    }
+
+    proptest::proptest! {
+        /// Whatever the width: no line is longer, and no word is broken that fits a line of its own.
+        #[test]
+        fn no_line_is_too_long(
+            rows in proptest::collection::vec(proptest::collection::vec("[a-z]{0,9}( [a-z]{1,9}){0,5}", 1..6), 1..5),
+            width in 12..100_usize,
+            facts: bool,
+            least in proptest::collection::vec(0..5_usize, 0..3),
+        ) {
+            let mut output = Output { width: Some(width), ..Output::default() };
+            let cells: Vec<Vec<Cell>> = rows.iter().map(|row| row.iter().map(Cell::from).collect()).collect();
+            if facts { output.facts(&cells) } else { output.table_without(&cells, &least) }
+            let words: Vec<&str> = rows.iter().flatten().flat_map(|cell| cell.split(' ')).collect();
+            for line in output.stdout.lines() {
+                proptest::prop_assert!(line.chars().count() <= width, "{}", output.stdout);
+                for word in line.split_whitespace() {
+                    proptest::prop_assert!(words.contains(&word.trim_end_matches('…')), "{word}: {}", output.stdout);
+                }
+            }
+        }
     }
 }

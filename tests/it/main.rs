@@ -67,6 +67,7 @@ mod mcp_servers;
 mod memory;
 mod misbehaving;
 mod missed;
+mod narrow;
 mod ntfy;
 mod on_events;
 mod page;

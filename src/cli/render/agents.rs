@@ -69,7 +69,7 @@ pub(super) fn show(agent: &NamedAgent, view: &View, output: &mut Output) {
     if agent.main_session_only {
         rows.push(("only in", "the main session".into()));
     }
-    output.table(&rows.iter().map(|(key, value)| vec![Cell::new(key, FAINT), value.into()]).collect::<Vec<_>>());
+    output.facts(&rows.iter().map(|(key, value)| vec![Cell::new(key, FAINT), value.into()]).collect::<Vec<_>>());
     output.line("");
     output.line(plain_lines(&agent.prompt));
 }

@@ -26,5 +26,5 @@ pub(super) fn config(settings: &[Setting], view: &View, output: &mut Output) {
             vec![Cell::new(setting.key, STRONG), Cell::new(setting.origin.to_string(), FAINT), value.into()]
         })
         .collect();
-    output.table(&rows);
+    output.facts(&rows);
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{View, style};
 use crate::app::{times, words};
 use crate::channel::terminal::plain_lines;
-use crate::cli::output::{FAINT, Output, paint};
+use crate::cli::output::{FAINT, Output, paint, wrapped};
 use crate::journal::Event;
 
 /// Of a longer text so many lines are shown, unless all of it is asked for.
@@ -79,20 +79,6 @@ impl<'a> Events<'a> {
         }
         lines
     }
-}
-
-/// A line in pieces of at most `width` characters, broken between words where there are some.
-pub(super) fn wrapped(line: &str, width: usize) -> Vec<String> {
-    let mut pieces = Vec::new();
-    let mut rest = line;
-    while let Some((limit, next)) = rest.char_indices().nth(width) {
-        let end = if next == ' ' { Some(limit) } else { rest[..limit].rfind(' ').filter(|end| *end > 0) };
-        let end = end.unwrap_or(limit);
-        pieces.push(rest[..end].to_owned());
-        rest = rest[end..].trim_start();
-    }
-    pieces.push(rest.to_owned());
-    pieces
 }
 
 /// An event with its time in the zone of records.

@@ -8,7 +8,7 @@ use crate::app::{Job, JobList, Recorded, summary, times};
 use crate::channel::terminal::{plain, plain_lines};
 use crate::cli::output::{BAD, Cell, FAINT, HINT, Output, STRONG, paint};
 use crate::definition::fields::FIELDS;
-use crate::definition::{Background, Cadence, Chain, Definition, Draft, Trigger};
+use crate::definition::{Background, Cadence, Chain, Definition, Draft, Kind, Trigger};
 
 /// A definition was written and fires: `scheduled ID: at Sun 22 Nov 09:00 CET (in 19h 4m)`.
 pub(super) fn scheduled(recorded: &Recorded, view: &View, output: &mut Output) {
@@ -101,7 +101,9 @@ pub(super) fn list(list: &JobList, view: &View, output: &mut Output) {
     if jobs.is_empty() {
         output.note(format!("no {kind}s"));
     }
-    output.table(&jobs.iter().map(|job| row(job, view.now)).collect::<Vec<_>>());
+    // How far off the next time is, then where it runs.
+    let least: &[usize] = if *kind == Kind::Routine { &[2, 4] } else { &[2, 3] };
+    output.table_without(&jobs.iter().map(|job| row(job, view.now)).collect::<Vec<_>>(), least);
     if jobs.iter().any(|job| job.paused) {
         output.note(format!("{}: `ollim-bot resume ID` ends a pause after failures", paint(HINT, "hint")));
     }
@@ -169,7 +171,7 @@ pub(super) fn show(job: &Job, view: &View, output: &mut Output) {
     }
     let mut fact = |name: &str, value: String| {
         if !value.is_empty() {
-            output.table(&[vec![Cell::new(format!("{name:<19}"), FAINT), value.into()]]);
+            output.facts(&[vec![Cell::new(format!("{name:<19}"), FAINT), value.into()]]);
         }
     };
     let when = |at: DateTime<Utc>| moment(at, job, view);

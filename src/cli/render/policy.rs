@@ -45,7 +45,7 @@ fn shown(decision: &Decision, output: &mut Output) {
     }
     let rows: Vec<Vec<Cell>> =
         rows.into_iter().map(|(name, value)| vec![Cell::new(name, FAINT), Cell::from(value)]).collect();
-    output.table(&rows);
+    output.facts(&rows);
 }
 
 /// Every entry, and what the client is started with because of it.
@@ -67,7 +67,7 @@ pub(super) fn show(policy: &JobPolicy, view: &View, output: &mut Output) {
     table(policy, output);
     let list = |tools: &[String]| if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
     output.line("");
-    output.table(&[
+    output.facts(&[
         vec![Cell::new("tools it sees", FAINT), list(&policy.visible_tools).into()],
         vec![Cell::new("of ours", FAINT), list(&policy.mcp_tools).into()],
         vec![Cell::new("sandbox", FAINT), Cell::from(policy.sandbox)],
@@ -88,10 +88,11 @@ pub(super) fn table(policy: &JobPolicy, output: &mut Output) {
             vec![Cell::new(word, style), Cell::from(entry.pattern.to_string()), Cell::new(&entry.origin, FAINT)]
         })
         .collect();
-    output.table(&rows);
+    output.facts(&rows);
     if !policy.includes.is_empty() {
         output.line("");
-        policy.includes.iter().for_each(|line| output.line(paint(FAINT, &plain(line))));
+        let lines: Vec<String> = policy.includes.iter().flat_map(|line| output.wrapped(line)).collect();
+        lines.iter().for_each(|line| output.line(paint(FAINT, line)));
     }
 }
 
@@ -115,6 +116,6 @@ pub(super) fn refused(calls: &[RefusedCalls], view: &View, output: &mut Output) 
             Cell::new(words::call(tool, input), FAINT),
         ]);
     }
-    output.table(&rows);
+    output.facts(&rows);
     output.note(paint(FAINT, "`ollim-bot policy show JOB` shows what a job may do; its file is where that is changed"));
 }

@@ -38,7 +38,8 @@ pub(super) fn list(runs: &[RunRecord], filter: &RunFilter, view: &View, output: 
             Cell::new(remarks(run, now, zone), FAINT),
         ]);
     }
-    output.table(&rows);
+    // How late it was and how long it took stand in `runs show` too.
+    output.table_without(&rows, &[3, 4]);
 }
 
 /// One run: what happened in it, and the file as it fired.
@@ -55,7 +56,7 @@ pub(super) fn show(details: RunDetails, view: &View, output: &mut Output) {
     }
     let mut fact = |name: &str, value: String| {
         if !value.is_empty() {
-            output.table(&[vec![Cell::new(format!("{name:<10}"), FAINT), value.into()]]);
+            output.facts(&[vec![Cell::new(format!("{name:<10}"), FAINT), value.into()]]);
         }
     };
     let moment = |at: Option<DateTime<Utc>>| at.map(|at| times::local_and_relative(at, now, zone)).unwrap_or_default();
@@ -92,8 +93,8 @@ pub(super) fn show(details: RunDetails, view: &View, output: &mut Output) {
         output.line("");
         output.line(paint(STRONG, &format!("Denied ({})", run.denials.len())));
         for denial in &run.denials {
-            output.table(&[vec!["".into(), call(&denial.tool, &denial.input).into()]]);
-            output.table(&[vec!["".into(), "".into(), Cell::new(&denial.reason, FAINT)]]);
+            output.facts(&[vec!["".into(), call(&denial.tool, &denial.input).into()]]);
+            output.facts(&[vec!["".into(), "".into(), Cell::new(&denial.reason, FAINT)]]);
         }
     }
     if let Some(text) = &run.definition {
@@ -122,7 +123,7 @@ pub(super) fn inbox(messages: &[Message], view: &View, output: &mut Output) {
         if !state.is_empty() {
             head.push_str(&format!("  ({state})"));
         }
-        output.table(&[vec![Cell::new(head, FAINT)]]);
+        output.facts(&[vec![Cell::new(head, FAINT)]]);
         indented(&message.text, output);
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn show(session: &Session, view: &View, output: &mut Output) {
 
 fn facts(rows: &[(&str, String)], output: &mut Output) {
     let shown = rows.iter().filter(|(_, value)| !value.is_empty());
-    output.table(&shown.map(|(name, value)| vec![Cell::new(*name, FAINT), value.into()]).collect::<Vec<_>>());
+    output.facts(&shown.map(|(name, value)| vec![Cell::new(*name, FAINT), value.into()]).collect::<Vec<_>>());
 }
 
 fn main_json(main: &Conversation) -> Value {

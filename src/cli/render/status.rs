@@ -161,7 +161,7 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
     }
     let refill = status.budget.next().map(|at| format!(", one more {}", times::relative(at, now))).unwrap_or_default();
     fact("pings left", format!("{} of {}{refill}", status.budget.left(), CAPACITY).into());
-    output.table(&facts);
+    output.facts(&facts);
     let (running, claimed): (Vec<&RunRecord>, Vec<&RunRecord>) =
         status.running.iter().partition(|run| run.outcome == RunState::Running);
     if !running.is_empty() {
@@ -180,7 +180,7 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
     let waits = waiting::rows(claimed.into_iter().chain(&status.waiting), &status.due, view);
     if !waits.is_empty() {
         heading(if status.service.is_some() { "Waiting" } else { "Waiting for the service" }, output);
-        output.table(&waits[..waits.len().min(WAITING)]);
+        output.facts(&waits[..waits.len().min(WAITING)]);
         if waits.len() > WAITING {
             output.line(paint(FAINT, &format!("and {} more", waits.len() - WAITING)));
         }
@@ -191,7 +191,7 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
     }
     if !status.next.is_empty() {
         heading("Next", output);
-        output.table(&upcoming::rows(&status.next, view));
+        output.table_without(&upcoming::rows(&status.next, view), upcoming::LEAST);
     }
     if !status.failures.is_empty() {
         heading("Failing", output);
@@ -209,7 +209,10 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
         for problem in &status.problems {
             let (word, style) = if problem.is_error() { ("error", BAD) } else { ("warning", WARN) };
             let place = format!("{}:{}", problem.file.display(), problem.line);
-            output.line(format!("{} {}", paint(style, word), plain(&format!("{place}: {}", problem.message))));
+            for (at, line) in output.wrapped(&format!("{word} {place}: {}", problem.message)).iter().enumerate() {
+                let shown = line.strip_prefix(word).filter(|_| at == 0).map(|rest| paint(style, word) + rest);
+                output.line(shown.unwrap_or_else(|| line.clone()));
+            }
         }
     }
 }

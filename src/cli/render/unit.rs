@@ -70,7 +70,7 @@ fn facts(status: &UnitStatus, output: &mut Output) {
     fact("unit", Cell::new(&status.unit, STRONG));
     if !status.installed {
         fact("state", Cell::new("not installed", WARN));
-        output.table(&facts);
+        output.facts(&facts);
         return;
     }
     let pid = status.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
@@ -88,7 +88,7 @@ fn facts(status: &UnitStatus, output: &mut Output) {
         (true, _) => "at boot".into(),
     };
     fact("starts", starts);
-    output.table(&facts);
+    output.facts(&facts);
 }
 
 fn show_notes(notes: &[String], output: &mut Output) {

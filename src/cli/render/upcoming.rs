@@ -18,7 +18,7 @@ pub(super) fn upcoming(upcoming: &Upcoming, view: &View, output: &mut Output) {
     if occurrences.is_empty() {
         output.note("nothing is coming");
     }
-    output.table(&rows(occurrences, view));
+    output.table_without(&rows(occurrences, view), LEAST);
     for definition in on_events {
         let when = definition.waits_for().unwrap_or_default();
         output.note(format!("{} fires {}", plain(definition.id.as_str()), plain(&when)));
@@ -43,6 +43,9 @@ pub(super) fn as_json(occurrences: &[Occurrence], view: &View) -> Vec<Value> {
     };
     occurrences.iter().map(of).collect()
 }
+
+/// The columns of [`rows`] that a narrow terminal can do without, the least first: the kind, and how far off it is.
+pub(super) const LEAST: &[usize] = &[3, 1];
 
 /// Occurrences as lines of a table, a header first where there are any.
 pub(super) fn rows(occurrences: &[Occurrence], view: &View) -> Vec<Vec<Cell>> {

@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use super::View;
-use super::events::wrapped;
 use crate::app::{Evidence, Said, Why, times};
 use crate::channel::terminal::plain;
-use crate::cli::output::{FAINT, Output, STRONG, paint};
+use crate::cli::output::{FAINT, Output, STRONG, paint, wrapped};
 
 /// The answer.
 pub(super) fn why(why: &Why, view: &View, output: &mut Output) {

@@ -2,11 +2,12 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::wait;
 
@@ -19,14 +20,29 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    pub fn start(mut command: Command) -> Self {
+    pub fn start(command: Command) -> Self {
+        Self::start_on(command, None)
+    }
+
+    /// On a terminal of so many columns, which shows the command's data alone.
+    pub fn narrow(command: Command, columns: u16) -> Self {
+        Self::start_on(command, Some(columns))
+    }
+
+    fn start_on(mut command: Command, columns: Option<u16>) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
         let master = openpt(flags).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
         let side = || File::options().read(true).write(true).open(&name).unwrap();
-        let child = command.stdin(side()).stdout(side()).stderr(side()).spawn().unwrap();
+        command.stdin(side()).stdout(side()).stderr(side());
+        if let Some(columns) = columns {
+            let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+            tcsetwinsize(&master, size).unwrap();
+            command.stderr(Stdio::null());
+        }
+        let child = command.spawn().unwrap();
         let (keys, mut shown) = (File::from(master.try_clone().unwrap()), File::from(master));
         let screen = Arc::new(Mutex::new(String::new()));
         let text = screen.clone();

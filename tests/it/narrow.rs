@@ -1,0 +1,64 @@
+//! Tables on a narrow terminal: no line is longer than it, and no word is broken that would fit.
+
+use crate::support::bot::{TestBot, now, reminder};
+use crate::support::terminal::Terminal;
+use chrono::TimeDelta;
+
+/// Whether it is a span, which may be another a second later.
+fn is_span(word: &str) -> bool {
+    word.trim_matches(|c: char| !c.is_ascii_digit() && c != '.').parse::<f64>().is_ok()
+}
+
+#[track_caller]
+fn fits(bot: &TestBot, args: &[&str], columns: u16) {
+    let whole = bot.ok(args);
+    let words: Vec<&str> = whole.split_whitespace().map(|word| word.trim_end_matches('…')).collect();
+    let (_, shown) = Terminal::narrow(bot.command(args), columns).end();
+    assert!(!shown.trim().is_empty(), "{args:?}");
+    for line in shown.lines() {
+        let length = line.chars().count();
+        assert!(length <= columns.into(), "{args:?} at {columns}: {length} columns: {line}\n{shown}");
+        for word in line.split_whitespace().map(|word| word.trim_end_matches('…')).filter(|word| !is_span(word)) {
+            // A path is longer than a line.
+            let is_part = words.iter().any(|known| known.len() > usize::from(columns) / 2 && known.contains(word));
+            assert!(words.contains(&word) || is_part, "{args:?} at {columns}: {word} was broken\n{shown}\n{whole}");
+        }
+    }
+}
+
+#[test]
+fn no_line_is_longer_than_the_terminal_and_no_word_is_broken() {
+    let bot = TestBot::new();
+    let long = "Go through everything that has come since yesterday and say in a few words what matters most to me";
+    let (mail, backup, dentist) = ("sort-the-mail-of-day", "check-the-backup-now", "call-the-new-dentist");
+    assert!([mail, backup, dentist].iter().all(|id| id.len() == 20));
+    bot.write(
+        &format!("routines/{mail}.md"),
+        &format!("---\ncron: '30 8 * * 1-5'\ntimezone: Europe/Berlin\ndescription: {long}\nbackground: true\nisolated: true\nmodel: haiku\nallowed_tools: [Read]\n---\n{long}\n"),
+    );
+    let failing = format!("echo '{long}' >&2; exit 3");
+    bot.write(
+        &format!("routines/{backup}.md"),
+        &format!("---\ncron: '0 3 29 2 *'\nclient: exec\ncommand: \"{failing}\"\nallowed_tools: []\nretry: 0\n---\n"),
+    );
+    bot.write(&format!("reminders/{dentist}.md"), &reminder(now() + TimeDelta::days(400), "max_chain: 3\n", long));
+    bot.write("routines/broken.md", "---\ncron: never\n---\nx\n");
+    let service = bot.start();
+    let run = service.fire(backup);
+    assert_eq!(run["outcome"], "failed", "{run:#}");
+    for columns in [80, 60, 40] {
+        for args in [
+            &["next"][..],
+            &["status"],
+            &["runs"],
+            &["routine", "list"],
+            &["reminder", "list"],
+            &["channels"],
+            &["config"],
+            &["policy", "show", mail],
+        ] {
+            fits(&bot, args, columns);
+        }
+    }
+    service.stop();
+}
