@@ -1,5 +1,6 @@
 //! The channels, and how each is doing.
 
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::{App, runs};
@@ -22,15 +23,25 @@ pub struct ChannelState {
     pub waiting: u64,
     /// Why it does not work, and since when.
     pub failing: Option<FailingChannel>,
+    /// When it delivered something, the last time that the journal knows of.
+    pub delivered: Option<DateTime<Utc>>,
     /// How often others than the owner have written by it.
     pub strangers: u64,
+}
+
+impl ChannelState {
+    /// Whether it is known to work, or not to. The console is there whenever the service is.
+    #[must_use]
+    pub fn is_tried(&self) -> bool {
+        self.delivered.is_some() || self.failing.is_some() || self.kind == CONSOLE
+    }
 }
 
 /// Every channel, in the order in which one takes over from another.
 pub(super) fn channels(app: &App) -> Result<Vec<ChannelState>, Refusal> {
     let (config, journal) = (app.config()?, runs::open(app)?);
     let (failing, waiting) = (journal.failing_channels()?, journal.waiting_for_channels()?);
-    let heard = journal.heard_by()?;
+    let (heard, delivered) = (journal.heard_by()?, journal.last_delivered()?);
     let state = |name: &str| ChannelState {
         name: name.to_owned(),
         kind: kind(name, &config),
@@ -38,6 +49,7 @@ pub(super) fn channels(app: &App) -> Result<Vec<ChannelState>, Refusal> {
         critical: config.critical_channel.as_deref() == Some(name),
         waiting: waiting.iter().find(|(channel, _)| channel == name).map_or(0, |(_, count)| *count),
         failing: failing.iter().find(|failing| failing.name == name).cloned(),
+        delivered: delivered.iter().find(|(channel, _)| channel == name).map(|(_, at)| *at),
         strangers: heard.iter().find(|heard| heard.channel == name).map_or(0, |heard| heard.strangers),
     };
     Ok(config.channel_names().map(state).collect())

@@ -7,7 +7,7 @@
 mod kept;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use super::hearing::TO_STRANGERS;
 use super::{Channel, Ear, Heard, NotSent, Outgoing, Response};
 use crate::config::CommandChannel;
-use crate::program::{Network, Process, Program, Reads, Surroundings};
+use crate::program::{Network, Process, Program, Reads, Surroundings, find};
 use kept::{Kept, News};
 
 /// The version of what is handed over.
@@ -62,6 +62,13 @@ impl Command {
             env: BTreeMap::new(),
         };
         Self { settings, program, surroundings, kept: Mutex::default(), news: (send, Mutex::new(receive)) }
+    }
+
+    /// Whether the program is there. It is not started.
+    pub(super) fn probe(settings: &CommandChannel, path: &[PathBuf], user_home: &Path) -> Result<String, NotSent> {
+        let name = settings.command.first().map(String::as_str).unwrap_or_default();
+        let file = find(name, path, user_home).map_err(|error| NotSent { why: error.to_string(), again: false })?;
+        Ok(format!("its program is {}", file.display()))
     }
 
     async fn once(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {

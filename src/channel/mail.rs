@@ -59,6 +59,16 @@ impl Mail {
         Ok(server.build())
     }
 
+    /// Connects to the server, logs in, and leaves again.
+    pub(super) async fn probe(&self) -> Result<String, NotSent> {
+        if !self.server()?.test_connection().await.map_err(|error| refused(&error))? {
+            return Err(NotSent::for_now("the mail server ended the connection"));
+        }
+        let MailChannel { host, port, user, .. } = &self.settings;
+        let login = user.as_ref().map(|user| format!(" and `{user}`")).unwrap_or_default();
+        Ok(format!("{host}:{port} takes the connection{login}"))
+    }
+
     /// The message as a mail.
     fn mail(&self, message: &Outgoing) -> Result<(lettre::Message, String), String> {
         let address = |text: &str| text.parse::<Address>().map_err(|error| format!("`{text}` is no address: {error}"));
@@ -97,12 +107,14 @@ impl Channel for Mail {
         let late = |_| NotSent::for_now(format!("the mail server took longer than {} s", PATIENCE.as_secs()));
         match timeout(PATIENCE, self.server()?.send(mail)).await.map_err(late)? {
             Ok(_) => Ok(Some(id)),
-            Err(error) => {
-                let why: String = plain(&with_causes(&error)).chars().take(LONGEST_WHY).collect();
-                Err(NotSent { why: format!("the mail server: {why}"), again: !error.is_permanent() })
-            }
+            Err(error) => Err(refused(&error)),
         }
     }
+}
+
+fn refused(error: &lettre::transport::smtp::Error) -> NotSent {
+    let why: String = plain(&with_causes(error)).chars().take(LONGEST_WHY).collect();
+    NotSent { why: format!("the mail server: {why}"), again: !error.is_permanent() }
 }
 
 fn never(why: String) -> NotSent {

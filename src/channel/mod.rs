@@ -13,6 +13,7 @@ pub mod discord;
 mod hearing;
 pub mod mail;
 pub mod ntfy;
+pub mod probe;
 mod progress;
 mod split;
 pub mod telegram;

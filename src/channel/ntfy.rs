@@ -54,9 +54,14 @@ const STRANGER: &str = "stranger";
 
 /// A topic of a server.
 pub struct Ntfy {
-    agent: ureq::Agent,
+    server: Server,
     settings: NtfyChannel,
     tokens: Tokens,
+}
+
+/// The server that the settings name.
+struct Server {
+    agent: ureq::Agent,
     /// An access token of the server's.
     token: Option<String>,
 }
@@ -65,38 +70,32 @@ impl Ntfy {
     /// `name`: the channel's; `token`: an access token of the server's. Nothing is sent before the first message.
     #[must_use]
     pub fn new(name: &str, settings: NtfyChannel, secret: &Secret, token: Option<String>) -> Self {
-        let config = ureq::Agent::config_builder()
-            .timeout_global(Some(PATIENCE))
-            .http_status_as_error(false)
-            // The token is for this server alone.
-            .max_redirects(0)
-            .user_agent(USER_AGENT)
-            .build();
-        Self { agent: config.into(), settings, tokens: secret.of_channel(name), token }
+        Self { server: Server::new(token), settings, tokens: secret.of_channel(name) }
+    }
+
+    /// Asks the server whether it is well and takes the token. Nothing is published.
+    pub(super) async fn probe(settings: &NtfyChannel, token: Option<String>) -> Result<String, NotSent> {
+        let request = Request::get(format!("{}/v1/health", settings.server));
+        let (status, text) = Server::new(token).ask(request, String::new()).await?;
+        outcome(status, &text)?;
+        match serde_json::from_str::<Value>(&text).unwrap_or_default()["healthy"].as_bool() {
+            Some(true) => Ok(format!("{} answers", settings.server)),
+            Some(false) => Err(NotSent::for_now("the ntfy server says that it is not well")),
+            None => Err(NotSent { why: format!("{} is no ntfy server", settings.server), again: false }),
+        }
+    }
+
+    /// Publishes a text, where there is no service yet that could.
+    ///
+    /// # Errors
+    /// What the server says against it, or why it was not reached.
+    pub async fn say(settings: &NtfyChannel, token: Option<String>, text: &str) -> Result<(), NotSent> {
+        let body = json!({ "topic": settings.topic, "message": fitting(text), "priority": 3 });
+        Server::new(token).publish(settings, &body).await.map(drop)
     }
 
     async fn publish(&self, body: Value) -> Result<Option<String>, NotSent> {
-        let request = Request::post(&self.settings.server).header("Content-Type", "application/json");
-        let (status, text) = self.ask(request, body.to_string()).await?;
-        outcome(status, &text)
-    }
-
-    /// Asks the server. Returns its status and its words. `body`: empty where there is none.
-    async fn ask(&self, mut request: Builder, body: String) -> Result<(u16, String), NotSent> {
-        if let Some(token) = &self.token {
-            request = request.header("Authorization", format!("Bearer {token}"));
-        }
-        let agent = self.agent.clone();
-        let asked = tokio::task::spawn_blocking(move || {
-            let mut answer = match body.is_empty() {
-                true => agent.run(request.body(())?)?,
-                false => agent.run(request.body(body)?)?,
-            };
-            let text = answer.body_mut().with_config().limit(64 * 1024).read_to_string()?;
-            Ok::<_, ureq::Error>((answer.status().as_u16(), text))
-        });
-        let asked = asked.await.map_err(|error| NotSent::for_now(error.to_string()))?;
-        asked.map_err(|error| NotSent::for_now(format!("the ntfy server cannot be reached: {error}")))
+        self.server.publish(&self.settings, &body).await
     }
 
     /// Follows the topic of the answers, and follows it again when the stream ends. Never returns.
@@ -214,6 +213,43 @@ impl Ntfy {
     }
 }
 
+impl Server {
+    fn new(token: Option<String>) -> Self {
+        let config = ureq::Agent::config_builder()
+            .timeout_global(Some(PATIENCE))
+            .http_status_as_error(false)
+            // The token is for this server alone.
+            .max_redirects(0)
+            .user_agent(USER_AGENT)
+            .build();
+        Self { agent: config.into(), token }
+    }
+
+    async fn publish(&self, settings: &NtfyChannel, body: &Value) -> Result<Option<String>, NotSent> {
+        let request = Request::post(&settings.server).header("Content-Type", "application/json");
+        let (status, text) = self.ask(request, body.to_string()).await?;
+        outcome(status, &text)
+    }
+
+    /// Asks the server. Returns its status and its words. `body`: empty where there is none.
+    async fn ask(&self, mut request: Builder, body: String) -> Result<(u16, String), NotSent> {
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let agent = self.agent.clone();
+        let asked = tokio::task::spawn_blocking(move || {
+            let mut answer = match body.is_empty() {
+                true => agent.run(request.body(())?)?,
+                false => agent.run(request.body(body)?)?,
+            };
+            let text = answer.body_mut().with_config().limit(64 * 1024).read_to_string()?;
+            Ok::<_, ureq::Error>((answer.status().as_u16(), text))
+        });
+        let asked = asked.await.map_err(|error| NotSent::for_now(error.to_string()))?;
+        asked.map_err(|error| NotSent::for_now(format!("the ntfy server cannot be reached: {error}")))
+    }
+}
+
 #[async_trait]
 impl Channel for Ntfy {
     async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
@@ -226,7 +262,7 @@ impl Channel for Ntfy {
             return Ok(());
         }
         let url = format!("{}/{}/{external}", self.settings.server, self.settings.topic);
-        match self.ask(Request::delete(url), String::new()).await? {
+        match self.server.ask(Request::delete(url), String::new()).await? {
             // A server before 2.16 cannot take back what it has sent.
             (404 | 405, _) => Ok(()),
             (status, text) => outcome(status, &text).map(drop),
@@ -235,7 +271,7 @@ impl Channel for Ntfy {
 
     async fn listen(&self, ear: Ear) {
         let Some(answers) = &self.settings.answers else { return std::future::pending().await };
-        match Topic::new(&self.settings.server, answers, self.token.clone()) {
+        match Topic::new(&self.settings.server, answers, self.server.token.clone()) {
             Ok(topic) => self.follow(&topic, &ear).await,
             Err(error) => tracing::error!(%error, "the buttons of notifications cannot be heard"),
         }

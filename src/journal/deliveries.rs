@@ -307,6 +307,16 @@ impl JournalReader {
         self.all(sql, &[], |row| Ok((row.get(0)?, row.get::<u32>(1)?.into())))
     }
 
+    /// When each channel has delivered something, the last time; one that never has is not there.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn last_delivered(&self) -> Result<Vec<(String, DateTime<Utc>)>, JournalError> {
+        let sql = "SELECT channel, max(ended) AS last FROM delivery
+                   WHERE state = 'delivered' AND ended IS NOT NULL GROUP BY channel";
+        self.all(sql, &[], |row| Ok((row.get("channel")?, row.at("last")?)))
+    }
+
     /// Which channels deliver a message, in the order of their names.
     pub(super) fn deliveries(&self, message: i64) -> Result<Vec<Delivery>, JournalError> {
         self.all(&format!("{DELIVERIES} WHERE message = ?1 ORDER BY channel"), &[&message], read_delivery)

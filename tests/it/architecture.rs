@@ -56,6 +56,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "agent",
             "agents",
             "bot",
+            "channel",
             "clock",
             "config",
             "definition",

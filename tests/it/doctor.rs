@@ -9,6 +9,10 @@ use serde_json::Value;
 
 use crate::support::bot::{Ran, TestBot, now, reminder};
 use crate::support::client;
+use crate::support::discord::{self, Discord};
+use crate::support::ntfy::Ntfy;
+use crate::support::smtp::{Smtp, Talk, certificate};
+use crate::support::telegram::{self, Telegram};
 
 /// What it says, as JSON; its exit code must agree.
 #[track_caller]
@@ -184,6 +188,106 @@ fn jobs_that_failed_or_never_ran_are_named() {
     let (health, detail) = of(&doctor(&bot, &[]), "jobs");
     assert_eq!((outcome, health, detail), ("failed".into(), "wrong".into(), "mail failed 1 time in a row".to_owned()));
     service.stop();
+}
+
+/// What is said of channels: how each is, and in what words.
+#[track_caller]
+fn channels(bot: &TestBot) -> Vec<(String, String)> {
+    let found = doctor(bot, &[]);
+    let of_channels = findings(&found).iter().filter(|finding| finding["check"] == "channel");
+    let text = |finding: &Value, key: &str| finding[key].as_str().unwrap().to_owned();
+    of_channels.map(|finding| (text(finding, "health"), text(finding, "detail"))).collect()
+}
+
+#[test]
+fn channels_are_asked_and_the_person_is_sent_nothing() {
+    let (ntfy, telegram, discord, smtp) = (Ntfy::start(), Telegram::start(), Discord::start(), Smtp::start(Talk::Tls));
+    let bot = TestBot::new();
+    client::executable(&bot.path("bin/my-bridge"), "#!/bin/sh\ntouch started\n");
+    bot.write(
+        "config.yaml",
+        &format!(
+            "channels:\n  phone: {{ kind: ntfy, url: {}/to-me }}\n  tg: {{ kind: telegram, owner: 7, api: '{}' }}\n  \
+             chat: {{ kind: discord, api: '{}' }}\n  \
+             post: {{ kind: mail, to: me@example.org, from: bot@example.org, smtp: 'smtps://localhost:{}', user: bot, certificate: '{}' }}\n  \
+             signal: {{ kind: command, command: [my-bridge] }}\ndefault_channel: phone\n",
+            ntfy.url(),
+            telegram.url(),
+            discord.url(),
+            smtp.port(),
+            certificate("ca.pem").display(),
+        ),
+    );
+    let tokens = |ntfy: &str, telegram: &str, discord: &str, smtp: &str| {
+        bot.secrets(&format!(
+            "NTFY_TOKEN={ntfy}\nTELEGRAM_TOKEN={telegram}\nDISCORD_TOKEN={discord}\nSMTP_PASSWORD={smtp}\n"
+        ));
+    };
+    tokens("tk_secret", telegram::TOKEN, discord::TOKEN, "hunter2");
+    let look = |detail: String| ("look".to_owned(), format!("{detail}; it has delivered nothing yet"));
+    assert_eq!(
+        channels(&bot),
+        [
+            look(format!("`phone`: {} answers", ntfy.url())),
+            look("`tg`: Telegram takes the token for @my_bot".into()),
+            look("`chat`: Discord takes the token for bot".into()),
+            look(format!("`post`: localhost:{} takes the connection and `bot`", smtp.port())),
+            look(format!("`signal`: its program is {}", bot.path("bin/my-bridge").display())),
+        ]
+    );
+    assert!(ntfy.topic("to-me").is_empty() && telegram.chat().is_empty() && discord.texts().is_empty());
+    assert!(smtp.mails().is_empty() && !bot.path("state/channels/signal/started").exists());
+
+    tokens("tk_other", "1:other", "other", "other");
+    fs::set_permissions(bot.path("bin/my-bridge"), Permissions::from_mode(0o644)).unwrap();
+    let found = channels(&bot);
+    for (at, words) in [
+        "`phone` cannot deliver: the ntfy server answered 401: unauthorized",
+        "`tg` cannot deliver: Telegram refused it: Unauthorized",
+        "`chat` cannot deliver: Discord does not accept `DISCORD_TOKEN` (401)",
+        "`post` cannot deliver: the mail server: ",
+        "`signal` cannot deliver: there is no program `my-bridge` on PATH",
+    ]
+    .iter()
+    .enumerate()
+    {
+        assert!(found[at].0 == "wrong" && found[at].1.starts_with(words), "{found:#?}");
+    }
+    assert!(found[3].1.contains("authentication failed"), "{found:#?}");
+    assert!(!format!("{found:?}").contains("1:other"), "a token is never shown");
+}
+
+#[test]
+fn a_channel_that_has_delivered_nothing_does_not_work_yet() {
+    let ntfy = Ntfy::start();
+    let bot = TestBot::new();
+    let config = |url: &str| {
+        bot.write(
+            "config.yaml",
+            &format!("channels: {{ phone: {{ kind: ntfy, url: '{url}/to-me' }} }}\ndefault_channel: phone\n"),
+        );
+    };
+    config(ntfy.url());
+    let service = bot.start();
+    let shown = bot.run(["channels"]);
+    assert!(shown.stdout.contains("not tried yet") && shown.stderr.contains("channels test phone"), "{shown:#?}");
+    bot.ok(["channels", "test", "phone"]);
+    let shown = bot.run(["channels"]);
+    assert!(shown.stdout.contains("works") && shown.stderr.is_empty(), "{shown:#?}");
+    let found = channels(&bot);
+    let (health, detail) = &found[0];
+    assert!(health == "ok" && detail.contains(" answers; it delivered a message "), "{found:#?}");
+    service.stop();
+
+    ntfy.set_down(true);
+    let found = channels(&bot);
+    assert_eq!(found, [("wrong".into(), "`phone` cannot deliver: the ntfy server answered 502: bad gateway".into())]);
+    // A port at which nobody listens, and one at which nobody answers.
+    config("http://127.0.0.1:9");
+    assert!(channels(&bot)[0].1.starts_with("`phone` cannot deliver: the ntfy server cannot be reached: "));
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    config(&format!("http://{}", silent.local_addr().unwrap()));
+    assert_eq!(channels(&bot)[0].1, "`phone` cannot deliver: there was no answer within 5 s");
 }
 
 #[test]

@@ -1,24 +1,57 @@
-//! The channels: whether messages reach the person.
+//! The channels: whether messages reach the person. The service behind each is asked, which sends nothing.
 
 use super::Finding;
-use crate::app::{App, channels};
+use crate::app::{App, ChannelState, channels, times};
+use crate::channel::NotSent;
+use crate::channel::probe::{Means, probe};
+use crate::config::{CONSOLE, secrets};
 
-/// One finding for each channel that does not deliver, or one for all.
+/// One finding for each channel.
 pub(super) fn channels(app: &App) -> Vec<Finding> {
     // What is wrong with the settings or the journal is said elsewhere.
-    let Ok(states) = channels::channels(app) else { return Vec::new() };
-    let failing: Vec<Finding> = states
-        .iter()
-        .filter_map(|channel| {
-            let failing = channel.failing.as_ref()?;
-            let detail = format!("`{}` does not deliver: {}", channel.name, failing.error);
-            let finding = Finding::wrong("channel", detail);
-            Some(finding.step(format!("mend that, then try it: `ollim-bot channels test {}`", channel.name)))
-        })
-        .collect();
-    if !failing.is_empty() {
-        return failing;
+    let (Ok(config), Ok(states)) = (app.config(), channels::channels(app)) else { return Vec::new() };
+    let answers = match ask(app) {
+        Ok(answers) => answers,
+        Err(why) => return vec![Finding::look("channel", format!("none can be asked: {why}")).step("mend that first")],
+    };
+    let of = |state: &ChannelState| {
+        let answer = config.channels.iter().zip(&answers).find(|(channel, _)| channel.name == state.name);
+        finding(state, answer.map(|(_, answer)| answer), app)
+    };
+    // Nobody waits at a terminal for messages where there is another way.
+    states.iter().filter(|state| state.kind != CONSOLE || config.channels.is_empty()).map(of).collect()
+}
+
+fn ask(app: &App) -> Result<Vec<Result<String, NotSent>>, String> {
+    let config = app.config().map_err(|refusal| refusal.to_string())?;
+    let secrets = secrets::read(&app.home, &app.env.texts()).map_err(|error| error.to_string())?;
+    let (path, roots) = (app.command_folders(), app.places());
+    let means = Means { secrets: &secrets, path: &path, user_home: &roots.user_home };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    let answers = runtime.block_on(probe(&config.channels, means));
+    // A request that was given up may still wait in a thread of its own.
+    runtime.shutdown_background();
+    Ok(answers)
+}
+
+/// `answer`: of the service behind it; `None`: there is none behind the console.
+fn finding(state: &ChannelState, answer: Option<&Result<String, NotSent>>, app: &App) -> Finding {
+    let ChannelState { name, failing, delivered, .. } = state;
+    let test = format!("`ollim-bot channels test {name}`");
+    match (answer, failing, delivered) {
+        (Some(Err(NotSent { why, .. })), ..) => Finding::wrong("channel", format!("`{name}` cannot deliver: {why}"))
+            .step(format!("mend that, then try it: {test}")),
+        (_, Some(failing), _) => Finding::wrong("channel", format!("`{name}` does not deliver: {}", failing.error))
+            .step(format!("mend that, then try it: {test}")),
+        (Some(Ok(answer)), None, Some(at)) => {
+            let last = times::relative(*at, app.now());
+            Finding::ok("channel", format!("`{name}`: {answer}; it delivered a message {last}"))
+        }
+        (Some(Ok(answer)), None, None) => {
+            Finding::look("channel", format!("`{name}`: {answer}; it has delivered nothing yet"))
+                .step(format!("send yourself a message: {test}"))
+        }
+        (None, None, _) => Finding::ok("channel", name.as_str()),
     }
-    let names: Vec<&str> = states.iter().map(|channel| channel.name.as_str()).collect();
-    vec![Finding::ok("channel", names.join(", "))]
 }

@@ -25,6 +25,7 @@ use twilight_http::request::Method;
 use twilight_model::id::Id;
 use twilight_model::id::marker::{ApplicationMarker, ChannelMarker, MessageMarker, UserMarker};
 
+use super::terminal::plain;
 use super::{Channel, Ear, NotSent, Outgoing, last_part, name_of_parts};
 use crate::config::DiscordChannel;
 use rest::{Failure, Rest, UNKNOWN_MESSAGE, for_good};
@@ -76,6 +77,16 @@ impl Discord {
             lost: watch::Sender::new(lost),
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// Asks Discord whose the token is.
+    pub(super) async fn probe(&self) -> Result<String, NotSent> {
+        if let Some(why) = self.inner.lost.borrow().clone() {
+            return Err(NotSent { why, again: false });
+        }
+        let bot = self.inner.rest.get("users/@me".into()).await?;
+        let name = bot["username"].as_str().map(|name| format!(" for {}", plain(name))).unwrap_or_default();
+        Ok(format!("Discord takes the token{name}"))
     }
 }
 

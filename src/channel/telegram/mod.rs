@@ -18,6 +18,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, interval, sleep_until};
 
 use super::progress::{Seen, Style};
+use super::terminal::plain;
 use super::{Channel, Ear, NotSent, Outgoing, OutgoingButton, Progress, last_part, name_of_parts};
 use crate::config::TelegramChannel;
 use crate::definition::DefinitionId;
@@ -61,6 +62,14 @@ impl Telegram {
     pub fn new(settings: &TelegramChannel, token: Option<String>) -> Self {
         let api = token.map(|token| Api::new(settings.api.as_deref(), token));
         Self { inner: Arc::new(Inner { api, owner: settings.owner, shown: Mutex::default() }) }
+    }
+
+    /// Asks Telegram whose the token is.
+    pub(super) async fn probe(&self) -> Result<String, NotSent> {
+        let (api, _) = self.inner.chat()?;
+        let bot = api.call("getMe", json!({})).await?;
+        let name = bot["username"].as_str().map(|name| format!(" for @{}", plain(name))).unwrap_or_default();
+        Ok(format!("Telegram takes the token{name}"))
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::View;
 use crate::app::{ChannelState, times};
 use crate::channel::terminal::plain;
-use crate::cli::output::{BAD, Cell, FAINT, GOOD, Output, STRONG};
+use crate::cli::output::{BAD, Cell, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
 
 /// Every channel, and how it is doing.
 pub(super) fn list(channels: &[ChannelState], view: &View, output: &mut Output) {
@@ -23,7 +23,8 @@ pub(super) fn list(channels: &[ChannelState], view: &View, output: &mut Output) 
             (false, false) => "",
         };
         let state = match &channel.failing {
-            None => Cell::new("works", GOOD),
+            None if channel.is_tried() => Cell::new("works", GOOD),
+            None => Cell::new("not tried yet", WARN),
             Some(failing) => {
                 let since = times::relative(failing.since, view.now);
                 Cell::new(format!("does not deliver ({since}): {}", plain(&failing.error)), BAD)
@@ -32,7 +33,11 @@ pub(super) fn list(channels: &[ChannelState], view: &View, output: &mut Output) 
         let waiting = if channel.waiting == 0 { String::new() } else { channel.waiting.to_string() };
         rows.push(vec![Cell::new(&channel.name, STRONG), channel.kind.into(), uses.into(), waiting.into(), state]);
     }
-    output.table(&rows);
+    output.facts(&rows);
+    if let Some(untried) = channels.iter().find(|channel| !channel.is_tried()) {
+        let name = plain(&untried.name);
+        output.note(format!("{}: `ollim-bot channels test {name}` sends you a message by it", paint(HINT, "hint")));
+    }
     for channel in channels.iter().filter(|channel| channel.strangers > 0) {
         output.line(strangers(&channel.name, channel.strangers));
     }

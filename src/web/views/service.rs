@@ -36,6 +36,8 @@ pub(in crate::web) fn service(channels: &[ChannelState], attention: &Attention, 
                     (channel.name)
                     @if let Some(failing) = status.failing_channels.iter().find(|failing| failing.name == channel.name) {
                         " " span .bad { "does not deliver, " (context.relative(failing.since)) ": " (failing.error) }
+                    } @else if !channel.is_tried() {
+                        " " span .warn { "not tried yet: " code { "ollim-bot channels test " (channel.name) } }
                     }
                 }
             }

@@ -540,6 +540,7 @@ impl World {
             ("GET", ["applications", "@me"]) => {
                 (200, json!({ "id": APPLICATION, "name": "bot", "owner": user(OWNER), "team": null }))
             }
+            ("GET", ["users", "@me"]) => (200, user(BOT)),
             ("PUT", ["applications", APPLICATION, "commands"]) => match commands(body) {
                 Ok(()) => {
                     self.commands = body.clone();

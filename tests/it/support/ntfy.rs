@@ -52,6 +52,7 @@ impl Ntfy {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let app = Router::new()
             .route("/", post(publish_json))
+            .route("/v1/health", get(health))
             .route("/{topic}", post(publish_plain))
             .route("/{topic}/json", get(follow))
             .route("/{topic}/{id}", delete(take_back))
@@ -112,6 +113,18 @@ impl Ntfy {
         }
         request.send(action["body"].as_str().unwrap()).unwrap();
     }
+}
+
+async fn health(State(server): State<Shared>, headers: HeaderMap) -> Response {
+    let server = server.lock().unwrap();
+    if server.is_down {
+        return refuse(502, "bad gateway");
+    }
+    // A token that is not the server's counts for no request, also for one that needs none.
+    if headers.get("Authorization").is_some_and(|token| token != "Bearer tk_secret") {
+        return refuse(401, "unauthorized");
+    }
+    axum::Json(json!({ "healthy": true })).into_response()
 }
 
 fn refuse(status: u16, error: &str) -> Response {

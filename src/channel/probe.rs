@@ -1,0 +1,50 @@
+//! Whether the service behind a channel is reached and takes what we log in with. The person is sent nothing.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures::future::join_all;
+use tokio::time::timeout;
+
+use super::NotSent;
+use super::command::Command;
+use super::discord::Discord;
+use super::mail::Mail;
+use super::ntfy::Ntfy;
+use super::telegram::Telegram;
+use crate::config::{ChannelKind, ChannelSettings};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What is needed beside the settings.
+#[derive(Clone, Copy, Debug)]
+pub struct Means<'a> {
+    /// The secrets of services, by their names in `.env`.
+    pub secrets: &'a BTreeMap<String, String>,
+    /// Where programs are looked for.
+    pub path: &'a [PathBuf],
+    /// The person's home.
+    pub user_home: &'a Path,
+}
+
+/// Asks all of these at once. What each has answered, in words, in the same order. Must be called in a runtime of tokio's.
+pub async fn probe(channels: &[ChannelSettings], means: Means<'_>) -> Vec<Result<String, NotSent>> {
+    let one = async |channel: &ChannelSettings| {
+        let late = NotSent::for_now(format!("there was no answer within {} s", PATIENCE.as_secs()));
+        timeout(PATIENCE, ask(&channel.kind, means)).await.unwrap_or(Err(late))
+    };
+    join_all(channels.iter().map(one)).await
+}
+
+async fn ask(kind: &ChannelKind, means: Means<'_>) -> Result<String, NotSent> {
+    let secret = |name: &str| means.secrets.get(name).cloned();
+    match kind {
+        ChannelKind::Command(command) => Command::probe(command, means.path, means.user_home),
+        ChannelKind::Ntfy(ntfy) => Ntfy::probe(ntfy, secret("NTFY_TOKEN")).await,
+        ChannelKind::Mail(mail) => Mail::new(mail.clone(), secret("SMTP_PASSWORD")).probe().await,
+        ChannelKind::Telegram(telegram) => Telegram::new(telegram, secret("TELEGRAM_TOKEN")).probe().await,
+        ChannelKind::Discord(discord) => Discord::new(discord.clone(), secret("DISCORD_TOKEN")).probe().await,
+    }
+}
