@@ -144,7 +144,7 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
                 id: args.id.map(DefinitionId::new),
                 failed: args.failed,
                 before: None,
-                limit: Some(at_most(args.count)),
+                limit: Some(args.count),
             }),
         },
         Some(args::Command::Inbox { count, follow: true }) => {
@@ -328,10 +328,6 @@ fn body(given: Text, folder: Option<&Path>) -> Result<Option<String>, Refusal> {
 
 fn when(span: Option<Duration>, at: Option<String>) -> Option<When> {
     span.map(When::In).or(at.map(When::At))
-}
-
-fn at_most(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 fn explain(args: ExplainArgs) -> Result<Command, Refusal> {

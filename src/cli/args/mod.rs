@@ -17,7 +17,7 @@ pub use fields::FieldFlags;
 pub use jobs::{Changes, Reminder, ReminderAdd, Routine, RoutineAdd, Text, Webhook};
 pub use service::{Logs, Service, UnitFlags};
 pub(super) use values::list;
-use values::{minutes, span};
+use values::{count, limited_count, minutes, span};
 
 use crate::bot::budget::CAPACITY;
 
@@ -311,7 +311,7 @@ pub enum Command {
     /// What the bot said
     Inbox {
         /// How many messages, newest last
-        #[arg(short = 'n', default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+        #[arg(short = 'n', default_value_t = 20, value_parser = count::<u32>)]
         count: u32,
         /// Show those that come, too
         #[arg(short, long)]
@@ -329,7 +329,7 @@ pub enum Command {
         #[arg(long, value_name = "SPAN", value_parser = span)]
         since: Option<Duration>,
         /// How many lines
-        #[arg(short = 'n', default_value_t = 100)]
+        #[arg(short = 'n', default_value_t = 100, value_parser = count::<usize>)]
         count: usize,
     },
     /// What runs have cost
@@ -496,7 +496,7 @@ pub struct RunArgs {
 #[derive(Debug, Args)]
 pub struct NextArgs {
     /// How many, at most 10,000: there is no last occurrence
-    #[arg(short = 'n', default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    #[arg(short = 'n', default_value_t = 10, value_parser = limited_count)]
     pub count: u16,
     /// Every occurrence not before this time
     #[arg(long, value_name = "WHEN")]
@@ -538,8 +538,8 @@ pub struct RunsArgs {
     #[arg(long)]
     pub failed: bool,
     /// How many
-    #[arg(short = 'n', default_value_t = 20)]
-    pub count: usize,
+    #[arg(short = 'n', default_value_t = 20, value_parser = count::<u32>)]
+    pub count: u32,
     /// `runs show`.
     #[command(subcommand)]
     pub command: Option<Runs>,

@@ -1,5 +1,6 @@
 //! Values that are more than text, and what is said of one that is none.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 /// A span of time: `90s`, `10m`, `1h30m`.
@@ -18,6 +19,18 @@ pub(super) fn minutes(text: &str) -> Result<Duration, String> {
         Ok(minutes) => Ok(Duration::from_secs(u64::from(minutes) * 60)),
         Err(_) => span(text),
     }
+}
+
+/// How many are to be shown.
+pub(super) fn count<N: FromStr + PartialOrd + Default>(text: &str) -> Result<N, String> {
+    text.parse().ok().filter(|count| *count > N::default()).ok_or_else(|| "write a whole number from 1".into())
+}
+
+/// The same, of what never ends.
+pub(super) fn limited_count(text: &str) -> Result<u16, String> {
+    const MOST: u16 = 10_000;
+    let count = text.parse().ok().filter(|count| (1..=MOST).contains(count));
+    count.ok_or_else(|| "write a whole number from 1 to 10,000".into())
 }
 
 /// A flag's list; one empty value is the empty list.
