@@ -237,15 +237,23 @@ const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
     ("help", ["ollim-bot help", "ollim-bot help reminder add"], ""),
 ];
 
-/// What other tools call a command, and how it is called here.
+/// What other tools call a command, and how it is called here; the words of a group, without it, among them.
 const MEANT: &[(&str, &str)] = &[
-    ("rm", "cancel"),
-    ("remove", "cancel"),
-    ("delete", "cancel"),
-    ("del", "cancel"),
-    ("new", "add"),
-    ("create", "add"),
-    ("ls", "list"),
+    ("rm", CANCEL),
+    ("remove", CANCEL),
+    ("delete", CANCEL),
+    ("del", CANCEL),
+    ("cancel", CANCEL),
+    ("new", ADD),
+    ("create", ADD),
+    ("add", ADD),
+    ("ls", LIST),
+    ("list", LIST),
+    ("show", "routine show`, `reminder show` or `runs show"),
+    ("enable", "routine enable` or `resume"),
+    ("disable", "routine disable` or `pause"),
+    ("retry", "reminder retry"),
+    ("snooze", "reminder snooze"),
     ("log", "logs"),
     ("start", "run` or `service install"),
     ("stop", "pause` or `service uninstall"),
@@ -260,10 +268,35 @@ const MEANT: &[(&str, &str)] = &[
     ("version", "--version"),
 ];
 
-/// What somebody means who types the word of another tool.
+const CANCEL: &str = "reminder cancel` or `routine cancel";
+const ADD: &str = "reminder add` or `routine add";
+const LIST: &str = "next`, `routine list` or `reminder list";
+
+/// The same behind the name of a group: `routine rm`.
+const MEANT_IN_GROUP: &[(&str, &str)] = &[
+    ("rm", "cancel"),
+    ("remove", "cancel"),
+    ("delete", "cancel"),
+    ("del", "cancel"),
+    ("new", "add"),
+    ("create", "add"),
+    ("ls", "list"),
+];
+
+/// What somebody means who types the word of another tool, or of a group without the group.
 #[must_use]
 pub fn meant(word: &str) -> Option<&'static str> {
-    MEANT.iter().find(|(other, _)| *other == word).map(|(_, ours)| *ours)
+    of_table(MEANT, word)
+}
+
+/// The same of the word behind the name of a group.
+#[must_use]
+pub fn meant_in_group(word: &str) -> Option<&'static str> {
+    of_table(MEANT_IN_GROUP, word)
+}
+
+fn of_table(table: &[(&str, &'static str)], word: &str) -> Option<&'static str> {
+    table.iter().find(|(other, _)| *other == word).map(|(_, ours)| *ours)
 }
 
 /// All commands, with their examples.

@@ -203,7 +203,7 @@ fn usage(error: &clap::Error, output: &mut Output) {
         }
     }
     if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
-        && let Some(meant) = examples::meant(word)
+        && let Some(meant) = examples::meant_in_group(word)
     {
         hints.insert(0, format!("did you mean `{meant}`?"));
     }

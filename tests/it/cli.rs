@@ -229,7 +229,16 @@ fn a_group_alone_lists_its_commands() {
 fn words_of_other_tools_are_understood() {
     let bot = TestBot::new();
     for (words, meant) in [
-        (&["rm"][..], "cancel"),
+        (&["rm", "x"][..], "reminder cancel` or `routine cancel"),
+        (&["delete", "x"], "reminder cancel` or `routine cancel"),
+        (&["cancel", "x"], "reminder cancel` or `routine cancel"),
+        (&["ls"], "next`, `routine list` or `reminder list"),
+        (&["list"], "next`, `routine list` or `reminder list"),
+        (&["add", "x"], "reminder add` or `routine add"),
+        (&["show", "x"], "routine show`, `reminder show` or `runs show"),
+        (&["enable", "x"], "routine enable` or `resume"),
+        (&["disable", "x"], "routine disable` or `pause"),
+        (&["stop"], "pause` or `service uninstall"),
         (&["start"], "run` or `service install"),
         (&["reminder", "delete", "x"], "cancel"),
         (&["routine", "ls"], "list"),
@@ -237,8 +246,18 @@ fn words_of_other_tools_are_understood() {
         let refused = bot.run(words);
         assert_eq!(refused.code, 1, "{refused:?}");
         assert!(refused.stderr.contains(&format!("did you mean `{meant}`?")), "{words:?}: {refused:?}");
+        // What is meant is there.
+        for command in meant.split("` or `").flat_map(|some| some.split("`, `")).filter(|_| words.len() < 3) {
+            let known = bot.run(command.split(' ').chain(["--help"]));
+            assert!(known.code == 0 || words[0] == "routine", "{command}: {known:?}");
+        }
     }
-    assert_eq!(bot.run(["inbox", "-n", "0"]).code, 1, "nothing is no number of messages");
+    for command in ["inbox", "runs", "logs", "next"] {
+        for count in ["0", "x", "1.5"] {
+            let refused = bot.run([command, "-n", count]);
+            assert!(refused.code == 1 && refused.stderr.contains("write a whole number from 1"), "{refused:#?}");
+        }
+    }
 }
 
 #[test]
