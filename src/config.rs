@@ -314,7 +314,7 @@ impl Sources {
             Named::Unknown => {
                 let hint = match keys::nearest(key) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => "`ollim-bot config` lists every setting".into(),
+                    None => "remove it; docs/configuration.md lists every setting".into(),
                 };
                 let shown = crate::definition::quoted(key);
                 self.problem(place, at, Some(key), format!("unknown setting {shown}"), hint);

@@ -248,7 +248,7 @@ fn what_is_wrong_is_said_at_once_and_located() {
     hint: did you mean `timezone`?
     error: unknown setting `foo`
       --> config.yaml:2:1
-    hint: `ollim-bot config` lists every setting
+    hint: remove it; docs/configuration.md lists every setting
 
     error: `model` is set twice
       --> config.yaml:3:1
