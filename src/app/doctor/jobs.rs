@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::Finding;
 use crate::app::suppressed::Suppressed;
 use crate::app::{App, runs, times, waking, webhooks};
-use crate::definition::{self, Definition, DefinitionId, Kind};
+use crate::definition::{self, Definition, DefinitionId, Kind, Problem};
 use crate::schedule::occurrences;
 
 /// So long after its time a job that has no record is missed.
@@ -20,8 +20,11 @@ const NAMED: usize = 5;
 /// What is wrong with files.
 pub(super) fn definitions(app: &App) -> Vec<Finding> {
     let Ok(loaded) = app.load_without_settings() else { return Vec::new() };
-    let errors = loaded.problems.iter().filter(|problem| problem.is_error()).count();
-    let warnings = loaded.problems.len() - errors;
+    // What is wrong with the settings, which are in no folder, is said elsewhere.
+    let in_folder = |problem: &&Problem| problem.file.parent().is_some_and(|folder| !folder.as_os_str().is_empty());
+    let (errors, warnings): (Vec<_>, Vec<_>) =
+        loaded.problems.iter().filter(in_folder).partition(|problem| problem.is_error());
+    let (errors, warnings) = (errors.len(), warnings.len());
     let good = loaded.definitions.len();
     let see = "see where: `ollim-bot check`";
     vec![match (errors, warnings) {
