@@ -12,7 +12,9 @@ use crate::agent::sockets::{self, PathSocket};
 use crate::bot::budget::PingBudget;
 use crate::config::ListenAddress;
 use crate::definition::{Definition, DefinitionId, Kind, Problem};
-use crate::journal::{ConsecutiveFailures, FailingChannel, HeardBy, HostRecord, RefusedDeliveries, RunRecord};
+use crate::journal::{
+    ConsecutiveFailures, FailingChannel, HeardBy, HostRecord, RefusedDeliveries, RunFilter, RunRecord,
+};
 use crate::refusal::Refusal;
 use crate::run::runner::needs_agent;
 
@@ -38,6 +40,8 @@ pub struct Status {
     pub problems: Vec<Problem>,
     /// Definitions that failed last, with how often in a row.
     pub failures: Vec<ConsecutiveFailures>,
+    /// The newest run of each of these that failed.
+    pub last_failed: Vec<RunRecord>,
     /// What background jobs may still send.
     pub budget: PingBudget,
     /// How many webhooks there are.
@@ -114,6 +118,13 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     let all = loaded.definitions.values().filter(|definition| missing && definition.enabled && needs(definition));
     let need_agent = all.map(|definition| definition.id.clone()).collect();
     let (running, waiting) = journal.unfinished()?.into_iter().map(|run| app.as_seen(run)).partition(is_running);
+    let mut failures = journal.consecutive_failures()?;
+    failures.retain(|failing| failing.failures > 0);
+    let mut last_failed = Vec::new();
+    for failing in &failures {
+        let filter = RunFilter { id: Some(failing.id.clone()), failed: true, before: None, limit: Some(1) };
+        last_failed.extend(journal.runs(&filter)?.into_iter().map(|run| app.as_seen(run)));
+    }
     let mut next = upcoming::coming(&definitions, None, now, None, NEXT, Each::First);
     upcoming::with_last(&mut next, &journal)?;
     Ok(Status {
@@ -137,7 +148,8 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         webhooks: loaded.definitions.values().filter(|one| one.hook().is_some()).count(),
         webhooks_at: app.config().ok().and_then(|config| config.webhooks.clone()),
         refused: webhooks::refused(app)?,
-        failures: journal.consecutive_failures()?.into_iter().filter(|failing| failing.failures > 0).collect(),
+        failures,
+        last_failed,
         budget: budget::of(&journal, now)?,
         strangers: match app.caller {
             Caller::Person => journal.heard_by()?.into_iter().filter(|heard| heard.strangers > 0).collect(),

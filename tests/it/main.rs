@@ -96,5 +96,6 @@ mod turn_ends;
 mod unprivileged;
 mod waking;
 mod walk;
+mod ways_out;
 mod webhooks;
 mod wrapper;

@@ -9,7 +9,7 @@ use super::{View, budget_json, hosts, run_json, upcoming, waiting};
 use crate::app::{IDLE_CLIENT_WAITS, Overview, PageState, ServiceState, Status, times, words};
 use crate::bot::budget::CAPACITY;
 use crate::channel::terminal::plain;
-use crate::cli::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, WARN, paint};
+use crate::cli::output::{BAD, Cell, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
 use crate::journal::{RunRecord, RunState};
 use crate::refusal::Refusal;
 
@@ -196,12 +196,27 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
     if !status.failures.is_empty() {
         heading("Failing", output);
         for failing in &status.failures {
-            let times =
+            let often =
                 if failing.failures == 1 { "once".to_owned() } else { format!("{} times in a row", failing.failures) };
             let paused = failing.paused.map(|at| {
                 format!("; paused since {}, `ollim-bot resume {}`", times::local(at, now, view.zone), failing.id)
             });
-            output.line(plain(&format!("{} failed {times}{}", failing.id, paused.unwrap_or_default())));
+            let last = status.last_failed.iter().find(|run| run.id == failing.id);
+            let cause = last.map(|run| {
+                let when = run.ended.map(|at| format!(", last {}", times::relative(at, now))).unwrap_or_default();
+                let why = run.error.as_deref().and_then(|error| error.lines().next());
+                format!("{when}{}", why.map(|why| format!(": {why}")).unwrap_or_default())
+            });
+            let text =
+                format!("{} failed {often}{}{}", failing.id, cause.unwrap_or_default(), paused.unwrap_or_default());
+            output.wrapped(&text).iter().for_each(|line| output.line(line));
+            if let Some(run) = last {
+                output.line(format!(
+                    "  {} {}",
+                    paint(HINT, "->"),
+                    plain(&format!("`ollim-bot runs show {}`", run.run))
+                ));
+            }
         }
     }
     if !status.problems.is_empty() {
