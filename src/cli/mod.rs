@@ -110,6 +110,7 @@ pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Resul
     let view = View::of(app, global.json);
     match command::typed(command, Some(folder))? {
         Typed::App(command) => {
+            promise::say_the_wait(&command, app, global.color, output)?;
             let outcome = app.execute(command)?;
             let (promises, needs_login) = (promise::is_promise(&outcome), promise::needs_login(&outcome));
             promise::warn_of_zone(&outcome, app, output);

@@ -1,8 +1,11 @@
 //! What a time that was promised depends on: a service that runs and starts things.
 
+use super::args::Color;
 use super::output::{HINT, Output, WARN, paint};
-use crate::app::{App, Outcome, ServiceStatus};
+use crate::app::{App, Command, Outcome, ServiceStatus, UnitAct, UnitCommand};
 use crate::channel::terminal::plain;
+use crate::journal::RunState;
+use crate::refusal::Refusal;
 
 /// Whether an outcome says that something will fire.
 pub(super) fn is_promise(outcome: &Outcome) -> bool {
@@ -29,6 +32,24 @@ pub(super) fn warn_of_zone(outcome: &Outcome, app: &App, output: &mut Output) {
 /// Whether what will fire may wait for a login.
 pub(super) fn needs_login(outcome: &Outcome) -> bool {
     !matches!(outcome, Outcome::Scheduled(recorded) if recorded.job.definition.is_without_agent())
+}
+
+/// Says what the end of the service waits for, before anybody waits for that.
+///
+/// # Errors
+/// When nothing can be written.
+pub(super) fn say_the_wait(command: &Command, app: &App, color: Color, output: &mut Output) -> Result<(), Refusal> {
+    let Command::Unit(UnitCommand { act: UnitAct::Restart | UnitAct::Uninstall, .. }) = command else { return Ok(()) };
+    let (Ok(Outcome::Status(status)), Ok(config)) = (app.execute(Command::Status), app.config()) else { return Ok(()) };
+    let running = status.running.iter().filter(|run| run.outcome == RunState::Running).count();
+    let runs = match running {
+        0 => return Ok(()),
+        1 => "1 run is going and has".to_owned(),
+        runs => format!("{runs} runs are going and have"),
+    };
+    let grace = humantime::format_duration(config.shutdown_grace);
+    output.note(format!("{runs} {grace} to finish (`shutdown_grace`); the service ends when that is done"));
+    output.print_now(color).map(drop)
 }
 
 /// Says beside the data what keeps it from firing, and the command that mends it. `home`: as it was typed.

@@ -83,11 +83,13 @@ impl Ending {
         };
         tokio::select! {
             () = self.signals.next() => {
-                let grace = self.settings.borrow().shutdown_grace;
-                tracing::info!(
-                    "ending: runs that are going have {} to finish; a second signal (Ctrl-C) ends them at once",
-                    humantime::format_duration(grace)
-                );
+                let grace = humantime::format_duration(self.settings.borrow().shutdown_grace);
+                let at_once = "a second signal (Ctrl-C) ends the service at once";
+                match self.schedule.activity().borrow().running {
+                    0 => tracing::info!("ending: no run is going"),
+                    1 => tracing::info!("ending: 1 run is going and has {grace} to finish; {at_once}"),
+                    runs => tracing::info!("ending: {runs} runs are going and have {grace} to finish; {at_once}"),
+                }
             }
             () = span(self.until.after) => tracing::info!("ending: the time is over"),
             () = idle(self.schedule.activity(), self.clock), if self.until.idle => {

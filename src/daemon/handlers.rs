@@ -149,6 +149,8 @@ impl Handler for Handlers {
                 }
                 Err(error @ FireError::Elsewhere { .. }) => Err(Refusal::user(error.to_string())
                     .hint(format!("`ollim-bot fire {id}` on a host that may; `ollim-bot status` shows the hosts"))),
+                Err(error @ FireError::Stopping) => Err(refused(&error)
+                    .hint("start it again when it has ended: `ollim-bot run`, or `ollim-bot service restart`")),
                 Err(error) => Err(refused(&error)),
             },
             ServiceCommand::CancelRun { run } if !self.withdraw(&run).await => {

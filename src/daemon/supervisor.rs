@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn how_things_are_in_a_line() {
         let at = "2026-03-01T13:00:00Z".parse().ok();
-        let now = Activity { loaded: true, active: 2, next: at, paused: false, waiting_for_login: true };
+        let now = Activity { loaded: true, active: 2, running: 1, next: at, paused: false, waiting_for_login: true };
         assert_eq!(
             words(&now),
             "2 jobs are going or wait; the agent client is not logged in; next 2026-03-01 13:00:00 UTC"

@@ -223,6 +223,8 @@ pub struct Activity {
     pub loaded: bool,
     /// How many occurrences are active, or being claimed.
     pub active: usize,
+    /// How many attempts are running.
+    pub running: usize,
     /// When the next one falls due.
     pub next: Option<DateTime<Utc>>,
     /// A person has paused everything.

@@ -175,7 +175,7 @@ fn the_first_signal_lets_runs_finish_and_the_second_ends_them() {
     service.until("it runs", || (bot.json(["status"])["running"][0]["outcome"] == "running").then_some(()));
     service.signal(rustix::process::Signal::TERM);
     service
-        .until("it says that it ends", || service.said().contains("ending: runs that are going have 1h").then_some(()));
+        .until("it says that it ends", || service.said().contains("ending: 1 run is going and has 1h").then_some(()));
     assert_eq!(bot.runs("job")[0]["outcome"], "running");
     // Whoever asks meanwhile is not told that all is well.
     assert_eq!(bot.json(["status"])["daemon"]["ending"], true);

@@ -1,6 +1,9 @@
 //! What is refused says what to do, and what is said is so.
 
+use std::fs;
+
 use crate::support::bot::TestBot;
+use crate::support::client;
 
 /// A bot with a job that runs `command`, without a model.
 fn bot_with(id: &str, command: &str) -> TestBot {
@@ -22,5 +25,29 @@ fn status_says_why_a_job_failed_when_and_where_more_is() {
     let line = status.lines().skip_while(|line| *line != "Failing").nth(1).unwrap();
     assert!(line.starts_with("backup failed once, last ") && line.ends_with(&format!(": {error}")), "{status}");
     assert!(status.contains(&format!("  -> `ollim-bot runs show {run}`\n")), "{status}");
+    service.stop();
+}
+
+#[test]
+fn the_end_says_what_it_waits_for() {
+    let bot = bot_with("slow", "sleep 1000").env("OLLIM_SHUTDOWN_GRACE", "1h");
+    let bin = bot.person().join("sys");
+    fs::create_dir(&bin).unwrap();
+    client::executable(&bin.join("systemctl"), "#!/bin/sh\necho systemd 255\n");
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let bot = bot.env("PATH", &path);
+    bot.ok(["service", "install"]);
+    let service = bot.start();
+    assert_eq!(bot.run(["service", "restart"]).stderr, "", "nothing is going");
+    service.until("it fires", || (bot.run(["fire", "slow"]).code == 0).then_some(()));
+    service.until("it runs", || (bot.json(["status"])["running"][0]["outcome"] == "running").then_some(()));
+    let restarted = bot.run(["service", "restart"]);
+    let expect = "1 run is going and has 1h to finish (`shutdown_grace`); the service ends when that is done\n";
+    assert_eq!(restarted.stderr, expect, "{restarted:#?}");
+    service.signal(rustix::process::Signal::TERM);
+    service
+        .until("it says that it waits", || service.said().contains("ending: 1 run is going and has 1h").then_some(()));
+    let fired = bot.run(["fire", "slow"]);
+    assert!(fired.code != 0 && fired.stderr.contains("hint: "), "{fired:#?}");
     service.stop();
 }
