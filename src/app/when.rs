@@ -41,9 +41,22 @@ pub(super) fn future(text: &str, now: DateTime<Utc>, zone: Tz) -> Result<DateTim
             times::local(at.with_timezone(&Utc), now, zone),
             times::relative(at.with_timezone(&Utc), now)
         );
-        return Err(Refusal::user(shown).hint("name the day too: `tomorrow 9am`"));
+        let hint = match names_a_day(text) {
+            true => "name a later time of that day, as in `today 18:00`, or a later day",
+            false => "name the day too: `tomorrow 9am`",
+        };
+        return Err(Refusal::user(shown).hint(hint));
     }
     Ok(at)
+}
+
+fn names_a_day(text: &str) -> bool {
+    text.split_whitespace().any(|word| {
+        let word = word.to_lowercase();
+        matches!(&*word, "today" | "this")
+            || name(&word, &WEEKDAYS).or(name(&word, &MONTHS)).is_some()
+            || dotted(&word).is_some()
+    }) || text.contains('-')
 }
 
 /// The moment that `text` names, past or to come. `unsaid`: the time of a day that is named without one.
@@ -432,6 +445,19 @@ mod tests {
                 assert!(!error.hints.is_empty(), "{text}");
             }
             (read, _) => panic!("{text}: {read:?}, expected {expect:?}"),
+        }
+    }
+
+    #[test]
+    fn what_has_passed_is_answered_by_what_was_left_out() {
+        for (text, hint) in [
+            ("9am", "name the day too"),
+            ("today", "name a later time of that day"),
+            ("today 9am", "name a later time of that day"),
+            ("2026-11-20 09:00", "name a later time of that day"),
+        ] {
+            let refused = future(text, NOW.parse().unwrap(), chrono_tz::Europe::Berlin).unwrap_err();
+            assert!(refused.hints[0].starts_with(hint), "{text}: {refused:?}");
         }
     }
 

@@ -208,6 +208,14 @@ fn usage(error: &clap::Error, output: &mut Output) {
     {
         hints.insert(0, format!("did you mean `{meant}`?"));
     }
+    if let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
+        && hints.iter().any(|hint| hint.starts_with("usage: ollim-bot edit "))
+    {
+        hints.insert(
+            0,
+            format!("a field is set with the kind: `ollim-bot routine edit ID {flag} …`, or `reminder edit`"),
+        );
+    }
     let failed = hints.into_iter().fold(Refusal::user(message.join(" ")), Refusal::hint);
     output.fail(&failed);
 }

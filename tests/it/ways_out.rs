@@ -51,3 +51,11 @@ fn the_end_says_what_it_waits_for() {
     assert!(fired.code != 0 && fired.stderr.contains("hint: "), "{fired:#?}");
     service.stop();
 }
+
+#[test]
+fn a_folder_with_nothing_missing_is_not_made_again() {
+    let bot = TestBot::bare();
+    assert!(bot.ok(["init", "--yes"]).starts_with("made "));
+    let again = bot.ok(["init", "--yes", "--force"]);
+    assert!(again.contains("has all that belongs in it; nothing was made"), "{again}");
+}

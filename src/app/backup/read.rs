@@ -61,7 +61,14 @@ pub(in crate::app) fn restore(file: &Path, app: &App) -> Result<Restored, Refusa
         Err(error) if error.kind() == io::ErrorKind::NotFound => false,
         Err(error) => return Err(cannot("read", root, &error)),
     };
-    let open = || File::open(file).map(BufReader::new).map_err(|error| cannot("read", file, &error));
+    let open = || match File::open(file) {
+        Ok(opened) => Ok(BufReader::new(opened)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(Refusal::user(format!("there is no file {}", file.display()))
+                .hint("name the backup that `ollim-bot backup FILE` has made"))
+        }
+        Err(error) => Err(cannot("read", file, &error)),
+    };
     if taken {
         return compare(open()?, file, &app.home).map(Restored::Differs);
     }

@@ -28,7 +28,7 @@ pub(in super::super) fn agent(app: &App) -> Vec<Finding> {
     let mut found = Vec::new();
     match claude::find(command, OsStr::new(path)) {
         None => found.push(
-            Finding::of("client", missing, format!("`{command}` is in no folder of PATH ({path})"))
+            Finding::of("client", missing, format!("`{command}` is in no folder of PATH"))
                 .step(INSTALL)
                 .step("or say where it is: `claude_command: /path/to/claude` in config.yaml"),
         ),

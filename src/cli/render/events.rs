@@ -72,7 +72,8 @@ impl<'a> Events<'a> {
         let width = width.map_or(usize::MAX, |width| width.saturating_sub(21).max(20));
         let shown = text.lines().filter(|line| self.full || !line.trim().is_empty());
         let mut lines: Vec<String> = shown.flat_map(|line| wrapped(line, width)).collect();
-        if !self.full && lines.len() > FOLDED_LINES {
+        // A line that says that one is left out takes the place of that one.
+        if !self.full && lines.len() > FOLDED_LINES + 1 {
             let more = lines.len() - FOLDED_LINES;
             lines.truncate(FOLDED_LINES);
             lines.push(paint(FAINT, &format!("… {more} more lines")));

@@ -187,6 +187,11 @@ fn made(files: &[std::path::PathBuf], view: &View, output: &mut Output) {
         output.json(&json!({ "home": view.home, "made": files }));
         return;
     }
+    if files.is_empty() {
+        output
+            .line(format!("{} has all that belongs in it; nothing was made", plain(&view.home.display().to_string())));
+        return;
+    }
     output.line(format!("{} {}", paint(GOOD, "made"), view.home.display()));
     for path in files {
         output.line(format!("  {}", plain(&path.display().to_string())));
