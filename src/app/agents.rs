@@ -9,9 +9,15 @@ pub(super) fn load(app: &App) -> Agents {
     Agents::load(&app.home, app.env.path("HOME"))
 }
 
-/// One that can be used.
+/// One that can be used: by its name, or the beginning of it where that is unambiguous.
 pub(super) fn named(name: &str, app: &App) -> Result<NamedAgent, Refusal> {
-    Ok(load(app).get(name)?.clone())
+    let agents = load(app);
+    let begins: Vec<&NamedAgent> =
+        agents.usable().filter(|agent| !name.is_empty() && agent.name.starts_with(name)).collect();
+    match (agents.get(name), &begins[..]) {
+        (Err(AgentError::Unknown { .. }), [one]) => Ok((*one).clone()),
+        (found, _) => Ok(found?.clone()),
+    }
 }
 
 impl From<AgentError> for Refusal {

@@ -32,7 +32,7 @@ pub struct DryRun {
 /// See [`DryRun`].
 pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
     let loaded = app.load()?;
-    let definition = jobs::find(id, None, &loaded)?;
+    let definition = jobs::find_to_read(id, None, &loaded)?;
     let config = app.config()?;
     let setup = policy::setup(&definition, app)?;
     let policy = policy::of_job(&definition, &setup);

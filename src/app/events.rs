@@ -62,7 +62,7 @@ impl App {
         if let Some(run) = latest(DefinitionId::new(target))? {
             return Ok(run);
         }
-        let id = jobs::find(target, None, &self.load()?)?.id.clone();
+        let id = jobs::find_to_read(target, None, &self.load()?)?.id.clone();
         let hint = format!("`ollim-bot fire {id} --wait` runs it now and shows it");
         latest(id.clone())?.ok_or_else(|| Refusal::user(format!("{id} has not run yet")).hint(hint))
     }

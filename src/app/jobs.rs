@@ -98,18 +98,37 @@ pub(super) fn list(kind: Kind, app: &App) -> Result<JobList, Refusal> {
 /// One definition.
 pub(super) fn show(kind: Option<Kind>, id: &str, app: &App) -> Result<Job, Refusal> {
     let loaded = app.load()?;
-    let definition = find(id, kind, &loaded)?;
+    let definition = find_to_read(id, kind, &loaded)?;
     let paused = paused(&loaded, app).contains(&definition.id);
     let job = Job::of(definition, app.now());
     Ok(Job { next: job.next.filter(|_| !paused), paused, ..job })
 }
 
-/// The definition that `name` means: its id, its file, its file's name, or the beginning of its id or its file's name where
-/// that is unambiguous.
+/// So much of the beginning of an id names a job that is to be changed.
+const SHORTEST: usize = 4;
+
+/// The definition that `name` means to a command that changes something: its id, its file, its file's name, or the beginning of its
+/// id or its file's name where that is unambiguous and has four letters.
 ///
 /// # Errors
 /// When there is none, or its file has an error.
 pub(super) fn find(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Result<Arc<Definition>, Refusal> {
+    let found = find_to_read(name, kind, loaded)?;
+    if name.chars().count() >= SHORTEST || find_exact(name, loaded).is_some() {
+        return Ok(found);
+    }
+    let what = kind.map_or_else(|| "job".to_owned(), |kind| kind.to_string());
+    Err(Refusal::user(format!("there is no {what} `{name}`")).hint(format!(
+        "write `{}`: what changes something takes the beginning of an id from {SHORTEST} letters on",
+        found.id
+    )))
+}
+
+/// The same to a command that changes nothing: however short the beginning is.
+///
+/// # Errors
+/// When there is none, or its file has an error.
+pub(super) fn find_to_read(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Result<Arc<Definition>, Refusal> {
     let wanted = |definition: &&Arc<Definition>| kind.is_none_or(|kind| definition.kind() == kind);
     if let Some(exact) = find_exact(name, loaded).filter(wanted) {
         return Ok(Arc::clone(exact));
@@ -117,9 +136,8 @@ pub(super) fn find(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Result<Ar
     let begins = |definition: &&Arc<Definition>| {
         definition.id.as_str().starts_with(name) || stem(&definition.file).is_some_and(|stem| stem.starts_with(name))
     };
-    let long_enough = name.len() >= 4;
     let all = loaded.definitions.values().filter(wanted);
-    let named: Vec<&Arc<Definition>> = all.filter(|definition| long_enough && begins(definition)).collect();
+    let named: Vec<&Arc<Definition>> = all.filter(|definition| !name.is_empty() && begins(definition)).collect();
     match named[..] {
         [one] => Ok(Arc::clone(one)),
         [] => Err(not_found(name, kind, loaded)),

@@ -76,7 +76,7 @@ impl App {
     pub fn log(&self, filter: &LogFilter) -> Result<Log, Refusal> {
         self.require_person()?;
         self.require_home()?;
-        let words = Words::of(filter.about.as_deref(), self)?;
+        let (words, known) = Words::of(filter.about.as_deref(), self)?;
         let from = filter.since.map(|since| self.ago(since));
         let mut tail = Tail::of(&self.home.log());
         let mut lines = std::collections::VecDeque::new();
@@ -88,6 +88,10 @@ impl App {
                 }
             }
         }
+        // Something else may be named in the log, such as a channel.
+        if lines.is_empty() {
+            known?;
+        }
         Ok(Log { lines: lines.into(), tail, words })
     }
 }
@@ -96,14 +100,18 @@ impl App {
 struct Words(Option<(String, HashSet<String>)>);
 
 impl Words {
-    fn of(about: Option<&str>, app: &App) -> Result<Self, Refusal> {
-        let Some(about) = about else { return Ok(Self(None)) };
+    /// Also whether there is such a job or run.
+    fn of(about: Option<&str>, app: &App) -> Result<(Self, Result<(), Refusal>), Refusal> {
+        let Some(about) = about else { return Ok((Self(None), Ok(()))) };
         let journal = runs::open(app)?;
-        // Of a run, or of what only the log knows, there is no id.
         let id = DefinitionId::new(about);
-        let id = runs::id_of(&id, &journal, app).unwrap_or(id);
+        let (id, known) = match runs::id_of(&id, &journal, app) {
+            Ok(id) => (id, Ok(())),
+            // Of a run, or of what only the log knows, there is no id.
+            Err(none) => (id, runs::named(about, &journal).map(drop).map_err(|_| none)),
+        };
         let runs = journal.latest(&id, RUNS)?.into_iter().map(|run| run.to_string());
-        Ok(Self(Some((id.to_string(), runs.chain([id.to_string()]).collect()))))
+        Ok((Self(Some((id.to_string(), runs.chain([id.to_string()]).collect()))), known))
     }
 
     fn are_in(&self, line: &LogLine) -> bool {

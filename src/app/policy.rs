@@ -66,7 +66,7 @@ pub(super) fn client_args(definition: &Definition, setup: &Setup) -> Vec<String>
 /// The verdict on a tool call. A Bash line is tried in the job's own shell, with no effect.
 pub(super) fn explain(name: &str, tool: &str, input: Value, app: &App) -> Result<Explanation, Refusal> {
     let loaded = app.load()?;
-    let definition = jobs::find(name, None, &loaded)?;
+    let definition = jobs::find_to_read(name, None, &loaded)?;
     let setup = setup(&definition, app)?;
     let line = input.get("command").and_then(Value::as_str).map(str::to_owned);
     let tool = &*BOT.client_name(tool);
@@ -81,7 +81,7 @@ pub(super) fn explain(name: &str, tool: &str, input: Value, app: &App) -> Result
 /// A definition's effective policy.
 pub(super) fn show(name: &str, app: &App) -> Result<JobPolicy, Refusal> {
     let loaded = app.load()?;
-    let definition = jobs::find(name, None, &loaded)?;
+    let definition = jobs::find_to_read(name, None, &loaded)?;
     let setup = setup(&definition, app)?;
     Ok(of_job(&definition, &setup))
 }

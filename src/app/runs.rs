@@ -42,7 +42,7 @@ pub(super) fn id_of(name: &DefinitionId, journal: &JournalReader, app: &App) -> 
         return Ok(name.clone());
     }
     let loaded = app.load_without_settings()?;
-    if let Ok(found) = jobs::find(name.as_str(), None, &loaded) {
+    if let Ok(found) = jobs::find_to_read(name.as_str(), None, &loaded) {
         return Ok(found.id.clone());
     }
     let recorded = journal.ids()?;

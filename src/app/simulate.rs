@@ -85,7 +85,7 @@ pub(super) fn simulated(
     };
     let mut chosen = match ids {
         [] => loaded.definitions.values().cloned().collect(),
-        ids => ids.iter().map(|id| jobs::find(id, None, &loaded)).collect::<Result<Vec<_>, _>>()?,
+        ids => ids.iter().map(|id| jobs::find_to_read(id, None, &loaded)).collect::<Result<Vec<_>, _>>()?,
     };
     let mut left_out = Vec::new();
     if ids.is_empty() {

@@ -64,7 +64,7 @@ pub(super) fn next(
     let chosen: Vec<Arc<Definition>> = if ids.is_empty() {
         suppressed.others(loaded.definitions.values().cloned())
     } else {
-        let named: Vec<_> = ids.iter().map(|id| jobs::find(id, None, &loaded)).collect::<Result<_, _>>()?;
+        let named: Vec<_> = ids.iter().map(|id| jobs::find_to_read(id, None, &loaded)).collect::<Result<_, _>>()?;
         suppressed.others(named)
     };
     let mut occurrences = coming(&chosen, from, now, until, count, each);

@@ -248,8 +248,12 @@ fn of_routine(routine: args::Routine, folder: Option<&Path>) -> Result<Typed, Re
             Command::Add { draft, when: None }
         }
         Routine::Edit { id, changes } => return Ok(edit(kind, id, *changes)),
-        Routine::Enable { id } => Command::SetEnabled { kind: Some(kind), id, enabled: true },
-        Routine::Disable { id } => Command::SetEnabled { kind: Some(kind), id, enabled: false },
+        Routine::Enable { ids } => {
+            return Ok(each(ids, |id| Command::SetEnabled { kind: Some(kind), id, enabled: true }));
+        }
+        Routine::Disable { ids } => {
+            return Ok(each(ids, |id| Command::SetEnabled { kind: Some(kind), id, enabled: false }));
+        }
         Routine::Cancel { ids } => return Ok(each(ids, |id| Command::Cancel { kind, id })),
     }))
 }
@@ -276,9 +280,11 @@ fn of_reminder(reminder: args::Reminder, folder: Option<&Path>) -> Result<Typed,
         }
         Reminder::Edit { id, changes } => return Ok(edit(kind, id, *changes)),
         Reminder::Snooze { ids, span } => return Ok(each(ids, |id| Command::Snooze { id, span })),
-        Reminder::Restore { run, span, at } => Command::Restore { run, when: when(span, at) },
+        Reminder::Restore { runs, span, at } => {
+            return Ok(each(runs, |run| Command::Restore { run, when: when(span, at.clone()) }));
+        }
         Reminder::Cancel { ids } => return Ok(each(ids, |id| Command::Cancel { kind, id })),
-        Reminder::Retry { id } => Command::Retry { id },
+        Reminder::Retry { ids } => return Ok(each(ids, |id| Command::Retry { id })),
     }))
 }
 

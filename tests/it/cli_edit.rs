@@ -166,7 +166,7 @@ fn a_snoozed_reminder_keeps_all_but_its_time() {
     exit: 1
     -- stderr
     error: there is no reminder `te`
-    hint: did you mean `tea`?
+    hint: write `tea`: what changes something takes the beginning of an id from 4 letters on
     ");
 }
 

@@ -190,7 +190,8 @@ fn the_log_is_kept_and_shown() {
     assert_eq!(bot.ok(["logs", "-n", "1"]).lines().count(), 1);
     let line: Value = serde_json::from_str(bot.ok(["--json", "logs", "-n", "1"]).trim()).unwrap();
     assert!(line["at"].is_string() && line["level"].is_string(), "{line}");
-    assert!(bot.run(["logs", "nothing"]).stderr.contains("nothing was logged"));
+    let nothing = bot.run(["logs", "nothing"]);
+    assert!(nothing.code == 1 && nothing.stderr.contains("there is no job `nothing`"), "{nothing:?}");
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::support::bot::TestBot;
+use chrono::TimeDelta;
+
+use crate::support::bot::{TestBot, now, reminder};
 use crate::support::client;
 
 /// A bot with a job that runs `command`, without a model.
@@ -50,6 +52,53 @@ fn the_end_says_what_it_waits_for() {
     let fired = bot.run(["fire", "slow"]);
     assert!(fired.code != 0 && fired.stderr.contains("hint: "), "{fired:#?}");
     service.stop();
+}
+
+#[test]
+fn what_is_not_there_or_not_meant_is_said_with_a_way_out() {
+    let bot = TestBot::new();
+    bot.write("reminders/tea-time.md", &reminder(now() + TimeDelta::days(9), "", "Tea."));
+    for (words, code, parts) in [
+        (&["--home", "/no/such", "restore", "nope.tar"][..], 1, &["there is no file ", "hint: "][..]),
+        (&["reminder", "add", "x", "--at", "today"], 1, &["has passed", "name a later time of that day"]),
+        (
+            &["edit", "tea-time", "--cron", "@daily"],
+            1,
+            &["hint: a field is set with the kind: `ollim-bot routine edit ID --cron …`"],
+        ),
+        (&["logs", "nope"], 1, &["there is no job `nope`"]),
+        (&["reminder", "cancel", "te"], 1, &["write `tea-time`: what changes something takes", "from 4 letters on"]),
+        (&["reminder", "retry", "nope", "neither"], 1, &["`nope`", "`neither`"]),
+        (&["reminder", "restore", "nope", "neither"], 1, &["`nope`", "`neither`"]),
+        (&["routine", "enable", "nope", "neither"], 1, &["`nope`", "`neither`"]),
+    ] {
+        let ran = bot.run(words);
+        assert_eq!(ran.code, code, "{words:?}: {ran:#?}");
+        assert!(parts.iter().all(|part| ran.stderr.contains(part)), "{words:?}: {ran:#?}");
+    }
+    assert!(bot.path("reminders/tea-time.md").exists());
+    bot.ok(["logs", "tea-time"]);
+    for args in [&["reminder", "show", "t"][..], &["next", "te"], &["policy", "show", "tea"], &["runs", "t"]] {
+        bot.ok(args);
+    }
+    assert_eq!(bot.ok(["agents", "show", "Expl"]), bot.ok(["agents", "show", "Explore"]));
+    assert_eq!(bot.run(["agents", "show", ""]).code, 1);
+}
+
+#[test]
+fn several_routines_are_disabled_and_enabled_at_once() {
+    let bot = TestBot::new();
+    for id in ["aaaa", "bbbb"] {
+        bot.write(&format!("routines/{id}.md"), "---\ncron: '@daily'\n---\nx\n");
+    }
+    let enabled = |bot: &TestBot| {
+        let list = bot.json(["routine", "list"]);
+        list.as_array().unwrap().iter().filter(|routine| routine["enabled"] == true).count()
+    };
+    bot.ok(["routine", "disable", "aaaa", "bbbb"]);
+    assert_eq!(enabled(&bot), 0);
+    assert_eq!(bot.run(["routine", "enable", "aaaa", "nope", "bbbb"]).code, 1, "one of them is not there");
+    assert_eq!(enabled(&bot), 2);
 }
 
 #[test]

@@ -29,15 +29,17 @@ pub enum Routine {
         #[command(flatten)]
         changes: Box<Changes>,
     },
-    /// Let a disabled routine fire again
+    /// Let disabled routines fire again
     Enable {
-        /// Its id
-        id: String,
+        /// Their ids
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
     },
-    /// Keep a routine from firing, without losing it
+    /// Keep routines from firing, without losing them
     Disable {
-        /// Its id
-        id: String,
+        /// Their ids
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
     },
     /// Delete routines' files
     Cancel {
@@ -83,21 +85,23 @@ pub enum Reminder {
         #[arg(value_parser = minutes)]
         span: Duration,
     },
-    /// Write a reminder that has fired into reminders/ again, as it fired
+    /// Write reminders that have fired into reminders/ again, as they fired
     Restore {
-        /// The run that it fired as, as `runs` shows it
-        run: String,
-        /// When it is to fire, where its own time has passed: a time from now
+        /// The runs that they fired as, as `runs` shows them
+        #[arg(required = true, value_name = "RUN")]
+        runs: Vec<String>,
+        /// When they are to fire, where their own time has passed: a time from now
         #[arg(long = "in", id = "span", value_name = "SPAN", value_parser = minutes, group = "when")]
         span: Option<Duration>,
         /// The same as a time: `2026-11-22T09:00+01:00`, `tomorrow 9am`
         #[arg(long, value_name = "WHEN", group = "when")]
         at: Option<String>,
     },
-    /// Bring back a reminder that failed; it fires at once
+    /// Bring back reminders that failed; they fire at once
     Retry {
-        /// Its id
-        id: String,
+        /// Their ids
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
     },
 }
 

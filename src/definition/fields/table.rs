@@ -108,8 +108,8 @@ fields! {
         example: "check-the-oven", may_be_empty: true,
         flags: &[takes("id", "NAME").help("Its id; of a new job its file's name too, which is otherwise made from the text")],
         details: "`add` names the file after the text (`sort-the-mail.md`), with `-2` and so on where that is taken. In every \
-                  command the file's name stands for the id, and so does the beginning of either. Runs stay recorded under the id \
-                  that they had.",
+                  command the file's name stands for the id, and so does the beginning of either; of four letters or more where the \
+                  command changes something. Runs stay recorded under the id that they had.",
     }
     /// One line for lists
     description as description: String = String::new(), |v: &V| v.line(), {
