@@ -126,7 +126,8 @@ fn the_flags_of_a_command_come_before_those_of_every_command() {
           --approve                     You are asked before each run begins
           --no-approve                  It begins unasked
           --agent <NAME>                The named agent that it runs as
-          --update-main-session <MODE>  How it reports to the main session
+          --update-main-session <MODE>  How it reports to the main session: always, on_ping, freely,
+                                        blocked
           --no-ping                     It may not reach you directly
           --ping                        It may reach you directly
           --no-network                  Its programs have no network
@@ -146,7 +147,7 @@ fn the_flags_of_a_command_come_before_those_of_every_command() {
           --requires <WHAT>...          What the machine must have before it starts: `online`, `power`
           --requires-for <SPAN>         How long it waits for that, before it is skipped
           --on-missed <WHAT>            What happens to times that were missed: latest, all, skip
-          --on-overlap <WHAT>           When the previous run is still going
+          --on-overlap <WHAT>           When the previous run is still going: skip, queue, cancel
           --retry <N>                   Extra attempts after a failure that may pass
           --alert-after <N>             How many failures in a row you are told of: `1` is the first
           --channel <NAME>              Where its messages go: a name of `channels` in config.yaml

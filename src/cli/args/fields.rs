@@ -99,7 +99,7 @@ fn arg(field: &'static Field, flag: &'static Flag, makes: bool) -> Arg {
         .long(flag.long)
         .short(flag.short)
         .visible_alias(flag.alias)
-        .help(flag.help.unwrap_or(field.help).trim())
+        .help(help(field, flag))
         .hide(flag.hidden)
         .conflicts_with_all(others);
     if flag.sets.is_some() {
@@ -114,6 +114,17 @@ fn arg(field: &'static Field, flag: &'static Flag, makes: bool) -> Arg {
         Shape::Text => arg,
         Shape::Texts => arg.num_args(1..).action(ArgAction::Append),
         Shape::Word(words) => arg.value_parser(move |text: &str| word(text, words())),
+    }
+}
+
+/// What a flag is for; of one that takes one of a few words, with all of them.
+fn help(field: &Field, flag: &Flag) -> String {
+    let help = flag.help.unwrap_or(field.help).trim();
+    match field.shape {
+        Shape::Word(words) if flag.sets.is_none() && words().iter().any(|word| !help.contains(word)) => {
+            format!("{help}: {}", words().join(", "))
+        }
+        _ => help.to_owned(),
     }
 }
 
@@ -133,4 +144,31 @@ fn argument(shape: Shape, Flag { long: flag, .. }: &Flag, matches: &ArgMatches) 
 fn word(text: &str, words: &[&str]) -> Result<String, String> {
     let word = text.replace('-', "_");
     if words.contains(&word.as_str()) { Ok(word) } else { Err(format!("one of: {}", words.join(", "))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_help_of_a_flag_names_every_word_that_it_takes() {
+        let mut checked = 0;
+        let mut root = crate::cli::Cli::command();
+        for (group, name) in [("routine", "add"), ("reminder", "add"), ("routine", "edit"), ("reminder", "edit")] {
+            let command = root.find_subcommand_mut(group).and_then(|group| group.find_subcommand_mut(name)).unwrap();
+            for argument in command.get_arguments() {
+                let is_it = |flag: &&Flag| flag.long == argument.get_id().as_str() && flag.sets.is_none();
+                let Some(field) = FIELDS.iter().find(|field| field.flags.iter().any(|flag| is_it(&flag))) else {
+                    continue;
+                };
+                let Shape::Word(words) = field.shape else { continue };
+                let help = argument.get_help().unwrap().to_string();
+                assert!(words().iter().all(|word| help.contains(word)), "--{}: {help}", argument.get_id());
+                checked += 1;
+            }
+        }
+        assert!(checked > 20, "{checked}");
+    }
 }
