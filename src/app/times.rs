@@ -22,6 +22,14 @@ pub fn local(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> String {
     there.format_with_items(form.iter()).to_string()
 }
 
+/// The same, with seconds in any case: one below the other, such times are equally wide.
+#[must_use]
+pub fn local_to_the_second(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> String {
+    let there = at.with_timezone(&zone);
+    let same_year = there.year() == now.with_timezone(&zone).year();
+    there.format_with_items(FORMS[usize::from(!same_year) * 2 + 1].iter()).to_string()
+}
+
 /// Both: `Sun 22 Nov 09:00 CET (in 19h 4m)`.
 #[must_use]
 pub fn local_and_relative(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> String {

@@ -11,6 +11,11 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+
+use super::settings::AppInForce;
+use crate::app::times;
 use crate::clock;
 use crate::schedule::{Activity, Schedule};
 
@@ -87,12 +92,13 @@ impl Supervisor {
         std::future::pending::<()>().await;
     }
 
-    /// Keeps its status line true. Never returns.
-    pub(super) async fn status(self, schedule: Schedule) {
+    /// Keeps its status line true. `app`: whose settings say in which zone. Never returns.
+    pub(super) async fn status(self, schedule: Schedule, app: AppInForce) {
         let mut activity = schedule.activity();
         let mut last = String::new();
         while self.address.is_some() && activity.wait_for(|now| now.loaded).await.is_ok() {
-            let now = words(&activity.borrow_and_update());
+            let app = app.get();
+            let now = words(&activity.borrow_and_update(), app.now(), app.zone_of_records());
             if now != last {
                 self.tell(format!("STATUS={now}")).await;
                 last = now;
@@ -115,7 +121,7 @@ fn watchdog(env: &BTreeMap<String, String>, own: u32) -> Option<Duration> {
     number("WATCHDOG_USEC").flatten().filter(|limit| *limit > 0).map(Duration::from_micros)
 }
 
-fn words(activity: &Activity) -> String {
+fn words(activity: &Activity, now: DateTime<Utc>, zone: Tz) -> String {
     let open = match activity.active {
         0 => "nothing is going".to_owned(),
         1 => "1 job is going or waits".to_owned(),
@@ -126,7 +132,7 @@ fn words(activity: &Activity) -> String {
         (false, true) => "; the agent client is not logged in",
         (false, false) => "",
     };
-    let next = activity.next.map(|at| format!("; next {}", at.format("%Y-%m-%d %H:%M:%S UTC"))).unwrap_or_default();
+    let next = activity.next.map(|at| format!("; next {}", times::local(at, now, zone))).unwrap_or_default();
     format!("{open}{why}{next}")
 }
 
@@ -269,9 +275,10 @@ mod tests {
     fn how_things_are_in_a_line() {
         let at = "2026-03-01T13:00:00Z".parse().ok();
         let now = Activity { loaded: true, active: 2, running: 1, next: at, paused: false, waiting_for_login: true };
+        let words = |activity| words(activity, "2026-03-01T12:00:00Z".parse().unwrap(), chrono_tz::Europe::Vienna);
         assert_eq!(
             words(&now),
-            "2 jobs are going or wait; the agent client is not logged in; next 2026-03-01 13:00:00 UTC"
+            "2 jobs are going or wait; the agent client is not logged in; next Sun 1 Mar 14:00 CET"
         );
         assert_eq!(words(&Activity::default()), "nothing is going");
     }

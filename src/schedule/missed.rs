@@ -1,6 +1,6 @@
 //! Sorts a routine's due occurrences into missed and on time, by `on_missed`; and the prompt's line for a late run. Pure.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Datelike as _, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use super::cron::Times;
@@ -100,15 +100,23 @@ pub(super) fn late_line(scheduled: DateTime<Utc>, zone: Tz, now: DateTime<Utc>) 
         return None;
     }
     let (due, today) = (scheduled.with_timezone(&zone), now.with_timezone(&zone));
-    let words = if due.date_naive() == today.date_naive() { "%H:%M" } else { "%a %-d %b %Y, %H:%M" };
-    Some(format!("[late: was scheduled for {}, running now]", due.format(words)))
+    let words = format!("{}%H:%M", day(due, today));
+    Some(format!("[late: was scheduled for {}, running now]", due.format(&words)))
 }
 
 /// `14:00 CET`; the day is named where it is another one than today's.
 pub(super) fn moment(at: DateTime<Utc>, zone: Tz, now: DateTime<Utc>) -> String {
     let (at, today) = (at.with_timezone(&zone), now.with_timezone(&zone));
-    let words = if at.date_naive() == today.date_naive() { "%H:%M %Z" } else { "%a %-d %b %Y, %H:%M %Z" };
-    at.format(words).to_string()
+    at.format(&format!("{}%H:%M %Z", day(at, today))).to_string()
+}
+
+/// How a day is written, where it is not today's; the year where it is another one.
+fn day(at: DateTime<Tz>, today: DateTime<Tz>) -> &'static str {
+    match (at.date_naive() == today.date_naive(), at.year() == today.year()) {
+        (true, _) => "",
+        (false, true) => "%a %-d %b ",
+        (false, false) => "%a %-d %b %Y ",
+    }
 }
 
 #[cfg(test)]
@@ -200,7 +208,9 @@ mod tests {
         let line = |later: TimeDelta| late_line(due, berlin, due + later);
         assert_eq!(line(TimeDelta::seconds(59)), None);
         assert_eq!(line(TimeDelta::minutes(5)).unwrap(), "[late: was scheduled for 14:00, running now]");
-        assert_eq!(line(TimeDelta::days(1)).unwrap(), "[late: was scheduled for Mon 2 Mar 2026, 14:00, running now]");
+        assert_eq!(line(TimeDelta::days(1)).unwrap(), "[late: was scheduled for Mon 2 Mar 14:00, running now]");
+        let next_year = line(TimeDelta::days(365)).unwrap();
+        assert_eq!(next_year, "[late: was scheduled for Mon 2 Mar 2026 14:00, running now]");
         assert_eq!(line(TimeDelta::days(-1)), None);
     }
 }

@@ -66,7 +66,7 @@ pub(super) fn restored(restored: &Restored, view: &View, output: &mut Output) {
                 return;
             }
             let home = plain(&view.home.display().to_string());
-            output.line(format!("{} {home}: {files} files, as of {made}", paint(GOOD, "restored")));
+            output.line(format!("{} {home}: {files} files, as of {}", paint(GOOD, "restored"), moment(made, view)));
             if let Some(damage) = journal {
                 output.note(format!("{} the journal in it cannot be used: {}", paint(BAD, "error:"), plain(damage)));
                 output.exit = 1;
@@ -83,6 +83,11 @@ pub(super) fn restored(restored: &Restored, view: &View, output: &mut Output) {
     }
 }
 
+/// A time that a backup has in it.
+fn moment(made: &str, view: &View) -> String {
+    made.parse().map_or_else(|_| plain(made), |at| view.moment(at))
+}
+
 fn differs(differences: &Differences, view: &View, output: &mut Output) {
     output.exit = 1;
     if view.json {
@@ -91,7 +96,7 @@ fn differs(differences: &Differences, view: &View, output: &mut Output) {
     }
     let Differences { made, same, changed, missing, added } = differences;
     let home = plain(&view.home.display().to_string());
-    output.line(format!("{same} files are the same as in the backup of {made}."));
+    output.line(format!("{same} files are the same as in the backup of {}.", moment(made, view)));
     for (words, list) in [("differ", changed), ("in the backup alone", missing), ("in the folder alone", added)] {
         if list.is_empty() {
             continue;

@@ -33,7 +33,7 @@ pub(in super::super) fn line(line: &LogLine, view: &View, output: &mut Output) {
     }
     output.line(format!(
         "{} {} {}{}",
-        paint(FAINT, &times::local(line.at, view.now, view.zone)),
+        paint(FAINT, &times::local_to_the_second(line.at, view.now, view.zone)),
         paint(style, &format!("{:>5}", line.level)),
         plain(&line.message),
         paint(FAINT, &plain(&fields)),
@@ -56,6 +56,9 @@ mod tests {
         line(&serde_json::from_str(text).unwrap(), &view, &mut output);
         let shown = anstream::adapter::strip_str(&output.stdout).to_string();
         assert_eq!(shown, "Mon 23 Nov 08:00:05 UTC  WARN refu [2Jsed count=3 run=a1\n");
+        let (mut output, whole) = (Output::default(), text.replace("08:00:05", "08:00:00"));
+        line(&serde_json::from_str(&whole).unwrap(), &view, &mut output);
+        assert!(output.stdout.contains("08:00:00 UTC"), "a whole minute has its seconds, too: {}", output.stdout);
         let mut output = Output::default();
         line(&serde_json::from_str(text).unwrap(), &View { json: true, ..view }, &mut output);
         let value: Value = serde_json::from_str(&output.stdout).unwrap();

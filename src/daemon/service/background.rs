@@ -104,7 +104,7 @@ impl Background {
         tasks.spawn(runtime_files::watch(opened.lock, opened.home, schedule.clone(), journal.trouble()));
         let supervisor = opened.supervisor;
         tasks.spawn(supervisor.clone().pulse(schedule.clone()));
-        tasks.spawn(supervisor.clone().status(schedule.clone()));
+        tasks.spawn(supervisor.clone().status(schedule.clone(), self.in_force.app.clone()));
         let ending = Ending {
             signals: opened.signals,
             until,
