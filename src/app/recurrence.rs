@@ -41,6 +41,8 @@ struct Said {
     days: BTreeSet<u32>,
     months: BTreeSet<u32>,
     units: Vec<&'static str>,
+    /// A time was said that is a day's own: midnight, noon.
+    is_named_time: bool,
 }
 
 fn read(text: &str) -> Result<String, String> {
@@ -58,6 +60,7 @@ fn read(text: &str) -> Result<String, String> {
     while let Some(word) = words.next() {
         let half = words.next_if(|next| matches!(*next, "am" | "pm")).unwrap_or_default();
         let whole = format!("{word}{half}");
+        said.is_named_time |= matches!(word, "midnight" | "noon");
         if let Some(time) = time_of_day(&whole).map(|time| (time.hour(), time.minute(), time.second())) {
             match time {
                 (hour, minute, 0) => said.times.insert((hour, minute)),
@@ -134,10 +137,12 @@ impl Said {
     }
 
     fn cron(self) -> Result<String, String> {
-        let Self { times, weekdays, days, months, units } = self;
+        let Self { times, weekdays, days, months, units, is_named_time } = self;
         let unclear = || Err("it is not clear which days are meant".to_owned());
         let has_days = !(weekdays.is_empty() && days.is_empty() && months.is_empty());
         match (&units[..], has_days || !times.is_empty()) {
+            // Each day has its midnight and its noon.
+            ([], true) if is_named_time && !has_days => {}
             (["hour"], false) => return Ok("0 * * * *".into()),
             (["minute"], false) => return Ok("* * * * *".into()),
             (["hour" | "minute"], true) => return Err("it says how often and when at once".into()),
@@ -223,6 +228,9 @@ mod tests {
         check("daily at 9:00, 9:30", Ok("0,30 9 * * *"));
         check("daily at noon", Ok("0 12 * * *"));
         check("at midnight every day", Ok("0 0 * * *"));
+        check("midnight", Ok("0 0 * * *"));
+        check("at noon", Ok("0 12 * * *"));
+        check("mondays at midnight", Ok("0 0 * * 1"));
         check("weekdays at 8:30", Ok("30 8 * * 1-5"));
         check("weekends 10:00", Ok("0 10 * * 0,6"));
         check("monday and friday 18:00", Ok("0 18 * * 1,5"));
