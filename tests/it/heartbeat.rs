@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use crate::cli::shown;
 use crate::support::bot::{TestBot, now, reminder};
+use crate::support::client;
 
 /// A monitor that keeps a list of what it was told, and answers once it may.
 struct Monitor {
@@ -149,4 +150,41 @@ fn what_is_no_web_address_is_an_error() {
 
     0 definitions in order, 2 errors, 0 warnings
     ");
+}
+
+#[test]
+fn the_service_tells_that_jobs_wait_for_a_login() {
+    let monitor = Monitor::new(true);
+    let bot = TestBot::with_client(&client::real(), "http://127.0.0.1:9").without("ANTHROPIC_API_KEY");
+    let bot = bot.env("OLLIM_HEARTBEAT_URL", &format!("{}/bot", monitor.url));
+    bot.write(
+        "routines/list.md",
+        "---\ncron: '@yearly'\nbackground: true\nisolated: true\nallowed_tools: [Read]\n---\nRead the list.\n",
+    );
+    let service = bot.start();
+    service.until("it fires", || (bot.run(["fire", "list"]).code == 0).then_some(()));
+    service.until("it waits", || bot.json(["status"])["daemon"]["waiting_for_login"].is_string().then_some(()));
+    // It says so within the minute, and at once when the settings are read again.
+    bot.write("config.yaml", "user_name: Ada\n");
+    service.signal(rustix::process::Signal::HUP);
+    let fail = "/bot/fail: the agent client is not logged in: jobs wait".to_owned();
+    service.until("the monitor hears of it", || monitor.told().contains(&fail).then_some(()));
+    service.stop();
+}
+
+#[test]
+fn the_service_tells_that_a_fault_has_ended_it() {
+    let monitor = Monitor::new(true);
+    let bot = TestBot::new().env("OLLIM_HEARTBEAT_URL", &format!("{}/bot", monitor.url));
+    let service = bot.start();
+    service.until("it is alive", || (monitor.told().len() == 2).then_some(()));
+    // In one stroke: the service may be writing into it.
+    std::fs::rename(bot.path("state"), bot.path("gone")).unwrap();
+    std::fs::remove_dir_all(bot.path("gone")).unwrap();
+    bot.write("reminders/tea.md", &reminder(now(), "", "Tea."));
+    let (status, said) = service.wait();
+    assert_eq!(status.code(), Some(2), "{said}");
+    let told = monitor.told();
+    let last = told.last().unwrap();
+    assert!(last.starts_with("/bot/fail: ") && last.contains("was deleted or replaced"), "{told:#?}");
 }

@@ -118,7 +118,8 @@ async fn serve(start: Start) -> Result<Option<RunId>, DaemonError> {
     tasks.shutdown().await;
     idle_client.end().await;
     folder::tidy(home.main_run()).await;
-    let fault = ended.as_ref().err().map(ToString::to_string);
+    let lost = lock.is_lost(&home).then(|| LockError::Lost { path: home.lock() }.to_string());
+    let fault = ended.as_ref().err().map(ToString::to_string).or(lost);
     heartbeat::last(&hearts, &settings, fault, of_service).await;
     housekeeping.stop().await;
     deliveries.finish().await;
