@@ -1,9 +1,11 @@
-# The service in a container: `docker build -t ollim-bot .`, then
+# The service in a container: `docker build --build-arg COMMIT="$(git log -1 --format='%h %cs' --abbrev=12)" -t ollim-bot .`, then
 # `docker run -v ollim:/data -e CLAUDE_CODE_OAUTH_TOKEN=… ollim-bot`. docs/operations.md says more.
 FROM rust:1-slim-bookworm AS build
 WORKDIR /src
 COPY . .
-RUN cargo build --release --locked --bins
+# What `--version` says: the repository is not in the image.
+ARG COMMIT=
+RUN OLLIM_COMMIT="$COMMIT" cargo build --release --locked --bins
 
 FROM node:22-bookworm-slim
 RUN npm install -g @anthropic-ai/claude-code@2.1.330 && npm cache clean --force \

@@ -10,6 +10,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The commit and its date, where there is no repository that says so: an image is built from a folder without one.
+const NAMED: &str = "OLLIM_COMMIT";
+
 /// What the standard library is linked with, and what is linked instead.
 const INSTEAD: &[(&str, &str)] = &[
     ("libc.so", "-l:libc.a -l:libgcc_eh.a -l:libgcc.a"),
@@ -28,6 +31,10 @@ fn main() {
 ///
 /// Only of a release. Everything is compiled anew when it changes, which would be at each commit.
 fn built_from() -> String {
+    println!("cargo::rerun-if-env-changed={NAMED}");
+    if let Some(named) = env::var(NAMED).ok().filter(|named| !named.trim().is_empty()) {
+        return format!(" ({})", named.trim());
+    }
     if env::var("PROFILE").as_deref() != Ok("release") {
         return " (development build)".into();
     }
