@@ -1,5 +1,6 @@
 //! `init` on a terminal: a few questions, each with an answer that Enter gives. Nothing costs money that nobody agreed to.
 
+mod phone;
 mod talk;
 
 use std::io::{self, BufRead as _, IsTerminal as _};
@@ -69,8 +70,11 @@ impl Guide<'_> {
         if self.asks || try_login {
             self.client(try_login, app, output)?;
         }
-        if self.asks {
-            reach(phone, talk, output);
+        if self.asks && phone {
+            self.try_phone(app, output)?;
+        }
+        if self.asks && (talk.is_some() || !phone) {
+            reach(talk, output);
         }
         let installed = (service || self.wants_service(output)?) && self.install(service, app, output)?;
         if !self.view.json {
@@ -184,16 +188,11 @@ impl Guide<'_> {
     }
 }
 
-/// Where messages reach the person.
-fn reach(phone: bool, talk: Option<&str>, output: &mut Output) {
+/// Where messages reach the person, where that is not a phone alone.
+fn reach(talk: Option<&str>, output: &mut Output) {
     if let Some(kind) = talk {
         output.line(format!("Messages go to the channel `{kind}`. The bot answers there as soon as the service runs."));
         output.line(paint(FAINT, "What you can write and press: docs/chat.md"));
-        return;
-    }
-    if phone {
-        output.line("Messages go to the channel `phone`: subscribe to its topic in the app.");
-        output.line(paint(FAINT, "Once the service runs: `ollim-bot channels test phone`"));
         return;
     }
     output.line("Messages reach you in the terminal of `ollim-bot run`, and in `ollim-bot inbox`.");

@@ -8,6 +8,7 @@ use crate::support::bot::TestBot;
 use crate::support::client;
 use crate::support::discord::{self, Discord};
 use crate::support::messages_api::{MessagesApi, Reply};
+use crate::support::ntfy::Ntfy;
 use crate::support::telegram::{self, Telegram};
 use crate::support::terminal::Terminal;
 use crate::support::wait;
@@ -16,6 +17,7 @@ const SAMPLES: &str = "Write samples? They cost nothing until you enable them.";
 const PHONE: &str = "Messages to your phone? `y`, a topic of your own, or Enter for no:";
 const TALK: &str = "Talk with the bot? `discord`, `telegram`, or Enter for neither:";
 const BOTS_TOKEN: &str = "The bot's token (it is not shown; Enter leaves it out):";
+const SUBSCRIBED: &str = "Press Enter when you have, and one message is sent; `n` leaves it for later:";
 const CALL: &str = "Try the login with one short call? It costs less than a cent.";
 
 /// Nothing is installed, and a client is there.
@@ -26,29 +28,36 @@ fn with_client(url: &str) -> TestBot {
 #[test]
 fn a_person_is_asked_and_the_login_is_tried_with_a_real_call() {
     let api = MessagesApi::answering(|_| Reply::say("ready"));
+    let ntfy = Ntfy::start();
+    let topic = format!("{}/mine", ntfy.url());
     let bot = with_client(api.url());
     let mut terminal = Terminal::start(bot.command(["init"]));
     terminal.answer("Time zone [UTC]:", "Mars/Olympus");
     terminal.answer("`Mars/Olympus` is no time zone", "Europe/Vienna");
     terminal.answer(SAMPLES, "");
     terminal.answer(PHONE, "ntfy.sh/mine");
-    terminal.answer("is no topic of an ntfy server", "https://ntfy.example/mine");
+    terminal.answer("is no topic of an ntfy server", &topic);
     terminal.answer(TALK, "");
     assert_eq!(api.requests().len(), 0, "nothing was called before the person agreed");
     terminal.answer(CALL, "y");
-    terminal.answer("the login works (claude ", "");
+    assert!(ntfy.topic("mine").is_empty(), "nothing was sent before the person has subscribed");
+    terminal.answer(SUBSCRIBED, "");
+    terminal.answer("It was sent. Did it come? [Y/n]", "");
     let (status, shown) = terminal.end();
     assert!(status.success(), "{shown}");
     for words in [
         "keeps everything in ",
         "tested with 2.1.197",
         "ANTHROPIC_API_KEY",
+        "the login works (claude ",
         "Messages go to the channel `phone`",
+        "Messages reach your phone.",
         "made ",
     ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     assert!(!api.requests().is_empty(), "a real call");
+    assert_eq!(ntfy.topic("mine")[0]["message"], "ollim-bot can reach you here.");
     assert_eq!(
         bot.json(["config"]).as_array().unwrap().iter().find(|one| one["key"] == "timezone").unwrap()["value"],
         "Europe/Vienna"
@@ -56,13 +65,37 @@ fn a_person_is_asked_and_the_login_is_tried_with_a_real_call() {
     assert_eq!(bot.json(["runs"]), json!([]), "the trial is no job of the person's");
     assert_eq!(bot.json(["channels"])[0]["kind"], "ntfy");
     let settings = bot.read("config.yaml").unwrap();
-    assert!(settings.contains("url: https://ntfy.example/mine, answers: ollim-"), "{settings}");
+    assert!(settings.contains(&format!("url: {topic}, answers: ollim-")), "{settings}");
     let costly = |kind: &str| {
         let jobs = bot.json([kind, "list"]).as_array().unwrap().clone();
         jobs.into_iter().filter(|job| job["enabled"] == true && job["client"] != "notify").count()
     };
     assert_eq!((costly("routine"), costly("reminder")), (0, 0), "no sample costs anything before it is chosen");
     bot.until_nothing_is_left();
+}
+
+#[test]
+fn a_message_that_does_not_come_is_told_with_what_to_do() {
+    let ntfy = Ntfy::start();
+    let ask = |end: &dyn Fn(&mut Terminal)| {
+        let bot = TestBot::bare().env("OLLIM_CLAUDE", "/nowhere/claude");
+        let mut terminal = Terminal::start(bot.command(["init", "--bare", "--ntfy", &format!("{}/mine", ntfy.url())]));
+        terminal.answer("Time zone [UTC]:", "");
+        terminal.answer(TALK, "");
+        end(&mut terminal);
+        let (status, shown) = terminal.end();
+        assert!(status.success() && shown.contains("channels test phone"), "{shown}");
+        shown
+    };
+    let shown = ask(&|terminal| {
+        terminal.answer(SUBSCRIBED, "");
+        terminal.answer("Did it come?", "n");
+    });
+    assert!(shown.contains("may show notifications"), "{shown}");
+    ntfy.set_down(true);
+    let shown = ask(&|terminal| terminal.answer(SUBSCRIBED, ""));
+    assert!(shown.contains("it was not sent: the ntfy server answered 502"), "{shown}");
+    assert_eq!(ntfy.topic("mine").len(), 1);
 }
 
 #[test]
@@ -90,6 +123,7 @@ fn without_a_client_it_says_how_to_get_one() {
     terminal.answer(SAMPLES, "");
     terminal.answer(PHONE, "y");
     terminal.answer(TALK, "no");
+    terminal.answer(SUBSCRIBED, "n");
     let (status, shown) = terminal.end();
     assert!(status.success(), "{shown}");
     assert!(
@@ -187,6 +221,7 @@ fn a_bot_of_discords_writes_to_its_owner_and_a_token_can_be_left_out() {
     terminal.answer(TALK, "discord");
     terminal.answer(BOTS_TOKEN, "wrong");
     terminal.answer("Discord does not accept `DISCORD_TOKEN` (401)", discord::TOKEN);
+    terminal.answer(SUBSCRIBED, "n");
     let (status, shown) = terminal.end();
     assert!(status.success() && shown.contains("User Install"), "{shown}");
     assert_eq!(server.texts(), ["ollim-bot can write to you here. It answers as soon as its service runs."]);
