@@ -94,6 +94,7 @@ mod telegram;
 mod troubleshooting;
 mod turn_ends;
 mod unprivileged;
+mod upgrade;
 mod waking;
 mod walk;
 mod ways_out;

@@ -1,0 +1,88 @@
+//! A newer program takes the place of the one that runs, while runs are going.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+
+use crate::support::bot::{Service, TestBot};
+
+/// A folder with both programs, as a package installs them.
+fn programs(bot: &TestBot) -> PathBuf {
+    let folder = bot.person().join("prog");
+    fs::create_dir(&folder).unwrap();
+    install(&folder);
+    folder
+}
+
+/// Puts both programs into the place of those that are there, by renaming, as every installer does.
+fn install(folder: &Path) {
+    for program in [env!("CARGO_BIN_EXE_ollim-bot"), env!("CARGO_BIN_EXE_ollim-shell")] {
+        let place = folder.join(Path::new(program).file_name().unwrap());
+        let fresh = place.with_extension("new");
+        fs::copy(program, &fresh).unwrap();
+        fs::rename(fresh, place).unwrap();
+    }
+}
+
+/// Starts the service from these programs.
+fn start<'a>(bot: &'a TestBot, programs: &Path) -> Service<'a> {
+    let usual = bot.command(["run"]);
+    let mut command = Command::new(programs.join("ollim-bot"));
+    let set = usual.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    command.arg("run").env_clear().envs(set).current_dir(bot.person()).stdin(Stdio::null());
+    let service = bot.spawn(command);
+    service.until("the service is ready", || service.said().contains("ready on ").then_some(()));
+    service
+}
+
+/// A routine that waits until the file `work/NAME` is there.
+fn waits_for(bot: &TestBot, id: &str, name: &str, more: &str) {
+    let command = format!("while [ ! -e {name} ]; do sleep 0.1; done");
+    let text = format!(
+        "---\ncron: '0 3 29 2 *'\nclient: exec\ncommand: \"{command}\"\nbackground: true\nallowed_tools: ['Bash(sleep *)']\n{more}---\n"
+    );
+    bot.write(&format!("routines/{id}.md"), &text);
+}
+
+#[test]
+fn runs_that_are_going_end_as_they_should_when_the_program_is_replaced() {
+    let bot = TestBot::new().env("OLLIM_SHUTDOWN_GRACE", "5s");
+    let programs = programs(&bot);
+    waits_for(&bot, "short", "go", "retry: 0\n");
+    waits_for(&bot, "long", "never", "retry: 0\n");
+    waits_for(&bot, "retried", "second", "retry: 1\n");
+    let service = start(&bot, &programs);
+    let fire = |id: &str| {
+        service.until("it fires", || (bot.run(["fire", id]).code == 0).then_some(()));
+        service.until("it runs", || bot.runs(id).iter().any(|run| run["outcome"] == "running").then_some(()));
+    };
+    fire("long");
+    fire("retried");
+    install(&programs);
+    // The old service goes on meanwhile.
+    fire("short");
+    service.signal(Signal::TERM);
+    service.until("it ends", || service.said().contains("ending: 3 runs are going and have 5s").then_some(()));
+    bot.write("work/go", "");
+    let (status, said) = service.wait();
+    assert!(status.success(), "{said}");
+    assert_eq!(bot.runs("short")[0]["outcome"], "completed", "{said}");
+
+    bot.write("work/second", "");
+    let service = start(&bot, &programs);
+    let long = service.until_ended("long", 1).remove(0);
+    assert_eq!(long["outcome"], "failed", "{long:#}");
+    let told = bot.json(["inbox"]);
+    let is_told = |text: &serde_json::Value| text.as_str().is_some_and(|text| text.contains("long"));
+    assert!(told.as_array().unwrap().iter().any(|message| is_told(&message["text"])), "{told:#}");
+    let retried = service.until("its second attempt ends", || {
+        let run = bot.runs("retried").remove(0);
+        (run["attempt"] == 2 && run["outcome"] == "completed").then_some(run)
+    });
+    assert_eq!(bot.runs("retried").len(), 2, "{retried:#}");
+    assert_eq!(bot.runs("short").len(), 1, "what was completed does not run again");
+    service.stop();
+    bot.until_nothing_is_left();
+}
