@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use hyper::HeaderMap;
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 
 use crate::definition::{PayloadFault, Signature};
 use crate::hexadecimal::sha256;
@@ -14,20 +14,20 @@ const LONGEST_ID: usize = 100;
 /// For so long, the same content without an id of its own is the same delivery: its sender tries again.
 const SAME_CONTENT: TimeDelta = TimeDelta::hours(1);
 
-/// The object of a body: JSON, or a form.
+/// The object of a body: JSON, or a form. An object of JSON is one whatever its type says: `curl -d` calls all that it sends a form.
 pub(super) fn payload(headers: &HeaderMap, body: &[u8]) -> Result<Json, PayloadFault> {
     let fault = |message: String| PayloadFault { path: String::new(), message };
     let kind = headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let parsed = if kind.trim_start().to_ascii_lowercase().starts_with("application/x-www-form-urlencoded") {
-        let fields: Map<String, Json> = form_urlencoded::parse(body)
-            .map(|(name, value)| (name.into_owned(), Json::from(value.into_owned())))
-            .collect();
-        Json::Object(fields)
-    } else {
-        serde_json::from_slice(body)
-            .map_err(|error| fault(format!("it is not JSON: line {}, column {}", error.line(), error.column())))?
-    };
-    if parsed.is_object() { Ok(parsed) } else { Err(fault("it must be a JSON object".to_owned())) }
+    let is_form = kind.trim_start().to_ascii_lowercase().starts_with("application/x-www-form-urlencoded");
+    match serde_json::from_slice(body) {
+        Ok(object @ Json::Object(_)) => Ok(object),
+        _ if is_form => {
+            let fields = form_urlencoded::parse(body);
+            Ok(Json::Object(fields.map(|(name, value)| (name.into_owned(), Json::from(value.into_owned()))).collect()))
+        }
+        Ok(_) => Err(fault("it must be a JSON object".to_owned())),
+        Err(error) => Err(fault(format!("it is not JSON: line {}, column {}", error.line(), error.column()))),
+    }
 }
 
 /// The delivery of a payload. It is known by the sender's own id of it; where it has none, by its content.
@@ -72,6 +72,10 @@ mod tests {
             (&[][..], r#"{"a": [1]}"#, Ok(r#"{"a":[1]}"#)),
             (&form, "a=1+2&b=%7Bx%7D&b=y", Ok(r#"{"a":"1 2","b":"y"}"#)),
             (&form, "", Ok("{}")),
+            // What `curl -d` sends.
+            (&form, r#"{"door": "front"}"#, Ok(r#"{"door":"front"}"#)),
+            (&form, "{door}=1&[1]=2", Ok(r#"{"[1]":"2","{door}":"1"}"#)),
+            (&form, "[1]", Ok(r#"{"[1]":""}"#)),
             (&[], "[1]", Err("it must be a JSON object")),
             (&[], "{\n\"a\": }", Err("it is not JSON: line 2, column 6")),
             (&[], "", Err("it is not JSON: line 1, column 0")),

@@ -3,6 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use ollim_bot::webhooks::signature::sign;
@@ -436,5 +437,19 @@ fn the_examples_of_the_documentation_work() {
         let taken = hooked.send("POST", &format!("/hook/{id}"), &headers, payload.as_bytes());
         assert_eq!(taken.status, 202, "{id}: {taken:?}");
     }
+    // What is typed into a shell, as it stands there but for the port: its field is filled in.
+    let line = document.split_once("```sh\n").unwrap().1.split_once("```").unwrap().0;
+    let line = line.replace("127.0.0.1:8787", &format!("127.0.0.1:{}", hooked.port));
+    service.until_ended("door", 1);
+    for line in [line.replace(" -H 'Content-Type: application/json'", ""), line] {
+        let typed = Command::new("bash").args(["-c", &line]).env("DOOR_SECRET", SECRET).output().unwrap();
+        let said = String::from_utf8_lossy(&typed.stdout);
+        assert!(said.contains("\"run\":"), "{line}: {said} {}", String::from_utf8_lossy(&typed.stderr));
+    }
+    service.until("it says which door", || {
+        let inbox = hooked.bot.ok(["inbox"]);
+        assert!(!inbox.contains("(not given)"), "{inbox}");
+        inbox.contains("Somebody is at the door: \"front\".").then_some(())
+    });
     service.stop();
 }
