@@ -24,7 +24,10 @@ struct Answer {
 
 impl Page {
     fn new() -> Self {
-        let bot = TestBot::new();
+        Self::of(TestBot::new())
+    }
+
+    fn of(bot: TestBot) -> Self {
         // Nobody else has this port until it is listened on again.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         bot.write("config.yaml", &format!("web: {address}\n"));
@@ -232,6 +235,24 @@ fn a_form_does_what_it_says() {
     assert_eq!(edit(&old.replace("0 9", "0 12"), None).status, 303);
     let written = page.bot.read("routines/greets.md").unwrap();
     assert_eq!(written, old.replace("0 9", "0 12").replace('\n', "\r\n"));
+    service.stop();
+}
+
+#[test]
+fn a_webhook_is_paused_and_not_put_off() {
+    let page = Page::new();
+    page.bot.secrets("WEBHOOK_SECRET=0123456789abcdef0123456789abcdef\n");
+    page.bot.write("webhooks/bell.md", "---\nclient: exec\ncommand: echo hello\nallowed_tools: []\n---\n");
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    let token = page.token(&cookie);
+    for (press, is_off) in [("pause", true), ("resume", false)] {
+        let shown = page.get("/jobs/bell", &cookie).body;
+        assert!(shown.contains(&format!("action=\"/jobs/bell/{press}\"")) && !shown.contains("Snooze"), "{shown}");
+        let done = page.post(&format!("/jobs/bell/{press}"), &cookie, &format!("token={token}"));
+        assert_eq!(done.status, 303, "{}", done.body);
+        assert_eq!(page.bot.read("webhooks/bell.md").unwrap().contains("enabled: false"), is_off);
+    }
     service.stop();
 }
 

@@ -118,17 +118,21 @@ fn buttons(job: &Job, context: &Context) -> Markup {
         div .buttons {
             (parts::button(&path("/fire"), "Run now", &[], context))
             a .button href=(path("/dry-run")) { "Dry run" }
-            @if job.paused {
-                (parts::button(&path("/go-on"), "Resume", &[], context))
-            } @else if job.definition.kind() == Kind::Routine {
-                @if job.definition.enabled {
-                    (parts::button(&path("/pause"), "Pause", &[], context))
-                } @else {
-                    (parts::button(&path("/resume"), "Resume", &[], context))
-                }
-            } @else {
-                (parts::button(&path("/snooze"), "Snooze 1h", &[("span", "1h")], context))
-                (parts::button(&path("/snooze"), "Snooze 1d", &[("span", "1d")], context))
+            @match job.definition.kind() {
+                Kind::Routine | Kind::Webhook => {
+                    @if job.paused {
+                        (parts::button(&path("/go-on"), "Resume", &[], context))
+                    } @else if job.definition.enabled {
+                        (parts::button(&path("/pause"), "Pause", &[], context))
+                    } @else {
+                        (parts::button(&path("/resume"), "Resume", &[], context))
+                    }
+                },
+                Kind::Reminder => {
+                    (parts::button(&path("/snooze"), "Snooze 1h", &[("span", "1h")], context))
+                    (parts::button(&path("/snooze"), "Snooze 1d", &[("span", "1d")], context))
+                },
+                Kind::Session => {},
             }
         }
     }
