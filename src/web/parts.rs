@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::context::Context;
 use crate::app::words::{self, Tone};
 use crate::channel::terminal::plain_lines;
+use crate::definition::Problem;
 use crate::journal::{RunRecord, RunState};
 
 /// The class of a tone.
@@ -85,6 +86,19 @@ pub(super) fn link(before: &str, name: &str, after: &str) -> String {
 /// A job's page.
 pub(super) fn job(id: &str) -> Markup {
     html! { a href=(link("/jobs/", id, "")) { (id) } }
+}
+
+/// What is wrong with a file, and where: the line of a job's file is a link to it.
+pub(super) fn problem(problem: &Problem) -> Markup {
+    let place = html! { code { (problem.file.display()) ":" (problem.line) } };
+    html! {
+        @match &problem.id {
+            Some(id) => a href=(link("/jobs/", id.as_str(), &format!("#L{}", problem.line))) { (place) },
+            None => (place),
+        }
+        " " (with_code(&problem.message))
+        @if let Some(hint) = &problem.hint { " (" (with_code(hint)) ")" }
+    }
 }
 
 /// A run's page.

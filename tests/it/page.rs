@@ -257,6 +257,23 @@ fn a_webhook_is_paused_and_not_put_off() {
 }
 
 #[test]
+fn a_broken_file_leads_to_its_line_and_can_be_mended() {
+    let page = Page::new();
+    page.bot.write("routines/broken.md", "---\nbackground: true\ncron: '0 25 * * *'\n---\nGo.\n");
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    for path in ["/jobs/broken", "/jobs", "/service"] {
+        let shown = page.get(path, &cookie).body;
+        assert!(shown.contains("<a href=\"/jobs/broken#L3\"><code>routines/broken.md:3</code></a>"), "{path}: {shown}");
+    }
+    let shown = page.get("/jobs/broken", &cookie).body;
+    assert!(shown.contains("href=\"/jobs/broken/edit\""), "{shown}");
+    assert!(shown.contains("<span class=\"line wrong\" id=\"L3\">cron:"), "{shown}");
+    assert_eq!(shown.matches("line wrong").count(), 1, "{shown}");
+    service.stop();
+}
+
+#[test]
 fn a_gate_runs_for_a_button_alone() {
     let page = Page::new();
     page.bot.write(

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::next::{self, Routine};
 use super::{policy, runs};
 use crate::app::{App, Attention, Command, Job, JobPolicy, Outcome, Why, summary};
-use crate::definition::{DefinitionId, Kind};
+use crate::definition::{DefinitionId, Kind, Problem};
 use crate::journal::{RunFilter, RunRecord};
 use crate::refusal::Refusal;
 use crate::web::context::Context;
@@ -67,8 +67,8 @@ fn show_policy(id: &str, app: &App) -> Result<JobPolicy, Refusal> {
 
 pub(in crate::web) fn job(parts: &JobParts, attention: &Attention, context: &Context) -> Markup {
     let JobParts { id, job, missing, text, policy, why, routine, runs } = parts;
-    let of_file =
-        attention.status.problems.iter().filter(|problem| problem.id.as_ref().is_some_and(|of| of.as_str() == id));
+    let is_its = |problem: &&Problem| problem.id.as_ref().is_some_and(|of| of.as_str() == id);
+    let of_file: Vec<&Problem> = attention.status.problems.iter().filter(is_its).collect();
     html! {
         div .head {
             h1 { (id) }
@@ -79,10 +79,9 @@ pub(in crate::web) fn job(parts: &JobParts, attention: &Attention, context: &Con
         @if let Some(why) = why {
             p .why { (parts::with_code(&why.said.sentence)) @if let Some(next) = &why.next { " " (parts::with_code(&next.sentence)) } }
         }
-        @for problem in of_file {
+        @for problem in &of_file {
             p .bad[problem.is_error()] .warn[!problem.is_error()] {
-                code { (problem.file.display()) ":" (problem.line) } " " (parts::with_code(&problem.message))
-                @if let Some(hint) = &problem.hint { " (" (parts::with_code(hint)) ")" }
+                (parts::problem(problem))
             }
         }
         @if let Some(routine) = routine {
@@ -105,9 +104,9 @@ pub(in crate::web) fn job(parts: &JobParts, attention: &Attention, context: &Con
         @if let Some(text) = text {
             div .head {
                 h2 { "Its file" }
-                @if job.is_some() { a .button href=(link("/jobs/", id, "/edit")) { "Edit" } }
+                a .button href=(link("/jobs/", id, "/edit")) { "Edit" }
             }
-            (lines(text))
+            (lines(text, &of_file))
         }
     }
 }
@@ -138,11 +137,14 @@ fn buttons(job: &Job, context: &Context) -> Markup {
     }
 }
 
-/// A text with the numbers of its lines.
-fn lines(text: &str) -> Markup {
+/// A text with the numbers of its lines. Those that something is wrong with are marked.
+fn lines(text: &str, problems: &[&Problem]) -> Markup {
     html! {
         pre .file tabindex="0" role="region" aria-label="The file" {
-            @for (index, line) in text.lines().enumerate() { span .line id={ "L" (index + 1) } { (line) "\n" } }
+            @for (number, line) in (1_u32..).zip(text.lines()) {
+                @let is_wrong = problems.iter().any(|problem| problem.line == number);
+                span .line .wrong[is_wrong] id={ "L" (number) } { (line) "\n" }
+            }
         }
     }
 }

@@ -29,7 +29,7 @@ pub(in crate::web) fn jobs(lists: &[JobList; 3], attention: &Attention, context:
                 }
             }
             @for problem in &list.errors {
-                p .bad { code { (problem.file.display()) ":" (problem.line) } " " (parts::with_code(&problem.message)) }
+                p .bad { (parts::problem(problem)) }
             }
         }
     }

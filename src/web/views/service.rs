@@ -53,8 +53,7 @@ fn problems(status: &Status) -> Markup {
                 @for problem in &status.problems {
                     li {
                         span .bad[problem.is_error()] .warn[!problem.is_error()] { @if problem.is_error() { "error " } @else { "warning " } }
-                        code { (problem.file.display()) ":" (problem.line) } " " (parts::with_code(&problem.message))
-                        @if let Some(hint) = &problem.hint { " (" (parts::with_code(hint)) ")" }
+                        (parts::problem(problem))
                     }
                 }
             }
