@@ -61,7 +61,7 @@ impl Context {
 
     /// `Tue 24 Nov 09:00`, and how far off that is.
     pub(super) fn moment(&self, at: DateTime<Utc>) -> Markup {
-        html! { (self.time(at)) " " span .faint { (times::relative(at, self.now)) } }
+        html! { (self.time(at)) " " span .faint { (self.relative(at)) } }
     }
 
     /// `Tue 24 Nov 09:00`. The page says its zone; where the clocks will have changed by then, or had not yet: `… 09:00 CEST`.
@@ -83,10 +83,10 @@ impl Context {
         }
     }
 
-    /// How far off a time is, with the time itself where one asks for it.
+    /// How far off a time is, with the time itself where one asks for it. The page's script counts it on.
     pub(super) fn relative(&self, at: DateTime<Utc>) -> Markup {
         html! {
-            time datetime=(times::rfc3339(at, self.zone)) title=(times::local(at, self.now, self.zone)) {
+            time .off datetime=(times::rfc3339(at, self.zone)) title=(times::local(at, self.now, self.zone)) {
                 (times::relative(at, self.now))
             }
         }

@@ -13,8 +13,8 @@ use futures::stream::unfold;
 use super::Web;
 use super::guard::SessionToken;
 
-/// A proxy closes a connection on which nothing is said.
-const KEEP_ALIVE: Duration = Duration::from_secs(25);
+/// A proxy closes a connection on which nothing is said; and the page takes a service for lost that is silent for three times as long.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// The number of the newest event now, and each newer one. It ends with the session or the service.
 pub(super) async fn stream(
@@ -34,5 +34,7 @@ pub(super) async fn stream(
         let number = *newest.borrow_and_update();
         Some((Ok(Event::default().data(number.to_string())), (web, session, newest, chat)))
     });
-    Sse::new(stream).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
+    // A comment would be no news to the page's script.
+    let alive = Event::default().event("alive").data("yes");
+    Sse::new(stream).keep_alive(KeepAlive::new().interval(KEEP_ALIVE).event(alive))
 }

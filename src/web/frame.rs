@@ -56,7 +56,8 @@ pub(super) fn page(title: &str, here: &str, attention: &Attention, context: &Con
                 header {
                     (sentence(attention))
                     p id="as-of" {
-                        "As of " (context.now.with_timezone(&context.zone).format("%H:%M:%S"))
+                        "As of "
+                        time datetime=(context.now.to_rfc3339()) { (context.now.with_timezone(&context.zone).format("%H:%M:%S")) }
                         ", times in " (context.zone.name())
                     }
                     nav aria-label="Pages" {

@@ -2,7 +2,7 @@
 'use strict';
 
 const stale = document.getElementById('stale');
-let asked = false, again = false, last = Date.now(), stream = null;
+let asked = false, again = false, pause = 40, later, last = Date.now(), heard = last, shown = last, stream = null;
 
 // The server shows times in the zone of whoever looks.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -36,13 +36,15 @@ function replace(text) {
   const fresh = new DOMParser().parseFromString(text, 'text/html');
   const open = [...document.querySelectorAll('main details')].map((one) => one.open);
   const at = stops().indexOf(document.activeElement), was = at < 0 ? null : known(document.activeElement);
-  for (const part of isWriting() ? ['#needs'] : ['#needs', '#as-of', '#main', '#service']) {
+  const writes = isWriting();
+  for (const part of writes ? ['#needs'] : ['#needs', '#as-of', '#main', '#service']) {
     const [old, now] = [document.querySelector(part), fresh.querySelector(part)];
     if (old && now && old.innerHTML !== now.innerHTML) {
       old.innerHTML = now.innerHTML;
       old.className = now.className;
     }
   }
+  if (!writes) shown = Date.now();
   document.title = fresh.title;
   const details = document.querySelectorAll('main details');
   if (details.length >= open.length) open.forEach((was, at) => { details[at].open = was; });
@@ -52,53 +54,72 @@ function replace(text) {
   if (to) to.focus({ preventScroll: true });
 }
 
-/** Asks for the page again: at once, then at most twice a second. */
+/** `in 2h 5m`, `24m ago`: what src/app/times.rs says. */
+function distance(span) {
+  let rest = Math.floor(Math.abs(span) / 1000);
+  if (rest < 1) return 'now';
+  const all = [[86400, 'd'], [3600, 'h'], [60, 'm'], [1, 's']], words = [];
+  const first = all.findIndex(([size]) => rest >= size);
+  for (const [size, letter] of all.slice(first, rest < 600 ? 4 : Math.min(first + 2, 3))) {
+    if (rest >= size) words.push(Math.floor(rest / size) + letter);
+    rest %= size;
+  }
+  return span > 0 ? 'in ' + words.join(' ') : words.join(' ') + ' ago';
+}
+
+/** Says anew how far off times are, by the server's clock. */
+function count() {
+  const now = Date.parse(document.querySelector('#as-of time').dateTime) + Date.now() - shown;
+  for (const one of document.querySelectorAll('time.off')) one.textContent = distance(Date.parse(one.dateTime) - now);
+}
+
+/** Asks for the page again: at once, then soon, and while more and more happens at most twice a second. */
 async function refresh() {
   if (asked) { again = true; return; }
   asked = true;
   try {
-    const answer = await fetch(location.href, { headers: { accept: 'text/html' }, cache: 'no-store' });
+    const answer = await fetch(location.href, { headers: { accept: 'text/html' }, cache: 'no-store', signal: AbortSignal.timeout(10000) });
     if (answer.status === 401) { location.reload(); return; }
-    if (answer.ok) {
-      replace(await answer.text());
-      last = Date.now();
-      stale.hidden = true;
-    }
-  } catch { isStale(); }
+    if (answer.status === 404) isStale('This is not there any more.');
+    else if (!answer.ok) isStale(`The service answers with an error (${answer.status}).`, true);
+    else { replace(await answer.text()); last = heard = Date.now(); stale.hidden = true; }
+  } catch { isStale('The service does not answer.', true); }
   setTimeout(() => {
     asked = false;
+    pause = again ? Math.min(2 * pause, 500) : 40;
     if (again) { again = false; refresh(); }
-  }, 500);
+  }, pause);
 }
 
-/** Says how old the page is whose service does not answer. */
-function isStale() {
+/** Says why the page is not as things are, and how old it is. `retry`: it is asked for again in a while. */
+function isStale(why, retry) {
   const since = new Date(last).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit' });
-  stale.textContent = 'The service does not answer. What you see is from ' + since + '.';
+  stale.textContent = why + ' What you see is from ' + since + '.';
   stale.hidden = false;
+  clearTimeout(later);
+  if (retry) later = setTimeout(() => { if (!document.hidden) refresh(); }, 3000);
 }
 
 function listen() {
   if (stream) return;
+  heard = Date.now();
   stream = new EventSource(document.querySelector('[data-chat]') ? '/events?chat=1' : '/events');
+  stream.addEventListener('alive', () => { heard = Date.now(); });
   stream.onmessage = (event) => {
-    stale.hidden = true;
+    heard = Date.now();
     const root = document.documentElement;
-    if (Number(event.data) === Number(root.dataset.newest)) return;
+    if (stale.hidden && Number(event.data) === Number(root.dataset.newest)) return;
     root.dataset.newest = event.data;
     refresh();
   };
   stream.onerror = () => {
-    isStale();
+    isStale('The service does not answer.');
     // A browser gives up on a server that refuses, so that is tried again here; the page itself says why it refuses.
     if (stream && stream.readyState === EventSource.CLOSED) { stop(); refresh(); setTimeout(listen, 3000); }
   };
 }
 
-function stop() {
-  if (stream) stream.close();
-  stream = null;
-}
+function stop() { if (stream) stream.close(); stream = null; }
 
 // A page that nobody sees asks for nothing. One that the browser puts aside is shown as it was.
 document.addEventListener('visibilitychange', () => {
@@ -106,8 +127,14 @@ document.addEventListener('visibilitychange', () => {
 });
 addEventListener('pagehide', stop);
 addEventListener('pageshow', (event) => { if (event.persisted) { listen(); refresh(); } });
-// "in 5m" grows old by itself.
-setInterval(() => { if (!document.hidden) refresh(); }, 30000);
+// The line for now moves by itself.
+setInterval(() => { if (!document.hidden) refresh(); }, 300000);
+// "in 5m" grows old by itself. The server says something every ten seconds: from one that is silent, the way to it may be lost.
+setInterval(() => {
+  if (document.hidden || !stream) return;
+  if (!isWriting()) count();
+  if (Date.now() - heard > 30000) { stop(); listen(); refresh(); }
+}, 10000);
 
 document.addEventListener('click', (event) => {
   const text = event.target.closest('[data-copy]');

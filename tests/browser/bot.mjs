@@ -28,7 +28,7 @@ export async function link() {
   return (await ask('web')).url;
 }
 
-/** Stops or starts the service: `stop`, `start`. */
+/** Stops or starts the service: `stop`, `start`; or makes it stand still, as it is: `freeze`, `thaw`. */
 export async function service(action) {
   process.stdout.write(action + '\n');
   await replies.next();

@@ -1,5 +1,5 @@
 // An open page follows what happens, says when nobody answers it, and takes nothing from under anybody's hands.
-import { ask, enter, service, tell, until } from './bot.mjs';
+import { ask, enter, service, tell, until, write } from './bot.mjs';
 import { open } from './browser.mjs';
 
 /** Counts the requests for the page itself, and when it last changed. */
@@ -93,6 +93,47 @@ export async function test({ browser, url, check, figures }) {
     // That nobody answers stands on the console. Nothing else may.
     const other = faults.splice(0).filter((fault) => !/ERR_(CONNECTION_REFUSED|EMPTY_RESPONSE|INCOMPLETE_CHUNKED_ENCODING|CONNECTION_RESET)/.test(fault));
     return said.includes('The service does not answer') ? other : [said, ...other];
+  });
+  await check('a page whose service is stopped, or whose tunnel is lost, says so, and comes back by itself', async () => {
+    await page.goto(url + '/runs');
+    await watch(page);
+    await service('freeze');
+    const wrong = [];
+    try {
+      await page.locator('#stale').waitFor({ timeout: 60000 });
+      const said = await page.locator('#stale').innerText();
+      if (!said.includes('The service does not answer')) wrong.push(said);
+    } finally {
+      await service('thaw');
+    }
+    await page.locator('#stale').waitFor({ state: 'hidden' });
+    const { run } = await fire('backup');
+    await shows(page, run);
+    return [...wrong, ...faults.splice(0)];
+  });
+  await check('a page of what is not there any more says so', async () => {
+    await write('routines/gone.md', "---\ncron: '0 0 29 2 *'\n---\nGo.\n");
+    await until('it is read', async () => (await ask('routine', 'list')).some((one) => one.id === 'gone'));
+    await page.goto(url + '/jobs/gone');
+    await tell('routine', 'cancel', 'gone');
+    await page.getByText('This is not there any more. What you see is from').waitFor();
+    faults.length = 0;
+    return (await page.locator('h1').innerText()) === 'gone' ? [] : ['what was seen is gone'];
+  });
+  await check('how far off a time is grows old by itself, whatever the service answers', async () => {
+    const { context: other } = await open(browser, url);
+    const aside = await enter(other);
+    await fire('refused');
+    await other.clock.install();
+    await aside.goto(url + '/refusals');
+    const off = aside.locator('main time.off').first();
+    const before = await off.textContent();
+    // Nothing that it asks for is answered any more.
+    await aside.route(url + '/refusals', () => {});
+    await other.clock.runFor('00:25');
+    const after = await off.textContent();
+    await other.close();
+    return before !== after && /^\d+m? ?\d*s ago$/.test(after) ? [] : [`${before}, then ${after}`];
   });
   await check('one tab that logs out takes the other with it', async () => {
     await second.goto(url + '/next');

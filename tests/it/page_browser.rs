@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::hosts::host;
@@ -101,6 +102,8 @@ fn holds_of<'a>(subject: &str, bot: &'a TestBot, url: &str, service: Service<'a>
         match line.unwrap().as_str() {
             "stop" => _ = service.take().unwrap().stop(),
             "start" => service = Some(bot.start()),
+            "freeze" => service.as_ref().unwrap().signal(Signal::STOP),
+            "thaw" => service.as_ref().unwrap().signal(Signal::CONT),
             line => {
                 report = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
                 continue;
