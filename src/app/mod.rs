@@ -58,7 +58,7 @@ mod when;
 mod why;
 pub mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -106,7 +106,7 @@ use crate::clock::Clock;
 use crate::config::{Config, ConfigError, Origin, secrets};
 use crate::definition::{self, Defaults, Definition, DefinitionId, Kind, KnownCommands, Loaded, Problem, Severity};
 use crate::home::Home;
-use crate::journal::{Answer, JournalPlace, JournalReader, Message, Server};
+use crate::journal::{Answer, JournalPlace, JournalReader, Message, RunRecord, Server};
 use crate::policy::PathRoots;
 use crate::refusal::Refusal;
 use crate::run::tokens::RunAuthority;
@@ -158,6 +158,8 @@ pub struct App {
     pub command_names: CommandNames,
     /// The definitions as the service holds them; `None`: they are read from their files.
     pub definitions: Option<DefinitionsInForce>,
+    /// The zone of whoever looks, where an interface knows it; `None`: that of records.
+    pub viewer_zone: Option<Tz>,
     config: OnceLock<Arc<Config>>,
 }
 
@@ -166,7 +168,8 @@ impl App {
     #[must_use]
     pub fn new(home: Home, env: Environment, service: Arc<dyn Service>, command_names: CommandNames) -> Self {
         let (caller, clock) = (Caller::Person, Clock::system());
-        Self { home, caller, clock, env, service, command_names, definitions: None, config: OnceLock::new() }
+        let (definitions, viewer_zone, config) = (None, None, OnceLock::new());
+        Self { home, caller, clock, env, service, command_names, definitions, viewer_zone, config }
     }
 
     /// The same for a run, with the same settings.
@@ -376,6 +379,13 @@ impl App {
         occurrences(definition, self.now()).take(count).collect()
     }
 
+    /// The zones of the jobs of these runs, as their files have them now.
+    #[must_use]
+    pub fn zones(&self, runs: &[RunRecord]) -> HashMap<DefinitionId, Tz> {
+        let Ok(loaded) = self.load() else { return HashMap::new() };
+        runs.iter().filter_map(|run| Some((run.id.clone(), loaded.definitions.get(&run.id)?.zone))).collect()
+    }
+
     /// Answers a question, and says what came of it. `channel`: where the person answers.
     ///
     /// # Errors
@@ -496,6 +506,12 @@ impl App {
     #[must_use]
     pub fn zone_of_records(&self) -> Tz {
         self.zone().unwrap_or_else(|_| zone_without_settings())
+    }
+
+    /// The zone in which whoever looks is told times.
+    #[must_use]
+    pub fn zone_of_viewer(&self) -> Tz {
+        self.viewer_zone.unwrap_or_else(|| self.zone_of_records())
     }
 
     /// The folders that path rules and command lines of a job are resolved against.

@@ -1,6 +1,6 @@
 //! What ran and what comes, a row a job.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
@@ -66,8 +66,8 @@ pub struct Timeline {
     pub more: usize,
     /// How many enabled routines have nothing in the span.
     pub idle: usize,
-    /// The zone of records.
-    pub zone: Tz,
+    /// The zones of the jobs whose zone is not that of whoever looks.
+    pub zones: HashMap<DefinitionId, Tz>,
 }
 
 /// A span around now; at most `count` rows, those after the routine `after`.
@@ -110,5 +110,8 @@ pub(super) fn timeline(
     let more = routines.len().saturating_sub(count);
     let last = routines.iter().take(count).next_back().map(|row| row.whose.clone());
     let rows = routines.into_iter().take(count).chain(others).collect();
-    Ok(Timeline { from, until, rows, last, more, idle, zone: app.zone_of_records() })
+    let viewer = app.zone_of_viewer();
+    let others = loaded.definitions.values().filter(|one| one.zone != viewer);
+    let zones = others.map(|one| (one.id.clone(), one.zone)).collect();
+    Ok(Timeline { from, until, rows, last, more, idle, zones })
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use chrono::format::{Item, StrftimeItems};
-use chrono::{DateTime, Datelike, TimeDelta, Utc};
+use chrono::{DateTime, Datelike, Offset as _, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 /// The forms of [`local`], read once: that takes longer than writing a time.
@@ -34,6 +34,16 @@ pub fn local_to_the_second(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> S
 #[must_use]
 pub fn local_and_relative(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> String {
     format!("{} ({})", local(at, now, zone), relative(at, now))
+}
+
+/// ` (16:00 in Asia/Tokyo)`, what stands beside a time that is said in the zone `said_in`; nothing where the clocks show the same.
+#[must_use]
+pub fn in_zone(at: DateTime<Utc>, zone: Tz, said_in: Tz) -> String {
+    let there = at.with_timezone(&zone);
+    if there.offset().fix() == at.with_timezone(&said_in).offset().fix() {
+        return String::new();
+    }
+    format!(" ({} in {})", there.format("%H:%M"), zone.name())
 }
 
 /// `in 2h 5m`, `3d 4h ago`, `now`.

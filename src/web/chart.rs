@@ -3,7 +3,7 @@
 //! A bar has a colour and a shape by its outcome. Its place is a share of the span, so an hour is as wide on every day; a day of 23
 //! or 25 hours is that wide.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 use chrono::{DateTime, Datelike as _, Days, NaiveTime, TimeDelta, Timelike as _, Utc};
@@ -14,6 +14,7 @@ use super::context::Context;
 use super::parts::{glyph, run};
 use crate::app::words;
 use crate::app::{Row, Timeline, times};
+use crate::definition::DefinitionId;
 use crate::journal::{RunState, Stretch};
 
 /// A row's height, in pixels.
@@ -42,12 +43,15 @@ pub(super) struct Scale {
     span: f64,
     /// What stands behind the bars of every row.
     grid: String,
+    /// The zones of jobs, where they are others than that of whoever looks.
+    zones: HashMap<DefinitionId, Tz>,
 }
 
 impl Scale {
     pub(super) fn of(timeline: &Timeline, context: &Context) -> Self {
         let span = (timeline.until - timeline.from).num_milliseconds().max(1);
-        let mut scale = Self { from: timeline.from, span: span as f64, grid: String::new() };
+        let zones = timeline.zones.clone();
+        let mut scale = Self { from: timeline.from, span: span as f64, grid: String::new(), zones };
         scale.grid = grid(&scale, context);
         scale
     }
@@ -74,7 +78,7 @@ pub(super) fn bars(row: &Row, name: &str, scale: &Scale, context: &Context) -> M
     let mut plain: Vec<&Bar<'_>> = Vec::new();
     for (index, bar) in bars.iter().enumerate() {
         if linked.binary_search(&index).is_ok() {
-            drawn.push_str(&linked_bar(bar, context).into_string());
+            drawn.push_str(&linked_bar(bar, scale, context).into_string());
         } else {
             plain.push(bar);
         }
@@ -119,12 +123,13 @@ fn merged<'a>(past: &'a [Stretch], scale: &Scale, now: DateTime<Utc>) -> Vec<Bar
     bars
 }
 
-fn linked_bar(bar: &Bar<'_>, context: &Context) -> Markup {
+fn linked_bar(bar: &Bar<'_>, scale: &Scale, context: &Context) -> Markup {
     let shape = glyph(bar.state);
     let Stretch { id, from, until, .. } = bar.last;
     let state = words::state(bar.state);
     let took = until.map(|until| until - *from).filter(|took| took.num_milliseconds() > 0);
-    let at = times::local(*from, context.now, context.zone);
+    let beside = scale.zones.get(id).map(|zone| times::in_zone(*from, *zone, context.zone)).unwrap_or_default();
+    let at = times::local(*from, context.now, context.zone) + &beside;
     let title = match (bar.count, took) {
         (1, Some(took)) => format!("{id} {state}, {at}, took {}", times::span(took)),
         (1, None) => format!("{id} {state}, {at}"),
@@ -262,7 +267,8 @@ mod tests {
         for (from, hours) in [("2026-10-24T22:00:00Z", 25), ("2026-03-28T23:00:00Z", 23)] {
             let from: DateTime<Utc> = from.parse().unwrap();
             let span = TimeDelta::days(7).num_milliseconds() as f64;
-            let marks = marks(&Scale { from, span, grid: String::new() }, chrono_tz::Europe::Vienna);
+            let marks =
+                marks(&Scale { from, span, grid: String::new(), zones: HashMap::new() }, chrono_tz::Europe::Vienna);
             assert_eq!(marks[0].0, from);
             assert_eq!((marks[1].0 - marks[0].0).num_hours(), hours);
             assert!(marks.iter().all(|(at, _)| at.with_timezone(&chrono_tz::Europe::Vienna).hour() == 0), "{marks:?}");

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use chrono::{DateTime, Offset as _, Utc};
 use chrono_tz::Tz;
 use maud::{Markup, html};
@@ -34,21 +34,25 @@ impl FromRequestParts<Web> for Context {
     type Rejection = StatusCode;
 
     async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, StatusCode> {
-        let SessionToken(session) = SessionToken::from_request_parts(parts, web).await?;
+        let session = SessionToken::from_request_parts(parts, web).await?;
         if parts.method != Method::GET {
             web.posted.store(web.now().timestamp_millis(), Ordering::Relaxed);
         }
-        let app = web.reader();
-        let cookies = parts.headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-        let zone =
-            cookies.flat_map(|line| line.split(';')).find_map(|pair| pair.trim().strip_prefix("zone=")?.parse().ok());
-        let zone = zone.unwrap_or_else(|| app.zone_of_records());
-        let newest = *web.newest.borrow();
-        Ok(Self { now: app.now(), app, zone, form_token: form_token(&session), newest })
+        Ok(Self::of(web, &session, &parts.headers))
     }
 }
 
 impl Context {
+    /// What a request of a session is answered by.
+    pub(super) fn of(web: &Web, session: &SessionToken, headers: &HeaderMap) -> Self {
+        let mut app = web.reader();
+        let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+        app.viewer_zone =
+            cookies.flat_map(|line| line.split(';')).find_map(|pair| pair.trim().strip_prefix("zone=")?.parse().ok());
+        let (zone, newest) = (app.zone_of_viewer(), *web.newest.borrow());
+        Self { now: app.now(), app, zone, form_token: form_token(&session.0), newest }
+    }
+
     /// Asks the application on a thread of its own: it reads files and the journal.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
@@ -74,13 +78,13 @@ impl Context {
 
     /// The same, and the time in the job's own zone where that is another.
     pub(super) fn time_of_job(&self, at: DateTime<Utc>, zone: Tz) -> Markup {
-        let offset = |zone: Tz| at.with_timezone(&zone).offset().fix();
-        html! {
-            (self.time(at))
-            @if offset(zone) != offset(self.zone) {
-                " " span .faint { "(" (at.with_timezone(&zone).format("%H:%M")) " in " (zone.name()) ")" }
-            }
-        }
+        let beside = times::in_zone(at, zone, self.zone);
+        html! { (self.time(at)) @if !beside.is_empty() { span .faint { (beside) } } }
+    }
+
+    /// The same, and how far off that is.
+    pub(super) fn moment_of_job(&self, at: DateTime<Utc>, zone: Tz) -> Markup {
+        html! { (self.time_of_job(at, zone)) " " span .faint { (self.relative(at)) } }
     }
 
     /// How far off a time is, with the time itself where one asks for it. The page's script counts it on.

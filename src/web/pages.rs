@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::context::Context;
 use super::sessions::hash;
-use super::views::{self, job::JobParts};
+use super::views::{self, job::JobParts, run::RunParts};
 use super::{error, frame};
 use crate::app::{App, Attention, Command, CostsBy, Each, Outcome};
 use crate::definition::{DefinitionId, Kind};
@@ -19,7 +19,7 @@ use crate::journal::{RunFilter, RunId};
 use crate::refusal::Refusal;
 
 /// So many rows a page of a list has.
-const ROWS: u32 = 50;
+pub(super) const ROWS: u32 = 50;
 
 /// What an outcome of the kind that is asked for holds.
 macro_rules! execute {
@@ -170,8 +170,11 @@ pub(super) async fn runs(context: Context, Query(query): Query<RunsQuery>) -> Re
     page(
         context,
         ("Runs", "/runs"),
-        move |app| Ok(execute!(app, Command::Runs(filter), Outcome::Runs { runs, .. } => runs)),
-        |runs, _, context| views::runs::runs(runs, ROWS as usize, &query, context),
+        move |app| {
+            let runs = execute!(app, Command::Runs(filter), Outcome::Runs { runs, .. } => runs);
+            Ok((app.zones(&runs), runs))
+        },
+        |(zones, runs), _, context| views::runs::runs(runs, zones, &query, context),
     )
     .await
 }
@@ -186,9 +189,10 @@ pub(super) async fn run(context: Context, Path(run): Path<String>) -> Response {
             let why = Command::Why { id: details.run.run.to_string(), at: None };
             // A run of the conversation has no reason but that something was said.
             let why = app.execute(why).ok().and_then(|why| if let Outcome::Why(why) = why { Some(why) } else { None });
-            Ok((details, why))
+            let zone = app.zones(std::slice::from_ref(&details.run)).into_values().next();
+            Ok(RunParts { details: *details, why, zone })
         },
-        |(details, why), attention, context| views::run::run(details, why.as_deref(), &attention.questions, context),
+        |parts, attention, context| views::run::run(parts, &attention.questions, context),
     )
     .await
 }

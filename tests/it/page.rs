@@ -238,6 +238,48 @@ fn a_form_does_what_it_says() {
     service.stop();
 }
 
+/// Each time is said in the zone of whoever looks, and where the job's is another, that beside it.
+#[test]
+fn times_are_those_of_whoever_looks() {
+    let page = Page::new();
+    page.bot.write("config.yaml", &format!("web: {}\ntimezone: UTC\n", page.address));
+    let routine =
+        "---\ncron: '0 9 * * *'\ntimezone: Asia/Tokyo\nbackground: true\nclient: exec\ncommand: echo hello\n---\n";
+    page.bot.write("routines/tokyo.md", routine);
+    let service = page.bot.start();
+    let run = service.fire("tokyo");
+    let at: chrono::DateTime<chrono::Utc> = run["scheduled"].as_str().unwrap().parse().unwrap();
+    let there = (at + chrono::TimeDelta::hours(9)).format("%H:%M in Asia/Tokyo");
+    // Seconds stand where there are some.
+    let here = at.format("%H:%M:%S").to_string();
+    let scheduled = format!("{} ({there})", here.trim_end_matches(":00"));
+    let cookie = page.log_in();
+    let shown = |path: &str, zone: &str| {
+        let body = page.get(path, &format!("{cookie}; zone={zone}")).body;
+        regex_lite::Regex::new("<[^>]*>").unwrap().replace_all(&body, "").into_owned()
+    };
+    let by_hand = r"tokyo was fired by hand at \d\d:\d\d \(\d\d:\d\d in Asia/Tokyo\)";
+    let beside = regex_lite::escape(&scheduled);
+    let path = format!("/runs/{}", run["run"].as_str().unwrap());
+    for (path, said) in [
+        (&*path, by_hand),
+        (&path, &beside),
+        ("/runs", &beside),
+        ("/jobs/tokyo", by_hand),
+        ("/jobs/tokyo", &beside),
+        ("/", r"completed, .* UTC \(\d\d:\d\d in Asia/Tokyo\)"),
+    ] {
+        let text = shown(path, "UTC");
+        assert!(regex_lite::Regex::new(said).unwrap().is_match(&text), "{path}: {said}: {text}");
+        let text = shown(path, "Asia/Tokyo");
+        assert!(!regex_lite::Regex::new(r"\d\d in Asia/Tokyo").unwrap().is_match(&text), "{path}: {text}");
+    }
+    // The terminal has the same sentence.
+    let why = page.bot.ok(["why", run["run"].as_str().unwrap()]);
+    assert!(regex_lite::Regex::new(by_hand).unwrap().is_match(&why), "{why}");
+    service.stop();
+}
+
 #[test]
 fn a_webhook_is_paused_and_not_put_off() {
     let page = Page::new();

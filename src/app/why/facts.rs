@@ -11,7 +11,7 @@ use super::{Evidence, Said, Source, Span, past, words};
 use crate::app::overdue::{Overdue, overdue};
 use crate::app::service::{self, ServiceStatus};
 use crate::app::suppressed::Suppressed;
-use crate::app::{App, budget};
+use crate::app::{App, budget, times};
 use crate::definition::{self, Definition, DefinitionId, Kind, Loaded, Problem};
 use crate::journal::{
     Attempt, ConsecutiveFailures, DelayCause, Event, EventKind, HostRecord, JournalReader, Message, Question, RunState,
@@ -24,6 +24,9 @@ use crate::schedule::occurrences;
 pub(super) struct Facts {
     pub(super) id: DefinitionId,
     pub(super) now: DateTime<Utc>,
+    /// The zone in which times are said: that of whoever looks.
+    said_in: Tz,
+    /// The job's own.
     pub(super) zone: Tz,
     /// What its file says; `None`: there is none, or it has an error.
     pub(super) definition: Option<Arc<Definition>>,
@@ -123,6 +126,7 @@ impl Facts {
             held: None,
             id,
             now,
+            said_in: app.zone_of_viewer(),
             zone,
             definition,
             problem,
@@ -192,14 +196,14 @@ impl Facts {
         (Said { situation: "never_fired".to_owned(), sentence }, Vec::new())
     }
 
-    /// `at 08:00`, `yesterday at 08:00`.
+    /// `at 08:00`, `yesterday at 08:00`, `at 08:00 (16:00 in Asia/Tokyo)`.
     pub(super) fn moment(&self, at: DateTime<Utc>) -> String {
-        words::moment(at, self.now, self.zone)
+        words::moment(at, self.now, self.said_in) + &times::in_zone(at, self.zone, self.said_in)
     }
 
     /// `08:00`.
     pub(super) fn bare(&self, at: DateTime<Utc>) -> String {
-        words::bare(at, self.now, self.zone)
+        words::bare(at, self.now, self.said_in) + &times::in_zone(at, self.zone, self.said_in)
     }
 
     /// Whether the occurrence fired from another text than the file has now.

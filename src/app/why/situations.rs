@@ -341,10 +341,14 @@ fn follows(facts: &Facts) -> Option<Told> {
     Told::bare(format!("It fires {waits}{held}."))
 }
 
-/// `Next: tomorrow at 08:00`.
+/// `Next: tomorrow at 08:00 (in 22h)`, `Next: tomorrow at 08:00 (16:00 in Asia/Tokyo; in 22h)`.
 pub(super) fn next_words(facts: &Facts) -> Option<String> {
     let at = facts.next?;
-    Some(format!("Next: {} (in {})", facts.bare(at), words::span(at - facts.now)))
+    let (said, far) = (facts.bare(at), words::span(at - facts.now));
+    Some(match said.strip_suffix(')') {
+        Some(said) => format!("Next: {said}; in {far})"),
+        None => format!("Next: {said} (in {far})"),
+    })
 }
 
 fn all_paused(facts: &Facts) -> Option<Told> {

@@ -26,6 +26,7 @@ pub(in crate::web) struct JobParts {
     why: Option<Box<Why>>,
     routine: Option<Routine>,
     runs: Vec<RunRecord>,
+    zones: runs::Zones,
 }
 
 impl JobParts {
@@ -57,7 +58,7 @@ impl JobParts {
         let policy = show_policy(&name, app);
         let is_routine = |job: &&Job| job.definition.kind() == Kind::Routine && job.next.is_some();
         let routine = job.as_ref().filter(is_routine).map(|job| next::of(&job.definition, app));
-        Ok(Self { id: name, job, missing, text, policy, why, routine, runs })
+        Ok(Self { id: name, job, missing, text, policy, why, routine, zones: app.zones(&runs), runs })
     }
 }
 
@@ -66,7 +67,7 @@ fn show_policy(id: &str, app: &App) -> Result<JobPolicy, Refusal> {
 }
 
 pub(in crate::web) fn job(parts: &JobParts, attention: &Attention, context: &Context) -> Markup {
-    let JobParts { id, job, missing, text, policy, why, routine, runs } = parts;
+    let JobParts { id, job, missing, text, policy, why, routine, runs, zones } = parts;
     let is_its = |problem: &&Problem| problem.id.as_ref().is_some_and(|of| of.as_str() == id);
     let of_file: Vec<&Problem> = attention.status.problems.iter().filter(is_its).collect();
     html! {
@@ -93,7 +94,7 @@ pub(in crate::web) fn job(parts: &JobParts, attention: &Attention, context: &Con
             p .empty { "It has not run yet." }
         } @else {
             div .sparks { (spark("duration", &durations(runs))) (spark("cost", &costs(runs))) }
-            (runs::table(runs, false, context))
+            (runs::table(runs, false, zones, context))
             p { a href={ "/runs?job=" (link("", id, "")) } { "All runs of this job" } }
         }
         h2 { "What it may do" }

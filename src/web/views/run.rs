@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use chrono_tz::Tz;
 use maud::{Markup, html};
 
 use super::questions;
@@ -15,7 +16,17 @@ use crate::web::parts::{self, fact, said};
 /// So many lines of a text are shown unfolded.
 const LINES: usize = 12;
 
-pub(in crate::web) fn run(details: &RunDetails, why: Option<&Why>, open: &[Question], context: &Context) -> Markup {
+/// What the page of a run shows.
+pub(in crate::web) struct RunParts {
+    pub details: RunDetails,
+    /// `None`: a run of the conversation has no reason but that something was said.
+    pub why: Option<Box<Why>>,
+    /// The zone of its job; `None`: its file is gone.
+    pub zone: Option<Tz>,
+}
+
+pub(in crate::web) fn run(parts: &RunParts, open: &[Question], context: &Context) -> Markup {
+    let RunParts { details, why, zone } = parts;
     let RunDetails { run, events, .. } = details;
     let decided = decisions(events);
     html! {
@@ -31,7 +42,7 @@ pub(in crate::web) fn run(details: &RunDetails, why: Option<&Why>, open: &[Quest
         @for question in open.iter().filter(|question| question.run == run.run) {
             (questions::open(question, Some(run.run.as_str()), context))
         }
-        (facts(run, context))
+        (facts(run, zone.unwrap_or(context.zone), context))
         h2 { "What happened" }
         @if events.is_empty() { p .empty { "Nothing is recorded of it." } }
         ol .events {
@@ -44,11 +55,11 @@ pub(in crate::web) fn run(details: &RunDetails, why: Option<&Why>, open: &[Quest
     }
 }
 
-fn facts(run: &RunRecord, context: &Context) -> Markup {
+fn facts(run: &RunRecord, zone: Tz, context: &Context) -> Markup {
     let version = run.client_version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     html! {
         dl .facts {
-            (fact("Scheduled", Some(context.moment(run.scheduled))))
+            (fact("Scheduled", Some(context.moment_of_job(run.scheduled, zone))))
             (fact("Fired", said(run.occasion.as_ref().map(Occasion::words).unwrap_or_default())))
             (fact("Started", run.started.map(|at| context.moment(at))))
             (fact("Ended", run.ended.map(|at| context.moment(at))))

@@ -1,18 +1,26 @@
 //! Runs, newest first.
 
+use std::collections::HashMap;
+
+use chrono_tz::Tz;
 use maud::{Markup, html};
 
 use crate::app::words;
+use crate::definition::DefinitionId;
 use crate::journal::RunRecord;
 use crate::web::context::Context;
-use crate::web::pages::RunsQuery;
+use crate::web::pages::{ROWS, RunsQuery};
 use crate::web::parts::{self, link};
+
+/// The zones of jobs.
+pub(in crate::web) type Zones = HashMap<DefinitionId, Tz>;
 
 /// So many characters has a remark: the run's page has the rest, and a row stays a row.
 const LONGEST: usize = 100;
 
-/// A page of them: `rows` of `runs`, which has one more where there are older ones.
-pub(in crate::web) fn runs(runs: &[RunRecord], rows: usize, query: &RunsQuery, context: &Context) -> Markup {
+/// A page of them: `runs` has one more than that where there are older ones.
+pub(in crate::web) fn runs(runs: &[RunRecord], zones: &Zones, query: &RunsQuery, context: &Context) -> Markup {
+    let rows = ROWS as usize;
     let shown = &runs[..runs.len().min(rows)];
     let older = shown.last().filter(|_| runs.len() > rows);
     let failed = if query.failed.is_some() { "&failed=on" } else { "" };
@@ -26,7 +34,7 @@ pub(in crate::web) fn runs(runs: &[RunRecord], rows: usize, query: &RunsQuery, c
         @if shown.is_empty() {
             p .empty { "No runs" @if query.failed.is_some() { " that failed" } @if !query.job.is_empty() { " of " (query.job) } " yet." }
         } @else {
-            (table(shown, true, context))
+            (table(shown, true, zones, context))
         }
         @if let Some(last) = older {
             p { a href={ "/runs?job=" (link("", &query.job, "")) (failed) "&before=" (last.run) } { "Older runs" } }
@@ -35,7 +43,7 @@ pub(in crate::web) fn runs(runs: &[RunRecord], rows: usize, query: &RunsQuery, c
 }
 
 /// A row a run. `named`: with the job of each.
-pub(in crate::web) fn table(runs: &[RunRecord], named: bool, context: &Context) -> Markup {
+pub(in crate::web) fn table(runs: &[RunRecord], named: bool, zones: &Zones, context: &Context) -> Markup {
     html! {
         div .scroll tabindex="0" role="region" aria-label="Runs" {
             table {
@@ -44,10 +52,11 @@ pub(in crate::web) fn table(runs: &[RunRecord], named: bool, context: &Context) 
                 } }
                 tbody {
                     @for run in runs {
+                        @let zone = zones.get(&run.id).copied().unwrap_or(context.zone);
                         tr {
                             @if named { td { (parts::job(run.id.as_str())) } }
                             td { (parts::outcome(run, context)) }
-                            td .num { a href=(parts::run(run.run.as_str())) { (context.time(run.scheduled)) } }
+                            td .num { a href=(parts::run(run.run.as_str())) { (context.time_of_job(run.scheduled, zone)) } }
                             td .num { (words::took(run)) }
                             td .num { @if let Some(cost) = run.cost_usd.filter(|cost| *cost > 0.0) { (words::money(cost)) } }
                             td .num { (words::late(run)) }

@@ -103,12 +103,12 @@ pub(super) const CASES: &[Case] = &[
     case(
         "the clocks skipped its time",
         &[("28T23:00", File("routines/mail.md", BERLIN)), ("28T23:00", See), ("29T01:00", Claim("29T01:00")), ("29T01:00", Launch), ("29T01:01", Completed)],
-        ["on_time_gap", "mail fired at 03:00, the first moment that there was: the clocks skipped its time that night; it did its work.", "Next: tomorrow at 02:30 (in 23h 24m)."],
+        ["on_time_gap", "mail fired at 01:00 (03:00 in Europe/Berlin), the first moment that there was: the clocks skipped its time that night; it did its work.", "Next: tomorrow at 00:30 (02:30 in Europe/Berlin; in 23h 24m)."],
     ),
     case(
         "the clocks showed its time twice",
         &[("2026-10-24T23:00", File("routines/mail.md", BERLIN)), ("2026-10-24T23:00", See), ("2026-10-25T00:30", Claim("2026-10-25T00:30")), ("2026-10-25T00:30", Launch), ("2026-10-25T00:31", Completed)],
-        ["on_time_repeated", "mail fired on time at 02:30, the first of the two that the clocks showed; it did its work.", "Next: tomorrow at 02:30 (in 1d)."],
+        ["on_time_repeated", "mail fired on time at 00:30 (02:30 in Europe/Berlin), the first of the two that the clocks showed; it did its work.", "Next: tomorrow at 01:30 (02:30 in Europe/Berlin; in 1d)."],
     ),
     case(
         "it follows another job",
