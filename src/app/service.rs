@@ -203,6 +203,9 @@ pub enum ServiceReply {
         url: String,
         /// For how many seconds it is good.
         seconds: i64,
+        /// What leads to it, where the page listens on a socket: `ssh -L 8080:/run/user/1000/ollim.sock HOST`.
+        #[serde(default)]
+        tunnel: Option<String>,
     },
     /// [`ServiceCommand::Pause`].
     Paused,

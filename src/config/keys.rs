@@ -20,7 +20,8 @@ use super::channels::{CONSOLE, ChannelSettings, QuietHours, channels, channels_s
 use super::listen::{ListenAddress, listen_address, local_address};
 use super::mcp_servers::{McpServer, mcp_servers, mcp_servers_shown};
 use super::values::{
-    budget, budget_shown, command, host_name, limits, limits_shown, name, optional, server, spawned_tools, variables,
+    budget, budget_shown, command, host_name, limits, limits_shown, name, optional, server, site, spawned_tools,
+    variables,
 };
 use super::{ClientChoice, Origin, SandboxChoice};
 use crate::definition::fields::FieldType;
@@ -244,7 +245,7 @@ settings! {
         details: "`ollim-bot web` prints a link that logs a browser in. See [the page](web.md).",
     }
     /// Where the page is reached by other machines, through a proxy of yours.
-    web_url: Option<String> = None, |v: &Value| optional(v, |v| v.web_address()), plain, {
+    web_url: Option<String> = None, |v: &Value| optional(v, site), plain, {
         shape: Shape::Text, unset: "by this machine alone", example: "https://bot.example.org",
     }
     /// Where webhooks are delivered to: `127.0.0.1:PORT`, or the path of a Unix socket.

@@ -378,3 +378,21 @@ fn the_page_listens_for_this_machine_alone() {
         assert_ne!(check(&format!("web: {wrong}\n"), &[]), "ok", "{wrong}");
     }
 }
+
+#[test]
+fn the_page_has_a_name_and_no_path() {
+    for (written, read) in [
+        ("https://bot.example.org", "https://bot.example.org"),
+        ("https://Bot.example.org/", "https://bot.example.org"),
+        ("https://bot.example.org:443", "https://bot.example.org"),
+        ("https://bot.example.org:80", "https://bot.example.org:80"),
+        ("http://bot.localhost:8080", "http://bot.localhost:8080"),
+    ] {
+        assert_eq!(load(&format!("web_url: {written}\n"), &[]).web_url.as_deref(), Some(read), "{written}");
+    }
+    for path in ["/bot", "/bot/", "//", "/?x=1", "?x=1", "#x"] {
+        let said = check(&format!("web_url: 'https://bot.example.org{path}'\n"), &[]);
+        assert!(said.contains("`web_url` must be a scheme and a host alone, without a path"), "{path}: {said}");
+    }
+    assert_ne!(check("web_url: https://me@bot.example.org\n", &[]), "ok");
+}

@@ -38,6 +38,19 @@ pub(super) fn server(value: &Value) -> Result<String, Fault> {
     Err(fault(format!("`{}` is no address of a PostgreSQL server", value.name), "write `postgres://USER@HOST/NAME`"))
 }
 
+/// Where a site is: `https://bot.example.org`, as a browser says it.
+pub(super) fn site(value: &Value) -> Result<String, Fault> {
+    let text = value.web_address()?.to_ascii_lowercase();
+    let text = text.strip_suffix('/').unwrap_or(&text);
+    let (scheme, host) = text.split_once("://").unwrap_or_default();
+    if host.contains(['/', '?', '#', '@']) {
+        let message = format!("`{}` must be a scheme and a host alone, without a path", value.name);
+        return Err(fault(message, "give the page a name of its own, such as `https://bot.example.org`"));
+    }
+    let port = if scheme == "https" { ":443" } else { ":80" };
+    Ok(format!("{scheme}://{}", host.strip_suffix(port).unwrap_or(host)))
+}
+
 /// The name of a host.
 pub(super) fn host_name(value: &Value) -> Result<String, Fault> {
     let text = value.text()?;

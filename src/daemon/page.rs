@@ -9,7 +9,7 @@ use crate::journal::{Journal, JournalError};
 use crate::refusal::Refusal;
 use crate::run::tokens::Tokens;
 use crate::schedule::LiveDefinitions;
-use crate::web::{GOOD_FOR, Listener, Logins, Sessions, Web, hash};
+use crate::web::{GOOD_FOR, Listener, Logins, Sessions, TUNNEL_PORT, Web, hash};
 
 /// The page as the service has it.
 #[derive(Clone)]
@@ -20,6 +20,8 @@ pub struct Page {
     state: Option<PageState>,
     /// Where it is reached from outside.
     url: Option<String>,
+    /// What leads to it, where it listens on a socket and nothing else is said to lead there.
+    tunnel: Option<String>,
 }
 
 impl Page {
@@ -45,8 +47,13 @@ impl Page {
             }
         };
         let sessions = Sessions::load(journal).await?;
-        let url = url.map(|url| url.trim_end_matches('/').to_owned());
-        Ok((Self { logins: Logins::default(), sessions, state, url }, listener))
+        let tunnel = match listen {
+            Some(ListenAddress::Unix(path)) if url.is_none() => {
+                Some(format!("ssh -L {TUNNEL_PORT}:{} HOST", path.display()))
+            }
+            _ => None,
+        };
+        Ok((Self { logins: Logins::default(), sessions, state, url: url.map(str::to_owned), tunnel }, listener))
     }
 
     /// Whether it is served.
@@ -100,6 +107,6 @@ impl Page {
         let failed = |error: std::io::Error| Refusal::environment(format!("no link can be made: {error}"));
         let token = self.logins.issue(app.now()).map_err(failed)?;
         let url = format!("{}/in/{token}", self.url.as_ref().unwrap_or(served));
-        Ok(ServiceReply::WebLink { url, seconds: GOOD_FOR.num_seconds() })
+        Ok(ServiceReply::WebLink { url, seconds: GOOD_FOR.num_seconds(), tunnel: self.tunnel.clone() })
     }
 }

@@ -4,6 +4,7 @@
 //! leads here, `Origin` and `Sec-Fetch-Site` against another page's requests, and a form's token against forms of others.
 
 use std::collections::HashMap;
+use std::net::Ipv4Addr;
 
 use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::http::request::Parts;
@@ -148,14 +149,16 @@ fn carries_run_token(web: &Web, value: &str) -> bool {
     value.split(word).filter(|word| !word.is_empty()).any(|word| (web.is_run_token)(word))
 }
 
-/// A name that leads to this machine by itself, on whatever port (a tunnel may have another one), or the host of `web_url`.
+/// A name or an address that leads to this machine by itself, on whatever port (a tunnel may have another one), or the host of `web_url`.
 fn is_own_host(host: &str, url: Option<&str>) -> bool {
     let name = host
         .rsplit_once(':')
         .filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()))
         .map_or(host, |(name, _)| name);
     let of_url = url.and_then(|url| url.split_once("://")).map(|(_, host)| host.trim_end_matches('/'));
-    matches!(name, "127.0.0.1" | "localhost" | "[::1]") || of_url.is_some_and(|of_url| of_url == host)
+    // No other name leads to an address.
+    let is_loopback = name.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback());
+    is_loopback || matches!(name, "localhost" | "[::1]") || of_url.is_some_and(|of_url| of_url == host)
 }
 
 fn is_own_origin(origin: &str, host: &str, url: Option<&str>) -> bool {
@@ -172,7 +175,16 @@ mod tests {
     #[test]
     fn only_own_hosts_are_answered() {
         let url = Some("https://bot.example.org/");
-        for own in ["127.0.0.1:8080", "localhost", "localhost:9", "[::1]:8080", "[::1]", "bot.example.org"] {
+        for own in [
+            "127.0.0.1:8080",
+            "127.0.0.2:8080",
+            "127.9.9.9",
+            "localhost",
+            "localhost:9",
+            "[::1]:8080",
+            "[::1]",
+            "bot.example.org",
+        ] {
             assert!(is_own_host(own, url), "{own}");
         }
         for other in [
@@ -193,6 +205,10 @@ mod tests {
         assert!(is_own_origin("http://localhost:8080", "localhost:8080", None));
         assert!(is_own_origin("https://bot.example.org", "bot.example.org", Some("https://bot.example.org/")));
         for other in ["null", "http://localhost:8081", "https://localhost:8080", "http://evil.example", ""] {
+            "127.0.0.2.evil.example:80",
+            "127.1",
+            "0.0.0.0:80",
+            "128.0.0.1:80",
             assert!(!is_own_origin(other, "localhost:8080", None), "{other}");
         }
     }

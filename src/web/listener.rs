@@ -20,6 +20,9 @@ use crate::config::ListenAddress;
 /// So many connections are served at once; of more, the oldest makes room. Whoever is not logged in takes no descriptors from the service.
 const CONNECTIONS: usize = 256;
 
+/// Where a tunnel to a socket is to begin: no browser opens a socket itself.
+pub const TUNNEL_PORT: u16 = 8080;
+
 /// How long the head of a request may take.
 const HEAD: Duration = Duration::from_secs(10);
 
@@ -62,7 +65,7 @@ impl Listener {
         }
     }
 
-    /// How a person reaches it: the beginning of a link.
+    /// How a person reaches it: the beginning of a link. Of a socket, by [`TUNNEL_PORT`].
     #[must_use]
     pub fn url(&self) -> String {
         match self {
@@ -71,7 +74,7 @@ impl Listener {
                 Ok(address) => format!("http://{address}"),
                 Err(_) => String::new(),
             },
-            Self::Unix(..) => "http://localhost".to_owned(),
+            Self::Unix(..) => format!("http://localhost:{TUNNEL_PORT}"),
         }
     }
 

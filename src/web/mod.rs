@@ -30,7 +30,7 @@ use axum::routing::{get, post};
 use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 
-pub use listener::{BindError, Listener};
+pub use listener::{BindError, Listener, TUNNEL_PORT};
 pub use login::{GOOD_FOR, Logins};
 pub use sessions::{Sessions, hash};
 

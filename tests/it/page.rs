@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 
 use serde_json::Value;
 
@@ -278,6 +279,37 @@ fn times_are_those_of_whoever_looks() {
     let why = page.bot.ok(["why", run["run"].as_str().unwrap()]);
     assert!(regex_lite::Regex::new(by_hand).unwrap().is_match(&why), "{why}");
     service.stop();
+}
+
+#[test]
+fn a_link_leads_to_the_page_wherever_it_listens() {
+    // Any address of this machine.
+    let page = Page::new();
+    let address = TcpListener::bind("127.0.0.2:0").unwrap().local_addr().unwrap();
+    page.bot.write("config.yaml", &format!("web: {address}\n"));
+    let page = Page { address, ..page };
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    assert_eq!(page.get("/", &cookie).status, 200);
+    service.stop();
+    // A socket, which no browser opens.
+    let socket = page.bot.path("page.sock");
+    page.bot.write("config.yaml", &format!("web: {}\n", socket.display()));
+    let service = page.bot.start();
+    let said = page.bot.run(["web"]);
+    let path = said.stdout.trim().strip_prefix("http://localhost:8080").unwrap_or_else(|| panic!("{said:?}"));
+    let tunnel = format!("`ssh -L 8080:{} HOST` leads to it", socket.display());
+    assert!(said.stderr.contains(&tunnel), "{said:?}");
+    let mut stream = UnixStream::connect(&socket).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost:8080\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    service.stop();
+    // A name of its own, and no path.
+    page.bot.write("config.yaml", "web: 127.0.0.1:8080\nweb_url: https://bot.example.org/bot\n");
+    let checked = page.bot.run(["check"]);
+    assert!(checked.code == 1 && format!("{checked:?}").contains("without a path"), "{checked:?}");
 }
 
 #[test]

@@ -49,12 +49,15 @@ pub(super) fn reply(reply: &ServiceReply, view: &View, output: &mut Output) {
             ));
             return;
         }
-        ServiceReply::WebLink { url, seconds } => {
+        ServiceReply::WebLink { url, seconds, tunnel } => {
             if view.json {
-                output.json(&json!({ "url": url, "seconds": seconds }));
+                output.json(&json!({ "url": url, "seconds": seconds, "tunnel": tunnel }));
                 return;
             }
             output.line(plain(url));
+            if let Some(tunnel) = tunnel {
+                output.note(paint(FAINT, &format!("the page listens on a socket: `{}` leads to it", plain(tunnel))));
+            }
             output.note(paint(FAINT, &format!("the link logs one browser in, once, within {seconds} seconds")));
             return;
         }
