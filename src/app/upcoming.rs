@@ -30,6 +30,8 @@ pub struct Occurrence {
 pub enum Each {
     /// The next one: a job that fires every minute leaves room for the others.
     First,
+    /// The next few.
+    Few(usize),
     /// Every one.
     All,
 }
@@ -124,18 +126,27 @@ pub(super) fn coming(
             heap.push(Reverse((at, index)));
         }
     }
-    let mut expressions: HashMap<usize, Option<Times>> = HashMap::new();
+    let most = match each {
+        Each::First => 1,
+        Each::Few(most) => most,
+        Each::All => usize::MAX,
+    };
+    // What is left of each, and its expression.
+    let mut more: HashMap<usize, (usize, Option<Times>)> = HashMap::new();
     let mut found = Vec::new();
     while found.len() < count
         && let Some(Reverse((at, index))) = heap.pop()
     {
         let definition = &definitions[index];
         found.push(Occurrence { at, definition: Arc::clone(definition), last: None });
-        if each == Each::All
-            && let Some(times) = expressions.entry(index).or_insert_with(|| Times::of(definition))
-            && let Some(next) = times.next(definition.zone, at).filter(within)
-        {
-            heap.push(Reverse((next, index)));
+        if most > 1 {
+            let (left, times) = more.entry(index).or_insert_with(|| (most, Times::of(definition)));
+            *left -= 1;
+            if *left > 0
+                && let Some(next) = times.as_ref().and_then(|times| times.next(definition.zone, at)).filter(within)
+            {
+                heap.push(Reverse((next, index)));
+            }
         }
     }
     found

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::Response;
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use maud::Markup;
 use serde::Deserialize;
 
@@ -13,13 +13,19 @@ use super::context::Context;
 use super::sessions::hash;
 use super::views::{self, job::JobParts, run::RunParts};
 use super::{error, frame};
-use crate::app::{App, Attention, Command, CostsBy, Each, Outcome};
+use crate::app::{App, Attention, Command, CostsBy, Each, Occurrence, Outcome};
 use crate::definition::{DefinitionId, Kind};
 use crate::journal::{RunFilter, RunId};
 use crate::refusal::Refusal;
 
 /// So many rows a page of a list has.
 pub(super) const ROWS: u32 = 50;
+
+/// So many coming occurrences are looked at for a page of them.
+const COMING: usize = 20_000;
+
+/// So many exchanges a conversation shows, at most.
+const EXCHANGES: usize = 2_000;
 
 /// What an outcome of the kind that is asked for holds.
 macro_rules! execute {
@@ -69,15 +75,30 @@ pub(super) async fn timeline(context: Context, Query(query): Query<TimelineQuery
     .await
 }
 
-pub(super) async fn next(context: Context) -> Response {
+/// `?after=2026-11-25T09:00:00Z&job=ID`: what comes after that job's at that time.
+#[derive(Deserialize)]
+pub(super) struct NextQuery {
+    after: Option<DateTime<Utc>>,
+    #[serde(default)]
+    job: String,
+}
+
+pub(super) async fn next(context: Context, Query(query): Query<NextQuery>) -> Response {
     let until = (context.now + TimeDelta::hours(24)).to_rfc3339();
     page(
         context,
         ("Next", "/next"),
         move |app| {
-            let each = Each::All;
-            let next = Command::Next { count: 5_000, from: None, until: Some(until), ids: Vec::new(), each };
-            Ok((execute!(app, next, Outcome::Upcoming(next) => next), views::next::routines(app)?))
+            let (from, each) = (query.after.map(|after| after.to_rfc3339()), Each::Few(views::next::ROWS + 1));
+            let next = Command::Next { count: COMING, from, until: Some(until), ids: Vec::new(), each };
+            let mut next = execute!(app, next, Outcome::Upcoming(next) => next);
+            let is_after = |one: &Occurrence| {
+                query.after.is_none_or(|after| (after, &*query.job) < (one.at, one.definition.id.as_str()))
+            };
+            next.occurrences.retain(is_after);
+            // Those that nothing has been passed by.
+            let routines = if query.after.is_none() { views::next::routines(app)? } else { (Vec::new(), 0) };
+            Ok((next, routines))
         },
         |(next, routines), _, context| views::next::next(next, routines, context),
     )
@@ -245,8 +266,18 @@ pub(super) async fn policy(context: Context, Query(query): Query<PolicyQuery>) -
     .await
 }
 
-pub(super) async fn costs(context: Context, Query(query): Query<SinceQuery>) -> Response {
-    let (days, since) = query.span();
+/// `?since=30&all=on`.
+#[derive(Deserialize)]
+pub(super) struct CostsQuery {
+    #[serde(default)]
+    since: Option<u64>,
+    #[serde(default)]
+    all: Option<String>,
+}
+
+pub(super) async fn costs(context: Context, Query(query): Query<CostsQuery>) -> Response {
+    let (days, since) = SinceQuery { since: query.since }.span();
+    let rows = if query.all.is_some() { usize::MAX } else { ROWS as usize };
     page(
         context,
         ("Costs", "/costs"),
@@ -254,7 +285,7 @@ pub(super) async fn costs(context: Context, Query(query): Query<SinceQuery>) -> 
             let caps = execute!(app, Command::Budget, Outcome::Budget(_, caps) => caps);
             Ok((app.costs([CostsBy::Day, CostsBy::Job, CostsBy::Model], since)?, app.months()?, caps))
         },
-        |(costs, months, caps), _, context| views::costs::costs(costs, months, caps, days, context),
+        |(costs, months, caps), _, context| views::costs::costs(costs, (months, caps), (days, rows), context),
     )
     .await
 }
@@ -279,9 +310,21 @@ pub(super) async fn inbox(context: Context, Query(query): Query<InboxQuery>) -> 
     .await
 }
 
-pub(super) async fn chat(context: Context) -> Response {
-    page(context, ("Chat", "/chat"), |app| app.exchanges(30), |found, _, context| views::chat::chat(found, context))
-        .await
+/// `?last=30`.
+#[derive(Deserialize)]
+pub(super) struct ChatQuery {
+    last: Option<usize>,
+}
+
+pub(super) async fn chat(context: Context, Query(query): Query<ChatQuery>) -> Response {
+    let last = query.last.unwrap_or(30).clamp(1, EXCHANGES);
+    page(
+        context,
+        ("Chat", "/chat"),
+        move |app| app.exchanges(last + 1),
+        |found, _, context| views::chat::chat(found, last, context),
+    )
+    .await
 }
 
 pub(super) async fn questions(context: Context) -> Response {

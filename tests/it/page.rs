@@ -312,6 +312,53 @@ fn a_link_leads_to_the_page_wherever_it_listens() {
     assert!(checked.code == 1 && format!("{checked:?}").contains("without a path"), "{checked:?}");
 }
 
+/// What does not fit on a page is counted, and a link leads to it.
+#[test]
+fn nothing_is_cut_without_a_word() {
+    let page = Page::new();
+    page.bot.write("config.yaml", &format!("web: {}\ntimezone: UTC\n", page.address));
+    let routine = |id: &str, cron: &str| {
+        let text =
+            format!("---\ncron: '{cron}'\nbackground: true\nclient: exec\ncommand: 'true'\nenabled: true\n---\n");
+        page.bot.write(&format!("routines/{id}.md"), &text);
+    };
+    // It comes after 5,000 others.
+    let late = now() + chrono::TimeDelta::hours(23);
+    routine("zz-late", &late.format("%-M %-H * * *").to_string());
+    for n in 0..6 {
+        routine(&format!("minute-{n}"), "* * * * *");
+    }
+    for n in 0..210 {
+        routine(&format!("daily-{n:03}"), &(late - chrono::TimeDelta::hours(1)).format("%-M %-H * * *").to_string());
+    }
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    page.bot.ok(["pause"]);
+    let listed = |path: &str| {
+        let body = page.get(path, &cookie).body;
+        let (_, list) = body.split_once("aria-label=\"What comes\"").unwrap_or_else(|| panic!("{path}: {body}"));
+        let (list, rest) = list.split_once("</table>").unwrap();
+        let link = regex_lite::Regex::new(r#"<a href="(/next\?after=[^"]+)">(\d+) more</a>"#).unwrap();
+        let link =
+            link.captures(rest).map(|found| (found[1].replace("&amp;", "&"), found[2].parse::<usize>().unwrap()));
+        let jobs = regex_lite::Regex::new("href=\"/jobs/([^\"]+)\"").unwrap();
+        let jobs: Vec<String> = jobs.captures_iter(list).map(|found| found[1].to_owned()).collect();
+        (jobs, link, rest.contains("more routines</a>"))
+    };
+    let (mut seen, link, has_more_routines) = listed("/next");
+    assert_eq!((seen.len(), has_more_routines), (200, true));
+    let (path, more) = link.expect("a link to the rest");
+    let (rest, link, _) = listed(&path);
+    assert_eq!(link, None);
+    seen.extend(rest);
+    for id in (0..210).map(|n| format!("daily-{n:03}")).chain(["zz-late".to_owned()]) {
+        assert_eq!(seen.iter().filter(|one| **one == id).count(), 1, "{id}: {seen:?}");
+    }
+    assert!(more >= 29, "{more}");
+    assert_eq!(page.get("/next?after=2020-01-01T00:00:00Z&job=x", &cookie).status, 200);
+    service.stop();
+}
+
 #[test]
 fn a_webhook_is_paused_and_not_put_off() {
     let page = Page::new();

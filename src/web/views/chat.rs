@@ -6,9 +6,13 @@ use crate::app::Exchange;
 use crate::web::context::Context;
 use crate::web::parts;
 
-pub(in crate::web) fn chat(exchanges: &[Exchange], context: &Context) -> Markup {
+/// The last so many exchanges: `exchanges` has one more where there are older ones.
+pub(in crate::web) fn chat(exchanges: &[Exchange], last: usize, context: &Context) -> Markup {
+    let older = exchanges.len() > last;
+    let exchanges = &exchanges[usize::from(older)..];
     html! {
         h1 { "Chat" }
+        @if older { p { a href={ "/chat?last=" (last * 2) } { "Older messages" } } }
         @if exchanges.is_empty() { p .empty { "Nothing was said yet. Say something below." } }
         div .chat data-chat="" {
             @for exchange in exchanges {

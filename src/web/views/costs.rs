@@ -9,11 +9,11 @@ use crate::journal::Spending;
 use crate::web::context::Context;
 use crate::web::parts;
 
+/// What was spent in so many days, and in this month; at most so many `rows` of each table.
 pub(in crate::web) fn costs(
     costs: &[Costs; 3],
-    months: &Months,
-    caps: &[Spending],
-    days: u64,
+    (months, caps): (&Months, &[Spending]),
+    (days, rows): (u64, usize),
     context: &Context,
 ) -> Markup {
     let total: f64 = costs[0].rows.iter().map(|row| row.cost_usd).sum();
@@ -30,7 +30,7 @@ pub(in crate::web) fn costs(
             h2 { (money(total)) @match days { 0 => " in all", 1 => " in 24 hours", days => { " in " (days) " days" } } }
             (chart(&costs[0]))
         }
-        @for sums in &costs[1..] { (table(sums)) }
+        @for sums in &costs[1..] { (table(sums, days, rows)) }
     }
 }
 
@@ -87,7 +87,7 @@ fn chart(costs: &Costs) -> Markup {
     }
 }
 
-fn table(costs: &Costs) -> Markup {
+fn table(costs: &Costs, days: u64, rows: usize) -> Markup {
     let (title, name) = match costs.by {
         CostsBy::Model => ("By model", "Model"),
         CostsBy::Job | CostsBy::Day => ("By job", "Job"),
@@ -99,7 +99,7 @@ fn table(costs: &Costs) -> Markup {
                 table .figures {
                     thead { tr { th { (name) } th .num { "Runs" } th .num { "Cost" } th .num { "Median" } th .num { "Worst" } th .num { "Tokens read" } th .num { "Tokens written" } } }
                     tbody {
-                        @for row in costs.rows.iter().take(50) {
+                        @for row in costs.rows.iter().take(rows) {
                             tr {
                                 td { @if costs.by == CostsBy::Job { (parts::job(&row.key)) } @else { (row.key) } }
                                 td .num { (row.runs) }
@@ -111,6 +111,13 @@ fn table(costs: &Costs) -> Markup {
                             }
                         }
                     }
+                }
+            }
+            @if costs.rows.len() > rows {
+                @let rest = &costs.rows[rows..];
+                p {
+                    a href={ "/costs?since=" (days) "&all=on" } { (rest.len()) " more" }
+                    ", " (money(rest.iter().map(|row| row.cost_usd).sum())) " together"
                 }
             }
         }

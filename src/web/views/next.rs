@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use chrono::{DateTime, Offset as _, Utc};
+use chrono::{DateTime, Offset as _, SecondsFormat, Utc};
 use maud::{Markup, html};
 
 use crate::app::{App, Command, Outcome, Upcoming, summary, words};
@@ -12,7 +12,7 @@ use crate::refusal::Refusal;
 use crate::schedule::cron::in_words;
 use crate::web::context::Context;
 use crate::web::pages::execute;
-use crate::web::parts;
+use crate::web::parts::{self, link};
 
 /// So many next times of a routine are shown.
 const TIMES: usize = 5;
@@ -21,7 +21,10 @@ const TIMES: usize = 5;
 const LONGEST: usize = 200;
 
 /// So many rows has one job in the list; one that fires each minute would hide the others.
-const ROWS: usize = 3;
+pub(in crate::web) const ROWS: usize = 3;
+
+/// So many routines are told in words.
+const ROUTINES: usize = 50;
 
 /// A routine, when it fires in words, and its next times.
 pub(in crate::web) struct Routine {
@@ -30,10 +33,12 @@ pub(in crate::web) struct Routine {
     times: Vec<DateTime<Utc>>,
 }
 
-/// All routines that fire, by their next time.
-pub(in crate::web) fn routines(app: &App) -> Result<Vec<Routine>, Refusal> {
+/// Routines that fire, by their next time, and how many there are besides.
+pub(in crate::web) fn routines(app: &App) -> Result<(Vec<Routine>, usize), Refusal> {
     let list = execute!(app, Command::List(Kind::Routine), Outcome::Jobs(list) => list);
-    Ok(list.jobs.into_iter().filter(|job| job.next.is_some()).take(50).map(|job| of(&job.definition, app)).collect())
+    let mut firing = list.jobs.into_iter().filter(|job| job.next.is_some());
+    let routines = firing.by_ref().take(ROUTINES).map(|job| of(&job.definition, app)).collect();
+    Ok((routines, firing.count()))
 }
 
 /// When a routine fires.
@@ -46,45 +51,13 @@ pub(in crate::web) fn of(definition: &Arc<Definition>, app: &App) -> Routine {
     Routine { definition: Arc::clone(definition), words, times }
 }
 
-pub(in crate::web) fn next(next: &Upcoming, routines: &[Routine], context: &Context) -> Markup {
-    let mut of_each: HashMap<&DefinitionId, usize> = HashMap::new();
-    let mut shown = Vec::new();
-    for one in &next.occurrences {
-        let rows = of_each.entry(&one.definition.id).or_default();
-        *rows += 1;
-        if *rows <= ROWS && shown.len() < LONGEST {
-            shown.push((one, *rows == ROWS));
-        }
-    }
+pub(in crate::web) fn next(next: &Upcoming, (routines, others): &(Vec<Routine>, usize), context: &Context) -> Markup {
     html! {
         h1 { "Next 24 hours" }
         @if next.occurrences.is_empty() {
             p .empty { "Nothing falls due in the next 24 hours." }
         } @else {
-            div .scroll tabindex="0" role="region" aria-label="What comes" {
-                table {
-                    thead { tr { th { "In" } th { "Job" } th { "When" } th { "What" } th { "Last" } } }
-                    tbody {
-                        @for (one, is_last) in &shown {
-                            tr {
-                                td .num .faint { (context.relative(one.at)) }
-                                td { (parts::job(one.definition.id.as_str())) }
-                                td .num { (context.time_of_job(one.at, one.definition.zone)) }
-                                td .wide {
-                                    (summary(&one.definition))
-                                    @let more = of_each[&one.definition.id] - ROWS.min(of_each[&one.definition.id]);
-                                    @if *is_last && more > 0 { " " span .faint { "(and " (more) " times more)" } }
-                                }
-                                td .faint {
-                                    @if let Some((state, at)) = one.last {
-                                        (parts::mark(state)) (words::state(state)) " " (context.relative(at))
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
+            (coming(next, context))
         }
         @for definition in &next.on_events {
             p { (parts::job(definition.id.as_str())) " fires " (definition.waits_for().unwrap_or_default()) "." }
@@ -93,6 +66,52 @@ pub(in crate::web) fn next(next: &Upcoming, routines: &[Routine], context: &Cont
         @if !routines.is_empty() {
             h2 { "Routines" }
             @for routine in routines { h3 { (parts::job(routine.definition.id.as_str())) } (times(routine, context)) }
+            @if *others > 0 { p { a href="/jobs#routines" { (others) " more routines" } } }
+        }
+    }
+}
+
+/// A row an occurrence. `next` has one more of each job than is shown where there are more.
+fn coming(next: &Upcoming, context: &Context) -> Markup {
+    let mut of_each: HashMap<&DefinitionId, usize> = HashMap::new();
+    for one in &next.occurrences {
+        *of_each.entry(&one.definition.id).or_default() += 1;
+    }
+    let mut rows: HashMap<&DefinitionId, usize> = HashMap::new();
+    let mut shown = next.occurrences.iter().filter_map(|one| {
+        let row = rows.entry(&one.definition.id).or_default();
+        *row += 1;
+        (*row <= ROWS).then_some((one, *row == ROWS && of_each[&one.definition.id] > ROWS))
+    });
+    let page: Vec<_> = shown.by_ref().take(LONGEST).collect();
+    let others = shown.count();
+    html! {
+        div .scroll tabindex="0" role="region" aria-label="What comes" {
+            table {
+                thead { tr { th { "In" } th { "Job" } th { "When" } th { "What" } th { "Last" } } }
+                tbody {
+                    @for (one, has_more) in &page {
+                        tr {
+                            td .num .faint { (context.relative(one.at)) }
+                            td { (parts::job(one.definition.id.as_str())) }
+                            td .num { (context.time_of_job(one.at, one.definition.zone)) }
+                            td .wide {
+                                (summary(&one.definition))
+                                @if *has_more { " " span .faint { "(and more times)" } }
+                            }
+                            td .faint {
+                                @if let Some((state, at)) = one.last {
+                                    (parts::mark(state)) (words::state(state)) " " (context.relative(at))
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        @if let Some((last, _)) = page.last().filter(|_| others > 0) {
+            @let after = last.at.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+            p { a href={ "/next?after=" (link("", &after, "&job=")) (link("", last.definition.id.as_str(), "")) } { (others) " more" } }
         }
     }
 }
