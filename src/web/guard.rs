@@ -19,6 +19,9 @@ use super::{Web, error};
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; \
                       form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
+/// So many bytes has a form at most.
+pub(super) const LARGEST: usize = 2 << 20;
+
 /// These headers are on every answer. The referrer policy is not `no-referrer`: a browser would then send no origin with forms.
 const HEADERS: [(header::HeaderName, &str); 6] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
@@ -78,13 +81,9 @@ fn refusal(web: &Web, request: &Request) -> Option<(StatusCode, &'static str, &'
 
 /// Refuses whoever has no session.
 pub(super) async fn session(State(web): State<Web>, mut request: Request, next: Next) -> Response {
-    let now = web.now();
-    // Another page of this machine may have set a cookie of that name, too: any of them that is a session counts.
-    let found =
-        cookies(request.headers(), &web.cookie).find(|session| web.sessions.has(session, now)).map(str::to_owned);
-    match found {
+    match session_in(&web, request.headers()) {
         Some(session) => {
-            request.extensions_mut().insert(SessionToken(session));
+            request.extensions_mut().insert(session);
             next.run(request).await
         }
         None => error::page(
@@ -93,6 +92,14 @@ pub(super) async fn session(State(web): State<Web>, mut request: Request, next: 
             "`ollim-bot web` prints a link that logs this browser in.",
         ),
     }
+}
+
+/// The session that is in a request's head.
+pub(super) fn session_in(web: &Web, headers: &HeaderMap) -> Option<SessionToken> {
+    let now = web.now();
+    // Another page of this machine may have set a cookie of that name, too: any of them that is a session counts.
+    let mut all = cookies(headers, &web.cookie);
+    all.find(|session| web.sessions.has(session, now)).map(|session| SessionToken(session.to_owned()))
 }
 
 /// The session that a request presents.
@@ -124,9 +131,16 @@ impl FromRequest<Web> for Posted {
         let session = request.extensions().get::<SessionToken>().cloned();
         let refused = |why: &str| error::page(StatusCode::FORBIDDEN, "This form is of another session", why);
         let session = session.ok_or_else(|| refused("Log in, and try again."))?;
-        let axum::Form(fields) = axum::Form::<HashMap<String, String>>::from_request(request, web)
-            .await
-            .map_err(|why| error::page(StatusCode::BAD_REQUEST, "The form cannot be read", &why.to_string()))?;
+        let axum::Form(fields) =
+            axum::Form::<HashMap<String, String>>::from_request(request, web).await.map_err(|why| {
+                match why.status() {
+                    StatusCode::PAYLOAD_TOO_LARGE => {
+                        let why = format!("It has at most {} MB. A larger file is edited in an editor.", LARGEST >> 20);
+                        error::page(StatusCode::PAYLOAD_TOO_LARGE, "The form is too large", &why)
+                    }
+                    status => error::page(status, "The form cannot be read", &why.to_string()),
+                }
+            })?;
         if fields.get("token").is_none_or(|token| *token != form_token(&session.0)) {
             return Err(refused("Open the page again, and try there."));
         }
@@ -191,6 +205,10 @@ mod tests {
             "",
             "evil.example",
             "127.0.0.1.evil.example",
+            "127.0.0.2.evil.example:80",
+            "127.1",
+            "0.0.0.0:80",
+            "128.0.0.1:80",
             "localhost.evil.example:80",
             "bot.example.org:81",
             "[::2]:80",
@@ -205,10 +223,6 @@ mod tests {
         assert!(is_own_origin("http://localhost:8080", "localhost:8080", None));
         assert!(is_own_origin("https://bot.example.org", "bot.example.org", Some("https://bot.example.org/")));
         for other in ["null", "http://localhost:8081", "https://localhost:8080", "http://evil.example", ""] {
-            "127.0.0.2.evil.example:80",
-            "127.1",
-            "0.0.0.0:80",
-            "128.0.0.1:80",
             assert!(!is_own_origin(other, "localhost:8080", None), "{other}");
         }
     }

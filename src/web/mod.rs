@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 use chrono::{DateTime, Utc};
 use tokio::sync::watch;
@@ -116,6 +117,8 @@ impl Web {
             .route("/enter.js", get(frame::enter))
             .route("/icon.svg", get(frame::icon))
             .fallback(error::not_found)
+            .layer(DefaultBodyLimit::max(guard::LARGEST))
+            .layer(axum::middleware::from_fn_with_state(self.clone(), error::framed))
             .layer(axum::middleware::from_fn_with_state(self.clone(), guard::request))
             .with_state(self)
     }

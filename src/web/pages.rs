@@ -188,11 +188,16 @@ pub(super) async fn runs(context: Context, Query(query): Query<RunsQuery>) -> Re
         before: query.before.clone().map(RunId::new),
         limit: Some(ROWS + 1),
     };
+    let before = query.before.clone();
     page(
         context,
         ("Runs", "/runs"),
         move |app| {
             let runs = execute!(app, Command::Runs(filter), Outcome::Runs { runs, .. } => runs);
+            // Nothing is older than a run that nobody knows.
+            if let Some(run) = before.filter(|_| runs.is_empty()) {
+                app.execute(Command::Run { run, full: false })?;
+            }
             Ok((app.zones(&runs), runs))
         },
         |(zones, runs), _, context| views::runs::runs(runs, zones, &query, context),

@@ -359,6 +359,52 @@ fn nothing_is_cut_without_a_word() {
     service.stop();
 }
 
+/// Whatever cannot be answered says why, what to do now, and how everything is; to nobody else.
+#[test]
+fn an_error_is_a_page_like_any_other() {
+    let page = Page::new();
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    let token = page.token(&cookie);
+    for (path, status, said) in [
+        ("/nothing", 404, "There is no such page"),
+        ("/jobs/nothing", 404, "That is not there"),
+        ("/runs/nothing", 404, "That is not there"),
+        ("/runs?before=0badcafe", 404, "0badcafe"),
+        ("/?days=abc", 400, "(days: "),
+        ("/costs?since=-1", 400, "(since: "),
+        ("/inbox?before=x", 400, "(before: "),
+        ("/next?after=x", 400, "(after: "),
+        ("/jobs/%FF", 400, "The address cannot be read"),
+        ("/jobs/greets/fire", 405, "only sent to by a button"),
+        ("/questions/1", 405, "only sent to by a button"),
+        ("/in/00000000000000000000000000000000", 410, "This link has expired"),
+    ] {
+        let shown = page.get(path, &cookie);
+        assert_eq!(shown.status, status, "{path}: {}", shown.body);
+        let whole = [said, "id=\"needs\"", "<nav", "id=\"main\"", "Log out"];
+        assert!(whole.iter().all(|part| shown.body.contains(part)), "{path}: {}", shown.body);
+        let nobody = page.get(path, "");
+        assert!(nobody.status >= 400 && !nobody.body.contains("id=\"needs\""), "{path}: {}", nobody.body);
+    }
+    assert!(page.get("/jobs/greets/fire", &cookie).head.contains("allow: POST"));
+    for (path, form, status, said) in [
+        ("/jobs/greets/snooze", "span=soon", 422, "write a span"),
+        ("/jobs/greets/nothing", "", 404, "There is no such page"),
+        ("/questions/x", "", 400, "The address cannot be read"),
+        ("/costs", "", 405, "only sent to by a button"),
+        ("/jobs/greets/edit", &format!("new={}", "x".repeat(2 << 20)), 413, "at most 2 MB"),
+    ] {
+        let shown = page.post(path, &cookie, &format!("token={token}&{form}"));
+        assert_eq!(shown.status, status, "{path}: {}", shown.body);
+        assert!(shown.body.contains(said) && shown.body.contains("id=\"needs\""), "{path}: {}", shown.body);
+    }
+    // A file that was not saved is shown as it was written.
+    let unsaved = page.post("/jobs/greets/edit", &cookie, &format!("token={token}&seen=x&new=mine"));
+    assert!(unsaved.status == 422 && unsaved.body.contains("It was not saved"), "{}", unsaved.body);
+    service.stop();
+}
+
 #[test]
 fn a_webhook_is_paused_and_not_put_off() {
     let page = Page::new();
