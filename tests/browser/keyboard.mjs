@@ -1,6 +1,7 @@
 // By keyboard alone.
 import { ask, enter } from './bot.mjs';
 import { open } from './browser.mjs';
+import { paths } from './pages.mjs';
 
 /** What has the focus: its address or its name, and whether that can be seen. */
 const focus = (page) => page.evaluate(() => {
@@ -13,7 +14,7 @@ const focus = (page) => page.evaluate(() => {
 /** Presses Tab until `is` so; how often, and which stops on the way show no focus. */
 async function tabTo(page, is) {
   const unseen = [];
-  for (let count = 1; count < 200; count++) {
+  for (let count = 1; count < 500; count++) {
     await page.keyboard.press('Tab');
     const at = await focus(page);
     if (!at.seen) unseen.push(`no focus is seen on ${at.tag} ${at.name}`);
@@ -53,7 +54,7 @@ export async function test({ browser, url, check, figures }) {
   });
   await check('every stop of every page shows that it is there', async () => {
     const wrong = [];
-    for (const path of ['/jobs/backup', '/jobs', '/runs', '/refusals', '/inbox', '/chat', '/jobs/backup/edit', failed]) {
+    for (const path of [...await paths(), '/hosts']) {
       await page.goto(url + path);
       const { unseen } = await tabTo(page, (at) => at.name === 'Log out');
       wrong.push(...unseen.map((one) => `${path}: ${one}`));

@@ -53,7 +53,9 @@ export async function test({ browser, url, check, figures }) {
         await page.goto(url);
         if (press) await page.getByRole('link', { name: press, exact: true }).click();
         const wrong = await unseen(page, answers);
-        figures[`${asks} ${screen}, ms`] = Date.now() - began;
+        const took = Date.now() - began;
+        figures[`${asks} ${screen}, ms`] = took;
+        if (took > 5000) wrong.push(`the answer took ${took} ms`);
         const name = (press ?? 'Timeline').toLowerCase();
         if (asks !== 'Is anything wrong?') await picture(page, screen === 'desk' ? name : `${name}-${screen}`);
         wrong.push(...faults.splice(0), ...(await look(page)));
