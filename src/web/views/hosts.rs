@@ -25,17 +25,13 @@ pub(in crate::web) fn hosts(attention: &Attention, context: &Context) -> Markup 
 }
 
 fn row(host: &HostRecord, context: &Context) -> Markup {
-    let open = match host.open {
-        0 => "idle".to_owned(),
-        1 => "1 open".to_owned(),
-        open => format!("{open} open"),
-    };
+    let open = format!("{} of {} open", host.open, host.slots);
     html! {
         tr {
             th scope="row" { (host.name) }
             td {
                 @if host.alive {
-                    span .good { "up" } " since " (context.time(host.joined))
+                    span .good { "up" } " since " (context.time(host.joined)) ", its lease ends " (context.relative(host.lease_until))
                 } @else {
                     span .bad { "gone" } ", last seen " (context.relative(host.lease_until))
                 }
