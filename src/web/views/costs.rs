@@ -29,6 +29,7 @@ pub(in crate::web) fn costs(
         } @else {
             h2 { (money(total)) @match days { 0 => " in all", 1 => " in 24 hours", days => { " in " (days) " days" } } }
             (chart(&costs[0]))
+            details { summary { "Each day" } (table(&costs[0], days, usize::MAX)) }
         }
         @for sums in &costs[1..] { (table(sums, days, rows)) }
     }
@@ -90,7 +91,8 @@ fn chart(costs: &Costs) -> Markup {
 fn table(costs: &Costs, days: u64, rows: usize) -> Markup {
     let (title, name) = match costs.by {
         CostsBy::Model => ("By model", "Model"),
-        CostsBy::Job | CostsBy::Day => ("By job", "Job"),
+        CostsBy::Job => ("By job", "Job"),
+        CostsBy::Day => ("By day", "Day"),
     };
     html! {
         @if !costs.rows.is_empty() {
