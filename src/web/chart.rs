@@ -157,10 +157,11 @@ fn dense(bars: &[&Bar<'_>]) -> String {
         let is_brief = bar.until - bar.from < LONG;
         let path = paths.entry((glyph(bar.state), is_brief)).or_default();
         let (x, width) = ((bar.from * 1000.0).round(), ((bar.until - bar.from) * 1000.0).round());
+        let (top, height) = extent(glyph(bar.state));
         // A String takes everything.
         let _ = match is_brief {
-            true => write!(path, "M{x} 6v10"),
-            false => write!(path, "M{x} 6h{width}v10h-{width}z"),
+            true => write!(path, "M{x} {top}v{height}"),
+            false => write!(path, "M{x} {top}h{width}v{height}h-{width}z"),
         };
     }
     let mut svg = String::new();
@@ -173,6 +174,17 @@ fn dense(bars: &[&Bar<'_>]) -> String {
         svg.push_str("</svg>");
     }
     svg
+}
+
+/// Where such a bar begins and how high it is, so that colour is not all that tells outcomes apart. (A skipped one is hollow.)
+fn extent(shape: &str) -> (u32, u32) {
+    match shape {
+        "failed" => (1, 20),
+        "late" => (1, 12),
+        "cut" => (9, 12),
+        "going" => (9, 4),
+        _ => (6, 10),
+    }
 }
 
 /// What falls due, as ticks.
@@ -272,6 +284,28 @@ mod tests {
             assert_eq!(marks[0].0, from);
             assert_eq!((marks[1].0 - marks[0].0).num_hours(), hours);
             assert!(marks.iter().all(|(at, _)| at.with_timezone(&chrono_tz::Europe::Vienna).hour() == 0), "{marks:?}");
+        }
+    }
+
+    #[test]
+    fn outcomes_differ_without_colour_where_bars_are_many() {
+        let last = Stretch {
+            id: DefinitionId::new("mail"),
+            kind: crate::definition::Kind::Routine,
+            run: crate::journal::RunId::new("0badcafe"),
+            state: RunState::Completed,
+            from: DateTime::UNIX_EPOCH,
+            until: None,
+        };
+        let states =
+            [RunState::Completed, RunState::Failed, RunState::TimedOut, RunState::Running, RunState::Cancelled];
+        for until in [0.5, 0.6] {
+            let drawn = |state| {
+                let bar = Bar { from: 0.5, until, state, last: &last, count: 1 };
+                dense(&[&bar]).split(" d=").nth(1).unwrap().to_owned()
+            };
+            let shapes: std::collections::BTreeSet<String> = states.into_iter().map(drawn).collect();
+            assert_eq!(shapes.len(), states.len(), "{shapes:?}");
         }
     }
 
