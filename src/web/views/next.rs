@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, Offset as _, SecondsFormat, Utc};
+use chrono_tz::Tz;
 use maud::{Markup, html};
 
 use crate::app::{App, Command, Outcome, Upcoming, summary, words};
@@ -126,15 +127,40 @@ pub(in crate::web) fn times(routine: &Routine, context: &Context) -> Markup {
                 @for (index, at) in times.iter().enumerate() {
                     li .num {
                         (context.time_of_job(*at, definition.zone)) " " span .faint { (context.relative(*at)) }
-                        @if index > 0 {
-                            @let offset = |at: DateTime<Utc>| at.with_timezone(&definition.zone).offset().fix();
-                            @if offset(*at) != offset(times[index - 1]) {
-                                " " strong .warn { "the clocks change before it" }
-                            }
+                        @if change_before(index, times, context.now, definition.zone) {
+                            " " strong .warn { "the clocks change before it" }
                         }
                     }
                 }
             }
         }
+    }
+}
+
+/// Whether a zone's clocks change between one of its times and what comes before it: another time, or now.
+fn change_before(index: usize, times: &[DateTime<Utc>], now: DateTime<Utc>, zone: Tz) -> bool {
+    let before = index.checked_sub(1).map_or(now, |before| times[before]);
+    let offset = |at: DateTime<Utc>| at.with_timezone(&zone).offset().fix();
+    offset(times[index]) != offset(before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_the_clocks_is_marked_where_it_comes() {
+        // Vienna goes forward on 29 March 2026, at one o'clock in UTC.
+        let times: Vec<DateTime<Utc>> =
+            (27..32).map(|day| format!("2026-03-{day}T07:00:00Z").parse().unwrap()).collect();
+        let marked = |now: &str, zone: Tz| -> Vec<usize> {
+            let now = now.parse().unwrap();
+            (0..times.len()).filter(|index| change_before(*index, &times, now, zone)).collect()
+        };
+        assert_eq!(marked("2026-03-26T12:00:00Z", chrono_tz::Europe::Vienna), [2]);
+        assert_eq!(marked("2026-03-26T12:00:00Z", Tz::UTC), [0; 0]);
+        let times = &times[2..];
+        assert!(change_before(0, times, "2026-03-28T12:00:00Z".parse().unwrap(), chrono_tz::Europe::Vienna));
+        assert!(!change_before(0, times, "2026-03-29T02:00:00Z".parse().unwrap(), chrono_tz::Europe::Vienna));
     }
 }
