@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use crate::hosts::host;
 use crate::support::bot::{TestBot, now, reminder};
+use crate::support::client;
+use crate::support::messages_api::MessagesApi;
 use crate::support::postgres::Postgres;
 
 /// A bot whose page listens on a port of its own.
@@ -676,6 +678,77 @@ fn each_view_is_as_it_was() {
     ];
     for (name, path) in views {
         insta::assert_snapshot!(name, shown(&page, path, &cookie));
+    }
+    service.stop();
+}
+
+/// What runs have cost, as their client would have said it.
+fn spend(page: &Page) {
+    let journal = rusqlite::Connection::open(page.bot.path("state/journal.db")).unwrap();
+    for (number, (hours, model, cost)) in
+        [(1, "claude-haiku-4-5", 0.04), (2, "claude-haiku-4-5", 0.02), (50, "claude-sonnet-4-5", 0.3)]
+            .iter()
+            .enumerate()
+    {
+        let at = (now() - chrono::TimeDelta::hours(*hours)).timestamp_millis();
+        let sql = "INSERT INTO occurrence (id, kind, at, by_hand, file, claimed, outcome, file_done)
+                   VALUES ('dear', 'routine', ?1, 0, 'routines/dear.md', ?1, 'completed', 1)";
+        journal.execute(sql, [at]).unwrap();
+        let sql = "INSERT INTO run (run, occurrence, attempt, state, launched, started, ended, cost_usd, model, tokens, client)
+                   VALUES (?1, last_insert_rowid(), 1, 'completed', ?2, ?2, ?2 + 60000, ?3, ?4, ?5, 'claude')";
+        let tokens = r#"{"input":900,"cache_read":20000,"cache_write":800,"output":340}"#;
+        journal.execute(sql, rusqlite::params![format!("{number:08x}"), at, cost, model, tokens]).unwrap();
+    }
+}
+
+#[test]
+fn each_view_with_something_in_it_is_as_it_was() {
+    let api = MessagesApi::script([]);
+    let page = Page::of(TestBot::with_client(&client::real(), api.url()));
+    page.bot.write("config.yaml", &format!("web: {}\ntimezone: UTC\n", page.address));
+    page.bot.secrets("WEBHOOK_SECRET=0123456789abcdef0123456789abcdef\n");
+    let job = "background: true\nclient: exec\ncommand: echo hello\nallowed_tools: []\n";
+    for id in ["greets", "<b>odd"] {
+        std::fs::remove_file(page.bot.path(&format!("routines/{id}.md"))).unwrap();
+    }
+    page.bot.write("routines/dear.md", &format!("---\ncron: '18 3 1 1 *'\n{job}---\n"));
+    page.bot.write("webhooks/bell.md", "---\ndescription: The door bell\nclient: notify\n---\nSomebody is there.\n");
+    // The past is written while nobody else has the journal.
+    page.bot.start().stop();
+    spend(&page);
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    page.bot.write("reminders/asks.md", &reminder(now(), &format!("approve: true\n{job}"), ""));
+    service.until("it asks", || page.get("/questions", &cookie).body.contains("Run it").then_some(()));
+    for (count, text) in [(1, "What+is+new?"), (2, "And+now?")] {
+        page.post("/chat", &cookie, &format!("token={}&text={text}", page.token(&cookie)));
+        let answers = || page.get("/chat", &cookie).body.matches("class=\"answer\"").count();
+        service.until("it is answered", || (answers() == count).then_some(()));
+    }
+    let last = page.get("/chat?last=1", &cookie).body;
+    assert!(last.contains("href=\"/chat?last=2\"") && !last.contains("What is new?"), "{last}");
+    let run = format!("/runs/{}", page.bot.runs("asks")[0]["run"].as_str().unwrap());
+    // What depends on the day of the month and on the machine.
+    let differs = [
+        (r"\$[0-9.]+</strong> this month", "$MONEY</strong> this month"),
+        (r#"<p class="faint">Last month.*?</p>"#, ""),
+        (r#"(<span class="num">)\$[0-9.]+"#, "$1$$MONEY"),
+        (r"(?s)<dt>Client</dt>.*?</dd>", "CLIENT"),
+        (r"(?s)<dt>Sandbox</dt>.*?</dd>", "SANDBOX"),
+    ];
+    for (name, path) in [
+        ("costs-with-sums", "/costs"),
+        ("questions-open", "/questions"),
+        ("run-that-asks", &run),
+        ("chat-with-something-said", "/chat"),
+        ("service", "/service"),
+        ("webhook-job", "/jobs/bell"),
+    ] {
+        let mut text = shown(&page, path, &cookie);
+        for (pattern, word) in differs {
+            text = regex_lite::Regex::new(pattern).unwrap().replace_all(&text, word).into_owned();
+        }
+        insta::assert_snapshot!(name, text);
     }
     service.stop();
 }
