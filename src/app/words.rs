@@ -177,7 +177,7 @@ pub fn event(kind: &EventKind, full: Full<'_>, now: DateTime<Utc>, zone: Tz) -> 
         EventKind::Requested { channel } => ("asked", Tone::Strong, format!("for by you, on {channel}")),
         EventKind::ClockSet { seconds, slept } => ("clock", Tone::Warn, clock_set(*seconds, *slept)),
         EventKind::DueMoved { to, .. } => ("moved", Tone::Strong, format!("to {}", times::local(*to, now, zone))),
-        EventKind::DeliveryRefused { status, why, times } => {
+        EventKind::DeliveryRefused { status, why, times, .. } => {
             let times = if *times == 1 { String::new() } else { format!("{times} times, ") };
             ("refused", Tone::Bad, format!("{times}{status}: {why}"))
         }

@@ -113,6 +113,9 @@ pub enum EventKind {
         why: String,
         /// How many.
         times: u64,
+        /// What was delivered by whoever had signed it, up to 2 KB of it; `None`: nobody had, or it was no text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        payload: Option<String>,
     },
     /// A definition came to be in force, or is in force in another form.
     DefinitionChanged,

@@ -20,6 +20,8 @@ pub struct RefusedDeliveries {
     pub status: u16,
     /// Why.
     pub why: String,
+    /// What was delivered, of the last that was signed.
+    pub payload: Option<String>,
 }
 
 impl JournalReader {
@@ -32,11 +34,12 @@ impl JournalReader {
                    WHERE kind = 'delivery_refused' AND at >= ?1 ORDER BY id, number";
         let mut refused: Vec<RefusedDeliveries> = Vec::new();
         for event in self.all(sql, &[&ms(since)], event)? {
-            let EventKind::DeliveryRefused { status, why, times } = event.kind else { continue };
-            let last = RefusedDeliveries { id: event.id, times, last: event.at, status, why };
+            let EventKind::DeliveryRefused { status, why, times, payload } = event.kind else { continue };
+            let last = RefusedDeliveries { id: event.id, times, last: event.at, status, why, payload };
             match refused.last_mut() {
                 Some(before) if before.id == last.id => {
-                    *before = RefusedDeliveries { times: before.times + times, ..last }
+                    let payload = last.payload.or_else(|| before.payload.take());
+                    *before = RefusedDeliveries { times: before.times + times, payload, ..last }
                 }
                 _ => refused.push(last),
             }

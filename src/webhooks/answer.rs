@@ -12,6 +12,7 @@ use serde_json::{Value as Json, json};
 
 use super::delivery::{delivery, payload};
 use super::listener::Webhooks;
+use super::refusals::{Refused, kept};
 use super::signature;
 use crate::config::secrets;
 use crate::definition::{Definition, DefinitionId, Hook, PayloadFault, Signature};
@@ -78,28 +79,39 @@ enum Yes {
     Challenge(String),
 }
 
+/// What is known of a delivery, refused or not.
+#[derive(Default)]
+struct Seen {
+    /// The webhook that it is for, if there is one.
+    of: Option<DefinitionId>,
+    /// What is delivered, once it is known that its sender has the secret.
+    payload: Option<String>,
+}
+
 impl Webhooks {
     /// Answers one request.
     pub(super) async fn answer<B>(&self, request: Request<B>) -> Result<Response<Full<Bytes>>, Infallible>
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let mut of = None;
-        Ok(match self.take(request, &mut of).await {
+        let mut seen = Seen::default();
+        Ok(match self.take(request, &mut seen).await {
             Ok(Yes::Accepted(Accepted { run, again })) => {
                 answer(StatusCode::ACCEPTED, &json!({ "run": run, "again": again }))
             }
             Ok(Yes::Challenge(word)) => answer(StatusCode::OK, &json!({ "challenge": word })),
             Err(no) => {
                 let why = no.faults.first().map(|fault| format!("{}: {} {}", no.why, fault.path, fault.message));
-                self.refusals.add(of.as_ref(), no.status.as_u16(), why.as_deref().unwrap_or(no.why));
+                let why = why.unwrap_or_else(|| no.why.to_owned());
+                let refused = Refused { status: no.status.as_u16(), why, payload: seen.payload };
+                self.refusals.add(seen.of.as_ref(), refused);
                 no.response()
             }
         })
     }
 
-    /// `of`: set to the webhook that it is for, as soon as it is known to be for one.
-    async fn take<B>(&self, request: Request<B>, of: &mut Option<DefinitionId>) -> Result<Yes, No>
+    /// `seen`: set as it becomes known.
+    async fn take<B>(&self, request: Request<B>, seen: &mut Seen) -> Result<Yes, No>
     where
         B: Body<Data = Bytes> + Unpin,
     {
@@ -115,7 +127,8 @@ impl Webhooks {
             return Err(No::of(StatusCode::FORBIDDEN, "a job delivers nothing"));
         }
         let body = read(body).await?;
-        let (definition, hook) = self.sent_to(name, &head.headers, &body, of).await?;
+        let (definition, hook) = self.sent_to(name, &head.headers, &body, &mut seen.of).await?;
+        seen.payload = kept(&body);
         if let Err(wait) = self.rates.take(&definition.id, hook.per_minute) {
             return Err(No::of(StatusCode::TOO_MANY_REQUESTS, "too many deliveries").again_in(wait));
         }

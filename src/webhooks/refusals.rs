@@ -12,6 +12,25 @@ use crate::journal::{EventKind, Journal};
 /// After one that is recorded, more of the same webhook are counted for so long.
 pub(super) const COUNTED_FOR: Duration = Duration::from_secs(600);
 
+/// So many bytes are kept of what was delivered.
+const KEPT: usize = 2048;
+
+/// What is recorded of a refused delivery.
+#[derive(Debug, Default)]
+pub(super) struct Refused {
+    pub(super) status: u16,
+    pub(super) why: String,
+    /// What was delivered, once it is known that whoever sends has the secret.
+    pub(super) payload: Option<String>,
+}
+
+/// The text of a body, as far as it is kept.
+pub(super) fn kept(body: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(body).ok().filter(|text| !text.is_empty())?;
+    let end = (0..=KEPT.min(text.len())).rev().find(|end| text.is_char_boundary(*end))?;
+    Some(if end < text.len() { format!("{}…", &text[..end]) } else { text.to_owned() })
+}
+
 /// Refusals that were counted and are not recorded yet.
 pub(super) struct Refusals {
     journal: Journal,
@@ -22,7 +41,7 @@ pub(super) struct Refusals {
 struct Counted {
     since: Instant,
     times: u64,
-    last: (u16, String),
+    last: Refused,
 }
 
 impl Refusals {
@@ -31,18 +50,18 @@ impl Refusals {
     }
 
     /// One more. `id`: a webhook that there is.
-    pub(super) fn add(&self, id: Option<&DefinitionId>, status: u16, why: &str) {
-        let now = Instant::now();
+    pub(super) fn add(&self, id: Option<&DefinitionId>, refused: Refused) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         match counted.get_mut(&id.cloned()) {
             Some(known) => {
                 known.times += 1;
-                known.last = (status, why.to_owned());
+                let payload = refused.payload.or_else(|| known.last.payload.take());
+                known.last = Refused { payload, ..refused };
             }
             None => {
-                self.record(id, status, why.to_owned(), 1);
-                let last = (status, String::new());
-                counted.insert(id.cloned(), Counted { since: now, times: 0, last });
+                self.record(id, refused, 1);
+                let fresh = Counted { since: Instant::now(), times: 0, last: Refused::default() };
+                counted.insert(id.cloned(), fresh);
             }
         }
     }
@@ -54,22 +73,36 @@ impl Refusals {
             if !all && known.since.elapsed() < COUNTED_FOR {
                 return true;
             }
-            let (status, why) = std::mem::take(&mut known.last);
             if known.times > 0 {
-                self.record(id.as_ref(), status, why, known.times);
+                self.record(id.as_ref(), std::mem::take(&mut known.last), known.times);
             }
             false
         });
     }
 
-    fn record(&self, id: Option<&DefinitionId>, status: u16, why: String, times: u64) {
+    fn record(&self, id: Option<&DefinitionId>, refused: Refused, times: u64) {
+        let Refused { status, why, payload } = refused;
         tracing::warn!(id = id.map(DefinitionId::as_str), status, times, "a delivery was refused: {why}");
-        self.journal.record_apart(id, EventKind::DeliveryRefused { status, why, times });
+        self.journal.record_apart(id, EventKind::DeliveryRefused { status, why, times, payload });
     }
 }
 
 impl Drop for Refusals {
     fn drop(&mut self) {
         self.flush(true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_kilobytes_of_a_text_are_kept() {
+        assert_eq!(kept(b"{}").as_deref(), Some("{}"));
+        assert_eq!(kept(b""), None);
+        assert_eq!(kept(&[b'{', 0xff]), None);
+        let long = kept("é".repeat(2000).as_bytes()).unwrap();
+        assert!(long.ends_with("é…") && long.len() <= KEPT + "…".len(), "{}", long.len());
     }
 }

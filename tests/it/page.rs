@@ -407,6 +407,41 @@ fn an_error_is_a_page_like_any_other() {
     service.stop();
 }
 
+/// Of a delivery that was signed it is shown what it was; of a stranger's nothing is kept.
+#[test]
+fn what_a_webhook_refused_is_shown() {
+    let page = Page::new();
+    let secret = "0123456789abcdef0123456789abcdef";
+    page.bot.secrets(&format!("WEBHOOK_SECRET={secret}\n"));
+    let hooks = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    page.bot.write("config.yaml", &format!("web: {}\nwebhooks: {hooks}\n", page.address));
+    for id in ["bell", "door"] {
+        let fields = "fields: { required: [who] }\n";
+        page.bot.write(&format!("webhooks/{id}.md"), &format!("---\n{fields}client: notify\n---\n{{{{who}}}}\n"));
+    }
+    let service = page.bot.start();
+    service.until("it listens", || TcpStream::connect(hooks).ok());
+    let deliver = |id: &str, secret: &str| {
+        let mut stream = TcpStream::connect(hooks).unwrap();
+        let body = format!("{{\"shape\": \"<b>round</b> of {id}\"}}");
+        let head = format!("Authorization: Bearer {secret}\r\nContent-Length: {}", body.len());
+        write!(stream, "POST /hook/{id} HTTP/1.1\r\nHost: bot\r\n{head}\r\n\r\n{body}").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert!(deliver("bell", secret).starts_with("HTTP/1.1 422"));
+    assert!(deliver("door", "guessed").starts_with("HTTP/1.1 401"));
+    let cookie = page.log_in();
+    let shown = service.until("both are told of", || {
+        let shown = page.get("/refusals", &cookie).body;
+        (shown.contains("href=\"/jobs/bell\"") && shown.contains("href=\"/jobs/door\"")).then_some(shown)
+    });
+    assert!(shown.contains("&lt;b&gt;round&lt;/b&gt; of bell"), "{shown}");
+    assert!(!shown.contains("of door"), "{shown}");
+    service.stop();
+}
+
 #[test]
 fn a_webhook_is_paused_and_not_put_off() {
     let page = Page::new();

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use crate::app::words;
+use crate::channel::terminal::plain_lines;
 use crate::journal::{RefusedCalls, RefusedDeliveries};
 use crate::web::context::Context;
 use crate::web::parts::{self, link};
@@ -71,6 +72,9 @@ fn delivery(refused: &RefusedDeliveries, context: &Context) -> Markup {
         }
         ": " (refused.times) @if refused.times == 1 { " delivery" } @else { " deliveries" }
         ", the last " (context.relative(refused.last)) ": " (refused.status) ", " (parts::with_code(&refused.why))
+        @if let Some(payload) = &refused.payload {
+            details { summary { "The last that was signed" } pre { (plain_lines(payload)) } }
+        }
     }
 }
 
