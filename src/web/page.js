@@ -2,7 +2,7 @@
 'use strict';
 
 const stale = document.getElementById('stale');
-let asked = false, again = false, pause = 40, later, last = Date.now(), heard = last, shown = last, stream = null;
+let asked = false, again = false, later, last = Date.now(), heard = last, shown = last, stream = null;
 
 // The server shows times in the zone of whoever looks.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -73,10 +73,11 @@ function count() {
   for (const one of document.querySelectorAll('time.off')) one.textContent = distance(Date.parse(one.dateTime) - now);
 }
 
-/** Asks for the page again: at once, then soon, and while more and more happens at most twice a second. */
+/** Asks for the page again: at once, then after twice the time that the answer took, at least 40 ms and at most half a second. */
 async function refresh() {
   if (asked) { again = true; return; }
   asked = true;
+  const began = Date.now();
   try {
     const answer = await fetch(location.href, { headers: { accept: 'text/html' }, cache: 'no-store', signal: AbortSignal.timeout(10000) });
     if (answer.status === 401) { location.reload(); return; }
@@ -86,9 +87,8 @@ async function refresh() {
   } catch { isStale('The service does not answer.', true); }
   setTimeout(() => {
     asked = false;
-    pause = again ? Math.min(2 * pause, 500) : 40;
     if (again) { again = false; refresh(); }
-  }, pause);
+  }, Math.min(500, Math.max(40, 2 * (Date.now() - began))));
 }
 
 /** Says why the page is not as things are, and how old it is. `retry`: it is asked for again in a while. */
