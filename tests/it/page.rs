@@ -720,12 +720,11 @@ fn each_view_is_as_it_was() {
 /// What runs have cost, as their client would have said it.
 fn spend(page: &Page) {
     let journal = rusqlite::Connection::open(page.bot.path("state/journal.db")).unwrap();
-    for (number, (hours, model, cost)) in
-        [(1, "claude-haiku-4-5", 0.04), (2, "claude-haiku-4-5", 0.02), (50, "claude-sonnet-4-5", 0.3)]
-            .iter()
-            .enumerate()
-    {
-        let at = (now() - chrono::TimeDelta::hours(*hours)).timestamp_millis();
+    let runs =
+        [(1, 10, "claude-haiku-4-5", 0.04), (1, 12, "claude-haiku-4-5", 0.02), (3, 12, "claude-sonnet-4-5", 0.3)];
+    for (number, (days, hour, model, cost)) in runs.into_iter().enumerate() {
+        let day = (now() - chrono::TimeDelta::days(days)).date_naive();
+        let at = day.and_hms_opt(hour, 0, 0).unwrap().and_utc().timestamp_millis();
         let sql = "INSERT INTO occurrence (id, kind, at, by_hand, file, claimed, outcome, file_done)
                    VALUES ('dear', 'routine', ?1, 0, 'routines/dear.md', ?1, 'completed', 1)";
         journal.execute(sql, [at]).unwrap();
@@ -765,11 +764,12 @@ fn each_view_with_something_in_it_is_as_it_was() {
     let run = format!("/runs/{}", page.bot.runs("asks")[0]["run"].as_str().unwrap());
     // What depends on the day of the month and on the machine.
     let differs = [
-        (r"\$[0-9.]+</strong> this month", "$MONEY</strong> this month"),
+        (r"\$[0-9.]+</strong> this month", "$$MONEY</strong> this month"),
         (r#"<p class="faint">Last month.*?</p>"#, ""),
         (r#"(<span class="num">)\$[0-9.]+"#, "$1$$MONEY"),
         (r"(?s)<dt>Client</dt>.*?</dd>", "CLIENT"),
         (r"(?s)<dt>Sandbox</dt>.*?</dd>", "SANDBOX"),
+        ("run_at: &quot;[^&]*&quot;", "run_at: WHEN"),
     ];
     for (name, path) in [
         ("costs-with-sums", "/costs"),
