@@ -126,7 +126,7 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
             })?;
             Command::Service(ServiceCommand::McpCall { server, tool, arguments })
         }
-        Some(args::Command::Web { end_sessions }) => Command::Service(ServiceCommand::WebLink { end_sessions }),
+        Some(args::Command::Web { end_sessions, .. }) => Command::Service(ServiceCommand::WebLink { end_sessions }),
         Some(args::Command::Login { code }) => Command::Service(ServiceCommand::Login { code }),
         Some(args::Command::Budget { set: Some(left), .. }) => return Ok(Typed::Own(Own::SetBudget(left))),
         Some(args::Command::Budget { set: None, day, month }) if day.is_some() || month.is_some() => {

@@ -18,6 +18,7 @@ mod guide;
 pub mod help;
 mod log;
 mod man;
+mod open;
 pub mod output;
 mod promise;
 pub mod render;
@@ -108,12 +109,16 @@ fn command_names() -> Vec<String> {
 pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Result<(), Refusal> {
     let Cli { global, command } = cli;
     let view = View::of(app, global.json);
+    let opens = open::is_wanted(command.as_ref(), view.json, &app.env);
     match command::typed(command, Some(folder))? {
         Typed::App(command) => {
             promise::say_the_wait(&command, app, global.color, output)?;
             let outcome = app.execute(command)?;
             let (promises, needs_login) = (promise::is_promise(&outcome), promise::needs_login(&outcome));
             promise::warn_of_zone(&outcome, app, output);
+            if opens {
+                open::open(&outcome, app, output);
+            }
             render::render(outcome, &view, output);
             if promises {
                 promise::warn(app, needs_login, global.home.as_deref(), output);

@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 
 use serde_json::Value;
@@ -11,6 +12,7 @@ use crate::support::bot::{TestBot, now, reminder};
 use crate::support::client;
 use crate::support::messages_api::MessagesApi;
 use crate::support::postgres::Postgres;
+use crate::support::terminal::Terminal;
 
 /// A bot whose page listens on a port of its own.
 struct Page {
@@ -439,6 +441,44 @@ fn what_a_webhook_refused_is_shown() {
     });
     assert!(shown.contains("&lt;b&gt;round&lt;/b&gt; of bell"), "{shown}");
     assert!(!shown.contains("of door"), "{shown}");
+    service.stop();
+}
+
+/// A browser is opened where there is one to see, and is told by a file where to go: command lines are everybody's.
+#[test]
+fn a_link_is_opened_on_a_desktop_alone() {
+    let page = Page::new();
+    let service = page.bot.start();
+    let folder = page.bot.path("programs");
+    std::fs::create_dir(&folder).unwrap();
+    let opener = folder.join("xdg-open");
+    let log = page.bot.path("opened");
+    let text = format!("#!/bin/sh\necho \"$# $1\" >>'{0}'\ncat \"$1\" >>'{0}'\n", log.display());
+    std::fs::write(&opener, text).unwrap();
+    std::fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let command = |words: &[&str], name: &str| {
+        let mut command = page.bot.command(words);
+        command.env("PATH", &path).env("DISPLAY", ":0").env(name, "1");
+        command
+    };
+    // In a pipe, over ssh, without a screen, and where nobody wants it.
+    assert!(command(&["web"], "X").output().unwrap().status.success());
+    let (_, said) = Terminal::start(command(&["web"], "SSH_CONNECTION")).end();
+    assert!(said.contains("/in/"), "{said}");
+    let mut without = command(&["web"], "X");
+    without.env_remove("DISPLAY");
+    Terminal::start(without).end();
+    Terminal::start(command(&["web", "--no-open"], "X")).end();
+    let (_, said) = Terminal::start(command(&["web"], "X")).end();
+    let url = said.lines().find(|line| line.contains("/in/")).unwrap_or_else(|| panic!("{said}")).trim().to_owned();
+    let opened =
+        service.until("it is opened", || std::fs::read_to_string(&log).ok().filter(|text| text.ends_with("</a>\n")));
+    let file = page.bot.path("state/open.html");
+    let (words, led) = opened.split_once('\n').unwrap();
+    assert_eq!(words, format!("1 {}", file.display()));
+    assert!(led.lines().count() == 1 && led.contains(&format!("url={url}\"")), "{led}: {url}");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     service.stop();
 }
 

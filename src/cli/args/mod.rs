@@ -366,6 +366,9 @@ pub enum Command {
         /// Log every browser out first
         #[arg(long)]
         end_sessions: bool,
+        /// Print it, and open no browser
+        #[arg(long)]
+        no_open: bool,
     },
     /// How messages reach you, and whether each way works
     Channels {

@@ -1,0 +1,46 @@
+//! Opens the page in the person's browser, where that can be seen.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+
+use super::args;
+use super::output::{FAINT, Output, paint};
+use crate::app::{App, Environment, Outcome, ServiceReply};
+
+/// What opens a file as the person's desktop does.
+const OPENER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+
+/// Whether the link that is printed is to be opened, too: on a terminal that has a screen beside it, and not over ssh.
+pub(super) fn is_wanted(command: Option<&args::Command>, json: bool, env: &Environment) -> bool {
+    let is_set = |names: [&str; 2]| names.iter().any(|name| env.text(name).is_some());
+    let has_screen = cfg!(target_os = "macos") || is_set(["DISPLAY", "WAYLAND_DISPLAY"]);
+    let is_remote = is_set(["SSH_CONNECTION", "SSH_TTY"]);
+    let asks = matches!(command, Some(args::Command::Web { no_open: false, .. }));
+    asks && !json && has_screen && !is_remote && io::stdout().is_terminal()
+}
+
+/// Opens the link that a command has made. Where no browser can be opened, the link is there all the same.
+pub(super) fn open(outcome: &Outcome, app: &App, output: &mut Output) {
+    // Where a tunnel leads to the page, it is to be opened first.
+    let Outcome::Service(ServiceReply::WebLink { url, tunnel: None, .. }) = outcome else { return };
+    if let Err(error) = lead(url, app) {
+        output.note(paint(FAINT, &format!("no browser was opened ({OPENER}: {error}): open the link yourself")));
+    }
+}
+
+/// Everybody on the machine reads command lines, and the link logs in: so a browser is given a file that leads there.
+fn lead(url: &str, app: &App) -> io::Result<()> {
+    let (file, url) = (app.home.state().join("open.html"), url.replace('"', "%22"));
+    match fs::remove_file(&file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut page = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file)?;
+    writeln!(page, "<!doctype html><meta http-equiv=refresh content=\"0; url={url}\"><a href=\"{url}\">The page</a>")?;
+    let mut opener = Command::new(OPENER);
+    opener.arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn()?;
+    Ok(())
+}
