@@ -4,7 +4,8 @@ use chrono::{DateTime, Utc};
 
 use super::{App, runs};
 use crate::bot::budget::{PingBudget, SETTING};
-use crate::journal::{JournalReader, Spending};
+use crate::definition::Definition;
+use crate::journal::{Caps, JournalReader, Purse, Spending};
 use crate::refusal::Refusal;
 
 /// What is left now.
@@ -16,6 +17,16 @@ pub(super) fn left(app: &App) -> Result<PingBudget, Refusal> {
 pub(super) fn spending(app: &App) -> Result<Vec<Spending>, Refusal> {
     let config = app.config()?;
     Ok(runs::open(app)?.spending(config.budget, config.timezone, app.now())?)
+}
+
+/// What a run of a definition would be paid from if it began now.
+pub(super) fn purse(definition: &Definition, app: &App) -> Result<Purse, Refusal> {
+    let config = app.config()?;
+    if definition.is_without_agent() {
+        return Ok(Purse::default());
+    }
+    let caps = Caps::of(definition, config.budget, config.timezone);
+    Ok(runs::open(app)?.purse(definition, &caps, app.now())?)
 }
 
 /// The budget that the journal keeps, as it is at `now`.

@@ -283,12 +283,23 @@ pub struct ServiceStatus {
     pub paused: Option<String>,
     /// Since when jobs wait for the client to be logged in, RFC 3339.
     pub waiting_for_login: Option<String>,
+    /// Since when jobs wait for a client that is not there, RFC 3339; [`ClientStatus::missing`] says why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_for_agent: Option<String>,
     /// It starts nothing more, and ends when what is going has ended.
     #[serde(default)]
     pub ending: bool,
     /// For how many seconds the main session's client has waited for a message; `None`: there is none, or it is answering.
     #[serde(default)]
     pub idle_client: Option<u64>,
+}
+
+impl ServiceStatus {
+    /// Whether jobs that need an agent wait: for a login, or for the client itself.
+    #[must_use]
+    pub fn waits_for_agent(&self) -> bool {
+        self.waiting_for_login.is_some() || self.waiting_for_agent.is_some()
+    }
 }
 
 /// Whether the page is served.

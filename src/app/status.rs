@@ -97,8 +97,7 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     let service = service::status(app)?;
     let suppressed = Suppressed::known_to(&journal, &loaded, app);
     let mut definitions = suppressed.others(loaded.definitions.values().cloned());
-    let nothing_starts =
-        service.as_ref().is_some_and(|service| service.paused.is_some() || service.waiting_for_login.is_some());
+    let nothing_starts = service.as_ref().is_some_and(|service| service.paused.is_some() || service.waits_for_agent());
     let due = if nothing_starts { overdue(&definitions, &journal.accounts()?, now) } else { Vec::new() };
     // A reminder that is overdue has no other time to come.
     let reminders: HashSet<&DefinitionId> = due

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::times;
 use crate::agent::{self, Observation, Tokens};
+use crate::definition::{Definition, Need};
 use crate::journal::{EventKind, HostRecord, RunRecord, RunState};
 
 /// How something that is shown stands out. An interface has a style for each.
@@ -234,4 +235,19 @@ mod tests {
     fn numbers_are_readable() {
         assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
     }
+}
+
+/// What an occurrence that falls due needs besides, in the order in which it is looked at: `the machine is online and you approve it`.
+/// `None`: nothing.
+#[must_use]
+pub fn conditions(definition: &Definition) -> Option<String> {
+    let needs = definition.requires.iter().map(|need| match need {
+        Need::Online => "the machine is online",
+        Need::Power => "the machine runs on mains power",
+    });
+    let approve = definition.approve.then_some("you approve it");
+    let gate = definition.gate.is_some().then_some("its gate lets it");
+    let all: Vec<&str> = needs.chain(approve).chain(gate).collect();
+    let (last, before) = all.split_last()?;
+    Some(if before.is_empty() { (*last).to_owned() } else { format!("{} and {last}", before.join(", ")) })
 }

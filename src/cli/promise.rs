@@ -66,7 +66,7 @@ pub(super) fn warn(app: &App, needs_login: bool, home: Option<&std::path::Path>,
         Ok(Some(ServiceStatus { paused: Some(_), .. })) => {
             ("the service is paused, so nothing fires by itself", format!("end the pause: {}", command("resume")))
         }
-        Ok(Some(ServiceStatus { waiting_for_login: Some(_), .. })) if needs_login => {
+        Ok(Some(status)) if needs_login && status.waits_for_agent() => {
             ("jobs wait for the agent client", format!("see why: {}", command("status")))
         }
         Ok(Some(_)) => return,

@@ -136,6 +136,7 @@ impl Handler for Handlers {
                 status.ending = now.ending;
                 status.idle_client = self.idle_client.waits().await.map(|waited| waited.as_secs());
                 status.waiting_for_login = now.waiting_for_login.map(|at| at.to_rfc3339());
+                status.waiting_for_agent = now.waiting_for_agent.map(|at| at.to_rfc3339());
                 Ok(ServiceReply::Status(Box::new(status)))
             }
             ServiceCommand::WebLink { end_sessions } => self.page.link(end_sessions, &self.app.get()).await,

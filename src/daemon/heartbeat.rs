@@ -45,6 +45,9 @@ pub(super) async fn beat(
                 Ok(_) if activity.borrow().waiting_for_login => {
                     Beat::Fail("the agent client is not logged in: jobs wait".into())
                 }
+                Ok(_) if activity.borrow().waiting_for_agent => {
+                    Beat::Fail("there is no agent client: jobs wait".into())
+                }
                 Ok(_) => Beat::Success,
             });
         }

@@ -127,10 +127,11 @@ fn words(activity: &Activity, now: DateTime<Utc>, zone: Tz) -> String {
         1 => "1 job is going or waits".to_owned(),
         open => format!("{open} jobs are going or wait"),
     };
-    let why = match (activity.paused, activity.waiting_for_login) {
-        (true, _) => "; paused",
-        (false, true) => "; the agent client is not logged in",
-        (false, false) => "",
+    let why = match () {
+        () if activity.paused => "; paused",
+        () if activity.waiting_for_login => "; the agent client is not logged in",
+        () if activity.waiting_for_agent => "; there is no agent client",
+        () => "",
     };
     let next = activity.next.map(|at| format!("; next {}", times::local(at, now, zone))).unwrap_or_default();
     format!("{open}{why}{next}")
@@ -274,7 +275,7 @@ mod tests {
     #[test]
     fn how_things_are_in_a_line() {
         let at = "2026-03-01T13:00:00Z".parse().ok();
-        let now = Activity { loaded: true, active: 2, running: 1, next: at, paused: false, waiting_for_login: true };
+        let now = Activity { loaded: true, active: 2, next: at, waiting_for_login: true, ..Activity::default() };
         let words = |activity| words(activity, "2026-03-01T12:00:00Z".parse().unwrap(), chrono_tz::Europe::Vienna);
         assert_eq!(
             words(&now),

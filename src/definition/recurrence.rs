@@ -84,15 +84,15 @@ pub enum FollowedEnd {
 }
 
 impl Recurrence {
-    /// What a routine that has no times waits for: `when email-triage has completed`. `None`: it has times.
+    /// What a routine that has no times waits for: when `email-triage` has completed. `None`: it has times.
     #[must_use]
     pub fn waits_for(&self) -> Option<String> {
         match &self.cadence {
             Cadence::Cron(_) | Cadence::Every(_) => None,
             Cadence::After(Follows { job, outcome }) => Some(match outcome {
-                FollowedEnd::Completed => format!("when {job} has completed"),
-                FollowedEnd::Failed => format!("when {job} has failed"),
-                FollowedEnd::Any => format!("when {job} has ended"),
+                FollowedEnd::Completed => format!("when `{job}` has completed"),
+                FollowedEnd::Failed => format!("when `{job}` has failed"),
+                FollowedEnd::Any => format!("when `{job}` has ended"),
             }),
             Cadence::Watch(folder) => Some(match folder {
                 WatchedFolder::OfWork(path) => {

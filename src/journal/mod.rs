@@ -86,7 +86,7 @@ pub use server::{JournalPlace, Server};
 pub use sessions::{NewSession, PolicySet, SessionRecord, Started};
 pub use settings::PAUSED;
 pub use shared_files::{Publication, SharedFile};
-pub use spending::{Caps, Spending, Taken};
+pub use spending::{Caps, Purse, Spending, Taken};
 pub use story::{Attempt, PastRun, Seen, Story};
 pub use timeline::Stretch;
 pub use updates::PendingUpdates;

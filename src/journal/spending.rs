@@ -32,9 +32,37 @@ pub struct Caps {
 }
 
 impl Caps {
+    /// Those of a definition's runs, under the setting `budget` and its zone.
+    #[must_use]
+    pub fn of(definition: &Definition, budget: Budget, zone: Tz) -> Self {
+        Self { run: definition.max_cost_usd, job_day: definition.max_cost_day_usd, budget, zone }
+    }
+
     /// What a run takes at most; `None`: there is no cap. One that took a whole day's would keep all others from starting.
     fn of_a_run(&self) -> Option<f64> {
         self.run.or_else(|| self.budget.of_a_run()).or_else(|| self.job_day.map(|day| day / 10.0))
+    }
+
+    /// The same, where no more may be taken than so much.
+    fn within(&self, left: impl Iterator<Item = f64>) -> Option<f64> {
+        self.of_a_run().map(|own| left.fold(own, f64::min))
+    }
+}
+
+/// What a run that began now would be paid from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Purse {
+    /// The caps of periods that hold for it, and what of each is spent.
+    pub spendings: Vec<Spending>,
+    /// What it would take at most; `None`: there is no cap.
+    pub cap: Option<f64>,
+}
+
+impl Purse {
+    /// The first cap of which nothing is left.
+    #[must_use]
+    pub fn spent(&self) -> Option<&Spending> {
+        self.spendings.iter().find(|spending| spending.is_spent())
     }
 }
 
@@ -83,6 +111,21 @@ impl Spending {
         if self.name == TOKENS { self.left() < 1.0 } else { self.left() < LEAST }
     }
 
+    /// Whether that stays so until its period ends: no run that goes can give anything back.
+    #[must_use]
+    pub fn is_spent_for_good(&self) -> bool {
+        Self { taken: 0.0, ..self.clone() }.is_spent()
+    }
+
+    /// `5.00 of 5.00 USD`, `2000 of 1500 tokens`.
+    #[must_use]
+    pub fn amounts(&self) -> String {
+        match self.name {
+            TOKENS => format!("{:.0} of {:.0} tokens", self.spent, self.cap),
+            _ => format!("{:.2} of {:.2} USD", self.spent, self.cap),
+        }
+    }
+
     /// The button that raises the cap by half for the rest of its period: what stands on it, and what it does. A job's own cap stands in
     /// its file, and that of tokens in the settings.
     fn raise(&self) -> Option<(String, String)> {
@@ -109,11 +152,7 @@ impl Spending {
             );
         }
         let until = self.until.with_timezone(&zone).format("%Y-%m-%d %H:%M");
-        let (spent, cap) = match self.name {
-            TOKENS => (format!("{:.0}", self.spent), format!("{:.0} tokens", self.cap)),
-            _ => (format!("{:.2}", self.spent), format!("{:.2} USD", self.cap)),
-        };
-        format!("{spent} of {cap} {whose} are spent or taken, until {until}")
+        format!("{} {whose} are spent or taken, until {until}", self.amounts())
     }
 }
 
@@ -145,8 +184,7 @@ impl Journal {
                     let newest = tell_once(connection, spent, &payer, "100", text, now)?;
                     return Ok((Taken::Spent(why), newest));
                 }
-                let dollars = || all.iter().filter(|spending| spending.name != TOKENS);
-                let cap = caps.of_a_run().map(|own| dollars().map(Spending::left).fold(own, f64::min));
+                let cap = caps.within(dollars_left(&all));
                 connection.execute("UPDATE run SET reserved_usd = ?2 WHERE run = ?1", params![run.as_str(), cap])?;
                 let newest = warn(connection, &all, &payer, &title, caps.zone, now)?;
                 Ok((Taken::Cap(cap), newest))
@@ -235,6 +273,28 @@ impl JournalReader {
         let Some(connection) = self.connection() else { return Ok(None) };
         Ok(spendings(connection, &caps, Some(job.as_str()), now)?.pop())
     }
+}
+
+impl JournalReader {
+    /// What a run of a definition would be paid from if it began now, as [`Journal::take_cost`] would find it. Nothing is taken.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn purse(&self, definition: &Definition, caps: &Caps, now: DateTime<Utc>) -> Result<Purse, JournalError> {
+        let Some(connection) = self.connection() else {
+            let whole = [caps.budget.day, caps.budget.month, caps.job_day].into_iter().flatten();
+            return Ok(Purse { spendings: Vec::new(), cap: caps.within(whole) });
+        };
+        let payer = payer(connection, &Origin::of(definition))?;
+        let spendings = spendings(connection, caps, Some(&payer), now)?;
+        let cap = caps.within(dollars_left(&spendings));
+        Ok(Purse { spendings, cap })
+    }
+}
+
+/// What is left of each cap in dollars.
+fn dollars_left(all: &[Spending]) -> impl Iterator<Item = f64> {
+    all.iter().filter(|spending| spending.name != TOKENS).map(Spending::left)
 }
 
 fn raised_key(period: Period) -> String {

@@ -212,6 +212,8 @@ pub struct Snapshot {
     pub paused: Option<DateTime<Utc>>,
     /// Since when jobs wait for the client to be logged in.
     pub waiting_for_login: Option<DateTime<Utc>>,
+    /// Since when jobs wait for a client that is not there.
+    pub waiting_for_agent: Option<DateTime<Utc>>,
     /// It is stopping: nothing starts any more.
     pub ending: bool,
 }
@@ -231,6 +233,8 @@ pub struct Activity {
     pub paused: bool,
     /// Jobs wait for the client to be logged in.
     pub waiting_for_login: bool,
+    /// Jobs wait for a client that is not there.
+    pub waiting_for_agent: bool,
 }
 
 /// A handle on a running dispatcher. Cheap to clone. When the last one is dropped, the dispatcher stops at once.

@@ -6,6 +6,17 @@ use tokio::time::Instant;
 use super::active::{ActiveOccurrence, Priority};
 use crate::journal::DelayCause;
 
+/// There is no agent that the service can use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AgentMissing {
+    /// Since when.
+    pub(super) since: DateTime<Utc>,
+    /// When it is looked for again.
+    pub(super) again: Instant,
+    /// It is there, and not logged in.
+    pub(super) lacks_login: bool,
+}
+
 /// See the module's head.
 #[derive(Debug)]
 pub(super) struct Gate {
@@ -13,8 +24,8 @@ pub(super) struct Gate {
     pub(super) paused: Option<DateTime<Utc>>,
     /// Since when jobs wait for a login.
     pub(super) waiting_for_login: Option<DateTime<Utc>>,
-    /// Since when jobs that need an agent wait for one, while others go on; and when they look for it again.
-    pub(super) agent_missing: Option<(DateTime<Utc>, Instant)>,
+    /// Jobs that need an agent wait for one, while others go on.
+    pub(super) agent_missing: Option<AgentMissing>,
     /// When the first of those that wait for what the machine lacks is looked at again.
     pub(super) needs_again: Option<Instant>,
     /// The person was notified that there is no login, by this process or a previous one, and not yet that it is back.
@@ -79,9 +90,15 @@ impl Gate {
         waited
     }
 
-    /// Since when jobs wait for a login or for an agent.
+    /// Since when jobs wait for a login.
     pub(super) fn waits_for_login(&self) -> Option<DateTime<Utc>> {
-        self.waiting_for_login.or(self.agent_missing.map(|(since, _)| since))
+        let missing = self.agent_missing.filter(|missing| missing.lacks_login);
+        self.waiting_for_login.or(missing.map(|missing| missing.since))
+    }
+
+    /// Since when jobs wait for an agent that is not there.
+    pub(super) fn waits_for_agent(&self) -> Option<DateTime<Utc>> {
+        self.agent_missing.filter(|missing| !missing.lacks_login).map(|missing| missing.since)
     }
 
     /// Nothing could run until then, and why.

@@ -55,7 +55,7 @@ fn what_a_routine_follows_can_be_said_and_seen() {
     let bot = TestBot::new();
     job(&bot, "first", NEVER, "true");
     let added = bot.ok(["routine", "add", "-m", "Sum it up.", "--id", "sum", "--after", "first"]);
-    assert!(added.contains("scheduled sum: when first has completed"), "{added}");
+    assert!(added.contains("scheduled sum: when `first` has completed"), "{added}");
     assert!(bot.read("routines/sum.md").unwrap().contains("\nafter: first\n"));
     bot.ok(["routine", "edit", "sum", "--after", "job: first, outcome: failed"]);
     assert!(bot.read("routines/sum.md").unwrap().contains("\nafter: { job: first, outcome: failed }\n"));
@@ -64,10 +64,10 @@ fn what_a_routine_follows_can_be_said_and_seen() {
         serde_json::json!({ "job": "first", "outcome": "failed" })
     );
     let shown = bot.ok(["routine", "show", "sum"]);
-    assert!(shown.contains("when first has failed"), "{shown}");
+    assert!(shown.contains("when `first` has failed"), "{shown}");
     assert!(bot.ok(["routine", "list"]).contains("after first (failed)"));
     let next = bot.run(["next"]);
-    assert!(next.stderr.contains("sum fires when first has failed"), "{next:?}");
+    assert!(next.stderr.contains("sum fires when `first` has failed"), "{next:?}");
     // Times take its place, and the other way round.
     bot.ok(["routine", "edit", "sum", "--cron", "@daily"]);
     assert!(!bot.read("routines/sum.md").unwrap().contains("after"));

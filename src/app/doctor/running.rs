@@ -38,6 +38,10 @@ pub(super) fn service(app: &App) -> Vec<Finding> {
                 .step("log in: `claude` and then `/login`; the service notices by itself"),
         );
     }
+    if status.waiting_for_agent.is_some() {
+        let why = status.client.missing.as_deref().unwrap_or("the client is not there");
+        found.push(Finding::wrong("service", format!("jobs wait for the agent: {why}")));
+    }
     // It may have been started in another environment than this one.
     let wants_agent = app.config().is_ok_and(|config| config.agent_client != crate::config::ClientChoice::Notify);
     if wants_agent && status.client.name == "notify" {

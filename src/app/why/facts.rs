@@ -69,12 +69,21 @@ pub(super) struct Facts {
     /// Since when the person has paused everything.
     pub(super) all_paused: Option<DateTime<Utc>>,
     pub(super) max_concurrent_runs: Option<usize>,
-    pub(super) spent: Option<Spending>,
+    /// The caps that hold for it of which nothing is left before their periods end.
+    spent: Vec<Spending>,
     /// When it falls due next.
     pub(super) next: Option<DateTime<Utc>>,
     /// The hosts that share the journal, and which of them this one is.
     pub(super) hosts: Vec<HostRecord>,
     pub(super) host: Option<String>,
+}
+
+/// What keeps jobs from an agent.
+pub(super) struct LacksAgent {
+    /// Since when.
+    pub(super) since: DateTime<Utc>,
+    /// Why it is not there, and what to do; `None`: it is there, and not logged in.
+    pub(super) missing: Option<String>,
 }
 
 impl Facts {
@@ -100,7 +109,9 @@ impl Facts {
         let all_paused = of_service.or(journal.setting("paused")?).and_then(|since| parsed(&since));
         let failing = journal.consecutive_failures()?.into_iter().find(|failing| failing.id == id);
         let config = app.config().ok();
-        let spent = budget::spending(app).unwrap_or_default().into_iter().find(Spending::is_spent);
+        let purse = definition.as_deref().and_then(|definition| budget::purse(definition, app).ok());
+        let mut spent = purse.unwrap_or_default().spendings;
+        spent.retain(Spending::is_spent_for_good);
         let failed = app.defaults().and_then(|defaults| Ok(definition::failed_reminders(&app.home, &defaults)?));
         let kept_as_failed = failed
             .unwrap_or_default()
@@ -216,10 +227,23 @@ impl Facts {
         self.service.is_none() && !self.service_is_silent
     }
 
-    /// Since when jobs wait for a login.
-    pub(super) fn waits_for_login(&self) -> Option<DateTime<Utc>> {
-        let waits = self.service.as_ref().and_then(|service| service.waiting_for_login.as_deref()).and_then(parsed);
-        waits.filter(|_| self.definition.as_ref().is_none_or(|definition| !definition.is_without_agent()))
+    /// What keeps it from an agent, where it needs one.
+    pub(super) fn lacks_agent(&self) -> Option<LacksAgent> {
+        let service = self.service.as_ref()?;
+        if self.definition.as_ref().is_some_and(|definition| definition.is_without_agent()) {
+            return None;
+        }
+        if let Some(since) = service.waiting_for_login.as_deref().and_then(parsed) {
+            return Some(LacksAgent { since, missing: None });
+        }
+        let since = service.waiting_for_agent.as_deref().and_then(parsed)?;
+        let missing = service.client.missing.clone().unwrap_or_else(|| "`ollim-bot doctor` says why".to_owned());
+        Some(LacksAgent { since, missing: Some(missing) })
+    }
+
+    /// The cap that keeps it from starting at a time to come.
+    pub(super) fn spent_at(&self, at: DateTime<Utc>) -> Option<&Spending> {
+        self.spent.iter().filter(|spent| at < spent.until).max_by_key(|spent| spent.until)
     }
 
     /// What an answer always stands on.

@@ -117,7 +117,7 @@ pub(super) fn after(facts: &Facts) -> Option<Told> {
     let (_, began) = begun(facts)?;
     let (why, evidence) = match occasion {
         Occasion::After { job, run, outcome } => {
-            (format!("{job} had ended ({outcome})"), format!("run {run} of {job}: {outcome}"))
+            (format!("`{job}` had ended ({outcome})"), format!("run {run} of `{job}`: {outcome}"))
         }
         Occasion::Delivered { .. } => ("something was delivered".to_owned(), occasion.words()),
         Occasion::Changed { .. } => ("files had changed in the folder that it watches".to_owned(), occasion.words()),

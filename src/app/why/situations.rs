@@ -4,11 +4,11 @@
 
 use chrono::{DateTime, LocalResult, TimeDelta, TimeZone, Utc};
 
-use super::facts::{Facts, file_of, seen};
+use super::facts::{Facts, LacksAgent, file_of, seen};
 use super::{Evidence, Source, words};
 use super::{hosts, past};
 use crate::definition::{Definition, Kind};
-use crate::journal::{EventKind, RunState};
+use crate::journal::{EventKind, RunState, Spending};
 use crate::schedule::occurrences;
 
 /// What a situation is about.
@@ -111,8 +111,10 @@ pub(super) const SITUATIONS: &[Situation] = &[
     row(About::Coming, "no_host", hosts::no_host),
     row(About::Coming, "service_off", service_off),
     row(About::Coming, "no_login", no_login),
+    row(About::Coming, "no_agent", no_agent),
     row(About::Coming, "put_off", put_off),
     row(About::Coming, "budget_spent", budget_spent),
+    row(About::Coming, "conditional", conditional),
     row(About::Coming, "next", next),
 ];
 
@@ -129,8 +131,12 @@ fn held_by(facts: &Facts) -> String {
         return format!("everything is paused, since {}; `ollim-bot resume` ends that", facts.bare(since));
     } else if let Some(left) = facts.left().filter(|left| !left.is_only_off()) {
         return left.held();
-    } else if let Some(since) = facts.waits_for_login() {
-        return format!("jobs wait for a login, since {}; `ollim-bot login` brings it", facts.bare(since));
+    } else if let Some(LacksAgent { since, missing }) = facts.lacks_agent() {
+        let since = facts.bare(since);
+        return match missing {
+            Some(why) => format!("jobs wait for the agent, since {since}: {why}"),
+            None => format!("jobs wait for a login, since {since}; `ollim-bot login` brings it"),
+        };
     } else if facts.is_off() {
         return "the service is not running; `ollim-bot run` starts it".to_owned();
     } else if facts.service_is_silent {
@@ -164,9 +170,15 @@ fn will_fire(facts: &Facts) -> Option<Told> {
         return None;
     }
     let is_left = facts.left().is_some();
-    let why_not = facts.all_paused.is_some() || facts.is_off() || facts.waits_for_login().is_some() || is_left;
-    let held = if why_not { format!(", if it can by then: {}", held_by(facts)) } else { String::new() };
-    Told::bare(format!("{} fires {}, in {}{held}.", facts.id, facts.moment(at), words::span(at - facts.now)))
+    let why_not = facts.all_paused.is_some() || facts.is_off() || facts.lacks_agent().is_some() || is_left;
+    let (moment, span) = (facts.moment(at), words::span(at - facts.now));
+    if let Some(spent) = facts.spent_at(at).filter(|_| !why_not) {
+        let why = spent_words(spent, facts);
+        let sentence = format!("{} falls due {moment}, in {span}, and it is skipped then: {why}.", facts.id);
+        return Some(Told { sentence, evidence: vec![spent_evidence(spent, definition)] });
+    }
+    let held = if why_not { format!(", if it can by then: {}", held_by(facts)) } else { conditions(facts) };
+    Told::bare(format!("{} fires {moment}, in {span}{held}.", facts.id))
 }
 
 fn will_not_fire(facts: &Facts) -> Option<Told> {
@@ -337,7 +349,7 @@ fn job_paused(facts: &Facts) -> Option<Told> {
 fn follows(facts: &Facts) -> Option<Told> {
     let waits = facts.definition.as_ref()?.waits_for()?;
     let held = facts.all_paused.is_some() || facts.is_off() || facts.left().is_some();
-    let held = if held { format!(", if it can by then: {}", held_by(facts)) } else { String::new() };
+    let held = if held { format!(", if it can by then: {}", held_by(facts)) } else { conditions(facts) };
     Told::bare(format!("It fires {waits}{held}."))
 }
 
@@ -364,9 +376,16 @@ fn service_off(facts: &Facts) -> Option<Told> {
 }
 
 fn no_login(facts: &Facts) -> Option<Told> {
-    let since = facts.bare(facts.waits_for_login()?);
-    let next = next_words(facts)?;
+    let lacks = facts.lacks_agent().filter(|lacks| lacks.missing.is_none())?;
+    let (since, next) = (facts.bare(lacks.since), next_words(facts)?);
     Told::bare(format!("{next}, if the agent is logged in by then: jobs wait for that since {since}."))
+}
+
+fn no_agent(facts: &Facts) -> Option<Told> {
+    let lacks = facts.lacks_agent()?;
+    let (since, next) = (facts.bare(lacks.since), next_words(facts)?);
+    let sentence = format!("{next}, if the agent is there by then: jobs wait for it since {since}.");
+    Told::from(sentence, Source::Service, lacks.missing?)
 }
 
 fn put_off(facts: &Facts) -> Option<Told> {
@@ -386,19 +405,42 @@ fn put_off(facts: &Facts) -> Option<Told> {
 }
 
 fn budget_spent(facts: &Facts) -> Option<Told> {
-    let (spent, next) = (facts.spent.as_ref()?, next_words(facts)?);
-    let agent = facts.definition.as_ref().is_some_and(|definition| !definition.is_without_agent());
-    if !agent || facts.next? >= spent.until {
-        return None;
-    }
-    let until = facts.bare(spent.until);
-    let sentence =
-        format!("{next}, and it is skipped then: the budget of the {} is spent until {until}.", period(spent.name));
-    Told::from(sentence, Source::Settings, format!("`budget`: {:.2} of {:.2} are spent", spent.spent, spent.cap))
+    let (next, definition) = (next_words(facts)?, facts.definition.as_ref()?);
+    let spent = facts.spent_at(facts.next?)?;
+    let sentence = format!("{next}, and it is skipped then: {}.", spent_words(spent, facts));
+    Some(Told { sentence, evidence: vec![spent_evidence(spent, definition)] })
 }
 
-fn period(name: &str) -> &str {
-    if name == "month" { "month" } else { "day" }
+/// `the budget of the day is spent until tomorrow at 00:00`.
+fn spent_words(spent: &Spending, facts: &Facts) -> String {
+    let what = match spent.name {
+        "job_day" => "its `max_cost_day_usd` is",
+        "month" => "the budget of the month is",
+        "tokens_day" => "the tokens of the day are",
+        _ => "the budget of the day is",
+    };
+    format!("{what} spent until {}", facts.bare(spent.until))
+}
+
+fn spent_evidence(spent: &Spending, definition: &Definition) -> Evidence {
+    let amounts = spent.amounts();
+    match spent.name {
+        "job_day" => {
+            seen(Source::File, format!("{}: {amounts} of `max_cost_day_usd` are spent", definition.file.display()))
+        }
+        name => seen(Source::Settings, format!("`budget`: {amounts} of `{name}` are spent")),
+    }
+}
+
+/// `, if the machine is online and you approve it`: what an occurrence that falls due needs besides.
+fn conditions(facts: &Facts) -> String {
+    let conditions = facts.definition.as_deref().and_then(crate::app::words::conditions);
+    conditions.map(|conditions| format!(", if {conditions}")).unwrap_or_default()
+}
+
+fn conditional(facts: &Facts) -> Option<Told> {
+    let conditions = Some(conditions(facts)).filter(|conditions| !conditions.is_empty())?;
+    Told::bare(format!("{}{conditions}.", next_words(facts)?))
 }
 
 fn next(facts: &Facts) -> Option<Told> {

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::app::{ClientStatus, Environment, Events, Sandbox, Service, ServiceCommand, ServiceReply, ServiceStatus};
 use crate::clock::Clock;
-use crate::definition::Kind;
+use crate::definition::{Defaults, Kind, parse};
 use crate::home::Home;
 use crate::journal::{
     After, Claim, ConsecutiveFailures, DelayCause, EventFilter, EventKind, Finish, Journal, JournalPlace, NewClaim,
@@ -62,8 +62,12 @@ enum Step {
     PauseAll,
     /// It is claimed since another job has ended.
     After(&'static str),
-    /// What a run before cost.
+    /// What a run of another job before cost.
     Costs(f64),
+    /// What a run of its own cost, which a person fired.
+    OwnCosts(f64),
+    /// How many tokens a run of another job before took.
+    Tokens(u64),
     /// A host shares the journal: whether it is up (else it was last seen at 07:30), by how many seconds its clock is ahead, its labels,
     /// and whether it is the main one. This one is `attic`.
     Host(&'static str, bool, i64, &'static str, bool),
@@ -79,7 +83,10 @@ enum Up {
     #[default]
     Yes,
     No,
+    /// It runs, and jobs wait for a login since then.
     Login(&'static str),
+    /// It runs, and jobs wait for an agent that is not installed since then.
+    NoAgent(&'static str),
 }
 
 struct Case {
@@ -143,7 +150,7 @@ impl Scene {
         for name in ["routines", "reminders/failed", "state"] {
             fs::create_dir_all(folder.path().join(name)).unwrap();
         }
-        let mut config = "timezone: UTC\nbudget: { day: 5.00 }\n".to_owned();
+        let mut config = "timezone: UTC\nbudget: { day: 5.00, tokens_day: 2000000 }\n".to_owned();
         let clock = Clock::simulated(at("01T00:00"));
         let mut place = JournalPlace::File(home.journal());
         if case.steps.iter().any(|(_, step)| matches!(step, Host(..))) {
@@ -177,6 +184,18 @@ impl Scene {
 
     async fn finish(&self, finish: Finish) {
         self.journal.finish(&self.run(), finish).await.unwrap();
+    }
+
+    /// A run that a person fires, and what it takes.
+    async fn costs(&mut self, usd: f64, output: u64) {
+        self.claim(self.clock.now(), Purpose::RunByHand).await;
+        self.journal.launching(&self.run(), self.text(), String::new(), Punctuality::Unknown).await.unwrap();
+        let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
+        let file = format!("routines/{}.md", self.id);
+        let definition = parse(Kind::Routine, file.as_ref(), MAIL.as_bytes(), &defaults).definition.unwrap();
+        self.journal.note_payer(&self.run(), &definition).await.unwrap();
+        let tokens = Some(crate::agent::Tokens { output, ..crate::agent::Tokens::default() });
+        self.finish(Finish { cost_usd: Some(usd), tokens, ..Finish::closed(RunState::Completed, None) }).await;
     }
 
     async fn event(&self, kind: EventKind) {
@@ -282,9 +301,13 @@ impl Scene {
             }
             Costs(usd) => {
                 let id = std::mem::replace(&mut self.id, DefinitionId::new("other"));
-                self.claim(self.clock.now(), Purpose::RunByHand).await;
-                journal.launching(&self.run(), "".into(), String::new(), Punctuality::Unknown).await.unwrap();
-                self.finish(Finish { cost_usd: Some(*usd), ..Finish::closed(RunState::Completed, None) }).await;
+                self.costs(*usd, 0).await;
+                self.id = id;
+            }
+            OwnCosts(usd) => self.costs(*usd, 0).await,
+            Tokens(tokens) => {
+                let id = std::mem::replace(&mut self.id, DefinitionId::new("other"));
+                self.costs(0.0, *tokens).await;
                 self.id = id;
             }
         }
@@ -301,12 +324,18 @@ impl Scene {
             sandbox: Sandbox { enforced: true, detail: String::new() },
             paused: None,
             waiting_for_login: None,
+            waiting_for_agent: None,
             ending: false,
             idle_client: None,
         };
         let status = match up {
             Up::Yes => Some(status),
             Up::No => None,
+            Up::NoAgent(since) => {
+                let missing = Some("`claude` was not found; install it".to_owned());
+                let client = ClientStatus { name: "notify".into(), missing, ..ClientStatus::default() };
+                Some(ServiceStatus { client, waiting_for_agent: Some(at(since).to_rfc3339()), ..status })
+            }
             Up::Login(since) => Some(ServiceStatus { waiting_for_login: Some(at(since).to_rfc3339()), ..status }),
         };
         let env = Environment::default();
@@ -386,4 +415,26 @@ async fn every_evidence_names_where_it_was_seen() {
          File: routines/mail.md: `0 8 * * *`, UTC\n\
          Service: it runs since yesterday at 00:00"
     );
+}
+
+/// What is spent is said in its own unit.
+#[tokio::test(start_paused = true)]
+async fn what_is_spent_is_said_in_its_own_unit() {
+    for (case, expected) in [
+        ("the budget is spent before the next", "Settings: `budget`: 5.00 of 5.00 USD of `day` are spent"),
+        (
+            "the tokens are spent before the next",
+            "Settings: `budget`: 2000000 of 2000000 tokens of `tokens_day` are spent",
+        ),
+        (
+            "its own cap is spent before the next",
+            "File: routines/mail.md: 1.00 of 1.00 USD of `max_cost_day_usd` are spent",
+        ),
+        ("due, and there is no agent", "Service: `claude` was not found; install it"),
+    ] {
+        let case = CASES.iter().find(|known| known.name == case).unwrap();
+        let why = answer_of(case).await.unwrap();
+        let lines: Vec<String> = why.evidence.iter().map(|one| format!("{:?}: {}", one.from, one.what)).collect();
+        assert!(lines.iter().any(|line| line == expected), "{}: {lines:#?}", case.name);
+    }
 }

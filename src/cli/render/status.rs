@@ -57,6 +57,7 @@ fn as_json(status: &Status, view: &View) -> Value {
             "since": service.since,
             "paused": service.paused,
             "waiting_for_login": service.waiting_for_login,
+            "waiting_for_agent": service.waiting_for_agent,
             "ending": service.ending,
             "page": service.page,
             "idle_client_s": service.idle_client,

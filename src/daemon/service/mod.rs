@@ -162,12 +162,12 @@ async fn fire_only(id: DefinitionId, schedule: Schedule, settings: Current) -> R
             let Some(active) = now.active.iter().find(|active| active.run == *run) else { break };
             // It might wait for ever. It stays open, and a service goes on with it once there is an agent.
             let waits = matches!(active.stage, StageView::Waiting | StageView::RetryIn(_));
-            let no_login = now.waiting_for_login.is_some();
-            if waits && no_login {
+            let no_agent = now.waiting_for_login.or(now.waiting_for_agent).is_some();
+            if waits && no_agent {
                 break;
             }
             // That its end is recorded, and it waits, is no news of the schedule's own.
-            let longest = if no_login { LOOKS_AGAIN } else { Duration::MAX };
+            let longest = if no_agent { LOOKS_AGAIN } else { Duration::MAX };
             if let Ok(Err(_)) = tokio::time::timeout(longest, activity.changed()).await {
                 break;
             }

@@ -281,6 +281,7 @@ impl Shared {
             sandbox: execution.sandbox,
             paused: None,
             waiting_for_login: None,
+            waiting_for_agent: None,
             ending: false,
             idle_client: None,
         };

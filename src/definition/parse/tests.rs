@@ -762,7 +762,7 @@ fn what_a_routine_follows() {
     }
     let (found, problems) = follows("after: tea\njitter: 5m");
     assert!(found.is_some());
-    assert_eq!(problems, ["`jitter` has no effect on a routine that fires when tea has completed"]);
+    assert_eq!(problems, ["`jitter` has no effect on a routine that fires when `tea` has completed"]);
 }
 
 proptest! {

@@ -3,6 +3,7 @@
 use tokio::time::Instant;
 
 use super::super::conclusion::{LOGIN_BUTTONS, LOGIN_PROBE};
+use super::super::gate::AgentMissing;
 use super::Dispatcher;
 use super::recovery::NO_LOGIN;
 use crate::agent::NoAgent;
@@ -21,7 +22,8 @@ impl Dispatcher {
         let now = self.clock.now();
         // Whether there is an agent is found out without an attempt from now on.
         self.gate.stop_waiting_for_login(now);
-        self.gate.agent_missing.get_or_insert((now, Instant::now() + LOGIN_PROBE));
+        let first = AgentMissing { since: now, again: Instant::now() + LOGIN_PROBE, lacks_login: missing.lacks_login };
+        self.gate.agent_missing.get_or_insert(first).lacks_login = missing.lacks_login;
         if !std::mem::replace(&mut self.gate.login_notified, true) {
             let why = &missing.why;
             let text = format!(
@@ -36,10 +38,11 @@ impl Dispatcher {
 
     /// Lets those that wait for an agent look for it again, when it is time.
     pub(super) fn look_for_agent(&mut self) {
-        if self.gate.agent_missing.is_some_and(|(_, again)| again <= Instant::now()) {
+        if self.gate.agent_missing.is_some_and(|missing| missing.again <= Instant::now()) {
             let waits = self.active.iter().any(|(_, active)| active.awaits_agent);
-            let next = Instant::now() + LOGIN_PROBE;
-            self.gate.agent_missing = self.gate.agent_missing.filter(|_| waits).map(|(since, _)| (since, next));
+            let again = Instant::now() + LOGIN_PROBE;
+            let missing = self.gate.agent_missing.filter(|_| waits);
+            self.gate.agent_missing = missing.map(|missing| AgentMissing { again, ..missing });
             self.release_for_agent();
         }
     }

@@ -258,7 +258,7 @@ impl Dispatcher {
     fn next_wake(&self) -> Option<Instant> {
         let retries = self.active.retries().next().filter(|_| self.phase.is_running()).map(|(at, _)| at);
         let cleanups = self.cleanups.values().filter_map(|cleanup| cleanup.retry_at);
-        let agents = self.gate.agent_missing.filter(|_| self.phase.is_running()).map(|(_, again)| again);
+        let agents = self.gate.agent_missing.filter(|_| self.phase.is_running()).map(|missing| missing.again);
         let needs = self.gate.needs_again.filter(|_| self.phase.is_running());
         retries
             .into_iter()
@@ -279,6 +279,7 @@ impl Dispatcher {
                 next: self.definitions.next_due(),
                 paused: self.gate.paused.is_some(),
                 waiting_for_login: self.gate.waits_for_login().is_some(),
+                waiting_for_agent: self.gate.waits_for_agent().is_some(),
             };
             std::mem::replace(last, now) != now
         });

@@ -177,6 +177,7 @@ impl Dispatcher {
             recent: self.recent.at(self.clock.now()),
             paused: self.gate.paused,
             waiting_for_login: self.gate.waits_for_login(),
+            waiting_for_agent: self.gate.waits_for_agent(),
             ending: self.phase.is_stopping(),
         }
     }

@@ -50,7 +50,7 @@ fn table(title: &str, list: &JobList, attention: &Attention, context: &Context) 
                                     Some(at) => (context.relative(*at)),
                                     None if *paused => span .bad { "paused after failures" },
                                     None if !definition.enabled => span .faint { "disabled" },
-                                    None => span .faint { (definition.waits_for().unwrap_or_else(|| "never".into())) },
+                                    None => span .faint { (parts::with_code(&definition.waits_for().unwrap_or_else(|| "never".into()))) },
                                 }
                             }
                             td .wide { (summary(definition)) }

@@ -61,7 +61,7 @@ pub(in crate::web) fn next(next: &Upcoming, (routines, others): &(Vec<Routine>, 
             (coming(next, context))
         }
         @for definition in &next.on_events {
-            p { (parts::job(definition.id.as_str())) " fires " (definition.waits_for().unwrap_or_default()) "." }
+            p { (parts::job(definition.id.as_str())) " fires " (parts::with_code(&definition.waits_for().unwrap_or_default())) "." }
         }
         @for id in &next.paused { p .bad { (parts::job(id.as_str())) " is paused after failures." } }
         @if !routines.is_empty() {

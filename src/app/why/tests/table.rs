@@ -17,6 +17,10 @@ impl Case {
         Self { up: Up::Login(since), ..self }
     }
 
+    const fn no_agent(self, since: &'static str) -> Self {
+        Self { up: Up::NoAgent(since), ..self }
+    }
+
     const fn ask(self, id: &'static str) -> Self {
         Self { ask: (id, None), ..self }
     }
@@ -35,6 +39,10 @@ const LINK: &str = "---\nrun_at: \"2026-03-02T09:00:00Z\"\nbackground: true\nmax
 const LAST: &str = "---\nrun_at: \"2026-03-02T08:00:00Z\"\nbackground: true\nmax_chain: 3\nchain_depth: 3\nchain_parent: oven\n---\nLook.\n";
 const AFTER: &str = "---\nafter: triage\nbackground: true\n---\nx\n";
 const TRIAGE: &str = "---\ncron: \"0 8 * * *\"\n---\nx\n";
+const CAPPED: &str = "---\ncron: \"0 * * * *\"\nbackground: true\nmax_cost_day_usd: 1.00\n---\nx\n";
+const CONDITIONS: &str =
+    "---\ncron: \"0 8 * * *\"\nbackground: true\nrequires: [online, power]\napprove: true\ngate: \"true\"\n---\nx\n";
+const APPROVED_AFTER: &str = "---\nafter: triage\nbackground: true\napprove: true\n---\nx\n";
 const ON_LAPTOP: &str = "---\ncron: \"0 8 * * *\"\nbackground: true\nisolated: true\nhosts: [laptop]\n---\nx\n";
 const ISOLATED: &str = "---\ncron: \"0 8 * * *\"\nbackground: true\nisolated: true\n---\nx\n";
 const ATTIC: (&str, Step) = ("07:00", Host("attic", true, 0, "", true));
@@ -121,8 +129,8 @@ pub(super) const CASES: &[Case] = &[
         ],
         [
             "after",
-            "mail fired at 08:02, as triage had ended (completed); it did its work.",
-            "It fires when triage has completed.",
+            "mail fired at 08:02, as `triage` had ended (completed); it did its work.",
+            "It fires when `triage` has completed.",
         ],
     ),
     case(
@@ -135,7 +143,7 @@ pub(super) const CASES: &[Case] = &[
         [
             "skipped_paused",
             "mail did not run at 08:02: it has failed too often in a row.",
-            "It fires when triage has completed.",
+            "It fires when `triage` has completed.",
         ],
     ),
     case(
@@ -143,12 +151,12 @@ pub(super) const CASES: &[Case] = &[
         &[
             ("07:00", File("routines/triage.md", TRIAGE)),
             ("07:00", File("routines/mail.md", AFTER)),
-            ("08:02", Skip("08:02", "cut: it has set itself off 3 times within a minute")),
+            ("08:02", Skip("08:02", "cut: it has set itself off 3 times in a row")),
         ],
         [
             "skipped_cut",
-            "mail did not run at 08:02: it has set itself off 3 times within a minute.",
-            "It fires when triage has completed.",
+            "mail did not run at 08:02: it has set itself off 3 times in a row.",
+            "It fires when `triage` has completed.",
         ],
     ),
     case(
@@ -376,6 +384,12 @@ pub(super) const CASES: &[Case] = &[
     )
     .no_login("06:50"),
     case(
+        "due, and there is no agent",
+        &[("06:00", File("routines/mail.md", HOURLY)), ("06:30", See), ("08:30", File("routines/mail.md", HOURLY))],
+        ["overdue", "mail was due 2 times since 07:00 and has not fired: jobs wait for the agent, since 06:50: `claude` was not found; install it.", "Next: 09:00 (in 25m), if the agent is there by then: jobs wait for it since 06:50."],
+    )
+    .no_agent("06:50"),
+    case(
         "disabled",
         &[("07:00", File("routines/mail.md", DISABLED)), SEE],
         ["never_fired", "mail has not fired yet.", "It does not fire: it is disabled; `ollim-bot routine enable mail` changes that."],
@@ -389,6 +403,38 @@ pub(super) const CASES: &[Case] = &[
         "the budget is spent before the next",
         &[("07:00", File("routines/mail.md", HOURLY)), SEE, ("07:30", Costs(5.0)), CLAIM, LAUNCH, DONE],
         ["on_time", "mail fired on time at 08:00; it did its work.", "Next: 09:00 (in 54m), and it is skipped then: the budget of the day is spent until tomorrow at 00:00."],
+    ),
+    case(
+        "the tokens are spent before the next",
+        &[("07:00", File("routines/mail.md", HOURLY)), SEE, ("07:30", Tokens(2_000_000)), CLAIM, LAUNCH, DONE],
+        ["on_time", "mail fired on time at 08:00; it did its work.", "Next: 09:00 (in 54m), and it is skipped then: the tokens of the day are spent until tomorrow at 00:00."],
+    ),
+    case(
+        "its own cap is spent before the next",
+        &[("07:00", File("routines/mail.md", CAPPED)), SEE, ("07:30", OwnCosts(1.0))],
+        ["fired_by_hand", "mail was fired by hand at 07:30; it did its work.", "Next: 08:00 (in 25m), and it is skipped then: its `max_cost_day_usd` is spent until tomorrow at 00:00."],
+    ),
+    case(
+        "a time to come, and its own cap is spent",
+        &[("07:00", File("routines/mail.md", CAPPED)), SEE, ("07:30", OwnCosts(1.0))],
+        ["will_fire", "mail falls due at 09:00, in 1h 25m, and it is skipped then: its `max_cost_day_usd` is spent until tomorrow at 00:00.", ""],
+    )
+    .when("mail", "9:00"),
+    case(
+        "it needs more than its time",
+        &[("07:00", File("routines/mail.md", CONDITIONS)), SEE],
+        ["never_fired", "mail has not fired yet.", "Next: 08:00 (in 55m), if the machine is online, the machine runs on mains power, you approve it and its gate lets it."],
+    ),
+    case(
+        "a time to come, and it needs more",
+        &[("07:00", File("routines/mail.md", CONDITIONS)), SEE],
+        ["will_fire", "mail fires at 08:00, in 55m, if the machine is online, the machine runs on mains power, you approve it and its gate lets it.", ""],
+    )
+    .when("mail", "8:00"),
+    case(
+        "it follows another job, and needs more",
+        &[("07:00", File("routines/triage.md", TRIAGE)), ("07:00", File("routines/mail.md", APPROVED_AFTER)), SEE],
+        ["never_fired", "mail has not fired yet.", "It fires when `triage` has completed, if you approve it."],
     ),
     case(
         "ended by a newer one",
