@@ -1,11 +1,15 @@
 //! The prompt, the policy and the client's command that a run would have, and nothing done.
 
+use std::path::Path;
+
 use super::policy::{self, JobPolicy};
-use super::{App, Caller, gate, jobs, runs};
-use crate::definition::{self, Background, DefinitionId, Mode};
+use super::{App, Caller, budget, gate, jobs, runs, service};
+use crate::definition::{self, Background, Definition, DefinitionId, FollowedEnd, Loaded, Mode};
+use crate::journal::Purse;
 use crate::refusal::Refusal;
 use crate::run::gate::GateVerdict;
 use crate::run::memory::{self, is_job};
+use crate::run::needs;
 use crate::run::prompt::{Budget, ForkFacts, Prompt};
 use crate::run::runner::{self, RunSettings};
 use crate::run::system_prompt::{Makes, SystemPrompt};
@@ -27,6 +31,12 @@ pub struct DryRun {
     pub policy: JobPolicy,
     /// The client's command line, a word each.
     pub command: Vec<String>,
+    /// What it may cost at most, in US dollars; `None`: there is no cap, or nothing is left to pay for it.
+    pub max_cost_usd: Option<f64>,
+    /// What would keep it from starting, or comes before, each as a sentence without its full stop.
+    pub held: Vec<String>,
+    /// The jobs that fall due by its end, and by which.
+    pub followed_by: Vec<(DefinitionId, FollowedEnd)>,
 }
 
 /// See [`DryRun`].
@@ -34,7 +44,11 @@ pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
     let loaded = app.load()?;
     let definition = jobs::find_to_read(id, None, &loaded)?;
     let config = app.config()?;
-    let setup = policy::setup(&definition, app)?;
+    let mut setup = policy::setup(&definition, app)?;
+    let purse = budget::purse(&definition, app)?;
+    let max_cost_usd = purse.cap.filter(|_| purse.spent().is_none());
+    setup.options.max_budget_usd = max_cost_usd;
+    let (held, followed_by) = (held(&definition, &purse, app)?, followed_by(&definition, &loaded));
     let policy = policy::of_job(&definition, &setup);
     let settings = RunSettings::of(&config);
     let gate = gate::try_now(&definition, &setup, app)?;
@@ -97,5 +111,46 @@ pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
     .render();
     let command = std::iter::once(&config.claude_command).chain(&policy.client_args).cloned().collect();
     let delivered = definition.is_delivered_as_written().then(|| definition.body.trim_end().to_owned());
-    Ok(DryRun { delivered, runs, gate, system_prompt, prompt, policy, command })
+    Ok(DryRun { delivered, runs, gate, system_prompt, prompt, policy, command, max_cost_usd, held, followed_by })
+}
+
+/// What would keep a run from starting now.
+fn held(definition: &Definition, purse: &Purse, app: &App) -> Result<Vec<String>, Refusal> {
+    let zone = app.config()?.timezone;
+    let spent = purse.spent().map(|spent| format!("it would be skipped: {}", spent.words(zone)));
+    let status = service::status(app).ok().flatten();
+    let no_agent = status.filter(|status| status.waits_for_agent() && !definition.is_without_agent()).map(|status| {
+        let why = status.client.missing.unwrap_or_else(|| "it is not logged in; `ollim-bot login`".to_owned());
+        format!("it would wait for the agent: {why}")
+    });
+    let unmet = needs::unmet(&definition.requires, Path::new("/"))
+        .map(|why| format!("when it falls due it waits: {why}; fired by hand it does not"));
+    let approve = "when it falls due it asks you first (`approve`); fired by hand it does not";
+    let approve = definition.approve.then(|| approve.to_owned());
+    Ok(spent.into_iter().chain(no_agent).chain(unmet).chain(approve).collect())
+}
+
+/// The jobs that fall due by the end of a run.
+fn followed_by(definition: &Definition, loaded: &Loaded) -> Vec<(DefinitionId, FollowedEnd)> {
+    let followers = loaded.definitions.values().filter(|other| other.enabled).filter_map(|other| {
+        let follows = other.follows().filter(|follows| follows.job == definition.id)?;
+        Some((other.id.clone(), follows.outcome))
+    });
+    followers.collect()
+}
+
+impl DryRun {
+    /// What comes after it: `` `sum` falls due when it has completed ``.
+    #[must_use]
+    pub fn follower_words(&self) -> Vec<String> {
+        let words = self.followed_by.iter().map(|(id, outcome)| {
+            let end = match outcome {
+                FollowedEnd::Completed => "completed",
+                FollowedEnd::Failed => "failed",
+                FollowedEnd::Any => "ended",
+            };
+            format!("`{id}` falls due when it has {end}")
+        });
+        words.collect()
+    }
 }

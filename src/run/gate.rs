@@ -21,6 +21,9 @@ use super::sandbox::Judged;
 use super::shell_line::{ShellLine, how_it_ended};
 use crate::policy::{Decision, Verdict, on_one_line};
 
+/// What a gate has said that ended with 1 and printed nothing.
+pub const SILENT: &str = "exit 1";
+
 /// How long a gate may take where its file does not say.
 pub const USUAL_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -141,7 +144,7 @@ fn verdict(code: Option<i32>, stdout: &[u8], stderr: &[u8]) -> GateVerdict {
             "the gate ended with exit code 1 and said on standard error: {}; one that skips says why on standard output",
             first(stderr)
         )),
-        Some(1) => GateVerdict::Skip(Some(first(stdout)).filter(|line| !line.is_empty()).unwrap_or("exit 1".into())),
+        Some(1) => GateVerdict::Skip(Some(first(stdout)).filter(|line| !line.is_empty()).unwrap_or(SILENT.into())),
         code => {
             let said = Some(first(stderr)).filter(|said| !said.is_empty()).map(|said| format!(": {said}"));
             GateVerdict::Failed(format!("the gate ended {}{}", how_it_ended(code), said.unwrap_or_default()))

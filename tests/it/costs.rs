@@ -8,6 +8,7 @@ use crate::support::bot::TestBot;
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
 use crate::support::phone::{Phone, bot_with_phone};
+use crate::support::processes::clients;
 
 fn bot(api: &MessagesApi, budget: &str) -> TestBot {
     let bot = TestBot::with_client(&client::real(), api.url());
@@ -139,6 +140,61 @@ fn a_job_stops_at_its_day_and_the_person_may_raise_the_budget() {
     assert!(run["error"].as_str().unwrap().contains("of this job's `max_cost_day_usd`"), "{run:#}");
     assert_eq!(service.fire("mail")["outcome"], "completed");
     service.stop();
+}
+
+/// The cap that a command line names.
+fn cap_of<'a>(words: impl IntoIterator<Item = &'a str>) -> Option<f64> {
+    let mut words = words.into_iter().skip_while(|word| *word != "--max-budget-usd");
+    words.nth(1).map(|dollars| dollars.parse().unwrap())
+}
+
+#[test]
+fn a_dry_run_shows_the_cap_that_a_run_gets_and_what_would_hold_it() {
+    let api = MessagesApi::answering(|_| Reply::Silence);
+    let bot = bot(&api, "budget: { day: 0.80 }\n");
+    routine(&bot, "own", "max_cost_usd: 0.70\nmax_cost_day_usd: 0.5\n");
+    routine(&bot, "rest", "max_cost_usd: 0.70\n");
+    routine(&bot, "small", "approve: true\n");
+    for (id, outcome) in [("sum", "any"), ("alarm", "failed")] {
+        let fields = format!("after: {{ job: own, outcome: {outcome} }}\nclient: notify\n");
+        bot.write(&format!("routines/{id}.md"), &format!("---\n{fields}---\nIt has ended.\n"));
+    }
+    let dry = |id: &str| bot.json(["fire", id, "--dry-run"]);
+    let shown = |id: &str| {
+        let dry = dry(id);
+        let words: Vec<&str> = dry["command"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+        assert_eq!(cap_of(words.iter().copied()), dry["max_cost_usd"].as_f64(), "{dry:#}");
+        dry["max_cost_usd"].as_f64()
+    };
+    let service = bot.start();
+    // Its own cap, that of its day, or what others have left of everything: the smallest counts.
+    assert_eq!([shown("own"), shown("rest"), shown("small")], [Some(0.5), Some(0.7), Some(0.08)]);
+    for (id, cap) in [("own", 0.5), ("rest", 0.3)] {
+        let found = shown(id).unwrap();
+        assert!((found - cap).abs() < 1e-9, "{id}: {found}");
+        bot.ok(["fire", id]);
+        let run = service.until("its client is started", || {
+            let run = bot.runs(id).pop()?["run"].as_str()?.to_owned();
+            clients(bot.home()).into_iter().find(|(of, _)| *of == run)
+        });
+        let given = cap_of(run.1.iter().map(String::as_str)).unwrap();
+        assert!((given - cap).abs() < 1e-9, "{run:?}");
+        let taken = format!("SELECT reserved_usd FROM run WHERE run = '{}'", run.0);
+        assert!((in_the_journal(&bot, &taken) - cap).abs() < 1e-9);
+    }
+    let held = dry("small")["held"].clone();
+    let all =
+        "it would be skipped: 0.00 of 0.80 USD of today's budget are spent, and 0.80 taken by runs that have not ended";
+    let asks = "when it falls due it asks you first (`approve`); fired by hand it does not";
+    assert_eq!((held, shown("small")), (json!([all, asks]), None));
+    assert_eq!(dry("own")["followed_by"], json!(["alarm", "sum"]));
+    let text = bot.ok(["fire", "own", "--dry-run"]);
+    assert!(text.starts_with("Before it starts\nit would be skipped: "), "{text}");
+    assert!(
+        text.contains("\nAfter it\n`alarm` falls due when it has failed\n`sum` falls due when it has ended\n"),
+        "{text}"
+    );
+    service.kill();
 }
 
 #[test]

@@ -250,6 +250,10 @@ fn check_names_a_gate_that_its_job_does_not_cover_and_a_dry_run_shows_the_verdic
         assert_eq!(dry["prompt"].as_str().unwrap().contains("| new\n"), verdict == "wake");
     }
     assert!(!bot.path("state/gates").exists());
+    routine(&bot, "tried", "exit 1", READS);
+    let text = bot.ok(["fire", "tried", "--dry-run"]);
+    assert!(text.starts_with("Gate\nexit 1: this time would be skipped\n"), "{text}");
+    routine(&bot, "tried", "exit 3", READS);
     let text = bot.ok(["fire", "tried", "--dry-run"]);
     assert!(text.starts_with("Gate\nthe run would fail: the gate ended with exit code 3\n"), "{text}");
 }

@@ -1,44 +1,83 @@
 //! What a run would be given.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{View, policy};
 use crate::app::{DryRun, JobPolicy};
-use crate::channel::terminal::plain_lines;
+use crate::channel::terminal::{plain, plain_lines};
 use crate::cli::output::{FAINT, Output, STRONG, paint};
-use crate::run::gate::GateVerdict;
+use crate::run::gate::{GateVerdict, SILENT};
 
 /// The prompts, the policy and the client's command line.
 pub(super) fn dry_run(dry_run: &DryRun, view: &View, output: &mut Output) {
-    let DryRun { delivered, runs, gate, system_prompt, prompt, policy, command } = dry_run;
+    if view.json {
+        output.json(&as_json(dry_run));
+        return;
+    }
+    around("Before it starts", &dry_run.held, output);
+    shown(dry_run, output);
+    around("After it", &dry_run.follower_words(), output);
+    let note = match &dry_run.gate {
+        _ if dry_run.delivered.is_some() => "nothing was sent",
+        Some(_) => "nothing but the gate was run",
+        None => "nothing was run",
+    };
+    output.note(paint(FAINT, note));
+}
+
+/// What comes before a run or after it, where something does.
+fn around(title: &str, lines: &[String], output: &mut Output) {
+    if lines.is_empty() {
+        return;
+    }
+    if title.starts_with("After") {
+        output.line("");
+    }
+    output.line(paint(STRONG, title));
+    lines.iter().for_each(|line| output.line(plain(line)));
+    if title.starts_with("Before") {
+        output.line("");
+    }
+}
+
+fn as_json(dry_run: &DryRun) -> Value {
+    let DryRun { policy, max_cost_usd, held, .. } = dry_run;
+    let mut value = json!({
+        "id": policy.id,
+        "kind": policy.kind,
+        "max_cost_usd": max_cost_usd,
+        "held": held,
+        "followed_by": dry_run.followed_by.iter().map(|(id, _)| id).collect::<Vec<_>>(),
+    });
+    if let Some(message) = &dry_run.delivered {
+        value["delivered"] = json!(message);
+        return value;
+    }
+    value["policy"] = json!(policy.entries);
+    if let Some((line, refused)) = &dry_run.runs {
+        (value["runs"], value["refused"]) = (json!(line), json!(refused));
+        return value;
+    }
+    value["gate"] = json!(dry_run.gate.as_ref().map(|gate| {
+        let (verdict, said) = words(gate);
+        json!({ "verdict": verdict, "said": said })
+    }));
+    value["system_prompt"] = json!(dry_run.system_prompt);
+    value["prompt"] = json!(dry_run.prompt);
+    value["mcp_tools"] = json!(policy.mcp_tools);
+    value["command"] = json!(dry_run.command);
+    value
+}
+
+fn shown(dry_run: &DryRun, output: &mut Output) {
+    let DryRun { delivered, runs, gate, system_prompt, prompt, policy, command, .. } = dry_run;
     if let Some(message) = delivered {
-        if view.json {
-            output.json(&json!({ "id": policy.id, "kind": policy.kind, "delivered": message }));
-            return;
-        }
         output.line(paint(STRONG, "Message, delivered as written without a model"));
         output.line(plain_lines(message));
-        output.note(paint(FAINT, "nothing was sent"));
         return;
     }
     if let Some((line, refused)) = runs {
-        of_command(line, refused.as_deref(), policy, view, output);
-        return;
-    }
-    if view.json {
-        output.json(&json!({
-            "id": policy.id,
-            "kind": policy.kind,
-            "gate": gate.as_ref().map(|gate| {
-                let (verdict, said) = words(gate);
-                json!({ "verdict": verdict, "said": said })
-            }),
-            "system_prompt": system_prompt,
-            "prompt": prompt,
-            "policy": policy.entries,
-            "mcp_tools": policy.mcp_tools,
-            "command": command,
-        }));
+        of_command(line, refused.as_deref(), policy, output);
         return;
     }
     if let Some(gate) = gate {
@@ -46,6 +85,7 @@ pub(super) fn dry_run(dry_run: &DryRun, view: &View, output: &mut Output) {
         output.line(paint(STRONG, "Gate"));
         output.line(match verdict {
             "wake" => "exit 0: the agent would be woken".to_owned(),
+            "skip" if said == SILENT => "exit 1: this time would be skipped".to_owned(),
             "skip" => format!("exit 1: this time would be skipped: {}", plain_lines(said)),
             _ => format!("the run would fail: {}", plain_lines(said)),
         });
@@ -62,17 +102,10 @@ pub(super) fn dry_run(dry_run: &DryRun, view: &View, output: &mut Output) {
     output.line("");
     output.line(paint(STRONG, "Client"));
     output.line(plain_lines(&command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")));
-    output.note(paint(FAINT, if gate.is_some() { "nothing but the gate was run" } else { "nothing was run" }));
 }
 
 /// A command, and what it may start.
-fn of_command(line: &str, refused: Option<&str>, policy: &JobPolicy, view: &View, output: &mut Output) {
-    if view.json {
-        output.json(&json!({
-            "id": policy.id, "kind": policy.kind, "runs": line, "refused": refused, "policy": policy.entries,
-        }));
-        return;
-    }
+fn of_command(line: &str, refused: Option<&str>, policy: &JobPolicy, output: &mut Output) {
     output.line(paint(STRONG, "Command, run without a model"));
     output.line(plain_lines(line));
     if let Some(why) = refused {
@@ -81,7 +114,6 @@ fn of_command(line: &str, refused: Option<&str>, policy: &JobPolicy, view: &View
     output.line("");
     output.line(paint(STRONG, "Policy"));
     policy::table(policy, output);
-    output.note(paint(FAINT, "nothing was run"));
 }
 
 /// A gate's verdict in one word, and what it said.

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::policy;
 use crate::app::DryRun;
+use crate::app::words::money;
 use crate::run::gate::GateVerdict;
 use crate::web::context::Context;
 use crate::web::parts::{self, link};
@@ -19,10 +20,13 @@ pub(in crate::web) fn with_gate(id: &str, gate: &str, context: &Context) -> Mark
 }
 
 pub(in crate::web) fn dry_run(found: &DryRun) -> Markup {
-    let DryRun { delivered, runs, gate, system_prompt, prompt, policy, command: _ } = found;
+    let DryRun { delivered, runs, gate, system_prompt, prompt, policy, max_cost_usd, held, .. } = found;
     html! {
         h1 data-keep="" { "Dry run of " a href=(link("/jobs/", policy.id.as_str(), "")) { (policy.id) } }
         p .faint { @if gate.is_some() { "Nothing but the gate was run." } @else { "Nothing was run." } }
+        @for line in held { p .bad { (parts::with_code(line)) } }
+        @if let Some(dollars) = max_cost_usd { p { "It may cost at most " (money(*dollars)) "." } }
+        @for line in found.follower_words() { p { (parts::with_code(&line)) } }
         @if let Some(gate) = gate {
             h2 { "Gate" }
             @match gate {
