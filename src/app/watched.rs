@@ -1,37 +1,111 @@
-//! Folders that routines watch: what keeps one from being seen, and what a job writes there itself.
+//! Folders that routines watch: what keeps one from being seen, and the jobs that write there, and so set one another off.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::{App, policy, runs};
 use crate::definition::{Definition, DefinitionId, Problem, Severity};
-use crate::run::watching::{Unwatched, place, unwatched, writes_into};
+use crate::policy::Policy;
+use crate::run::watching::{Place, Unwatched, place, unwatched, writes_into};
+
+/// A routine that fires for what happens.
+struct Eventful {
+    definition: Arc<Definition>,
+    policy: Policy,
+    /// The folder that it watches.
+    place: Option<Result<Place, Unwatched>>,
+}
 
 /// What a person should know of them.
 pub(super) fn problems(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App) -> Vec<Problem> {
-    let watching: Vec<_> = definitions.values().filter(|one| one.enabled && one.watches().is_some()).collect();
-    if watching.is_empty() {
+    let enabled = || definitions.values().filter(|one| one.enabled);
+    if !enabled().any(|one| one.watches().is_some()) {
         return Vec::new();
     }
     let seen = runs::open(app).map(|journal| unwatched(&journal)).unwrap_or_default();
-    watching.into_iter().filter_map(|definition| problem(definition, seen.get(&definition.id), app)).collect()
+    let eventful = enabled().filter(|one| one.watches().is_some() || one.follows().is_some()).filter_map(|one| {
+        // Where that is wrong, it is said elsewhere.
+        let policy = policy::setup(one, app).ok()?.policy;
+        let place = one.watches().map(|folder| place(folder, &policy, &app.home));
+        Some(Eventful { definition: Arc::clone(one), policy, place })
+    });
+    let all: Vec<Eventful> = eventful.collect();
+    let rules = all.iter().map(|one| all.iter().map(|other| sets_off(one, other, app)).collect()).collect();
+    (0..all.len()).filter_map(|number| problem(number, &all, &rules, &seen)).collect()
 }
 
-/// `seen`: what the service saw last that keeps it from watching.
-fn problem(definition: &Definition, seen: Option<&String>, app: &App) -> Option<Problem> {
-    let folder = definition.watches()?;
-    // Where that is wrong, it is said elsewhere.
-    let policy = policy::setup(definition, app).ok()?.policy;
+/// Stands for a rule where a job follows another.
+const AFTER: &str = "after";
+
+/// By which rule a run of each job may set off each.
+type Rules = Vec<Vec<Option<String>>>;
+
+/// By which rule, or by `after`, a run of one job may set off another; `None`: it does not.
+fn sets_off(one: &Eventful, other: &Eventful, app: &App) -> Option<String> {
+    if other.definition.follows().is_some_and(|follows| follows.job == one.definition.id) {
+        return Some(AFTER.to_owned());
+    }
+    let place = other.place.as_ref()?.as_ref().ok()?;
+    writes_into(place, &one.policy, &app.home).filter(|_| !one.definition.is_delivered_as_written())
+}
+
+/// `seen`: what the service saw last that keeps each from watching.
+fn problem(number: usize, all: &[Eventful], rules: &Rules, seen: &BTreeMap<DefinitionId, String>) -> Option<Problem> {
+    let Eventful { definition, place, .. } = &all[number];
     let blind = |why: String| format!("it sees no changes: {why}");
-    let (message, hint) = match (place(folder, &policy, &app.home), seen) {
+    let (message, hint) = match (place.as_ref()?, seen.get(&definition.id)) {
         (Err(why @ Unwatched::Missing(_)), _) => (why.to_string(), "make it: until then there is nothing to see"),
         (Err(why), _) => (blind(why.to_string()), "change `watch`, or what it says is in the way"),
         (Ok(_), Some(why)) => (blind(why.clone()), "so the service found when it looked last; do what it says"),
-        (Ok(place), None) if writes_into(&place, &policy, &app.home) => (
-            "it may write into the folder that it watches, and so set itself off".to_owned(),
-            "have it write elsewhere; it is cut when it has set itself off 3 times within a minute",
+        (Ok(_), None) => (
+            of_circle(number, all, rules)?,
+            "have it write elsewhere; it is cut when it has set itself off 3 times in a row",
         ),
-        (Ok(_), None) => return None,
     };
     Some(Problem::of_field(definition, "watch", Severity::Warning, message, hint))
+}
+
+/// That a job may set itself off, by itself or by way of others.
+fn of_circle(number: usize, all: &[Eventful], rules: &Rules) -> Option<String> {
+    let way = way_back(number, rules)?;
+    let [others @ .., _] = way.as_slice() else { return None };
+    if others.is_empty() {
+        let rule = rules[number][number].as_deref().unwrap_or_default();
+        return Some(format!("it may write into the folder that it watches, and so set itself off: by `{rule}`"));
+    }
+    let from = std::iter::once(&number).chain(others);
+    let links = from.zip(&way).map(|(from, to)| {
+        let [by, set_off] = [from, to].map(|number| &all[*number].definition.id);
+        match rules[*from][*to].as_deref() {
+            Some(AFTER) | None => format!("`{set_off}` follows `{by}`"),
+            Some(rule) => format!("`{by}` may write where `{set_off}` watches, by `{rule}`"),
+        }
+    });
+    let links: Vec<String> = links.collect();
+    Some(format!("it may set itself off in a circle: {}", links.join("; ")))
+}
+
+/// The shortest way from a job back to itself: those that it leads by, and the job itself at the end.
+fn way_back(number: usize, rules: &Rules) -> Option<Vec<usize>> {
+    let mut before: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut queue = VecDeque::from([number]);
+    while let Some(at) = queue.pop_front() {
+        for next in (0..rules.len()).filter(|next| rules[at][*next].is_some()) {
+            if before.contains_key(&next) {
+                continue;
+            }
+            before.insert(next, at);
+            if next == number {
+                let mut way = vec![number];
+                let mut step = at;
+                while step != number {
+                    way.insert(0, step);
+                    step = *before.get(&step)?;
+                }
+                return Some(way);
+            }
+            queue.push_back(next);
+        }
+    }
+    None
 }

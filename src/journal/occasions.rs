@@ -41,6 +41,12 @@ pub enum Occasion {
 }
 
 impl Occasion {
+    /// Whether what happened may be the doing of a run.
+    #[must_use]
+    pub fn is_of_runs(&self) -> bool {
+        matches!(self, Self::After { .. } | Self::Changed { .. })
+    }
+
     /// For people: `after run 1a2b3c4d of email-triage, completed`.
     #[must_use]
     pub fn words(&self) -> String {

@@ -31,6 +31,7 @@ use super::spawn::Spawner;
 use super::system_prompt::{Makes, SystemPrompt};
 use super::tokens::{LastingTokens, Tokens};
 use super::tools::{self, DeliveryState};
+use super::watching;
 use crate::agent::claude::IdleClient;
 use crate::agent::claude::options::ClientEnvironment;
 use crate::agent::{
@@ -177,6 +178,19 @@ impl Launcher for Runner {
 
     async fn approval(&self, job: &Job) -> Result<Approval, JournalError> {
         self.questions.approval(job).await
+    }
+
+    async fn may_write(&self, writer: &Arc<Definition>, watcher: &Arc<Definition>) -> bool {
+        if writer.is_delivered_as_written() {
+            return false;
+        }
+        let (spawner, writer, watcher) = (Arc::clone(&self.spawner), Arc::clone(writer), Arc::clone(watcher));
+        let looked = tokio::task::spawn_blocking(move || {
+            let policy = |definition: &Definition| spawner.setup(definition, None).ok().map(|setup| setup.policy);
+            let place = watching::place(watcher.watches()?, &policy(&watcher)?, &spawner.home).ok()?;
+            Some(watching::writes_into(&place, &policy(&writer)?, &spawner.home).is_some())
+        });
+        looked.await.ok().flatten().unwrap_or(true)
     }
 
     async fn launch(&self, job: Job) -> AttemptReport {

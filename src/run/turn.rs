@@ -141,7 +141,7 @@ impl Runner {
 /// What a definition's run may cost.
 fn caps(definition: &Definition, settings: &RunSettings) -> Caps {
     let (budget, zone) = settings.budget;
-    Caps { run: definition.max_cost_usd, job_day: definition.max_cost_day_usd, budget, zone }
+    Caps::of(definition, budget, zone)
 }
 
 /// The end of a run for which nothing is left. Who waits for an answer, or for a reminder, is told each time.

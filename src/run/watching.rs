@@ -14,7 +14,8 @@ use serde_json::json;
 use tokio::sync::Mutex;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::folder_watch::{End, FolderWatch, Place, QUIET, links_on};
+pub use super::folder_watch::Place;
+use super::folder_watch::{End, FolderWatch, QUIET, links_on};
 use super::spawn::Spawner;
 use crate::definition::{DefinitionId, WatchedFolder};
 use crate::home::Home;
@@ -69,7 +70,7 @@ pub fn place(folder: &WatchedFolder, policy: &Policy, home: &Home) -> Result<Pla
         WatchedFolder::Absolute(path) => {
             let links = links_on(path);
             let real = real(path)?;
-            if !is_granted(policy, "Read", "file_path", &real, home) {
+            if granted(policy, "Read", "file_path", &real.join("any-file"), home).is_none() {
                 let shown = shown.display();
                 return Err(Unwatched::Other(format!(
                     "its rules do not let it read {shown}; `Read(/{shown}/**)` would"
@@ -100,18 +101,33 @@ fn read(stored: Option<String>) -> BTreeMap<DefinitionId, String> {
     stored.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
-/// Whether the tools of a policy let a job write into a place.
+/// The rule by which a policy lets a job write into a place: by a file tool, or by a program. `None`: none does.
 #[must_use]
-pub fn writes_into(place: &Place, policy: &Policy, home: &Home) -> bool {
+pub fn writes_into(place: &Place, policy: &Policy, home: &Home) -> Option<String> {
     let folder = place.base.join(&place.below);
-    ["Edit", "Write"].iter().any(|tool| is_granted(policy, tool, "file_path", &folder, home))
+    let work = home.work();
+    let work = work.canonicalize().unwrap_or(work);
+    let by_tool = |tool: &'static str| {
+        // Files that rules name within it, and any other.
+        let named = policy.granting(tool).filter_map(|rule| rule.specifier().map(|file| file.replace('*', "any-file")));
+        let named = named.map(|file| match file.strip_prefix("//") {
+            Some(absolute) => Path::new("/").join(absolute),
+            None => work.join(file.trim_start_matches("./")),
+        });
+        let files = std::iter::once(folder.join("any-file")).chain(named.filter(|file| file.starts_with(&folder)));
+        let mut rules = files.filter_map(|file| granted(policy, tool, "file_path", &file, home));
+        rules.next()
+    };
+    let by_program = || policy.writing_rule().filter(|_| folder.starts_with(&work)).map(ToString::to_string);
+    ["Edit", "Write"].into_iter().find_map(by_tool).or_else(by_program)
 }
 
-/// Whether a tool may touch any file of a folder.
-fn is_granted(policy: &Policy, tool: &str, key: &str, folder: &Path, home: &Home) -> bool {
-    let input = json!({ key: folder.join("any-file"), "content": "", "old_string": "a", "new_string": "b" });
+/// The rule by which a tool may touch a file.
+fn granted(policy: &Policy, tool: &str, key: &str, file: &Path, home: &Home) -> Option<String> {
+    let input = json!({ key: file, "content": "", "old_string": "a", "new_string": "b" });
     let call = ToolCall { tool: tool.into(), input, cwd: home.work(), agent_type: None };
-    policy.decide(&call).verdict == Verdict::Allow
+    let decision = policy.decide(&call);
+    (decision.verdict == Verdict::Allow).then(|| decision.rule.unwrap_or_else(|| tool.to_owned()))
 }
 
 /// Follows all folders that are watched.

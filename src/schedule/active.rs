@@ -50,6 +50,8 @@ pub(super) enum Stage {
 pub(super) struct Running {
     pub(super) definition: Arc<Definition>,
     pub(super) since: DateTime<Utc>,
+    /// The same on a clock that nobody sets.
+    pub(super) begun: Instant,
     /// Whether it runs as a turn of the main session.
     pub(super) foreground: bool,
     /// Ends the attempt.

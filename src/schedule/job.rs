@@ -82,6 +82,10 @@ pub trait Launcher: Send + Sync {
     async fn approval(&self, _job: &Job) -> Result<Approval, JournalError> {
         Ok(Approval::Granted)
     }
+    /// Whether a run of `writer` may write into the folder that `watcher` watches. Where that cannot be told it may.
+    async fn may_write(&self, _writer: &Arc<Definition>, _watcher: &Arc<Definition>) -> bool {
+        true
+    }
     /// Makes one attempt. May be called for many jobs at once, never for two of the same definition.
     async fn launch(&self, job: Job) -> AttemptReport;
 }

@@ -1,27 +1,51 @@
-//! Routines that set themselves off: after a few times in a minute they are cut. Pure.
+//! Routines that set themselves off: after a few times in a row they are cut. Pure.
+//!
+//! An occurrence that falls due for what has happened comes of the run that did it, and of all that this run came of. A routine that comes
+//! of itself has set itself off, however long that took and whatever lay between. A cause outside ends that: a time, a person, a change
+//! that no run that may write there can have made.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::definition::DefinitionId;
+use crate::definition::{Definition, DefinitionId, Kind};
 
-/// How often a routine may set itself off within [`WINDOW`].
-const AT_MOST: usize = 3;
+/// How often a routine may set itself off in a row.
+const AT_MOST: u32 = 3;
 
-/// How often it may fire for what happens within [`WINDOW`], whoever sets it off: jobs may set off one another in a circle.
+/// How often it may fire for what happens within [`WINDOW`], whoever sets it off.
 const AT_MOST_BY_ANYTHING: usize = 10;
 
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// When routines have set themselves off.
+/// So long after the end of a run its last change may be seen.
+const SEEN_LATE: Duration = Duration::from_secs(1);
+
+/// How many runs are looked at to find out which may have changed a file.
+const LOOKED_AT: usize = 64;
+
+/// The jobs that a run comes of, itself one of them.
+pub(super) type Lineage = Arc<BTreeSet<DefinitionId>>;
+
+/// What becomes of each routine that fires for what happens.
 #[derive(Debug, Default)]
 pub(super) struct SelfTriggered {
-    by_itself: HashMap<DefinitionId, Times>,
+    /// What the last run of each job comes of; one that is not there comes of itself alone.
+    lineages: HashMap<DefinitionId, Lineage>,
+    in_a_row: HashMap<DefinitionId, InARow>,
     by_anything: HashMap<DefinitionId, Times>,
-    /// When runs of routines that watch folders have ended.
-    ended: HashMap<DefinitionId, Instant>,
+    /// Runs that have ended lately, in order.
+    ended: VecDeque<PastRun>,
+}
+
+/// How often a routine has set itself off since something else did.
+#[derive(Debug, Default)]
+struct InARow {
+    times: u32,
+    /// The person was told that it is cut.
+    told: bool,
 }
 
 #[derive(Debug, Default)]
@@ -31,89 +55,196 @@ struct Times {
     told: bool,
 }
 
+/// A run that may have changed a file.
+#[derive(Clone, Debug)]
+pub(super) struct PastRun {
+    /// Whose.
+    pub(super) definition: Arc<Definition>,
+    /// What it comes of.
+    pub(super) lineage: Lineage,
+    /// When it began.
+    pub(super) begun: Instant,
+    /// When it ended; one that has not, now.
+    pub(super) ended: Instant,
+}
+
+/// Why a routine may not fire, and when it may again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cut {
+    pub(super) why: &'static str,
+    pub(super) until: &'static str,
+}
+
+const BY_ITSELF: Cut = Cut { why: "it has set itself off 3 times in a row", until: "when something else sets it off" };
+
+const BY_ANYTHING: Cut = Cut { why: "it has fired 10 times within a minute", until: "when a minute has passed" };
+
 /// What becomes of a firing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Counted {
     /// Why it may not fire.
-    pub(super) cut: Option<&'static str>,
+    pub(super) cut: Option<Cut>,
     /// The person is to be told that it may not.
     pub(super) is_news: bool,
 }
 
 impl SelfTriggered {
-    /// A run of a routine that watches a folder has ended.
-    pub(super) fn ended(&mut self, id: &DefinitionId, now: Instant) {
-        self.ended.retain(|_, at| now.duration_since(*at) < WINDOW);
-        self.ended.insert(id.clone(), now);
+    /// A run of a job begins, and nothing that happened is the reason. What a run has made comes of it.
+    pub(super) fn begins_anew(&mut self, definition: &Definition) {
+        let id = &definition.id;
+        self.in_a_row.remove(id);
+        let maker = definition.created_by.as_ref().or(definition.chain().map(|chain| &chain.parent));
+        // A routine that a run has made fires by its own times.
+        match maker.filter(|_| matches!(definition.kind(), Kind::Reminder | Kind::Session)) {
+            Some(maker) => {
+                let causes = [self.lineage(maker)];
+                self.lineages.insert(id.clone(), joined(id, &causes));
+            }
+            None => drop(self.lineages.remove(id)),
+        }
     }
 
-    /// Whether one has ended after that, within the last minute.
-    pub(super) fn ended_after(&self, id: &DefinitionId, began: Instant) -> bool {
-        self.ended.get(id).is_some_and(|ended| *ended >= began)
+    /// What the last run of a job comes of.
+    pub(super) fn lineage(&self, id: &DefinitionId) -> Lineage {
+        self.lineages.get(id).cloned().unwrap_or_else(|| joined(id, &[]))
     }
 
-    /// A routine is about to fire for what has happened.
-    pub(super) fn count(&mut self, id: &DefinitionId, by_itself: bool, now: Instant) -> Counted {
-        if by_itself {
-            let counted = count(&mut self.by_itself, id, now, AT_MOST, "it has set itself off 3 times within a minute");
-            if counted.cut.is_some() {
-                return counted;
+    /// A run has ended.
+    pub(super) fn ended(&mut self, run: PastRun) {
+        while self.ended.front().is_some_and(|past| run.ended.duration_since(past.ended) > WINDOW) {
+            self.ended.pop_front();
+        }
+        self.ended.push_back(run);
+    }
+
+    /// A job never fires again.
+    pub(super) fn forget(&mut self, id: &DefinitionId) {
+        self.lineages.remove(id);
+    }
+
+    /// The runs during which something can have changed at `at`, one of each job: of those that go, and of those that have ended.
+    pub(super) fn runs_at(&self, at: Instant, running: impl Iterator<Item = PastRun>) -> Vec<PastRun> {
+        let past = self.ended.iter().rev().take_while(|run| run.ended + SEEN_LATE >= at).cloned();
+        let mut found: Vec<PastRun> = Vec::new();
+        for run in running.chain(past).filter(|run| run.begun <= at).take(LOOKED_AT) {
+            if found.iter().all(|known| known.definition.id != run.definition.id) {
+                found.push(run);
             }
         }
-        count(&mut self.by_anything, id, now, AT_MOST_BY_ANYTHING, "it has fired 10 times within a minute")
+        found
+    }
+
+    /// A routine is about to fire for what has happened. `causes`: what each run comes of that may be the reason.
+    pub(super) fn count(&mut self, id: &DefinitionId, causes: &[Lineage], now: Instant) -> Counted {
+        let own = causes.iter().filter(|cause| cause.contains(id)).count();
+        if own == 0 {
+            self.in_a_row.remove(id);
+        } else if own == causes.len() {
+            let in_a_row = self.in_a_row.entry(id.clone()).or_default();
+            if in_a_row.times >= AT_MOST {
+                return Counted { cut: Some(BY_ITSELF), is_news: !std::mem::replace(&mut in_a_row.told, true) };
+            }
+            in_a_row.times += 1;
+        }
+        match causes {
+            [] => drop(self.lineages.remove(id)),
+            causes => drop(self.lineages.insert(id.clone(), joined(id, causes))),
+        }
+        self.count_any(id, now)
+    }
+
+    fn count_any(&mut self, id: &DefinitionId, now: Instant) -> Counted {
+        self.by_anything.retain(|_, times| {
+            times.fired.retain(|at| now.duration_since(*at) < WINDOW);
+            !times.fired.is_empty()
+        });
+        let times = self.by_anything.entry(id.clone()).or_default();
+        let may_fire = times.fired.len() < AT_MOST_BY_ANYTHING;
+        if may_fire {
+            times.fired.push_back(now);
+        }
+        let is_news = !may_fire && !std::mem::replace(&mut times.told, !may_fire);
+        Counted { cut: (!may_fire).then_some(BY_ANYTHING), is_news }
     }
 }
 
-fn count(
-    counts: &mut HashMap<DefinitionId, Times>,
-    id: &DefinitionId,
-    now: Instant,
-    most: usize,
-    why: &'static str,
-) -> Counted {
-    counts.retain(|_, times| {
-        times.fired.retain(|at| now.duration_since(*at) < WINDOW);
-        !times.fired.is_empty()
-    });
-    let times = counts.entry(id.clone()).or_default();
-    let may_fire = times.fired.len() < most;
-    if may_fire {
-        times.fired.push_back(now);
-    }
-    Counted { cut: (!may_fire).then_some(why), is_news: !may_fire && !std::mem::replace(&mut times.told, !may_fire) }
+fn joined(id: &DefinitionId, causes: &[Lineage]) -> Lineage {
+    let all = causes.iter().flat_map(|cause| cause.iter().cloned());
+    Arc::new(all.chain([id.clone()]).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_fourth_within_a_minute_is_cut_and_told_once() {
-        let (mut counts, begin) = (SelfTriggered::default(), Instant::now());
-        let (loops, other) = (DefinitionId::new("loops"), DefinitionId::new("other"));
-        let mut count = |id: &DefinitionId, second: u64| {
-            let counted = counts.count(id, true, begin + Duration::from_secs(second));
-            (counted.cut.is_none(), counted.is_news)
+    /// Tells who sets off whom, in order (`by a c`: a run of `a` or of `c`; `by` alone: something outside), and how often `id` fires.
+    fn fires(steps: &[(&str, &[&str])]) -> Vec<bool> {
+        let mut counts = SelfTriggered::default();
+        let begin = Instant::now();
+        let step = |(n, (id, by)): (usize, &(&str, &[&str]))| {
+            let causes: Vec<Lineage> = by.iter().map(|by| counts.lineage(&DefinitionId::new(*by))).collect();
+            // However long it takes.
+            let now = begin + Duration::from_secs(3600) * u32::try_from(n).unwrap();
+            counts.count(&DefinitionId::new(*id), &causes, now).cut.is_none()
         };
-        for second in [0, 10, 20] {
-            assert_eq!(count(&loops, second), (true, false), "{second}");
-        }
-        assert_eq!(count(&loops, 30), (false, true));
-        assert_eq!(count(&loops, 31), (false, false));
-        assert_eq!(count(&other, 31), (true, false));
-        // The first is a minute ago.
-        assert_eq!(count(&loops, 60), (true, false));
-        // It goes on, and is told once.
-        assert_eq!(count(&loops, 61), (false, false));
-        assert_eq!(count(&loops, 200), (true, false));
+        steps.iter().enumerate().map(step).collect()
+    }
+
+    #[test]
+    fn one_that_sets_itself_off_is_cut_at_the_fourth_time_in_a_row() {
+        let own: (&str, &[&str]) = ("a", &["a"]);
+        let outside: (&str, &[&str]) = ("a", &[]);
+        assert_eq!(fires(&[outside, own, own, own, own, own]), [true, true, true, true, false, false]);
+        // A person's edit between, and after it was cut.
+        assert_eq!(
+            fires(&[own, own, own, outside, own, own, own, own]),
+            [true, true, true, true, true, true, true, false]
+        );
+        assert_eq!(fires(&[own, own, own, own, outside, own]), [true, true, true, false, true, true]);
+    }
+
+    #[test]
+    fn a_circle_is_cut_as_well_and_a_line_is_not() {
+        let circle: [(&str, &[&str]); 9] = [
+            ("a", &[]),
+            ("b", &["a"]),
+            ("a", &["b"]),
+            ("b", &["a"]),
+            ("a", &["b"]),
+            ("b", &["a"]),
+            ("a", &["b"]),
+            ("b", &["a"]),
+            ("a", &["b"]),
+        ];
+        assert_eq!(fires(&circle), [true, true, true, true, true, true, true, true, false]);
+        // `c` fires by its times and sets off `b` for ever.
+        let by_times: (&str, &[&str]) = ("b", &["c"]);
+        assert_eq!(fires(&[by_times; 20]), [true; 20]);
+    }
+
+    #[test]
+    fn what_another_may_have_caused_neither_counts_nor_ends_it() {
+        let own: (&str, &[&str]) = ("a", &["a"]);
+        let unclear: (&str, &[&str]) = ("a", &["a", "c"]);
+        assert_eq!(fires(&[own, own, own, unclear, unclear, own]), [true, true, true, true, true, false]);
+    }
+
+    #[test]
+    fn the_person_is_told_once_of_each_cut() {
+        let (mut counts, now, id) = (SelfTriggered::default(), Instant::now(), DefinitionId::new("loops"));
+        let own = [counts.lineage(&id)];
+        let mut told = |causes: &[Lineage]| counts.count(&id, causes, now + WINDOW).is_news;
+        assert_eq!([0; 6].map(|_| told(&own)), [false, false, false, true, false, false]);
+        assert!(!told(&[]));
+        assert_eq!([0; 5].map(|_| told(&own)), [false, false, false, true, false]);
     }
 
     #[test]
     fn whoever_sets_it_off_it_fires_ten_times_a_minute() {
         let (mut counts, begin, id) = (SelfTriggered::default(), Instant::now(), DefinitionId::new("circle"));
-        let mut cut = |second: u64| counts.count(&id, false, begin + Duration::from_secs(second)).cut;
+        let mut cut = |second: u64| counts.count(&id, &[], begin + Duration::from_secs(second)).cut;
         assert!((0..10).all(|second| cut(second).is_none()));
-        assert_eq!(cut(20), Some("it has fired 10 times within a minute"));
+        assert_eq!(cut(20), Some(BY_ANYTHING));
         assert_eq!(cut(60), None);
     }
 }

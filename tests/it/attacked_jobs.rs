@@ -127,9 +127,38 @@ fn a_flood_in_one_watched_folder_is_no_others_loss() {
     service.stop();
 }
 
-/// A job that makes others which follow each other, each by itself allowed, and all together a chain without an end.
+/// A job that makes others which follow each other, each by itself allowed, and all together with the job a chain without an end.
 #[test]
-fn jobs_of_a_job_that_follow_each_other_come_to_an_end() {
+fn jobs_that_a_job_makes_and_follows_come_to_an_end() {
+    let bot = TestBot::new();
+    let add = |id: &str, after: &str| {
+        format!("ollim-bot routine add -m Go --id {id} --after {after} --background --client exec --command true")
+    };
+    let line = format!("{}; {}; true", add("a", "maker"), add("b", "a"));
+    let tools = "allowed_tools: ['Bash(ollim-bot routine add *)']\n";
+    let maker = |when: &str| {
+        let head = format!("{when}\nclient: exec\ncommand: {line}\n{tools}");
+        bot.write("routines/maker.md", &format!("---\n{head}---\n"));
+    };
+    maker("cron: '0 0 29 2 *'");
+    let service = bot.start();
+    // In a line each runs once.
+    service.fire("maker");
+    service.until_ended("b", 1);
+    assert_eq!((bot.runs("a").len(), bot.runs("b").len()), (1, 1));
+    // The person closes the circle: all three are refused, and what is fired by hand is followed by nothing.
+    maker("after: b");
+    service.until("the circle is seen", || bot.run(["check"]).stdout.contains("so none of them fires").then_some(()));
+    bot.run(["fire", "maker", "--wait"]);
+    bot.run(["fire", "a", "--wait"]);
+    let runs: usize = ["maker", "a", "b"].iter().map(|id| bot.runs(id).len()).sum();
+    assert!(runs <= 5, "{runs}");
+    service.stop();
+}
+
+/// Jobs that follow each other in a circle, as files.
+#[test]
+fn jobs_that_follow_each_other_in_a_circle_do_not_fire() {
     let bot = TestBot::new();
     for (id, after) in [("a", "c"), ("b", "a"), ("c", "b")] {
         let head =

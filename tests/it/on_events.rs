@@ -223,6 +223,51 @@ fn what_a_routine_may_watch() {
     service.stop();
 }
 
+/// A command that may write below `folder` and nowhere else.
+fn writer(bot: &TestBot, id: &str, when: &str, folder: &str, command: &str) {
+    let tools = format!("allowed_tools: ['Edit({folder}/**)']\n");
+    let command = serde_json::to_string(command).unwrap();
+    bot.write(&format!("routines/{id}.md"), &format!("---\n{when}\nclient: exec\ncommand: {command}\n{tools}---\n"));
+}
+
+#[test]
+fn jobs_that_set_one_another_off_in_a_circle_are_named_and_cut() {
+    let bot = TestBot::new();
+    for folder in ["a", "b", "c", "d", "e"] {
+        bot.write(&format!("work/{folder}/first"), "x");
+    }
+    writer(&bot, "ping", "watch: a", "b", "date +%N > b/news");
+    writer(&bot, "pong", "watch: b", "a", "date +%N > a/news");
+    // By way of one that only follows.
+    writer(&bot, "reads", "watch: c", "d", "true");
+    writer(&bot, "writes", "after: reads", "c", "true");
+    // In a line there is no circle.
+    writer(&bot, "fetch", NEVER, "a", "true");
+    let packs = "---\nwatch: e\nbackground: true\nallowed_tools: ['Bash(ls *)', 'Bash(tar *)']\n---\nGo.\n";
+    bot.write("routines/packs.md", packs);
+    let lists = "---\nwatch: e\nbackground: true\nallowed_tools: ['Bash(ls *)', 'Bash(sort *)']\n---\nGo.\n";
+    bot.write("routines/lists.md", lists);
+    let found = errors(&bot);
+    let circle = "it may set itself off in a circle: ";
+    let named = [
+        "it may write into the folder that it watches, and so set itself off: by `Bash(tar *)`".to_owned(),
+        format!(
+            "{circle}`ping` may write where `pong` watches, by `Edit(b/**)`; `pong` may write where `ping` watches, by `Edit(a/**)`"
+        ),
+        format!(
+            "{circle}`pong` may write where `ping` watches, by `Edit(a/**)`; `ping` may write where `pong` watches, by `Edit(b/**)`"
+        ),
+        format!("{circle}`writes` follows `reads`; `writes` may write where `reads` watches, by `Edit(c/**)`"),
+    ];
+    assert_eq!(found, named);
+    let service = bot.start();
+    until_seen(&bot, &service, "ping", "work/a");
+    service.until("one of them is cut", || {
+        bot.run(["inbox"]).stdout.contains("was cut: it has set itself off 3 times in a row").then_some(())
+    });
+    service.stop();
+}
+
 /// In a user namespace, which has a limit of its own. The service itself takes one instance, for the definitions.
 #[test]
 fn a_routine_that_the_kernel_lets_watch_nothing_is_told() {

@@ -80,6 +80,7 @@ impl Dispatcher {
     /// Has the journal record an end, and acts upon it afterwards.
     pub(super) fn record(&mut self, number: u64, mut finish: Finish) {
         self.add_followers(number, &mut finish);
+        self.note_run(number);
         let Some(active) = self.active.get(number) else { return };
         let (journal, run) = (self.journal.clone(), active.run.clone());
         // Counted at once: the next occurrence may end before this is on the disk.
@@ -162,8 +163,8 @@ impl Dispatcher {
         let ActiveOccurrence { occurrence, file, text, .. } = active;
         // A routine that this failure has paused leaves the queue.
         self.definitions.enqueue(&occurrence.id);
-        if self.definitions.definition(&occurrence.id).is_some_and(|definition| definition.watches().is_some()) {
-            self.self_triggered.ended(&occurrence.id, tokio::time::Instant::now());
+        if matches!(occurrence.kind, Kind::Reminder | Kind::Session) {
+            self.self_triggered.forget(&occurrence.id);
         }
         match occurrence.kind {
             Kind::Routine | Kind::Webhook => {}

@@ -16,7 +16,7 @@ use super::due::Firing;
 use super::pre_launch::Verdict;
 use crate::agent::{AttemptEnd, AttemptReport, NoAgent};
 use crate::definition::{Definition, Mode};
-use crate::journal::{Journal, JournalError, Punctuality};
+use crate::journal::{Journal, JournalError, Occasion, Punctuality};
 
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(900);
@@ -96,9 +96,12 @@ impl Dispatcher {
         active.text = Arc::clone(&text);
         self.recent.push(now, Arc::clone(&definition));
         let may_be_asked_about = active.may_be_asked_about;
+        if !active.occasion.as_ref().is_some_and(Occasion::is_of_runs) {
+            self.self_triggered.begins_anew(&definition);
+        }
         let foreground = definition.mode == Mode::Foreground && !self.launcher.tells_only(&definition);
-        self.active
-            .set_stage(number, Stage::Running(Running { definition, since: now, foreground, cancel, cause: None }));
+        let running = Running { definition, since: now, begun: Instant::now(), foreground, cancel, cause: None };
+        self.active.set_stage(number, Stage::Running(running));
         let (journal, launcher, cut_off) = (self.journal.clone(), Arc::clone(&self.launcher), self.cut_off.clone());
         let answers = self.answers;
         let begun = begin(journal, launcher, cut_off, Beginning { job, text, punctuality, may_be_asked_about });

@@ -7,15 +7,14 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
+use super::super::active::ActiveOccurrence;
 use super::super::command::Burst;
 use super::super::missed::Plan;
 use super::super::overlap::{Ahead, purposes};
+use super::super::self_triggered::{Cut, Lineage, PastRun};
 use super::Dispatcher;
 use crate::definition::{Definition, DefinitionId, OnMissed, Trigger};
 use crate::journal::{After, Finish, NewClaim, NewMessage, Occasion, Purpose};
-
-/// How many jobs are looked at to find out whether one has set itself off.
-const LOOKED_AT: usize = 64;
 
 impl Dispatcher {
     /// The occurrences that follow an end: they are claimed with it.
@@ -24,8 +23,8 @@ impl Dispatcher {
         let (job, run, outcome) = (active.occurrence.id.clone(), active.run.clone(), finish.state);
         for follower in self.definitions.followers(&job, outcome) {
             let occasion = Occasion::After { job: job.clone(), run: run.clone(), outcome };
-            let sets_itself_off = self.sets_itself_off(&follower.id, &job);
-            let (claim, message) = self.claim_for(&follower, occasion, sets_itself_off);
+            let causes = [self.self_triggered.lineage(&job)];
+            let (claim, message) = self.claim_for(&follower, occasion, &causes);
             finish.followers.extend(claim);
             finish.messages.extend(message);
         }
@@ -38,10 +37,53 @@ impl Dispatcher {
         if self.phase.is_stopping() {
             return;
         }
-        // What changes while it runs, it has most likely changed itself.
-        let is_running = self.active.of(id).any(|(_, active)| active.running().is_some());
-        let by_itself = is_running || self.self_triggered.ended_after(id, burst.began);
-        let (Some(claim), message) = self.claim_for(&definition, burst.occasion, by_itself) else { return };
+        let runs = self.runs_at(burst.began);
+        if runs.is_empty() {
+            self.fires_for(&definition, burst.occasion, &[]);
+            return;
+        }
+        let (launcher, watcher) = (Arc::clone(&self.launcher), Arc::clone(&definition));
+        let task = async move {
+            let mut causes = Vec::new();
+            for run in runs {
+                if launcher.may_write(&run.definition, &watcher).await {
+                    causes.push(run.lineage);
+                }
+            }
+            causes
+        };
+        self.spawn(task, move |this, causes| {
+            if !this.phase.is_stopping() {
+                this.fires_for(&definition, burst.occasion, &causes);
+            }
+            Ok(())
+        });
+    }
+
+    /// The runs that may have changed something then.
+    fn runs_at(&self, at: Instant) -> Vec<PastRun> {
+        let running = self.active.iter().filter_map(|(_, active)| self.as_run(active));
+        self.self_triggered.runs_at(at, running)
+    }
+
+    /// What goes, unless the person does it: what they say in a conversation is their own doing.
+    fn as_run(&self, active: &ActiveOccurrence) -> Option<PastRun> {
+        let id = &active.occurrence.id;
+        let running = active.running().filter(|_| !id.is_turn() && !id.is_fork())?;
+        let (definition, lineage) = (Arc::clone(&running.definition), self.self_triggered.lineage(id));
+        Some(PastRun { definition, lineage, begun: running.begun, ended: Instant::now() })
+    }
+
+    /// Remembers a run that ends: what it has changed may be seen later.
+    pub(super) fn note_run(&mut self, number: u64) {
+        if let Some(run) = self.active.get(number).and_then(|active| self.as_run(active)) {
+            self.self_triggered.ended(run);
+        }
+    }
+
+    /// Claims an occurrence for what has changed in a folder. `causes`: what the runs come of that may have done it.
+    fn fires_for(&mut self, definition: &Definition, occasion: Occasion, causes: &[Lineage]) {
+        let (Some(claim), message) = self.claim_for(definition, occasion, causes) else { return };
         self.begin_claims(std::slice::from_ref(&claim));
         let (journal, launcher, asked) = (self.journal.clone(), Arc::clone(&self.launcher), self.asked());
         let begun = vec![claim.clone()];
@@ -67,7 +109,7 @@ impl Dispatcher {
         &mut self,
         definition: &Definition,
         occasion: Occasion,
-        sets_itself_off: bool,
+        causes: &[Lineage],
     ) -> (Option<NewClaim>, Option<NewMessage>) {
         let (id, now) = (&definition.id, self.clock.now());
         // The journal counts in milliseconds.
@@ -75,11 +117,11 @@ impl Dispatcher {
         let mut purpose = self.purpose_now(definition, now);
         let mut message = None;
         if purpose == Purpose::Run {
-            let counted = self.self_triggered.count(id, sets_itself_off, Instant::now());
-            if let Some(why) = counted.cut {
+            let counted = self.self_triggered.count(id, causes, Instant::now());
+            if let Some(Cut { why, until }) = counted.cut {
                 purpose = Purpose::Skip(format!("cut: {why}"));
                 let text = format!(
-                    "{} was cut: {why}. It fires again when a minute has passed; `ollim-bot runs {id}` shows what set it off.",
+                    "{} was cut: {why}. It fires again {until}; `ollim-bot runs {id}` shows what set it off.",
                     definition.title()
                 );
                 let news = NewMessage { id: Some(id.clone()), ..NewMessage::of_service(text) };
@@ -111,25 +153,5 @@ impl Dispatcher {
         let plan = Plan { run: vec![now], ..Plan::default() };
         let purpose = purposes(plan, definition.on_missed, on_overlap, ahead).pop();
         purpose.map_or(Purpose::Run, |(_, purpose)| purpose)
-    }
-
-    /// Whether `job`, which a routine follows, comes of that routine: it was made by it, or by what it made, or follows such a job.
-    /// (Definitions that only follow one another in a circle are not in force.)
-    fn sets_itself_off(&self, routine: &DefinitionId, job: &DefinitionId) -> bool {
-        let mut seen: Vec<&DefinitionId> = vec![job];
-        let mut looked_at = 0;
-        while let Some(id) = seen.get(looked_at).copied() {
-            if id == routine {
-                return true;
-            }
-            looked_at += 1;
-            let Some(definition) = self.definitions.definition(id).filter(|_| looked_at < LOOKED_AT) else { continue };
-            let chain = definition.chain().map(|chain| &chain.parent);
-            let causes =
-                definition.created_by.iter().chain(definition.follows().map(|follows| &follows.job)).chain(chain);
-            let new: Vec<&DefinitionId> = causes.filter(|cause| !seen.contains(cause)).collect();
-            seen.extend(new);
-        }
-        false
     }
 }

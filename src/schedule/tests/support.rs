@@ -139,6 +139,10 @@ impl Launcher for Hand {
         (!definition.requires.is_empty() && self.is_offline.load(Ordering::SeqCst)).then_some("it is offline")
     }
 
+    async fn may_write(&self, writer: &Arc<Definition>, _watcher: &Arc<Definition>) -> bool {
+        !writer.id.as_str().starts_with("reads")
+    }
+
     async fn launch(&self, job: Job) -> AttemptReport {
         let now = self.clock.now();
         let early = now < job.occurrence.at && !job.by_hand;

@@ -9,6 +9,7 @@ mod judge;
 mod rights;
 mod shell;
 mod words;
+mod writing;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
