@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::words::conditions;
 use super::{App, budget, jobs, runs, service, suppressed, when, why};
 use crate::definition::{Definition, DefinitionId, FollowedEnd, Follows, Kind};
 use crate::journal::{JournalReader, Spending};
@@ -36,6 +37,8 @@ pub struct Simulated {
     pub jobs: Vec<Taken>,
     /// Jobs without times, and what each waits for.
     pub on_events: Vec<(DefinitionId, String)>,
+    /// What occurrences of a job need besides their time, for each that needs something.
+    pub conditions: Vec<(DefinitionId, String)>,
     /// Jobs that are left out since they are disabled or paused.
     pub left_out: Vec<DefinitionId>,
     /// Everything is paused: nothing of this happens before `resume`.
@@ -124,6 +127,8 @@ pub(super) fn simulated(
             tokens: *tokens,
         })
         .collect();
+    let conditions = jobs.iter().filter_map(|job| Some((job.definition.id.clone(), conditions(&job.definition)?)));
+    let conditions = conditions.collect();
     let assumed = Assumed {
         now,
         from,
@@ -137,7 +142,7 @@ pub(super) fn simulated(
     occurrences.retain(|one| one.subject < asked);
     let of_service = service::status(app).ok().flatten().and_then(|service| service.paused);
     let is_paused = of_service.or(journal.setting("paused")?).is_some();
-    Ok(Simulated { from, until, occurrences, is_cut, jobs, on_events, left_out, is_paused })
+    Ok(Simulated { from, until, occurrences, is_cut, jobs, on_events, conditions, left_out, is_paused })
 }
 
 /// What past runs of a job took and cost.

@@ -2,7 +2,8 @@
 //! ([`purposes`]), which wait for a slot, which nothing is left to pay for. Pure.
 //!
 //! What a run will take and cost is not known: the caller says what to take for it. That it completes is taken for granted, so what
-//! follows completed runs is foreseen, and what follows failed ones is not.
+//! follows completed runs is foreseen, and what follows failed ones is not. That nobody answers is taken for granted as well: what a
+//! person is to approve asks, and is skipped.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -79,6 +80,13 @@ pub enum Fate {
         /// A newer one ends it.
         ended: bool,
     },
+    /// The person is asked (`approve`). Without an answer it is skipped.
+    Asks {
+        /// Since when.
+        since: DateTime<Utc>,
+        /// Until when.
+        until: DateTime<Utc>,
+    },
     /// It does not; the reason, as the record would have it.
     Skipped(String),
     /// It and all from then on that share its record do not.
@@ -113,8 +121,8 @@ pub fn simulate(subjects: &[Subject], assumed: &Assumed) -> (Vec<Foreseen>, bool
         let matters = |run: &&Going| !simulation.waiting.is_empty() || !simulation.followers[run.subject].is_empty();
         let ends = simulation.running.iter().filter(matters).map(|run| run.ends).min();
         let Some(now) = next.into_iter().chain(ends).min() else { break };
-        let over = simulation.running.extract_if(.., |run| run.ends <= now).map(|run| run.subject);
-        simulation.ended.extend(over);
+        let over = simulation.running.extract_if(.., |run| run.ends <= now);
+        simulation.ended.extend(over.filter(|run| !run.asks).map(|run| run.subject));
         while let Some(Reverse((at, place))) =
             due.peek().copied().filter(|Reverse((at, _))| Some(*at) == next && *at == now && !is_cut)
         {
@@ -155,7 +163,12 @@ struct Going {
     /// It takes a slot of the background; else it is a turn of the main session, or takes none.
     is_background: bool,
     is_foreground: bool,
+    /// The person is asked, and nobody answers.
+    asks: bool,
 }
+
+/// Why one did not begin that a newer one has ended.
+const SUPERSEDED: &str = "a newer occurrence fell due (on_overlap: cancel)";
 
 struct Simulation<'a> {
     subjects: &'a [Subject],
@@ -225,8 +238,9 @@ impl Simulation<'_> {
     /// A newer occurrence ends the older ones.
     fn supersede(&mut self, place: usize, at: DateTime<Utc>) {
         for run in self.running.iter().filter(|run| run.subject == place) {
-            if let Fate::Runs { ends, ended, .. } = &mut self.found[run.number].fate {
-                (*ends, *ended) = (at, true);
+            match &mut self.found[run.number].fate {
+                Fate::Runs { ends, ended, .. } => (*ends, *ended) = (at, true),
+                fate => *fate = Fate::Skipped(SUPERSEDED.to_owned()),
             }
         }
         self.running.retain(|run| run.subject != place);
@@ -242,7 +256,7 @@ impl Simulation<'_> {
             (None, Purpose::Run | Purpose::RunByHand) => {
                 self.waiting.push((self.found.len(), None));
                 // What it is unless it begins.
-                Fate::Skipped("a newer occurrence fell due (on_overlap: cancel)".to_owned())
+                Fate::Skipped(SUPERSEDED.to_owned())
             }
         };
         self.found.push(Foreseen { at, subject: place, fate });
@@ -298,6 +312,15 @@ impl Simulation<'_> {
     fn begin(&mut self, number: usize, now: DateTime<Utc>, waited: Option<&'static str>) {
         let Foreseen { at, subject, .. } = self.found[number];
         let Subject { definition, takes, .. } = &self.subjects[subject];
+        if definition.approve {
+            let background = definition.background();
+            let terms = background.map(|background| background.restrictions.ask_terms()).unwrap_or_default();
+            let until = now + TimeDelta::from_std(terms.deadline).unwrap_or_default();
+            let going = Going { number, subject, ends: until, is_background: false, is_foreground: false, asks: true };
+            self.running.push(going);
+            self.found[number].fate = Fate::Asks { since: now, until };
+            return;
+        }
         let (takes, is_told) = (*takes, definition.is_delivered_as_written());
         let is_foreground = definition.mode == Mode::Foreground;
         self.found[number].fate = match self.unpaid(subject, now) {
@@ -306,7 +329,7 @@ impl Simulation<'_> {
                 let (is_background, is_foreground) = (!is_told && !is_foreground, !is_told && is_foreground);
                 let ends = now + takes;
                 if ends > now {
-                    self.running.push(Going { number, subject, ends, is_background, is_foreground });
+                    self.running.push(Going { number, subject, ends, is_background, is_foreground, asks: false });
                 } else {
                     self.ended.push_back(subject);
                 }
@@ -373,6 +396,7 @@ mod tests {
                     let late = late.map(|late| format!(" ({late})")).unwrap_or_default();
                     format!("{}-{}{late}{}", time(begins), time(ends), if *ended { " ended" } else { "" })
                 }
+                Fate::Asks { until, .. } => format!("asks until {}", time(until)),
                 Fate::Skipped(why) => why.clone(),
                 Fate::SkippedSince(from, why) => format!("since {}: {why}", time(from)),
             };
@@ -445,6 +469,29 @@ mod tests {
         assert_eq!(
             lines(&[subject(late, 1)], &assumed("01T09:30:00", "01T12:30:00")),
             ["tea 11:00 12:00-12:01 (it was missed)"]
+        );
+    }
+
+    #[test]
+    fn what_is_to_be_approved_asks_and_keeps_the_next_from_asking() {
+        let mail = |on_overlap| {
+            let mail = with_cron(routine("mail"), "*/5 * * * *", on_overlap);
+            subject(Definition { approve: true, ..mail }, 1)
+        };
+        let until = assumed("01T12:58:00", "01T13:10:00");
+        let overlap = "overlap: the one of 13:00 is not over (on_overlap: skip)";
+        assert_eq!(
+            lines(&[mail(OnOverlap::Skip), after("sort", "mail", FollowedEnd::Any, 1)], &until),
+            [
+                "mail 13:00 asks until 13:10".to_owned(),
+                format!("mail 13:05 {overlap}"),
+                "mail 13:10 asks until 13:20".into()
+            ]
+        );
+        let newer = "a newer occurrence fell due (on_overlap: cancel)";
+        assert_eq!(
+            lines(&[mail(OnOverlap::Cancel)], &until),
+            [format!("mail 13:00 {newer}"), format!("mail 13:05 {newer}"), "mail 13:10 asks until 13:20".into()]
         );
     }
 

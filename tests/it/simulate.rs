@@ -114,3 +114,21 @@ fn a_thousand_years_are_cut() {
     let found = bot.json(["simulate", "--all", "--from", "2098-01-01 00:00", "--until", "2999-01-01 00:00"]);
     assert_eq!((found["cut"].clone(), found["occurrences"].as_array().unwrap().len()), (true.into(), 2000));
 }
+
+#[test]
+fn what_needs_more_than_its_time_says_so() {
+    let bot = TestBot::new();
+    bot.write("config.yaml", "timezone: UTC\n");
+    let fields = "background: true\napprove: true\nrequires: [online]\ngate: \"true\"\n";
+    bot.write("routines/mail.md", &format!("---\ncron: \"* * * * *\"\n{fields}---\nSort the mail.\n"));
+    let asked = ["mail", "--from", "2098-03-29 08:00", "--until", "2098-03-29 08:02"];
+    let found = bot.json([&["simulate"], &asked[..]].concat());
+    let fates: Vec<&str> =
+        found["occurrences"].as_array().unwrap().iter().map(|one| one["fate"].as_str().unwrap()).collect();
+    assert_eq!(fates, ["asks", "skipped", "skipped"], "{found:#}");
+    let words = "the machine is online, you approve it and its gate lets it";
+    assert_eq!(found["conditions"], serde_json::json!([{ "id": "mail", "words": words }]));
+    let shown = simulate(&bot, &asked);
+    assert!(shown.contains("skipped unless you approve it by "), "{shown}");
+    assert!(shown.contains(&format!("mail: each run begins only if {words}\n")), "{shown}");
+}

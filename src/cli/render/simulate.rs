@@ -47,6 +47,9 @@ pub(super) fn simulated(simulated: &Simulated, view: &View, output: &mut Output)
     for (id, waits) in &simulated.on_events {
         output.note(plain(&format!("{id} fires {waits}, which is not foreseen")));
     }
+    for (id, conditions) in &simulated.conditions {
+        output.note(plain(&format!("{id}: each run begins only if {conditions}")));
+    }
     if !simulated.left_out.is_empty() {
         let ids: Vec<&str> = simulated.left_out.iter().map(|id| id.as_str()).collect();
         output.note(plain(&format!("left out, disabled or paused: {}", ids.join(", "))));
@@ -63,6 +66,12 @@ fn row(one: &Foreseen, simulated: &Simulated, view: &View) -> Vec<Cell> {
             let clock = simulated.jobs[one.subject].clock_words(one.at).map(str::to_owned);
             let text = late.into_iter().chain(ended).chain(clock).collect::<Vec<_>>().join("; ");
             ("runs", GOOD, text)
+        }
+        Fate::Asks { since, until } => {
+            let begins =
+                if *since > one.at { format!("{}, ", times::local(*since, view.now, zone)) } else { String::new() };
+            let until = times::local(*until, view.now, zone);
+            ("asks", WARN, format!("{begins}skipped unless you approve it by {until}"))
         }
         Fate::Skipped(why) => ("skipped", WARN, why.clone()),
         Fate::SkippedSince(from, why) => {
@@ -91,6 +100,11 @@ fn as_json(simulated: &Simulated, view: &View) -> Value {
                 value["late"] = json!(late);
                 value["ended_by_newer"] = json!(ended);
             }
+            Fate::Asks { since, until } => {
+                value["fate"] = "asks".into();
+                value["begins"] = at(*since).into();
+                value["until"] = at(*until).into();
+            }
             Fate::Skipped(why) => {
                 value["fate"] = "skipped".into();
                 value["reason"] = why.clone().into();
@@ -116,6 +130,7 @@ fn as_json(simulated: &Simulated, view: &View) -> Value {
         "paused": simulated.is_paused,
         "jobs": jobs.collect::<Vec<_>>(),
         "on_events": on_events.collect::<Vec<_>>(),
+        "conditions": simulated.conditions.iter().map(|(id, words)| json!({ "id": id, "words": words })).collect::<Vec<_>>(),
         "left_out": simulated.left_out,
     })
 }

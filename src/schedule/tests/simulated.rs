@@ -34,7 +34,7 @@ async fn both(all: &[Definition], slots: usize) -> [Vec<String>; 2] {
     let (foreseen, _) = simulate(&all.iter().map(subject).collect::<Vec<_>>(), &assumed);
     let began = |fate: &Fate| match fate {
         Fate::Runs { begins, .. } => Some(begins.format("%dT%H:%M:%S").to_string()),
-        Fate::Skipped(_) | Fate::SkippedSince(..) => None,
+        Fate::Asks { .. } | Fate::Skipped(_) | Fate::SkippedSince(..) => None,
     };
     let runs = foreseen.iter().filter_map(|one| Some(format!("{} {}", all[one.subject].id, began(&one.fate)?)));
     let mut runs: Vec<String> = runs.collect();
