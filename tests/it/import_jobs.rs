@@ -163,3 +163,32 @@ fn timers_become_routines() {
     let wrong = bot.run(["import", "systemd", "/nowhere/x.timer"]);
     assert!(wrong.code == 1 && wrong.stderr.contains("is neither a folder nor the file of a timer"), "{wrong:?}");
 }
+
+/// Remarks that are the same stand once, and each line has one of its own.
+#[test]
+fn what_is_to_be_looked_at_is_said_once() {
+    let bot = TestBot::new();
+    let tab = bot.person().join("tab");
+    std::fs::write(
+        &tab,
+        "MAILTO=me@example.org\n0 1 * * * echo one > /var/log/backup.log\n0 2 * * * [ -f /tmp/x ] && echo two\n0 3 * * * echo three\n",
+    )
+    .unwrap();
+    let tab = tab.display().to_string();
+    let shown = bot.ok(["import", "crontab", &tab, "--dry-run"]);
+    let looks: Vec<&str> = shown.lines().filter(|line| line.starts_with("look at")).collect();
+    assert_eq!(looks.len(), 4, "{shown}");
+    let all =
+        format!("look at  {tab}:2, {tab}:3, {tab}:4: what it prints goes to its channel, and not to me@example.org");
+    assert_eq!(looks.iter().filter(|line| line.contains("MAILTO")).count(), 1, "{shown}");
+    assert!(shown.contains(&all), "{shown}");
+    let outside = "which a job's programs neither read nor write; it is disabled, since it still runs where it was";
+    assert!(
+        shown.contains(&format!("{tab}:2: it names /var/log/backup.log, outside of `work/`, {outside}")),
+        "{shown}"
+    );
+    assert!(shown.contains(&format!("{tab}:3: it names /tmp/x, outside of `work/`, {outside}")), "{shown}");
+    assert!(shown.contains("`allowed_tools: [Bash, 'Edit(//var/log/backup.log)']`"), "{shown}");
+    let found = import(&bot, &["crontab", &tab, "--dry-run"]);
+    assert_eq!(found["look"].as_array().unwrap().len(), 8, "{found:#}");
+}

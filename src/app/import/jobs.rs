@@ -162,6 +162,54 @@ fn timer_job(file: &Path) -> Result<(TimerJob, PathBuf), systemd::Why> {
     Ok((systemd::job(&timer, &read(&service)?)?, service))
 }
 
+/// How the home folder is named.
+const HOMES: [&str; 4] = ["~/", "$HOME", "/home/", "/root/"];
+
+/// Folders that every program of a job reads, or that are none.
+const OPEN: [&str; 10] = ["/bin", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/sbin", "/sys", "/usr"];
+
+/// The absolute paths of a line that the sandbox keeps from it, and whether it writes there by a redirection.
+struct Outside(Vec<(String, bool)>);
+
+impl Outside {
+    /// Only what is there at the root counts: `/foo/d` may be an expression of sed's.
+    fn of(line: &str, work: &Path) -> Option<Self> {
+        let mut found: Vec<(String, bool)> = Vec::new();
+        let is_end = |c: char| c.is_whitespace() || "'\"`;|&<>()=:,".contains(c);
+        let mut before = "";
+        for (at, _) in line.match_indices('/') {
+            let is_begin = line[..at].chars().next_back().is_none_or(is_end);
+            let word = line[at..].split(is_end).next().unwrap_or_default();
+            before = if is_begin { line[..at].trim_end_matches([' ', '\'', '"']) } else { before };
+            let root = Path::new(word).components().take(2).collect::<PathBuf>();
+            let is_outside = is_begin
+                && !word.starts_with("//")
+                && root.parent().is_some()
+                && root.exists()
+                && !OPEN.iter().any(|open| Path::new(word).starts_with(open))
+                && !HOMES.iter().any(|home| word.starts_with(home))
+                && !Path::new(word).starts_with(work);
+            if is_outside && found.iter().all(|(known, _)| known != word) {
+                found.push((word.to_owned(), before.ends_with('>')));
+            }
+        }
+        (!found.is_empty()).then_some(Self(found))
+    }
+
+    fn words(&self) -> String {
+        let paths: Vec<&str> = self.0.iter().map(|(path, _)| path.as_str()).collect();
+        format!("{}, outside of `work/`", paths.join(" and "))
+    }
+
+    fn rules(&self) -> String {
+        let rules = self.0.iter().map(|(path, is_written)| {
+            let below = if Path::new(path).is_dir() { "/**" } else { "" };
+            format!("'{}(/{}{below})'", if *is_written { "Edit" } else { "Read" }, path.trim_end_matches('/'))
+        });
+        std::iter::once("Bash".to_owned()).chain(rules).collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// What is made.
 struct Jobs<'a> {
     app: &'a App,
@@ -216,7 +264,8 @@ impl<'a> Jobs<'a> {
             self.left(file, "there is a routine with this time and this command already", None);
             return Ok(());
         }
-        let leads_home = ["~/", "$HOME", "/home/", "/root/"].iter().any(|sign| command.contains(sign));
+        let leads_home = HOMES.iter().any(|sign| command.contains(sign));
+        let outside = Outside::of(&command, &self.app.home.work());
         let draft =
             Draft { client: Some(JobClient::Exec), background: true, enabled: false, command: Some(command), ..draft };
         let deliver = draft.deliver;
@@ -242,6 +291,10 @@ impl<'a> Jobs<'a> {
             let hint = "grant what it needs: `allowed_tools: [Bash, 'Read(~/**)', 'Edit(~/notes/**)']`";
             self.look(file, "it names your home, which a job's programs neither read nor write", Some(hint.into()));
         }
+        if let Some(outside) = outside {
+            let why = format!("it names {}, which a job's programs neither read nor write", outside.words());
+            self.look(file, why, Some(format!("grant what it needs: `allowed_tools: [{}]`", outside.rules())));
+        }
         if deliver == Deliver::Never {
             let why = "its output is sent to nobody, as `MAILTO=\"\"` says; that it failed you are told all the same";
             self.look(file, why, None);
@@ -249,5 +302,30 @@ impl<'a> Jobs<'a> {
         let switch = switch.replace(Self::ID, made.id.as_str());
         self.look(file, "it is disabled, since it still runs where it was", Some(switch));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_outside_of_the_sandbox_are_named() {
+        for (line, words, rules) in [
+            ("cd ~ && sh -c 'backup > /var/log/backup.log'", "/var/log/backup.log", "'Edit(//var/log/backup.log)'"),
+            ("[ -f /tmp/x ] && echo \"there\" >> \"/tmp/y\"", "/tmp/x and /tmp/y", "'Read(//tmp/x)', 'Edit(//tmp/y)'"),
+            ("PATH=/usr/bin:/var/bin ls /var /var", "/var/bin and /var", "'Read(//var/bin)', 'Read(//var/**)'"),
+        ] {
+            let outside = Outside::of(line, Path::new("/tmp/bot/work")).unwrap();
+            assert_eq!(outside.words(), format!("{words}, outside of `work/`"), "{line}");
+            assert_eq!(outside.rules(), format!("Bash, {rules}"), "{line}");
+        }
+        for line in [
+            "curl https://tmp/x; /usr/bin/true > /dev/null 2>&1",
+            "sed '/nothing-of-the-root/d' a/tmp/b < /etc/hosts",
+            "cat ~/tmp/x /home/me/x /tmp/bot/work/notes / ",
+        ] {
+            assert!(Outside::of(line, Path::new("/tmp/bot/work")).is_none(), "{line}");
+        }
     }
 }

@@ -34,11 +34,27 @@ pub(super) fn imported(imported: &Imported, view: &View, output: &mut Output) {
     ));
 }
 
+/// One line for each file, and one for what is so of several.
 fn said(files: &[Left], word: &str, output: &mut Output) {
-    for Left { file, why, hint } in files {
-        output.line(format!("{}  {}: {}", paint(WARN, word), plain(&file.display().to_string()), plain(why)));
-        if let Some(hint) = hint {
+    let is_same = |one: &Left, other: &Left| (&one.why, &one.hint) == (&other.why, &other.hint);
+    let is_shared = |one: &Left| files.iter().filter(|other| is_same(one, other)).count() > 1;
+    let mut line = |of: &str, all: &[&Left]| {
+        let why: Vec<&str> = all.iter().map(|one| one.why.as_str()).collect();
+        output.line(format!("{}  {}: {}", paint(WARN, word), plain(of), plain(&why.join("; "))));
+        for hint in all.iter().filter_map(|one| one.hint.as_ref()) {
             output.line(format!("{} {} {}", " ".repeat(word.len()), paint(HINT, "->"), plain(hint)));
+        }
+    };
+    for (number, one) in files.iter().enumerate() {
+        let is_first = |is_it: &dyn Fn(&Left) -> bool| !files[..number].iter().any(is_it);
+        if is_shared(one) {
+            if is_first(&|other| is_same(one, other)) {
+                let of = files.iter().filter(|other| is_same(one, other)).map(|other| other.file.display().to_string());
+                line(&of.collect::<Vec<_>>().join(", "), &[one]);
+            }
+        } else if is_first(&|other| other.file == one.file && !is_shared(other)) {
+            let all: Vec<&Left> = files.iter().filter(|other| other.file == one.file && !is_shared(other)).collect();
+            line(&one.file.display().to_string(), &all);
         }
     }
 }
