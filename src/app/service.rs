@@ -135,6 +135,9 @@ pub enum ServiceCommand {
         day: Option<u64>,
         /// US cents of this month.
         month: Option<u64>,
+        /// Tokens of today.
+        #[serde(default)]
+        tokens: Option<u64>,
     },
     /// Set how many messages background jobs may still send.
     SetBudget {

@@ -43,6 +43,8 @@ pub enum Own {
         day: Option<u64>,
         /// US cents of this month.
         month: Option<u64>,
+        /// Tokens of today.
+        tokens: Option<u64>,
     },
     /// Opens an editor.
     Edit {
@@ -129,8 +131,10 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Web { end_sessions, .. }) => Command::Service(ServiceCommand::WebLink { end_sessions }),
         Some(args::Command::Login { code }) => Command::Service(ServiceCommand::Login { code }),
         Some(args::Command::Budget { set: Some(left), .. }) => return Ok(Typed::Own(Own::SetBudget(left))),
-        Some(args::Command::Budget { set: None, day, month }) if day.is_some() || month.is_some() => {
-            return Ok(Typed::Own(Own::SetCap { day, month }));
+        Some(args::Command::Budget { set: None, day, month, tokens })
+            if day.is_some() || month.is_some() || tokens.is_some() =>
+        {
+            return Ok(Typed::Own(Own::SetCap { day, month, tokens }));
         }
         Some(args::Command::Questions { command: None }) => Command::Questions,
         Some(args::Command::Questions { command: Some(args::Questions::Answer { number, answer, sentence }) }) => {

@@ -145,8 +145,9 @@ pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Resul
 /// Does what the command line does by itself, around commands of the application.
 fn execute_own(own: Own, global: &Global, app: &App, view: &View, output: &mut Output) -> Result<(), Refusal> {
     match own {
-        Own::SetCap { day, month } => {
-            render::render(app.execute(Command::Service(ServiceCommand::SetCap { day, month }))?, view, output);
+        Own::SetCap { day, month, tokens } => {
+            let set = ServiceCommand::SetCap { day, month, tokens };
+            render::render(app.execute(Command::Service(set))?, view, output);
             if output.exit == 0 && !view.json {
                 render::render(app.execute(Command::Budget)?, view, output);
             }

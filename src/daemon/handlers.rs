@@ -208,7 +208,7 @@ impl Handler for Handlers {
                 }
             }
             ServiceCommand::TestChannel { name } => self.test_channel(name).await,
-            ServiceCommand::SetCap { day, month } => {
+            ServiceCommand::SetCap { day, month, tokens } => {
                 let config = self.app.get().config()?;
                 let zone = config.timezone;
                 for (period, cents, cap) in
@@ -223,6 +223,13 @@ impl Handler for Handlers {
                         #[allow(clippy::cast_precision_loss, reason = "at most a hundred million")]
                         self.journal.set_cap(period, cents as f64 / 100.0, zone).await?;
                     }
+                }
+                if let Some(tokens) = tokens {
+                    if config.budget.tokens_day.is_none() {
+                        return Err(Refusal::user("there is no cap of tokens for the day to raise")
+                            .hint("`budget: { tokens_day: 2000000 }` in config.yaml makes one"));
+                    }
+                    self.journal.set_tokens(tokens, zone).await?;
                 }
                 Ok(ServiceReply::CapSet)
             }

@@ -188,22 +188,28 @@ impl ServiceHearing {
         Ok(response)
     }
 
-    /// Raises a cap for the rest of its period (`day:2026-11-23:7.50`), where that is not over.
+    /// Raises a cap for the rest of its period (`day:2026-11-23:7.50`, `tokens_day:2026-11-23:3000000`), where that is not over.
     async fn raise(&self, raise: &str) -> Result<String, Refusal> {
         let parts: Vec<&str> = raise.split(':').collect();
-        let [name, label, usd] = parts[..] else { return Err(Refusal::user("this button is of no use any more")) };
-        let period = if name == "day" { Period::Day } else { Period::Month };
+        let [name, label, amount] = parts[..] else { return Err(Refusal::user("this button is of no use any more")) };
+        let (period, flag, unit) = match name {
+            "tokens_day" => (Period::Day, "tokens", "N"),
+            "day" => (Period::Day, "day", "USD"),
+            _ => (Period::Month, "month", "USD"),
+        };
+        let span = period.name();
         let zone = self.app().config()?.timezone;
         if period.label(self.handlers.clock.now(), zone) != label {
-            return Err(Refusal::user(format!("that {name} is over, so its budget is not raised")));
+            return Err(Refusal::user(format!("that {span} is over, so its budget is not raised")));
         }
         let Outcome::Budget(_, caps) = self.execute(Command::Budget).await? else { return Err(another_answer()) };
         let now = caps.iter().find(|cap| cap.name == name).map(|cap| cap.cap);
-        if now.is_some_and(|now| usd.parse().is_ok_and(|usd: f64| now >= usd)) {
-            return Ok(format!("It is raised already. `ollim-bot budget --{name} USD` raises it further."));
+        if now.is_some_and(|now| amount.parse().is_ok_and(|amount: f64| now >= amount)) {
+            return Ok(format!("It is raised already. `ollim-bot budget --{flag} {unit}` raises it further."));
         }
-        self.words(&["budget", &format!("--{name}"), usd]).await?;
-        Ok(format!("Raised to ${usd} until the {name} ends."))
+        self.words(&["budget", &format!("--{flag}"), amount]).await?;
+        let shown = if flag == "tokens" { format!("{amount} tokens") } else { format!("${amount}") };
+        Ok(format!("Raised to {shown} until the {span} ends."))
     }
 
     /// A button of an agent's: what it says is a turn of the conversation that it comes from.

@@ -2,8 +2,9 @@
 //!
 //! A run counts what its client has reported; until then, and where it reports nothing, the cap that it took. So no moment of a
 //! crash, and no number of runs at once, spends more than the caps cover. A run belongs to the period in which it was launched.
+//! Tokens count in the same way. A client takes no cap in tokens: a run without a figure counts what its job's runs usually take.
 
-use super::database::{Connection, params};
+use super::database::{Connection, Row, params};
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 
@@ -127,13 +128,16 @@ impl Spending {
     }
 
     /// The button that raises the cap by half for the rest of its period: what stands on it, and what it does. A job's own cap stands in
-    /// its file, and that of tokens in the settings.
+    /// its file.
     fn raise(&self) -> Option<(String, String)> {
-        let period = if self.name == "day" { "today" } else { "this month" };
+        let period = if self.name == "month" { "this month" } else { "today" };
         let raised = (self.cap * 150.0).ceil() / 100.0;
-        let button =
-            || (format!("Raise {period} to ${raised:.2}"), format!("raise:{}:{}:{raised:.2}", self.name, self.label));
-        matches!(self.name, "day" | "month").then(button)
+        let (shown, amount) = match self.name {
+            "day" | "month" => (format!("${raised:.2}"), format!("{raised:.2}")),
+            TOKENS => (format!("{raised:.0} tokens"), format!("{raised:.0}")),
+            _ => return None,
+        };
+        Some((format!("Raise {period} to {shown}"), format!("raise:{}:{}:{amount}", self.name, self.label)))
     }
 
     /// `1.00 of 2.00 USD of today's budget are spent or taken, until 2026-11-24 00:00`. Where runs that go have taken what is missing, it
@@ -147,9 +151,14 @@ impl Spending {
         };
         if self.taken > 0.0 && self.cap - self.spent >= LEAST {
             let Self { spent, cap, taken, .. } = self;
-            return format!(
-                "{spent:.2} of {cap:.2} USD {whose} are spent, and {taken:.2} taken by runs that have not ended"
-            );
+            return match self.name {
+                TOKENS => format!(
+                    "{spent:.0} of {cap:.0} tokens {whose} are spent, and runs that have not ended are taken to need {taken:.0}"
+                ),
+                _ => format!(
+                    "{spent:.2} of {cap:.2} USD {whose} are spent, and {taken:.2} taken by runs that have not ended"
+                ),
+            };
         }
         let until = self.until.with_timezone(&zone).format("%Y-%m-%d %H:%M");
         format!("{} {whose} are spent or taken, until {until}", self.amounts())
@@ -176,7 +185,7 @@ impl Journal {
                     let why = spent.words(caps.zone);
                     let text = match spent.name {
                         "job_day" => format!("{title} is skipped: {why}."),
-                        TOKENS => format!("Jobs are skipped, and you are not answered: {why}. `tokens_day` in config.yaml raises it."),
+                        TOKENS => format!("Jobs are skipped, and you are not answered: {why}. `ollim-bot budget --tokens N` raises it."),
                         name => format!(
                             "Jobs are skipped, and you are not answered: {why}. `ollim-bot budget --{name} USD` raises it."
                         ),
@@ -185,7 +194,9 @@ impl Journal {
                     return Ok((Taken::Spent(why), newest));
                 }
                 let cap = caps.within(dollars_left(&all));
-                connection.execute("UPDATE run SET reserved_usd = ?2 WHERE run = ?1", params![run.as_str(), cap])?;
+                // That it has begun to spend is marked where only tokens are counted, too.
+                let mark = caps.budget.tokens_day.map(|_| 0.0);
+                connection.execute("UPDATE run SET reserved_usd = ?2 WHERE run = ?1", params![run.as_str(), cap.or(mark)])?;
                 let newest = warn(connection, &all, &payer, &title, caps.zone, now)?;
                 Ok((Taken::Cap(cap), newest))
             })
@@ -233,14 +244,26 @@ impl Journal {
     /// # Errors
     /// When the commit cannot be made.
     pub async fn set_cap(&self, period: Period, usd: f64, zone: Tz) -> Result<(), JournalError> {
+        self.set(period.name(), period, usd.to_string(), zone).await
+    }
+
+    /// Sets how many tokens today may take, until the day ends.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn set_tokens(&self, tokens: u64, zone: Tz) -> Result<(), JournalError> {
+        self.set(TOKENS, Period::Day, tokens.to_string(), zone).await
+    }
+
+    async fn set(&self, name: &'static str, period: Period, amount: String, zone: Tz) -> Result<(), JournalError> {
         let clock = self.clock.clone();
         self.writer
             .commit(move |connection| {
                 let label = period.label(clock.now(), zone);
                 // What was told of the lower cap is told anew.
-                let told = format!("told\\_budget\\_{}\\_%", period.name());
+                let told = format!("told\\_budget\\_{}\\_%", name.replace('_', "\\_"));
                 connection.execute("DELETE FROM setting WHERE key LIKE ?1 ESCAPE '\\'", [told])?;
-                keep(connection, &raised_key(period), &format!("{label} {usd}"))
+                keep(connection, &raised_key(name), &format!("{label} {amount}"))
             })
             .await
     }
@@ -297,8 +320,8 @@ fn dollars_left(all: &[Spending]) -> impl Iterator<Item = f64> {
     all.iter().filter(|spending| spending.name != TOKENS).map(Spending::left)
 }
 
-fn raised_key(period: Period) -> String {
-    format!("raised_budget_{}", period.name())
+fn raised_key(name: &str) -> String {
+    format!("raised_budget_{name}")
 }
 
 /// Every cap of a period that holds. `payer`: whose day counts for `max_cost_day_usd`.
@@ -311,9 +334,6 @@ fn spendings(
     // One client of a run may have ended, and another one be going.
     const COST: &str = "sum(coalesce(cost_usd, 0) + CASE WHEN ended IS NULL THEN 0 ELSE coalesce(reserved_usd, 0) END)";
     const TAKEN: &str = "sum(CASE WHEN ended IS NULL THEN coalesce(reserved_usd, 0) ELSE 0 END)";
-    const TOKENS_OF: &str = "sum(coalesce(CAST(json_extract(tokens, '$.input') AS DOUBLE PRECISION)
-                               + CAST(json_extract(tokens, '$.output') AS DOUBLE PRECISION)
-                               + CAST(json_extract(tokens, '$.cache_write') AS DOUBLE PRECISION), 0))";
     // A run that was launched while the clock was ahead counts for the day on which that was, and not for each day up to then.
     let sum = |what: &str, (from, until): (DateTime<Utc>, DateTime<Utc>), payer: Option<&str>| {
         let sql = format!(
@@ -332,20 +352,59 @@ fn spendings(
         Ok(())
     };
     let budget = caps.budget;
-    let raised = |period: Period, cap: Option<f64>| -> Result<Option<f64>, JournalError> {
-        let kept = kept(connection, &raised_key(period))?;
+    let raised = |name: &str, period: Period, cap: Option<f64>| -> Result<Option<f64>, JournalError> {
+        let kept = kept(connection, &raised_key(name))?;
         let label = period.label(now, caps.zone);
         let usd = kept.as_deref().and_then(|kept| kept.split_once(' ')).filter(|(known, _)| *known == label);
         Ok(cap.map(|cap| usd.and_then(|(_, usd)| usd.parse().ok()).unwrap_or(cap)))
     };
-    add("day", raised(Period::Day, budget.day)?, COST, Period::Day, None)?;
-    add("month", raised(Period::Month, budget.month)?, COST, Period::Month, None)?;
+    add("day", raised("day", Period::Day, budget.day)?, COST, Period::Day, None)?;
+    add("month", raised("month", Period::Month, budget.month)?, COST, Period::Month, None)?;
     #[allow(clippy::cast_precision_loss, reason = "nobody counts that far")]
-    add(TOKENS, budget.tokens_day.map(|tokens| tokens as f64), TOKENS_OF, Period::Day, None)?;
+    let tokens = budget.tokens_day.map(|tokens| tokens as f64);
+    add(TOKENS, raised(TOKENS, Period::Day, tokens)?, &format!("sum(coalesce({TOKENS_OF}, 0))"), Period::Day, None)?;
     if let Some(payer) = payer {
         add("job_day", caps.job_day, COST, Period::Day, Some(payer))?;
     }
+    if let (Some(spending), Some(cap)) = (all.iter_mut().find(|spending| spending.name == TOKENS), tokens) {
+        let (ended, going) = unreported_tokens(connection, Period::Day.around(now, caps.zone), cap)?;
+        (spending.spent, spending.taken) = (spending.spent + ended, going);
+    }
     Ok(all)
+}
+
+/// What one run took.
+const TOKENS_OF: &str = "(CAST(json_extract(tokens, '$.input') AS DOUBLE PRECISION)
+    + CAST(json_extract(tokens, '$.output') AS DOUBLE PRECISION)
+    + CAST(json_extract(tokens, '$.cache_write') AS DOUBLE PRECISION))";
+
+/// So many runs of a job tell what it usually takes.
+const USUAL_OF: u32 = 20;
+
+/// What runs of a period are taken to have used whose clients have not said it: those that have ended, and those that go.
+fn unreported_tokens(
+    connection: &Connection,
+    (from, until): (DateTime<Utc>, DateTime<Utc>),
+    cap: f64,
+) -> Result<(f64, f64), JournalError> {
+    let unreported = "SELECT payer, CAST(sum(CASE WHEN ended IS NULL THEN 0 ELSE 1 END) AS DOUBLE PRECISION),
+               CAST(sum(CASE WHEN ended IS NULL THEN 1 ELSE 0 END) AS DOUBLE PRECISION)
+             FROM run WHERE tokens IS NULL AND payer IS NOT NULL AND (reserved_usd IS NOT NULL OR cost_usd IS NOT NULL)
+               AND launched >= ?1 AND (launched < ?2
+               OR number > coalesce((SELECT number FROM run WHERE launched < ?1 ORDER BY number DESC LIMIT 1), 0))
+             GROUP BY payer";
+    let read = |row: &Row<'_>| Ok((row.get::<String>(0)?, row.get::<f64>(1)?, row.get::<f64>(2)?));
+    let (mut of_ended, mut of_going) = (0.0, 0.0);
+    for (payer, ended, going) in connection.all(unreported, params![ms(from), ms(until)], read)? {
+        let last = format!(
+            "SELECT {TOKENS_OF} FROM run WHERE payer = ?1 AND tokens IS NOT NULL ORDER BY number DESC LIMIT {USUAL_OF}"
+        );
+        let mut known = connection.all(&last, [payer.as_str()], |row| row.get::<f64>(0))?;
+        known.sort_by(f64::total_cmp);
+        let usual = known.get(known.len() / 2).copied().unwrap_or(cap / 10.0);
+        (of_ended, of_going) = (of_ended + ended * usual, of_going + going * usual);
+    }
+    Ok((of_ended, of_going))
 }
 
 /// Where a definition comes from: its id, the chain that it is a link of, and who made it.

@@ -718,3 +718,51 @@ async fn what_runs_have_cost_is_the_same_to_the_cent_wherever_it_is_asked() {
     assert!(costs.iter().all(|run| run.launched >= midnight), "{costs:#?}");
     assert!(costs.iter().any(|run| run.unreported_usd > 0.0), "{costs:#?}");
 }
+
+/// A run whose client says nothing counts what its job's runs usually take, and before there are any a tenth of the day.
+#[tokio::test(start_paused = true)]
+async fn no_number_of_runs_at_once_and_no_restart_takes_more_tokens_than_a_cap() {
+    let caps = Caps { run: None, budget: Budget { day: None, tokens_day: Some(1000), ..CAPS.budget }, ..CAPS };
+    let desk = Desk::new();
+    let journal = desk.open();
+    let begin = async |journal: &Journal, id: &str| {
+        tokio::time::advance(std::time::Duration::from_millis(1)).await;
+        let due = desk.due(id, Kind::Routine);
+        let text = due.text.clone();
+        let run = one(journal, due).await;
+        journal.launching(&run, text, String::new(), Punctuality::Unknown).await.unwrap();
+        let taken = journal.take_cost(&run, &job(id), caps.clone()).await.unwrap();
+        if let Taken::Spent(why) = &taken {
+            journal.finish(&run, Finish::closed(RunState::Skipped, Some(why.clone()))).await.unwrap();
+        }
+        (run, taken)
+    };
+    let end = async |journal: &Journal, run: &RunId, tokens: Option<u64>| {
+        let tokens = tokens.map(|output| crate::agent::Tokens { output, ..crate::agent::Tokens::default() });
+        journal.finish(run, Finish { tokens, ..Finish::closed(RunState::Completed, None) }).await.unwrap();
+    };
+    let spent = |desk: &Desk| desk.reader().spending(caps.budget, Tz::UTC, desk.clock.now()).unwrap().remove(0);
+    let mut begun = Vec::new();
+    for n in 0..50 {
+        let (run, taken) = begin(&journal, &format!("job{n}")).await;
+        begun.extend(matches!(taken, Taken::Cap(None)).then_some(run));
+    }
+    assert_eq!((begun.len(), spent(&desk).spent, spent(&desk).taken), (10, 0.0, 1000.0));
+    // One says what it took; the others are cut off.
+    end(&journal, &begun[0], Some(30)).await;
+    assert_eq!((spent(&desk).spent, spent(&desk).taken), (30.0, 900.0));
+    drop(journal);
+    let journal = desk.open();
+    journal.recover().await.unwrap();
+    assert_eq!((spent(&desk).spent, spent(&desk).taken), (930.0, 0.0));
+    // Its next run is taken to need as much, and there is room for three of them.
+    for expected in [true, true, true, false] {
+        let (_, taken) = begin(&journal, "job0").await;
+        assert_eq!(matches!(taken, Taken::Cap(_)), expected, "{taken:?}");
+    }
+    journal.set_tokens(2000, Tz::UTC).await.unwrap();
+    assert!(matches!(begin(&journal, "job0").await.1, Taken::Cap(None)));
+    // The next day has the cap of the settings.
+    desk.clock.jump(TimeDelta::hours(24));
+    assert_eq!((spent(&desk).cap, spent(&desk).spent), (1000.0, 0.0));
+}

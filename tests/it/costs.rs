@@ -206,6 +206,9 @@ fn tokens_of_a_day_are_for_subscriptions() {
     assert_eq!(service.fire("mail")["outcome"], "completed");
     let run = service.fire("mail");
     assert!(run["error"].as_str().unwrap().contains("of 100 tokens of today's budget"), "{run:#}");
+    bot.ok(["budget", "--tokens", "1000000"]);
+    assert_eq!(bot.json(["budget"])["caps"][0]["cap"], 1_000_000.0);
+    assert_eq!(service.fire("mail")["outcome"], "completed");
     service.stop();
 }
 
@@ -229,6 +232,49 @@ fn what_a_gate_spawns_is_paid_for_by_its_job() {
     });
     assert_eq!(in_the_journal(&bot, &format!("{OF_AGENTS} AND r.payer = 'looks'")), 1.0);
     service.stop();
+}
+
+#[test]
+fn a_run_that_is_cut_off_counts_tokens_as_well() {
+    let api = MessagesApi::answering(|_| Reply::Silence);
+    let bot = bot(&api, "budget: { tokens_day: 100 }\n");
+    routine(&bot, "mail", "");
+    let service = bot.start();
+    bot.ok(["fire", "mail"]);
+    service.until("it has asked", || (!api.all().is_empty()).then_some(()));
+    let spent = |of: &str| bot.json(["budget"])["caps"][0][of].as_f64().unwrap();
+    assert_eq!((spent("spent"), spent("taken")), (0.0, 10.0));
+    service.kill();
+    bot.until_nothing_is_left();
+    assert_eq!(spent("spent") + spent("taken"), 10.0);
+    // The next start knows that it is over, and runs it again.
+    let service = bot.start();
+    service.until("it is asked again", || (spent("spent") >= 10.0 && spent("taken") == 10.0).then_some(()));
+    service.kill();
+}
+
+/// The phone has a button that raises the cap of tokens, too.
+#[test]
+fn spent_tokens_are_raised_by_a_button() {
+    let api = MessagesApi::answering(|_| Reply::say("Hello."));
+    let bot = bot_with_phone(&api);
+    let settings = bot.read("config.yaml").unwrap();
+    bot.write("config.yaml", &format!("{settings}timezone: UTC\nbudget: {{ tokens_day: 100 }}\n"));
+    routine(&bot, "mail", "");
+    let service = bot.start();
+    assert_eq!(service.fire("mail")["outcome"], "completed");
+    let journal = rusqlite::Connection::open(bot.path("state/journal.db")).unwrap();
+    let tokens =
+        r#"UPDATE run SET tokens = '{"input":120,"cache_read":0,"cache_write":0,"output":0}' WHERE tokens IS NOT NULL"#;
+    journal.execute(tokens, []).unwrap();
+    assert_eq!(service.fire("mail")["outcome"], "skipped");
+    let phone = Phone { bot: &bot, service: &service };
+    let message = phone.hears("Jobs are skipped");
+    phone.presses(&message, "Raise today to 150 tokens");
+    phone.hears("Raised to 150 tokens until the day ends.");
+    assert_eq!(service.fire("mail")["outcome"], "completed");
+    service.stop();
+    bot.until_nothing_is_left();
 }
 
 /// The phone has a button that raises the cap, for the period that it was shown for.

@@ -393,6 +393,9 @@ pub enum Command {
         /// This month may cost so much, until it ends
         #[arg(long, value_name = "USD", value_parser = cents, conflicts_with = "set")]
         month: Option<u64>,
+        /// Today may take so many tokens, until midnight
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "set")]
+        tokens: Option<u64>,
     },
     /// The settings in force and where each came from
     Config,
