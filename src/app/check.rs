@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::mcp_servers::{self, Lack};
 use super::{App, Caller, add, gate, jobs, runs, waking, watched, webhooks};
 use crate::definition::{Definition, DefinitionId, Deliver, Loaded, Problem, Severity};
 use crate::policy::BOT;
@@ -51,9 +52,12 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
         watched::problems(&loaded.definitions, app).into_iter().chain(waking::problems(&loaded.definitions, app));
     let silent = without_digest(&loaded.definitions, app);
     let hooks = webhooks::problems(&loaded.definitions, app);
-    let of_jobs = gates.into_iter().chain(unread).chain(unknown).chain(watched).chain(silent).chain(hooks);
+    let costs = above_its_day(&loaded.definitions);
+    let of_jobs = gates.into_iter().chain(unread).chain(unknown).chain(watched).chain(silent).chain(hooks).chain(costs);
+    let of_jobs = of_jobs.chain(servers_that_cannot_start(app));
     let problems = loaded.problems.into_iter().chain(elsewhere).chain(of_jobs);
-    let problems = problems.filter(|problem| wanted(&problem.file)).collect();
+    let problems =
+        problems.filter(|problem| wanted(&problem.file)).map(|problem| problem.at_field(&app.home)).collect();
     Ok(Checked { definitions, problems, chosen: !chosen.is_empty(), sandbox: kernel_support().words })
 }
 
@@ -94,6 +98,27 @@ fn without_digest(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &A
         is_without.then(|| Problem::of_field(definition, "deliver", Severity::Warning, message, hint))
     };
     definitions.values().filter_map(problem).collect()
+}
+
+/// Definitions of which one run may cost more than all of a day.
+fn above_its_day(definitions: &BTreeMap<DefinitionId, Arc<Definition>>) -> Vec<Problem> {
+    let problem = |definition: &Arc<Definition>| {
+        let (run, day) = (definition.max_cost_usd?, definition.max_cost_day_usd?);
+        let message = format!("it is above `max_cost_day_usd`: a run gets at most {day:.2} USD, and not {run:.2}");
+        let hint = "lower `max_cost_usd`, or raise `max_cost_day_usd`";
+        (run > day).then(|| Problem::of_field(definition, "max_cost_usd", Severity::Warning, message, hint))
+    };
+    definitions.values().filter_map(problem).collect()
+}
+
+/// MCP servers of the settings that cannot start as things are.
+fn servers_that_cannot_start(app: &App) -> Vec<Problem> {
+    let problem = |lack: Lack| {
+        let (file, message) = (Path::new("config.yaml"), format!("the MCP server `{}` {}", lack.server, lack.what));
+        let problem = Problem::of_file(file, Severity::Warning, message, Some(lack.hint));
+        Problem { field: Some("mcp_servers".into()), ..problem }
+    };
+    mcp_servers::lacks(app).into_iter().map(problem).collect()
 }
 
 /// Rules about tools of MCP servers that there are not.

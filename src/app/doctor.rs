@@ -9,6 +9,7 @@ mod folder;
 mod hosts;
 mod jobs;
 mod machine;
+mod mcp_servers;
 mod running;
 
 pub(super) use agent::{agent, has_agent};
@@ -101,6 +102,7 @@ pub(super) fn doctor(fix: bool, app: &App) -> Diagnosis {
     findings.extend(running::service(app));
     findings.extend(running::unit(app));
     findings.extend(channels::channels(app));
+    findings.extend(mcp_servers::servers(app));
     findings.extend(jobs::definitions(app));
     findings.extend(jobs::webhooks(app));
     findings.extend(jobs::outcomes(app));

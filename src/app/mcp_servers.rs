@@ -4,7 +4,8 @@ use super::service::{another_answer, ask};
 use super::{App, Outcome, ServiceCommand, ServiceReply};
 use crate::agent::ExternalTool;
 use crate::agent::ServerState;
-use crate::config::McpServer;
+use crate::agent::claude;
+use crate::config::{McpServer, McpTransport, secrets};
 use crate::refusal::Refusal;
 
 /// The tools of one server.
@@ -45,4 +46,44 @@ pub(super) fn tools(server: Option<String>, app: &App) -> Result<Vec<ServerTools
         one(name.clone()).unwrap_or_else(|refusal| ServerTools { server: name, tools: Err(refusal.to_string()) })
     });
     Ok(of_each.collect())
+}
+
+/// What keeps a server from starting, or from working, as far as that can be told without starting it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Lack {
+    /// Its name.
+    pub(super) server: String,
+    /// What is so, as the rest of a sentence that begins with the server.
+    pub(super) what: String,
+    /// What to do.
+    pub(super) hint: String,
+}
+
+/// Of each server: its program, and the variables that it is given. What the service's own environment has besides is not known here.
+pub(super) fn lacks(app: &App) -> Vec<Lack> {
+    let Ok(config) = app.config() else { return Vec::new() };
+    // What is wrong with `.env` is said elsewhere.
+    let known = secrets::read(&app.home, &app.env.texts()).unwrap_or_default();
+    let path = app.env.text("PATH").unwrap_or_default();
+    let mut found = Vec::new();
+    for server in &config.mcp_servers {
+        let mut lack = |what: String, hint: String| found.push(Lack { server: server.name.clone(), what, hint });
+        for name in server.secrets().iter().filter(|name| !known.contains_key(*name)) {
+            lack(format!("needs `{name}`, which .env does not have"), format!("write `{name}=…` into .env"));
+        }
+        let McpTransport::Command { command, .. } = &server.transport else { continue };
+        let Some(program) = command.first() else { continue };
+        match claude::find(program, path.as_ref()) {
+            None => lack(
+                format!("cannot start: there is no program `{program}` on PATH"),
+                "install it, or write its absolute path".to_owned(),
+            ),
+            Some(file) if file.parent().is_some_and(|folder| folder.ends_with("shims")) => lack(
+                format!("may not start: {} starts another program, which its sandbox does not open", file.display()),
+                format!("name the real program: `pyenv which {program}` or `asdf which {program}` prints it"),
+            ),
+            Some(_) => {}
+        }
+    }
+    found
 }

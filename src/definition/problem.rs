@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::{Definition, DefinitionId, Kind};
+use crate::home::Home;
 
 /// Whether the definition fires all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -78,6 +79,18 @@ impl Problem {
     ) -> Self {
         let (field, id) = (Some(field.to_owned()), Some(definition.id.clone()));
         Self { field, id, ..Self::of_file(&definition.file, severity, message, Some(hint.into())) }
+    }
+
+    /// The same where its field stands in the file as it is now, unless it says where already.
+    #[must_use]
+    pub fn at_field(self, home: &Home) -> Self {
+        match &self.field {
+            Some(field) if (self.line, self.column) == (1, 1) => {
+                let (line, column) = super::read::position(home, &self.file, field);
+                Self { line, column, ..self }
+            }
+            _ => self,
+        }
     }
 
     /// The same where `words` first stand in the file's text; where they do not, about the file as a whole.

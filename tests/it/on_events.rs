@@ -268,6 +268,29 @@ fn jobs_that_set_one_another_off_in_a_circle_are_named_and_cut() {
     service.stop();
 }
 
+/// What `check` says of a field stands where the field does.
+#[test]
+fn a_warning_points_at_its_field() {
+    let bot = TestBot::new();
+    let write = |id: &str, fields: &str| bot.write(&format!("routines/{id}.md"), &format!("---\n{fields}---\nGo.\n"));
+    write("follows", "background: true\nafter: nobody\n");
+    write("watches", "background: true\nisolated: true\nwatch: nowhere\n");
+    write("waits", "cron: '@daily'\ndeliver: digest\n");
+    write("costs", "cron: '@daily'\nbackground: true\nmax_cost_day_usd: 0.50\n  \nmax_cost_usd: 0.70\n");
+    let checked = bot.run(["check", "--json"]);
+    let problems: Value = serde_json::from_str(&checked.stdout).unwrap();
+    let mut found: Vec<String> = problems["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|problem| format!("{} {}:{}", problem["field"].as_str().unwrap(), problem["line"], problem["column"]))
+        .collect();
+    found.sort();
+    assert_eq!(found, ["after 3:1", "deliver 3:1", "max_cost_usd 6:1", "watch 4:1"], "{problems:#}");
+    let said = "it is above `max_cost_day_usd`: a run gets at most 0.50 USD, and not 0.70";
+    assert!(checked.stdout.contains(said), "{problems:#}");
+}
+
 /// In a user namespace, which has a limit of its own. The service itself takes one instance, for the definitions.
 #[test]
 fn a_routine_that_the_kernel_lets_watch_nothing_is_told() {
