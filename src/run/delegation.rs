@@ -179,7 +179,8 @@ impl DelegationLimit {
         }
     }
 
-    /// What it makes is no more urgent than itself, and waits for the digest where it does. A command's output is not sent at all.
+    /// What it makes is no more urgent than itself, waits for the digest where it does, and requires what it requires. A command's output
+    /// is not sent at all.
     ///
     /// # Errors
     /// A sentence where it is to be critical or to wake the machine, and the job is not or does not.
@@ -197,6 +198,11 @@ impl DelegationLimit {
             draft.hosts.clone_from(&self.own.hosts);
         } else if !self.own.hosts.is_empty() && !draft.hosts.iter().all(|host| self.own.hosts.contains(host)) {
             return Err(self.beyond("--hosts", &draft.hosts.join(", "), &self.own.hosts.join(", ")));
+        }
+        for need in &self.own.requires {
+            if !draft.requires.contains(need) {
+                draft.requires.push(*need);
+            }
         }
         draft.urgency = draft.urgency.min(self.own.urgency);
         if self.own.deliver == Deliver::Digest && draft.allow_ping && draft.client != Some(JobClient::Exec) {

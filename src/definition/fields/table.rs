@@ -399,6 +399,7 @@ fields! {
         restricts: true, unset: "nothing", example: "[online, power]", flags: &[takes("requires", "WHAT")],
         details: "`online`: a default route. `power`: mains; a machine without a battery has it. It waits, and is looked at every 30 seconds. \
                   One that you fire by hand does not wait.",
+        limit: Limit::Other("What a job makes requires what the job requires, and may require more."),
     }
     /// How long it waits for that, before it is skipped
     requires_for as requires_for: Option<Duration> = None, |v: &V| v.span(Duration::from_secs(1)), {

@@ -104,6 +104,23 @@ fn what_is_not_asked_for_is_as_the_maker_has_it() {
 }
 
 #[test]
+fn what_it_makes_requires_what_it_requires() {
+    use crate::definition::Need::{Online, Power};
+    let careful = job(&["Read"], |own| own.requires = vec![Power]);
+    let made = |asked: Vec<crate::definition::Need>| {
+        let mut made = Draft { requires: asked, ..draft() };
+        careful.narrow(&mut made).unwrap();
+        // A spawned agent of it is held to the same.
+        let mut spawned = draft();
+        careful.soften(&mut spawned).unwrap();
+        (made.requires, spawned.requires)
+    };
+    assert_eq!(made(Vec::new()), (vec![Power], vec![Power]));
+    assert_eq!(made(vec![Online]).0, [Online, Power]);
+    assert_eq!(made(vec![Power, Online]).0, [Power, Online]);
+}
+
+#[test]
 fn what_it_makes_is_no_louder() {
     let quiet = job(&["Read"], |own| (own.urgency, own.deliver) = (Urgency::Low, Deliver::Digest));
     let mut made = draft();
