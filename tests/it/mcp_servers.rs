@@ -378,6 +378,39 @@ fn a_server_elsewhere_is_given_its_token() {
     service.stop();
 }
 
+/// A run keeps the list with which it began, and the next run has the new one.
+#[test]
+fn a_server_that_changes_its_tools_changes_no_run_that_goes() {
+    let api = MessagesApi::script([
+        Reply::call("mcp__odd__change", json!({ "text": "" })),
+        Reply::call("mcp__odd__say", json!({ "text": "still" })),
+        Reply::call("mcp__odd__added", json!({ "text": "" })),
+        Reply::say("Done."),
+        Reply::say("Done again."),
+    ]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.write("config.yaml", &format!("timezone: UTC\nagent_client: claude\n{}", odd("")));
+    let fields = "background: true\nisolated: true\nallowed_tools: [mcp__odd]\n";
+    bot.write("routines/job.md", &format!("---\ncron: '0 0 29 2 *'\n{fields}---\nChange it.\n"));
+    let service = bot.start();
+    let run = service.fire("job");
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    let results = results(&api);
+    assert!(results[0] == "changed" && results[1].starts_with("still "), "{results:?}");
+    assert_ne!(results[2], "new", "{results:?}");
+    let has = |tools: &[String], name: &str| tools.iter().any(|tool| tool == name);
+    for request in api.requests() {
+        let tools = request.tools();
+        assert!(has(&tools, "mcp__odd__read") && !has(&tools, "mcp__odd__added"), "{tools:?}");
+    }
+    let offers = |tool: &str| bot.ok(["mcp", "tools", "odd"]).contains(&format!("mcp__odd__{tool} "));
+    service.until("its list is read again", || (offers("added") && !offers("read")).then_some(()));
+    service.fire("job");
+    let tools = api.last().tools();
+    assert!(!has(&tools, "mcp__odd__read") && has(&tools, "mcp__odd__added"), "{tools:?}");
+    service.stop();
+}
+
 #[test]
 fn a_server_that_cannot_start_is_named_before_it_is_needed() {
     let bot = TestBot::new();
