@@ -223,7 +223,10 @@ impl<'a> Unit<'a> {
         let mut variables = vec![("PATH".to_owned(), path)];
         variables.extend(carried(&self.app.env));
         let user = if self.system { Some(owner(self.app.home.root())?) } else { None };
-        text::unit(&Facts { program: &program, home: self.app.home.root(), variables: &variables, user, version })
+        let definitions = self.app.load_without_settings()?.definitions;
+        let wakes = definitions.values().any(|definition| definition.enabled && definition.wake);
+        let home = self.app.home.root();
+        text::unit(&Facts { program: &program, home, variables: &variables, user, version, wakes })
     }
 
     /// The folders of `PATH` that are there, each once.

@@ -21,6 +21,8 @@ pub(super) struct Facts<'a> {
     pub(super) user: Option<String>,
     /// Of systemd.
     pub(super) version: u32,
+    /// A job wakes the machine (`wake`).
+    pub(super) wakes: bool,
 }
 
 /// What holds in both managers: none of it needs a mount namespace, which a person's own manager may not make everywhere.
@@ -40,16 +42,25 @@ UMask=0077
 /// nobody writes there anyway.
 const SYSTEM_HARDENING: &str = "ProtectSystem=full
 ProtectKernelModules=yes
-ProtectClock=yes
 ProtectHostname=yes
 PrivateTmp=yes
 PrivateDevices=yes
+";
+
+/// No privilege, where no job wakes the machine.
+const UNPRIVILEGED: &str = "ProtectClock=yes
 CapabilityBoundingSet=
+";
+
+/// The kernel sets the clock that wakes the machine for nobody without it. `ProtectClock` takes it away.
+const WAKING: &str = "# A job wakes the machine.
+CapabilityBoundingSet=CAP_WAKE_ALARM
+AmbientCapabilities=CAP_WAKE_ALARM
 ";
 
 /// The whole unit.
 pub(super) fn unit(facts: &Facts) -> Result<String, Refusal> {
-    let Facts { program, home, variables, user, version } = facts;
+    let Facts { program, home, variables, user, version, wakes } = facts;
     let path = |path: &Path| path.to_str().map(quoted).ok_or_else(|| not_text(path));
     let (program, home_word) = (path(program)?, path(home)?);
     let exec = |word: &str| word.replace('$', "$$");
@@ -71,10 +82,10 @@ pub(super) fn unit(facts: &Facts) -> Result<String, Refusal> {
         Some(user) => (
             "Wants=network-online.target\nAfter=network-online.target time-sync.target\n",
             format!("User={user}\n"),
-            SYSTEM_HARDENING,
+            [SYSTEM_HARDENING, if *wakes { WAKING } else { UNPRIVILEGED }].concat(),
             "multi-user.target",
         ),
-        None => ("", String::new(), "", "default.target"),
+        None => ("", String::new(), String::new(), "default.target"),
     };
     Ok(format!(
         "{HEAD}{}
@@ -137,7 +148,8 @@ mod tests {
         let variables = [("PATH".to_owned(), "/usr/bin:/opt/50%/\"x\"".to_owned())];
         let program = Path::new("/opt/ollim bot/ollim-bot");
         let user = user.map(str::to_owned);
-        unit(&Facts { program, home: Path::new(home), variables: &variables, user, version }).unwrap()
+        let wakes = home == "/wakes";
+        unit(&Facts { program, home: Path::new(home), variables: &variables, user, version, wakes }).unwrap()
     }
 
     #[test]
@@ -149,8 +161,8 @@ mod tests {
         assert_eq!(path_in(&text).unwrap(), "/usr/bin:/opt/50%/\"x\"");
         assert!(is_ours(&text, Path::new("/srv/a $b%c")) && !is_ours(&text, Path::new("/srv/a")));
         let lines = [("TZ".to_owned(), "a\nExecStartPre=/bin/x".to_owned())];
-        let facts =
-            Facts { program: Path::new("/x"), home: Path::new("/h"), variables: &lines, user: None, version: 1 };
+        let (program, home) = (Path::new("/x"), Path::new("/h"));
+        let facts = Facts { program, home, variables: &lines, user: None, version: 1, wakes: false };
         assert!(unit(&facts).unwrap_err().to_string().contains("more than one line"));
     }
 
@@ -163,6 +175,7 @@ mod tests {
             variables: &[],
             user: None,
             version: 252,
+            wakes: false,
         });
         let settings = |text: &str| {
             let differs = ["#", "ExecStart=", "Description="];
@@ -180,6 +193,17 @@ mod tests {
         assert!(
             older.contains("\nType=notify\nExecReload=/bin/kill -HUP $MAINPID\n") && !older.contains("notify-reload")
         );
+    }
+
+    #[test]
+    fn the_machines_has_the_privilege_to_wake_where_a_job_does() {
+        let capability = "CapabilityBoundingSet=CAP_WAKE_ALARM\nAmbientCapabilities=CAP_WAKE_ALARM\n";
+        let (waking, other, own) =
+            (made("/wakes", Some("ada"), 255), made("/h", Some("ada"), 255), made("/wakes", None, 255));
+        assert!(waking.contains(capability) && !waking.contains("ProtectClock"), "{waking}");
+        assert!(other.contains("ProtectClock=yes\nCapabilityBoundingSet=\n") && !other.contains("Ambient"), "{other}");
+        // Not every manager of a person's can hand it on, and one that cannot does not start the unit.
+        assert!(!own.contains("CAP_WAKE_ALARM"), "{own}");
     }
 
     #[test]
