@@ -227,16 +227,6 @@ fn clock_set(seconds: i64, slept: bool) -> String {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::grouped;
-
-    #[test]
-    fn numbers_are_readable() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
-    }
-}
-
 /// What an occurrence that falls due needs besides, in the order in which it is looked at: `the machine is online and you approve it`.
 /// `None`: nothing.
 #[must_use]
@@ -250,4 +240,14 @@ pub fn conditions(definition: &Definition) -> Option<String> {
     let all: Vec<&str> = needs.chain(approve).chain(gate).collect();
     let (last, before) = all.split_last()?;
     Some(if before.is_empty() { (*last).to_owned() } else { format!("{} and {last}", before.join(", ")) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
 }
