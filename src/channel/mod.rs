@@ -139,7 +139,7 @@ impl From<&Message> for Outgoing {
             text: message.text.clone(),
             urgency: message.urgency,
             buttons: buttons.iter().enumerate().map(button).collect(),
-            asks: buttons.iter().any(|button| button.action.starts_with("answer:")),
+            asks: message.question().is_some(),
             rich: message.rich.clone(),
         }
     }

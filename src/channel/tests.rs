@@ -13,8 +13,10 @@ use tokio::time::sleep;
 use super::{Channel, Deliveries, NotSent, OpenChats, Outgoing};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::definition::Urgency;
-use crate::journal::{DeliveryState, Journal, JournalReader, Message, NewMessage, testing};
+use crate::definition::{DefinitionId, Urgency};
+use crate::journal::{
+    DeliveryState, Journal, JournalReader, Message, NewMessage, NewQuestion, Question, QuestionEnd, RunId, testing,
+};
 
 /// What a channel does with its next messages, the first one first; afterwards it sends.
 #[derive(Default)]
@@ -80,6 +82,27 @@ impl Desk {
     async fn say_urgently(&self, text: &str) {
         let message = NewMessage { urgency: Urgency::Critical, ..NewMessage::of_service(text) };
         self.journal.message(message).await.unwrap();
+    }
+
+    /// A job asks whether it may do something, and waits so many minutes. The question's number.
+    async fn ask(&self, minutes: u64) -> i64 {
+        let new = NewQuestion {
+            run: RunId::new("1"),
+            id: DefinitionId::new("tea"),
+            tool: "Bash".into(),
+            call: "git push".into(),
+            asked_rule: "Bash(git push *)".into(),
+            always: None,
+            waits: Duration::from_secs(minutes * 60),
+            start: false,
+        };
+        let message = |question: &Question| {
+            let action = format!("answer:{}:once", question.number);
+            let text = format!("May I push? ({})", question.number);
+            let message = NewMessage { id: Some(question.id.clone()), ..NewMessage::of_service(text) };
+            message.with_buttons(&[("Allow once", &action)])
+        };
+        self.journal.ask(new, message).await.unwrap().number
     }
 
     /// Until nothing waits and nothing is unrouted.
@@ -358,4 +381,37 @@ async fn what_waits_for_the_digest_comes_with_it_at_the_end_of_quiet_hours() {
     desk.settled().await;
     assert_eq!(desk.sent("phone").last().unwrap(), "three");
     deliveries.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_goes_out_by_night_unless_its_answer_can_wait_for_the_morning() {
+    let quiet = format!("{PHONE}quiet_hours: {{ from: \"22:00\", to: \"07:30\" }}\n");
+    let desk = Desk::at("2026-11-23T23:00:00Z", &quiet);
+    let deliveries = desk.deliver().await;
+    desk.ask(10).await;
+    let late = desk.ask(8 * 60).await;
+    desk.say("one").await;
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(desk.sent("phone"), ["May I push? (1)"], "the other one can be answered in the morning");
+    desk.journal.end_question(late, QuestionEnd::Deny, None, Some("terminal".into())).await.unwrap();
+    desk.settled().await;
+    deliveries.finish().await;
+    let digest = "2 messages waited for the end of quiet hours.\n\n\
+                  00:00 tea: Question 2 of tea, asked at 00:00, is over: denied, by terminal, after 1m. `ollim-bot questions` shows it.\n\n\
+                  00:00 one";
+    assert_eq!(desk.sent("phone")[1..], [digest], "nothing asks that takes no answer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_whose_time_is_up_before_it_was_sent_asks_nobody() {
+    let desk = Desk::at("2026-11-23T12:00:00Z", PHONE);
+    desk.answers("phone", std::iter::repeat_n(again("no network"), 20));
+    let deliveries = desk.deliver().await;
+    let number = desk.ask(2).await;
+    sleep(Duration::from_secs(120)).await;
+    desk.journal.end_question(number, QuestionEnd::SilenceDeny, None, None).await.unwrap();
+    desk.settled().await;
+    deliveries.finish().await;
+    let line = "Question 1 of tea, asked at 13:00, is over: denied, since nobody answered, after 2m. `ollim-bot questions` shows it.";
+    assert_eq!(desk.sent("post")[0], line);
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use chrono_tz::Tz;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -100,13 +101,17 @@ impl Worker {
             return Ok(Step::Idle);
         }
         let (now, config) = (self.clock.now(), Arc::clone(&self.settings.borrow()));
+        let waiting: Vec<Waiting> = waiting.into_iter().map(|one| without_ended(one, config.timezone)).collect();
         let hours = config.quiet_hours_of(&self.name);
         let is_quiet = hours.and_then(|hours| hours.end(now, config.timezone)).is_some();
         let until = hours.and_then(|hours| hours.next_end(now, config.timezone));
         let waits = |one: &Waiting| match one.message.digest && !is_quiet {
             // One that has waited for its digest is in it, also where the service was off at that time.
             true => until.is_some() && one.held_until.is_none_or(|held| held > now),
-            false => is_quiet,
+            // A question that is held would be denied by its deadline alone.
+            false => {
+                is_quiet && one.question.as_ref().is_none_or(|asked| until.is_some_and(|end| asked.deadline > end))
+            }
         };
         let (mut at_once, mut held, mut together, mut rest) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for one in &waiting {
@@ -189,6 +194,20 @@ impl Worker {
 /// Whether it waits for nothing: it is critical, or belongs to a conversation, and who has just written is awake.
 fn is_at_once(message: &Message) -> bool {
     message.urgency == Urgency::Critical || message.id.as_ref().is_some_and(|id| id.is_turn() || id.is_fork())
+}
+
+/// One whose question has ended meanwhile says that, and asks nothing.
+fn without_ended(mut waiting: Waiting, zone: Tz) -> Waiting {
+    if let Some(question) = waiting.question.take_if(|question| question.answer.is_some()) {
+        let asked = question.asked.with_timezone(&zone).format("%H:%M");
+        let end = question.end().unwrap_or_default();
+        waiting.message.text = format!(
+            "Question {} of {}, asked at {asked}, is over: {end}. `ollim-bot questions` shows it.",
+            question.number, question.id
+        );
+        waiting.message.rich = None;
+    }
+    waiting
 }
 
 fn alone(waiting: &Waiting) -> (Vec<i64>, Outgoing) {

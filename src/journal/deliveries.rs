@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::events::{EventKind, NewEvent, insert_event};
 use super::outbox::{MESSAGE, NewMessage, insert_message, read_message};
 use super::rows::{Columns, ms};
-use super::{Journal, JournalError, JournalReader, Message};
+use super::{Journal, JournalError, JournalReader, Message, Question, questions};
 
 /// How far a channel is with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +59,8 @@ pub struct Waiting {
     pub message: Message,
     /// The end of the quiet hours that it waits for.
     pub held_until: Option<DateTime<Utc>>,
+    /// The question that it asks, as it stands now.
+    pub question: Option<Question>,
 }
 
 /// A channel that does not work now.
@@ -154,9 +156,16 @@ impl Journal {
                      WHERE d.channel = ?1 AND d.state = 'waiting'
                      ORDER BY m.urgency <> 'critical', m.urgency = 'digest', m.number LIMIT ?2"
                 );
-                connection.all(&sql, params![channel, limit], |row| {
-                    Ok(Waiting { message: read_message(row)?, held_until: row.maybe_at("held_until")? })
-                })
+                let mut waiting = connection.all(&sql, params![channel, limit], |row| {
+                    Ok(Waiting { message: read_message(row)?, held_until: row.maybe_at("held_until")?, question: None })
+                })?;
+                for one in &mut waiting {
+                    one.question = match one.message.question() {
+                        Some(number) => questions::find(connection, number)?,
+                        None => None,
+                    };
+                }
+                Ok(waiting)
             })
             .await
     }

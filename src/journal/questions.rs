@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::events::{EventKind, NewEvent, insert_event};
 use super::outbox::{NewMessage, insert_message};
 use super::rows::{Columns, ms};
-use super::{Journal, JournalError, JournalReader, RunId};
+use super::{Journal, JournalError, JournalReader, Message, RunId};
 use crate::definition::DefinitionId;
 
 /// What the person says to a question.
@@ -176,6 +176,15 @@ impl Question {
             text.push_str(&format!(", after {}", humantime::format_duration(after)));
         }
         Some(text)
+    }
+}
+
+impl Message {
+    /// The number of the question that it asks; `None`: it asks none.
+    #[must_use]
+    pub fn question(&self) -> Option<i64> {
+        let mut buttons = self.rich.iter().flat_map(|rich| &rich.buttons);
+        buttons.find_map(|button| button.action.strip_prefix("answer:")?.split_once(':')?.0.parse().ok())
     }
 }
 
@@ -416,7 +425,7 @@ pub(super) fn end_taken(
     Ok(newest)
 }
 
-fn find(connection: &Connection, number: i64) -> Result<Option<Question>, JournalError> {
+pub(super) fn find(connection: &Connection, number: i64) -> Result<Option<Question>, JournalError> {
     connection.one(&format!("{QUESTIONS} WHERE number = ?1"), [number], read)
 }
 
