@@ -42,6 +42,12 @@ pub(super) fn tail(text: &str, limit: usize) -> String {
     parts.pop().unwrap_or_default()
 }
 
+/// The same, and a code block that is open at its end is closed.
+pub(super) fn closed(text: &str) -> String {
+    let closing = if open_after(text, "").is_some() { CLOSING } else { "" };
+    format!("{text}{closing}")
+}
+
 /// Where the text is cut. Both halves together are the text, but for one line feed between them.
 fn cut(text: &str, room: usize, outside: bool) -> (&str, &str) {
     let closed = |text: &str| open_after(text, if outside { "" } else { FENCE }).is_none();

@@ -23,6 +23,8 @@ use crate::journal::{
 struct Script {
     answers: Vec<NotSent>,
     sent: Vec<String>,
+    /// How many buttons each had.
+    buttons: Vec<usize>,
 }
 
 struct Scripted(Arc<Mutex<Script>>);
@@ -35,6 +37,7 @@ impl Channel for Scripted {
             return Err(script.answers.remove(0));
         }
         script.sent.push(message.text.clone());
+        script.buttons.push(message.buttons.len());
         Ok(Some(format!("id-{}", message.number)))
     }
 }
@@ -414,4 +417,34 @@ async fn a_question_whose_time_is_up_before_it_was_sent_asks_nobody() {
     deliveries.finish().await;
     let line = "Question 1 of tea, asked at 13:00, is over: denied, since nobody answered, after 2m. `ollim-bot questions` shows it.";
     assert_eq!(desk.sent("post")[0], line);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_buttons_keeps_them_in_the_morning_and_no_text_swallows_the_next() {
+    let quiet = format!("{PHONE}quiet_hours: {{ from: \"22:00\", to: \"07:30\" }}\n");
+    let desk = Desk::at("2026-11-23T23:00:00Z", &quiet);
+    let deliveries = desk.deliver().await;
+    let remind = async |text: &str| {
+        let reminder = NewMessage::of_service(text).with_buttons(&[("Done", "done"), ("10 min", "snooze:10m")]);
+        desk.journal.message(reminder).await.unwrap();
+    };
+    desk.ask(8 * 60).await;
+    remind("Tea.").await;
+    desk.say("```\nlet tea").await;
+    desk.say("two").await;
+    desk.settled().await;
+    let digest = "2 messages waited for the end of quiet hours.\n\n00:00 ```\nlet tea\n```\n\n00:00 two";
+    assert_eq!(desk.sent("phone"), [digest, "May I push? (1)", "Tea."]);
+    assert_eq!(desk.scripts["phone"].lock().unwrap().buttons, [0, 1, 2]);
+    // A night of many reminders is one message, but for what asks.
+    sleep(Duration::from_secs(15 * 3600)).await;
+    desk.ask(24 * 60).await;
+    for number in 0..6 {
+        remind(&format!("Cake {number}.")).await;
+    }
+    desk.settled().await;
+    deliveries.finish().await;
+    let sent = desk.sent("phone");
+    assert_eq!((sent.len(), sent[4].as_str()), (5, "May I push? (2)"), "{sent:#?}");
+    assert!(sent[3].starts_with("6 messages waited") && sent[3].contains("Cake 5."), "{}", sent[3]);
 }

@@ -21,6 +21,9 @@ use crate::journal::{Journal, JournalError, Message, Refused, Waiting};
 /// Messages that are read at once.
 const BATCH: u32 = 1000;
 
+/// So many messages with buttons come alone at the end of quiet hours.
+const MOST_ALONE: usize = 5;
+
 /// The wait after the first failure, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 
@@ -118,7 +121,7 @@ impl Worker {
             match one {
                 one if is_at_once(&one.message) => at_once.push(alone(one)),
                 one if waits(one) => held.push(one),
-                one if one.held_until.is_some() => together.push(&one.message),
+                one if one.held_until.is_some() => together.push(one),
                 one => rest.push(alone(one)),
             }
         }
@@ -128,8 +131,10 @@ impl Worker {
                 return Ok(Step::Quiet(until));
             }
         }
+        let (with_buttons, together) = apart(together);
         let numbers = together.iter().map(|message| message.number).collect();
         at_once.extend(digest(together, config.timezone).map(|digest| (numbers, digest)));
+        at_once.extend(with_buttons.into_iter().map(alone));
         at_once.extend(rest);
         self.send(at_once, &config).await
     }
@@ -208,6 +213,17 @@ fn without_ended(mut waiting: Waiting, zone: Tz) -> Waiting {
         waiting.message.rich = None;
     }
     waiting
+}
+
+/// Of what has waited for the end of quiet hours, what comes alone, and what comes as one. A digest has no buttons, so that a question
+/// comes alone, and so does what else has buttons as long as it is not much.
+fn apart(waited: Vec<&Waiting>) -> (Vec<&Waiting>, Vec<&Message>) {
+    let has_buttons =
+        |one: &Waiting| !one.message.digest && one.message.rich.as_ref().is_some_and(|rich| !rich.buttons.is_empty());
+    let are_few = waited.iter().filter(|one| has_buttons(one)).count() <= MOST_ALONE;
+    let (alone, together): (Vec<_>, Vec<_>) =
+        waited.into_iter().partition(|one| one.question.is_some() || are_few && has_buttons(one));
+    (alone, together.into_iter().map(|one| &one.message).collect())
 }
 
 fn alone(waiting: &Waiting) -> (Vec<i64>, Outgoing) {
