@@ -154,10 +154,9 @@ impl Ear {
 
     /// Takes what came in from `by`, if that is the owner. `owner`: `None` as long as that is not known; then nobody is heard.
     pub async fn hear(&self, by: &str, owner: Option<&str>, heard: Heard) -> Response {
-        match owner {
-            Some(owner) if owner == by => self.hearing.heard(&self.channel, heard).await,
-            Some(_) => Response::Stranger { tell: self.hearing.stranger(&self.channel, by).await },
-            None => Response::Stranger { tell: false },
+        match owner == Some(by) {
+            true => self.hearing.heard(&self.channel, heard).await,
+            false => Response::Stranger { tell: self.hearing.stranger(&self.channel, by).await },
         }
     }
 

@@ -122,10 +122,14 @@ fn without_an_owner_the_bot_says_the_number_and_nothing_else() {
     settings(&bot, &telegram, "");
     bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
     let service = bot.start();
-    telegram.say(ADA, "/status");
     telegram.say(ADA, "/start");
     let told = sees(&telegram, &service, "Your number is 12345678");
-    assert_eq!(telegram.chat(), [told], "nothing else");
+    telegram.say(ADA, "/start");
+    telegram.say(ADA, "/status");
+    telegram.say(99, "/start");
+    let other = sees(&telegram, &service, "Your number is 99");
+    assert_eq!(telegram.chat(), [told, other], "each is told once, and nothing else");
+    assert!(bot.ok(["channels"]).contains("tg: 4 messages came from strangers"), "{}", bot.ok(["channels"]));
     service.until("the console has it", || service.said().contains("Tea is ready.").then_some(()));
     assert!(bot.ok(["channels"]).contains("has no `owner`"), "{}", bot.ok(["channels"]));
     service.stop();
@@ -136,7 +140,11 @@ fn without_an_owner_the_bot_says_the_number_and_nothing_else() {
     bot.write("reminders/oven.md", &reminder(now(), "", "The oven is hot."));
     let service = bot.start();
     service.until("the console has it", || service.said().contains("The oven is hot.").then_some(()));
-    assert!(service.said().contains("Unauthorized") && !service.said().contains("botwrong"), "{}", service.said());
+    assert!(
+        service.said().contains("`TELEGRAM_TOKEN` (401)") && !service.said().contains("botwrong"),
+        "{}",
+        service.said()
+    );
     service.stop();
 }
 
@@ -158,5 +166,58 @@ fn a_command_is_executed_once_though_its_update_comes_again() {
     telegram.say(ADA, "/budget");
     sees(&telegram, &service, "pings");
     assert_eq!(bot.runs("tea").len(), 1, "{:#?}", bot.runs("tea"));
+    service.stop();
+}
+
+#[test]
+fn what_was_sent_of_a_long_message_is_not_sent_again() {
+    let telegram = Telegram::start();
+    let bot = TestBot::new();
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    telegram.fail_after(1, "sendMessage", 500);
+    bot.write("reminders/tea.md", &reminder(now(), "", &format!("The first.\n{}\nThe last.", "leaf ".repeat(1800))));
+    let service = bot.start();
+    sees(&telegram, &service, "The last.");
+    let parts = telegram.chat().len();
+    let firsts = telegram.chat().iter().filter(|one| one["text"].as_str().unwrap().contains("The first.")).count();
+    assert_eq!((parts, firsts), (3, 1), "{:#?}", telegram.chat());
+    service.stop();
+}
+
+#[test]
+fn a_token_that_counts_no_more_is_told_at_the_terminal() {
+    let telegram = Telegram::start();
+    let bot = TestBot::new();
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    let service = bot.start();
+    telegram.say(ADA, "/next");
+    sees(&telegram, &service, "nothing is coming");
+    telegram.revoke();
+    let told = "The channel `tg` does not work any more: Telegram does not accept `TELEGRAM_TOKEN` (401)";
+    service.until("it is told", || service.said().contains(told).then_some(()));
+    assert!(bot.run(["doctor"]).stdout.contains("`tg` does not deliver"));
+    service.stop();
+}
+
+#[test]
+fn an_answer_that_cannot_take_the_place_of_its_status_removes_it() {
+    let telegram = Telegram::start();
+    let api = MessagesApi::script([Reply::bash("until [ -e go ]; do sleep 0.1; done"), Reply::say("It is green.")]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    let service = bot.start();
+    // The answer is an edit with a form; how the turn goes is none.
+    telegram.fail_where(|body| body["parse_mode"] == "HTML", "editMessageText", 400);
+    telegram.say(ADA, "Which tea?");
+    let status = sees(&telegram, &service, " s");
+    bot.write("work/go", "");
+    let answer = sees(&telegram, &service, "It is green.");
+    let answer = wait::until(
+        "the answer stands alone",
+        || Some(telegram.chat()).filter(|chat| chat.len() == 1).map(|mut chat| chat.remove(0)),
+        || format!("{answer:#}\n{}", service.said()),
+    );
+    assert_eq!(answer["text"], "It is green.");
+    assert_ne!(answer["message_id"], status["message_id"]);
     service.stop();
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
 use tokio::time::{Instant, interval, sleep_until};
 
 use super::progress::{Seen, Style};
@@ -54,6 +55,10 @@ struct Inner {
     owner: Option<i64>,
     /// Messages that show turns that go.
     shown: Mutex<HashMap<DefinitionId, i64>>,
+    /// Parts of messages that were sent, where a later part failed: by the message's number.
+    sent: Mutex<HashMap<i64, Vec<i64>>>,
+    /// Why the channel will not work again, once that is so.
+    lost: watch::Sender<Option<String>>,
 }
 
 impl Telegram {
@@ -61,7 +66,9 @@ impl Telegram {
     #[must_use]
     pub fn new(settings: &TelegramChannel, token: Option<String>) -> Self {
         let api = token.map(|token| Api::new(settings.api.as_deref(), token));
-        Self { inner: Arc::new(Inner { api, owner: settings.owner, shown: Mutex::default() }) }
+        let lost = api.is_none().then(|| "`TELEGRAM_TOKEN` is not set: put the bot's token into .env".to_owned());
+        let (shown, sent, lost) = (Mutex::default(), Mutex::default(), watch::Sender::new(lost));
+        Self { inner: Arc::new(Inner { api, owner: settings.owner, shown, sent, lost }) }
     }
 
     /// Asks Telegram whose the token is.
@@ -76,33 +83,50 @@ impl Telegram {
 #[async_trait]
 impl Channel for Telegram {
     async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
+        if let Some(why) = self.inner.lost.borrow().clone() {
+            return Err(NotSent { why, again: false });
+        }
         let (api, chat) = self.inner.chat()?;
         let parts = super::split::split(&message.text, LONGEST);
-        let mut sent: Vec<i64> = Vec::new();
-        let shown = message.job.as_ref().and_then(|job| self.inner.lock().remove(job));
-        for (place, part) in parts.iter().enumerate() {
+        let mut sent = lock(&self.inner.sent).remove(&message.number).unwrap_or_default();
+        for (place, part) in parts.iter().enumerate().skip(sent.len()) {
             let is_last = place + 1 == parts.len();
-            let mut body = json!({ "chat_id": chat, "link_preview_options": { "is_disabled": true } });
+            let mut body = body(chat);
             if is_last && !message.buttons.is_empty() {
                 body["reply_markup"] = keyboard(&message.buttons);
             }
-            let edited = match shown.filter(|_| place == 0) {
-                Some(shown) => edit_to(api, shown, part, body.clone()).await,
-                None => None,
+            let created = match message.job.as_ref().filter(|_| place == 0) {
+                Some(job) => self.inner.answer(api, job, part, body).await,
+                None => create(api, part, body).await,
             };
-            let id = match edited {
-                Some(id) => id,
-                None => create(api, part, body).await?,
-            };
-            sent.push(id);
+            match created.map_err(NotSent::from) {
+                Ok(id) => sent.push(id),
+                Err(failure) => {
+                    if failure.again {
+                        lock(&self.inner.sent).insert(message.number, sent);
+                    }
+                    return Err(failure);
+                }
+            }
         }
         Ok((!sent.is_empty()).then(|| name_of_parts(&sent)))
     }
 
     async fn listen(&self, ear: Ear) {
-        match &self.inner.api {
-            Some(api) => updates::listen(api, &self.inner, ear).await,
-            None => std::future::pending().await,
+        if let Some(api) = &self.inner.api {
+            let why = updates::listen(api, &self.inner, ear).await;
+            tracing::error!(%why, "Telegram is not listened to any more");
+            self.inner.lost.send_replace(Some(why));
+        }
+        std::future::pending().await
+    }
+
+    async fn lost(&self) -> String {
+        let mut lost = self.inner.lost.subscribe();
+        match lost.wait_for(Option::is_some).await.map(|why| why.clone()) {
+            Ok(Some(why)) => why,
+            // The sender lives as long as we do.
+            _ => std::future::pending().await,
         }
     }
 
@@ -117,16 +141,26 @@ impl Channel for Telegram {
 impl Inner {
     fn chat(&self) -> Result<(&Api, i64), NotSent> {
         let missing = |why: &str| NotSent { why: why.to_owned(), again: false };
-        let api =
-            self.api.as_ref().ok_or_else(|| missing("`TELEGRAM_TOKEN` is not set: put the bot's token into .env"))?;
+        let api = self.api.as_ref().ok_or_else(|| missing("`TELEGRAM_TOKEN` is not set"))?;
         let owner = self.owner.ok_or_else(|| {
             missing("the channel has no `owner`: write `/start` to the bot, which answers with your number")
         })?;
         Ok((api, owner))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<DefinitionId, i64>> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Sends the first part of a message: in the place of what showed its turn, if something did.
+    async fn answer(&self, api: &Api, job: &DefinitionId, part: &str, body: Value) -> Result<i64, Failure> {
+        let Some(shown) = lock(&self.shown).remove(job) else { return create(api, part, body).await };
+        if let Some(id) = edit_to(api, shown, part, body.clone()).await {
+            return Ok(id);
+        }
+        let chat = body["chat_id"].clone();
+        let created = create(api, part, body).await;
+        match &created {
+            Ok(_) => unimportant(api.call("deleteMessage", json!({ "chat_id": chat, "message_id": shown })).await),
+            Err(_) => _ = lock(&self.shown).insert(job.clone(), shown),
+        }
+        created
     }
 
     /// Shows a turn until it is over, and that the message which it answers was seen.
@@ -166,15 +200,16 @@ impl Inner {
         react(None).await;
         // An answer that goes elsewhere leaves nothing behind.
         tokio::time::sleep(Duration::from_secs(60)).await;
-        let left = self.lock().remove(&turn);
+        let left = lock(&self.shown).remove(&turn);
         if let Some(message) = left {
             unimportant(api.call("deleteMessage", json!({ "chat_id": chat, "message_id": message })).await);
         }
     }
 
     async fn update(&self, api: &Api, chat: i64, turn: &DefinitionId, text: &str) {
-        let shown = self.lock().get(turn).copied();
-        let mut body = json!({ "chat_id": chat, "text": text });
+        let shown = lock(&self.shown).get(turn).copied();
+        let mut body = body(chat);
+        body["text"] = text.into();
         match shown {
             Some(message) => {
                 body["message_id"] = message.into();
@@ -185,11 +220,16 @@ impl Inner {
                 if let Ok(sent) = api.call("sendMessage", body).await
                     && let Some(id) = sent["message_id"].as_i64()
                 {
-                    self.lock().insert(turn.clone(), id);
+                    lock(&self.shown).insert(turn.clone(), id);
                 }
             }
         }
     }
+}
+
+/// What every message and every edit has: no address that somebody else has written is fetched.
+fn body(chat: i64) -> Value {
+    json!({ "chat_id": chat, "link_preview_options": { "is_disabled": true } })
 }
 
 fn format_as_html(body: &mut Value, text: &str) {
@@ -232,8 +272,10 @@ async fn edit_to(api: &Api, message: i64, text: &str, mut body: Value) -> Option
 async fn settle(api: &Api, chat: i64, message: i64, text: &str, outcome: &str) -> Result<(), Failure> {
     let text = super::split::split(text, LONGEST / 2).pop().unwrap_or_default();
     let outcome: String = outcome.chars().take(LONGEST / 4).collect();
-    let text = format!("{}\n\n<i>{}</i>", html(&text), escaped(&outcome));
-    let body = json!({ "chat_id": chat, "message_id": message, "text": text, "parse_mode": "HTML" });
+    let mut body = body(chat);
+    body["message_id"] = message.into();
+    body["text"] = format!("{}\n\n<i>{}</i>", html(&text), escaped(&outcome)).into();
+    body["parse_mode"] = "HTML".into();
     api.call("editMessageText", body).await.map(drop)
 }
 
@@ -243,6 +285,10 @@ fn keyboard(buttons: &[OutgoingButton]) -> Value {
     // Two a row: their labels are short, and a phone is narrow.
     let rows: Vec<&[Value]> = rows.chunks(2).collect();
     json!({ "inline_keyboard": rows })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What only decorates.

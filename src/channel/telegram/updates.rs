@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::api::{Api, Failure, LARGEST_FILE};
-use super::{Inner, escaped, settle, unimportant};
+use super::{Inner, body, escaped, settle, unimportant};
 use crate::channel::commands::COMMANDS;
 use crate::channel::hearing::TO_STRANGERS;
 use crate::channel::{Ear, Heard, ReceivedFile, Response, Said};
@@ -90,8 +90,8 @@ struct File {
     file_size: Option<u64>,
 }
 
-/// Hands on what comes, in order. Never returns, save where the token is of no use.
-pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, ear: Ear) {
+/// Hands on what comes, in order, until Telegram does not accept the token. Returns why.
+pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, ear: Ear) -> String {
     let commands: Vec<Value> =
         COMMANDS.iter().map(|known| json!({ "command": known.name, "description": known.about })).collect();
     unimportant(api.call("setMyCommands", json!({ "commands": commands })).await);
@@ -118,8 +118,14 @@ pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, ear: Ear) {
                 }
                 while tasks.try_join_next().is_some() {}
             }
+            // 404: it has not the form of a token.
+            Err(Failure { code: Some(code @ (401 | 404)), .. }) => {
+                return format!(
+                    "Telegram does not accept `TELEGRAM_TOKEN` ({code}): put the bot's token into .env, and start the service again"
+                );
+            }
             Err(failure) => {
-                // 401: a wrong token; 409: somebody else asks with the same token.
+                // 409: somebody else asks with the same token.
                 tracing::warn!(%failure, "Telegram is not heard now");
                 let asked = failure.retry_after.map(Duration::from_secs).unwrap_or_default();
                 tokio::time::sleep(pause.max(asked)).await;
@@ -146,12 +152,6 @@ async fn take(update: Update, api: &Api, inner: &Arc<Inner>, ear: &Ear, tasks: &
             return;
         };
         let (by, chat, id) = (from.id.to_string(), message.chat.id, message.message_id);
-        if owner.is_none() && message.text.as_deref().is_some_and(|text| text.starts_with("/start")) {
-            let text = format!(
-                "Your number is {by}. Put `owner: {by}` into the channel's settings, and start the service again."
-            );
-            return unimportant(api.call("sendMessage", json!({ "chat_id": chat, "text": text })).await);
-        }
         let is_owner = owner.as_deref() == Some(&*by);
         let heard = heard(message, api, is_owner).await;
         let (api, inner, ear) = (api.clone(), Arc::clone(inner), ear.clone());
@@ -251,12 +251,17 @@ async fn show(response: Response, chat: i64, answered: Option<i64>, api: &Api, i
             return inner.show(answered, turn, progress).await;
         }
         Response::Stranger { tell: false } => return,
+        Response::Stranger { tell: true } if inner.owner.is_none() => format!(
+            "Your number is {chat}. Put `owner: {chat}` into the channel's settings, and start the service again."
+        ),
         Response::Stranger { tell: true } => TO_STRANGERS.to_owned(),
         Response::Text(text) | Response::Done(text) | Response::Refused(text) => text,
     };
     let cut = text.char_indices().nth(LONGEST_OUTPUT).map_or(text.clone(), |(end, _)| format!("{}\n…", &text[..end]));
     let shown = if cut.contains('\n') { format!("<pre>{}</pre>", escaped(&cut)) } else { escaped(&cut) };
-    let body = json!({ "chat_id": chat, "text": shown, "parse_mode": "HTML", "link_preview_options": { "is_disabled": true } });
+    let mut body = body(chat);
+    body["text"] = shown.into();
+    body["parse_mode"] = "HTML".into();
     if let Err(failure) = api.call("sendMessage", body).await {
         tracing::warn!(%failure, "what came of a command or a button was not shown");
     }

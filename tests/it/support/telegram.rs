@@ -18,7 +18,18 @@ pub const TOKEN: &str = "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw";
 /// What each method takes.
 const METHODS: &[(&str, &[&str])] = &[
     ("getUpdates", &["offset", "timeout", "allowed_updates"]),
-    ("sendMessage", &["chat_id", "text", "parse_mode", "reply_markup", "link_preview_options", "disable_notification"]),
+    (
+        "sendMessage",
+        &[
+            "chat_id",
+            "text",
+            "parse_mode",
+            "reply_markup",
+            "link_preview_options",
+            "disable_notification",
+            "reply_parameters",
+        ],
+    ),
     ("editMessageText", &["chat_id", "message_id", "text", "parse_mode", "reply_markup", "link_preview_options"]),
     ("deleteMessage", &["chat_id", "message_id"]),
     ("answerCallbackQuery", &["callback_query_id", "text"]),
@@ -38,8 +49,19 @@ struct Server {
     updates: Vec<Value>,
     next_message: i64,
     next_update: i64,
-    /// Errors for the next calls of a method: code, description, `retry_after`.
-    failures: Vec<(&'static str, u16, Option<u64>)>,
+    /// Errors for the next calls.
+    failures: Vec<Failure>,
+    /// The token counts no more.
+    is_revoked: bool,
+}
+
+/// The next call of this method of which `holds` is true fails so, after `skip` others that it is true of.
+struct Failure {
+    method: &'static str,
+    holds: fn(&Value) -> bool,
+    skip: usize,
+    code: u16,
+    retry_after: Option<u64>,
 }
 
 /// The stub.
@@ -117,7 +139,26 @@ impl Telegram {
 
     /// The next call of this method fails so.
     pub fn fail(&self, method: &'static str, code: u16, retry_after: Option<u64>) {
-        self.server.lock().unwrap().failures.push((method, code, retry_after));
+        self.push(Failure { method, holds: |_| true, skip: 0, code, retry_after });
+    }
+
+    /// The call of this method fails so that follows after `skip` others of it.
+    pub fn fail_after(&self, skip: usize, method: &'static str, code: u16) {
+        self.push(Failure { method, holds: |_| true, skip, code, retry_after: None });
+    }
+
+    /// The next call of this method fails so whose body is such a one.
+    pub fn fail_where(&self, holds: fn(&Value) -> bool, method: &'static str, code: u16) {
+        self.push(Failure { method, holds, skip: 0, code, retry_after: None });
+    }
+
+    fn push(&self, failure: Failure) {
+        self.server.lock().unwrap().failures.push(failure);
+    }
+
+    /// The token counts no more.
+    pub fn revoke(&self) {
+        self.server.lock().unwrap().is_revoked = true;
     }
 
     /// What the person sees in the chat, oldest first.
@@ -126,6 +167,11 @@ impl Telegram {
         let mut messages: Vec<Value> = server.messages.values().cloned().collect();
         messages.sort_by_key(|message| message["message_id"].as_i64());
         messages
+    }
+
+    /// The methods that were called, in order.
+    pub fn methods(&self) -> Vec<String> {
+        self.server.lock().unwrap().requests.iter().map(|(method, _)| method.clone()).collect()
     }
 
     /// The bodies of the calls of a method.
@@ -164,6 +210,10 @@ fn fault(method: &str, body: &Value) -> Option<String> {
         if text.encode_utf16().count() > 4096 {
             return Some("Bad Request: message is too long".into());
         }
+    }
+    // Telegram takes it, and fetches the addresses in the text.
+    if ["sendMessage", "editMessageText"].contains(&method) && body["link_preview_options"]["is_disabled"] != true {
+        return Some("Bad Request: a preview of a link would be fetched".into());
     }
     for row in body["reply_markup"]["inline_keyboard"].as_array().into_iter().flatten() {
         for button in row.as_array().unwrap() {
@@ -219,16 +269,21 @@ async fn called(
     Path((bot, method)): Path<(String, String)>,
     body: Bytes,
 ) -> Response {
-    if bot != format!("bot{TOKEN}") {
+    if bot != format!("bot{TOKEN}") || server.lock().unwrap().is_revoked {
         return refuse(401, "Unauthorized", None);
     }
     let body: Value = serde_json::from_slice(&body).unwrap();
     {
         let mut server = server.lock().unwrap();
         server.requests.push((method.clone(), body.clone()));
-        if let Some(at) = server.failures.iter().position(|(failing, ..)| *failing == method) {
-            let (_, code, retry_after) = server.failures.remove(at);
-            return refuse(code, "it fails as the test wants it", retry_after);
+        let failing = server.failures.iter().position(|one| one.method == method && (one.holds)(&body));
+        match failing.map(|at| (at, server.failures[at].skip)) {
+            Some((at, 0)) => {
+                let Failure { code, retry_after, .. } = server.failures.remove(at);
+                return refuse(code, "it fails as the test wants it", retry_after);
+            }
+            Some((at, _)) => server.failures[at].skip -= 1,
+            None => {}
         }
     }
     if let Some(fault) = fault(&method, &body) {
@@ -285,7 +340,13 @@ async fn updates(server: &Mutex<Server>, body: &Value) -> Response {
         server.lock().unwrap().updates.retain(|update| update["update_id"].as_i64() >= Some(offset));
     }
     for _ in 0..body["timeout"].as_u64().unwrap_or(0) * 20 {
-        let waiting = server.lock().unwrap().updates.clone();
+        let (waiting, is_revoked) = {
+            let server = server.lock().unwrap();
+            (server.updates.clone(), server.is_revoked)
+        };
+        if is_revoked {
+            return refuse(401, "Unauthorized", None);
+        }
         if !waiting.is_empty() {
             return axum::Json(json!({ "ok": true, "result": waiting })).into_response();
         }
