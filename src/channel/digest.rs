@@ -4,6 +4,7 @@ use chrono_tz::Tz;
 
 use super::Outgoing;
 use super::split::closed;
+use super::terminal::plain_lines;
 use crate::definition::Urgency;
 use crate::journal::Message;
 
@@ -18,7 +19,7 @@ pub(super) fn digest(mut messages: Vec<&Message>, zone: Tz) -> Option<Outgoing> 
     for message in &messages {
         let time = message.at.with_timezone(&zone).format("%H:%M");
         let job = message.id.as_ref().map(|id| format!(" {id}:")).unwrap_or_default();
-        text.push_str(&format!("\n\n{time}{job} {}", closed(message.text.trim())));
+        text.push_str(&format!("\n\n{time}{job} {}", closed(&plain_lines(message.text.trim()))));
     }
     Some(Outgoing {
         number: last.number,

@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use tokio::sync::mpsc;
 
 use super::commands::COMMANDS;
+use super::terminal::plain_lines;
 use crate::definition::DefinitionId;
 
 /// What somebody who is not the owner is told, once.
@@ -102,6 +103,18 @@ pub enum Response {
     },
 }
 
+impl Response {
+    /// The same without what is not to be shown, whatever it quotes.
+    fn clean(self) -> Self {
+        match self {
+            Self::Text(text) => Self::Text(plain_lines(&text)),
+            Self::Done(text) => Self::Done(plain_lines(&text)),
+            Self::Refused(text) => Self::Refused(plain_lines(&text)),
+            Self::Turn(_) | Self::Stranger { .. } => self,
+        }
+    }
+}
+
 /// What is seen of a turn while it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
@@ -155,7 +168,7 @@ impl Ear {
     /// Takes what came in from `by`, if that is the owner. `owner`: `None` as long as that is not known; then nobody is heard.
     pub async fn hear(&self, by: &str, owner: Option<&str>, heard: Heard) -> Response {
         match owner == Some(by) {
-            true => self.hearing.heard(&self.channel, heard).await,
+            true => self.hearing.heard(&self.channel, heard).await.clean(),
             false => Response::Stranger { tell: self.hearing.stranger(&self.channel, by).await },
         }
     }

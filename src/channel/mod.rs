@@ -28,7 +28,8 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::definition::{DefinitionId, Urgency};
-use crate::journal::{Message, Rich, RunId};
+use crate::journal::{Button, Message, Rich, RunId};
+use terminal::{plain, plain_lines};
 
 pub use deliveries::Deliveries;
 pub use hearing::{Ear, Heard, Hearing, Progress, ReceivedFile, Response, Said};
@@ -123,24 +124,39 @@ pub struct OutgoingButton {
 }
 
 impl From<&Message> for Outgoing {
+    /// What an agent has written moves no cursor and turns no direction of writing, whatever the channel.
     fn from(message: &Message) -> Self {
         let rich = message.rich.as_ref();
         let buttons = rich.map(|rich| rich.buttons.as_slice()).unwrap_or_default();
-        let button = |(place, button): (usize, &crate::journal::Button)| OutgoingButton {
+        let button = |(place, button): (usize, &Button)| OutgoingButton {
             id: format!("{}:{place}", message.number),
-            label: button.label.clone(),
+            label: plain(&button.label),
         };
+        let title = rich.map(|rich| plain(&rich.title)).filter(|title| !title.is_empty());
         Self {
             number: message.number,
             at: message.at,
             job: message.id.clone(),
             run: message.run.clone(),
-            title: rich.map(|rich| rich.title.clone()).filter(|title| !title.is_empty()),
-            text: message.text.clone(),
+            title,
+            text: plain_lines(&message.text),
             urgency: message.urgency,
             buttons: buttons.iter().enumerate().map(button).collect(),
             asks: message.question().is_some(),
-            rich: message.rich.clone(),
+            rich: message.rich.clone().map(clean),
         }
+    }
+}
+
+fn clean(rich: Rich) -> Rich {
+    let field = |(name, value): (String, String)| (plain(&name), plain_lines(&value));
+    let button = |button: Button| Button { label: plain(&button.label), ..button };
+    Rich {
+        title: plain(&rich.title),
+        description: plain_lines(&rich.description),
+        color: rich.color,
+        fields: rich.fields.into_iter().map(field).collect(),
+        buttons: rich.buttons.into_iter().map(button).collect(),
+        footer: plain(&rich.footer),
     }
 }

@@ -15,7 +15,8 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::definition::{DefinitionId, Urgency};
 use crate::journal::{
-    DeliveryState, Journal, JournalReader, Message, NewMessage, NewQuestion, Question, QuestionEnd, RunId, testing,
+    DeliveryState, Journal, JournalReader, Message, NewMessage, NewQuestion, Question, QuestionEnd, Rich, RunId,
+    testing,
 };
 
 /// What a channel does with its next messages, the first one first; afterwards it sends.
@@ -311,6 +312,39 @@ async fn an_answer_goes_to_the_terminal_as_long_as_somebody_is_there() {
     assert_eq!(desk.deliveries(1), ["terminal delivered"]);
     assert_eq!(desk.deliveries(2), ["phone delivered"]);
     assert_eq!(desk.sent("phone"), ["missed"], "nobody is told that the terminal is closed");
+}
+
+#[test]
+fn nothing_that_an_agent_writes_turns_the_direction_of_writing_or_rings() {
+    let odd = "a\u{202e}b\u{7}c";
+    let message = NewMessage::of_service(format!("{odd}\n{odd}")).with_buttons(&[(odd, "done")]);
+    let rich = message.rich.clone().map(|rich| Rich {
+        title: odd.into(),
+        description: odd.into(),
+        fields: vec![(odd.into(), odd.into())],
+        footer: odd.into(),
+        ..rich
+    });
+    let message = Message {
+        number: 1,
+        at: "2026-11-23T12:00:00Z".parse().unwrap(),
+        run: None,
+        id: None,
+        text: message.text,
+        delivered: None,
+        urgency: Urgency::Normal,
+        digest: false,
+        channel: None,
+        rich,
+        deliveries: Vec::new(),
+    };
+    let clean = Outgoing::from(&message);
+    assert_eq!(clean.text, "abc\nabc");
+    let several = super::digest::digest(vec![&message, &message], chrono_tz::UTC).unwrap();
+    for shown in [format!("{clean:?}"), several.text] {
+        let debug = format!("{shown:?}");
+        assert!(!debug.contains("202e") && !debug.contains("u{7}"), "{debug}");
+    }
 }
 
 /// Works no more, from the beginning.
