@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use chrono_tz::Tz;
 use tokio::sync::{broadcast, oneshot, watch};
 
 pub(super) use self::shown::{program, tool};
@@ -223,6 +224,8 @@ pub(super) struct RunQuestions {
     terms: AskTerms,
     /// The run's own limit of time, in which waiting counts.
     timeout: Duration,
+    /// The person's.
+    zone: Tz,
     /// What the run has where its file has no allowlist.
     main_tools: Vec<ToolPattern>,
     granted: Granted,
@@ -239,6 +242,7 @@ impl RunQuestions {
         definition: Arc<Definition>,
         timeout: Duration,
         main_tools: Vec<ToolPattern>,
+        zone: Tz,
     ) -> Self {
         let terms = definition.background().map(|background| background.restrictions.ask_terms()).unwrap_or_default();
         Self {
@@ -247,6 +251,7 @@ impl RunQuestions {
             definition,
             terms,
             timeout,
+            zone,
             main_tools,
             granted: Granted::default(),
             asked: Mutex::new(Some(0)),
@@ -343,7 +348,8 @@ impl RunQuestions {
             waits: self.terms.deadline,
             start: false,
         };
-        let message = Message { definition: self.definition.clone(), terms: self.terms.clone(), timeout: self.timeout };
+        let (definition, terms) = (self.definition.clone(), self.terms.clone());
+        let message = Message { definition, terms, timeout: self.timeout, zone: self.zone };
         let question = self.questions.journal.ask(new, move |question| message.of(question)).await;
         let question = question.map_err(|error| format!("denied: the person could not be asked ({error})"))?;
         let (told, answer) = oneshot::channel();
@@ -424,6 +430,7 @@ struct Message {
     definition: Arc<Definition>,
     terms: AskTerms,
     timeout: Duration,
+    zone: Tz,
 }
 
 impl Message {
@@ -438,7 +445,7 @@ impl Message {
         let title = format!("{who} asks (question {number})");
         // It holds no backtick, so that nothing of it is taken for the message's own form.
         let call = format!("```\n{}\n```", folded(call, *number));
-        let until = question.deadline.with_timezone(&self.definition.zone).format("%H:%M:%S");
+        let until = question.deadline.with_timezone(&self.zone).format("%H:%M:%S");
         let waits = humantime::format_duration(self.terms.deadline);
         let default = match self.terms.default {
             Silence::Deny => "denied",

@@ -81,7 +81,7 @@ pub struct RunSettings {
     pub spawned_tools: ToolLists,
     /// What the bot is called in footers.
     pub bot_name: String,
-    /// What everything may cost together, and the zone of its days.
+    /// What everything may cost together, and the zone of its days: the person's.
     pub budget: (Spendable, Tz),
 }
 
@@ -177,7 +177,8 @@ impl Launcher for Runner {
     }
 
     async fn approval(&self, job: &Job) -> Result<Approval, JournalError> {
-        self.questions.approval(job).await
+        let (_, zone) = self.settings().budget;
+        self.questions.approval(job, zone).await
     }
 
     async fn may_write(&self, writer: &Arc<Definition>, watcher: &Arc<Definition>) -> bool {
@@ -336,6 +337,7 @@ impl Runner {
                 job.definition.clone(),
                 job.definition.timeout.unwrap_or(settings.timeout),
                 settings.main_tools.clone(),
+                settings.budget.1,
             ),
             asked_commands: std::sync::Mutex::default(),
             denials: AtomicU32::new(0),

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use chrono_tz::Tz;
+
 use super::{Questions, shown};
 use crate::definition::Definition;
 use crate::journal::{Button, JournalError, NewMessage, NewQuestion, Question, QuestionEnd, Rich};
@@ -15,12 +17,12 @@ use crate::schedule::{Approval, Job};
 const SHOWN: usize = 500;
 
 impl Questions {
-    /// Whether a job may begin. Asks the person, once for each occurrence. What they have fired by hand they have said yes to, and what
+    /// Whether a job may begin. Asks the person, whose zone it is, once for each occurrence. What they have fired by hand they have said yes to, and what
     /// its file does not hold back any more needs no answer.
     ///
     /// # Errors
     /// When the journal fails.
-    pub(in crate::run) async fn approval(&self, job: &Job) -> Result<Approval, JournalError> {
+    pub(in crate::run) async fn approval(&self, job: &Job, zone: Tz) -> Result<Approval, JournalError> {
         let _ordered = self.open.ordered.lock().await;
         let asked = self.journal.start_question(&job.run).await?;
         if job.by_hand || !job.definition.approve {
@@ -35,7 +37,7 @@ impl Questions {
         let question = match asked {
             // One that was dropped was not answered.
             Some(question) if question.answer != Some(QuestionEnd::Ended) => question,
-            _ => self.ask_for_start(job).await?,
+            _ => self.ask_for_start(job, zone).await?,
         };
         let now = self.clock.now();
         let question = match question.answer {
@@ -54,7 +56,7 @@ impl Questions {
         })
     }
 
-    async fn ask_for_start(&self, job: &Job) -> Result<Question, JournalError> {
+    async fn ask_for_start(&self, job: &Job, zone: Tz) -> Result<Question, JournalError> {
         let definition = Arc::clone(&job.definition);
         let terms = definition.background().map(|background| background.restrictions.ask_terms()).unwrap_or_default();
         let what = if definition.description.is_empty() { definition.body.trim() } else { &definition.description };
@@ -70,14 +72,14 @@ impl Questions {
             waits: terms.deadline,
             start: true,
         };
-        self.journal.ask(new, move |question| message(&definition, &terms, question)).await
+        self.journal.ask(new, move |question| message(&definition, &terms, question, zone)).await
     }
 }
 
-fn message(definition: &Definition, terms: &AskTerms, question: &Question) -> NewMessage {
+fn message(definition: &Definition, terms: &AskTerms, question: &Question, zone: Tz) -> NewMessage {
     let Question { number, call, deadline, .. } = question;
     let title = format!("May {} run? (question {number})", shown::text(&definition.title()));
-    let until = deadline.with_timezone(&definition.zone).format("%H:%M:%S");
+    let until = deadline.with_timezone(&zone).format("%H:%M:%S");
     let waits = humantime::format_duration(terms.deadline);
     let silence = format!("Without an answer by {until} (in {waits}) it is skipped. Nothing of it begins before.");
     let call = format!("```\n{call}\n```");

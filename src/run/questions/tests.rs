@@ -33,7 +33,8 @@ impl Scene {
         let mode = Mode::Background(Background { restrictions, ..Background::default() });
         let definition = Arc::new(reminder(mode, None));
         let (questions, timeout) = (self.questions.clone(), Duration::from_secs(1800));
-        Arc::new(RunQuestions::new(questions, RunId::new(run), definition, timeout, list(&["Read"])))
+        let (run, main_tools) = (RunId::new(run), list(&["Read"]));
+        Arc::new(RunQuestions::new(questions, run, definition, timeout, main_tools, chrono_tz::UTC))
     }
 
     /// Asks in a task of its own, and waits until it is asked.
@@ -206,12 +207,14 @@ fn a_question_says_what_each_answer_is() {
     };
     let definition = Arc::new(reminder(Mode::Background(Background::default()), None));
     let terms = AskTerms { channel: Some("phone".into()), ..AskTerms::default() };
-    let message = Message { definition, terms, timeout: Duration::from_secs(1800) };
+    let zone = chrono_tz::Europe::Berlin;
+    let message = Message { definition, terms, timeout: Duration::from_secs(1800), zone };
     let told = message.of(&question);
     assert_eq!(told.channel.as_deref(), Some("phone"));
     for part in [
         "[1001 characters are folded here: `ollim-bot questions` shows question 3 whole]",
-        "in 10m) it is denied",
+        // In the person's zone, whatever the job's is.
+        "Without an answer by 13:10:00 (in 10m) it is denied",
         "answer 3 allow|run|deny",
     ] {
         assert!(told.text.contains(part), "{part}: {}", told.text);
