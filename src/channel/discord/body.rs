@@ -93,10 +93,15 @@ pub(super) fn edit(mut body: Value) -> Value {
     body
 }
 
-/// In the place of a message's buttons: what came of them.
+/// In the place of a message's buttons: what came of them, in one line.
 pub(super) fn settled(outcome: &str) -> Value {
-    let label = label(outcome);
+    let label = label(outcome.trim().lines().next().unwrap_or_default());
     json!({ "components": [row(&[json!({ "type": 2, "style": 2, "label": label, "custom_id": "settled", "disabled": true })])] })
+}
+
+/// Whether [`settled`] shows all of it.
+pub(super) fn fits_a_label(outcome: &str) -> bool {
+    label(outcome) == outcome.trim()
 }
 
 /// The commands, as Discord offers them.

@@ -37,7 +37,12 @@ impl Inner {
             Response::Stranger { tell: true } => {
                 self.call_back(&interaction, AT_ONCE, json!({ "content": TO_STRANGERS, "flags": body::FOR_ONE })).await
             }
-            Response::Done(outcome) if interaction.kind == BUTTON => self.settle_pressed(&interaction, &outcome).await,
+            Response::Done(outcome) if interaction.kind == BUTTON => {
+                match (self.settle_pressed(&interaction, &outcome).await, body::fits_a_label(&outcome)) {
+                    (Ok(()), false) => self.tell(&known, &interaction, &outcome, is_deferred).await,
+                    (settled, _) => settled,
+                }
+            }
             Response::Text(text) | Response::Done(text) | Response::Refused(text) => {
                 self.tell(&known, &interaction, &text, is_deferred).await
             }

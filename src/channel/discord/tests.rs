@@ -506,6 +506,23 @@ async fn a_button_is_pressed_and_a_second_click_hears_why_not() {
 }
 
 #[tokio::test]
+async fn what_does_not_fit_into_a_label_is_shown_to_the_one_who_pressed() {
+    let outcome =
+        format!("question 1 of tea is answered: allowed always\nroutines/tea.md:\n-  - {0}\n+  - {0}", "x".repeat(90));
+    let said = outcome.clone();
+    let desk = Desk::answering(move |_| Response::Done(said.clone())).connected().await;
+    let id = desk.channel.send(&with_button(5)).await.unwrap().unwrap();
+    let pressed = desk.discord.press(OWNER, &id, "5:0");
+    let answer = desk.until("all of it is shown", || desk.discord.asked(&pressed).answers.pop()).await;
+    assert_eq!(answer["content"], format!("```\n{outcome}\n```"));
+    assert_eq!(answer["flags"], 68, "nobody else sees it");
+    let button = desk.discord.messages()[0]["components"][0]["components"][0].clone();
+    assert_eq!(button["label"], "question 1 of tea is answered: allowed always");
+    assert_eq!(desk.discord.texts(), ["Tea is ready."]);
+    desk.no_problems();
+}
+
+#[tokio::test]
 async fn commands_are_offered_and_answered_for_the_one_who_asked() {
     let long = "morning-mail   09:00  completed\n".repeat(500);
     let desk = Desk::answering(move |heard| match heard {
