@@ -144,3 +144,17 @@ pub const COMMANDS: &[ChatCommand] = &[
 const fn command(name: &'static str, about: &'static str, argument: Option<Argument>, does: Does) -> ChatCommand {
     ChatCommand { name, about, argument, does }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_names_every_command() {
+        let page = include_str!("../../docs/chat.md");
+        for command in COMMANDS {
+            let names = [format!("`/{}`", command.name), format!("`/{} ", command.name)];
+            assert!(names.iter().any(|name| page.contains(name)), "docs/chat.md does not name /{}", command.name);
+        }
+    }
+}

@@ -268,7 +268,7 @@ impl ServiceHearing {
             Does::Thinking => self.choose(None, argument).await,
             Does::Clear => {
                 self.handlers.service(ServiceCommand::BeginAnew).await?;
-                Ok(Response::Text("A new conversation begins. `sessions` keeps the old one.".into()))
+                Ok(Response::Text("A new conversation begins. `ollim-bot chat --history 20` shows the old one.".into()))
             }
             Does::Compact => {
                 let turn = self.handlers.say_in(None, MAKE_SHORTER.into(), Some(channel.to_owned()), None).await?;

@@ -48,7 +48,7 @@ pub struct Field {
 pub struct Button {
     /// What stands on it.
     pub label: String,
-    /// What happens: `agent:` and the prompt that the main session then gets.
+    /// What happens: `agent:` and the prompt that this conversation then gets. That of a background job goes on in a fork.
     pub action: String,
 }
 
