@@ -342,6 +342,20 @@ impl ServiceHearing {
         }
     }
 
+    /// Takes the buttons from what belongs to forks that have ended. Never returns.
+    pub(super) async fn show_ended_forks(&self, mut ended: broadcast::Receiver<(DefinitionId, ForkEnd)>) {
+        loop {
+            let (fork, how) = match ended.recv().await {
+                Ok(ended) => ended,
+                Err(broadcast::error::RecvError::Lagged(_)) => continue,
+                Err(broadcast::error::RecvError::Closed) => return std::future::pending().await,
+            };
+            for message in self.handlers.journal.messages_of_fork(&fork).await.unwrap_or_default() {
+                self.settle("", &message, forks::over(how)).await;
+            }
+        }
+    }
+
     /// Takes the buttons from a message wherever it is, but for `but`, which does it by itself.
     async fn settle(&self, but: &str, message: &Message, outcome: &str) {
         let delivered = self.handlers.journal.delivered_by(message.number).await.unwrap_or_default();

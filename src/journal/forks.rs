@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::database::{Connection, Row, params};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use tokio::sync::broadcast;
 
 use super::rows::{Columns, kind, ms};
 use super::updates::insert_report;
@@ -234,8 +235,24 @@ impl Journal {
     /// # Errors
     /// When the commit cannot be made.
     pub async fn end_fork(&self, id: &DefinitionId, how: ForkEnd, over: bool) -> Result<bool, JournalError> {
-        let (id, clock) = (id.clone(), self.clock.clone());
-        self.writer.commit(move |connection| end(connection, &id, how, over.then(|| clock.now()))).await
+        let (fork, clock) = (id.clone(), self.clock.clone());
+        let ended =
+            self.writer.commit(move |connection| end(connection, &fork, how, over.then(|| clock.now()))).await?;
+        if ended && over {
+            self.say_ended(id, how);
+        }
+        Ok(ended)
+    }
+
+    /// Forks that end from now on, and how.
+    #[must_use]
+    pub fn ended_forks(&self) -> broadcast::Receiver<(DefinitionId, ForkEnd)> {
+        self.ended_forks.subscribe()
+    }
+
+    fn say_ended(&self, id: &DefinitionId, how: ForkEnd) {
+        // Nobody may show it.
+        let _unseen = self.ended_forks.send((id.clone(), how));
     }
 
     /// A fork's report goes to the main session, and with that the fork is over: one commit, so that it is never reported twice.
@@ -243,18 +260,23 @@ impl Journal {
     /// # Errors
     /// When the commit cannot be made.
     pub async fn report_fork(&self, run: &RunId, fork: &DefinitionId, text: String) -> Result<(), JournalError> {
-        let (id, fork, clock) = (run.clone(), fork.clone(), self.clock.clone());
-        self.writer
+        let (id, ending, clock) = (run.clone(), fork.clone(), self.clock.clone());
+        let ended = self
+            .writer
             .commit(move |connection| {
                 let now = clock.now();
                 // It may have ended otherwise meanwhile.
-                match end(connection, &fork, ForkEnd::Report, Some(now))? {
-                    true => insert_report(connection, &id, &text, now),
-                    false => Ok(()),
+                let ended = end(connection, &ending, ForkEnd::Report, Some(now))?;
+                if ended {
+                    insert_report(connection, &id, &text, now)?;
                 }
+                Ok(ended)
             })
             .await?;
         self.marked_now(run);
+        if ended {
+            self.say_ended(fork, ForkEnd::Report);
+        }
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ use super::database::params;
 use super::outbox::{MESSAGE, read_message};
 use super::rows::ms;
 use super::{Journal, JournalError, JournalReader, Message};
+use crate::definition::DefinitionId;
 
 /// What has come in by a channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +26,20 @@ impl Journal {
             .commit(move |connection| {
                 let sql = format!("SELECT {MESSAGE} FROM message m WHERE number = ?1");
                 connection.one(&sql, [number], read_message)
+            })
+            .await
+    }
+
+    /// The messages with buttons that are a fork's own: its card, and what it was asked.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn messages_of_fork(&self, fork: &DefinitionId) -> Result<Vec<Message>, JournalError> {
+        let fork = fork.clone();
+        self.writer
+            .commit(move |connection| {
+                let sql = format!("SELECT {MESSAGE} FROM message m WHERE id = ?1 AND rich IS NOT NULL ORDER BY number");
+                connection.all(&sql, [fork.as_str()], read_message)
             })
             .await
     }

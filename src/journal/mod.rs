@@ -55,7 +55,7 @@ use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 use crate::agent::Tokens;
 use crate::clock::Clock;
@@ -104,6 +104,8 @@ pub struct Journal {
     newest: watch::Sender<i64>,
     /// Counts changes of what channels have to deliver.
     routed: watch::Sender<u64>,
+    /// Forks that have ended, and how.
+    ended_forks: broadcast::Sender<(DefinitionId, ForkEnd)>,
     /// Who shares it; `None`: nobody does.
     hosts: Option<watch::Receiver<Hosts>>,
     /// The newest event that was seen when the hosts were looked at.
@@ -148,6 +150,7 @@ impl Journal {
             marked: Arc::default(),
             newest: watch::Sender::new(newest),
             routed: watch::Sender::default(),
+            ended_forks: broadcast::Sender::new(64),
             hosts: None,
             looked: watch::Sender::default(),
             lease: None,

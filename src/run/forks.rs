@@ -188,7 +188,7 @@ impl Forks {
         match how {
             ForkEnd::Exit => {
                 self.journal.end_fork(&fork.id, ForkEnd::Exit, true).await?;
-                Ok(Ended::Told("The fork has ended. It was dropped: the main session knows nothing of it.".into()))
+                Ok(Ended::Told(over(ForkEnd::Exit).into()))
             }
             ForkEnd::Save => self.save(fork, anyway).await,
             ForkEnd::Report => {
@@ -230,7 +230,7 @@ impl Forks {
             ));
         }
         self.journal.end_fork(&fork.id, ForkEnd::Save, true).await?;
-        Ok(Ended::Told("The fork has ended. It was saved: it is the main session now.".into()))
+        Ok(Ended::Told(over(ForkEnd::Save).into()))
     }
 
     async fn write_report(&self, fork: &ForkRecord) -> Result<(), Refusal> {
@@ -280,7 +280,12 @@ impl Forks {
             }
             Idleness::End => {
                 let how = if self.may_report(fork).await? { ForkEnd::Report } else { ForkEnd::Exit };
-                self.end(fork, how, false).await?;
+                if let Ended::Told(told) = self.end(fork, how, false).await? {
+                    let topic = fork.topic.as_deref().unwrap_or("without a topic");
+                    let text = format!("Nothing was said in the fork ({topic}) for 20 minutes. {told}");
+                    let (id, channel) = (Some(fork.id.clone()), fork.channel.clone());
+                    self.journal.message(NewMessage { id, channel, ..NewMessage::of_service(text) }).await?;
+                }
             }
         }
         Ok(())
@@ -332,6 +337,16 @@ pub struct ForkAction {
     pub how: ForkEnd,
     /// Also if the main session has moved on.
     pub anyway: bool,
+}
+
+/// What the person is told of a fork that has ended so.
+#[must_use]
+pub fn over(how: ForkEnd) -> &'static str {
+    match how {
+        ForkEnd::Save => "The fork has ended. It was saved: it is the main session now.",
+        ForkEnd::Report => "The fork has ended. The main session is told a report of it.",
+        ForkEnd::Exit => "The fork has ended. It was dropped: the main session knows nothing of it.",
+    }
 }
 
 /// The question whether a fork is to be saved although the main session has moved on.
@@ -396,6 +411,45 @@ mod tests {
         fork.reminded = Some(at("2026-11-21T09:10:00Z"));
         assert_eq!(idleness(&fork, at("2026-11-21T09:19:59Z")), Idleness::None);
         assert_eq!(idleness(&fork, at("2026-11-21T09:20:00Z")), Idleness::End);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fork_that_ends_by_itself_says_so() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let clock = Clock::simulated("2026-11-21T09:00:00Z".parse().unwrap());
+        let place = crate::journal::testing::place(&folder.path().join("journal.db"));
+        let journal = Journal::open(place.clone(), clock.clone()).unwrap();
+        let spawner = Spawner {
+            home: crate::home::Home::new(folder.path()),
+            user_home: folder.path().to_owned(),
+            clock: clock.clone(),
+            journal: journal.clone(),
+            settings: Arc::new(std::sync::RwLock::new(crate::run::delegation::tests::settings())),
+            defaults: crate::definition::Defaults {
+                zone: chrono_tz::UTC,
+                commands: Default::default(),
+                agents: Default::default(),
+            },
+            schedule: crate::schedule::Schedule::channel(1).0,
+            meanwhile: crate::bot::meanwhile::Meanwhile::default(),
+            running: tokio::sync::Mutex::default(),
+        };
+        let main = MainSession::load(journal.clone()).await.unwrap();
+        let forks = Forks { journal: journal.clone(), spawner: Arc::new(spawner), main, clock };
+        let mut ended = journal.ended_forks();
+        let fork = forks.open(Some("taxes".into()), None, Some("phone".into())).await.unwrap();
+        for _ in 0..2 {
+            tokio::time::sleep(std::time::Duration::from_secs(601)).await;
+            forks.look_after().await.unwrap();
+        }
+        assert_eq!(ended.recv().await.unwrap(), (fork.id.clone(), ForkEnd::Exit));
+        let messages = crate::journal::JournalReader::open(place).unwrap().messages(None).unwrap();
+        let told = "Nothing was said in the fork (taxes) for 20 minutes. The fork has ended. Nothing was said in it, so there is no report.";
+        assert_eq!((messages[0].text.as_str(), messages[0].channel.as_deref()), (told, Some("phone")));
+        let texts: Vec<String> = messages.iter().map(|message| message.text.clone()).collect();
+        assert_eq!(texts.len(), 3, "{texts:?}");
+        let with_buttons = journal.messages_of_fork(&fork.id).await.unwrap();
+        assert_eq!(with_buttons.len(), 2, "its card, and the question whether it is still needed");
     }
 
     #[test]

@@ -311,6 +311,25 @@ fn always_says_what_it_has_changed() {
 }
 
 #[test]
+fn a_fork_that_was_ended_by_a_command_has_no_buttons() {
+    let discord = Discord::start();
+    let api = MessagesApi::answering(|_| Reply::say("What of them?"));
+    let bot = talking(&discord, &api);
+    let service = listening(&bot, &discord);
+    discord.ask("fork", Some(("topic", "taxes")));
+    service.until("the fork is open", || discord.texts().contains(&"What of them?".to_owned()).then_some(()));
+    discord.ask("exit", None);
+    let card = || discord.messages().into_iter().find(|message| message["embeds"][0]["title"] == "Fork: taxes");
+    let button = service.until("its card has no buttons", || {
+        let button = card()?["components"][0]["components"][0].clone();
+        (button["disabled"] == true).then_some(button)
+    });
+    assert!(button["label"].as_str().unwrap().contains("It was dropped"), "{button}");
+    service.stop();
+    nothing_is_wrong(&discord);
+}
+
+#[test]
 fn a_reply_to_the_message_of_a_job_goes_on_with_that_job() {
     let discord = Discord::start();
     let api = MessagesApi::script([

@@ -276,7 +276,11 @@ async fn settle(api: &Api, chat: i64, message: i64, text: &str, outcome: &str) -
     body["message_id"] = message.into();
     body["text"] = format!("{}\n\n<i>{}</i>", html(&text), escaped(&outcome)).into();
     body["parse_mode"] = "HTML".into();
-    api.call("editMessageText", body).await.map(drop)
+    match api.call("editMessageText", body).await {
+        // It says so already.
+        Err(failure) if failure.why.contains("message is not modified") => Ok(()),
+        other => other.map(drop),
+    }
 }
 
 fn keyboard(buttons: &[OutgoingButton]) -> Value {

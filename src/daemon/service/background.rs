@@ -144,8 +144,10 @@ impl Lasting {
             tasks.spawn(self.webhooks.serve(address));
         }
         tasks.spawn(heartbeat::beat(self.hearts, schedule.clone(), self.settings, trouble));
-        let (hearing, ended) = (self.hearing, questions.ended());
+        let (hearing, ended) = (Arc::clone(&self.hearing), questions.ended());
         tasks.spawn(async move { hearing.show_answers(ended).await });
+        let (hearing, ended) = (self.hearing, handlers.journal.ended_forks());
+        tasks.spawn(async move { hearing.show_ended_forks(ended).await });
     }
 }
 
