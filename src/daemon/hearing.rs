@@ -92,17 +92,19 @@ impl ServiceHearing {
         if self.handlers.sign_ins.awaits(&said.text).await {
             return self.login(Some(&said.text)).await.map(Response::Text);
         }
+        let answered = match &said.reply_to {
+            Some(external) => self.handlers.journal.message_sent_as(channel, external).await?,
+            None => None,
+        };
+        if let Some(denied) = self.deny(channel, answered.as_ref(), &said.text).await? {
+            return Ok(denied);
+        }
         // A fork is opened for a word that is answered only.
         self.handlers.require_agent()?;
         // What is handed on has no text of its own.
         if said.text.trim().is_empty() && said.files.is_empty() && said.quoted.is_none() {
             return Err(Refusal::user("the message is empty"));
         }
-        let journal = &self.handlers.journal;
-        let answered = match &said.reply_to {
-            Some(external) => journal.message_sent_as(channel, external).await?,
-            None => None,
-        };
         let fork = self.handlers.forks.of_message(answered.as_ref(), channel).await?;
         let mut text = String::new();
         // A job's conversation holds its message already.
@@ -116,6 +118,21 @@ impl ServiceHearing {
         text.push_str(&blocking(move || received::keep(&work, &files)).await?);
         let turn = self.handlers.say_in(fork.as_ref(), text, Some(channel.to_owned()), said.id.clone()).await?;
         Ok(Response::Turn(turn))
+    }
+
+    /// A reply to a question that is open is a no, and the sentence that the agent gets. A reply to anything else is none.
+    async fn deny(&self, channel: &str, answered: Option<&Message>, said: &str) -> Result<Option<Response>, Refusal> {
+        let asks = answered.and_then(|message| Some((message, message.question()?)));
+        let (Some((message, number)), false) = (asks, said.trim().is_empty()) else { return Ok(None) };
+        let question = self.handlers.journal.question(number).await?;
+        if question.is_none_or(|question| question.answer.is_some()) {
+            return Ok(None);
+        }
+        let (app, sentence, on) = (self.app(), Some(said.trim().to_owned()), channel.to_owned());
+        let told = blocking(move || app.answer_question(number, Answer::Deny, sentence, &on)).await??;
+        // Other channels are shown it by `show_answers`. Here no button was pressed, so nobody else takes them away.
+        self.settle_where(|name| name == channel, message, &told).await;
+        Ok(Some(Response::Text(told)))
     }
 
     /// `17:0`: the first button of message 17. `once`: of the message that was recorded then, and not a second time.
@@ -358,9 +375,13 @@ impl ServiceHearing {
 
     /// Takes the buttons from a message wherever it is, but for `but`, which does it by itself.
     async fn settle(&self, but: &str, message: &Message, outcome: &str) {
+        self.settle_where(|name| name != but, message, outcome).await;
+    }
+
+    async fn settle_where(&self, is_there: impl Fn(&str) -> bool, message: &Message, outcome: &str) {
         let delivered = self.handlers.journal.delivered_by(message.number).await.unwrap_or_default();
         let outgoing = Outgoing::from(message);
-        for (name, external) in delivered.iter().filter(|(name, _)| name != but) {
+        for (name, external) in delivered.iter().filter(|(name, _)| is_there(name)) {
             let Some(channel) = self.channels.get(name) else { continue };
             let settled = tokio::time::timeout(Duration::from_secs(10), channel.settle(external, &outgoing, outcome));
             if !matches!(settled.await, Ok(Ok(()))) {

@@ -252,6 +252,14 @@ impl Journal {
         Ok(question)
     }
 
+    /// One of them; `None`: there is no such question.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn question(&self, number: i64) -> Result<Option<Question>, JournalError> {
+        self.writer.commit(move |connection| find(connection, number)).await
+    }
+
     /// Questions of all hosts numbered after `number`, the oldest first.
     ///
     /// # Errors

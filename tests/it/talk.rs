@@ -258,6 +258,34 @@ fn a_question_is_answered_on_the_phone() {
 }
 
 #[test]
+fn a_reply_to_a_question_is_a_no_with_a_sentence_for_the_agent() {
+    let api = MessagesApi::answering(|request| match request.answers() {
+        0 => Reply::bash("touch made"),
+        _ => Reply::say("Then not."),
+    });
+    let bot = bot_with_phone(&api);
+    let fields = "background: true\nisolated: true\nallowed_tools: ['Bash(ls *)']\nask_tools: ['Bash(touch *)']\n";
+    bot.write("reminders/file.md", &reminder(now(), fields, "Make it."));
+    let service = bot.start();
+    let phone = Phone { bot: &bot, service: &service };
+    let question = phone.hears("touch made");
+    let reply_to = format!("m-{}", question["number"]);
+    // A stranger denies nothing.
+    phone.write(&json!({ "said": "No!", "by": 8, "reply_to": reply_to }));
+    phone.write(&json!({ "said": "Not on a Friday.", "by": 7, "reply_to": reply_to }));
+    phone.hears("question 1 of file is answered: denied");
+    service.until_ended("file", 1);
+    let last = told(&api.last());
+    assert!(last.contains("denied by the person: Not on a Friday."), "{last}");
+    assert!(!bot.path("work/made").exists());
+    // When it is over, a reply goes on with the job.
+    phone.write(&json!({ "said": "Why did you ask?", "by": 7, "reply_to": reply_to }));
+    phone.hears("Fork: your answer to file");
+    service.stop();
+    bot.until_nothing_is_left();
+}
+
+#[test]
 fn the_person_chooses_the_model_of_their_conversation() {
     // Each client goes on with a session's model unless it is told of another one.
     let api = MessagesApi::answering(|request| Reply::say(&format!("answer {}", request.answers() + 1)));
