@@ -33,6 +33,7 @@ use terminal::{plain, plain_lines};
 
 pub use deliveries::Deliveries;
 pub use hearing::{Ear, Heard, Hearing, Progress, ReceivedFile, Response, Said};
+pub use progress::INTERRUPT;
 pub use terminal_chat::{OpenChat, OpenChats};
 
 /// A way to reach the person.

@@ -5,13 +5,17 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::split::{length, tail};
-use super::{Progress, terminal};
+use super::{OutgoingButton, Progress, terminal};
+use crate::definition::DefinitionId;
 
 /// How many calls are shown.
 const MOST_LINES: usize = 4;
 
 /// How much of a call, and of the reason of a refusal, is shown, in characters.
 const LONGEST_LINE: usize = 60;
+
+/// What the id of a button begins with that ends the answer which is going; the turn's id follows.
+pub const INTERRUPT: &str = "interrupt:";
 
 /// How a channel's service writes what is shown.
 pub(super) struct Style {
@@ -29,6 +33,11 @@ pub(super) struct Style {
     pub refused: fn(&str, &str) -> String,
     /// What goes on, and for how many seconds.
     pub status: fn(&str, u64) -> String,
+}
+
+/// The button below what is seen of a turn. It goes with the answer.
+pub(super) fn interrupt(turn: &DefinitionId) -> OutgoingButton {
+    OutgoingButton { id: format!("{INTERRUPT}{turn}"), label: "Interrupt".into() }
 }
 
 /// What has been seen of a turn.

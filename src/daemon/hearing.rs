@@ -17,7 +17,7 @@ use crate::app::{App, Command, Outcome, ServiceCommand, ServiceReply, another_an
 use crate::bot::live::{Seen, Sight};
 use crate::bot::main_session::MAKE_SHORTER;
 use crate::channel::commands::{COMMANDS, ChatCommand, Does};
-use crate::channel::{Channel, Heard, Hearing, Outgoing, Progress, Response, Said};
+use crate::channel::{Channel, Heard, Hearing, INTERRUPT, Outgoing, Progress, Response, Said};
 use crate::definition::{DefinitionId, Period};
 use crate::journal::{Answer, ForkEnd, Journal, Message, Question, RunFilter};
 use crate::refusal::Refusal;
@@ -137,6 +137,9 @@ impl ServiceHearing {
 
     /// `17:0`: the first button of message 17. `once`: of the message that was recorded then, and not a second time.
     async fn pressed(&self, channel: &str, button: &str, once: Option<DateTime<Utc>>) -> Result<Response, Refusal> {
+        if let Some(turn) = button.strip_prefix(INTERRUPT) {
+            return self.interrupt(Some(turn)).await.map(Response::Text);
+        }
         let journal = &self.handlers.journal;
         let gone = || Refusal::user("this button is of no use any more");
         let (number, place) = button.split_once(':').ok_or_else(gone)?;
@@ -291,7 +294,7 @@ impl ServiceHearing {
                 let turn = self.handlers.say_in(None, MAKE_SHORTER.into(), Some(channel.to_owned()), None).await?;
                 Ok(Response::Turn(turn))
             }
-            Does::Interrupt => self.interrupt().await.map(Response::Text),
+            Does::Interrupt => self.interrupt(None).await.map(Response::Text),
             Does::Fork => {
                 let (_, turn) = self.handlers.open_fork(argument.map(str::to_owned), channel).await?;
                 let opened = || Response::Text("The fork is open. What you say next stays in it.".into());
@@ -330,9 +333,11 @@ impl ServiceHearing {
         }
     }
 
-    async fn interrupt(&self) -> Result<String, Refusal> {
+    /// Ends the answer that is going. `only`: if it is that of this turn.
+    async fn interrupt(&self, only: Option<&str>) -> Result<String, Refusal> {
         let going = self.handlers.schedule.snapshot(0).await.active;
-        let is_going = |active: &ActiveView| active.id.is_turn() && matches!(active.stage, StageView::Running(_));
+        let is_meant = |id: &DefinitionId| id.is_turn() && only.is_none_or(|only| id.as_str() == only);
+        let is_going = |active: &ActiveView| is_meant(&active.id) && matches!(active.stage, StageView::Running(_));
         let turns: Vec<_> = going.into_iter().filter(is_going).collect();
         if turns.is_empty() {
             return Ok("No answer is going.".into());

@@ -311,6 +311,27 @@ fn always_says_what_it_has_changed() {
 }
 
 #[test]
+fn an_answer_that_goes_is_interrupted_by_a_button() {
+    let discord = Discord::start();
+    let api = MessagesApi::script([Reply::bash("until [ -e go ]; do sleep 0.1; done"), Reply::say("Done.")]);
+    let bot = talking(&discord, &api);
+    let service = listening(&bot, &discord);
+    discord.say("Work.");
+    let status = service.until("the turn is shown", || discord.messages().pop());
+    let button = status["components"][0]["components"][0].clone();
+    assert_eq!(button["label"], "Interrupt");
+    let id = button["custom_id"].as_str().unwrap();
+    service.until("the call is made", || discord.texts().iter().any(|text| text.contains("Bash until")).then_some(()));
+    let pressed = discord.press(OWNER, status["id"].as_str().unwrap(), id);
+    let answer = service.until("it is told", || discord.asked(&pressed).answers.pop());
+    assert_eq!(answer["content"], "The answer was interrupted.");
+    service.until("the turn has ended", || service.said().contains("a person ended it").then_some(()));
+    assert_eq!(api.requests().len(), 1);
+    service.stop();
+    nothing_is_wrong(&discord);
+}
+
+#[test]
 fn a_fork_that_was_ended_by_a_command_has_no_buttons() {
     let discord = Discord::start();
     let api = MessagesApi::answering(|_| Reply::say("What of them?"));

@@ -221,3 +221,23 @@ fn an_answer_that_cannot_take_the_place_of_its_status_removes_it() {
     assert_ne!(answer["message_id"], status["message_id"]);
     service.stop();
 }
+
+#[test]
+fn an_answer_that_goes_is_interrupted_by_a_button() {
+    let telegram = Telegram::start();
+    let api = MessagesApi::script([Reply::bash("until [ -e go ]; do sleep 0.1; done"), Reply::say("It is green.")]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    let service = bot.start();
+    telegram.say(ADA, "Which tea?");
+    let status = sees(&telegram, &service, "Bash until");
+    // A stranger's press ends nothing.
+    telegram.press(99, &status, "Interrupt");
+    telegram.press(ADA, &status, "Interrupt");
+    sees(&telegram, &service, "The answer was interrupted.");
+    service.until("the turn has ended", || service.said().contains("a person ended it").then_some(()));
+    assert_eq!(api.requests().len(), 1, "{:#?}", telegram.chat());
+    assert!(bot.ok(["channels"]).contains("tg: 1 message came from strangers"), "{}", bot.ok(["channels"]));
+    service.stop();
+    bot.until_nothing_is_left();
+}

@@ -4,8 +4,10 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
 use crate::channel::commands::{COMMANDS, ChatCommand};
+use crate::channel::progress::interrupt;
 use crate::channel::split::{length, split};
 use crate::channel::{Outgoing, OutgoingButton, terminal};
+use crate::definition::DefinitionId;
 use crate::journal::Rich;
 
 /// The longest text of a message.
@@ -50,6 +52,13 @@ pub(super) fn for_one(text: &str) -> Vec<Value> {
     let mut bodies = texts(text);
     bodies.iter_mut().for_each(|body| body["flags"] = json!(NO_PREVIEWS | FOR_ONE));
     bodies
+}
+
+/// What shows a turn while it goes, with the button that ends it.
+pub(super) fn status(text: &str, turn: &DefinitionId) -> Value {
+    let mut body = self::text(text);
+    body["components"] = Value::Array(rows(&[interrupt(turn)]));
+    body
 }
 
 /// What a command has printed, for the one person who asked.

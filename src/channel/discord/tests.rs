@@ -301,10 +301,13 @@ async fn a_message_is_seen_answered_as_it_goes_and_becomes_the_answer() {
     shows("-# ~~Read notes/a.md~~ no rule allows it").await;
     turn.send(Progress::Text("Nothing".into())).unwrap();
     shows("\nNothing\n-# Writing, ").await;
+    let interrupt = json!({ "type": 2, "style": 2, "label": "Interrupt", "custom_id": "interrupt:chat-1" });
+    assert_eq!(desk.discord.messages()[0]["components"], json!([{ "type": 1, "components": [interrupt] }]));
     turn.send(Progress::Ended).unwrap();
     let answer = message(3, "chat-1", "Nothing is on today.");
     let id = desk.channel.send(&answer).await.unwrap().unwrap();
     assert_eq!(desk.discord.texts(), ["Nothing is on today."], "it is the same message");
+    assert_eq!(desk.discord.messages()[0]["components"], json!([]), "its button is gone");
     assert_eq!(desk.discord.messages()[0]["id"], *id);
     desk.until("the reaction is gone", || desk.discord.reactions(&said).is_empty().then_some(())).await;
     assert!(!desk.discord.requests("POST", "/typing").is_empty());

@@ -105,14 +105,18 @@ impl Inner {
         text: &str,
     ) -> Result<bool, Failure> {
         let mut state = shown.0.lock().await;
+        let body = body::status(text, turn);
         match state.message {
             _ if state.answered => {}
             Some(message) => {
-                if !self.edit(dm, message, &body::text(text)).await? {
+                if !self.edit(dm, message, &body).await? {
                     state.message = None;
                 }
             }
-            None => state.message = Some(self.create(dm, &body::once(body::text(text), &nonce(turn))).await?),
+            None => {
+                let body = body::once(body, &nonce(turn));
+                state.message = Some(self.create(dm, &body).await?);
+            }
         }
         Ok(state.answered)
     }

@@ -18,7 +18,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 use tokio::time::{Instant, interval, sleep_until};
 
-use super::progress::{Seen, Style};
+use super::progress::{Seen, Style, interrupt};
 use super::terminal::plain;
 use super::{Channel, Ear, NotSent, Outgoing, OutgoingButton, Progress, last_part, name_of_parts};
 use crate::config::TelegramChannel;
@@ -210,6 +210,7 @@ impl Inner {
         let shown = lock(&self.shown).get(turn).copied();
         let mut body = body(chat);
         body["text"] = text.into();
+        body["reply_markup"] = keyboard(&[interrupt(turn)]);
         match shown {
             Some(message) => {
                 body["message_id"] = message.into();
