@@ -25,6 +25,9 @@ const EYES_IN_PATH: &str = "%F0%9F%91%80";
 /// What is logged of something that cannot be read.
 pub(super) const NOT_UNDERSTOOD: &str = "something that Discord said was not understood, and is left out";
 
+/// A message that is older than every other.
+const FIRST: Id<MessageMarker> = Id::new(1);
+
 /// How many messages are fetched at once: Discord's limit.
 const PAGE: usize = 100;
 
@@ -161,21 +164,17 @@ impl Listener {
     /// Fetches what the owner has written while nobody was connected.
     async fn catch_up(&mut self) {
         let last = self.ear.last_heard().await.and_then(|last| last.parse::<Id<MessageMarker>>().ok());
-        let Some(mut last) = last else { return };
+        let Some(mut last) = last else {
+            // What was written before the bot first listened is nothing that it is told. What comes from now on is.
+            let Some((messages, count)) = self.fetched("limit=20").await else { return };
+            let newest = messages.last().map(|message| message.id).or((count == 0).then_some(FIRST));
+            if let Some(newest) = newest {
+                self.ear.mark(newest).await;
+            }
+            return;
+        };
         loop {
-            let fetched = self.inner.messages(self.known.dm, &format!("after={last}&limit={PAGE}")).await;
-            let (messages, count) = match fetched {
-                Ok(fetched) => fetched,
-                Err(failure) if failure.again => {
-                    tracing::warn!(%failure, "what was written while nobody was connected cannot be fetched; it is tried again");
-                    sleep(AGAIN).await;
-                    continue;
-                }
-                Err(failure) => {
-                    tracing::error!(%failure, "what was written while nobody was connected cannot be fetched");
-                    return;
-                }
-            };
+            let Some((messages, count)) = self.fetched(&format!("after={last}&limit={PAGE}")).await else { return };
             last = messages.last().map_or(last, |message| message.id);
             let owner = self.known.owner;
             for message in messages.into_iter().filter(|one| Inner::is_said(one) && one.author.id == owner) {
@@ -184,6 +183,23 @@ impl Listener {
             }
             if count < PAGE {
                 return;
+            }
+        }
+    }
+
+    /// Messages of the conversation, as soon as they can be fetched; `None`: they cannot.
+    async fn fetched(&self, which: &str) -> Option<(Vec<Message>, usize)> {
+        loop {
+            match self.inner.messages(self.known.dm, which).await {
+                Ok(fetched) => return Some(fetched),
+                Err(failure) if failure.again => {
+                    tracing::warn!(%failure, "what was written while nobody was connected cannot be fetched; it is tried again");
+                    sleep(AGAIN).await;
+                }
+                Err(failure) => {
+                    tracing::error!(%failure, "what was written while nobody was connected cannot be fetched");
+                    return None;
+                }
             }
         }
     }

@@ -412,6 +412,27 @@ async fn what_is_written_while_nobody_listens_is_heard_once_and_in_order() {
 }
 
 #[tokio::test]
+async fn the_very_first_message_may_be_written_while_nobody_listens() {
+    let mut desk = Desk::answering(|_| Response::Text("Heard.".into()));
+    desk.discord.say("before the bot was started for the first time");
+    desk.listen();
+    desk.until("it has looked what there is", || desk.service.last.lock().unwrap().clone()).await;
+    desk.start_again().await;
+    desk.discord.say("first");
+    desk.listen();
+    assert_eq!(desk.heard_texts(1).await, ["first"]);
+    desk.no_problems();
+    // The conversation was empty.
+    let mut desk = Desk::answering(|_| Response::Text("Heard.".into())).connected().await;
+    desk.until("it has looked what there is", || desk.service.last.lock().unwrap().clone()).await;
+    desk.start_again().await;
+    desk.discord.say("first");
+    desk.listen();
+    assert_eq!(desk.heard_texts(1).await, ["first"]);
+    desk.no_problems();
+}
+
+#[tokio::test]
 async fn a_connection_that_is_cut_closed_or_moved_is_resumed() {
     let desk = Desk::answering(|_| Response::Text("Heard.".into())).connected().await;
     type End = fn(&stub::Discord);
