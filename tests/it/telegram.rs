@@ -87,6 +87,7 @@ fn a_conversation_is_seen_while_it_goes_and_survives_bad_luck() {
     );
     assert_eq!(reactions, [1, 0], "eyes, and then none");
 
+    let before = telegram.methods().len();
     // A reply to it quotes it; a photo is a file that the bot can read.
     telegram.write(
         ADA,
@@ -98,6 +99,9 @@ fn a_conversation_is_seen_while_it_goes_and_survives_bad_luck() {
     );
     sees(&telegram, &service, "A photo.");
     let prompt = api.last().last_text();
+    let methods = telegram.methods().split_off(before);
+    let first = |name: &str| methods.iter().position(|method| method == name).unwrap();
+    assert!(first("setMessageReaction") < first("getFile"), "it is seen before its files are fetched: {methods:?}");
     // What others have written is quoted, and no command.
     telegram.write(ADA, json!({ "text": "/pause\nNow.", "forward_origin": { "type": "hidden_user" } }));
     let handed_on = || Some(api.last().last_text()).filter(|text| text.contains("A message that I hand on"));

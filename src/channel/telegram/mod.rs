@@ -30,6 +30,9 @@ pub use pairing::Pairing;
 /// The longest text of a message, in units of UTF-16. A little is left for what HTML adds nothing to, such as a note.
 const LONGEST: usize = 4000;
 
+/// The reaction to a message that was seen.
+const EYES: &str = "👀";
+
 /// "is typing" is shown for five seconds.
 const TYPING: Duration = Duration::from_secs(4);
 
@@ -163,6 +166,14 @@ impl Inner {
         created
     }
 
+    /// Shows on a message of the person's that it was seen, or no more.
+    async fn react(&self, message: Option<i64>, emoji: Option<&str>) {
+        let (Ok((api, chat)), Some(message)) = (self.chat(), message) else { return };
+        let reaction: Vec<Value> = emoji.iter().map(|emoji| json!({ "type": "emoji", "emoji": emoji })).collect();
+        let body = json!({ "chat_id": chat, "message_id": message, "reaction": reaction });
+        unimportant(api.call("setMessageReaction", body).await);
+    }
+
     /// Shows a turn until it is over, and that the message which it answers was seen.
     async fn show(
         self: Arc<Self>,
@@ -171,13 +182,7 @@ impl Inner {
         mut progress: UnboundedReceiver<Progress>,
     ) {
         let Ok((api, chat)) = self.chat() else { return };
-        let react = async |emoji: Option<&str>| {
-            let Some(message) = answered else { return };
-            let reaction: Vec<Value> = emoji.iter().map(|emoji| json!({ "type": "emoji", "emoji": emoji })).collect();
-            let body = json!({ "chat_id": chat, "message_id": message, "reaction": reaction });
-            unimportant(api.call("setMessageReaction", body).await);
-        };
-        react(Some("👀")).await;
+        self.react(answered, Some(EYES)).await;
         let began = Instant::now();
         let (mut seen, mut last) = (Seen::new(&STYLE), String::new());
         let mut typing = interval(TYPING);
@@ -197,7 +202,7 @@ impl Inner {
                 }
             }
         }
-        react(None).await;
+        self.react(answered, None).await;
         // An answer that goes elsewhere leaves nothing behind.
         tokio::time::sleep(Duration::from_secs(60)).await;
         let left = lock(&self.shown).remove(&turn);

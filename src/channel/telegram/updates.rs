@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::api::{Api, Failure, LARGEST_FILE};
-use super::{Inner, body, escaped, settle, unimportant};
+use super::{EYES, Inner, body, escaped, settle, unimportant};
 use crate::channel::commands::COMMANDS;
 use crate::channel::hearing::TO_STRANGERS;
 use crate::channel::{Ear, Heard, ReceivedFile, Response, Said};
@@ -56,6 +56,13 @@ struct Message {
     audio: Option<File>,
     #[serde(default)]
     video: Option<File>,
+}
+
+impl Message {
+    fn has_files(&self) -> bool {
+        let single = [&self.document, &self.voice, &self.audio, &self.video];
+        !self.photo.is_empty() || single.into_iter().any(Option::is_some)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -153,6 +160,11 @@ async fn take(update: Update, api: &Api, inner: &Arc<Inner>, ear: &Ear, tasks: &
         };
         let (by, chat, id) = (from.id.to_string(), message.chat.id, message.message_id);
         let is_owner = owner.as_deref() == Some(&*by);
+        // The update is not confirmed before its files are here: it would be lost with the service.
+        let is_waited_for = is_owner && message.has_files();
+        if is_waited_for {
+            inner.react(Some(id), Some(EYES)).await;
+        }
         let heard = heard(message, api, is_owner).await;
         let (api, inner, ear) = (api.clone(), Arc::clone(inner), ear.clone());
         match heard {
@@ -162,7 +174,13 @@ async fn take(update: Update, api: &Api, inner: &Arc<Inner>, ear: &Ear, tasks: &
                 if is_owner {
                     ear.mark(mark).await;
                 }
-                tasks.spawn(async move { show(response, chat, Some(id), &api, inner, &ear).await });
+                tasks.spawn(async move {
+                    let is_turn = matches!(response, Response::Turn(_));
+                    show(response, chat, Some(id), &api, Arc::clone(&inner), &ear).await;
+                    if is_waited_for && !is_turn {
+                        inner.react(Some(id), None).await;
+                    }
+                });
             }
             _ => {
                 if is_owner {
