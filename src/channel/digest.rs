@@ -32,5 +32,6 @@ pub(super) fn digest(mut messages: Vec<&Message>, zone: Tz) -> Option<Outgoing> 
         buttons: Vec::new(),
         asks: messages.iter().any(|message| Outgoing::from(*message).asks),
         rich: None,
+        reply_to: None,
     })
 }

@@ -107,6 +107,8 @@ pub struct Outgoing {
     pub urgency: Urgency,
     /// Buttons below it.
     pub buttons: Vec<OutgoingButton>,
+    /// What the channel's service calls the message that it answers.
+    pub reply_to: Option<String>,
     /// Whether it, or one of those that it is made of, asks the person a question.
     #[serde(skip)]
     pub asks: bool,
@@ -145,6 +147,7 @@ impl From<&Message> for Outgoing {
             buttons: buttons.iter().enumerate().map(button).collect(),
             asks: message.question().is_some(),
             rich: message.rich.clone().map(clean),
+            reply_to: None,
         }
     }
 }

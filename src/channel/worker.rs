@@ -119,10 +119,10 @@ impl Worker {
         let (mut at_once, mut held, mut together, mut rest) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for one in &waiting {
             match one {
-                one if is_at_once(&one.message) => at_once.push(alone(one)),
+                one if is_at_once(&one.message) => at_once.push(self.alone(one)),
                 one if waits(one) => held.push(one),
                 one if one.held_until.is_some() => together.push(one),
-                one => rest.push(alone(one)),
+                one => rest.push(self.alone(one)),
             }
         }
         if let Some(until) = until.filter(|_| !held.is_empty()) {
@@ -134,9 +134,16 @@ impl Worker {
         let (with_buttons, together) = apart(together);
         let numbers = together.iter().map(|message| message.number).collect();
         at_once.extend(digest(together, config.timezone).map(|digest| (numbers, digest)));
-        at_once.extend(with_buttons.into_iter().map(alone));
+        at_once.extend(with_buttons.into_iter().map(|one| self.alone(one)));
         at_once.extend(rest);
         self.send(at_once, &config).await
+    }
+
+    fn alone(&self, waiting: &Waiting) -> (Vec<i64>, Outgoing) {
+        let message = &waiting.message;
+        let answered = message.id.as_ref().and_then(|id| id.answered_on(&self.name));
+        let reply_to = answered.map(str::to_owned);
+        (vec![message.number], Outgoing { reply_to, ..Outgoing::from(message) })
     }
 
     async fn hold(&self, waiting: &[&Waiting], until: DateTime<Utc>, config: &Config) -> Result<(), JournalError> {
@@ -224,10 +231,6 @@ fn apart(waited: Vec<&Waiting>) -> (Vec<&Waiting>, Vec<&Message>) {
     let (alone, together): (Vec<_>, Vec<_>) =
         waited.into_iter().partition(|one| one.question.is_some() || are_few && has_buttons(one));
     (alone, together.into_iter().map(|one| &one.message).collect())
-}
-
-fn alone(waiting: &Waiting) -> (Vec<i64>, Outgoing) {
-    (vec![waiting.message.number], Outgoing::from(&waiting.message))
 }
 
 async fn settle(records: &mut JoinSet<Result<(), JournalError>>) -> Result<(), JournalError> {

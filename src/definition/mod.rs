@@ -121,6 +121,20 @@ impl DefinitionId {
     pub fn is_turn(&self) -> bool {
         self.0.starts_with(Self::TURN)
     }
+
+    /// That of the turn that answers a message: always the same for what a channel's service calls so.
+    #[must_use]
+    pub fn of_turn(channel: &str, external: &str) -> Self {
+        Self::new(format!("{}{channel}-{external}", Self::TURN))
+    }
+
+    /// What the channel's service calls the message that this turn answers.
+    #[must_use]
+    pub fn answered_on(&self, channel: &str) -> Option<&str> {
+        let external = self.0.strip_prefix(Self::TURN)?.strip_prefix(channel)?.strip_prefix('-')?;
+        // The name of a longer one may begin so.
+        (!external.contains('-')).then_some(external)
+    }
 }
 
 impl fmt::Display for DefinitionId {

@@ -129,9 +129,9 @@ impl Spawner {
 fn turn_id(channel: Option<&str>, external: Option<&str>) -> Result<DefinitionId, Refusal> {
     let is_plain =
         |name: &&str| (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let name = match (channel, external.filter(is_plain)) {
-        (Some(channel), Some(external)) => format!("{channel}-{external}"),
-        _ => agent_sandbox::token::random().map_err(|error| Refusal::environment(error.to_string()))?[..8].to_owned(),
-    };
-    Ok(DefinitionId::new(format!("{}{name}", DefinitionId::TURN)))
+    if let (Some(channel), Some(external)) = (channel, external.filter(is_plain)) {
+        return Ok(DefinitionId::of_turn(channel, external));
+    }
+    let token = agent_sandbox::token::random().map_err(|error| Refusal::environment(error.to_string()))?;
+    Ok(DefinitionId::new(format!("{}{}", DefinitionId::TURN, &token[..8])))
 }

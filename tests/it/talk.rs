@@ -24,7 +24,7 @@ fn what_the_owner_says_is_answered_once_and_nobody_else_is_heard() {
     for _ in 0..2 {
         phone.write(&json!({ "said": "Good morning.", "by": 7, "id": "a1" }));
     }
-    phone.hears("answer 1");
+    assert_eq!(phone.hears("answer 1")["reply_to"], "a1");
     phone.say("And again.");
     phone.hears("answer 2");
     assert_eq!(api.requests().len(), 2, "the same message is one turn");

@@ -71,6 +71,8 @@ fn a_conversation_is_seen_while_it_goes_and_survives_bad_luck() {
     let asked = telegram.say(ADA, "Which tea?");
     sees(&telegram, &service, "It is green.");
     let last = sees(&telegram, &service, "That is all.");
+    let answers = |body: &Value| body["reply_parameters"]["message_id"] == asked;
+    assert!(telegram.calls("sendMessage").iter().any(answers), "it answers what was said");
     let parts: Vec<Value> =
         telegram.chat().into_iter().filter(|one| one["text"].as_str().unwrap().contains("leaf")).collect();
     assert_eq!(parts.len(), 3, "{parts:#?}");

@@ -2,6 +2,8 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
+use twilight_model::id::Id;
+use twilight_model::id::marker::MessageMarker;
 
 use crate::channel::commands::{COMMANDS, ChatCommand};
 use crate::channel::progress::interrupt;
@@ -80,6 +82,14 @@ pub(super) fn printed(text: &str) -> Vec<Value> {
 pub(super) fn once(mut body: Value, nonce: &str) -> Value {
     body["nonce"] = json!(nonce);
     body["enforce_nonce"] = json!(true);
+    body
+}
+
+/// Shows it as the answer to a message, which the person may have removed.
+pub(super) fn replying(mut body: Value, answered: Option<Id<MessageMarker>>) -> Value {
+    if let Some(answered) = answered {
+        body["message_reference"] = json!({ "message_id": answered, "fail_if_not_exists": false });
+    }
     body
 }
 

@@ -14,6 +14,7 @@ use twilight_model::id::marker::{ChannelMarker, MessageMarker};
 
 use super::incoming::{self, Message};
 use super::rest::Failure;
+use super::turn::Turn;
 use super::{Inner, Known, attachments};
 use crate::channel::hearing::TO_STRANGERS;
 use crate::channel::{Ear, Heard, Response, Said};
@@ -140,7 +141,7 @@ impl Listener {
         self.turns.spawn(async move {
             let turn = progress.as_ref().map(|(turn, _)| turn.clone());
             if let Some((turn, progress)) = progress {
-                inner.show(dm, turn, progress).await;
+                inner.show(dm, Turn { id: turn, answers: Some(id) }, progress).await;
             }
             let told = match response {
                 Response::Turn(_) | Response::Stranger { tell: false } => Ok(()),

@@ -154,6 +154,8 @@ impl Inner {
         let mut sent = self.lock_sent().remove(&message.number).unwrap_or_default();
         let turn = message.job.as_ref().filter(|job| job.is_turn());
         for (part, body) in body::messages(message).into_iter().enumerate().skip(sent.len()) {
+            let answered = message.reply_to.as_deref().filter(|_| part == 0).and_then(|answered| answered.parse().ok());
+            let body = body::replying(body, answered);
             let body = body::once(body, &body::nonce(message.number, message.at, part));
             let created = match turn.filter(|_| part == 0) {
                 Some(turn) => self.answer(known.dm, turn, body).await,

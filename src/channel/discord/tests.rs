@@ -162,6 +162,7 @@ fn message(number: i64, job: &str, text: &str) -> Outgoing {
         urgency: Urgency::Normal,
         buttons: Vec::new(),
         asks: false,
+        reply_to: None,
         rich: None,
     }
 }
@@ -307,7 +308,9 @@ async fn a_message_is_seen_answered_as_it_goes_and_becomes_the_answer() {
     let answer = message(3, "chat-1", "Nothing is on today.");
     let id = desk.channel.send(&answer).await.unwrap().unwrap();
     assert_eq!(desk.discord.texts(), ["Nothing is on today."], "it is the same message");
-    assert_eq!(desk.discord.messages()[0]["components"], json!([]), "its button is gone");
+    let shown = desk.discord.messages().remove(0);
+    assert_eq!(shown["components"], json!([]), "its button is gone");
+    assert_eq!(shown["message_reference"]["message_id"], said, "it answers what was said");
     assert_eq!(desk.discord.messages()[0]["id"], *id);
     desk.until("the reaction is gone", || desk.discord.reactions(&said).is_empty().then_some(())).await;
     assert!(!desk.discord.requests("POST", "/typing").is_empty());
@@ -338,6 +341,17 @@ async fn fewer_edits_do_not_change_the_answer() {
     turn.send(Progress::Ended).unwrap();
     assert_eq!(desk.discord.texts(), [whole.trim()]);
     assert!(desk.discord.requests("PATCH", "/messages/").len() < 20, "not an edit for each word");
+    desk.no_problems();
+}
+
+#[tokio::test]
+async fn an_answer_that_was_not_seen_before_says_what_it_answers() {
+    let desk = Desk::talking();
+    let answer = Outgoing { reply_to: Some("17".into()), ..message(3, "chat-discord-17", &"word ".repeat(900)) };
+    desk.channel.send(&answer).await.unwrap();
+    let answered: Vec<Value> =
+        desk.discord.messages().iter().map(|part| part["message_reference"]["message_id"].clone()).collect();
+    assert_eq!(answered, [json!("17"), Value::Null, Value::Null]);
     desk.no_problems();
 }
 

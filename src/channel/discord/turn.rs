@@ -25,6 +25,13 @@ const TYPING: Duration = Duration::from_secs(8);
 /// How long the answer of a turn that is over may take to come here. It may have gone to another channel.
 const ANSWER: Duration = Duration::from_secs(600);
 
+/// A turn that is to be shown.
+pub(super) struct Turn {
+    pub(super) id: DefinitionId,
+    /// The message that it answers.
+    pub(super) answers: Option<Id<MessageMarker>>,
+}
+
 /// The turns that are shown now, and those whose answer came before they were.
 #[derive(Default)]
 pub(super) struct Turns(Mutex<HashMap<DefinitionId, Arc<Shown>>>);
@@ -48,8 +55,8 @@ impl Turns {
 
 impl Inner {
     /// Shows a turn until it is over.
-    pub(super) async fn show(&self, dm: Id<ChannelMarker>, turn: DefinitionId, progress: UnboundedReceiver<Progress>) {
-        let shown = Arc::clone(self.turns.lock().entry(turn.clone()).or_default());
+    pub(super) async fn show(&self, dm: Id<ChannelMarker>, turn: Turn, progress: UnboundedReceiver<Progress>) {
+        let shown = Arc::clone(self.turns.lock().entry(turn.id.clone()).or_default());
         self.follow(dm, &turn, &shown, progress).await;
     }
 
@@ -62,7 +69,7 @@ impl Inner {
     async fn follow(
         &self,
         dm: Id<ChannelMarker>,
-        turn: &DefinitionId,
+        turn: &Turn,
         shown: &Shown,
         mut progress: UnboundedReceiver<Progress>,
     ) {
@@ -86,7 +93,7 @@ impl Inner {
                         match self.update(dm, turn, shown, &text).await {
                             Ok(true) => return,
                             Ok(false) => {}
-                            Err(failure) => tracing::debug!(%failure, %turn, "how a turn goes was not shown"),
+                            Err(failure) => tracing::debug!(%failure, turn = %turn.id, "how a turn goes was not shown"),
                         }
                         last = text;
                     }
@@ -97,15 +104,9 @@ impl Inner {
     }
 
     /// Shows a turn as it is now. Returns whether its answer has come: then there is nothing more to show.
-    async fn update(
-        &self,
-        dm: Id<ChannelMarker>,
-        turn: &DefinitionId,
-        shown: &Shown,
-        text: &str,
-    ) -> Result<bool, Failure> {
+    async fn update(&self, dm: Id<ChannelMarker>, turn: &Turn, shown: &Shown, text: &str) -> Result<bool, Failure> {
         let mut state = shown.0.lock().await;
-        let body = body::status(text, turn);
+        let body = body::status(text, &turn.id);
         match state.message {
             _ if state.answered => {}
             Some(message) => {
@@ -114,7 +115,7 @@ impl Inner {
                 }
             }
             None => {
-                let body = body::once(body, &nonce(turn));
+                let body = body::once(body::replying(body, turn.answers), &nonce(&turn.id));
                 state.message = Some(self.create(dm, &body).await?);
             }
         }
@@ -175,10 +176,11 @@ fn nonce(turn: &DefinitionId) -> String {
     format!("turn.{:x}", hasher.finish())
 }
 
+/// What an edit can say of it.
 fn without_nonce(body: &Value) -> Value {
     let mut body = body.clone();
     if let Some(fields) = body.as_object_mut() {
-        fields.retain(|key, _| !["nonce", "enforce_nonce"].contains(&key.as_str()));
+        fields.retain(|key, _| !["nonce", "enforce_nonce", "message_reference"].contains(&key.as_str()));
     }
     body
 }

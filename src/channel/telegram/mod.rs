@@ -98,6 +98,9 @@ impl Channel for Telegram {
             if is_last && !message.buttons.is_empty() {
                 body["reply_markup"] = keyboard(&message.buttons);
             }
+            if let Some(answered) = message.reply_to.as_deref().filter(|_| place == 0).and_then(number_of) {
+                body["reply_parameters"] = reply_to(answered);
+            }
             let created = match message.job.as_ref().filter(|_| place == 0) {
                 Some(job) => self.inner.answer(api, job, part, body).await,
                 None => create(api, part, body).await,
@@ -195,7 +198,7 @@ impl Inner {
                 () = sleep_until(seen.next()) => {
                     let text = seen.rendered(began.elapsed());
                     if text != last {
-                        self.update(api, chat, &turn, &text).await;
+                        self.update(api, answered, &turn, &text).await;
                         last = text;
                     }
                     seen.shown();
@@ -211,7 +214,8 @@ impl Inner {
         }
     }
 
-    async fn update(&self, api: &Api, chat: i64, turn: &DefinitionId, text: &str) {
+    async fn update(&self, api: &Api, answered: Option<i64>, turn: &DefinitionId, text: &str) {
+        let Ok((_, chat)) = self.chat() else { return };
         let shown = lock(&self.shown).get(turn).copied();
         let mut body = body(chat);
         body["text"] = text.into();
@@ -223,6 +227,9 @@ impl Inner {
             }
             None => {
                 body["disable_notification"] = true.into();
+                if let Some(answered) = answered {
+                    body["reply_parameters"] = reply_to(answered);
+                }
                 if let Ok(sent) = api.call("sendMessage", body).await
                     && let Some(id) = sent["message_id"].as_i64()
                 {
@@ -236,6 +243,16 @@ impl Inner {
 /// What every message and every edit has: no address that somebody else has written is fetched.
 fn body(chat: i64) -> Value {
     json!({ "chat_id": chat, "link_preview_options": { "is_disabled": true } })
+}
+
+/// A message that answers one of the person's, which they may have removed.
+fn reply_to(answered: i64) -> Value {
+    json!({ "message_id": answered, "allow_sending_without_reply": true })
+}
+
+/// The number of a message, where the bot's own stands before it.
+fn number_of(name: &str) -> Option<i64> {
+    name.rsplit('x').next()?.parse().ok()
 }
 
 fn format_as_html(body: &mut Value, text: &str) {
@@ -264,6 +281,8 @@ async fn create(api: &Api, text: &str, mut body: Value) -> Result<i64, Failure> 
 /// Makes a message that shows a turn the answer. `None`: it cannot be, and a new one is to be sent.
 async fn edit_to(api: &Api, message: i64, text: &str, mut body: Value) -> Option<i64> {
     body["message_id"] = message.into();
+    // What it answers stays as it is.
+    body.as_object_mut().map(|body| body.remove("reply_parameters"));
     format_as_html(&mut body, text);
     match api.call("editMessageText", body).await {
         Ok(_) => Some(message),

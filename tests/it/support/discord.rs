@@ -679,7 +679,7 @@ fn unknown() -> Answer {
 }
 
 fn merge(message: &mut Value, body: &Value) {
-    for key in ["content", "embeds", "components", "flags"] {
+    for key in ["content", "embeds", "components", "flags", "message_reference"] {
         if !body[key].is_null() {
             message[key] = body[key].clone();
         }
@@ -709,7 +709,8 @@ fn text(value: &Value, least: usize, most: usize) -> Result<usize, String> {
 }
 
 fn message(body: &Value, is_edit: bool) -> Checked {
-    keys(body, &["content", "embeds", "components", "flags", "allowed_mentions", "nonce", "enforce_nonce"])?;
+    let known = ["content", "embeds", "components", "flags", "allowed_mentions", "nonce", "enforce_nonce"];
+    keys(body, &[&known[..], if is_edit { &[] } else { &["message_reference"] }].concat())?;
     if !body["content"].is_null() {
         text(&body["content"], 0, 2000)?;
     }
