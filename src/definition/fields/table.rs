@@ -258,7 +258,7 @@ fields! {
     /// Only these tools exist for it
     allowed_tools: Option<Vec<ToolPattern>> = None, |v: &V| v.patterns(), {
         background_only: true, command_too: true, restricts: true, unset: "what the main session has",
-        example: "[Read, Bash(ollim-bot gmail *), mcp__discord__ping_user]",
+        example: "[Read, Bash(ollim-bot gmail *), mcp__bot__ping_user]",
         flags: &[takes("allowed-tools", "PATTERN").help("Only these tools exist for it; '' for none")], not_with: &["disallowed_tools"],
         details: "See [the patterns](policy.md). `Bash(ollim-bot help)` is always added. An empty list, `[]`, grants nothing else.",
         limit: Limit::Other("What a job makes has at most the tools that the job has."),
@@ -274,7 +274,7 @@ fields! {
     /// What you are asked about before it runs
     ask_tools: Option<Vec<ToolPattern>> = None, |v: &V| v.patterns(), {
         background_only: true, command_too: true, restricts: true, unset: "none",
-        example: "[Bash(git push *), mcp__discord__spawn_agent]",
+        example: "[Bash(git push *), mcp__bot__spawn_agent]",
         flags: &[takes("ask-tools", "PATTERN").help("Calls that wait for your answer; '' for none")],
         details: "A call that it matches, and that nothing denies, waits for your answer. Beside an allowlist it adds what may be asked \
                   for; what `allowed_tools` names runs unasked. Without one, what it matches is asked about instead of allowed. See \
