@@ -9,6 +9,8 @@
 //! Two promises hold everywhere: a job can do what its file says and nothing else, and every occurrence
 //! that falls due ends in exactly one recorded outcome, on time.
 
+#![cfg_attr(test, allow(clippy::too_many_lines, reason = "a test is read from top to bottom"))]
+
 #[macro_use]
 pub mod failpoints;
 

@@ -12,6 +12,7 @@ use crate::run::memory::{self, is_job};
 use crate::run::needs;
 use crate::run::prompt::{Budget, ForkFacts, Prompt};
 use crate::run::runner::{self, RunSettings};
+use crate::run::setup::Setup;
 use crate::run::system_prompt::{Makes, SystemPrompt};
 
 /// What a run that began now, in a fresh session with nothing else around, would be given.
@@ -54,17 +55,7 @@ pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
     let gate = gate::try_now(&definition, &setup, app)?;
     let refused = |line: &String| gate::refused(&definition, &setup, line, app);
     let runs = definition.command.as_ref().map(|line| (line.clone(), refused(line)));
-    let system_prompt = SystemPrompt {
-        bot: settings.bot_name,
-        person: settings.person.clone(),
-        persona: definition::load_persona(&app.home).ok().flatten(),
-        makes: Makes::of(&setup.policy),
-        agent: setup.agent_prompt,
-    };
-    let system_prompt = match &definition.mode {
-        Mode::Foreground => system_prompt.of_conversation(),
-        Mode::Background(_) => system_prompt.of_job(),
-    };
+    let system_prompt = system_prompt(&definition, &setup, &settings, app);
     let verdicts = setup.policy;
     let tools = &policy.mcp_tools;
     let restrictions = setup.restrictions.held_against(&verdicts, tools);
@@ -112,6 +103,20 @@ pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
     let command = std::iter::once(&config.claude_command).chain(&policy.client_args).cloned().collect();
     let delivered = definition.is_delivered_as_written().then(|| definition.body.trim_end().to_owned());
     Ok(DryRun { delivered, runs, gate, system_prompt, prompt, policy, command, max_cost_usd, held, followed_by })
+}
+
+fn system_prompt(definition: &Definition, setup: &Setup, settings: &RunSettings, app: &App) -> String {
+    let prompt = SystemPrompt {
+        bot: settings.bot_name.clone(),
+        person: settings.person.clone(),
+        persona: definition::load_persona(&app.home).ok().flatten(),
+        makes: Makes::of(&setup.policy),
+        agent: setup.agent_prompt.clone(),
+    };
+    match &definition.mode {
+        Mode::Foreground => prompt.of_conversation(),
+        Mode::Background(_) => prompt.of_job(),
+    }
 }
 
 /// What would keep a run from starting now.

@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::words::conditions;
 use super::{App, budget, jobs, runs, service, suppressed, when, why};
-use crate::definition::{Definition, DefinitionId, FollowedEnd, Follows, Kind};
+use crate::definition::{Definition, DefinitionId, FollowedEnd, Follows, Kind, Loaded};
 use crate::journal::{JournalReader, Spending};
 use crate::refusal::Refusal;
 use crate::schedule::{Assumed, Subject, simulate};
@@ -98,16 +98,8 @@ pub(super) fn simulated(
     let claimed = journal.claimed_reminders()?;
     let has_record = |one: &Arc<Definition>| one.kind() == Kind::Reminder && claimed.contains_key(&one.id);
     chosen.retain(|one| !has_record(one));
-    // What they follow decides when they fire, whether it was asked for or not.
     let mut asked = chosen.len();
-    let mut place = 0;
-    while let Some(one) = chosen.get(place) {
-        let followed = one.follows().and_then(|follows| loaded.definitions.get(&follows.job));
-        if let Some(followed) = followed.filter(|followed| chosen.iter().all(|one| one.id != followed.id)) {
-            chosen.push(Arc::clone(followed));
-        }
-        place += 1;
-    }
+    add_followed(&mut chosen, &loaded);
     let unforeseen = |one: &Arc<Definition>| {
         let is_foreseen = |follows: &Follows| follows.outcome != FollowedEnd::Failed;
         one.waits_for().filter(|_| !one.follows().is_some_and(is_foreseen))
@@ -116,17 +108,7 @@ pub(super) fn simulated(
     asked -= chosen[..asked].iter().filter(|one| unforeseen(one).is_some()).count();
     chosen.retain(|one| unforeseen(one).is_none());
     let jobs: Vec<Taken> = chosen.into_iter().map(|one| taken(one, &journal, app)).collect::<Result<_, _>>()?;
-    let subjects: Vec<Subject> = jobs
-        .iter()
-        .map(|Taken { definition, takes, costs, tokens, own_budget, .. }| Subject {
-            own_budget: own_budget.clone(),
-            held: held(definition),
-            definition: Arc::clone(definition),
-            takes: *takes,
-            costs: *costs,
-            tokens: *tokens,
-        })
-        .collect();
+    let subjects: Vec<Subject> = jobs.iter().map(|job| job.subject(held(&job.definition))).collect();
     let conditions = jobs.iter().filter_map(|job| Some((job.definition.id.clone(), conditions(&job.definition)?)));
     let conditions = conditions.collect();
     let assumed = Assumed {
@@ -143,6 +125,31 @@ pub(super) fn simulated(
     let of_service = service::status(app).ok().flatten().and_then(|service| service.paused);
     let is_paused = of_service.or(journal.setting("paused")?).is_some();
     Ok(Simulated { from, until, occurrences, is_cut, jobs, on_events, conditions, left_out, is_paused })
+}
+
+/// Adds what they follow, which decides when they fire, whether it was asked for or not.
+fn add_followed(chosen: &mut Vec<Arc<Definition>>, loaded: &Loaded) {
+    let mut place = 0;
+    while let Some(one) = chosen.get(place) {
+        let followed = one.follows().and_then(|follows| loaded.definitions.get(&follows.job));
+        if let Some(followed) = followed.filter(|followed| chosen.iter().all(|one| one.id != followed.id)) {
+            chosen.push(Arc::clone(followed));
+        }
+        place += 1;
+    }
+}
+
+impl Taken {
+    fn subject(&self, held: Option<&'static str>) -> Subject {
+        Subject {
+            own_budget: self.own_budget.clone(),
+            held,
+            definition: Arc::clone(&self.definition),
+            takes: self.takes,
+            costs: self.costs,
+            tokens: self.tokens,
+        }
+    }
 }
 
 /// What past runs of a job took and cost.

@@ -11,9 +11,9 @@ use crate::agent::NOTIFY;
 use crate::agent::sockets::{self, PathSocket};
 use crate::bot::budget::PingBudget;
 use crate::config::ListenAddress;
-use crate::definition::{Definition, DefinitionId, Kind, Problem};
+use crate::definition::{Definition, DefinitionId, Kind, Loaded, Problem};
 use crate::journal::{
-    ConsecutiveFailures, FailingChannel, HeardBy, HostRecord, RefusedDeliveries, RunFilter, RunRecord,
+    ConsecutiveFailures, FailingChannel, HeardBy, HostRecord, JournalReader, RefusedDeliveries, RunFilter, RunRecord,
 };
 use crate::refusal::Refusal;
 use crate::run::runner::needs_agent;
@@ -110,20 +110,11 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     // What an ended service has left as running does not run any more.
     let is_running = |run: &RunRecord| service.is_some() && !run.outcome.is_over();
     let missing = service.as_ref().is_some_and(|service| service.client.missing.is_some());
-    let ran = if missing { journal.ran_by_other_than(NOTIFY)? } else { HashSet::new() };
-    let needs = |definition: &Definition| {
-        !definition.is_without_agent() && (ran.contains(&definition.id) || needs_agent(definition).is_some())
-    };
-    let all = loaded.definitions.values().filter(|definition| missing && definition.enabled && needs(definition));
-    let need_agent = all.map(|definition| definition.id.clone()).collect();
+    let need_agent = if missing { who_needs_an_agent(&loaded, &journal)? } else { Vec::new() };
     let (running, waiting) = journal.unfinished()?.into_iter().map(|run| app.as_seen(run)).partition(is_running);
     let mut failures = journal.consecutive_failures()?;
     failures.retain(|failing| failing.failures > 0);
-    let mut last_failed = Vec::new();
-    for failing in &failures {
-        let filter = RunFilter { id: Some(failing.id.clone()), failed: true, before: None, limit: Some(1) };
-        last_failed.extend(journal.runs(&filter)?.into_iter().map(|run| app.as_seen(run)));
-    }
+    let last_failed = last_failed(&failures, &journal, app)?;
     let mut next = upcoming::coming(&definitions, None, now, None, NEXT, Each::First);
     upcoming::with_last(&mut next, &journal)?;
     Ok(Status {
@@ -161,6 +152,30 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         settings_are_wrong: app.config().is_err(),
         sockets: sockets::answering(|name| app.env.text(name), &app.places().user_home),
     })
+}
+
+/// The jobs that only an agent can do.
+fn who_needs_an_agent(loaded: &Loaded, journal: &JournalReader) -> Result<Vec<DefinitionId>, Refusal> {
+    let ran = journal.ran_by_other_than(NOTIFY)?;
+    let needs = |definition: &Definition| {
+        !definition.is_without_agent() && (ran.contains(&definition.id) || needs_agent(definition).is_some())
+    };
+    let all = loaded.definitions.values().filter(|definition| definition.enabled && needs(definition));
+    Ok(all.map(|definition| definition.id.clone()).collect())
+}
+
+/// The last run of each that failed.
+fn last_failed(
+    failures: &[ConsecutiveFailures],
+    journal: &JournalReader,
+    app: &App,
+) -> Result<Vec<RunRecord>, Refusal> {
+    let mut last = Vec::new();
+    for failing in failures {
+        let filter = RunFilter { id: Some(failing.id.clone()), failed: true, before: None, limit: Some(1) };
+        last.extend(journal.runs(&filter)?.into_iter().map(|run| app.as_seen(run)));
+    }
+    Ok(last)
 }
 
 /// How things are; `None`: there is no data folder.

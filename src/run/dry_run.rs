@@ -128,17 +128,7 @@ pub async fn dry_run(
             Ok(output) => (false, output?.stderr),
             Err(_) => (true, Vec::new()),
         };
-        let text = String::from_utf8_lossy(&stderr);
-        // Where every program is granted, a path that the shell may not execute here is executed in a run.
-        let by_path = |line: &str| {
-            wide && line.starts_with("bash: ") && line.ends_with(": Permission denied") && line.contains(": /")
-        };
-        let said: Vec<String> = text
-            .lines()
-            .filter(|line| !by_path(line))
-            .filter(|line| !line.starts_with("ollim-bot: "))
-            .map(str::to_owned)
-            .collect();
+        let said = said(&String::from_utf8_lossy(&stderr), wide);
         let programs = std::mem::take(&mut *recorder.seen.lock().unwrap_or_else(PoisonError::into_inner));
         // A file that the line may write is not written here: another one stands in for it, and the line runs once more.
         let stopped = said.iter().filter_map(|line| file_of(line));
@@ -151,6 +141,16 @@ pub async fn dry_run(
             _ => return Ok(DryRun { programs, said, cut_off, wide }),
         }
     }
+}
+
+/// The lines that are the shell's or its programs' own. `wide`: every program is granted, so that a path which the shell may not
+/// execute here is executed in a run.
+fn said(text: &str, wide: bool) -> Vec<String> {
+    let by_path = |line: &str| {
+        wide && line.starts_with("bash: ") && line.ends_with(": Permission denied") && line.contains(": /")
+    };
+    let own = text.lines().filter(|line| !by_path(line) && !line.starts_with("ollim-bot: "));
+    own.map(str::to_owned).collect()
 }
 
 /// The file that bash says it may not open: `bash: line 1: notes/x: Permission denied`.

@@ -9,6 +9,7 @@
 //! `scripts/kill-test --rounds 2000` is the long form. What is left to chance by the machine (when exactly a kill
 //! falls) differs from run to run; what is done does not, for one seed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed expectation is a failed test")]
+#![allow(clippy::too_many_lines, reason = "a test is read from top to bottom")]
 #![allow(clippy::print_stdout, reason = "the histogram is what a person wants to see")]
 
 mod attacks;

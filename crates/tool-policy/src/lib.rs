@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
+#![cfg_attr(test, allow(clippy::too_many_lines, reason = "a test is read from top to bottom"))]
 
 mod agents;
 mod application;

@@ -90,12 +90,8 @@ impl Facts {
     pub(super) fn of(id: DefinitionId, loaded: Loaded, journal: &JournalReader, app: &App) -> Result<Self, Refusal> {
         let now = app.now();
         let definition = loaded.definitions.get(&id).cloned();
-        let is_its = |problem: &&Problem| {
-            problem.is_error()
-                && (problem.id.as_ref() == Some(&id)
-                    || problem.file.file_stem().is_some_and(|stem| stem == id.as_str()))
-        };
-        let problem = loaded.problems.iter().find(is_its).filter(|_| definition.is_none()).cloned();
+        let problem = loaded.problems.iter().find(|problem| is_fault_of(problem, &id));
+        let problem = problem.filter(|_| definition.is_none()).cloned();
         let suppressed = Suppressed::known_to(journal, &loaded, app);
         let coming = suppressed.others(definition.clone());
         let overdue = overdue(&coming, &journal.accounts()?, now).into_iter().next();
@@ -112,11 +108,7 @@ impl Facts {
         let purse = definition.as_deref().and_then(|definition| budget::purse(definition, app).ok());
         let mut spent = purse.unwrap_or_default().spendings;
         spent.retain(Spending::is_spent_for_good);
-        let failed = app.defaults().and_then(|defaults| Ok(definition::failed_reminders(&app.home, &defaults)?));
-        let kept_as_failed = failed
-            .unwrap_or_default()
-            .iter()
-            .any(|failed| failed.parsed.definition.as_ref().is_some_and(|failed| failed.id == id));
+        let kept_as_failed = is_kept_as_failed(&id, app);
         let text = definition.as_ref().map(|definition| definition::read_text(&app.home, &definition.file));
         let zone = definition.as_ref().map_or_else(|| app.zone_of_records(), |definition| definition.zone);
         let lately = journal.lately(&id)?;
@@ -341,4 +333,17 @@ fn follow_up(fired: &Definition, loaded: &Loaded) -> Option<Arc<Definition>> {
 /// The file of an occurrence.
 pub(super) fn file_of(story: &Story) -> PathBuf {
     story.file.clone()
+}
+
+/// Whether a problem is why a definition does not count.
+fn is_fault_of(problem: &Problem, id: &DefinitionId) -> bool {
+    let named = || problem.file.file_stem().is_some_and(|stem| stem == id.as_str());
+    problem.is_error() && (problem.id.as_ref() == Some(id) || named())
+}
+
+/// Whether its file lies among those of failed reminders.
+fn is_kept_as_failed(id: &DefinitionId, app: &App) -> bool {
+    let failed = app.defaults().and_then(|defaults| Ok(definition::failed_reminders(&app.home, &defaults)?));
+    let is_it = |definition: &Definition| definition.id == *id;
+    failed.unwrap_or_default().iter().any(|failed| failed.parsed.definition.as_ref().is_some_and(is_it))
 }

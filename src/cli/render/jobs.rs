@@ -164,7 +164,7 @@ fn place(definition: &Definition) -> String {
 
 /// One definition, with all its fields.
 pub(super) fn show(job: &Job, view: &View, output: &mut Output) {
-    let Job { definition, next, paused } = job;
+    let Job { definition, next, .. } = job;
     if view.json {
         output.json(&as_json(definition, *next));
         return;
@@ -174,10 +174,25 @@ pub(super) fn show(job: &Job, view: &View, output: &mut Output) {
             output.facts(&[vec![Cell::new(format!("{name:<19}"), FAINT), value.into()]]);
         }
     };
-    let when = |at: DateTime<Utc>| moment(at, job, view);
     fact("id", definition.id.to_string());
     fact("file", definition.file.display().to_string());
     fact("description", definition.description.clone());
+    fires(job, view, &mut fact);
+    fact("runs", how_it_runs(definition));
+    let draft = Draft::from(&**definition);
+    for field in FIELDS.iter().filter(|field| !SHOWN_APART.contains(&field.name)) {
+        let always = field.name == "update_main_session" && draft.background && definition.command.is_none();
+        let value = if always { (field.show)(&draft) } else { field.not_default(&draft) };
+        fact(field.name, value.map(|value| value.to_string()).unwrap_or_default());
+    }
+    output.line("");
+    output.line(plain_lines(definition.body.trim_end()));
+}
+
+/// When it fires.
+fn fires(job: &Job, view: &View, fact: &mut impl FnMut(&str, String)) {
+    let Job { definition, next, paused } = job;
+    let when = |at: DateTime<Utc>| moment(at, job, view);
     match &definition.trigger {
         Trigger::Routine { recurs, .. } => {
             let name = if matches!(recurs.cadence, Cadence::Cron(_)) { "cron" } else { "recurs" };
@@ -208,24 +223,16 @@ pub(super) fn show(job: &Job, view: &View, output: &mut Output) {
             }
         }
     }
-    fact(
-        "runs",
-        match definition.background() {
-            None if definition.is_delivered_as_written() => "not at all: its text is delivered as written".to_owned(),
-            None => "as a turn of the main session".to_owned(),
-            Some(_) if definition.command.is_some() => "a command, without a model".to_owned(),
-            Some(Background { isolated: true, .. }) => "in the background, in a fresh session".to_owned(),
-            Some(_) => "in the background, in a fork of the main session".to_owned(),
-        },
-    );
-    let draft = Draft::from(&**definition);
-    for field in FIELDS.iter().filter(|field| !SHOWN_APART.contains(&field.name)) {
-        let always = field.name == "update_main_session" && draft.background && definition.command.is_none();
-        let value = if always { (field.show)(&draft) } else { field.not_default(&draft) };
-        fact(field.name, value.map(|value| value.to_string()).unwrap_or_default());
+}
+
+fn how_it_runs(definition: &Definition) -> String {
+    match definition.background() {
+        None if definition.is_delivered_as_written() => "not at all: its text is delivered as written".to_owned(),
+        None => "as a turn of the main session".to_owned(),
+        Some(_) if definition.command.is_some() => "a command, without a model".to_owned(),
+        Some(Background { isolated: true, .. }) => "in the background, in a fresh session".to_owned(),
+        Some(_) => "in the background, in a fork of the main session".to_owned(),
     }
-    output.line("");
-    output.line(plain_lines(definition.body.trim_end()));
 }
 
 /// The fields that `show` puts into words of its own.

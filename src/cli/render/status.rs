@@ -6,10 +6,11 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::{View, budget_json, hosts, run_json, upcoming, waiting};
-use crate::app::{IDLE_CLIENT_WAITS, Overview, PageState, ServiceState, Status, times, words};
+use crate::app::{IDLE_CLIENT_WAITS, Overview, PageState, ServiceState, ServiceStatus, Status, times, words};
 use crate::bot::budget::CAPACITY;
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, Cell, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
+use crate::definition::DefinitionId;
 use crate::journal::{RunRecord, RunState};
 use crate::refusal::Refusal;
 
@@ -91,92 +92,21 @@ fn as_json(status: &Status, view: &View) -> Value {
 
 fn shown(status: &Status, view: &View, output: &mut Output) {
     let now = view.now;
-    let mut facts: Vec<Vec<Cell>> = Vec::new();
-    let mut fact = |name: &str, value: Cell| facts.push(vec![Cell::new(name, FAINT), value]);
+    let mut facts = Facts::default();
     match &status.service {
-        None => fact("service", Cell::new("not running", WARN)),
+        None => facts.add("service", Cell::new("not running", WARN)),
         Some(service) => {
-            if let Some(missing) = &service.client.missing {
-                if !status.need_agent.is_empty() {
-                    let jobs = match status.need_agent.len() {
-                        1 => "1 job that needs it waits".to_owned(),
-                        jobs => format!("{jobs} jobs that need it wait"),
-                    };
-                    fact("no agent", Cell::new(format!("{jobs}: {missing}"), BAD));
-                }
-            } else if service.waiting_for_login.is_some() {
-                fact("login", Cell::new("jobs wait until the client is logged in", BAD));
-            }
-            let since = service.since.parse::<DateTime<Utc>>().map(|at| times::span(now - at));
-            let up = since.map(|span| format!(", up {span}")).unwrap_or_default();
-            match service.ending {
-                true => fact(
-                    "service",
-                    Cell::new(format!("ending (pid {}{up}): nothing starts any more", service.pid), WARN),
-                ),
-                false => fact("service", Cell::new(format!("running (pid {}{up})", service.pid), GOOD)),
-            }
-            if service.paused.is_some() {
-                fact(
-                    "paused",
-                    Cell::new(
-                        "nothing starts by itself until `ollim-bot resume`; `ollim-bot fire` still runs a job",
-                        WARN,
-                    ),
-                );
-            }
-            let version = service.client.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
-            fact("client", format!("{}{version} ({})", service.client.name, service.client.why).into());
-            if let Some(waited) = service.idle_client {
-                let left = IDLE_CLIENT_WAITS.saturating_sub(Duration::from_secs(waited)).as_secs().div_ceil(60);
-                fact("", format!("waits for your next message, for {left} more minutes").into());
-            }
-            if !service.client.tested.is_empty() {
-                fact("tested with", service.client.tested.join(" and ").into());
-            }
-            if let Some(untested) = &service.client.untested {
-                fact("", Cell::new(untested, WARN));
-            }
-            fact("channel", service.channel.as_str().into());
-            for heard in &status.strangers {
-                fact("", Cell::new(super::channels::strangers(&heard.channel, heard.strangers), WARN));
-            }
-            for failing in &status.failing_channels {
-                let since = times::relative(failing.since, now);
-                let words = format!("{}: does not deliver ({since}): {}", plain(&failing.name), plain(&failing.error));
-                fact("", Cell::new(words, BAD));
-            }
-            match &service.page {
-                Some(PageState::Served(url)) => fact("page", format!("{url} (`ollim-bot web` opens it)").into()),
-                Some(PageState::Failed(why)) => fact("page", Cell::new(format!("not served: {why}"), BAD)),
-                None => {}
-            }
-            super::webhooks::facts(status, now, &mut fact);
-            let style = if service.sandbox.enforced { anstyle::Style::new() } else { WARN };
-            fact("sandbox", Cell::new(&service.sandbox.detail, style));
-            for (at, socket) in status.sockets.iter().enumerate() {
-                let name = if at == 0 { "leads around it" } else { "" };
-                fact(name, Cell::new(format!("{} ({})", socket.what, socket.path.display()), WARN));
-            }
+            facts.of_service(service, &status.need_agent, now);
+            facts.of_client_and_channels(service, status, now);
         }
     }
     let refill = status.budget.next().map(|at| format!(", one more {}", times::relative(at, now))).unwrap_or_default();
-    fact("pings left", format!("{} of {}{refill}", status.budget.left(), CAPACITY).into());
-    output.facts(&facts);
+    facts.add("pings left", format!("{} of {}{refill}", status.budget.left(), CAPACITY).into());
+    output.facts(&facts.0);
     let (running, claimed): (Vec<&RunRecord>, Vec<&RunRecord>) =
         status.running.iter().partition(|run| run.outcome == RunState::Running);
     if !running.is_empty() {
-        heading("Running", output);
-        let row = |run: &&RunRecord| {
-            let since = run.started.map(|at| format!("for {}", times::span(now - at))).unwrap_or_default();
-            vec![
-                Cell::new(run.run.as_str(), STRONG),
-                format!("{} {}", run.kind, run.id).into(),
-                Cell::new(since, FAINT),
-                Cell::new(words::retries(run), WARN),
-            ]
-        };
-        output.table(&running.iter().map(row).collect::<Vec<_>>());
+        going(&running, now, output);
     }
     let waits = waiting::rows(claimed.into_iter().chain(&status.waiting), &status.due, view);
     if !waits.is_empty() {
@@ -195,40 +125,136 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
         output.table_without(&upcoming::rows(&status.next, view), upcoming::LEAST);
     }
     if !status.failures.is_empty() {
-        heading("Failing", output);
-        for failing in &status.failures {
-            let often =
-                if failing.failures == 1 { "once".to_owned() } else { format!("{} times in a row", failing.failures) };
-            let paused = failing.paused.map(|at| {
-                format!("; paused since {}, `ollim-bot resume {}`", times::local(at, now, view.zone), failing.id)
-            });
-            let last = status.last_failed.iter().find(|run| run.id == failing.id);
-            let cause = last.map(|run| {
-                let when = run.ended.map(|at| format!(", last {}", times::relative(at, now))).unwrap_or_default();
-                let why = run.error.as_deref().and_then(|error| error.lines().next());
-                format!("{when}{}", why.map(|why| format!(": {why}")).unwrap_or_default())
-            });
-            let text =
-                format!("{} failed {often}{}{}", failing.id, cause.unwrap_or_default(), paused.unwrap_or_default());
-            output.wrapped(&text).iter().for_each(|line| output.line(line));
-            if let Some(run) = last {
-                output.line(format!(
-                    "  {} {}",
-                    paint(HINT, "->"),
-                    plain(&format!("`ollim-bot runs show {}`", run.run))
-                ));
-            }
-        }
+        failing(status, view, output);
     }
     if !status.problems.is_empty() {
-        heading("Problems", output);
-        for problem in &status.problems {
-            let (word, style) = if problem.is_error() { ("error", BAD) } else { ("warning", WARN) };
-            let place = format!("{}:{}", problem.file.display(), problem.line);
-            for (at, line) in output.wrapped(&format!("{word} {place}: {}", problem.message)).iter().enumerate() {
-                let shown = line.strip_prefix(word).filter(|_| at == 0).map(|rest| paint(style, word) + rest);
-                output.line(shown.unwrap_or_else(|| line.clone()));
+        problems(status, output);
+    }
+}
+
+/// Names and what is so, in their order.
+#[derive(Default)]
+struct Facts(Vec<Vec<Cell>>);
+
+impl Facts {
+    fn add(&mut self, name: &str, value: Cell) {
+        self.0.push(vec![Cell::new(name, FAINT), value]);
+    }
+
+    /// Whether it does what a person expects of it.
+    fn of_service(&mut self, service: &ServiceStatus, need_agent: &[DefinitionId], now: DateTime<Utc>) {
+        let mut fact = |name: &str, value: Cell| self.add(name, value);
+        if let Some(missing) = &service.client.missing {
+            if !need_agent.is_empty() {
+                let jobs = match need_agent.len() {
+                    1 => "1 job that needs it waits".to_owned(),
+                    jobs => format!("{jobs} jobs that need it wait"),
+                };
+                fact("no agent", Cell::new(format!("{jobs}: {missing}"), BAD));
             }
+        } else if service.waiting_for_login.is_some() {
+            fact("login", Cell::new("jobs wait until the client is logged in", BAD));
+        }
+        let since = service.since.parse::<DateTime<Utc>>().map(|at| times::span(now - at));
+        let up = since.map(|span| format!(", up {span}")).unwrap_or_default();
+        match service.ending {
+            true => {
+                fact("service", Cell::new(format!("ending (pid {}{up}): nothing starts any more", service.pid), WARN))
+            }
+            false => fact("service", Cell::new(format!("running (pid {}{up})", service.pid), GOOD)),
+        }
+        if service.paused.is_some() {
+            fact(
+                "paused",
+                Cell::new("nothing starts by itself until `ollim-bot resume`; `ollim-bot fire` still runs a job", WARN),
+            );
+        }
+    }
+
+    /// Who does the work, and how it reaches the person.
+    fn of_client_and_channels(&mut self, service: &ServiceStatus, status: &Status, now: DateTime<Utc>) {
+        let mut fact = |name: &str, value: Cell| self.add(name, value);
+        let version = service.client.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+        fact("client", format!("{}{version} ({})", service.client.name, service.client.why).into());
+        if let Some(waited) = service.idle_client {
+            let left = IDLE_CLIENT_WAITS.saturating_sub(Duration::from_secs(waited)).as_secs().div_ceil(60);
+            fact("", format!("waits for your next message, for {left} more minutes").into());
+        }
+        if !service.client.tested.is_empty() {
+            fact("tested with", service.client.tested.join(" and ").into());
+        }
+        if let Some(untested) = &service.client.untested {
+            fact("", Cell::new(untested, WARN));
+        }
+        fact("channel", service.channel.as_str().into());
+        for heard in &status.strangers {
+            fact("", Cell::new(super::channels::strangers(&heard.channel, heard.strangers), WARN));
+        }
+        for failing in &status.failing_channels {
+            let since = times::relative(failing.since, now);
+            let words = format!("{}: does not deliver ({since}): {}", plain(&failing.name), plain(&failing.error));
+            fact("", Cell::new(words, BAD));
+        }
+        match &service.page {
+            Some(PageState::Served(url)) => fact("page", format!("{url} (`ollim-bot web` opens it)").into()),
+            Some(PageState::Failed(why)) => fact("page", Cell::new(format!("not served: {why}"), BAD)),
+            None => {}
+        }
+        super::webhooks::facts(status, now, &mut fact);
+        let style = if service.sandbox.enforced { anstyle::Style::new() } else { WARN };
+        fact("sandbox", Cell::new(&service.sandbox.detail, style));
+        for (at, socket) in status.sockets.iter().enumerate() {
+            let name = if at == 0 { "leads around it" } else { "" };
+            fact(name, Cell::new(format!("{} ({})", socket.what, socket.path.display()), WARN));
+        }
+    }
+}
+
+fn going(running: &[&RunRecord], now: DateTime<Utc>, output: &mut Output) {
+    heading("Running", output);
+    let row = |run: &&RunRecord| {
+        let since = run.started.map(|at| format!("for {}", times::span(now - at))).unwrap_or_default();
+        vec![
+            Cell::new(run.run.as_str(), STRONG),
+            format!("{} {}", run.kind, run.id).into(),
+            Cell::new(since, FAINT),
+            Cell::new(words::retries(run), WARN),
+        ]
+    };
+    output.table(&running.iter().map(row).collect::<Vec<_>>());
+}
+
+fn failing(status: &Status, view: &View, output: &mut Output) {
+    let now = view.now;
+    heading("Failing", output);
+    for failing in &status.failures {
+        let often =
+            if failing.failures == 1 { "once".to_owned() } else { format!("{} times in a row", failing.failures) };
+        let paused = failing.paused.map(|at| {
+            format!("; paused since {}, `ollim-bot resume {}`", times::local(at, now, view.zone), failing.id)
+        });
+        let last = status.last_failed.iter().find(|run| run.id == failing.id);
+        let cause = last.map(|run| {
+            let when = run.ended.map(|at| format!(", last {}", times::relative(at, now))).unwrap_or_default();
+            let why = run.error.as_deref().and_then(|error| error.lines().next());
+            format!("{when}{}", why.map(|why| format!(": {why}")).unwrap_or_default())
+        });
+        let text = format!("{} failed {often}{}{}", failing.id, cause.unwrap_or_default(), paused.unwrap_or_default());
+        output.wrapped(&text).iter().for_each(|line| output.line(line));
+        if let Some(run) = last {
+            output.line(format!("  {} {}", paint(HINT, "->"), plain(&format!("`ollim-bot runs show {}`", run.run))));
+        }
+    }
+}
+
+fn problems(status: &Status, output: &mut Output) {
+    heading("Problems", output);
+    for problem in &status.problems {
+        let (word, style) = if problem.is_error() { ("error", BAD) } else { ("warning", WARN) };
+        let place = format!("{}:{}", problem.file.display(), problem.line);
+        for (at, line) in output.wrapped(&format!("{word} {place}: {}", problem.message)).iter().enumerate() {
+            let shown = line.strip_prefix(word).filter(|_| at == 0).map(|rest| paint(style, word) + rest);
+            output.line(shown.unwrap_or_else(|| line.clone()));
         }
     }
 }
