@@ -154,7 +154,7 @@ fn over_budget(definition: &Definition, why: &str) -> AttemptReport {
             definition.id
         )),
         Kind::Session if definition.id.is_turn() => {
-            report.messages.push(format!("I was not asked: {why}. `ollim-bot budget --day USD` raises it."));
+            report.messages.push(format!("I was not asked: {why}. `ollim-bot budget --help` says how to raise it."));
         }
         Kind::Session => report.messages.push(format!("The spawned agent {} was not started: {why}.", definition.id)),
     }

@@ -54,7 +54,7 @@ fn a_message_is_one_process_and_its_exit_means_delivered() {
     let got = lines(&wrote(&bot, "got"));
     let expect = json!({
         "version": 1, "number": 1, "job": "tea", "run": got[0]["run"], "at": got[0]["at"], "title": null,
-        "text": "Tea\u{7} is ready.", "urgency": "normal", "buttons": [
+        "text": "Tea is ready.", "reply_to": null, "urgency": "normal", "buttons": [
             { "id": "1:0", "label": "Done" }, { "id": "1:1", "label": "10 min" }, { "id": "1:2", "label": "1 h" },
             { "id": "1:3", "label": "Tomorrow" },
         ],

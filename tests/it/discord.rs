@@ -233,7 +233,7 @@ fn a_token_that_counts_no_more_is_told_at_the_terminal() {
     service.until("it is told", || service.said().contains(told).then_some(()));
     let failing = bot.json(["channels"])[0]["failing"]["error"].as_str().unwrap().to_owned();
     assert!(failing.contains("(4004)"), "{failing}");
-    assert!(bot.run(["doctor"]).stdout.contains("`discord` does not deliver"));
+    assert!(bot.run(["doctor"]).stdout.contains("`discord` cannot deliver"));
     bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
     service.until("the console has it", || service.said().contains("Tea is ready.").then_some(()));
     assert_eq!(discord.connections().2, 1, "it does not try again");
