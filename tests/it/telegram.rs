@@ -201,7 +201,7 @@ fn a_token_that_counts_no_more_is_told_at_the_terminal() {
     telegram.revoke();
     let told = "The channel `tg` does not work any more: Telegram does not accept `TELEGRAM_TOKEN` (401)";
     service.until("it is told", || service.said().contains(told).then_some(()));
-    assert!(bot.run(["doctor"]).stdout.contains("`tg` does not deliver"));
+    assert!(bot.run(["doctor"]).stdout.contains("`tg` cannot deliver"));
     service.stop();
 }
 
