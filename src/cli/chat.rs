@@ -129,8 +129,8 @@ struct Conversation<'a> {
     output: &'a mut Output,
     /// Turns that are not over.
     open: BTreeSet<DefinitionId>,
-    /// The run that answers now.
-    answering: Option<RunId>,
+    /// The runs that answer: the first one now, the others after it.
+    answering: Vec<RunId>,
     /// Whether it was said that Ctrl-C ends nothing yet.
     warned: bool,
 }
@@ -150,8 +150,17 @@ impl<'a> Conversation<'a> {
         std::thread::spawn(move || hear(events, &happened));
         on_interrupt(send)?;
         let shown = Chat::new(view, true);
-        let mut conversation =
-            Self { next, app, view, shown, global, output, open: BTreeSet::new(), answering: None, warned: false };
+        let mut conversation = Self {
+            next,
+            app,
+            view,
+            shown,
+            global,
+            output,
+            open: BTreeSet::new(),
+            answering: Vec::new(),
+            warned: false,
+        };
         conversation.history(history)?;
         conversation.output.line(paint(FAINT, "/help lists what can be typed, Ctrl-D leaves."));
         Ok(conversation)
@@ -162,13 +171,8 @@ impl<'a> Conversation<'a> {
         while let Ok(next) = self.next.recv() {
             match next {
                 Next::Closed => break,
-                Next::Interrupted => match self.answering.take() {
-                    Some(run) => {
-                        self.output.line(paint(FAINT, "interrupted"));
-                        if let Err(refusal) = self.app.execute(Command::Service(ServiceCommand::CancelRun { run })) {
-                            self.output.fail(&refusal);
-                        }
-                    }
+                Next::Interrupted => match self.answering.first().cloned() {
+                    Some(run) => self.interrupt(run),
                     None if !self.open.is_empty() && !std::mem::replace(&mut self.warned, true) => {
                         self.output.line(paint(FAINT, "the answer has not begun; a second Ctrl-C leaves"));
                     }
@@ -186,6 +190,17 @@ impl<'a> Conversation<'a> {
         }
         self.output.line("");
         self.output.print_now(self.global.color).map(drop)
+    }
+
+    /// A run that is not cancelled goes on, and can be interrupted again.
+    fn interrupt(&mut self, run: RunId) {
+        match self.app.execute(Command::Service(ServiceCommand::CancelRun { run: run.clone() })) {
+            Ok(_) => {
+                self.answering.retain(|answering| *answering != run);
+                self.output.line(paint(FAINT, "interrupted"));
+            }
+            Err(refusal) => self.output.fail(&refusal),
+        }
     }
 
     /// Puts out what there is, and, unless an answer is going, the sign that something can be typed.
@@ -308,11 +323,11 @@ impl<'a> Conversation<'a> {
         };
         match &event.kind {
             EventKind::RunStarted { .. } => {
-                self.answering.clone_from(&event.run);
+                self.answering.extend(event.run.clone());
                 self.warned = false;
             }
             EventKind::RunEnded { retry_at: None, .. } => {
-                self.answering = None;
+                self.answering.retain(|answering| event.run.as_ref() != Some(answering));
                 self.open.remove(turn);
             }
             _ => {}

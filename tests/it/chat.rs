@@ -133,10 +133,12 @@ fn at_terminal(bot: &TestBot, lines: &[(&[u8], &str)]) -> Ran {
             kept.lock().unwrap().push_str(&String::from_utf8_lossy(&chunk[..read]));
         }
     });
+    let mut matched = 0;
     for (line, expect) in lines {
         stdin.write_all(line).unwrap();
         let shown = || seen.lock().unwrap().clone();
-        wait::until(expect, || shown().contains(expect).then_some(()), shown);
+        // Each comes behind the one before it.
+        matched += wait::until(expect, || shown()[matched..].find(expect).map(|at| at + expect.len()), shown);
     }
     drop(stdin);
     let status = child.wait().unwrap();
@@ -201,6 +203,8 @@ fn a_new_conversation_begins_at_once_while_an_answer_of_the_old_one_goes() {
         &[
             (b"", "Ctrl-D leaves"),
             (b"Remember the rhubarb\n", "Here I am."),
+            // What is said before the answer has ended may be answered with it.
+            (b"", "›"),
             (b"Please think long\n", "(thinking"),
             (b"/clear\n", "a new conversation"),
             (b"\x03", "interrupted"),
