@@ -4,13 +4,13 @@ use super::Finding;
 use crate::app::{App, ChannelState, channels, times};
 use crate::channel::NotSent;
 use crate::channel::probe::{Means, probe};
-use crate::config::{CONSOLE, secrets};
+use crate::config::{CONSOLE, ChannelSettings, secrets};
 
 /// One finding for each channel.
 pub(super) fn channels(app: &App) -> Vec<Finding> {
     // What is wrong with the settings or the journal is said elsewhere.
     let (Ok(config), Ok(states)) = (app.config(), channels::channels(app)) else { return Vec::new() };
-    let answers = match ask(app) {
+    let answers = match ask(&config.channels, app) {
         Ok(answers) => answers,
         Err(why) => return vec![Finding::look("channel", format!("none can be asked: {why}")).step("mend that first")],
     };
@@ -22,14 +22,13 @@ pub(super) fn channels(app: &App) -> Vec<Finding> {
     states.iter().filter(|state| state.kind != CONSOLE || config.channels.is_empty()).map(of).collect()
 }
 
-fn ask(app: &App) -> Result<Vec<Result<String, NotSent>>, String> {
-    let config = app.config().map_err(|refusal| refusal.to_string())?;
+fn ask(channels: &[ChannelSettings], app: &App) -> Result<Vec<Result<String, NotSent>>, String> {
     let secrets = secrets::read(&app.home, &app.env.texts()).map_err(|error| error.to_string())?;
     let (path, roots) = (app.command_folders(), app.places());
     let means = Means { secrets: &secrets, path: &path, user_home: &roots.user_home };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    let answers = runtime.block_on(probe(&config.channels, means));
+    let answers = runtime.block_on(probe(channels, means));
     // A request that was given up may still wait in a thread of its own.
     runtime.shutdown_background();
     Ok(answers)
