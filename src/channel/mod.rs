@@ -11,6 +11,7 @@ mod deliveries;
 mod digest;
 pub mod discord;
 mod hearing;
+mod lost;
 pub mod mail;
 pub mod ntfy;
 pub mod probe;

@@ -20,11 +20,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::OnceCell;
 use twilight_http::request::Method;
 use twilight_model::id::Id;
 use twilight_model::id::marker::{ApplicationMarker, ChannelMarker, MessageMarker, UserMarker};
 
+use super::lost::Lost;
 use super::terminal::plain;
 use super::{Channel, Ear, NotSent, Outgoing, last_part, name_of_parts};
 use crate::config::DiscordChannel;
@@ -46,7 +47,7 @@ struct Inner {
     /// Parts of messages that were sent, where a later part failed: by the message's number.
     sent: Mutex<HashMap<i64, Vec<Id<MessageMarker>>>>,
     /// Why the channel will not work again, once that is so.
-    lost: watch::Sender<Option<String>>,
+    lost: Lost,
 }
 
 /// What has to be asked for once.
@@ -74,16 +75,14 @@ impl Discord {
             known: OnceCell::new(),
             turns: Turns::default(),
             sent: Mutex::default(),
-            lost: watch::Sender::new(lost),
+            lost: Lost::new(lost),
         };
         Self { inner: Arc::new(inner) }
     }
 
     /// Asks Discord whose the token is.
     pub(super) async fn probe(&self) -> Result<String, NotSent> {
-        if let Some(why) = self.inner.lost.borrow().clone() {
-            return Err(NotSent { why, again: false });
-        }
+        self.inner.lost.check()?;
         let bot = self.inner.rest.get("users/@me".into()).await?;
         let name = bot["username"].as_str().map(|name| format!(" for {}", plain(name))).unwrap_or_default();
         Ok(format!("Discord takes the token{name}"))
@@ -93,29 +92,22 @@ impl Discord {
 #[async_trait]
 impl Channel for Discord {
     async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
-        if let Some(why) = self.inner.lost.borrow().clone() {
-            return Err(NotSent { why, again: false });
-        }
+        self.inner.lost.check()?;
         let ids = self.inner.deliver(message).await?;
         Ok(Some(name_of_parts(&ids)))
     }
 
     async fn listen(&self, ear: Ear) {
-        if self.inner.lost.borrow().is_none() {
+        if self.inner.lost.check().is_ok() {
             let why = gateway::listen(Arc::clone(&self.inner), ear).await;
             tracing::error!(%why, "Discord is not listened to any more");
-            self.inner.lost.send_replace(Some(why));
+            self.inner.lost.set(why);
         }
         std::future::pending().await
     }
 
     async fn lost(&self) -> String {
-        let mut lost = self.inner.lost.subscribe();
-        match lost.wait_for(Option::is_some).await.map(|why| why.clone()) {
-            Ok(Some(why)) => why,
-            // The sender lives as long as we do.
-            _ => std::future::pending().await,
-        }
+        self.inner.lost.until().await
     }
 
     async fn settle(&self, external: &str, _message: &Outgoing, outcome: &str) -> Result<(), NotSent> {

@@ -15,9 +15,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::watch;
 use tokio::time::{Instant, interval, sleep_until};
 
+use super::lost::Lost;
 use super::progress::{Seen, Style, interrupt};
 use super::terminal::plain;
 use super::{Channel, Ear, NotSent, Outgoing, OutgoingButton, Progress, last_part, name_of_parts};
@@ -61,7 +61,7 @@ struct Inner {
     /// Parts of messages that were sent, where a later part failed: by the message's number.
     sent: Mutex<HashMap<i64, Vec<i64>>>,
     /// Why the channel will not work again, once that is so.
-    lost: watch::Sender<Option<String>>,
+    lost: Lost,
 }
 
 impl Telegram {
@@ -70,7 +70,7 @@ impl Telegram {
     pub fn new(settings: &TelegramChannel, token: Option<String>) -> Self {
         let api = token.map(|token| Api::new(settings.api.as_deref(), token));
         let lost = api.is_none().then(|| "`TELEGRAM_TOKEN` is not set: put the bot's token into .env".to_owned());
-        let (shown, sent, lost) = (Mutex::default(), Mutex::default(), watch::Sender::new(lost));
+        let (shown, sent, lost) = (Mutex::default(), Mutex::default(), Lost::new(lost));
         Self { inner: Arc::new(Inner { api, owner: settings.owner, shown, sent, lost }) }
     }
 
@@ -86,9 +86,7 @@ impl Telegram {
 #[async_trait]
 impl Channel for Telegram {
     async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
-        if let Some(why) = self.inner.lost.borrow().clone() {
-            return Err(NotSent { why, again: false });
-        }
+        self.inner.lost.check()?;
         let (api, chat) = self.inner.chat()?;
         let parts = super::split::split(&message.text, LONGEST);
         let mut sent = lock(&self.inner.sent).remove(&message.number).unwrap_or_default();
@@ -122,18 +120,13 @@ impl Channel for Telegram {
         if let Some(api) = &self.inner.api {
             let why = updates::listen(api, &self.inner, ear).await;
             tracing::error!(%why, "Telegram is not listened to any more");
-            self.inner.lost.send_replace(Some(why));
+            self.inner.lost.set(why);
         }
         std::future::pending().await
     }
 
     async fn lost(&self) -> String {
-        let mut lost = self.inner.lost.subscribe();
-        match lost.wait_for(Option::is_some).await.map(|why| why.clone()) {
-            Ok(Some(why)) => why,
-            // The sender lives as long as we do.
-            _ => std::future::pending().await,
-        }
+        self.inner.lost.until().await
     }
 
     async fn settle(&self, external: &str, message: &Outgoing, outcome: &str) -> Result<(), NotSent> {
