@@ -424,8 +424,8 @@ for line in sys.stdin:
 
 #[test]
 fn a_job_says_how_much_its_words_matter_and_what_may_wait_for_the_digest() {
-    let time = |hours: i64| (now() + chrono::TimeDelta::hours(hours)).format("%H:%M").to_string();
-    let bot = bot("#!/bin/sh\ncat >> got\n", &format!(", quiet_hours: {{ from: '{}', to: '{}' }}", time(2), time(3)));
+    let [from, to] = [2, 3].map(|hours| (now() + chrono::TimeDelta::hours(hours)).format("%H:%M").to_string());
+    let bot = bot("#!/bin/sh\ncat >> got\n", &format!(", quiet_hours: {{ from: '{from}', to: '{to}' }}"));
     bot.write("reminders/fire.md", &reminder(now(), "client: notify\nurgency: critical\n", "Fire."));
     bot.write("reminders/news.md", &reminder(now(), "client: notify\ndeliver: digest\n", "News."));
     let fails = "---\ncron: '0 0 29 2 *'\nclient: exec\ncommand: exit 3\nallowed_tools: []\nurgency: low\ndeliver: digest\n---\n";
@@ -445,7 +445,7 @@ fn a_job_says_how_much_its_words_matter_and_what_may_wait_for_the_digest() {
     });
     assert_eq!(held["deliveries"][0]["state"], "waiting", "{held:#}");
     let shown = bot.ok(["runs", "show", held["run"].as_str().unwrap()]);
-    assert!(shown.contains(&format!("its message waits for the digest at {}", time(3))), "{shown}");
+    assert!(shown.contains(&format!("its message waits for the digest at {to}")), "{shown}");
     assert_eq!(bot.run(["check"]).code, 0);
     service.stop();
 }
