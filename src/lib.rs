@@ -21,6 +21,7 @@ pub mod hexadecimal;
 pub mod home;
 pub mod program;
 pub mod refusal;
+pub mod search_path;
 
 pub mod tls;
 

@@ -14,6 +14,8 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, ChildStderr, ChildStdout};
 
+use crate::search_path;
+
 /// So much of what it writes is kept.
 const MOST: u64 = 64 * 1024;
 
@@ -120,7 +122,7 @@ impl Process {
     /// There is no such program, or it cannot be started.
     pub async fn start(program: &Program, surroundings: &Surroundings) -> io::Result<Self> {
         let (name, args) = program.command.split_first().ok_or_else(|| io::Error::other("it names no program"))?;
-        let file = find(name, &surroundings.path, &surroundings.user_home)?;
+        let file = search_path::find(name, &surroundings.path, &surroundings.user_home)?;
         std::fs::create_dir_all(&program.own_folder)?;
         let launch = Launch {
             program: file,
@@ -217,26 +219,4 @@ fn programs_of(path: &[PathBuf], home: &Path) -> Vec<PathBuf> {
             iter::once(folder.clone()).chain(beside)
         })
         .collect()
-}
-
-/// A program by its name on the search path, or by its path.
-///
-/// # Errors
-/// There is none, or the file cannot be executed.
-pub fn find(program: &str, path: &[PathBuf], user_home: &Path) -> io::Result<PathBuf> {
-    let named = match program.strip_prefix("~/") {
-        Some(rest) => Some(user_home.join(rest)),
-        None => program.contains('/').then(|| PathBuf::from(program)),
-    };
-    let missing = |why: String| io::Error::new(io::ErrorKind::NotFound, why);
-    match named {
-        Some(file) if agent_sandbox::farm::is_program(&file) => Ok(file),
-        Some(file) if file.exists() => Err(missing(format!("{} cannot be executed", file.display()))),
-        Some(file) => Err(missing(format!("there is no program at {}", file.display()))),
-        None => {
-            let mut files = path.iter().map(|folder| folder.join(program));
-            let found = files.find(|file| agent_sandbox::farm::is_program(file));
-            found.ok_or_else(|| missing(format!("there is no program `{program}` on PATH")))
-        }
-    }
 }

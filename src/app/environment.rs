@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::home::Home;
 use crate::refusal::Refusal;
+use crate::search_path::is_program;
 
 /// Environment variables, read once. Those that are not UTF-8 are kept for paths only.
 #[derive(Clone, Debug, Default)]
@@ -101,10 +101,4 @@ pub(super) fn external_commands_in(folders: &[PathBuf]) -> BTreeSet<String> {
 #[must_use]
 pub fn is_command_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
-}
-
-/// Whether a path is a file that can be executed.
-#[must_use]
-pub fn is_program(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
 }

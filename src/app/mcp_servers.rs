@@ -4,9 +4,9 @@ use super::service::{another_answer, ask};
 use super::{App, Outcome, ServiceCommand, ServiceReply};
 use crate::agent::ExternalTool;
 use crate::agent::ServerState;
-use crate::agent::claude;
 use crate::config::{McpServer, McpTransport, secrets};
 use crate::refusal::Refusal;
+use crate::search_path;
 
 /// The tools of one server.
 #[derive(Clone, Debug)]
@@ -64,7 +64,8 @@ pub(super) fn lacks(app: &App) -> Vec<Lack> {
     let Ok(config) = app.config() else { return Vec::new() };
     // What is wrong with `.env` is said elsewhere.
     let known = secrets::read(&app.home, &app.env.texts()).unwrap_or_default();
-    let path = app.env.text("PATH").unwrap_or_default();
+    // As the service starts it.
+    let (folders, user_home) = (app.command_folders(), app.places().user_home);
     let mut found = Vec::new();
     for server in &config.mcp_servers {
         let mut lack = |what: String, hint: String| found.push(Lack { server: server.name.clone(), what, hint });
@@ -73,16 +74,13 @@ pub(super) fn lacks(app: &App) -> Vec<Lack> {
         }
         let McpTransport::Command { command, .. } = &server.transport else { continue };
         let Some(program) = command.first() else { continue };
-        match claude::find(program, path.as_ref()) {
-            None => lack(
-                format!("cannot start: there is no program `{program}` on PATH"),
-                "install it, or write its absolute path".to_owned(),
-            ),
-            Some(file) if file.parent().is_some_and(|folder| folder.ends_with("shims")) => lack(
+        match search_path::find(program, &folders, &user_home) {
+            Err(error) => lack(format!("cannot start: {error}"), "install it, or write its absolute path".to_owned()),
+            Ok(file) if file.parent().is_some_and(|folder| folder.ends_with("shims")) => lack(
                 format!("may not start: {} starts another program, which its sandbox does not open", file.display()),
                 format!("name the real program: `pyenv which {program}` or `asdf which {program}` prints it"),
             ),
-            Some(_) => {}
+            Ok(_) => {}
         }
     }
     found

@@ -76,7 +76,7 @@ pub use costs::{Costs, CostsBy, CostsRow, Months};
 pub use doctor::{Diagnosis, Finding, Health};
 pub use dry_run::DryRun;
 pub use effect::Effect;
-pub use environment::{EXTERNAL_PREFIX, Environment, home, is_command_name, is_program};
+pub use environment::{EXTERNAL_PREFIX, Environment, home, is_command_name};
 pub use events::Watched;
 pub use import::{Imported, Left};
 pub use init::{InitOptions, Talk, make_folders, make_home};
@@ -111,6 +111,7 @@ use crate::policy::PathRoots;
 use crate::refusal::Refusal;
 use crate::run::tokens::RunAuthority;
 use crate::schedule::occurrences;
+use crate::search_path;
 
 /// How a person makes or names a data folder.
 const NO_HOME: &str = "`ollim-bot init` makes one; `--home DIR` or OLLIM_HOME names another";
@@ -546,6 +547,14 @@ impl App {
     #[must_use]
     pub fn command_folders(&self) -> Vec<PathBuf> {
         std::iter::once(self.home.bin()).chain(self.env.search_path()).collect()
+    }
+
+    /// A program on this terminal's `PATH`, or by its path.
+    ///
+    /// # Errors
+    /// There is none, or the file cannot be executed.
+    fn find_program(&self, program: &str) -> std::io::Result<PathBuf> {
+        search_path::find(program, &self.env.search_path(), &self.places().user_home)
     }
 
     /// All definitions.

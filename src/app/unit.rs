@@ -3,7 +3,6 @@
 mod systemd;
 mod text;
 
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -13,10 +12,11 @@ use serde::Serialize;
 
 use super::refusals::cannot;
 use super::{App, Environment, service};
-use crate::agent::claude::{self, login};
+use crate::agent::claude::login;
 use crate::config::{ClientChoice, secrets};
 use crate::home::Home;
 use crate::refusal::Refusal;
+use crate::search_path;
 use systemd::Manager;
 use text::Facts;
 
@@ -319,8 +319,8 @@ impl<'a> Unit<'a> {
             return Vec::new();
         }
         let mut notes = Vec::new();
-        let path = std::env::join_paths(self.path()).unwrap_or_default();
-        if claude::find(&config.claude_command, &path).is_none() {
+        let user_home = self.app.places().user_home;
+        if search_path::find(&config.claude_command, &self.path(), &user_home).is_err() {
             notes.push(format!(
                 "`{}` is in no folder of this PATH: start this command where it is found, or set `claude_command` in config.yaml",
                 config.claude_command
@@ -402,9 +402,4 @@ fn write(file: &Path, text: &str) -> Result<(), Refusal> {
     let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     fresh.as_file().set_permissions(readable).map_err(failed)?;
     fresh.persist(file).map(drop).map_err(|error| cannot("write", file, &error.error))
-}
-
-/// Whether the client is found in a unit's `PATH`.
-pub(super) fn finds_client(path: &str, command: &str) -> bool {
-    claude::find(command, OsStr::new(path)).is_some()
 }

@@ -20,7 +20,8 @@ use tokio::time::timeout;
 use super::hearing::TO_STRANGERS;
 use super::{Channel, Ear, Heard, NotSent, Outgoing, Response};
 use crate::config::CommandChannel;
-use crate::program::{Network, Process, Program, Reads, Surroundings, find};
+use crate::program::{Network, Process, Program, Reads, Surroundings};
+use crate::search_path;
 use kept::{Kept, News};
 
 /// The version of what is handed over.
@@ -67,7 +68,8 @@ impl Command {
     /// Whether the program is there. It is not started.
     pub(super) fn probe(settings: &CommandChannel, path: &[PathBuf], user_home: &Path) -> Result<String, NotSent> {
         let name = settings.command.first().map(String::as_str).unwrap_or_default();
-        let file = find(name, path, user_home).map_err(|error| NotSent { why: error.to_string(), again: false })?;
+        let file = search_path::find(name, path, user_home)
+            .map_err(|error| NotSent { why: error.to_string(), again: false })?;
         Ok(format!("its program is {}", file.display()))
     }
 

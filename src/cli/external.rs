@@ -6,9 +6,10 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::app::{App, EXTERNAL_PREFIX, is_command_name, is_program};
+use crate::app::{App, EXTERNAL_PREFIX, is_command_name};
 use crate::home::Home;
 use crate::refusal::Refusal;
+use crate::search_path::is_program;
 
 /// Where `ollim-bot-NAME` is. A name is letters, digits, `-` and `_`: never a path.
 ///

@@ -1,20 +1,20 @@
 //! Which agent client does the work: decided once, at start, and said.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_sandbox::cgroup::Delegated;
 
 use crate::agent::claude::login::LoginSources;
-use crate::agent::claude::{self, IdleClient, Limits, Ready, versions};
+use crate::agent::claude::{IdleClient, Limits, Ready, versions};
 use crate::agent::{AgentClient, Always, Claude, Clients, NOTIFY, NoAgent, Notify};
 use crate::app::ClientStatus;
 use crate::clock::Clock;
 use crate::config::{ClientChoice, Config};
 use crate::home::Home;
 use crate::run::client_environment::{client_environment, shell_binary};
+use crate::search_path;
 
 /// What the choice depends on.
 pub struct Wish<'a> {
@@ -54,7 +54,8 @@ pub type ToLogIn = Arc<dyn Fn() -> Result<Claude, String> + Send + Sync>;
 #[derive(Clone)]
 struct Auto {
     command: String,
-    path: OsString,
+    folders: Vec<PathBuf>,
+    user_home: PathBuf,
     claude: Claude,
     /// As far as it is known.
     version: Option<String>,
@@ -64,7 +65,7 @@ impl Auto {
     /// The client, logged in or not.
     fn found(&self) -> Result<Claude, String> {
         let command = &self.command;
-        let found = claude::find(command, &self.path).ok_or_else(|| {
+        let found = search_path::find(command, &self.folders, &self.user_home).map_err(|_| {
             format!(
                 "`{command}` was not found on the service's PATH; install it (`npm install -g \
                  @anthropic-ai/claude-code`), or say where it is with `claude_command` and start the service again"
@@ -118,7 +119,6 @@ impl Clients for Auto {
 pub async fn choose(wish: Wish<'_>) -> Chosen {
     let choice = wish.config.agent_client;
     let command = wish.config.claude_command.clone();
-    let path = OsString::from(wish.env.get("PATH").map(String::as_str).unwrap_or_default());
     if choice == ClientChoice::Notify {
         let status = ClientStatus { name: NOTIFY.into(), why: "configured".into(), ..ClientStatus::default() };
         return Chosen {
@@ -127,10 +127,13 @@ pub async fn choose(wish: Wish<'_>) -> Chosen {
             to_log_in: Arc::new(|| Err("`agent_client: notify` needs no login".into())),
         };
     }
-    let found = claude::find(&command, &path).unwrap_or_else(|| PathBuf::from(&command));
+    let path = wish.env.get("PATH").map(String::as_str).unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(path).collect();
+    let user_home = wish.env.get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
+    let found = search_path::find(&command, &folders, &user_home).unwrap_or_else(|_| PathBuf::from(&command));
     let claude = claude_at(found, wish);
     if choice == ClientChoice::Auto {
-        let mut auto = Auto { command, path, claude, version: None };
+        let mut auto = Auto { command, folders, user_home, claude, version: None };
         if auto.agent().is_ok() {
             auto.version = version(&auto.claude).await;
         }

@@ -22,11 +22,12 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("journal", &["agent", "clock", "definition", "failpoints", "home", "tls"]),
     // Of the agent, its words for how an attempt ended.
     ("schedule", &["agent", "clock", "definition", "failpoints", "home", "journal"]),
-    ("program", &[]),
+    ("search_path", &[]),
+    ("program", &["search_path"]),
     ("tls", &[]),
     // Of the settings, how the person's servers are reached.
     ("mcp", &["agent", "config", "home", "program", "tls"]),
-    ("channel", &["clock", "config", "definition", "hexadecimal", "journal", "program", "tls"]),
+    ("channel", &["clock", "config", "definition", "hexadecimal", "journal", "program", "search_path", "tls"]),
     ("bot", &["agent", "clock", "config", "definition", "home", "journal", "policy"]),
     (
         "run",
@@ -67,6 +68,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "refusal",
             "run",
             "schedule",
+            "search_path",
         ],
     ),
     // Parses requests and renders outcomes as HTML. Of the layers below `app` it names the data in outcomes.
@@ -109,6 +111,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "refusal",
             "run",
             "schedule",
+            "search_path",
             "web",
             "webhooks",
         ],
@@ -131,6 +134,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "policy",
             "refusal",
             "run",
+            "search_path",
         ],
     ),
 ];
@@ -156,6 +160,7 @@ const CONFINED: &[(&str, &[&str])] = &[
             "app/gate.rs",
             "app/doctor/",
             "program.rs",
+            "search_path.rs",
             "main.rs",
             "bin/",
             "web/login.rs",

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ollim_bot::agent::claude::find;
 use ollim_bot::agent::{AttemptEnd, FailureClass, Request, SessionId, SessionMode};
+use ollim_bot::search_path::find;
 use serde_json::json;
 
 use crate::support::client;
@@ -439,12 +439,15 @@ async fn the_main_session_asks_the_host_too() {
 #[tokio::test]
 async fn a_client_is_found_and_says_its_version() {
     let real = client::real();
-    let path = std::env::join_paths([std::path::Path::new("/no/such"), real.parent().unwrap()]).unwrap();
+    let path = [std::path::PathBuf::from("/no/such"), real.parent().unwrap().to_owned()];
     let name = real.file_name().unwrap().to_str().unwrap();
-    assert_eq!(find(name, &path), Some(real.clone()));
-    assert_eq!(find(real.to_str().unwrap(), "".as_ref()), Some(real.clone()));
-    assert_eq!(find("no-such-client", &path), None);
-    assert_eq!(find("/etc/passwd", &path), None, "not executable");
+    let home = real.parent().unwrap().parent().unwrap();
+    assert_eq!(find(name, &path, home).unwrap(), real);
+    assert_eq!(find(real.to_str().unwrap(), &[], home).unwrap(), real);
+    let from_home = format!("~/{}", real.strip_prefix(home).unwrap().display());
+    assert_eq!(find(&from_home, &[], home).unwrap(), real);
+    assert!(find("no-such-client", &path, home).is_err());
+    assert!(find("/etc/passwd", &path, home).unwrap_err().to_string().contains("cannot be executed"));
     let mut desk = Desk::new(&real, "http://127.0.0.1:9");
     assert!(desk.claude.version().await.unwrap().starts_with("2."), "{:?}", desk.claude.version().await);
     desk.claude.command = "/no/such/claude".into();

@@ -434,7 +434,18 @@ fn a_server_that_cannot_start_is_named_before_it_is_needed() {
         assert!(checked.contains(&format!("the MCP server `{name}` ")) && checked.contains(what), "{checked}");
         assert!(diagnosed.contains(&format!("`{name}` ")) && diagnosed.contains(what), "{diagnosed}");
     }
+    // Where the service looks besides `PATH`: among the person's own commands, and in their home.
+    for program in [bot.home().join("bin/own"), bot.person().join("tools/served")] {
+        fs::create_dir_all(program.parent().unwrap()).unwrap();
+        client::executable(&program, "#!/bin/sh\n");
+    }
     bot.secrets("ODD_TOKEN=secret\n");
-    bot.write("config.yaml", "mcp_servers:\n  bare: { command: [sh], env: [ODD_TOKEN] }\n");
-    assert!(!said("check").contains("MCP server") && !said("doctor").contains("needs `ODD_TOKEN`"));
+    let bare = "bare: { command: [sh], env: [ODD_TOKEN] }";
+    bot.write(
+        "config.yaml",
+        &format!("mcp_servers:\n  {bare}\n  own: {{ command: [own] }}\n  served: {{ command: [~/tools/served] }}\n"),
+    );
+    let (checked, diagnosed) = (said("check"), said("doctor"));
+    assert!(!checked.contains("MCP server"), "{checked}");
+    assert!(!diagnosed.contains("needs `ODD_TOKEN`") && !diagnosed.contains("cannot start"), "{diagnosed}");
 }

@@ -24,7 +24,7 @@ pub(crate) use protocol::without_error_tags;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -116,19 +116,6 @@ pub struct Claude {
 
 /// The prompt by which the client makes a conversation shorter: the one command of its own that it is given.
 pub const COMPACT: &str = "/compact";
-
-/// Finds a program as a shell would: a name in `path` (the variable's text), or a path as it is. Gives an absolute path of
-/// an executable file.
-#[must_use]
-pub fn find(command: &str, path: &OsStr) -> Option<PathBuf> {
-    let runs = |file: &Path| file.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0);
-    let candidates: Vec<PathBuf> = if command.contains('/') {
-        vec![PathBuf::from(command)]
-    } else {
-        std::env::split_paths(path).map(|folder| folder.join(command)).collect()
-    };
-    candidates.into_iter().find(|file| runs(file)).and_then(|file| std::path::absolute(file).ok())
-}
 
 /// What the client at `command` says of its version, e.g. `2.1.197`, with this `PATH`.
 ///

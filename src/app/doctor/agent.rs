@@ -1,6 +1,5 @@
 //! The agent client: where it is, which version, and whether it is logged in.
 
-use std::ffi::OsStr;
 use std::path::Path;
 
 use super::{Finding, Health};
@@ -26,13 +25,13 @@ pub(in super::super) fn agent(app: &App) -> Vec<Finding> {
     let path = app.env.text("PATH").unwrap_or_default();
     let command = &config.claude_command;
     let mut found = Vec::new();
-    match claude::find(command, OsStr::new(path)) {
-        None => found.push(
-            Finding::of("client", missing, format!("`{command}` is in no folder of PATH"))
+    match app.find_program(command) {
+        Err(error) => found.push(
+            Finding::of("client", missing, error.to_string())
                 .step(INSTALL)
                 .step("or say where it is: `claude_command: /path/to/claude` in config.yaml"),
         ),
-        Some(command) => found.push(version(&command, path)),
+        Ok(command) => found.push(version(&command, path)),
     }
     found.push(login(app, missing));
     found
@@ -62,9 +61,8 @@ fn version(command: &Path, path: &str) -> Finding {
 
 /// Whether there is a client with a login.
 pub(in super::super) fn has_agent(app: &App) -> bool {
-    let path = app.env.text("PATH").unwrap_or_default();
     app.config().is_ok_and(|config| {
-        config.agent_client != ClientChoice::Notify && claude::find(&config.claude_command, OsStr::new(path)).is_some()
+        config.agent_client != ClientChoice::Notify && app.find_program(&config.claude_command).is_ok()
     }) && matches!(known_login(app), Ok(Some(_)))
 }
 

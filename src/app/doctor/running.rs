@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 
 use super::Finding;
 use crate::app::{App, service, unit};
+use crate::search_path;
 
 /// Whether it runs, and does what it should.
 pub(super) fn service(app: &App) -> Vec<Finding> {
@@ -77,8 +78,9 @@ pub(super) fn unit(app: &App) -> Vec<Finding> {
         found.push(Finding::look("unit", format!("{name} is not started at boot")).step("`ollim-bot service install`"));
     }
     if let (Some(path), Some(command)) = (path, command)
-        && unit::finds_client(app.env.text("PATH").unwrap_or_default(), &command)
-        && !unit::finds_client(&path, &command)
+        && app.find_program(&command).is_ok()
+        && search_path::find(&command, &std::env::split_paths(&path).collect::<Vec<_>>(), &app.places().user_home)
+            .is_err()
     {
         found.push(
             Finding::wrong("unit", format!("`{command}` is found here, and not in the PATH of {name}")).step(again),
