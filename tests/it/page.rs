@@ -765,14 +765,44 @@ fn spend(page: &Page) {
     for (number, (days, hour, model, cost)) in runs.into_iter().enumerate() {
         let day = (now() - chrono::TimeDelta::days(days)).date_naive();
         let at = day.and_hms_opt(hour, 0, 0).unwrap().and_utc().timestamp_millis();
-        let sql = "INSERT INTO occurrence (id, kind, at, by_hand, file, claimed, outcome, file_done)
-                   VALUES ('dear', 'routine', ?1, 0, 'routines/dear.md', ?1, 'completed', 1)";
-        journal.execute(sql, [at]).unwrap();
-        let sql = "INSERT INTO run (run, occurrence, attempt, state, launched, started, ended, cost_usd, model, tokens, client)
-                   VALUES (?1, last_insert_rowid(), 1, 'completed', ?2, ?2, ?2 + 60000, ?3, ?4, ?5, 'claude')";
-        let tokens = r#"{"input":900,"cache_read":20000,"cache_write":800,"output":340}"#;
-        journal.execute(sql, rusqlite::params![format!("{number:08x}"), at, cost, model, tokens]).unwrap();
+        spend_on(&journal, "dear", number, at, (model, cost));
     }
+}
+
+fn spend_on(journal: &rusqlite::Connection, id: &str, number: usize, at: i64, (model, cost): (&str, f64)) {
+    let sql = "INSERT INTO occurrence (id, kind, at, by_hand, file, claimed, outcome, file_done)
+               VALUES (?1, 'routine', ?2, 0, 'routines/' || ?1 || '.md', ?2, 'completed', 1)";
+    journal.execute(sql, rusqlite::params![id, at]).unwrap();
+    let sql =
+        "INSERT INTO run (run, occurrence, attempt, state, launched, started, ended, cost_usd, model, tokens, client)
+               VALUES (?1, last_insert_rowid(), 1, 'completed', ?2, ?2, ?2 + 60000, ?3, ?4, ?5, 'claude')";
+    let tokens = r#"{"input":900,"cache_read":20000,"cache_write":800,"output":340}"#;
+    journal.execute(sql, rusqlite::params![format!("{number:08x}"), at, cost, model, tokens]).unwrap();
+}
+
+#[test]
+fn costs_of_many_jobs_show_the_dearest_and_sum_the_rest() {
+    let page = Page::new();
+    page.bot.start().stop();
+    let journal = rusqlite::Connection::open(page.bot.path("state/journal.db")).unwrap();
+    // 60 jobs: job-00 has cost a cent, job-59 60 cents.
+    for number in 0..60 {
+        let cost = (number + 1) as f64 / 100.0;
+        let at = now().timestamp_millis() - 3_600_000;
+        spend_on(&journal, &format!("job-{number:02}"), number, at, ("claude-haiku-4-5", cost));
+    }
+    drop(journal);
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    let jobs = |body: &str| (0..60).filter(|number| body.contains(&format!(">job-{number:02}<"))).count();
+    let cut = page.get("/costs", &cookie).body;
+    assert_eq!(jobs(&cut), 50, "{cut}");
+    assert!(cut.contains(">job-59<") && !cut.contains(">job-09<"), "{cut}");
+    // The ten that are left cost 1 to 10 cents.
+    assert!(cut.contains("&amp;all=on\">10 more</a>, $0.55 together"), "{cut}");
+    let all = page.get("/costs?since=30&all=on", &cookie).body;
+    assert!(jobs(&all) == 60 && !all.contains(" more</a>"), "{all}");
+    service.stop();
 }
 
 #[test]
