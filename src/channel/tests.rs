@@ -111,13 +111,16 @@ impl Desk {
 
     /// Until nothing waits and nothing is unrouted.
     async fn settled(&self) {
+        // A night is looked at less often than a moment.
+        let mut pause = Duration::from_secs(1);
         loop {
             let waiting = self.scripts.keys().map(|name| self.journal.waiting(name, 10));
             let waiting = futures::future::try_join_all(waiting).await.unwrap();
             if self.journal.unrouted(10).await.unwrap().is_empty() && waiting.iter().all(Vec::is_empty) {
                 return;
             }
-            sleep(Duration::from_secs(1)).await;
+            sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(60));
         }
     }
 
@@ -243,6 +246,8 @@ async fn quiet_hours_hold_what_is_not_critical_and_end_with_one_message() {
     assert_eq!(desk.sent("phone"), ["fire"]);
     let until: DateTime<Utc> = "2026-11-24T06:30:00Z".parse().unwrap();
     assert_eq!(desk.messages()[0].deliveries[0].held_until, Some(until));
+    sleep((until - desk.clock.now()).to_std().unwrap()).await;
+    assert_eq!(desk.sent("phone"), ["fire"]);
     desk.settled().await;
     assert!(desk.clock.now() - until < chrono::TimeDelta::seconds(2), "{}", desk.clock.now());
     let digest = "2 messages waited for the end of quiet hours.\n\n22:10 one\n\n23:10 two";
