@@ -127,10 +127,16 @@ mod enabled {
         BeforeOutcome = "before-outcome",
         /// It is recorded, with all that the person is told of it.
         OutcomeRecorded = "outcome-recorded",
+        /// A message shows how a turn goes, and that is not recorded.
+        StatusShown = "status-shown",
         /// The channels of a message are chosen.
         Routed = "routed",
         /// A message is about to be sent.
         BeforeShow = "before-show",
+        /// A part of a message is sent, and not recorded.
+        PartSent = "part-sent",
+        /// It is recorded; the next one is not sent.
+        PartRecorded = "part-recorded",
         /// It is sent, and not marked as delivered.
         Shown = "shown",
         /// It is marked.

@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 
 use super::hearing::TO_STRANGERS;
-use super::{Channel, Ear, Heard, NotSent, Outgoing, Response};
+use super::{Channel, Ear, Heard, NotSent, Outgoing, Response, Sent};
 use crate::config::CommandChannel;
 use crate::program::{Network, Process, Program, Reads, Surroundings};
 use crate::search_path;
@@ -171,7 +171,7 @@ impl Channel for Command {
         }
     }
 
-    async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
+    async fn send(&self, message: &Outgoing, _sent: &mut Sent) -> Result<Option<String>, NotSent> {
         if self.settings.keep { self.by_kept(message).await } else { self.once(message).await }
     }
 }

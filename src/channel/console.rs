@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use async_trait::async_trait;
 use chrono_tz::Tz;
 
-use super::{Channel, NotSent, Outgoing, terminal};
+use super::{Channel, NotSent, Outgoing, Sent, terminal};
 
 /// This process's standard output.
 pub struct Console<Z> {
@@ -15,7 +15,7 @@ pub struct Console<Z> {
 
 #[async_trait]
 impl<Z: Fn() -> Tz + Send + Sync> Channel for Console<Z> {
-    async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
+    async fn send(&self, message: &Outgoing, _sent: &mut Sent) -> Result<Option<String>, NotSent> {
         let (message, zone) = (message.clone(), (self.zone)());
         // A terminal that is stopped blocks its writer: it must not hold up the service's other work.
         let shown = tokio::task::spawn_blocking(move || show(&message, zone, &mut io::stdout().lock())).await;
@@ -29,7 +29,7 @@ pub struct Silent;
 
 #[async_trait]
 impl Channel for Silent {
-    async fn send(&self, _message: &Outgoing) -> Result<Option<String>, NotSent> {
+    async fn send(&self, _message: &Outgoing, _sent: &mut Sent) -> Result<Option<String>, NotSent> {
         Ok(None)
     }
 }

@@ -149,6 +149,14 @@ pub trait Hearing: Send + Sync {
     async fn mark(&self, channel: &str, last: String);
     /// What was [marked](Self::mark).
     async fn last_heard(&self, channel: &str) -> Option<String>;
+    /// Records that a channel shows a turn by a message of this name.
+    async fn shows(&self, channel: &str, turn: &DefinitionId, message: String);
+    /// Keeps what came in until it is [let go](Self::let_go). Returns whether it is kept.
+    async fn keep(&self, channel: &str, name: &str, what: String) -> bool;
+    /// What is kept, with its names.
+    async fn kept(&self, channel: &str) -> Vec<(String, String)>;
+    /// It is heard.
+    async fn let_go(&self, channel: &str, name: &str);
 }
 
 /// A channel's way to the service.
@@ -188,5 +196,26 @@ impl Ear {
     /// What was [marked](Self::mark).
     pub async fn last_heard(&self) -> Option<String> {
         self.hearing.last_heard(&self.channel).await
+    }
+
+    /// Records that the channel shows a turn by a message of this name. It is [hidden](super::Channel::hide) when the turn is over, unless
+    /// the answer takes its place.
+    pub async fn shows(&self, turn: &DefinitionId, message: String) {
+        self.hearing.shows(&self.channel, turn, message).await;
+    }
+
+    /// Keeps what came in, over restarts, until it is [let go](Self::let_go). Returns whether it is kept.
+    pub async fn keep(&self, name: &str, what: String) -> bool {
+        self.hearing.keep(&self.channel, name, what).await
+    }
+
+    /// What is kept, with its names.
+    pub async fn kept(&self) -> Vec<(String, String)> {
+        self.hearing.kept(&self.channel).await
+    }
+
+    /// It is heard.
+    pub async fn let_go(&self, name: &str) {
+        self.hearing.let_go(&self.channel, name).await;
     }
 }

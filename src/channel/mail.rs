@@ -14,7 +14,7 @@ use lettre::{Address, AsyncSmtpTransport, AsyncTransport as _, Tokio1Executor};
 use tokio::time::timeout;
 
 use super::terminal::{plain, plain_lines};
-use super::{Channel, NotSent, Outgoing};
+use super::{Channel, NotSent, Outgoing, Sent};
 use crate::config::{Encryption, MailChannel};
 use crate::definition::Urgency;
 
@@ -102,7 +102,7 @@ impl Mail {
 
 #[async_trait]
 impl Channel for Mail {
-    async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
+    async fn send(&self, message: &Outgoing, _sent: &mut Sent) -> Result<Option<String>, NotSent> {
         let (mail, id) = self.mail(message).map_err(never)?;
         let late = |_| NotSent::for_now(format!("the mail server took longer than {} s", PATIENCE.as_secs()));
         match timeout(PATIENCE, self.server()?.send(mail)).await.map_err(late)? {

@@ -16,7 +16,9 @@ pub mod mail;
 pub mod ntfy;
 pub mod probe;
 mod progress;
+mod sent;
 mod split;
+mod status;
 pub mod telegram;
 pub mod terminal;
 mod terminal_chat;
@@ -35,6 +37,7 @@ use terminal::{plain, plain_lines};
 pub use deliveries::Deliveries;
 pub use hearing::{Ear, Heard, Hearing, Progress, ReceivedFile, Response, Said};
 pub use progress::INTERRUPT;
+pub use sent::Sent;
 pub use terminal_chat::{OpenChat, OpenChats};
 
 /// A way to reach the person.
@@ -42,8 +45,9 @@ pub use terminal_chat::{OpenChat, OpenChats};
 pub trait Channel: Send + Sync {
     /// Sends one message. Returns what the channel's service calls it, where it says so.
     ///
-    /// A message may come a second time, with the same number, when the program was killed before it could record the first.
-    async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent>;
+    /// A message may come a second time, with the same number, when the program was killed before it could record the first. `sent`:
+    /// which parts of it were.
+    async fn send(&self, message: &Outgoing, sent: &mut Sent) -> Result<Option<String>, NotSent>;
 
     /// Hands to `ear` what comes in, until the future is dropped. The default: nothing comes in by this channel.
     async fn listen(&self, _ear: Ear) {
@@ -60,16 +64,12 @@ pub trait Channel: Send + Sync {
     async fn settle(&self, _external: &str, _message: &Outgoing, _outcome: &str) -> Result<(), NotSent> {
         Ok(())
     }
-}
 
-/// The name of a message that was sent in parts: theirs, with blanks between. The journal finds the message by each of them.
-fn name_of_parts(parts: &[impl ToString]) -> String {
-    parts.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
-}
-
-/// The last part of such a message, which has the buttons. `None`: it is the name of another service's message.
-fn last_part<T: std::str::FromStr>(name: &str) -> Option<T> {
-    name.rsplit(' ').next()?.parse().ok()
+    /// Takes away what shows a turn that is over, and whose answer does not come here. `external`: what the service calls that
+    /// message. The default: the channel shows none.
+    async fn hide(&self, _turn: &DefinitionId, _external: &str) -> Result<(), NotSent> {
+        Ok(())
+    }
 }
 
 /// Why a message was not sent.

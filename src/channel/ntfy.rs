@@ -16,7 +16,7 @@ use tokio::time::sleep;
 use ureq::http::Request;
 use ureq::http::request::Builder;
 
-use super::{Channel, Ear, Heard, NotSent, Outgoing, Response};
+use super::{Channel, Ear, Heard, NotSent, Outgoing, Response, Sent};
 use crate::config::NtfyChannel;
 use crate::definition::Urgency;
 use token::{Pressed, Tokens};
@@ -252,7 +252,7 @@ impl Server {
 
 #[async_trait]
 impl Channel for Ntfy {
-    async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
+    async fn send(&self, message: &Outgoing, _sent: &mut Sent) -> Result<Option<String>, NotSent> {
         self.publish(self.body(message)).await
     }
 

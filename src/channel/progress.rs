@@ -25,6 +25,8 @@ pub(super) struct Style {
     pub first: Duration,
     /// How long after an edit the next one may come.
     pub pause: Duration,
+    /// How often it is shown that the bot is at work.
+    pub typing: Duration,
     /// A text that is to stand as it is.
     pub literal: fn(&str) -> String,
     /// A call that was made.
@@ -109,18 +111,28 @@ impl Seen {
 
     /// The message as it is now. Its last line is the status.
     pub(super) fn rendered(&self, since: Duration) -> String {
+        let doing = match &self.doing {
+            Some(doing) => doing,
+            None if self.text.is_empty() => "Thinking",
+            None => "Writing",
+        };
+        self.with_status((self.style.status)(doing, coarse(since.as_secs())))
+    }
+
+    /// The message of a turn that is over and has no answer; `None`: nothing was seen of it.
+    pub(super) fn left(&mut self, since: Duration) -> Option<String> {
+        self.done();
+        let was_seen = !self.lines.is_empty() || !self.text.trim().is_empty();
+        was_seen.then(|| self.with_status((self.style.status)("Interrupted", since.as_secs())))
+    }
+
+    fn with_status(&self, status: String) -> String {
         let hidden = self.lines.len().saturating_sub(MOST_LINES);
         let mut lines: Vec<String> = Vec::new();
         if hidden > 0 {
             lines.push((self.style.call)(&format!("… {hidden} more")));
         }
         lines.extend(self.lines[hidden..].iter().cloned());
-        let doing = match &self.doing {
-            Some(doing) => doing,
-            None if self.text.is_empty() => "Thinking",
-            None => "Writing",
-        };
-        let status = (self.style.status)(doing, coarse(since.as_secs()));
         let used: usize = lines.iter().chain([&status]).map(|line| length(line) + 1).sum();
         // Of a long text the end is shown.
         let text = tail(&terminal::plain_lines(&self.text), self.style.longest - used);
@@ -149,6 +161,7 @@ mod tests {
         longest: 100,
         first: Duration::from_secs(2),
         pause: Duration::from_secs(10),
+        typing: Duration::from_secs(8),
         literal: str::to_owned,
         call: str::to_owned,
         refused: |label, _| label.to_owned(),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 
-use super::{Channel, NotSent, Outgoing};
+use super::{Channel, NotSent, Outgoing, Sent};
 
 /// How many terminals are talking with the bot. Clones count together.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +38,7 @@ impl Drop for OpenChat {
 
 #[async_trait]
 impl Channel for OpenChats {
-    async fn send(&self, _message: &Outgoing) -> Result<Option<String>, NotSent> {
+    async fn send(&self, _message: &Outgoing, _sent: &mut Sent) -> Result<Option<String>, NotSent> {
         match self.any() {
             true => Ok(None),
             false => Err(NotSent { why: "the terminal was closed".into(), again: false }),

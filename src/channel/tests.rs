@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::{Channel, Deliveries, NotSent, OpenChats, Outgoing};
+use super::{Channel, Deliveries, NotSent, OpenChats, Outgoing, Sent};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::definition::{DefinitionId, Urgency};
@@ -32,7 +32,7 @@ struct Scripted(Arc<Mutex<Script>>);
 
 #[async_trait]
 impl Channel for Scripted {
-    async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
+    async fn send(&self, message: &Outgoing, _sent: &mut Sent) -> Result<Option<String>, NotSent> {
         let mut script = self.0.lock().unwrap();
         if !script.answers.is_empty() {
             return Err(script.answers.remove(0));
@@ -357,7 +357,7 @@ struct Lost;
 
 #[async_trait]
 impl Channel for Lost {
-    async fn send(&self, _message: &Outgoing) -> Result<Option<String>, NotSent> {
+    async fn send(&self, _message: &Outgoing, _sent: &mut Sent) -> Result<Option<String>, NotSent> {
         Err(never("the token was revoked"))
     }
 

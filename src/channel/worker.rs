@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::digest::digest;
-use super::{Channel, Outgoing};
+use super::{Channel, Outgoing, Sent};
 use crate::clock::Clock;
 use crate::config::{Config, TERMINAL};
 use crate::definition::Urgency;
@@ -62,7 +62,7 @@ impl Worker {
                     pause = PAUSES.0;
                     continue;
                 }
-                _ if is_ending => return,
+                _ if is_ending => return self.last_words().await,
                 Ok(Step::Idle) => self.wait(&mut routed, None).await,
                 Ok(Step::Quiet(until)) => self.wait(&mut routed, Some(until)).await,
                 Ok(Step::Failed) => {
@@ -98,7 +98,29 @@ impl Worker {
         }
     }
 
+    /// No turn goes any more: nothing shows one.
+    async fn last_words(&self) {
+        if let Err(error) = self.hide_statuses(true).await {
+            tracing::warn!(%error, channel = %self.name, "what shows turns is not known, and stays");
+        }
+    }
+
+    /// Takes away what shows turns that are over, and whose answers do not come here.
+    async fn hide_statuses(&self, all: bool) -> Result<(), JournalError> {
+        for status in self.journal.left_statuses(&self.name, all).await? {
+            match self.channel.hide(&status.turn, &status.message).await {
+                Err(error) if error.again => {
+                    tracing::debug!(channel = %self.name, why = %error.why, "what shows a turn that is over stays for now");
+                }
+                // What the service refuses for good is not there, or cannot be changed any more.
+                _ => self.journal.hides_turn(&self.name, &status.turn).await?,
+            }
+        }
+        Ok(())
+    }
+
     async fn step(&self) -> Result<Step, JournalError> {
+        self.hide_statuses(false).await?;
         let waiting = self.journal.waiting(&self.name, BATCH).await?;
         if waiting.is_empty() {
             return Ok(Step::Idle);
@@ -136,7 +158,7 @@ impl Worker {
         at_once.extend(digest(together, config.timezone).map(|digest| (numbers, digest)));
         at_once.extend(with_buttons.into_iter().map(|one| self.alone(one)));
         at_once.extend(rest);
-        self.send(at_once, &config).await
+        self.send(at_once, &waiting, &config).await
     }
 
     fn alone(&self, waiting: &Waiting) -> (Vec<i64>, Outgoing) {
@@ -160,12 +182,19 @@ impl Worker {
         Ok(())
     }
 
-    async fn send(&self, sending: Vec<(Vec<i64>, Outgoing)>, config: &Config) -> Result<Step, JournalError> {
+    async fn send(
+        &self,
+        sending: Vec<(Vec<i64>, Outgoing)>,
+        waiting: &[Waiting],
+        config: &Config,
+    ) -> Result<Step, JournalError> {
         let mut records = JoinSet::new();
         let mut step = Step::Done;
         for (numbers, message) in sending {
+            let parts: Vec<&Waiting> = waiting.iter().filter(|one| numbers.contains(&one.message.number)).collect();
+            let mut sent = Sent::of(&parts, &self.name, &self.journal);
             fail_point!(BeforeShow);
-            match self.channel.send(&message).await {
+            match self.channel.send(&message, &mut sent).await {
                 Ok(external) => {
                     fail_point!(Shown);
                     let (journal, name) = (self.journal.clone(), self.name.clone());
@@ -218,6 +247,8 @@ fn without_ended(mut waiting: Waiting, zone: Tz) -> Waiting {
             question.number, question.id
         );
         waiting.message.rich = None;
+        // Nothing was sent of this text.
+        waiting.sent = None;
     }
     waiting
 }

@@ -85,6 +85,28 @@ impl Hearing for ServiceHearing {
         let last = self.handlers.journal.last_heard(channel).await;
         last.inspect_err(|error| tracing::warn!(%error, "what was heard last is not known")).ok().flatten()
     }
+
+    async fn shows(&self, channel: &str, turn: &DefinitionId, message: String) {
+        if let Err(error) = self.handlers.journal.shows_turn(channel, turn, message).await {
+            tracing::warn!(%error, %turn, "the message that shows a turn could not be recorded");
+        }
+    }
+
+    async fn keep(&self, channel: &str, name: &str, what: String) -> bool {
+        let kept = self.handlers.journal.keep_unheard(channel, name, what).await;
+        kept.inspect_err(|error| tracing::warn!(%error, "what came in could not be kept")).is_ok()
+    }
+
+    async fn kept(&self, channel: &str) -> Vec<(String, String)> {
+        let kept = self.handlers.journal.unheard(channel).await;
+        kept.inspect_err(|error| tracing::warn!(%error, "what came in before is not known")).unwrap_or_default()
+    }
+
+    async fn let_go(&self, channel: &str, name: &str) {
+        if let Err(error) = self.handlers.journal.is_heard(channel, name).await {
+            tracing::warn!(%error, "that something was heard could not be recorded; it is heard again after the next start");
+        }
+    }
 }
 
 impl ServiceHearing {
@@ -138,7 +160,7 @@ impl ServiceHearing {
     /// `17:0`: the first button of message 17. `once`: of the message that was recorded then, and not a second time.
     async fn pressed(&self, channel: &str, button: &str, once: Option<DateTime<Utc>>) -> Result<Response, Refusal> {
         if let Some(turn) = button.strip_prefix(INTERRUPT) {
-            return self.interrupt(Some(turn)).await.map(Response::Text);
+            return self.interrupt(Some(turn)).await;
         }
         let journal = &self.handlers.journal;
         let gone = || Refusal::user("this button is of no use any more");
@@ -294,7 +316,10 @@ impl ServiceHearing {
                 let turn = self.handlers.say_in(None, MAKE_SHORTER.into(), Some(channel.to_owned()), None).await?;
                 Ok(Response::Turn(turn))
             }
-            Does::Interrupt => self.interrupt(None).await.map(Response::Text),
+            Does::Interrupt => match self.interrupt(None).await? {
+                Response::Done(text) => Ok(Response::Text(text)),
+                other => Ok(other),
+            },
             Does::Fork => {
                 let (_, turn) = self.handlers.open_fork(argument.map(str::to_owned), channel).await?;
                 let opened = || Response::Text("The fork is open. What you say next stays in it.".into());
@@ -333,20 +358,20 @@ impl ServiceHearing {
         }
     }
 
-    /// Ends the answer that is going. `only`: if it is that of this turn.
-    async fn interrupt(&self, only: Option<&str>) -> Result<String, Refusal> {
+    /// Ends the answer that is going. `only`: if it is that of this turn. Where none is, the button is of no use any more.
+    async fn interrupt(&self, only: Option<&str>) -> Result<Response, Refusal> {
         let going = self.handlers.schedule.snapshot(0).await.active;
         let is_meant = |id: &DefinitionId| id.is_turn() && only.is_none_or(|only| id.as_str() == only);
         let is_going = |active: &ActiveView| is_meant(&active.id) && matches!(active.stage, StageView::Running(_));
         let turns: Vec<_> = going.into_iter().filter(is_going).collect();
         if turns.is_empty() {
-            return Ok("No answer is going.".into());
+            return Ok(Response::Done("No answer is going.".into()));
         }
         for turn in turns {
             // It may have ended by itself.
             let _ended = self.handlers.service(ServiceCommand::CancelRun { run: turn.run }).await;
         }
-        Ok("The answer was interrupted.".into())
+        Ok(Response::Text("The answer was interrupted.".into()))
     }
 
     /// Takes the buttons from questions that are answered, wherever they were asked. Never returns.

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::events::{EventKind, NewEvent, insert_event};
 use super::outbox::{MESSAGE, NewMessage, insert_message, read_message};
 use super::rows::{Columns, ms};
-use super::{Journal, JournalError, JournalReader, Message, Question, questions};
+use super::{Journal, JournalError, JournalReader, Message, Question, kept, questions};
 
 /// How far a channel is with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +61,10 @@ pub struct Waiting {
     pub held_until: Option<DateTime<Utc>>,
     /// The question that it asks, as it stands now.
     pub question: Option<Question>,
+    /// What the channel's service calls the parts that were sent of it, with blanks between.
+    pub sent: Option<String>,
+    /// What it calls the message that shows the turn whose answer this is.
+    pub status: Option<String>,
 }
 
 /// A channel that does not work now.
@@ -152,16 +156,22 @@ impl Journal {
         self.writer
             .commit(move |connection| {
                 let sql = format!(
-                    "SELECT {MESSAGE}, d.held_until FROM delivery d JOIN message m ON m.number = d.message
+                    "SELECT {MESSAGE}, d.held_until, d.external FROM delivery d JOIN message m ON m.number = d.message
                      WHERE d.channel = ?1 AND d.state = 'waiting'
                      ORDER BY m.urgency <> 'critical', m.urgency = 'digest', m.number LIMIT ?2"
                 );
                 let mut waiting = connection.all(&sql, params![channel, limit], |row| {
-                    Ok(Waiting { message: read_message(row)?, held_until: row.maybe_at("held_until")?, question: None })
+                    let held_until = row.maybe_at("held_until")?;
+                    let sent = row.get("external")?;
+                    Ok(Waiting { message: read_message(row)?, held_until, question: None, sent, status: None })
                 })?;
                 for one in &mut waiting {
                     one.question = match one.message.question() {
                         Some(number) => questions::find(connection, number)?,
+                        None => None,
+                    };
+                    one.status = match one.message.id.as_ref().filter(|id| id.is_turn()) {
+                        Some(turn) => kept::status(connection, &channel, turn)?,
                         None => None,
                     };
                 }
@@ -201,6 +211,25 @@ impl Journal {
             .await
     }
 
+    /// A channel has sent a part of these, which are one message; with those before it: `sent`.
+    ///
+    /// # Errors
+    /// When the commit cannot be made.
+    pub async fn sent_in_part(&self, channel: &str, numbers: &[i64], sent: String) -> Result<(), JournalError> {
+        let (channel, numbers) = (channel.to_owned(), numbers.to_vec());
+        self.writer
+            .commit(move |connection| {
+                for number in &numbers {
+                    connection.execute(
+                        "UPDATE delivery SET external = ?3 WHERE message = ?1 AND channel = ?2 AND state = 'waiting'",
+                        params![number, channel, sent],
+                    )?;
+                }
+                Ok(())
+            })
+            .await
+    }
+
     /// A channel has delivered these, as one message that its service calls `external`. So it works.
     ///
     /// # Errors
@@ -224,6 +253,7 @@ impl Journal {
                         "UPDATE message SET delivered = ?2 WHERE number = ?1 AND delivered IS NULL",
                         params![number, ms(now)],
                     )?;
+                    kept::replaced(connection, &channel, *number)?;
                 }
                 connection.execute("DELETE FROM failing_channel WHERE name = ?1", [&channel])?;
                 Ok(())
@@ -282,7 +312,7 @@ impl Journal {
         self.routed.subscribe()
     }
 
-    fn rerouted(&self) {
+    pub(super) fn rerouted(&self) {
         self.routed.send_modify(|count| *count += 1);
     }
 }

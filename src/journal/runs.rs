@@ -10,6 +10,7 @@ use super::claims::{Claim, NewClaim, record_occasion, text_of};
 use super::delays::{Punctuality, begins};
 use super::events::{EventKind, NewEvent, insert_event};
 use super::generations::{ConsecutiveFailures, save_consecutive_failures};
+use super::kept::any_status;
 use super::outbox::{NewMessage, insert_message};
 use super::rows::{ms, state, time};
 use super::{Denial, Journal, JournalError, ProcessIdentity, RunId, RunState};
@@ -300,7 +301,7 @@ impl Journal {
     /// [`JournalError::NotGoing`] when the occurrence has its outcome, or the run is unknown.
     pub async fn finish(&self, run: &RunId, finish: Finish) -> Result<Vec<(NewClaim, Claim)>, JournalError> {
         let (id, clock) = (run.clone(), self.clock.clone());
-        let (newest, followers) = self
+        let (newest, followers, is_shown) = self
             .writer
             .commit(move |connection| {
                 let now = clock.now();
@@ -314,11 +315,14 @@ impl Journal {
                     save_consecutive_failures(connection, consecutive_failures)?;
                 }
                 let claimed = finish.followers.iter().map(|claim| record_occasion(connection, claim, now));
-                Ok((newest, claimed.collect::<Result<_, _>>()?))
+                Ok((newest, claimed.collect::<Result<_, _>>()?, any_status(connection)?))
             })
             .await?;
         self.marked.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(run);
         self.announce(newest);
+        if is_shown {
+            self.rerouted();
+        }
         Ok(followers)
     }
 

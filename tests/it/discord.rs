@@ -327,6 +327,68 @@ fn an_answer_that_goes_is_interrupted_by_a_button() {
     assert_eq!(answer["content"], "The answer was interrupted.");
     service.until("the turn has ended", || service.said().contains("a person ended it").then_some(()));
     assert_eq!(api.requests().len(), 1);
+    let left = service.until("its button is gone", || without_buttons(&discord));
+    assert!(left[0].starts_with("-# Bash until") && left[0].contains("-# Interrupted, "), "{left:?}");
+    service.stop();
+    nothing_is_wrong(&discord);
+}
+
+/// The conversation, once no message can be interrupted.
+fn without_buttons(discord: &Discord) -> Option<Vec<String>> {
+    discord
+        .messages()
+        .iter()
+        .all(|message| !message["components"].to_string().contains("interrupt:"))
+        .then(|| discord.texts())
+}
+
+#[test]
+fn a_service_that_ends_in_a_turn_leaves_no_button_and_the_answer_comes_after_its_start() {
+    for is_killed in [false, true] {
+        let discord = Discord::start();
+        let api = MessagesApi::answering(|request| match request.answers() {
+            0 => Reply::bash("until [ -e go ]; do sleep 0.1; done"),
+            _ => Reply::say("It is green."),
+        });
+        let bot = talking(&discord, &api);
+        let service = listening(&bot, &discord);
+        discord.say("Which tea?");
+        service.until("the turn is shown", || {
+            discord.texts().iter().any(|text| text.contains("Bash until")).then_some(())
+        });
+        if is_killed {
+            service.kill();
+            bot.until_nothing_is_left();
+            // Discord has forgotten the nonces by now.
+            discord.forget_nonces();
+        } else {
+            service.end_now();
+            let left = without_buttons(&discord).unwrap_or_else(|| panic!("{:#?}", discord.messages()));
+            assert!(left.iter().all(|text| text.contains("-# Interrupted, ")), "{left:?}");
+        }
+        bot.write("work/go", "");
+        let service = listening(&bot, &discord);
+        let left = service.until("it has ended", || {
+            let texts = without_buttons(&discord)?;
+            texts.last().is_some_and(|text| !text.starts_with("-# ")).then_some(texts)
+        });
+        assert!(left.len() == 1 || !is_killed, "{left:?}");
+        service.stop();
+        nothing_is_wrong(&discord);
+    }
+}
+
+#[test]
+fn a_button_of_an_answer_that_is_over_goes_when_it_is_pressed() {
+    let discord = Discord::start();
+    let bot = on(&discord, TestBot::new());
+    let service = listening(&bot, &discord);
+    bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
+    delivered(&service, &bot);
+    let id = discord.messages()[0]["id"].as_str().unwrap().to_owned();
+    discord.press(OWNER, &id, "interrupt:chat-discord-1");
+    let label = || discord.messages()[0]["components"][0]["components"][0]["label"].as_str().map(str::to_owned);
+    service.until("it says so", || label().filter(|label| label == "No answer is going."));
     service.stop();
     nothing_is_wrong(&discord);
 }

@@ -244,6 +244,48 @@ fn an_answer_that_goes_is_interrupted_by_a_button() {
     service.until("the turn has ended", || service.said().contains("a person ended it").then_some(()));
     assert_eq!(api.requests().len(), 1, "{:#?}", telegram.chat());
     assert!(bot.ok(["channels"]).contains("tg: 1 message came from strangers"), "{}", bot.ok(["channels"]));
+    let left = service.until("its button is gone", || without_buttons(&telegram));
+    assert!(left[0].starts_with("· Bash until") && left[0].contains("… Interrupted, "), "{left:?}");
     service.stop();
     bot.until_nothing_is_left();
+}
+
+/// The chat, once no message can be interrupted.
+fn without_buttons(telegram: &Telegram) -> Option<Vec<String>> {
+    let chat = telegram.chat();
+    let texts = || chat.iter().map(|one| one["text"].as_str().unwrap().to_owned()).collect();
+    chat.iter().all(|one| !one["reply_markup"].to_string().contains("interrupt:")).then(texts)
+}
+
+#[test]
+fn a_service_that_ends_in_a_turn_leaves_no_button_and_the_answer_comes_after_its_start() {
+    for is_killed in [false, true] {
+        let telegram = Telegram::start();
+        let api = MessagesApi::answering(|request| match request.answers() {
+            0 => Reply::bash("until [ -e go ]; do sleep 0.1; done"),
+            _ => Reply::say("It is green."),
+        });
+        let bot = TestBot::with_client(&client::real(), api.url());
+        settings(&bot, &telegram, &format!(", owner: {ADA}"));
+        let service = bot.start();
+        telegram.say(ADA, "Which tea?");
+        sees(&telegram, &service, "Bash until");
+        if is_killed {
+            service.kill();
+            bot.until_nothing_is_left();
+        } else {
+            service.end_now();
+            let left = without_buttons(&telegram).unwrap_or_else(|| panic!("{:#?}", telegram.chat()));
+            assert!(left.iter().all(|text| text.contains("… Interrupted, ")), "{left:?}");
+        }
+        bot.write("work/go", "");
+        let service = bot.start();
+        let left = service.until("it has ended", || {
+            let texts = without_buttons(&telegram)?;
+            texts.last().is_some_and(|text| !text.starts_with("· ")).then_some(texts)
+        });
+        assert!(left.len() == 1 || !is_killed, "{left:?}");
+        service.stop();
+        bot.until_nothing_is_left();
+    }
 }

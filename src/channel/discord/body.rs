@@ -56,10 +56,12 @@ pub(super) fn for_one(text: &str) -> Vec<Value> {
     bodies
 }
 
-/// What shows a turn while it goes, with the button that ends it.
-pub(super) fn status(text: &str, turn: &DefinitionId) -> Value {
+/// What shows a turn. `turn`: it goes, and a button ends it.
+pub(super) fn status(text: &str, turn: Option<&DefinitionId>) -> Value {
     let mut body = self::text(text);
-    body["components"] = Value::Array(rows(&[interrupt(turn)]));
+    if let Some(turn) = turn {
+        body["components"] = Value::Array(rows(&[interrupt(turn)]));
+    }
     body
 }
 

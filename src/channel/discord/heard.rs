@@ -14,9 +14,9 @@ use twilight_model::id::marker::{ChannelMarker, MessageMarker};
 
 use super::incoming::{self, Message};
 use super::rest::Failure;
-use super::turn::Turn;
 use super::{Inner, Known, attachments};
 use crate::channel::hearing::TO_STRANGERS;
+use crate::channel::status::{self, Turn};
 use crate::channel::{Ear, Heard, Response, Said};
 
 /// The reaction to a message that is being answered, and how it is written in an address.
@@ -137,11 +137,10 @@ impl Listener {
             Response::Turn(turn) => Some((turn.clone(), self.ear.follow(turn.clone()))),
             _ => None,
         };
-        let (inner, dm) = (Arc::clone(&self.inner), self.known.dm);
+        let (inner, ear) = (Arc::clone(&self.inner), self.ear.clone());
         self.turns.spawn(async move {
-            let turn = progress.as_ref().map(|(turn, _)| turn.clone());
             if let Some((turn, progress)) = progress {
-                inner.show(dm, Turn { id: turn, answers: Some(id) }, progress).await;
+                status::follow(&*inner, &ear, Turn { id: turn, answers: Some(id.to_string()) }, progress).await;
             }
             let told = match response {
                 Response::Turn(_) | Response::Stranger { tell: false } => Ok(()),
@@ -155,9 +154,6 @@ impl Listener {
             }
             if by == owner {
                 inner.look_away(channel, id, eyes).await;
-            }
-            if let Some(turn) = turn {
-                inner.forget(&turn).await;
             }
         });
     }

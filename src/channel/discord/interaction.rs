@@ -7,9 +7,9 @@ use twilight_http::request::Method;
 
 use super::incoming::Interaction;
 use super::rest::Failure;
-use super::turn::Turn;
 use super::{Inner, Known, body};
 use crate::channel::hearing::TO_STRANGERS;
+use crate::channel::status::{self, Turn};
 use crate::channel::{Ear, Heard, Response};
 
 /// Kinds of what comes in.
@@ -52,8 +52,7 @@ impl Inner {
                 if interaction.kind == COMMAND && is_deferred {
                     self.drop_answer(&known, &interaction).await;
                 }
-                self.show(known.dm, Turn { id: turn.clone(), answers: None }, progress).await;
-                self.forget(&turn).await;
+                status::follow(&*self, &ear, Turn { id: turn, answers: None }, progress).await;
                 Ok(())
             }
         };

@@ -15,8 +15,7 @@ mod rest;
 mod tests;
 mod turn;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -26,11 +25,13 @@ use twilight_model::id::Id;
 use twilight_model::id::marker::{ApplicationMarker, ChannelMarker, MessageMarker, UserMarker};
 
 use super::lost::Lost;
+use super::sent::last_part;
+use super::status::{self, Statuses};
 use super::terminal::plain;
-use super::{Channel, Ear, NotSent, Outgoing, last_part, name_of_parts};
+use super::{Channel, Ear, NotSent, Outgoing, Sent};
 use crate::config::DiscordChannel;
+use crate::definition::DefinitionId;
 use rest::{Failure, Rest, UNKNOWN_MESSAGE, for_good};
-use turn::Turns;
 
 /// The channel.
 pub struct Discord {
@@ -43,9 +44,7 @@ struct Inner {
     token: String,
     rest: Rest,
     known: OnceCell<Known>,
-    turns: Turns,
-    /// Parts of messages that were sent, where a later part failed: by the message's number.
-    sent: Mutex<HashMap<i64, Vec<Id<MessageMarker>>>>,
+    statuses: Statuses,
     /// Why the channel will not work again, once that is so.
     lost: Lost,
 }
@@ -73,8 +72,7 @@ impl Discord {
             settings,
             token,
             known: OnceCell::new(),
-            turns: Turns::default(),
-            sent: Mutex::default(),
+            statuses: Statuses::default(),
             lost: Lost::new(lost),
         };
         Self { inner: Arc::new(inner) }
@@ -91,10 +89,10 @@ impl Discord {
 
 #[async_trait]
 impl Channel for Discord {
-    async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
+    async fn send(&self, message: &Outgoing, sent: &mut Sent) -> Result<Option<String>, NotSent> {
         self.inner.lost.check()?;
-        let ids = self.inner.deliver(message).await?;
-        Ok(Some(name_of_parts(&ids)))
+        self.inner.deliver(message, sent).await?;
+        Ok(Some(sent.name()))
     }
 
     async fn listen(&self, ear: Ear) {
@@ -115,6 +113,11 @@ impl Channel for Discord {
         let Some(id) = last_part(external) else { return Ok(()) };
         let known = self.inner.known().await?;
         Ok(self.inner.settle(known.dm, id, outcome).await?)
+    }
+
+    async fn hide(&self, turn: &DefinitionId, external: &str) -> Result<(), NotSent> {
+        self.inner.lost.check()?;
+        status::hide(&*self.inner, turn, external).await
     }
 }
 
@@ -140,34 +143,23 @@ impl Inner {
         Ok(Known { application: application.id, owner, dm: dm.id })
     }
 
-    /// Sends each part of a message once. Returns their ids; the buttons are on the last one.
-    async fn deliver(&self, message: &Outgoing) -> Result<Vec<Id<MessageMarker>>, Failure> {
+    /// Sends each part of a message once. The buttons are on the last one.
+    async fn deliver(&self, message: &Outgoing, sent: &mut Sent) -> Result<(), NotSent> {
         let known = self.known().await?;
-        let mut sent = self.lock_sent().remove(&message.number).unwrap_or_default();
         let turn = message.job.as_ref().filter(|job| job.is_turn());
-        for (part, body) in body::messages(message).into_iter().enumerate().skip(sent.len()) {
+        let bodies = body::messages(message);
+        let last = bodies.len() - 1;
+        for (part, body) in bodies.into_iter().enumerate().skip(sent.count()) {
             let answered = message.reply_to.as_deref().filter(|_| part == 0).and_then(|answered| answered.parse().ok());
             let body = body::replying(body, answered);
             let body = body::once(body, &body::nonce(message.number, message.at, part));
-            let created = match turn.filter(|_| part == 0) {
-                Some(turn) => self.answer(known.dm, turn, body).await,
-                None => self.create(known.dm, &body).await,
+            let id = match turn.filter(|_| part == 0) {
+                Some(turn) => self.answer(known.dm, turn, sent.status(), body).await?,
+                None => self.create(known.dm, &body).await?,
             };
-            match created {
-                Ok(id) => sent.push(id),
-                Err(failure) => {
-                    if failure.again {
-                        self.lock_sent().insert(message.number, sent);
-                    }
-                    return Err(failure);
-                }
-            }
+            sent.add(id.to_string(), part == last).await?;
         }
-        if sent.is_empty() { Err(for_good("the message has no parts")) } else { Ok(sent) }
-    }
-
-    fn lock_sent(&self) -> std::sync::MutexGuard<'_, HashMap<i64, Vec<Id<MessageMarker>>>> {
-        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(())
     }
 
     /// Sends one message of Discord's.

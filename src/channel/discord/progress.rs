@@ -10,6 +10,8 @@ pub(super) const STYLE: Style = Style {
     longest: LONGEST,
     first: Duration::from_millis(200),
     pause: Duration::from_millis(500),
+    // "is typing" is shown for ten seconds.
+    typing: Duration::from_secs(8),
     literal,
     call: |label| format!("{SMALL}{label}"),
     refused: |label, reason| format!("{SMALL}~~{label}~~ {reason}"),

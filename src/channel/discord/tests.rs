@@ -28,6 +28,8 @@ struct Service {
     strangers: Mutex<Vec<String>>,
     last: Mutex<Option<String>>,
     turns: Mutex<HashMap<DefinitionId, UnboundedSender<Progress>>>,
+    /// What shows each turn.
+    shown: Mutex<HashMap<DefinitionId, String>>,
 }
 
 #[async_trait]
@@ -58,6 +60,20 @@ impl Hearing for Service {
     async fn last_heard(&self, _channel: &str) -> Option<String> {
         self.last.lock().unwrap().clone()
     }
+
+    async fn shows(&self, _channel: &str, turn: &DefinitionId, message: String) {
+        self.shown.lock().unwrap().insert(turn.clone(), message);
+    }
+
+    async fn keep(&self, _channel: &str, _name: &str, _what: String) -> bool {
+        false
+    }
+
+    async fn kept(&self, _channel: &str) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    async fn let_go(&self, _channel: &str, _name: &str) {}
 }
 
 /// A channel that listens.
@@ -77,6 +93,7 @@ impl Desk {
             strangers: Mutex::default(),
             last: Mutex::default(),
             turns: Mutex::default(),
+            shown: Mutex::default(),
         };
         let channel = Arc::new(channel(&discord));
         Self { discord, channel, service: Arc::new(service), listening: None }
@@ -120,6 +137,10 @@ impl Desk {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         panic!("waited in vain: {what}; heard {:?}; {:#?}", self.heard(), self.discord.requests("", ""));
+    }
+
+    async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
+        self.channel.send(message, &mut Sent::default()).await
     }
 
     fn heard(&self) -> Vec<Heard> {
@@ -184,12 +205,12 @@ async fn a_message_is_sent_once_whatever_the_answer_was() {
     desk.discord.fail("POST", "/messages", Fault::After(500));
     desk.discord.fail("POST", "/messages", Fault::Limited(0.1));
     let tea = message(7, "tea", "Tea is ready.\u{7}");
-    assert!(again(desk.channel.send(&tea).await));
-    let id = desk.channel.send(&tea).await.unwrap().unwrap();
+    assert!(again(desk.send(&tea).await));
+    let id = desk.send(&tea).await.unwrap().unwrap();
     assert_eq!(desk.discord.texts(), ["Tea is ready."]);
     assert_eq!(desk.discord.messages()[0]["id"], *id);
     // A service that was killed before it could record it.
-    assert_eq!(channel(&desk.discord).send(&tea).await.unwrap(), Some(id));
+    assert_eq!(channel(&desk.discord).send(&tea, &mut Sent::default()).await.unwrap(), Some(id));
     assert_eq!(desk.discord.texts().len(), 1);
     desk.no_problems();
 }
@@ -200,7 +221,7 @@ async fn a_long_message_is_several_and_each_is_sent_once() {
     let text = format!("Look:\n```rust\n{}\n```\n{}", "let tea = 1;\n".repeat(300), "word ".repeat(1220));
     assert!(text.len() >= 10_000);
     let long = message(8, "tea", &text);
-    let id = desk.channel.send(&long).await.unwrap().unwrap();
+    let id = desk.send(&long).await.unwrap().unwrap();
     let texts = desk.discord.texts();
     assert!(texts.len() > 5 && texts.len() < 9, "{}", texts.len());
     for text in &texts {
@@ -213,7 +234,7 @@ async fn a_long_message_is_several_and_each_is_sent_once() {
         id.split(' ').all(|part| parts.iter().any(|sent| sent == part)) && id.split(' ').count() == texts.len(),
         "{id}"
     );
-    assert_eq!(channel(&desk.discord).send(&long).await.unwrap(), Some(id));
+    assert_eq!(channel(&desk.discord).send(&long, &mut Sent::default()).await.unwrap(), Some(id));
     assert_eq!(desk.discord.texts().len(), texts.len());
     desk.no_problems();
 }
@@ -223,11 +244,12 @@ async fn what_was_sent_of_a_long_message_is_not_sent_again() {
     let desk = Desk::talking();
     let long = message(8, "tea", &"word ".repeat(900));
     desk.discord.fail_after(1, "POST", "/messages", Fault::Before(500));
-    assert!(again(desk.channel.send(&long).await));
+    let mut sent = Sent::default();
+    assert!(again(desk.channel.send(&long, &mut sent).await));
     assert_eq!(desk.discord.texts().len(), 1);
     // Discord has forgotten the nonces by now.
     desk.discord.forget_nonces();
-    desk.channel.send(&long).await.unwrap();
+    desk.channel.send(&long, &mut sent).await.unwrap();
     assert_eq!(desk.discord.texts().len(), 3);
     desk.no_problems();
 }
@@ -244,7 +266,7 @@ async fn an_embed_shows_title_fields_and_buttons_and_is_settled() {
         footer: "from ci".into(),
     };
     let build = Outgoing { rich: Some(rich), ..with_button(9) };
-    let id = desk.channel.send(&build).await.unwrap().unwrap();
+    let id = desk.send(&build).await.unwrap().unwrap();
     let shown = desk.discord.messages().remove(0);
     assert_eq!(shown["embeds"][0]["fields"], json!([{ "name": "branch", "value": "main" }]));
     assert_eq!(shown["components"][0]["components"][0]["custom_id"], "9:0");
@@ -265,9 +287,9 @@ async fn a_token_that_is_missing_or_refused_is_told_for_good() {
     let settings = DiscordChannel { owner: None, api: Some(desk.discord.url()) };
     let without = Discord::new(settings.clone(), None);
     assert!(without.lost().await.contains("`DISCORD_TOKEN` is not set"));
-    assert!(!again(without.send(&message(1, "tea", "Tea.")).await));
+    assert!(!again(without.send(&message(1, "tea", "Tea."), &mut Sent::default()).await));
     let wrong = Discord::new(settings, Some("wrong".into()));
-    let refused = wrong.send(&message(1, "tea", "Tea.")).await.unwrap_err();
+    let refused = wrong.send(&message(1, "tea", "Tea."), &mut Sent::default()).await.unwrap_err();
     assert!(!refused.again && refused.why.contains("does not accept `DISCORD_TOKEN`"), "{refused:?}");
     assert_eq!(desk.discord.texts(), [""; 0]);
 }
@@ -278,7 +300,7 @@ async fn too_many_requests_without_a_wait_are_given_up() {
     for _ in 0..10 {
         desk.discord.fail("POST", "/messages", Fault::Before(429));
     }
-    assert!(again(desk.channel.send(&message(1, "tea", "Tea.")).await));
+    assert!(again(desk.send(&message(1, "tea", "Tea.")).await));
     assert_eq!(desk.discord.requests("POST", "/messages").len(), 4);
 }
 
@@ -306,7 +328,7 @@ async fn a_message_is_seen_answered_as_it_goes_and_becomes_the_answer() {
     assert_eq!(desk.discord.messages()[0]["components"], json!([{ "type": 1, "components": [interrupt] }]));
     turn.send(Progress::Ended).unwrap();
     let answer = message(3, "chat-1", "Nothing is on today.");
-    let id = desk.channel.send(&answer).await.unwrap().unwrap();
+    let id = desk.send(&answer).await.unwrap().unwrap();
     assert_eq!(desk.discord.texts(), ["Nothing is on today."], "it is the same message");
     let shown = desk.discord.messages().remove(0);
     assert_eq!(shown["components"], json!([]), "its button is gone");
@@ -317,8 +339,52 @@ async fn a_message_is_seen_answered_as_it_goes_and_becomes_the_answer() {
     let expect = Said { id: Some(said), text: "What is on today?".into(), ..Said::default() };
     assert_eq!(desk.heard(), [Heard::Said(expect)]);
     // What it says besides is a message of its own.
-    desk.channel.send(&message(4, "chat-1", "By the way.")).await.unwrap();
+    desk.send(&message(4, "chat-1", "By the way.")).await.unwrap();
     assert_eq!(desk.discord.texts(), ["Nothing is on today.", "By the way."]);
+    desk.no_problems();
+}
+
+#[tokio::test]
+async fn a_turn_without_an_answer_leaves_no_button() {
+    let turn_id = DefinitionId::new("chat-1");
+    for (seen, left) in [(None, vec![]), (Some("It is"), vec!["It is\n-# Interrupted, "])] {
+        let desk = Desk::talking().connected().await;
+        let said = desk.discord.say("Which tea?");
+        let turn = desk.turn().await;
+        desk.until("it is shown", || desk.discord.texts().pop()).await;
+        if let Some(text) = seen {
+            turn.send(Progress::Text(text.into())).unwrap();
+        }
+        turn.send(Progress::Ended).unwrap();
+        desk.until("it is followed no more", || desk.discord.reactions(&said).is_empty().then_some(())).await;
+        let message = desk.service.shown.lock().unwrap()[&turn_id].clone();
+        desk.channel.hide(&turn_id, &message).await.unwrap();
+        let texts = desk.discord.texts();
+        let fits = texts.iter().zip(&left).all(|(text, left)| text.starts_with(left) && text.ends_with(" s"));
+        assert!(texts.len() == left.len() && fits, "{texts:?}");
+        assert!(desk.discord.messages().iter().all(|message| message["components"] == json!([])));
+        // It is hidden already, and another process has shown it.
+        desk.channel.hide(&turn_id, &message).await.unwrap();
+        channel(&desk.discord).hide(&turn_id, &message).await.unwrap();
+        assert_eq!(desk.discord.texts(), [""; 0]);
+        desk.no_problems();
+    }
+}
+
+#[tokio::test]
+async fn an_answer_takes_the_place_of_what_an_earlier_process_has_shown_and_the_next_one_does_not() {
+    let desk = Desk::talking().connected().await;
+    desk.discord.say("Hello");
+    let _turn = desk.turn().await;
+    desk.until("it is shown", || desk.discord.texts().pop()).await;
+    let recorded = || Sent::after(desk.service.shown.lock().unwrap()[&DefinitionId::new("chat-1")].clone());
+    // Discord has forgotten the nonce by now.
+    desk.discord.forget_nonces();
+    let later = channel(&desk.discord);
+    for text in ["Good morning.", "By the way."] {
+        later.send(&message(3, "chat-1", text), &mut recorded()).await.unwrap();
+    }
+    assert_eq!(desk.discord.texts(), ["Good morning.", "By the way."]);
     desk.no_problems();
 }
 
@@ -337,7 +403,7 @@ async fn fewer_edits_do_not_change_the_answer() {
     }
     desk.until("it was edited", || (desk.discord.requests("PATCH", "/messages/").len() > 3).then_some(())).await;
     let whole: String = (0..200).map(|n| format!("{n} ")).collect();
-    desk.channel.send(&message(3, "chat-1", &whole)).await.unwrap();
+    desk.send(&message(3, "chat-1", &whole)).await.unwrap();
     turn.send(Progress::Ended).unwrap();
     assert_eq!(desk.discord.texts(), [whole.trim()]);
     assert!(desk.discord.requests("PATCH", "/messages/").len() < 20, "not an edit for each word");
@@ -348,7 +414,7 @@ async fn fewer_edits_do_not_change_the_answer() {
 async fn an_answer_that_was_not_seen_before_says_what_it_answers() {
     let desk = Desk::talking();
     let answer = Outgoing { reply_to: Some("17".into()), ..message(3, "chat-discord-17", &"word ".repeat(900)) };
-    desk.channel.send(&answer).await.unwrap();
+    desk.send(&answer).await.unwrap();
     let answered: Vec<Value> =
         desk.discord.messages().iter().map(|part| part["message_reference"]["message_id"].clone()).collect();
     assert_eq!(answered, [json!("17"), Value::Null, Value::Null]);
@@ -362,7 +428,7 @@ async fn a_turn_whose_message_was_removed_is_answered() {
     let turn = desk.turn().await;
     desk.until("it is shown", || desk.discord.texts().pop()).await;
     desk.discord.remove_all();
-    let sent = desk.channel.send(&message(3, "chat-1", &"word ".repeat(900))).await.unwrap();
+    let sent = desk.send(&message(3, "chat-1", &"word ".repeat(900))).await.unwrap();
     assert!(sent.is_some() && desk.discord.texts().len() == 3, "{:?}", desk.discord.texts());
     drop(turn);
     desk.no_problems();
@@ -372,7 +438,7 @@ async fn a_turn_whose_message_was_removed_is_answered() {
 async fn an_answer_that_is_faster_than_the_turn_is_shown_is_not_followed_by_a_status() {
     let desk = Desk::talking().connected().await;
     let answer = message(3, "chat-1", "Good morning.");
-    desk.channel.send(&answer).await.unwrap();
+    desk.send(&answer).await.unwrap();
     let said = desk.discord.say("Hello");
     let _turn = desk.turn().await;
     // It is not told that the turn is over.
@@ -391,10 +457,10 @@ async fn a_service_that_is_killed_in_a_turn_leaves_no_second_answer() {
         desk.until("it is shown", || desk.discord.texts().pop()).await;
         let answer = message(3, "chat-1", "Good morning.");
         if sent_before {
-            desk.channel.send(&answer).await.unwrap();
+            desk.send(&answer).await.unwrap();
         }
         desk.start_again().await;
-        desk.channel.send(&answer).await.unwrap();
+        desk.send(&answer).await.unwrap();
         assert_eq!(desk.discord.texts(), ["Good morning."], "{sent_before}");
         drop(turn);
         desk.no_problems();
@@ -485,7 +551,7 @@ async fn a_revoked_token_and_refused_intents_end_it_with_the_reason() {
         desk.listen();
         let lost = desk.channel.lost().await;
         assert!(lost.contains(why), "{lost}");
-        let refused = desk.channel.send(&message(1, "tea", "Tea.")).await.unwrap_err();
+        let refused = desk.send(&message(1, "tea", "Tea.")).await.unwrap_err();
         assert_eq!(refused, NotSent { why: lost, again: false });
         assert_eq!(desk.discord.connections().2, 1, "it does not try again");
     }
@@ -498,7 +564,7 @@ async fn a_revoked_token_and_refused_intents_end_it_with_the_reason() {
 #[tokio::test]
 async fn strangers_are_told_once_and_never_heard() {
     let desk = Desk::talking().connected().await;
-    desk.channel.send(&with_button(5)).await.unwrap();
+    desk.send(&with_button(5)).await.unwrap();
     let ours = desk.discord.messages()[0]["id"].as_str().unwrap().to_owned();
     let first = desk.discord.write(STRANGER, json!({ "content": "let me in" }));
     desk.until("the stranger is told", || desk.discord.texts().contains(&TO_STRANGERS.to_owned()).then_some(())).await;
@@ -528,7 +594,7 @@ async fn a_button_is_pressed_and_a_second_click_hears_why_not() {
         if *count == 1 { Response::Done("Done".into()) } else { Response::Refused("It is done already.".into()) }
     });
     let desk = desk.connected().await;
-    let id = desk.channel.send(&with_button(5)).await.unwrap().unwrap();
+    let id = desk.send(&with_button(5)).await.unwrap().unwrap();
     let first = desk.discord.press(OWNER, &id, "5:0");
     desk.until("the button is settled", || {
         (desk.discord.messages()[0]["components"][0]["components"][0]["disabled"] == true).then_some(())
@@ -549,7 +615,7 @@ async fn what_does_not_fit_into_a_label_is_shown_to_the_one_who_pressed() {
         format!("question 1 of tea is answered: allowed always\nroutines/tea.md:\n-  - {0}\n+  - {0}", "x".repeat(90));
     let said = outcome.clone();
     let desk = Desk::answering(move |_| Response::Done(said.clone())).connected().await;
-    let id = desk.channel.send(&with_button(5)).await.unwrap().unwrap();
+    let id = desk.send(&with_button(5)).await.unwrap().unwrap();
     let pressed = desk.discord.press(OWNER, &id, "5:0");
     let answer = desk.until("all of it is shown", || desk.discord.asked(&pressed).answers.pop()).await;
     assert_eq!(answer["content"], format!("```\n{outcome}\n```"));
@@ -601,7 +667,7 @@ async fn an_interaction_that_is_heard_too_late_is_answered_by_a_message() {
 #[tokio::test]
 async fn files_quotes_and_replies_come_with_a_message() {
     let desk = Desk::answering(|_| Response::Refused("Not now.".into())).connected().await;
-    let ours = desk.channel.send(&message(5, "tea", "Tea is ready.")).await.unwrap().unwrap();
+    let ours = desk.send(&message(5, "tea", "Tea is ready.")).await.unwrap().unwrap();
     let small = desk.discord.file("notes.txt", b"Buy milk.".to_vec(), 9);
     let large = desk.discord.file("film.mp4", Vec::new(), 26 * 1024 * 1024);
     let gone = json!({ "id": "1", "filename": "gone.txt", "size": 3, "url": "http://127.0.0.1:1/gone.txt" });
@@ -670,7 +736,7 @@ async fn the_owner_may_be_somebody_else_than_the_application_says() {
     }
     let settings = DiscordChannel { owner: Some(STRANGER.into()), api: Some(desk.discord.url()) };
     let channel = Discord::new(settings, Some(TOKEN.into()));
-    channel.send(&message(1, "tea", "Tea.")).await.unwrap();
+    channel.send(&message(1, "tea", "Tea."), &mut Sent::default()).await.unwrap();
     let asked: Vec<Value> =
         desk.discord.requests("POST", "users/@me/channels").into_iter().map(|one| one.body).collect();
     assert_eq!(asked, [json!({ "recipient_id": STRANGER })]);

@@ -1,151 +1,77 @@
 //! The message that shows how a turn goes, and becomes its answer.
 
-use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
+use async_trait::async_trait;
 use serde_json::Value;
-use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{Instant, interval, sleep, sleep_until};
 use twilight_http::request::Method;
 use twilight_model::id::Id;
 use twilight_model::id::marker::{ChannelMarker, MessageMarker};
 
 use super::progress::{STYLE, is_status};
-use super::rest::Failure;
+use super::rest::{Failure, UNKNOWN_MESSAGE};
 use super::{Inner, body};
-use crate::channel::Progress;
-use crate::channel::progress::Seen;
+use crate::channel::NotSent;
+use crate::channel::progress::Style;
+use crate::channel::status::{Board, Statuses, Turn};
 use crate::definition::DefinitionId;
 
-/// "is typing" is shown for ten seconds.
-const TYPING: Duration = Duration::from_secs(8);
+#[async_trait]
+impl Board for Inner {
+    fn style(&self) -> &'static Style {
+        &STYLE
+    }
 
-/// How long the answer of a turn that is over may take to come here. It may have gone to another channel.
-const ANSWER: Duration = Duration::from_secs(600);
+    fn statuses(&self) -> &Statuses {
+        &self.statuses
+    }
 
-/// A turn that is to be shown.
-pub(super) struct Turn {
-    pub(super) id: DefinitionId,
-    /// The message that it answers.
-    pub(super) answers: Option<Id<MessageMarker>>,
-}
+    async fn type_on(&self) {
+        if let Ok(known) = self.known().await {
+            // Whether it is seen to type is of no consequence.
+            let _typing = self.rest.send(Method::Post, format!("channels/{}/typing", known.dm), &Value::Null).await;
+        }
+    }
 
-/// The turns that are shown now, and those whose answer came before they were.
-#[derive(Default)]
-pub(super) struct Turns(Mutex<HashMap<DefinitionId, Arc<Shown>>>);
+    async fn post(&self, turn: &Turn, text: &str) -> Result<String, NotSent> {
+        let answered = turn.answers.as_deref().and_then(|answered| answered.parse().ok());
+        let body = body::replying(body::status(text, Some(&turn.id)), answered);
+        let dm = self.known().await?.dm;
+        Ok(self.create(dm, &body::once(body, &nonce(&turn.id))).await?.to_string())
+    }
 
-/// How one is shown. Locked while the message is changed.
-#[derive(Default)]
-struct Shown(tokio::sync::Mutex<State>);
+    async fn change(&self, message: &str, turn: Option<&DefinitionId>, text: &str) -> Result<bool, NotSent> {
+        let Ok(message) = message.parse() else { return Ok(false) };
+        Ok(self.edit(self.known().await?.dm, message, &body::edit(body::status(text, turn))).await?)
+    }
 
-#[derive(Default)]
-struct State {
-    message: Option<Id<MessageMarker>>,
-    /// The answer has come: the message is changed no more.
-    answered: bool,
-}
-
-impl Turns {
-    fn lock(&self) -> MutexGuard<'_, HashMap<DefinitionId, Arc<Shown>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    async fn remove(&self, message: &str) -> Result<(), NotSent> {
+        let Ok(message) = message.parse::<Id<MessageMarker>>() else { return Ok(()) };
+        let dm = self.known().await?.dm;
+        match self.rest.delete(format!("channels/{dm}/messages/{message}")).await {
+            Err(failure) if failure.code != UNKNOWN_MESSAGE => Err(failure.into()),
+            _ => Ok(()),
+        }
     }
 }
 
 impl Inner {
-    /// Shows a turn until it is over.
-    pub(super) async fn show(&self, dm: Id<ChannelMarker>, turn: Turn, progress: UnboundedReceiver<Progress>) {
-        let shown = Arc::clone(self.turns.lock().entry(turn.id.clone()).or_default());
-        self.follow(dm, &turn, &shown, progress).await;
-    }
-
-    /// Forgets a turn that is over, if its answer does not come here.
-    pub(super) async fn forget(&self, turn: &DefinitionId) {
-        sleep(ANSWER).await;
-        self.turns.lock().remove(turn);
-    }
-
-    async fn follow(
-        &self,
-        dm: Id<ChannelMarker>,
-        turn: &Turn,
-        shown: &Shown,
-        mut progress: UnboundedReceiver<Progress>,
-    ) {
-        let began = Instant::now();
-        let (mut seen, mut last) = (Seen::new(&STYLE), String::new());
-        let mut typing = interval(TYPING);
-        loop {
-            tokio::select! {
-                heard = progress.recv() => {
-                    if !heard.is_some_and(|progress| seen.take(progress)) {
-                        return;
-                    }
-                }
-                _ = typing.tick() => {
-                    // Whether it is seen to type is of no consequence.
-                    let _typing = self.rest.send(Method::Post, format!("channels/{dm}/typing"), &Value::Null).await;
-                }
-                () = sleep_until(seen.next()) => {
-                    let text = seen.rendered(began.elapsed());
-                    if text != last {
-                        match self.update(dm, turn, shown, &text).await {
-                            Ok(true) => return,
-                            Ok(false) => {}
-                            Err(failure) => tracing::debug!(%failure, turn = %turn.id, "how a turn goes was not shown"),
-                        }
-                        last = text;
-                    }
-                    seen.shown();
-                }
-            }
-        }
-    }
-
-    /// Shows a turn as it is now. Returns whether its answer has come: then there is nothing more to show.
-    async fn update(&self, dm: Id<ChannelMarker>, turn: &Turn, shown: &Shown, text: &str) -> Result<bool, Failure> {
-        let mut state = shown.0.lock().await;
-        let body = body::status(text, &turn.id);
-        match state.message {
-            _ if state.answered => {}
-            Some(message) => {
-                if !self.edit(dm, message, &body).await? {
-                    state.message = None;
-                }
-            }
-            None => {
-                let body = body::once(body::replying(body, turn.answers), &nonce(&turn.id));
-                state.message = Some(self.create(dm, &body).await?);
-            }
-        }
-        Ok(state.answered)
-    }
-
-    /// Sends the first part of a turn's answer: in the place of what showed the turn.
+    /// Sends the first part of a turn's answer: in the place of what showed the turn. `recorded`: that message, as the journal has it.
     pub(super) async fn answer(
         &self,
         dm: Id<ChannelMarker>,
         turn: &DefinitionId,
+        recorded: Option<&str>,
         body: Value,
     ) -> Result<Id<MessageMarker>, Failure> {
-        let shown = self.turns.lock().get(turn).cloned();
-        let Some(shown) = shown else {
-            let answered = self.answer_unseen(dm, turn, body).await?;
-            // Should it be shown only now, its answer has come already.
-            self.turns.lock().insert(turn.clone(), Arc::new(Shown(State { message: None, answered: true }.into())));
-            return Ok(answered);
+        let mut status = self.statuses.close(turn, recorded).await;
+        let answered = match status.message.as_deref().map(str::parse) {
+            Some(Ok(message)) if self.edit(dm, message, &body::edit(without_nonce(&body))).await? => message,
+            None if !status.is_known => self.answer_unseen(dm, turn, body).await?,
+            _ => self.create(dm, &body).await?,
         };
-        let mut state = shown.0.lock().await;
-        state.answered = true;
-        if let Some(message) = state.message
-            && self.edit(dm, message, &body::edit(without_nonce(&body))).await?
-        {
-            // What else the turn says is a message of its own.
-            state.message = None;
-            return Ok(message);
-        }
-        self.create(dm, &body).await
+        self.statuses.closed(turn, &mut status);
+        Ok(answered)
     }
 
     /// Nobody has shown the turn. The service may have been killed after it did, or after it sent this answer. Discord knows that by the nonce

@@ -1,26 +1,28 @@
 //! Telegram: a private chat of one person with a bot of theirs.
 //!
 //! Messages go out by the Bot API, and what the person says comes in by long polling, so that no port is open. Telegram has no
-//! mark by which a message that is sent twice is known: one that was sent when the service was killed may come again.
+//! mark by which a message that is sent twice is known: the one message, or part of a message, that was sent when the service was
+//! killed may come again. An answer that takes the place of what showed its turn does not: to change a message twice is to
+//! change it once.
 
 mod api;
 mod html;
 mod pairing;
 mod updates;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{Instant, interval, sleep_until};
 
 use super::lost::Lost;
-use super::progress::{Seen, Style, interrupt};
+use super::progress::{Style, interrupt};
+use super::sent::last_part;
+use super::status::{self, Board, Statuses, Turn};
 use super::terminal::plain;
-use super::{Channel, Ear, NotSent, Outgoing, OutgoingButton, Progress, last_part, name_of_parts};
+use super::{Channel, Ear, NotSent, Outgoing, OutgoingButton, Progress, Sent};
 use crate::config::TelegramChannel;
 use crate::definition::DefinitionId;
 use api::{Api, Failure};
@@ -33,14 +35,13 @@ const LONGEST: usize = 4000;
 /// The reaction to a message that was seen.
 const EYES: &str = "👀";
 
-/// "is typing" is shown for five seconds.
-const TYPING: Duration = Duration::from_secs(4);
-
 /// How a turn is shown while it goes: as plain text.
 const STYLE: Style = Style {
     longest: LONGEST,
     first: Duration::from_millis(300),
     pause: Duration::from_secs(1),
+    // "is typing" is shown for five seconds.
+    typing: Duration::from_secs(4),
     literal: str::to_owned,
     call: |label| format!("· {label}"),
     refused: |label, reason| format!("✗ {label}: {reason}"),
@@ -56,10 +57,7 @@ struct Inner {
     api: Option<Api>,
     /// The person, whose private chat with the bot has the same number.
     owner: Option<i64>,
-    /// Messages that show turns that go.
-    shown: Mutex<HashMap<DefinitionId, i64>>,
-    /// Parts of messages that were sent, where a later part failed: by the message's number.
-    sent: Mutex<HashMap<i64, Vec<i64>>>,
+    statuses: Statuses,
     /// Why the channel will not work again, once that is so.
     lost: Lost,
 }
@@ -70,8 +68,8 @@ impl Telegram {
     pub fn new(settings: &TelegramChannel, token: Option<String>) -> Self {
         let api = token.map(|token| Api::new(settings.api.as_deref(), token));
         let lost = api.is_none().then(|| "`TELEGRAM_TOKEN` is not set: put the bot's token into .env".to_owned());
-        let (shown, sent, lost) = (Mutex::default(), Mutex::default(), Lost::new(lost));
-        Self { inner: Arc::new(Inner { api, owner: settings.owner, shown, sent, lost }) }
+        let (statuses, lost) = (Statuses::default(), Lost::new(lost));
+        Self { inner: Arc::new(Inner { api, owner: settings.owner, statuses, lost }) }
     }
 
     /// Asks Telegram whose the token is.
@@ -85,12 +83,11 @@ impl Telegram {
 
 #[async_trait]
 impl Channel for Telegram {
-    async fn send(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
+    async fn send(&self, message: &Outgoing, sent: &mut Sent) -> Result<Option<String>, NotSent> {
         self.inner.lost.check()?;
         let (api, chat) = self.inner.chat()?;
         let parts = super::split::split(&message.text, LONGEST);
-        let mut sent = lock(&self.inner.sent).remove(&message.number).unwrap_or_default();
-        for (place, part) in parts.iter().enumerate().skip(sent.len()) {
+        for (place, part) in parts.iter().enumerate().skip(sent.count()) {
             let is_last = place + 1 == parts.len();
             let mut body = body(chat);
             if is_last && !message.buttons.is_empty() {
@@ -99,21 +96,13 @@ impl Channel for Telegram {
             if let Some(answered) = message.reply_to.as_deref().filter(|_| place == 0).and_then(number_of) {
                 body["reply_parameters"] = reply_to(answered);
             }
-            let created = match message.job.as_ref().filter(|_| place == 0) {
-                Some(job) => self.inner.answer(api, job, part, body).await,
-                None => create(api, part, body).await,
+            let id = match message.job.as_ref().filter(|job| place == 0 && job.is_turn()) {
+                Some(turn) => self.inner.answer(api, turn, sent.status(), part, body).await?,
+                None => create(api, part, body).await?,
             };
-            match created.map_err(NotSent::from) {
-                Ok(id) => sent.push(id),
-                Err(failure) => {
-                    if failure.again {
-                        lock(&self.inner.sent).insert(message.number, sent);
-                    }
-                    return Err(failure);
-                }
-            }
+            sent.add(id.to_string(), is_last).await?;
         }
-        Ok((!sent.is_empty()).then(|| name_of_parts(&sent)))
+        Ok((sent.count() > 0).then(|| sent.name()))
     }
 
     async fn listen(&self, ear: Ear) {
@@ -135,6 +124,11 @@ impl Channel for Telegram {
         let (api, chat) = self.inner.chat()?;
         settle(api, chat, id, &message.text, outcome).await.map_err(NotSent::from)
     }
+
+    async fn hide(&self, turn: &DefinitionId, external: &str) -> Result<(), NotSent> {
+        self.inner.lost.check()?;
+        status::hide(&*self.inner, turn, external).await
+    }
 }
 
 impl Inner {
@@ -147,19 +141,26 @@ impl Inner {
         Ok((api, owner))
     }
 
-    /// Sends the first part of a message: in the place of what showed its turn, if something did.
-    async fn answer(&self, api: &Api, job: &DefinitionId, part: &str, body: Value) -> Result<i64, Failure> {
-        let Some(shown) = lock(&self.shown).remove(job) else { return create(api, part, body).await };
-        if let Some(id) = edit_to(api, shown, part, body.clone()).await {
-            return Ok(id);
+    /// Sends the first part of a turn's answer: in the place of what showed the turn. `recorded`: that message, as the journal has it.
+    async fn answer(
+        &self,
+        api: &Api,
+        turn: &DefinitionId,
+        recorded: Option<&str>,
+        part: &str,
+        body: Value,
+    ) -> Result<i64, Failure> {
+        let mut status = self.statuses.close(turn, recorded).await;
+        let shown = status.message.as_deref().and_then(number_of);
+        let answered = match shown {
+            Some(shown) if edit_to(api, shown, part, body.clone()).await? => shown,
+            _ => create(api, part, body).await?,
+        };
+        self.statuses.closed(turn, &mut status);
+        if let Some(shown) = shown.filter(|shown| *shown != answered) {
+            unimportant(self.remove(&shown.to_string()).await);
         }
-        let chat = body["chat_id"].clone();
-        let created = create(api, part, body).await;
-        match &created {
-            Ok(_) => unimportant(api.call("deleteMessage", json!({ "chat_id": chat, "message_id": shown })).await),
-            Err(_) => _ = lock(&self.shown).insert(job.clone(), shown),
-        }
-        created
+        Ok(answered)
     }
 
     /// Shows on a message of the person's that it was seen, or no more.
@@ -171,65 +172,57 @@ impl Inner {
     }
 
     /// Shows a turn until it is over, and that the message which it answers was seen.
-    async fn show(
-        self: Arc<Self>,
-        answered: Option<i64>,
-        turn: DefinitionId,
-        mut progress: UnboundedReceiver<Progress>,
-    ) {
-        let Ok((api, chat)) = self.chat() else { return };
+    async fn show(&self, answered: Option<i64>, turn: DefinitionId, ear: &Ear, progress: UnboundedReceiver<Progress>) {
         self.react(answered, Some(EYES)).await;
-        let began = Instant::now();
-        let (mut seen, mut last) = (Seen::new(&STYLE), String::new());
-        let mut typing = interval(TYPING);
-        loop {
-            tokio::select! {
-                heard = progress.recv() => if !heard.is_some_and(|progress| seen.take(progress)) { break },
-                _ = typing.tick() => {
-                    unimportant(api.call("sendChatAction", json!({ "chat_id": chat, "action": "typing" })).await);
-                }
-                () = sleep_until(seen.next()) => {
-                    let text = seen.rendered(began.elapsed());
-                    if text != last {
-                        self.update(api, answered, &turn, &text).await;
-                        last = text;
-                    }
-                    seen.shown();
-                }
-            }
-        }
+        let answers = answered.map(|answered| answered.to_string());
+        status::follow(self, ear, Turn { id: turn, answers }, progress).await;
         self.react(answered, None).await;
-        // An answer that goes elsewhere leaves nothing behind.
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        let left = lock(&self.shown).remove(&turn);
-        if let Some(message) = left {
-            unimportant(api.call("deleteMessage", json!({ "chat_id": chat, "message_id": message })).await);
+    }
+}
+
+#[async_trait]
+impl Board for Inner {
+    fn style(&self) -> &'static Style {
+        &STYLE
+    }
+
+    fn statuses(&self) -> &Statuses {
+        &self.statuses
+    }
+
+    async fn type_on(&self) {
+        if let Ok((api, chat)) = self.chat() {
+            unimportant(api.call("sendChatAction", json!({ "chat_id": chat, "action": "typing" })).await);
         }
     }
 
-    async fn update(&self, api: &Api, answered: Option<i64>, turn: &DefinitionId, text: &str) {
-        let Ok((_, chat)) = self.chat() else { return };
-        let shown = lock(&self.shown).get(turn).copied();
+    async fn post(&self, turn: &Turn, text: &str) -> Result<String, NotSent> {
+        let (api, chat) = self.chat()?;
         let mut body = body(chat);
         body["text"] = text.into();
-        body["reply_markup"] = keyboard(&[interrupt(turn)]);
-        match shown {
-            Some(message) => {
-                body["message_id"] = message.into();
-                unimportant(api.call("editMessageText", body).await);
-            }
-            None => {
-                body["disable_notification"] = true.into();
-                if let Some(answered) = answered {
-                    body["reply_parameters"] = reply_to(answered);
-                }
-                if let Ok(sent) = api.call("sendMessage", body).await
-                    && let Some(id) = sent["message_id"].as_i64()
-                {
-                    lock(&self.shown).insert(turn.clone(), id);
-                }
-            }
+        body["reply_markup"] = keyboard(&[interrupt(&turn.id)]);
+        body["disable_notification"] = true.into();
+        if let Some(answered) = turn.answers.as_deref().and_then(number_of) {
+            body["reply_parameters"] = reply_to(answered);
         }
+        Ok(message_id(&api.call("sendMessage", body).await?)?.to_string())
+    }
+
+    async fn change(&self, message: &str, turn: Option<&DefinitionId>, text: &str) -> Result<bool, NotSent> {
+        let (api, chat) = self.chat()?;
+        let mut body = body(chat);
+        body["message_id"] = number_of(message).into();
+        body["text"] = text.into();
+        if let Some(turn) = turn {
+            body["reply_markup"] = keyboard(&[interrupt(turn)]);
+        }
+        Ok(edit(api, body).await?)
+    }
+
+    async fn remove(&self, message: &str) -> Result<(), NotSent> {
+        let (api, chat) = self.chat()?;
+        let body = json!({ "chat_id": chat, "message_id": number_of(message) });
+        api.call("deleteMessage", body).await.map(drop).map_err(NotSent::from)
     }
 }
 
@@ -264,6 +257,10 @@ async fn create(api: &Api, text: &str, mut body: Value) -> Result<i64, Failure> 
         }
         other => other?,
     };
+    message_id(&sent)
+}
+
+fn message_id(sent: &Value) -> Result<i64, Failure> {
     sent["message_id"].as_i64().ok_or_else(|| Failure {
         why: "Telegram does not say which message it is".into(),
         code: None,
@@ -271,19 +268,27 @@ async fn create(api: &Api, text: &str, mut body: Value) -> Result<i64, Failure> 
     })
 }
 
-/// Makes a message that shows a turn the answer. `None`: it cannot be, and a new one is to be sent.
-async fn edit_to(api: &Api, message: i64, text: &str, mut body: Value) -> Option<i64> {
+/// Changes a message. Returns whether that can be; it cannot where the message is gone, or its new form is not one of Telegram's.
+async fn edit(api: &Api, body: Value) -> Result<bool, Failure> {
+    match api.call("editMessageText", body).await {
+        Ok(_) => Ok(true),
+        // It says so already.
+        Err(failure) if failure.why.contains("message is not modified") => Ok(true),
+        Err(failure @ Failure { code: Some(400), .. }) => {
+            tracing::debug!(%failure, "a message could not be changed");
+            Ok(false)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Makes a message that shows a turn the answer. Returns whether that can be; otherwise a new one is to be sent.
+async fn edit_to(api: &Api, message: i64, text: &str, mut body: Value) -> Result<bool, Failure> {
     body["message_id"] = message.into();
     // What it answers stays as it is.
     body.as_object_mut().map(|body| body.remove("reply_parameters"));
     format_as_html(&mut body, text);
-    match api.call("editMessageText", body).await {
-        Ok(_) => Some(message),
-        Err(failure) => {
-            tracing::debug!(%failure, "the message that showed a turn could not become its answer");
-            None
-        }
-    }
+    edit(api, body).await
 }
 
 /// Shows what came of a message's buttons in their place.
@@ -294,11 +299,7 @@ async fn settle(api: &Api, chat: i64, message: i64, text: &str, outcome: &str) -
     body["message_id"] = message.into();
     body["text"] = format!("{}\n\n<i>{}</i>", html(&text), escaped(&outcome)).into();
     body["parse_mode"] = "HTML".into();
-    match api.call("editMessageText", body).await {
-        // It says so already.
-        Err(failure) if failure.why.contains("message is not modified") => Ok(()),
-        other => other.map(drop),
-    }
+    edit(api, body).await.map(drop)
 }
 
 fn keyboard(buttons: &[OutgoingButton]) -> Value {
@@ -309,12 +310,8 @@ fn keyboard(buttons: &[OutgoingButton]) -> Value {
     json!({ "inline_keyboard": rows })
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// What only decorates.
-fn unimportant<T>(done: Result<T, Failure>) {
+fn unimportant<T, E: std::fmt::Display>(done: Result<T, E>) {
     if let Err(failure) = done {
         tracing::debug!(%failure, "something that decorates was not shown on Telegram");
     }
@@ -323,6 +320,7 @@ fn unimportant<T>(done: Result<T, Failure>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::channel::progress::Seen;
 
     #[test]
     fn a_turn_is_seen_while_it_goes() {

@@ -266,7 +266,7 @@ async fn show(response: Response, chat: i64, answered: Option<i64>, api: &Api, i
     let text = match response {
         Response::Turn(turn) => {
             let progress = ear.follow(turn.clone());
-            return inner.show(answered, turn, progress).await;
+            return inner.show(answered, turn, ear, progress).await;
         }
         Response::Stranger { tell: false } => return,
         Response::Stranger { tell: true } if inner.owner.is_none() => format!(

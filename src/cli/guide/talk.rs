@@ -9,7 +9,7 @@ use crate::app::Talk;
 use crate::channel::discord::Discord;
 use crate::channel::telegram::{Pairing, Telegram};
 use crate::channel::terminal::plain;
-use crate::channel::{Channel, Outgoing};
+use crate::channel::{Channel, Outgoing, Sent};
 use crate::cli::output::{BAD, GOOD, HINT, Output, STRONG, paint};
 use crate::config::{DiscordChannel, TelegramChannel};
 use crate::definition::Urgency;
@@ -77,13 +77,13 @@ impl Guide<'_> {
             Err(why) => return Ok(Err(why)),
         };
         let settings = TelegramChannel { owner: Some(owner), api: talk.api.clone() };
-        let sent = Telegram::new(&settings, Some(token.to_owned())).send(&self.greeting()).await;
+        let sent = Telegram::new(&settings, Some(token.to_owned())).send(&self.greeting(), &mut Sent::default()).await;
         Ok(sent.map(|_| Talk { owner: Some(owner), ..talk }).map_err(|error| error.why))
     }
 
     async fn by_discord(&self, talk: Talk, token: &str) -> Result<Talk, String> {
         let settings = DiscordChannel { owner: None, api: talk.api.clone() };
-        let sent = Discord::new(settings, Some(token.to_owned())).send(&self.greeting()).await;
+        let sent = Discord::new(settings, Some(token.to_owned())).send(&self.greeting(), &mut Sent::default()).await;
         sent.map(|_| talk).map_err(|error| error.why)
     }
 

@@ -373,6 +373,14 @@ impl Service<'_> {
         self.wait()
     }
 
+    /// SIGTERM twice: what is going has no time to finish.
+    #[track_caller]
+    pub fn end_now(self) -> (ExitStatus, String) {
+        self.signal(Signal::TERM);
+        self.until("it is ending", || self.said().contains("a second signal").then_some(()));
+        self.stop()
+    }
+
     /// SIGKILL to this one process, and its end.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

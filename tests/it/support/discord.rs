@@ -560,6 +560,7 @@ impl World {
             ("GET", ["channels", DM, "messages"]) => (200, self.page(query)),
             ("POST", ["channels", DM, "messages"]) => self.create(body),
             ("PATCH", ["channels", DM, "messages", id]) => self.edit(id, body),
+            ("DELETE", ["channels", DM, "messages", id]) => self.remove(id),
             ("POST", ["channels", DM, "typing"]) => (204, Value::Null),
             ("PUT" | "DELETE", ["channels", DM, "messages", id, "reactions", emoji, "@me"]) => {
                 let Some(message) = self.messages.iter_mut().find(|one| one["id"] == *id) else { return unknown() };
@@ -643,6 +644,14 @@ impl World {
         }
         self.dispatch("MESSAGE_UPDATE", message.clone());
         (200, message)
+    }
+
+    fn remove(&mut self, id: &str) -> Answer {
+        let Some(at) = self.messages.iter().position(|one| one["id"] == id) else { return unknown() };
+        self.messages.remove(at);
+        self.nonces.retain(|_, known| known != id);
+        self.dispatch("MESSAGE_DELETE", json!({ "id": id, "channel_id": DM }));
+        (204, Value::Null)
     }
 
     fn call_back(&mut self, id: &str, token: &str, body: &Value) -> Answer {
