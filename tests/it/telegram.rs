@@ -289,3 +289,33 @@ fn a_service_that_ends_in_a_turn_leaves_no_button_and_the_answer_comes_after_its
         bot.until_nothing_is_left();
     }
 }
+
+#[test]
+fn a_file_that_is_slow_keeps_nobody_waiting_and_is_not_lost() {
+    let telegram = Telegram::start();
+    let api = MessagesApi::answering(|_| Reply::say("Seen."));
+    let bot = TestBot::with_client(&client::real(), api.url());
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    let service = bot.start();
+    telegram.hold_files(true);
+    let photo = telegram.write(ADA, json!({ "caption": "What is this?", "photo": [{ "file_id": "large" }] }));
+    telegram.say(ADA, "/next");
+    sees(&telegram, &service, "nothing is coming");
+    service.until("the file is asked for", || telegram.methods().contains(&"getFile".to_owned()).then_some(()));
+    // The update was confirmed by the next poll: Telegram gives it out no more.
+    service.until("it is confirmed", || (telegram.waiting() == 0).then_some(()));
+    service.kill();
+    bot.until_nothing_is_left();
+    assert!(api.requests().is_empty());
+    telegram.hold_files(false);
+    let service = bot.start();
+    let answer = sees(&telegram, &service, "Seen.");
+    let answers = telegram.calls("sendMessage");
+    assert!(answers.iter().any(|body| body["reply_parameters"]["message_id"] == photo), "{answer:#}");
+    service.stop();
+    bot.start().stop();
+    bot.until_nothing_is_left();
+    let asked = api.requests();
+    assert_eq!(asked.len(), 1, "it is heard once");
+    assert!(asked[0].last_text().contains("/photo.jpg (7 bytes)"), "{}", asked[0].last_text());
+}

@@ -107,6 +107,14 @@ pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, ear: Ear) -> String {
     let taken = ear.last_heard().await.and_then(|last| last.parse::<i64>().ok());
     let is_taken = |id: i64| taken.is_some_and(|last| (last - MOST_AT_ONCE + 1..=last).contains(&id));
     let mut tasks = JoinSet::new();
+    for (name, update) in ear.kept().await {
+        match serde_json::from_str(&update) {
+            Ok(Update { message: Some(message), .. }) => {
+                tasks.spawn(fetch(message, name, api.clone(), Arc::clone(inner), ear.clone()));
+            }
+            _ => ear.let_go(&name).await,
+        }
+    }
     loop {
         match poll(api, offset).await {
             Ok(updates) => {
@@ -115,9 +123,9 @@ pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, ear: Ear) -> String {
                     if let Some(id) = update["update_id"].as_i64() {
                         offset = Some(id + 1);
                     }
-                    match serde_json::from_value::<Update>(update) {
-                        Ok(update) if is_taken(update.update_id) => {}
-                        Ok(update) => take(update, api, inner, &ear, &mut tasks).await,
+                    match Update::deserialize(&update) {
+                        Ok(read) if is_taken(read.update_id) => {}
+                        Ok(read) => take(read, &update, api, inner, &ear, &mut tasks).await,
                         Err(error) => {
                             tracing::warn!(%error, "something that Telegram said was not understood, and is left out")
                         }
@@ -151,7 +159,8 @@ async fn poll(api: &Api, offset: Option<i64>) -> Result<Vec<Value>, Failure> {
     Ok(updates.as_array().cloned().unwrap_or_default())
 }
 
-async fn take(update: Update, api: &Api, inner: &Arc<Inner>, ear: &Ear, tasks: &mut JoinSet<()>) {
+/// Takes one. `raw`: as it came.
+async fn take(update: Update, raw: &Value, api: &Api, inner: &Arc<Inner>, ear: &Ear, tasks: &mut JoinSet<()>) {
     let mark = update.update_id;
     let owner = inner.owner.map(|owner| owner.to_string());
     if let Some(message) = update.message {
@@ -160,13 +169,20 @@ async fn take(update: Update, api: &Api, inner: &Arc<Inner>, ear: &Ear, tasks: &
         };
         let (by, chat, id) = (from.id.to_string(), message.chat.id, message.message_id);
         let is_owner = owner.as_deref() == Some(&*by);
-        // The update is not confirmed before its files are here: it would be lost with the service.
-        let is_waited_for = is_owner && message.has_files();
-        if is_waited_for {
-            inner.react(Some(id), Some(EYES)).await;
-        }
-        let heard = heard(message, api, is_owner).await;
         let (api, inner, ear) = (api.clone(), Arc::clone(inner), ear.clone());
+        if is_owner && message.has_files() {
+            // What is confirmed is lost with the service, unless it is kept. Files take their time, and keep no word waiting.
+            let name = mark.to_string();
+            if ear.keep(&name, raw.to_string()).await {
+                ear.mark(mark).await;
+                tasks.spawn(fetch(message, name, api, inner, ear));
+            } else {
+                fetch(message, name, api, inner, ear.clone()).await;
+                ear.mark(mark).await;
+            }
+            return;
+        }
+        let heard = heard(message, &api, is_owner).await;
         match heard {
             // In their order; what a command waits for keeps no word waiting.
             Heard::Said(_) => {
@@ -174,13 +190,7 @@ async fn take(update: Update, api: &Api, inner: &Arc<Inner>, ear: &Ear, tasks: &
                 if is_owner {
                     ear.mark(mark).await;
                 }
-                tasks.spawn(async move {
-                    let is_turn = matches!(response, Response::Turn(_));
-                    show(response, chat, Some(id), &api, Arc::clone(&inner), &ear).await;
-                    if is_waited_for && !is_turn {
-                        inner.react(Some(id), None).await;
-                    }
-                });
+                tasks.spawn(async move { show(response, chat, Some(id), &api, inner, &ear).await });
             }
             _ => {
                 if is_owner {
@@ -198,6 +208,21 @@ async fn take(update: Update, api: &Api, inner: &Arc<Inner>, ear: &Ear, tasks: &
         }
         let (api, inner, ear) = (api.clone(), Arc::clone(inner), ear.clone());
         tasks.spawn(async move { pressed(query, owner, &api, inner, &ear).await });
+    }
+}
+
+/// Fetches the files of a message of the owner's, and has it heard. It is kept under this name until then: heard twice, it is one turn.
+async fn fetch(message: Message, name: String, api: Api, inner: Arc<Inner>, ear: Ear) {
+    let (chat, id) = (message.chat.id, message.message_id);
+    inner.react(Some(id), Some(EYES)).await;
+    let heard = heard(message, &api, true).await;
+    let owner = inner.owner.map(|owner| owner.to_string()).unwrap_or_default();
+    let response = ear.hear(&owner, Some(&owner), heard).await;
+    ear.let_go(&name).await;
+    let is_turn = matches!(response, Response::Turn(_));
+    show(response, chat, Some(id), &api, Arc::clone(&inner), &ear).await;
+    if !is_turn {
+        inner.react(Some(id), None).await;
     }
 }
 

@@ -53,6 +53,8 @@ struct Server {
     failures: Vec<Failure>,
     /// The token counts no more.
     is_revoked: bool,
+    /// Files are not given out for now.
+    holds_files: bool,
 }
 
 /// The next call of this method of which `holds` is true fails so, after `skip` others that it is true of.
@@ -85,7 +87,7 @@ impl Telegram {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let app = Router::new()
             .route("/{bot}/{method}", post(called))
-            .route("/file/{bot}/{*path}", get(|| async { "a photo" }))
+            .route("/file/{bot}/{*path}", get(file))
             .with_state(Arc::clone(&server));
         runtime.spawn(async move { axum::serve(listener, app).await });
         Self { server, url, _runtime: Arc::new(runtime) }
@@ -156,6 +158,16 @@ impl Telegram {
         self.server.lock().unwrap().failures.push(failure);
     }
 
+    /// Whether whoever asks for a file waits for it.
+    pub fn hold_files(&self, holds: bool) {
+        self.server.lock().unwrap().holds_files = holds;
+    }
+
+    /// How many updates are not confirmed.
+    pub fn waiting(&self) -> usize {
+        self.server.lock().unwrap().updates.len()
+    }
+
     /// The token counts no more.
     pub fn revoke(&self) {
         self.server.lock().unwrap().is_revoked = true;
@@ -179,6 +191,13 @@ impl Telegram {
         let server = self.server.lock().unwrap();
         server.requests.iter().filter(|(called, _)| called == method).map(|(_, body)| body.clone()).collect()
     }
+}
+
+async fn file(State(server): State<Arc<Mutex<Server>>>) -> &'static str {
+    while server.lock().unwrap().holds_files {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    "a photo"
 }
 
 fn refuse(code: u16, description: &str, retry_after: Option<u64>) -> Response {
