@@ -61,13 +61,17 @@ impl Occurrence {
         self.text.contains("\nchain_depth: 1\n")
     }
 
-    fn has(&self, job: &Job) -> bool {
+    pub fn is_completed(&self) -> bool {
+        self.is("completed")
+    }
+
+    pub fn has(&self, job: &Job) -> bool {
         self.text.contains(&job.body())
     }
 
     fn kind_of_work(&self) -> Kind {
         let words = |kind: &Kind| self.text.contains(&format!("kind={} ", kind.word()));
-        let kind = Kind::ALL.into_iter().find(words).unwrap();
+        let kind = Kind::ALL.into_iter().find(words).unwrap_or(Kind::Foreground);
         if kind == Kind::Quiet && !self.text.contains("background: true") { Kind::Foreground } else { kind }
     }
 }
@@ -89,6 +93,7 @@ pub fn everything(world: &World, tally: &mut Tally) -> Vec<String> {
     files(world, &occurrences, &mut wrong);
     words(world, &occurrences, &messages, &mut wrong);
     shown(world, &messages, &mut wrong);
+    wrong.extend(world.chats.check(&world.jobs, &occurrences, &messages, world.lives));
     for occurrence in &occurrences {
         *tally.outcomes.entry(occurrence.outcome.clone().unwrap_or_default()).or_default() += 1;
         tally.again += usize::from(occurrence.runs.len() > 1);
@@ -151,7 +156,9 @@ pub fn starts(homes: &[PathBuf], occurrences: &[Occurrence], wrong: &mut Vec<Str
         for run in &occurrence.runs {
             check(run.starts <= 1, "one attempt started its client more than once");
             check(run.effects == 0 || run.effect.is_some(), "an effect without its mark");
-            check(run.state != "completed" || run.starts == 1, "it was completed without a start");
+            let has_client = !matches!(occurrence.kind_of_work(), Kind::OnTelegram | Kind::OnDiscord);
+            let starts = usize::from(has_client);
+            check(run.state != "completed" || run.starts == starts, "it was completed without a start");
             check(run.state != "skipped" || run.starts == 0, "it was skipped and started");
         }
         let effects: usize = occurrence.runs.iter().map(|run| run.effects).sum();

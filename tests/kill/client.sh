@@ -89,6 +89,8 @@ echo '{"type":"system","subtype":"init","session_id":"s-1","tools":['"$ours"']}'
 nap 6
 case $kind in
   quiet) ;;
+  # Long enough that a channel shows how it goes.
+  think) nap 90; nap 90 ;;
   effect) effect || ends true 'refused' ;;
   slow)
     # It goes on for ever, unless somebody ends it.

@@ -24,14 +24,28 @@ pub enum Kind {
     Fail,
     /// Exits before its end, every time; is retried.
     Flaky,
+    /// A message of several parts to Telegram. No client is started.
+    OnTelegram,
+    /// The same to Discord.
+    OnDiscord,
 }
 
 impl Kind {
-    pub const ALL: [Self; 8] =
-        [Self::Quiet, Self::Effect, Self::Slow, Self::Ping, Self::Foreground, Self::Chain, Self::Fail, Self::Flaky];
+    pub const ALL: [Self; 10] = [
+        Self::Quiet,
+        Self::Effect,
+        Self::Slow,
+        Self::Ping,
+        Self::Foreground,
+        Self::Chain,
+        Self::Fail,
+        Self::Flaky,
+        Self::OnTelegram,
+        Self::OnDiscord,
+    ];
 
     pub fn any(rng: &mut Rng) -> Self {
-        Self::ALL[usize::try_from(rng.word() % 8).unwrap()]
+        Self::ALL[usize::try_from(rng.word() % 10).unwrap()]
     }
 
     /// The word that the client reads.
@@ -44,6 +58,8 @@ impl Kind {
             Self::Chain => "chain",
             Self::Fail => "fail",
             Self::Flaky => "flaky",
+            Self::OnTelegram => "telegram",
+            Self::OnDiscord => "discord",
         }
     }
 
@@ -59,6 +75,8 @@ impl Kind {
             }
             Self::Fail => "background: true\nisolated: true\nretry: 0\nallowed_tools: []\n",
             Self::Flaky => "background: true\nisolated: true\nallowed_tools: []\n",
+            Self::OnTelegram => "client: notify\nchannel: tg\n",
+            Self::OnDiscord => "client: notify\nchannel: discord\n",
         }
     }
 
@@ -70,11 +88,16 @@ impl Kind {
             Step::BeforeLink | Step::LinkMade => Some(Self::Chain),
             Step::Staged | Step::Placed | Step::FailedCopied => Some(Self::Fail),
             Step::Routed | Step::BeforeShow | Step::Shown | Step::DeliveryRecorded => Some(Self::Foreground),
+            Step::PartSent => Some(Self::OnTelegram),
+            Step::PartRecorded => Some(Self::OnDiscord),
             Step::LeftoversEnded | Step::BeforeAgain | Step::AgainRecorded => Some(Self::Slow),
             _ => None,
         }
     }
 }
+
+/// How many words a message of several parts has.
+pub const WORDS: usize = 1000;
 
 /// A reminder that was given, with its file's name as id.
 #[derive(Clone, Debug)]
@@ -88,7 +111,11 @@ pub struct Job {
 
 impl Job {
     pub fn body(&self) -> String {
-        format!("kind={} token={}.", self.kind.word(), self.token)
+        let mut body = format!("kind={} token={}.", self.kind.word(), self.token);
+        if matches!(self.kind, Kind::OnTelegram | Kind::OnDiscord) {
+            (0..WORDS).for_each(|word| body.push_str(&format!(" {}/{word}", self.token)));
+        }
+        body
     }
 
     /// A reminder's file.

@@ -13,8 +13,11 @@
 #![allow(clippy::print_stdout, reason = "the histogram is what a person wants to see")]
 
 mod attacks;
+mod chats;
 mod check;
 mod deliveries;
+#[path = "../it/support/discord.rs"]
+mod discord;
 mod hosts;
 mod jobs;
 mod life;
@@ -26,6 +29,9 @@ mod postgres;
 mod processes;
 mod refusing;
 mod rng;
+#[path = "../it/support/telegram.rs"]
+#[allow(dead_code, reason = "the other tests need more of it")]
+mod telegram;
 mod world;
 
 use std::collections::BTreeMap;

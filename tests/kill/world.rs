@@ -14,6 +14,7 @@ use ollim_bot::failpoints::Step;
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
+use crate::chats::Chats;
 use crate::deliveries::deliver;
 use crate::jobs::{FOLLOWER, Job, Kind, ROUTINES, SECRET, WATCHER, WEBHOOK, follower, routine, watcher, webhook};
 use crate::life::{Life, STUCK, Setting};
@@ -32,6 +33,8 @@ pub struct World {
     pub jobs: Vec<Job>,
     /// What the person has said by their phone: a token each.
     pub words: Vec<String>,
+    /// What is outside of the program, and what the person has said there.
+    pub chats: Chats,
     /// How many files were put into the folder that is watched.
     dropped: usize,
     /// What was delivered to the webhook: a key each.
@@ -65,6 +68,7 @@ impl World {
             setting,
             jobs: Vec::new(),
             words: Vec::new(),
+            chats: Chats::start(),
             dropped: 0,
             delivered: Vec::new(),
             rng,
@@ -77,9 +81,12 @@ impl World {
         let bridge = world.setting.person.join("bridge");
         let bridge = format!("{{ kind: command, command: ['{}'], keep: true, owner: 7 }}", bridge.display());
         let hooks = format!("webhooks: {}\n", world.hooks().display());
-        world.write("config.yaml", &format!("default_channel: console\nchannels:\n  phone: {bridge}\n{hooks}"));
+        world.write(
+            "config.yaml",
+            &format!("default_channel: console\nchannels:\n  phone: {bridge}\n{}{hooks}", world.chats.settings()),
+        );
         // A file of `tempfile` is private.
-        world.write(".env", &format!("SENDER={SECRET}\n"));
+        world.write(".env", &format!("SENDER={SECRET}\n{}", Chats::secrets()));
         world.write(&format!("webhooks/{WEBHOOK}.md"), &webhook());
         fs::create_dir_all(world.phone()).unwrap();
         for (id, kind, fields) in ROUTINES {
@@ -166,10 +173,20 @@ impl World {
             self.write(&format!("reminders/{}.md", job.token), &job.text(due));
             self.jobs.push(job);
         }
+        if (step == Step::StatusShown || self.rng.once_in(4)) && self.listens_to_discord() {
+            self.chats.say(self.number);
+        }
         if matches!(step, Step::BeforeWord | Step::WordRecorded) || self.rng.once_in(3) {
             self.say();
             self.say();
         }
+    }
+
+    /// What was written on Discord before the service first listened there is nothing that it is told.
+    fn listens_to_discord(&self) -> bool {
+        let sql = "SELECT count(*) FROM hearing WHERE channel = 'discord' AND last IS NOT NULL";
+        let count = |journal: Connection| journal.query_row(sql, [], |row| row.get::<_, i64>(0));
+        self.journal().is_some_and(|journal| count(journal).unwrap_or(0) > 0)
     }
 
     /// The person says something, which is answered with its token.
@@ -374,7 +391,8 @@ impl World {
                 "SELECT count(*) FROM occurrence WHERE ?1 > 0 AND kind = 'reminder' AND outcome IS NOT NULL AND NOT file_done",
             ) == 0
             && count("SELECT count(*) FROM message WHERE ?1 > 0 AND delivered IS NULL") == 0
-            && self.words.len().to_string() == count("SELECT count(*) FROM session WHERE ?1 > 0").to_string()
+            && (self.words.len() + self.chats.turns()).to_string()
+                == count("SELECT count(*) FROM session WHERE ?1 > 0").to_string()
             && count(
                 "SELECT 4 - count(DISTINCT id) FROM occurrence WHERE kind = 'routine' AND occasion IS NULL
                    AND at >= ?1 / 60000 * 60000",
