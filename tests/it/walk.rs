@@ -11,7 +11,7 @@ fn a_day_is_lived_by_messages_alone() {
 
 #[test]
 fn commands_strangers_long_texts_and_faults_are_as_on_the_stub() {
-    assert_eq!(played("scenarios.py"), 4);
+    assert_eq!(played("scenarios.py"), 7);
 }
 
 /// Runs a program of tests/simcord on the real service and client, to its good end. Returns how many steps there were.

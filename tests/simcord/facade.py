@@ -46,6 +46,9 @@ class Facade:
         self.problems = []
         # The connection that hears events, once it has identified itself: a queue of frames.
         self.connection = None
+        # How often a connection has begun, and what they are carried by.
+        self.identified = 0
+        self.transports = set()
         self.sequence = 0
         backend.clock = RealTime()
         backend.subscribers.append(self.dispatch)
@@ -69,6 +72,7 @@ class Facade:
     async def gateway(self, request):
         socket = web.WebSocketResponse()
         await socket.prepare(request)
+        self.transports.add(request.transport)
         frames = asyncio.Queue()
         frames.put_nowait({"op": 10, "d": {"heartbeat_interval": 41250}})
         sender = asyncio.create_task(self.send(socket, frames))
@@ -78,9 +82,15 @@ class Facade:
                     self.take(frames, json.loads(message.data))
         finally:
             sender.cancel()
+            self.transports.discard(request.transport)
             if self.connection is frames:
                 self.connection = None
         return socket
+
+    def cut(self):
+        """Cuts the connection without a word."""
+        for transport in list(self.transports):
+            transport.abort()
 
     @staticmethod
     async def send(socket, frames):
@@ -95,6 +105,7 @@ class Facade:
                 self.intents = discord.Intents.none()
                 self.intents.value = frame["d"]["intents"]
                 self.connection = frames
+                self.identified += 1
                 self.dispatch("READY", self.ready())
             case 6:
                 # No session is kept: the bot identifies itself anew, and fetches what it has missed.

@@ -1,9 +1,10 @@
 """What else has to hold on SimCord: long texts, commands, strangers and faults. Each step is checked."""
 
 import datetime
+import sqlite3
 
-from bot import Failed, check, main, text_of
-from model import say
+from bot import Failed, check, labels, main, text_of
+from model import call, say
 
 PLAIN = """---
 run_at: "{now}"
@@ -67,7 +68,67 @@ async def stranger(bot):
     check("no model hears of it", not bot.model_was_told("Where does Ada live?"))
 
 
-STEPS = [long_text, commands, fault, stranger]
+async def cut(bot):
+    """The connection is cut while an answer goes. That comes, and so does what was said meanwhile."""
+    await bot.says("Wait for the first file.")
+    await bot.hears("Bash until")
+    before = bot.facade.identified
+    bot.facade.cut()
+    await bot.until("it is connected anew", lambda: bot.facade.identified > before)
+    await bot.says("Are you there?")
+    bot.write("work/first", "")
+    await bot.hears("The file is there.")
+    # It was said before or after the last step of the first one's turn.
+    answers = lambda: [text for text in bot.texts() if text == "I am here." or "covers it" in text]  # noqa: E731
+    await bot.until("what was said meanwhile is answered", answers)
+    await bot.rests()
+    check("each is answered once", (bot.texts().count("The file is there."), len(answers())) == (1, 1))
+
+
+async def killed(bot):
+    """A service that is killed while an answer goes says after its start what became of it, and leaves no button that ends it."""
+    await bot.says("Wait for the second file.")
+    status = await bot.hears("Bash until", "second")
+    check(f"it can be interrupted: {labels(status)}", labels(status) == ["Interrupt"])
+    # SimCord knows no nonces. What shows the turn is known by its record, which is made before the next edit.
+    first = text_of(status)
+    await bot.until("it is edited", lambda: text_of(status) != first)
+    await bot.kill()
+    before = len(bot.texts())
+    await bot.start()
+    await bot.until("it says what became of it", lambda: "Interrupt" not in labels(status))
+    await bot.rests()
+    check(f"it says so in its place: {text_of(status)}", "the service ended while it was going" in text_of(status))
+    check("that is all", len(bot.texts()) == before)
+
+
+async def gone(bot):
+    """A button of a message that nobody knows any more does nothing, and says so."""
+    remind(bot, "old", "The old tea is ready.")
+    message = await bot.hears("The old tea is ready.")
+    await bot.rests()
+    await bot.stop()
+    with sqlite3.connect(bot.home / "state/journal.db") as journal:
+        journal.execute("DELETE FROM message WHERE text LIKE 'The old tea%'")
+    journal.close()
+    await bot.start()
+    await bot.presses(message, "10 min")
+    await bot.hears("this button is of no use any more")
+    check("it is not put off", "old" not in str(await bot.json("next")))
+
+
+STEPS = [long_text, commands, fault, stranger, cut, killed, gone]
+
+
+def script(last, _whole):
+    """What the model answers to what it was told last."""
+    rules = [
+        ("Wait for the first file", call("Bash", command="until [ -e first ]; do sleep 0.1; done")),
+        ("Wait for the second file", call("Bash", command="until [ -e second ]; do sleep 0.1; done")),
+        ("Are you there?", say("I am here.")),
+        ("Hello?", say("Hello, Ada.")),
+    ]
+    return next((answer for words, answer in rules if words in last), say("The file is there."))
 
 
 async def play(bot, step):
@@ -78,4 +139,4 @@ async def play(bot, step):
 
 
 if __name__ == "__main__":
-    main(__doc__, lambda _last, _whole: say("Hello, Ada."), play)
+    main(__doc__, script, play)
