@@ -169,3 +169,81 @@ fn is_over(connection: &Connection, turn: &str) -> Result<bool, JournalError> {
         |row| row.get(0),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::clock::Clock;
+    use crate::definition::{DefinitionId, Kind};
+    use crate::journal::{
+        Claim, Finish, Journal, NewClaim, NewMessage, NewSession, Occurrence, Punctuality, Purpose, RunState, testing,
+    };
+
+    async fn turn(journal: &Journal, clock: &Clock, id: &DefinitionId) {
+        let new = NewSession {
+            id: id.clone(),
+            by: None,
+            caller: "the user".into(),
+            caller_agent: None,
+            definition: "---\n---\nx".into(),
+            spawn_tool_policy: None,
+            fork: None,
+        };
+        journal.start_session(new, 8, 8).await.unwrap();
+        let claim = NewClaim {
+            occurrence: Occurrence { id: id.clone(), kind: Kind::Session, at: clock.now() },
+            file: "runs/x.md".into(),
+            text: "".into(),
+            purpose: Purpose::Run,
+            occasion: None,
+        };
+        let Claim::Claimed(run) = journal.claim(vec![claim]).await.unwrap().remove(0) else { panic!() };
+        journal.launching(&run, "".into(), String::new(), Punctuality::Unknown).await.unwrap();
+        journal.finish(&run, Finish::closed(RunState::Cancelled, None)).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_shows_a_turn_is_left_when_it_is_over_and_no_answer_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Clock::simulated("2026-11-24T12:00:00Z".parse().unwrap());
+        let journal = Journal::open(testing::place(&folder.path().join("journal.db")), clock.clone()).unwrap();
+        let (over, unknown) = (DefinitionId::new("chat-tg-1"), DefinitionId::new("chat-tg-2"));
+        let left = async |channel: &str, all| -> Vec<String> {
+            journal.left_statuses(channel, all).await.unwrap().into_iter().map(|status| status.message).collect()
+        };
+        journal.shows_turn("tg", &over, "17".into()).await.unwrap();
+        journal.shows_turn("tg-2", &over, "18".into()).await.unwrap();
+        turn(&journal, &clock, &over).await;
+        assert_eq!((left("tg", false).await, left("tg", true).await), (vec!["17".into()], vec!["17".into()]));
+        // A message of the turn's is to take its place, whoever is to deliver it.
+        let answer = NewMessage { id: Some(over.clone()), ..NewMessage::of_service("Green.") };
+        let number = journal.message(answer).await.unwrap();
+        assert!(left("tg", true).await.is_empty() && left("tg-2", true).await.is_empty());
+        journal.route(vec![(number, vec!["tg".into()])]).await.unwrap();
+        assert!(left("tg", true).await.is_empty());
+        assert_eq!(left("tg-2", false).await, ["18"], "no answer comes there");
+        journal.sent_in_part("tg", &[number], "17".into()).await.unwrap();
+        let waiting = journal.waiting("tg", 10).await.unwrap().remove(0);
+        assert_eq!((waiting.sent.as_deref(), waiting.status.as_deref()), (Some("17"), Some("17")));
+        journal.delivered("tg", &[number], Some("17 19".into())).await.unwrap();
+        assert!(left("tg", true).await.is_empty(), "the answer is in its place");
+        journal.hides_turn("tg-2", &over).await.unwrap();
+        assert!(left("tg-2", true).await.is_empty());
+        // One that is forgotten is over.
+        journal.shows_turn("tg", &unknown, "20".into()).await.unwrap();
+        assert_eq!(left("tg", false).await, ["20"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_kept_of_a_channel_is_not_anothers() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Clock::simulated("2026-11-24T12:00:00Z".parse().unwrap());
+        let journal = Journal::open(testing::place(&folder.path().join("journal.db")), clock).unwrap();
+        for channel in ["tg", "tg-2", "t"] {
+            journal.keep_unheard(channel, "5", format!("of {channel}")).await.unwrap();
+        }
+        assert_eq!(journal.unheard("tg").await.unwrap(), [("5".to_owned(), "of tg".to_owned())]);
+        journal.is_heard("tg", "5").await.unwrap();
+        assert!(journal.unheard("tg").await.unwrap().is_empty());
+        assert_eq!(journal.unheard("tg-2").await.unwrap().len(), 1);
+    }
+}
