@@ -101,6 +101,10 @@ mod enabled {
         BeforeLaunch = "before-launch",
         /// It is recorded as running; nothing has been started for it.
         Launched = "launched",
+        /// A gate has said what it says, and what it keeps waits for the run's end.
+        GateEnded = "gate-ended",
+        /// A run has taken its cap from what is left.
+        CapTaken = "cap-taken",
         /// The client is about to be started.
         BeforeSpawn = "before-spawn",
         /// It is started, and not recorded.

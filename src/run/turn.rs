@@ -64,6 +64,7 @@ impl Runner {
                 Taken::Cap(cap) => turn.options.max_budget_usd = cap,
                 Taken::Spent(why) => return Ok(over_budget(&job.definition, &why)),
             }
+            fail_point!(CapTaken);
         }
         let granted = self.grant(&turn).await?;
         let request = Request { external, ..self.request(turn, &granted) };

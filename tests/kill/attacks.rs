@@ -101,6 +101,28 @@ fn the_check_sees_each_thing_that_is_not_as_it_must_be() {
     };
     file(&world, &with("starts"), Some("started\nstarted\n"), "started its client more than once");
     file(&world, &with("effects"), Some("effect\neffect\n"), "its effect happened more than once");
+    let lines = world.kept().join("lines");
+    let ran = fs::read_to_string(&lines).unwrap();
+    file(&world, &lines, Some(&format!("{ran}{}", ran.lines().next().unwrap())), "its effect happened more than once");
+    file(&world, &lines, Some(""), "it was completed without its effect");
+    let gates = world.kept().join("gates");
+    let ran = fs::read_to_string(&gates).unwrap();
+    let (first, rest) = ran.split_once('\n').unwrap();
+    file(&world, &gates, Some(&format!("{first}\n{ran}")), "decided more than once");
+    // Another count than the first time's.
+    file(&world, &gates, Some(&format!("{first}1\n{rest}")), "counted 11 after 0 that had ended well");
+    file(&world, &gates, Some(""), "woke the agent: None");
+    journal(
+        &world,
+        "DELETE FROM occurrence WHERE number IN (SELECT number FROM occurrence WHERE id = 'pulse' ORDER BY at LIMIT 1 OFFSET 1)",
+        "routine pulse: not each minute once",
+    );
+    let of_paid = "SELECT r.run FROM run r JOIN occurrence o ON o.number = r.occurrence WHERE o.id = 'paid' AND r.error LIKE 'budget%'";
+    let skipped: String = world.journal().unwrap().query_row(of_paid, [], |row| row.get(0)).unwrap();
+    let folder = runs.join(skipped).join(check::KEPT);
+    fs::create_dir_all(&folder).unwrap();
+    file(&world, &folder.join("starts"), Some(&"started\n".repeat(6)), "pays for 5 runs, and ");
+    journal(&world, "UPDATE run SET cost_usd = NULL, reserved_usd = NULL WHERE cost_usd > 0", "were skipped after");
     let reminders = world.setting.home.join("reminders");
     file(&world, &reminders.join(".ollim-abc123.tmp"), Some("half"), "reminders/ holds");
     let kept = check::names(&reminders.join("failed"));

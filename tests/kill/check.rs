@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use crate::Tally;
-use crate::jobs::{FOLLOWER, Job, Kind, ROUTINES, WATCHER, WEBHOOK};
+use crate::jobs::{FOLLOWER, Job, Kind, PAYS_FOR, ROUTINES, WATCHER, WEBHOOK};
 use crate::world::World;
 
 /// Where the client writes in a run's folder what is to stay.
@@ -87,6 +87,8 @@ pub fn everything(world: &World, tally: &mut Tally) -> Vec<String> {
     starts(std::slice::from_ref(&world.setting.home), &occurrences, &mut wrong);
     reminders(&world.jobs, &occurrences, &messages, &mut wrong);
     routines(world, &occurrences, &mut wrong);
+    gates(world, &occurrences, &mut wrong);
+    costs(world, &journal, &mut wrong);
     followers(&journal, &occurrences, &mut wrong);
     bursts(&journal, &mut wrong);
     deliveries(world, &journal, &occurrences, &mut wrong);
@@ -163,7 +165,7 @@ pub fn starts(homes: &[PathBuf], occurrences: &[Occurrence], wrong: &mut Vec<Str
         }
         let effects: usize = occurrence.runs.iter().map(|run| run.effects).sum();
         check(effects <= 1, "its effect happened more than once");
-        let has_one = matches!(occurrence.kind_of_work(), Kind::Effect | Kind::Slow);
+        let has_one = matches!(occurrence.kind_of_work(), Kind::Effect | Kind::Slow | Kind::Line);
         check(effects == 1 || !has_one || !occurrence.is("completed"), "it was completed without its effect");
     }
 }
@@ -236,6 +238,74 @@ fn routines(world: &World, occurrences: &[Occurrence], wrong: &mut Vec<String>) 
     }
 }
 
+/// A gate decides once for each attempt, before its client is started, and is given what the last one kept that ended well.
+fn gates(world: &World, occurrences: &[Occurrence], wrong: &mut Vec<String>) {
+    let runs: BTreeMap<&str, &Run> = occurrences
+        .iter()
+        .filter(|occurrence| occurrence.id == "gated")
+        .flat_map(|occurrence| occurrence.runs.iter().map(|run| (run.run.as_str(), run)))
+        .collect();
+    let text = fs::read_to_string(world.kept().join("gates")).unwrap_or_default();
+    let (mut said, mut ended_well) = (BTreeMap::new(), 0);
+    for line in text.lines() {
+        let (folder, count) = line.rsplit_once(' ').unwrap();
+        let (run, count): (_, usize) = (run_of(folder), count.parse().unwrap());
+        if count != ended_well + 1 {
+            wrong.push(format!("the gate of {run} counted {count} after {ended_well} that had ended well: {text}"));
+        }
+        if said.insert(run, count % 2 == 1).is_some() {
+            wrong.push(format!("the gate of {run} decided more than once: {text}"));
+        }
+        let state = runs.get(run).map_or("unknown", |run| run.state.as_str());
+        ended_well += usize::from(matches!(state, "completed" | "skipped"));
+    }
+    for (id, run) in runs {
+        let wakes = said.get(id).copied();
+        let agrees = match run.state.as_str() {
+            // It may have been missed.
+            "skipped" => wakes != Some(true),
+            "completed" => wakes == Some(true),
+            _ => run.starts == 0 || wakes == Some(true),
+        };
+        if !agrees {
+            wrong.push(format!("the gate of {id} woke the agent: {wakes:?}, and yet: {run:?}"));
+        }
+    }
+}
+
+/// The run by whose folder a line was kept.
+fn run_of(folder: &str) -> &str {
+    folder.split("/runs/").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or(folder)
+}
+
+/// No more clients are started on a day than it pays for, and none is skipped before.
+fn costs(world: &World, journal: &Connection, wrong: &mut Vec<String>) {
+    let runs_folder = world.setting.home.join("state/runs");
+    let sql = "SELECT r.run, r.launched / 86400000, r.cost_usd IS NOT NULL OR r.reserved_usd IS NOT NULL,
+                 coalesce(r.error, '') LIKE 'budget%'
+               FROM run r JOIN occurrence o ON o.number = r.occurrence WHERE o.id = 'paid' AND r.launched IS NOT NULL";
+    let mut query = journal.prepare(sql).unwrap();
+    let read = |row: &rusqlite::Row<'_>| -> rusqlite::Result<(String, i64, bool, bool)> {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+    };
+    // Started, paid for, skipped.
+    let mut days: BTreeMap<i64, (usize, usize, usize)> = BTreeMap::new();
+    for (run, day, is_paid, is_skipped) in query.query_map([], read).unwrap().map(Result::unwrap) {
+        let (started, paid, skipped) = days.entry(day).or_default();
+        *started += recorded(&runs_folder.join(run).join(KEPT)).0;
+        *paid += usize::from(is_paid);
+        *skipped += usize::from(is_skipped);
+    }
+    for (day, (started, paid, skipped)) in days {
+        if started > PAYS_FOR || paid > PAYS_FOR {
+            wrong.push(format!("day {day} pays for {PAYS_FOR} runs, and {started} were started, {paid} counted"));
+        }
+        if skipped > 0 && paid < PAYS_FOR {
+            wrong.push(format!("day {day} pays for {PAYS_FOR} runs, and {skipped} were skipped after {paid}"));
+        }
+    }
+}
+
 /// Each completed run of `latest` is followed by one occurrence.
 fn followers(journal: &Connection, occurrences: &[Occurrence], wrong: &mut Vec<String>) {
     let mut query = journal.prepare("SELECT occasion ->> 'run' FROM occurrence WHERE id = ?1 ORDER BY number").unwrap();
@@ -296,7 +366,17 @@ fn files(world: &World, occurrences: &[Occurrence], wrong: &mut Vec<String>) {
     wrong.extend(expect(
         "state/",
         &state,
-        &["channels", "journal.db", "lock", "log", "program-farm", "program-farm-judged", "program-farm.stamp", "runs"],
+        &[
+            "channels",
+            "gates",
+            "journal.db",
+            "lock",
+            "log",
+            "program-farm",
+            "program-farm-judged",
+            "program-farm.stamp",
+            "runs",
+        ],
     ));
 
     let mut kept: Vec<(PathBuf, String)> = names(&failed_folder)
@@ -340,6 +420,7 @@ fn shown(world: &World, messages: &[Message], wrong: &mut Vec<String>) {
 
 fn occurrences(world: &World, journal: &Connection) -> Vec<Occurrence> {
     let runs_folder = world.setting.home.join("state/runs");
+    let lines = fs::read_to_string(world.kept().join("lines")).unwrap_or_default();
     let mut query = journal
         .prepare(
             "SELECT o.number, o.id, o.kind, o.at, o.outcome, t.text FROM occurrence o
@@ -352,7 +433,9 @@ fn occurrences(world: &World, journal: &Connection) -> Vec<Occurrence> {
         let number: i64 = row.get(0)?;
         let runs = runs.query_map([number], |row| {
             let run: String = row.get(0)?;
-            let (starts, effects) = recorded(&runs_folder.join(&run).join(KEPT));
+            let (mut starts, mut effects) = recorded(&runs_folder.join(&run).join(KEPT));
+            let own = lines.lines().filter(|folder| run_of(folder) == run).count();
+            (starts, effects) = (starts + own, effects + own);
             Ok(Run { attempt: row.get(1)?, state: row.get(2)?, effect: row.get(3)?, starts, effects, run })
         });
         let text = row.get::<_, Option<String>>(5)?.unwrap_or_default();

@@ -60,7 +60,7 @@ effect() {
 }
 
 ends() {
-  printf '{"type":"result","subtype":"success","is_error":%s,"num_turns":1,"result":"%s","total_cost_usd":0,"session_id":"s-1"}\n' "$1" "$2"
+  printf '{"type":"result","subtype":"success","is_error":%s,"num_turns":1,"result":"%s","total_cost_usd":%s,"session_id":"s-1"}\n' "$1" "$2" "${cost-0}"
   exit 0
 }
 
@@ -88,9 +88,10 @@ echo '{"type":"system","subtype":"init","session_id":"s-1","tools":['"$ours"']}'
 
 nap 6
 case $kind in
-  quiet) ;;
   # Long enough that a channel shows how it goes.
   think) nap 90; nap 90 ;;
+  quiet | gated) ;;
+  paid) nap 20; cost=0.02 ;;
   effect) effect || ends true 'refused' ;;
   slow)
     # It goes on for ever, unless somebody ends it.

@@ -28,10 +28,16 @@ pub enum Kind {
     OnTelegram,
     /// The same to Discord.
     OnDiscord,
+    /// A line without a client, which is its effect.
+    Line,
+    /// Nothing, and only where its gate wakes it.
+    Gated,
+    /// Costs money, of which a day has what [`PAYS_FOR`] of them cost.
+    Paid,
 }
 
 impl Kind {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Quiet,
         Self::Effect,
         Self::Slow,
@@ -42,8 +48,12 @@ impl Kind {
         Self::Flaky,
         Self::OnTelegram,
         Self::OnDiscord,
+        Self::Line,
+        Self::Gated,
+        Self::Paid,
     ];
 
+    /// One that a reminder may be of.
     pub fn any(rng: &mut Rng) -> Self {
         Self::ALL[usize::try_from(rng.word() % 10).unwrap()]
     }
@@ -60,6 +70,9 @@ impl Kind {
             Self::Flaky => "flaky",
             Self::OnTelegram => "telegram",
             Self::OnDiscord => "discord",
+            Self::Line => "line",
+            Self::Gated => "gated",
+            Self::Paid => "paid",
         }
     }
 
@@ -77,6 +90,16 @@ impl Kind {
             Self::Flaky => "background: true\nisolated: true\nallowed_tools: []\n",
             Self::OnTelegram => "client: notify\nchannel: tg\n",
             Self::OnDiscord => "client: notify\nchannel: discord\n",
+            Self::Line => "client: exec\ncommand: echo \"$TMPDIR\" >> kept/lines\nallowed_tools: ['Edit(kept/**)']\n",
+            // It counts by what it keeps, and wakes at each second count.
+            Self::Gated => {
+                "background: true\nisolated: true\nallowed_tools: ['Edit(kept/**)', Read]\ngate: |\n  \
+                 n=0; test ! -e \"$OLLIM_STATE/n\" || read n < \"$OLLIM_STATE/n\"; echo $((++n)) > \"$OLLIM_STATE/n\"\n  \
+                 echo \"$TMPDIR $n\" >> kept/gates; ((n % 2)) || { echo even; exit 1; }\n"
+            }
+            Self::Paid => {
+                "background: true\nisolated: true\nallowed_tools: []\nmax_cost_usd: 0.02\nmax_cost_day_usd: 0.1\n"
+            }
         }
     }
 
@@ -125,17 +148,28 @@ impl Job {
     }
 }
 
+/// So many runs of [`Kind::Paid`] a day pays for.
+pub const PAYS_FOR: usize = 5;
+
 /// The routines of a folder, each due every minute: its id, and the rest of its file.
-pub const ROUTINES: [(&str, Kind, &str); 4] = [
+pub const ROUTINES: [(&str, Kind, &str); 8] = [
     ("latest", Kind::Effect, "on_missed: latest\n"),
     ("all", Kind::Quiet, "on_missed: all\non_overlap: queue\n"),
     ("skip", Kind::Slow, "on_missed: skip\n"),
     ("asks", Kind::Quiet, "approve: true\nask: { deadline: 3s }\n"),
+    ("line", Kind::Line, "on_missed: latest\non_overlap: queue\n"),
+    ("pulse", Kind::Line, "every: 1m\non_missed: all\non_overlap: queue\n"),
+    ("gated", Kind::Gated, "on_missed: latest\non_overlap: queue\n"),
+    ("paid", Kind::Paid, "on_missed: all\non_overlap: queue\n"),
 ];
 
 /// A routine's file.
 pub fn routine(id: &str, kind: Kind, fields: &str) -> String {
-    format!("---\ncron: \"* * * * *\"\n{fields}{}---\nkind={} token={id}.\n", kind.fields(), kind.word())
+    let when = if fields.starts_with("every: ") { "" } else { "cron: \"* * * * *\"\n" };
+    // A line has no prompt.
+    let body = if kind == Kind::Line { "# " } else { "---\n" };
+    let end = if kind == Kind::Line { "---\n" } else { "" };
+    format!("---\n{when}{fields}{}{body}kind={} token={id}.\n{end}", kind.fields(), kind.word())
 }
 
 /// A routine that runs after each completed run of `latest`.

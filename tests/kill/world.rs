@@ -95,6 +95,7 @@ impl World {
         world.write(&format!("routines/{FOLLOWER}.md"), &follower());
         world.write(&format!("routines/{WATCHER}.md"), &watcher());
         fs::create_dir_all(world.drop()).unwrap();
+        fs::create_dir_all(world.kept()).unwrap();
         world
     }
 
@@ -220,6 +221,11 @@ impl World {
                 return;
             }
         }
+    }
+
+    /// Where lines and gates record that they ran.
+    pub fn kept(&self) -> PathBuf {
+        self.setting.home.join("work/kept")
     }
 
     /// The folder that is watched.
@@ -394,7 +400,7 @@ impl World {
             && (self.words.len() + self.chats.turns()).to_string()
                 == count("SELECT count(*) FROM session WHERE ?1 > 0").to_string()
             && count(
-                "SELECT 4 - count(DISTINCT id) FROM occurrence WHERE kind = 'routine' AND occasion IS NULL
+                "SELECT 8 - count(DISTINCT id) FROM occurrence WHERE kind = 'routine' AND occasion IS NULL
                    AND at >= ?1 / 60000 * 60000",
             ) == 0
             && self.reminders().iter().all(|path| {

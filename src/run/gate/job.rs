@@ -80,6 +80,7 @@ impl Runner {
         // The agent is given nothing of it.
         agent_sandbox::leftovers::remove(&folder)
             .map_err(|error| internal("the gate's folder cannot be removed", error))?;
+        fail_point!(GateEnded);
         let note = |text: String| host.events.add(EventKind::Note { text });
         match verdict {
             GateVerdict::Wake(said) => {
