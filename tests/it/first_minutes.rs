@@ -19,6 +19,8 @@ const BOOT: &str = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system /r
 /// A machine in namespaces of its own, with the person's systemd. Its power is cut when it is dropped.
 struct Machine {
     power: Child,
+    /// The person's systemd.
+    manager: Option<Child>,
     /// Its first process, as this machine sees it.
     first: u32,
 }
@@ -35,12 +37,12 @@ impl Machine {
         let mut line = String::new();
         BufReader::new(power.stdout.take()?).read_line(&mut line).ok()?;
         let first = processes::all().into_iter().find(|process| process.parent == power.id())?.pid;
-        let machine = Self { power, first };
+        let mut machine = Self { power, manager: None, first };
         if line != "on\n" {
             return None;
         }
         let mut manager = machine.command(bot, SYSTEMD, &["--user"]);
-        manager.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        machine.manager = manager.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok();
         let answers = || Ran::of(machine.command(bot, "systemctl", &["--user", "show", "--property", "Version"]));
         wait::until("systemd answers", || (answers().code == 0).then_some(()), || format!("{:?}", answers()));
         Some(machine)
@@ -67,6 +69,9 @@ impl Drop for Machine {
     fn drop(&mut self) {
         self.power.kill().unwrap();
         self.power.wait().unwrap();
+        if let Some(manager) = &mut self.manager {
+            manager.wait().unwrap();
+        }
     }
 }
 
