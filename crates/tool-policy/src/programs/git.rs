@@ -59,6 +59,11 @@ const HARMLESS: &[&str] = &[
     "--no-advice",
 ];
 
+/// Settings that `-c` may give a call, in lower case: they change nothing but how it prints, and whose commit it is, which
+/// `git commit --author` may say as well. With a `.` at the end: all of that section.
+const HARMLESS_SETTINGS: &[&str] =
+    &["advice.", "color.", "core.abbrev", "core.quotepath", "log.date", "log.decorate", "user.email", "user.name"];
+
 /// A subcommand, or several that are used alike.
 struct Subcommand {
     names: &'static [&'static str],
@@ -211,12 +216,20 @@ fn globals(arguments: &[String]) -> (usize, Vec<&str>) {
         if ["--version", "--help"].contains(&word) {
             break;
         }
-        if word != "-C" && !HARMLESS.contains(&word) {
+        let sets_harmless = || word == "-c" && arguments.get(at + 1).is_some_and(|setting| is_harmless(setting));
+        if word != "-C" && !HARMLESS.contains(&word) && !sets_harmless() {
             others.push(word);
         }
         at += if WITH_VALUE.contains(&word) { 2 } else { 1 };
     }
     (at.min(arguments.len()), others)
+}
+
+/// Whether a setting for `-c`, `NAME=VALUE` or a name, is harmless. One that a rule leaves open is not.
+fn is_harmless(setting: &str) -> bool {
+    let name = setting.split('=').next().unwrap_or_default().to_ascii_lowercase();
+    let within = |known: &&str| known.ends_with('.') && name.starts_with(*known);
+    !setting.contains(STAR) && HARMLESS_SETTINGS.iter().any(|known| *known == name || within(known))
 }
 
 /// The program of a subcommand as a call of `git`: `git-push` is `git push`, wherever it lies.
