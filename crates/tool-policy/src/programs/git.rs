@@ -225,6 +225,12 @@ fn globals(arguments: &[String]) -> (usize, Vec<&str>) {
     (at.min(arguments.len()), others)
 }
 
+/// The first option before the subcommand that a rule must spell, with any value.
+pub(crate) fn guarded_global(arguments: &[String]) -> Option<String> {
+    let option = *globals(arguments).1.first()?;
+    Some(option.split_once('=').map_or_else(|| option.to_owned(), |(name, _)| format!("{name}=*")))
+}
+
 /// Whether a setting for `-c`, `NAME=VALUE` or a name, is harmless. One that a rule leaves open is not.
 fn is_harmless(setting: &str) -> bool {
     let name = setting.split('=').next().unwrap_or_default().to_ascii_lowercase();

@@ -257,7 +257,11 @@ fn suggested_rule(start: &Start<'_>) -> String {
             return format!("Bash({} {host}*)", words.join(" "));
         }
     }
-    let next = match programs::named(name).is_git() {
+    let is_git = programs::named(name).is_git();
+    if let Some(option) = git::guarded_global(arguments).filter(|_| is_git) {
+        return format!("Bash({program} {option} *)");
+    }
+    let next = match is_git {
         true => git::subcommand(arguments),
         false => arguments.first().map(String::as_str),
     };

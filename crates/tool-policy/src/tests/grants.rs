@@ -453,6 +453,9 @@ fn protected_places_are_named_before_a_program_fails_there() {
 
 #[test]
 fn a_refusal_says_what_would_be_needed_and_what_to_do_instead() {
+    // What it says is so.
+    grants(&allowing(&["Bash(git -c *)"]), &["git -c core.pager=x log"]);
+    grants(&allowing(&["Bash(git --git-dir=* *)"]), &["git --git-dir=x log"]);
     let policy = allowing(&["Bash(git log *)", "Bash(sort *)", "Bash(rg *)"]);
     for (line, parts) in [
         (
@@ -465,6 +468,8 @@ fn a_refusal_says_what_would_be_needed_and_what_to_do_instead() {
         ("rg --pre x y", &["`--pre` of `rg`", "`Bash(rg --pre *)`", "leave it out"]),
         ("git log --output=x", &["`--output` of `git`", "`Bash(git log --output *)`"]),
         ("git -C . push", &["`Bash(git push *)` would be needed"]),
+        ("git -c core.pager=x log", &["`Bash(git -c *)` would be needed"]),
+        ("git --git-dir=x log", &["`Bash(git --git-dir=* *)` would be needed"]),
         ("curl -s https://api.x.y/v1?q", &["`Bash(curl https://api.x.y/*)` would be needed"]),
         ("curl -H Host:a https://api.x.y/", &["`Bash(curl -H Host:* https://api.x.y/*)` would be needed"]),
     ] {
