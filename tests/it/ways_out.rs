@@ -60,7 +60,7 @@ fn what_is_not_there_or_not_meant_is_said_with_a_way_out() {
     bot.write("reminders/tea-time.md", &reminder(now() + TimeDelta::days(9), "", "Tea."));
     for (words, code, parts) in [
         (&["--home", "/no/such", "restore", "nope.tar"][..], 1, &["there is no file ", "hint: "][..]),
-        (&["reminder", "add", "x", "--at", "today"], 1, &["has passed", "name a later time of that day"]),
+        (&["reminder", "add", "x", "--at", "today 0:00"], 1, &["has passed", "name a later time of that day"]),
         (
             &["edit", "tea-time", "--cron", "@daily"],
             1,

@@ -376,8 +376,9 @@ async fn an_answer_takes_the_place_of_what_an_earlier_process_has_shown_and_the_
     let desk = Desk::talking().connected().await;
     desk.discord.say("Hello");
     let _turn = desk.turn().await;
-    desk.until("it is shown", || desk.discord.texts().pop()).await;
-    let recorded = || Sent::after(desk.service.shown.lock().unwrap()[&DefinitionId::new("chat-1")].clone());
+    let shown = || desk.service.shown.lock().unwrap().get(&DefinitionId::new("chat-1")).cloned();
+    let shown = desk.until("it is shown, and recorded", shown).await;
+    let recorded = || Sent::after(shown.clone());
     // Discord has forgotten the nonce by now.
     desk.discord.forget_nonces();
     let later = channel(&desk.discord);
