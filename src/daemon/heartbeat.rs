@@ -40,15 +40,15 @@ pub(super) async fn beat(
         if let Some((_, heart)) = &known {
             let trouble = journal.borrow().as_ref().map(ToString::to_string);
             heart.beat(match timeout(ANSWERS, schedule.is_alive()).await {
-                Err(_) => Beat::Fail("the schedule does not answer: nothing fires".into()),
-                Ok(_) if trouble.is_some() => Beat::Fail(trouble.unwrap_or_default()),
-                Ok(_) if activity.borrow().waiting_for_login => {
+                Err(_) | Ok(false) => Beat::Fail("the schedule does not answer: nothing fires".into()),
+                Ok(true) if trouble.is_some() => Beat::Fail(trouble.unwrap_or_default()),
+                Ok(true) if activity.borrow().waiting_for_login => {
                     Beat::Fail("the agent client is not logged in: jobs wait".into())
                 }
-                Ok(_) if activity.borrow().waiting_for_agent => {
+                Ok(true) if activity.borrow().waiting_for_agent => {
                     Beat::Fail("there is no agent client: jobs wait".into())
                 }
-                Ok(_) => Beat::Success,
+                Ok(true) => Beat::Success,
             });
         }
         next += PERIOD;
@@ -70,4 +70,65 @@ pub(super) async fn last(hearts: &Heartbeats, settings: &Current, fault: Option<
         });
     }
     hearts.finish(LAST).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::net::TcpListener;
+    use std::sync::Arc;
+
+    use tokio::sync::{mpsc, watch};
+
+    use super::*;
+    use crate::config::Config;
+    use crate::schedule::Activity;
+
+    /// A monitor: where it listens, and what it is told, as `PATH BODY`.
+    fn monitor() -> (String, mpsc::UnboundedReceiver<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (tell, told) = mpsc::unbounded_channel();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = BufReader::new(stream.unwrap());
+                let mut head = Vec::new();
+                while head.last().is_none_or(|line: &String| line != "\r\n") {
+                    let mut line = String::new();
+                    stream.read_line(&mut line).unwrap();
+                    head.push(line);
+                }
+                let length = head
+                    .iter()
+                    .find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.trim().parse().ok());
+                let mut body = vec![0; length.unwrap_or(0)];
+                stream.read_exact(&mut body).unwrap();
+                stream
+                    .get_mut()
+                    .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                    .unwrap();
+                let path = head[0].split(' ').nth(1).unwrap();
+                let _ended = tell.send(format!("{path} {}", String::from_utf8(body).unwrap()));
+            }
+        });
+        (url, told)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_monitor_hears_of_a_schedule_that_stands_still_or_has_ended() {
+        let (url, mut told) = monitor();
+        let config = Config::parse(&format!("heartbeat_url: {url}"), &std::collections::BTreeMap::new()).unwrap();
+        let (_settings, settings) = watch::channel(Arc::new(config));
+        let (_journal, journal) = watch::channel(None);
+        let (schedule, inbox) = Schedule::channel(1);
+        inbox.say(Activity { loaded: true, ..Activity::default() });
+        let beating = tokio::spawn(beat(Heartbeats::default(), schedule, settings, journal));
+        let fails = "/fail the schedule does not answer: nothing fires";
+        // Nobody takes what is asked of it; then nobody can.
+        assert_eq!(told.recv().await.unwrap(), "/start ");
+        assert_eq!(told.recv().await.unwrap(), fails);
+        drop(inbox);
+        assert_eq!(told.recv().await.unwrap(), fails);
+        beating.abort();
+    }
 }

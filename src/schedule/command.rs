@@ -252,6 +252,14 @@ pub struct Inbox {
     pub(super) max_concurrent_runs: usize,
 }
 
+#[cfg(test)]
+impl Inbox {
+    /// Says how the schedule is, where there is no dispatcher that does.
+    pub fn say(&self, activity: Activity) {
+        self.activity.send_replace(activity);
+    }
+}
+
 impl Schedule {
     /// A handle, and the inbox of the dispatcher that is to be made. What is sent before waits.
     #[must_use]
