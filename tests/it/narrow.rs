@@ -4,9 +4,10 @@ use crate::support::bot::{TestBot, now, reminder};
 use crate::support::terminal::Terminal;
 use chrono::TimeDelta;
 
-/// Whether it is a span, which may be another a second later.
+/// Whether it is a span or a part of one, which may be another a second later: `now` becomes `1s ago`.
 fn is_span(word: &str) -> bool {
-    word.trim_matches(|c: char| !c.is_ascii_digit() && c != '.').parse::<f64>().is_ok()
+    ["now", "ago"].contains(&word)
+        || word.trim_matches(|c: char| !c.is_ascii_digit() && c != '.').parse::<f64>().is_ok()
 }
 
 #[track_caller]
