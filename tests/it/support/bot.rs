@@ -1,6 +1,6 @@
 //! A bot of its own for each test: a person's home with a data folder in it, and the real binary.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt as _;
@@ -35,6 +35,13 @@ pub struct Ran {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
+}
+
+/// What makes a program read another clock, where the tests themselves do: under libfaketime, to find the tests that hold
+/// only at some hours or on some days.
+fn another_clock() -> impl Iterator<Item = (OsString, OsString)> {
+    let passed_on = |name: &OsStr| name == "LD_PRELOAD" || name.as_encoded_bytes().starts_with(b"FAKETIME");
+    std::env::vars_os().filter(move |(name, _)| std::env::var_os("FAKETIME").is_some() && passed_on(name))
 }
 
 impl TestBot {
@@ -181,6 +188,7 @@ impl TestBot {
             .env("LANG", "C.UTF-8")
             // The client refuses some of its modes to root unless it is told that it is in a container.
             .env("IS_SANDBOX", "1")
+            .envs(another_clock())
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null());
         if let Some(user) = self.user {
@@ -206,7 +214,7 @@ impl TestBot {
     /// Runs one reading command with `--json`, which must succeed.
     #[track_caller]
     pub fn json<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Value {
-        let mut words: Vec<std::ffi::OsString> = vec!["--json".into()];
+        let mut words: Vec<OsString> = vec!["--json".into()];
         words.extend(args.into_iter().map(|word| word.as_ref().to_owned()));
         let text = self.ok(&words);
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{words:?}: {error}\n{text}"))
