@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, params};
 
 use super::bot::{Bot, now};
-use super::{Plan, ms, percentile, row};
+use super::{Plan, ms, peers, percentile, row};
 
 /// How often each page is asked for.
 const TIMES: usize = 21;
@@ -51,6 +51,12 @@ pub fn measure(_plan: &Plan) {
         let measured = format!("{}, {}; {} KB", ms(first), ms(whole), asked[0].2 / 1000);
         row(&format!("page, {name}: first byte, complete, weight"), bar, &measured, "");
     }
+    let missing = || "not installed".to_owned();
+    let ours = peers::load(&["ours", &format!("http://{address}/"), &cookie]).unwrap_or_else(missing);
+    let data = bot.home.with_file_name("kuma");
+    let kuma = peers::load(&["kuma", data.to_str().unwrap()]).unwrap_or_else(missing);
+    let what = "page, opened in a browser: first byte, first paint, complete; weight in requests";
+    row(what, "", &ours, &format!("Uptime Kuma, with no monitor: {kuma}"));
     // The stream says first how far things are.
     let mut stream = listen(address, &cookie);
     line_of(&mut stream);

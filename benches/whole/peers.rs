@@ -143,6 +143,21 @@ pub fn in_turn(count: usize) -> Duration {
     start.elapsed()
 }
 
+/// A load of a page in a real browser that has nothing cached; `None`: there is no browser, or what opens it is not installed.
+pub fn load(args: &[&str]) -> Option<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (browser, folder) = (root.join(".browser"), root.join(".bench-peers-kuma"));
+    let program = folder.join("load.mjs");
+    if !browser.join("chromium").exists() || !program.exists() {
+        return None;
+    }
+    let said = stdout(Command::new("node").arg(program).args(args).env("OLLIM_BROWSER", browser).current_dir(folder));
+    let [first, painted, complete, weight, requests] = said.split_whitespace().collect::<Vec<_>>()[..] else {
+        panic!("{said:?}")
+    };
+    Some(format!("{first}, {painted}, {complete} ms; {weight} KB in {requests}"))
+}
+
 fn stdout(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
