@@ -1,6 +1,6 @@
 //! Is anything wrong? What needs the person, the most urgent first.
 
-use super::{App, PageState, Status, budget, runs, status};
+use super::{App, ListenerState, Status, runs, status};
 use crate::definition::{self, DefinitionId};
 use crate::journal::Question;
 use crate::refusal::Refusal;
@@ -80,8 +80,6 @@ pub(super) fn attention(app: &App) -> Result<Attention, Refusal> {
     let status = status::status(app)?;
     let questions: Vec<Question> =
         runs::open(app)?.questions(0)?.into_iter().filter(|question| question.answer.is_none()).collect();
-    // Where the settings are wrong, that is a need of its own.
-    let spent = if status.settings_are_wrong { Vec::new() } else { budget::spending(app)? };
     let mut needs = needs_of(&status);
     let defaults = app.defaults().unwrap_or_else(|_| app.defaults_in(app.zone_of_records()));
     let failed = definition::failed_reminders(&app.home, &defaults)?;
@@ -99,10 +97,6 @@ pub(super) fn attention(app: &App) -> Result<Attention, Refusal> {
         1 => needs.insert(0, Need::new("1 question is open", About::Questions)),
         open => needs.insert(0, Need::new(format!("{open} questions are open"), About::Questions)),
     }
-    for cap in spent.iter().filter(|cap| cap.left() <= 0.0) {
-        let whose = if cap.name == "month" { "this month" } else { "today" };
-        needs.push(Need::new(format!("the budget of {whose} is spent"), About::Costs));
-    }
     Ok(Attention { status, needs, questions })
 }
 
@@ -112,7 +106,7 @@ impl Need {
     }
 }
 
-/// Those that the status tells of.
+/// Those that the status tells of: what stops everything first, then what stops one.
 fn needs_of(status: &Status) -> Vec<Need> {
     let mut needs = Vec::new();
     let jobs = |count: usize| if count == 1 { "1 job waits".to_owned() } else { format!("{count} jobs wait") };
@@ -127,13 +121,19 @@ fn needs_of(status: &Status) -> Vec<Need> {
             } else if service.waiting_for_login.is_some() {
                 needs.push(Need::new("the agent is not logged in, so jobs wait", About::Service));
             }
-            if let Some(PageState::Failed(why)) = &service.page {
+            if let Some(ListenerState::Failed(why)) = &service.page {
                 needs.push(Need::new(format!("the page is not served: {why}"), About::Service));
+            }
+            if let Some(ListenerState::Failed(why)) = &service.webhooks {
+                needs.push(Need::new(format!("webhooks are not taken: {why}"), About::Service));
             }
             if service.paused.is_some() {
                 needs.push(Need::new("everything is paused", About::Service));
             }
         }
+    }
+    for cap in &status.spent {
+        needs.push(Need::new(cap.is_spent_words(), About::Costs));
     }
     for host in status.hosts.iter().filter(|host| !host.alive && host.open > 0) {
         let open = if host.open == 1 { "1 job".to_owned() } else { format!("{} jobs", host.open) };

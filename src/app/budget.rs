@@ -19,6 +19,13 @@ pub(super) fn spending(app: &App) -> Result<Vec<Spending>, Refusal> {
     Ok(runs::open(app)?.spending(config.budget, config.timezone, app.now())?)
 }
 
+/// The caps of which nothing is left: no job that costs begins.
+pub(super) fn spent(app: &App) -> Result<Vec<Spending>, Refusal> {
+    let mut caps = spending(app)?;
+    caps.retain(|cap| cap.left() <= 0.0);
+    Ok(caps)
+}
+
 /// What a run of a definition would be paid from if it began now.
 pub(super) fn purse(definition: &Definition, app: &App) -> Result<Purse, Refusal> {
     let config = app.config()?;

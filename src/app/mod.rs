@@ -90,7 +90,7 @@ pub use policy::{Explanation, JobPolicy};
 pub use questions::{Answered, Change};
 pub use runs::RunDetails;
 pub use service::{
-    ClientStatus, Events, IDLE_CLIENT_WAITS, LoginState, PageState, Sandbox, Service, ServiceCommand, ServiceReply,
+    ClientStatus, Events, IDLE_CLIENT_WAITS, ListenerState, LoginState, Sandbox, Service, ServiceCommand, ServiceReply,
     ServiceStatus, another_answer,
 };
 pub use sessions::{ChildSession, Session, SessionList};
@@ -106,7 +106,7 @@ use crate::clock::Clock;
 use crate::config::{Config, ConfigError, Origin, secrets};
 use crate::definition::{self, Defaults, Definition, DefinitionId, Kind, KnownCommands, Loaded, Problem, Severity};
 use crate::home::Home;
-use crate::journal::{Answer, JournalPlace, JournalReader, Message, RunRecord, Server};
+use crate::journal::{Answer, JournalPlace, JournalReader, Message, RunRecord, Server, Spending};
 use crate::policy::PathRoots;
 use crate::refusal::Refusal;
 use crate::run::tokens::RunAuthority;
@@ -465,6 +465,14 @@ impl App {
     /// When it cannot be asked.
     pub fn service_status(&self) -> Result<Option<ServiceStatus>, Refusal> {
         service::status(self)
+    }
+
+    /// The caps of the budget of which nothing is left: no job that costs begins.
+    ///
+    /// # Errors
+    /// When the settings or the journal cannot be read.
+    pub fn spent_caps(&self) -> Result<Vec<Spending>, Refusal> {
+        budget::spent(self)
     }
 
     /// The time now.

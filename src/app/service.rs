@@ -281,7 +281,10 @@ pub struct ServiceStatus {
     pub sandbox: Sandbox,
     /// Where the page is served, or why it is not; `None`: the settings have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub page: Option<PageState>,
+    pub page: Option<ListenerState>,
+    /// Where webhooks are taken, or why they are not; `None`: the settings say nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhooks: Option<ListenerState>,
     /// Since when it starts nothing because the person said so, RFC 3339.
     pub paused: Option<String>,
     /// Since when jobs wait for the client to be logged in, RFC 3339.
@@ -305,10 +308,10 @@ impl ServiceStatus {
     }
 }
 
-/// Whether the page is served.
+/// Whether something is served: the page, or what webhooks are delivered to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PageState {
+pub enum ListenerState {
     /// It is, at this address.
     Served(String),
     /// It is not: why.

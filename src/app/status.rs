@@ -14,6 +14,7 @@ use crate::config::ListenAddress;
 use crate::definition::{Definition, DefinitionId, Kind, Loaded, Problem};
 use crate::journal::{
     ConsecutiveFailures, FailingChannel, HeardBy, HostRecord, JournalReader, RefusedDeliveries, RunFilter, RunRecord,
+    Spending,
 };
 use crate::refusal::Refusal;
 use crate::run::runner::needs_agent;
@@ -50,6 +51,8 @@ pub struct Status {
     pub webhooks_at: Option<ListenAddress>,
     /// What they have refused lately.
     pub refused: Vec<RefusedDeliveries>,
+    /// Caps of which nothing is left: no job that costs begins.
+    pub spent: Vec<Spending>,
     /// Channels that do not deliver.
     pub failing_channels: Vec<FailingChannel>,
     /// Channels by which others than the owner have written.
@@ -113,7 +116,8 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     let need_agent = if missing { who_needs_an_agent(&loaded, &journal)? } else { Vec::new() };
     let (running, waiting) = journal.unfinished()?.into_iter().map(|run| app.as_seen(run)).partition(is_running);
     let mut failures = journal.consecutive_failures()?;
-    failures.retain(|failing| failing.failures > 0);
+    // What has no file any more needs nobody.
+    failures.retain(|failing| failing.failures > 0 && loaded.definitions.contains_key(&failing.id));
     let last_failed = last_failed(&failures, &journal, app)?;
     let mut next = upcoming::coming(&definitions, None, now, None, NEXT, Each::First);
     upcoming::with_last(&mut next, &journal)?;
@@ -141,6 +145,11 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         failures,
         last_failed,
         budget: budget::of(&journal, now)?,
+        spent: match app.caller {
+            // Where the settings are wrong, that is said for itself.
+            Caller::Person => budget::spent(app).unwrap_or_default(),
+            Caller::Run(_) => Vec::new(),
+        },
         strangers: match app.caller {
             Caller::Person => journal.heard_by()?.into_iter().filter(|heard| heard.strangers > 0).collect(),
             Caller::Run(_) => Vec::new(),

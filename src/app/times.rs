@@ -7,6 +7,8 @@ use chrono::format::{Item, StrftimeItems};
 use chrono::{DateTime, Datelike, Offset as _, TimeDelta, Utc};
 use chrono_tz::Tz;
 
+use crate::journal::Spending;
+
 /// The forms of [`local`], read once: that takes longer than writing a time.
 static FORMS: LazyLock<[Vec<Item<'static>>; 4]> = LazyLock::new(|| {
     ["%a %-d %b %H:%M %Z", "%a %-d %b %H:%M:%S %Z", "%a %-d %b %Y %H:%M %Z", "%a %-d %b %Y %H:%M:%S %Z"]
@@ -28,6 +30,12 @@ pub fn local_to_the_second(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> S
     let there = at.with_timezone(&zone);
     let same_year = there.year() == now.with_timezone(&zone).year();
     there.format_with_items(FORMS[usize::from(!same_year) * 2 + 1].iter()).to_string()
+}
+
+/// `begins anew in 9h 14m`: a cap of the budget.
+#[must_use]
+pub fn begins_anew(cap: &Spending, now: DateTime<Utc>) -> String {
+    format!("begins anew {}", relative(cap.until, now))
 }
 
 /// Both: `Sun 22 Nov 09:00 CET (in 19h 4m)`.

@@ -2,6 +2,7 @@
 
 use super::args::Color;
 use super::output::{HINT, Output, WARN, paint};
+use crate::app::times::begins_anew;
 use crate::app::{App, Command, Outcome, ServiceStatus, UnitAct, UnitCommand};
 use crate::channel::terminal::plain;
 use crate::journal::RunState;
@@ -58,6 +59,7 @@ pub(super) fn warn(app: &App, needs_login: bool, home: Option<&std::path::Path>,
         Some(home) => format!("`ollim-bot --home {} {rest}`", home.display()),
         None => format!("`ollim-bot {rest}`"),
     };
+    let until: String;
     let (what, hint) = match app.service_status() {
         Ok(None) => ("the service is not running, so nothing fires", format!("start it: {}", command("run"))),
         Ok(Some(ServiceStatus { ending: true, .. })) => {
@@ -69,7 +71,18 @@ pub(super) fn warn(app: &App, needs_login: bool, home: Option<&std::path::Path>,
         Ok(Some(status)) if needs_login && status.waits_for_agent() => {
             ("jobs wait for the agent client", format!("see why: {}", command("status")))
         }
-        Ok(Some(_)) => return,
+        // Where the settings or the journal cannot be read, another line says so.
+        Ok(Some(_)) => match app.spent_caps().unwrap_or_default().first() {
+            Some(cap) if needs_login => {
+                until = format!(
+                    "{}, so no job that costs begins; it {}",
+                    cap.is_spent_words(),
+                    begins_anew(cap, app.now())
+                );
+                (&*until, format!("raise it for this time: {}", command("budget --help")))
+            }
+            _ => return,
+        },
         Err(refusal) => {
             output.note(format!("{}: {}", paint(WARN, "warning"), plain(&refusal.to_string())));
             return;

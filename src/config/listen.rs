@@ -51,7 +51,10 @@ pub(super) fn listen_address(value: &Value) -> Result<ListenAddress, Fault> {
     text.parse().map(ListenAddress::Tcp).map_err(|_| {
         let message =
             format!("`{}` must be an address with its port, or the absolute path of a Unix socket", value.name);
-        fault(message, "for example `127.0.0.1:8787`")
+        // Whoever writes a port alone means this machine.
+        let port = text.rsplit(':').next().and_then(|port| port.parse::<u16>().ok());
+        let port = port.unwrap_or(if value.name == "webhooks" { 8787 } else { 8080 });
+        fault(message, &format!("for example `127.0.0.1:{port}`"))
     })
 }
 

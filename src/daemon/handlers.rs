@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use tokio::runtime::Handle;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 use super::control::Handler;
 use super::page::Page;
@@ -16,7 +16,7 @@ use super::sign_in::SignIns;
 use super::wire::Reply;
 use crate::agent::NOTIFY;
 use crate::agent::claude::IdleClient;
-use crate::app::{App, ClientStatus, Events, Service, ServiceCommand, ServiceReply, ServiceStatus};
+use crate::app::{App, ClientStatus, Events, ListenerState, Service, ServiceCommand, ServiceReply, ServiceStatus};
 use crate::bot::budget::SharedBudget;
 use crate::bot::live::{LiveTurns, Seen};
 use crate::bot::main_session::{Choice, DEFAULT, MAKE_SHORTER, MainSession};
@@ -36,6 +36,10 @@ use crate::run::questions::Questions;
 use crate::run::spawn::Spawner;
 use crate::run::tokens::RunAuthority;
 use crate::schedule::{FireError, Schedule};
+use crate::webhooks::Listening;
+
+/// When a change to config.yaml counts.
+const READ_AGAIN: &str = "the service reads it when it starts, and on SIGHUP";
 
 /// How long the test of a channel waits for what becomes of the message, and how often it looks.
 const TEST_TAKES: Duration = Duration::from_secs(40);
@@ -81,6 +85,8 @@ pub struct Handlers {
     pub journal: Journal,
     /// The page.
     pub page: Page,
+    /// Whether webhooks are taken.
+    pub webhooks: watch::Receiver<Listening>,
     /// See [`ExecuteLine`].
     pub execute: ExecuteLine,
     /// The channel by which the person asks; `None`: by another way.
@@ -131,7 +137,12 @@ impl Handler for Handlers {
         match command {
             ServiceCommand::Status => {
                 let now = self.schedule.snapshot(0).await;
-                let mut status = ServiceStatus { client: (self.client)(), ..self.status.clone() };
+                let webhooks = match self.webhooks.borrow().clone() {
+                    None => None,
+                    Some(Ok(at)) => Some(ListenerState::Served(at)),
+                    Some(Err(why)) => Some(ListenerState::Failed(why)),
+                };
+                let mut status = ServiceStatus { client: (self.client)(), webhooks, ..self.status.clone() };
                 status.paused = now.paused.map(|at| at.to_rfc3339());
                 status.ending = now.ending;
                 status.idle_client = self.idle_client.waits().await.map(|waited| waited.as_secs());
@@ -218,7 +229,7 @@ impl Handler for Handlers {
                         if cap.is_none() {
                             let name = period.name();
                             return Err(Refusal::user(format!("there is no cap for the {name} to raise"))
-                                .hint(format!("`budget: {{ {name}: 5.00 }}` in config.yaml makes one")));
+                                .hint(format!("`budget: {{ {name}: 5.00 }}` in config.yaml makes one; {READ_AGAIN}")));
                         }
                         #[allow(clippy::cast_precision_loss, reason = "at most a hundred million")]
                         self.journal.set_cap(period, cents as f64 / 100.0, zone).await?;
@@ -226,8 +237,9 @@ impl Handler for Handlers {
                 }
                 if let Some(tokens) = tokens {
                     if config.budget.tokens_day.is_none() {
-                        return Err(Refusal::user("there is no cap of tokens for the day to raise")
-                            .hint("`budget: { tokens_day: 2000000 }` in config.yaml makes one"));
+                        return Err(Refusal::user("there is no cap of tokens for the day to raise").hint(format!(
+                            "`budget: {{ tokens_day: 2000000 }}` in config.yaml makes one; {READ_AGAIN}"
+                        )));
                     }
                     self.journal.set_tokens(tokens, zone).await?;
                 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::handlers::Handlers;
-use crate::app::{App, DefinitionsInForce, PageState, ServiceReply};
+use crate::app::{App, DefinitionsInForce, ListenerState, ServiceReply};
 use crate::config::ListenAddress;
 use crate::journal::{Journal, JournalError};
 use crate::refusal::Refusal;
@@ -17,7 +17,7 @@ pub struct Page {
     logins: Logins,
     sessions: Sessions,
     /// `None`: the settings have none.
-    state: Option<PageState>,
+    state: Option<ListenerState>,
     /// Where it is reached from outside.
     url: Option<String>,
     /// What leads to it, where it listens on a socket and nothing else is said to lead there.
@@ -40,10 +40,10 @@ impl Page {
         };
         let (state, listener) = match bound {
             None => (None, None),
-            Some(Ok(listener)) => (Some(PageState::Served(listener.url())), Some(listener)),
+            Some(Ok(listener)) => (Some(ListenerState::Served(listener.url())), Some(listener)),
             Some(Err(error)) => {
                 tracing::error!("the page is not served: {error}");
-                (Some(PageState::Failed(error.to_string())), None)
+                (Some(ListenerState::Failed(error.to_string())), None)
             }
         };
         let sessions = Sessions::load(journal).await?;
@@ -58,7 +58,7 @@ impl Page {
 
     /// Whether it is served.
     #[must_use]
-    pub fn state(&self) -> Option<PageState> {
+    pub fn state(&self) -> Option<ListenerState> {
         self.state.clone()
     }
 
@@ -91,14 +91,17 @@ impl Page {
     /// When the page is not served.
     pub async fn link(&self, end_sessions: bool, app: &App) -> Result<ServiceReply, Refusal> {
         let served = match &self.state {
-            Some(PageState::Served(url)) => url,
-            Some(PageState::Failed(why)) => {
+            Some(ListenerState::Served(url)) => url,
+            Some(ListenerState::Failed(why)) => {
                 return Err(Refusal::environment(format!("the page is not served: {why}"))
                     .hint("set another `web` in config.yaml, and start the service again"));
             }
             None => {
-                return Err(Refusal::user("the settings have no page")
-                    .hint("put `web: 127.0.0.1:8080` into config.yaml, and start the service again"));
+                let refusal = Refusal::user("the service serves no page");
+                return Err(match app.config().is_ok_and(|config| config.web.is_some()) {
+                    true => refusal.hint("config.yaml has `web` since the service was started: start it again"),
+                    false => refusal.hint("put `web: 127.0.0.1:8080` into config.yaml, and start the service again"),
+                });
             }
         };
         if end_sessions {

@@ -116,6 +116,9 @@ pub enum EventKind {
         /// What was delivered by whoever had signed it, up to 2 KB of it; `None`: nobody had, or it was no text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         payload: Option<String>,
+        /// When the last of several came.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last: Option<DateTime<Utc>>,
     },
     /// A definition came to be in force, or is in force in another form.
     DefinitionChanged,

@@ -12,20 +12,20 @@ use crate::definition::DefinitionId;
 pub struct RefusedDeliveries {
     /// Which; `None`: there was no such webhook.
     pub id: Option<DefinitionId>,
+    /// What they were answered.
+    pub status: u16,
     /// How often.
     pub times: u64,
-    /// When the last one was recorded.
+    /// When the last one came.
     pub last: DateTime<Utc>,
-    /// What that was answered.
-    pub status: u16,
-    /// Why.
+    /// Why, of the last one.
     pub why: String,
     /// What was delivered, of the last that was signed.
     pub payload: Option<String>,
 }
 
 impl JournalReader {
-    /// What was refused since then, by webhook.
+    /// What was refused since then, by webhook and by what it was answered.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -34,14 +34,15 @@ impl JournalReader {
                    WHERE kind = 'delivery_refused' AND at >= ?1 ORDER BY id, number";
         let mut refused: Vec<RefusedDeliveries> = Vec::new();
         for event in self.all(sql, &[&ms(since)], event)? {
-            let EventKind::DeliveryRefused { status, why, times, payload } = event.kind else { continue };
-            let last = RefusedDeliveries { id: event.id, times, last: event.at, status, why, payload };
-            match refused.last_mut() {
-                Some(before) if before.id == last.id => {
-                    let payload = last.payload.or_else(|| before.payload.take());
-                    *before = RefusedDeliveries { times: before.times + times, payload, ..last }
+            let EventKind::DeliveryRefused { status, why, times, payload, last } = event.kind else { continue };
+            let last = last.unwrap_or(event.at);
+            let newer = RefusedDeliveries { id: event.id, status, times, last, why, payload };
+            match refused.iter_mut().rfind(|known| known.id == newer.id && known.status == status) {
+                Some(known) => {
+                    let payload = newer.payload.or_else(|| known.payload.take());
+                    *known = RefusedDeliveries { times: known.times + times, payload, ..newer }
                 }
-                _ => refused.push(last),
+                None => refused.push(newer),
             }
         }
         Ok(refused)

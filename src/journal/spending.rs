@@ -100,6 +100,12 @@ impl Spending {
         Self { name, cap, spent, taken: 0.0, until, label: String::new() }
     }
 
+    /// `the budget of today is spent`.
+    #[must_use]
+    pub fn is_spent_words(&self) -> String {
+        format!("the budget of {} is spent", if self.name == "month" { "this month" } else { "today" })
+    }
+
     /// What is left; never below zero.
     #[must_use]
     pub fn left(&self) -> f64 {

@@ -179,7 +179,7 @@ fn report_of(end: End, seen: &Seen, output: &Output, job: &Job) -> AttemptReport
         ))),
         // Whatever the line makes of a refusal.
         (_, Some(_), _) if deliver(definition) == Deliver::Never => {
-            failed(format!("the command was refused a program; `ollim-bot runs show {}` names it", job.run))
+            failed("the command was refused a program; `deliver: never` keeps its name to the run's record".to_owned())
         }
         (_, Some((words, why)), _) => failed(format!(
             "the command was refused a program: `{}`: {}",

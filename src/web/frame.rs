@@ -98,14 +98,15 @@ fn sentence(attention: &Attention) -> Markup {
                     @if index > 0 { "; " }
                     a href=(place(&need.about)) { (need.words) }
                 }
-                @if needs.len() > NEEDS { "; and " a href="/jobs" { (needs.len() - NEEDS) " more" } }
+                @if needs.len() > NEEDS { "; and " a href="/service#all-needs" { (needs.len() - NEEDS) " more" } }
                 "."
             }
         }
     }
 }
 
-fn place(about: &About) -> String {
+/// Where a person sees to it.
+pub(super) fn place(about: &About) -> String {
     match about {
         About::Service | About::Files | About::Channels => "/service".to_owned(),
         About::FailedReminders => "/jobs#reminders".to_owned(),

@@ -30,17 +30,21 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// When somebody who finds everything paused may ask again.
 const PAUSED_FOR: Duration = Duration::from_secs(300);
 
+const NO_SECRET: &str = "this webhook has no secret yet";
+
 /// Why a request is refused.
 struct No {
     status: StatusCode,
     why: &'static str,
+    /// What the person is told instead, who may know more than whoever has sent it.
+    recorded: Option<&'static str>,
     faults: Vec<PayloadFault>,
     again_in: Option<Duration>,
 }
 
 impl No {
     fn of(status: StatusCode, why: &'static str) -> Self {
-        Self { status, why, faults: Vec::new(), again_in: None }
+        Self { status, why, recorded: None, faults: Vec::new(), again_in: None }
     }
 
     fn again_in(self, wait: Duration) -> Self {
@@ -75,8 +79,8 @@ fn answer(status: StatusCode, body: &Json) -> Response<Full<Bytes>> {
 /// What a sender that is known gets.
 enum Yes {
     Accepted(Accepted),
-    /// Slack asks whether somebody is there.
-    Challenge(String),
+    /// The sender asks whether somebody is there.
+    Here(Json),
 }
 
 /// What is known of a delivery, refused or not.
@@ -99,10 +103,10 @@ impl Webhooks {
             Ok(Yes::Accepted(Accepted { run, again })) => {
                 answer(StatusCode::ACCEPTED, &json!({ "run": run, "again": again }))
             }
-            Ok(Yes::Challenge(word)) => answer(StatusCode::OK, &json!({ "challenge": word })),
+            Ok(Yes::Here(said)) => answer(StatusCode::OK, &said),
             Err(no) => {
                 let why = no.faults.first().map(|fault| format!("{}: {} {}", no.why, fault.path, fault.message));
-                let why = why.unwrap_or_else(|| no.why.to_owned());
+                let why = why.unwrap_or_else(|| no.recorded.unwrap_or(no.why).to_owned());
                 let refused = Refused { status: no.status.as_u16(), why, payload: seen.payload };
                 self.refusals.add(seen.of.as_ref(), refused);
                 no.response()
@@ -126,15 +130,22 @@ impl Webhooks {
         if self.is_of_run(&head.headers, head.uri.query().unwrap_or_default()) {
             return Err(No::of(StatusCode::FORBIDDEN, "a job delivers nothing"));
         }
+        let hooks = self.definitions.hooks().await;
+        seen.of = hooks.iter().find(|hook| hook.id.as_str() == name).map(|hook| hook.id.clone());
         let body = read(body).await?;
-        let (definition, hook) = self.sent_to(name, &head.headers, &body, &mut seen.of).await?;
+        let (definition, hook) = self.sent_to(name, hooks, &head.headers, &body).await?;
         seen.payload = kept(&body);
         if let Err(wait) = self.rates.take(&definition.id, hook.per_minute) {
             return Err(No::of(StatusCode::TOO_MANY_REQUESTS, "too many deliveries").again_in(wait));
         }
         let payload = payload(&head.headers, &body).map_err(|fault| invalid(vec![fault]))?;
         if hook.signature == Signature::Slack && payload["type"] == "url_verification" {
-            return Ok(Yes::Challenge(payload["challenge"].as_str().unwrap_or_default().to_owned()));
+            return Ok(Yes::Here(json!({ "challenge": payload["challenge"].as_str().unwrap_or_default() })));
+        }
+        if hook.signature == Signature::Github
+            && head.headers.get("x-github-event").is_some_and(|event| event == "ping")
+        {
+            return Ok(Yes::Here(json!({ "pong": true })));
         }
         let faults = hook.fields.as_ref().map(|schema| schema.faults(&payload)).unwrap_or_default();
         if !faults.is_empty() {
@@ -159,11 +170,10 @@ impl Webhooks {
     async fn sent_to(
         &self,
         name: &str,
+        hooks: Vec<Arc<Definition>>,
         headers: &HeaderMap,
         body: &[u8],
-        of: &mut Option<DefinitionId>,
     ) -> Result<(Arc<Definition>, Hook), No> {
-        let hooks = self.definitions.hooks().await;
         let (home, env) = (self.home.clone(), self.env.clone());
         // Read each time: an edit of `.env` counts at once, as one of a webhook's file does.
         let secrets = tokio::task::spawn_blocking(move || secrets::read(&home, &env).unwrap_or_default()).await;
@@ -179,17 +189,16 @@ impl Webhooks {
                 found = Some((definition, hook, signed));
             }
         }
-        *of = found.as_ref().map(|(definition, ..)| definition.id.clone());
+        let unknown = No::of(StatusCode::UNAUTHORIZED, "there is no such webhook, or the signature is not right");
         match found {
             Some((definition, hook, Some(true))) => Ok((definition, hook)),
-            Some((_, _, None)) => {
-                let no = No::of(StatusCode::SERVICE_UNAVAILABLE, "this webhook has no secret yet");
+            Some((_, _, None)) if known => {
+                let no = No::of(StatusCode::SERVICE_UNAVAILABLE, NO_SECRET);
                 Err(no.again_in(PAUSED_FOR))
             }
+            Some((_, _, None)) => Err(No { recorded: Some(NO_SECRET), ..unknown }),
             None if known => Err(No::of(StatusCode::NOT_FOUND, "there is no such webhook")),
-            Some((_, _, Some(false))) | None => {
-                Err(No::of(StatusCode::UNAUTHORIZED, "there is no such webhook, or the signature is not right"))
-            }
+            Some((_, _, Some(false))) | None => Err(unknown),
         }
     }
 

@@ -12,6 +12,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{interval, timeout};
 
@@ -36,6 +37,9 @@ const BIND_AGAIN: Duration = Duration::from_secs(10);
 /// How long a connection may be there, from its first byte to its last.
 const CONNECTION: Duration = Duration::from_secs(30);
 
+/// Where deliveries are taken, or why they are not; `None`: nobody has begun to take any.
+pub type Listening = Option<Result<String, String>>;
+
 /// What answers deliveries.
 pub struct Webhooks {
     /// The data folder, whose `.env` has the secrets.
@@ -49,6 +53,7 @@ pub struct Webhooks {
     pub(super) tokens: Tokens,
     pub(super) rates: Rates,
     pub(super) refusals: Refusals,
+    state: watch::Sender<Listening>,
 }
 
 impl Webhooks {
@@ -62,8 +67,15 @@ impl Webhooks {
         journal: Journal,
         tokens: Tokens,
     ) -> Self {
-        let (rates, refusals) = (Rates::default(), Refusals::new(journal.clone()));
-        Self { home, env, clock, definitions, schedule, journal, tokens, rates, refusals }
+        let (rates, refusals) = (Rates::default(), Refusals::new(journal.clone(), clock.clone()));
+        let state = watch::Sender::default();
+        Self { home, env, clock, definitions, schedule, journal, tokens, rates, refusals, state }
+    }
+
+    /// Whether deliveries are taken.
+    #[must_use]
+    pub fn state(&self) -> watch::Receiver<Listening> {
+        self.state.subscribe()
     }
 
     /// Takes deliveries until the future is dropped. Where the address cannot be had, the person is told once, and it is tried again.
@@ -74,6 +86,8 @@ impl Webhooks {
                 Ok(listener) => break listener,
                 Err(error) => {
                     tracing::warn!(%error, %address, "cannot listen for webhooks");
+                    let why = format!("cannot listen on {address}: {error}");
+                    self.state.send_replace(Some(Err(why)));
                     if !std::mem::replace(&mut told, true) {
                         self.tell(format!(
                             "Webhooks are not taken: cannot listen on {address}: {error}. It is tried again."
@@ -84,6 +98,7 @@ impl Webhooks {
                 }
             }
         };
+        self.state.send_replace(Some(Ok(address.to_string())));
         if told {
             self.tell(format!("Webhooks are taken again, on {address}.")).await;
         }

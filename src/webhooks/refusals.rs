@@ -1,22 +1,24 @@
-//! What was refused, for the person: recorded as events, a few an hour for each webhook, however many come.
+//! What was refused, for the person: recorded as events, a few an hour for each kind, however many come.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
+use crate::clock::Clock;
 use crate::definition::DefinitionId;
 use crate::journal::{EventKind, Journal};
 
-/// After one that is recorded, more of the same webhook are counted for so long.
+/// After one that is recorded, more of its kind are counted for so long.
 pub(super) const COUNTED_FOR: Duration = Duration::from_secs(600);
 
 /// So many bytes are kept of what was delivered.
 const KEPT: usize = 2048;
 
 /// What is recorded of a refused delivery.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Refused {
     pub(super) status: u16,
     pub(super) why: String,
@@ -31,37 +33,41 @@ pub(super) fn kept(body: &[u8]) -> Option<String> {
     Some(if end < text.len() { format!("{}…", &text[..end]) } else { text.to_owned() })
 }
 
+/// Those of one kind: of a webhook (`None`: of none), with one answer. So whoever cannot sign does not hide what is refused of those who can.
+type OfKind = (Option<DefinitionId>, u16);
+
 /// Refusals that were counted and are not recorded yet.
 pub(super) struct Refusals {
     journal: Journal,
-    /// By webhook; `None`: those of no webhook.
-    counted: Mutex<HashMap<Option<DefinitionId>, Counted>>,
+    clock: Clock,
+    counted: Mutex<HashMap<OfKind, Counted>>,
 }
 
 struct Counted {
     since: Instant,
     times: u64,
-    last: Refused,
+    /// The last one, and when it came; `None`: none has since.
+    last: Option<(Refused, DateTime<Utc>)>,
 }
 
 impl Refusals {
-    pub(super) fn new(journal: Journal) -> Self {
-        Self { journal, counted: Mutex::default() }
+    pub(super) fn new(journal: Journal, clock: Clock) -> Self {
+        Self { journal, clock, counted: Mutex::default() }
     }
 
     /// One more. `id`: a webhook that there is.
     pub(super) fn add(&self, id: Option<&DefinitionId>, refused: Refused) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        match counted.get_mut(&id.cloned()) {
+        let kind = (id.cloned(), refused.status);
+        match counted.get_mut(&kind) {
             Some(known) => {
                 known.times += 1;
-                let payload = refused.payload.or_else(|| known.last.payload.take());
-                known.last = Refused { payload, ..refused };
+                let before = known.last.take().and_then(|(last, _)| last.payload);
+                known.last = Some((Refused { payload: refused.payload.or(before), ..refused }, self.clock.now()));
             }
             None => {
-                self.record(id, refused, 1);
-                let fresh = Counted { since: Instant::now(), times: 0, last: Refused::default() };
-                counted.insert(id.cloned(), fresh);
+                self.record(id, refused, 1, None);
+                counted.insert(kind, Counted { since: Instant::now(), times: 0, last: None });
             }
         }
     }
@@ -69,21 +75,21 @@ impl Refusals {
     /// Records those that were counted for long enough. `all`: the others, too.
     pub(super) fn flush(&self, all: bool) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        counted.retain(|id, known| {
+        counted.retain(|(id, _), known| {
             if !all && known.since.elapsed() < COUNTED_FOR {
                 return true;
             }
-            if known.times > 0 {
-                self.record(id.as_ref(), std::mem::take(&mut known.last), known.times);
+            if let Some((last, at)) = known.last.take() {
+                self.record(id.as_ref(), last, known.times, Some(at));
             }
             false
         });
     }
 
-    fn record(&self, id: Option<&DefinitionId>, refused: Refused, times: u64) {
+    fn record(&self, id: Option<&DefinitionId>, refused: Refused, times: u64, last: Option<DateTime<Utc>>) {
         let Refused { status, why, payload } = refused;
         tracing::warn!(id = id.map(DefinitionId::as_str), status, times, "a delivery was refused: {why}");
-        self.journal.record_apart(id, EventKind::DeliveryRefused { status, why, times, payload });
+        self.journal.record_apart(id, EventKind::DeliveryRefused { status, why, times, payload, last });
     }
 }
 

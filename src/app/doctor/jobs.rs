@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Finding;
 use crate::app::suppressed::Suppressed;
-use crate::app::{App, runs, times, waking, webhooks};
+use crate::app::{App, ListenerState, ServiceStatus, runs, service, times, waking, webhooks};
 use crate::definition::{self, Definition, DefinitionId, Kind, Problem};
 use crate::schedule::occurrences;
 
@@ -41,7 +41,16 @@ pub(super) fn definitions(app: &App) -> Vec<Finding> {
 pub(super) fn webhooks(app: &App) -> Vec<Finding> {
     let Ok(loaded) = app.load_without_settings() else { return Vec::new() };
     let count = loaded.definitions.values().filter(|definition| definition.hook().is_some()).count();
-    let Some(problem) = webhooks::problems(&loaded.definitions, app).into_iter().next() else {
+    let problems = webhooks::problems(&loaded.definitions, app);
+    if problems.is_empty() {
+        if let Ok(Some(ServiceStatus { webhooks: Some(ListenerState::Failed(why)), .. })) = service::status(app) {
+            let found = Finding::wrong("webhooks", format!("not taken: {why}"));
+            return vec![
+                found.step(
+                    "end what listens there, or set another `webhooks` in config.yaml and start the service again",
+                ),
+            ];
+        }
         let at = app.config().ok().and_then(|config| config.webhooks.clone());
         return match at {
             Some(at) if at.is_open() => {
@@ -51,10 +60,13 @@ pub(super) fn webhooks(app: &App) -> Vec<Finding> {
             Some(at) if count > 0 => vec![Finding::ok("webhooks", format!("{count}, taken on {at}"))],
             _ => Vec::new(),
         };
+    }
+    let finding = |problem: Problem| {
+        let found = if problem.is_error() { Finding::wrong } else { Finding::look };
+        let detail = format!("{}: {}", problem.file.display(), problem.message);
+        found("webhooks", detail).step(problem.hint.unwrap_or_default())
     };
-    let found = if problem.is_error() { Finding::wrong } else { Finding::look };
-    let detail = format!("{}: {}", problem.file.display(), problem.message);
-    vec![found("webhooks", detail).step(problem.hint.unwrap_or_default())]
+    problems.into_iter().map(finding).collect()
 }
 
 /// Jobs that failed last, and jobs that never ran.

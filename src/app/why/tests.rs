@@ -317,6 +317,7 @@ impl Scene {
         let client = ClientStatus { name: "claude".into(), ..ClientStatus::default() };
         let status = ServiceStatus {
             page: None,
+            webhooks: None,
             pid: 7,
             since: at("01T00:00").to_rfc3339(),
             client,

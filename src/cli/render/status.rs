@@ -6,11 +6,10 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::{View, budget_json, hosts, run_json, upcoming, waiting};
-use crate::app::{IDLE_CLIENT_WAITS, Overview, PageState, ServiceState, ServiceStatus, Status, times, words};
+use crate::app::{IDLE_CLIENT_WAITS, ListenerState, Overview, ServiceState, ServiceStatus, Status, times, words};
 use crate::bot::budget::CAPACITY;
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, Cell, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
-use crate::definition::DefinitionId;
 use crate::journal::{RunRecord, RunState};
 use crate::refusal::Refusal;
 
@@ -61,6 +60,7 @@ fn as_json(status: &Status, view: &View) -> Value {
             "waiting_for_agent": service.waiting_for_agent,
             "ending": service.ending,
             "page": service.page,
+            "webhooks": service.webhooks,
             "idle_client_s": service.idle_client,
         })),
         "client": service.map(|service| &service.client),
@@ -96,7 +96,7 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
     match &status.service {
         None => facts.add("service", Cell::new("not running", WARN)),
         Some(service) => {
-            facts.of_service(service, &status.need_agent, now);
+            facts.of_service(service, status, now);
             facts.of_client_and_channels(service, status, now);
         }
     }
@@ -142,7 +142,8 @@ impl Facts {
     }
 
     /// Whether it does what a person expects of it.
-    fn of_service(&mut self, service: &ServiceStatus, need_agent: &[DefinitionId], now: DateTime<Utc>) {
+    fn of_service(&mut self, service: &ServiceStatus, status: &Status, now: DateTime<Utc>) {
+        let Status { need_agent, spent, .. } = status;
         let mut fact = |name: &str, value: Cell| self.add(name, value);
         if let Some(missing) = &service.client.missing {
             if !need_agent.is_empty() {
@@ -162,6 +163,11 @@ impl Facts {
                 fact("service", Cell::new(format!("ending (pid {}{up}): nothing starts any more", service.pid), WARN))
             }
             false => fact("service", Cell::new(format!("running (pid {}{up})", service.pid), GOOD)),
+        }
+        for cap in spent {
+            let words =
+                format!("{}: no job that costs begins; it {}", cap.is_spent_words(), times::begins_anew(cap, now));
+            fact("budget", Cell::new(words, BAD));
         }
         if service.paused.is_some() {
             fact(
@@ -196,8 +202,8 @@ impl Facts {
             fact("", Cell::new(words, BAD));
         }
         match &service.page {
-            Some(PageState::Served(url)) => fact("page", format!("{url} (`ollim-bot web` opens it)").into()),
-            Some(PageState::Failed(why)) => fact("page", Cell::new(format!("not served: {why}"), BAD)),
+            Some(ListenerState::Served(url)) => fact("page", format!("{url} (`ollim-bot web` opens it)").into()),
+            Some(ListenerState::Failed(why)) => fact("page", Cell::new(format!("not served: {why}"), BAD)),
             None => {}
         }
         super::webhooks::facts(status, now, &mut fact);

@@ -5,17 +5,21 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use serde_json::{Value, json};
 
-use crate::app::{Status, times};
+use crate::app::{ListenerState, Status, times};
 use crate::channel::terminal::plain;
-use crate::cli::output::{Cell, WARN};
+use crate::cli::output::{BAD, Cell, WARN};
 use crate::journal::RefusedDeliveries;
 
 /// What `status` says of them.
 pub(super) fn facts(status: &Status, now: DateTime<Utc>, fact: &mut impl FnMut(&str, Cell)) {
     if status.webhooks > 0 {
-        let (at, style) = match &status.webhooks_at {
-            Some(at) => (format!("taken on {at}"), Style::new()),
-            None => ("not taken: `webhooks` of config.yaml says where".to_owned(), WARN),
+        let listener = status.service.as_ref().map(|service| service.webhooks.as_ref());
+        let (at, style) = match (&status.webhooks_at, listener) {
+            (None, _) => ("not taken: `webhooks` of config.yaml says where".to_owned(), WARN),
+            (Some(_), Some(Some(ListenerState::Failed(why)))) => (format!("not taken: {why}"), BAD),
+            (Some(at), Some(Some(ListenerState::Served(_)))) => (format!("taken on {at}"), Style::new()),
+            (Some(at), Some(None)) => (format!("not taken: start the service again to listen on {at}"), BAD),
+            (Some(at), None) => (format!("taken on {at} while the service runs"), Style::new()),
         };
         fact("webhooks", Cell::new(format!("{}, {at}", status.webhooks), style));
     }

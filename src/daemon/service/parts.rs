@@ -39,7 +39,7 @@ use crate::run::spawn::Spawner;
 use crate::run::tokens::{LastingTokens, Tokens};
 use crate::run::watching::Watching;
 use crate::schedule::{Dispatcher, Housekeeping, Inbox, LiveDefinitions, ProblemsOfFile, Schedule};
-use crate::webhooks::Webhooks;
+use crate::webhooks::{Listening, Webhooks};
 
 /// The parts that are ended in order, and what works beside them.
 pub(super) struct Parts {
@@ -88,7 +88,7 @@ impl Parts {
         let housekeeping = Housekeeping::start(maintenance(opened, &read, &settings).tasks()).await?;
         let (hearts, idle_client) = (shared.hearts.clone(), execution.idle_client.clone());
         let (webhooks, watching) = (shared.webhooks(opened, &read), shared.watching(opened, &read));
-        let handlers = shared.handlers(opened, execution, page, chats, execute);
+        let handlers = shared.handlers(opened, execution, (page, webhooks.state()), chats, execute);
         tracing::info!(
             client = handlers.status.client.name,
             why = handlers.status.client.why,
@@ -259,7 +259,7 @@ impl Shared {
         self,
         opened: &Opened,
         execution: Execution,
-        page: Page,
+        (page, webhooks): (Page, watch::Receiver<Listening>),
         chats: OpenChats,
         execute: ExecuteLine,
     ) -> Handlers {
@@ -274,6 +274,7 @@ impl Shared {
         };
         let status = ServiceStatus {
             page: page.state(),
+            webhooks: None,
             pid: std::process::id(),
             since: clock.now().to_rfc3339(),
             client: (chosen.status)(),
@@ -303,6 +304,7 @@ impl Shared {
             journal: journal.clone(),
             client: chosen.status,
             page,
+            webhooks,
             execute,
             asked_on: None,
         }

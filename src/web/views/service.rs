@@ -2,8 +2,9 @@
 
 use maud::{Markup, html};
 
-use crate::app::{Attention, ChannelState, Status};
+use crate::app::{Attention, ChannelState, ListenerState, Status};
 use crate::web::context::Context;
+use crate::web::frame::place;
 use crate::web::parts::{self, fact, said};
 
 pub(in crate::web) fn service(channels: &[ChannelState], attention: &Attention, context: &Context) -> Markup {
@@ -23,11 +24,18 @@ pub(in crate::web) fn service(channels: &[ChannelState], attention: &Attention, 
                 (fact("Client", said(format!("{} {} ({})", service.client.name, service.client.version.as_deref().unwrap_or_default(), service.client.why))))
                 (fact("No agent", service.client.missing.as_ref().map(|missing| html! { span .bad { (parts::with_code(missing)) } })))
                 (fact("Login", service.waiting_for_login.as_ref().map(|_| html! { span .bad { "jobs wait until the agent is logged in: " code { "ollim-bot login" } } })))
+                (fact("Webhooks", service.webhooks.as_ref().map(|listener| match listener {
+                    ListenerState::Served(at) => html! { "taken on " (at) },
+                    ListenerState::Failed(why) => html! { span .bad { "not taken: " (why) } },
+                })))
                 (fact("Sandbox", said(&service.sandbox.detail)))
                 (fact("Messages left", said(format!("{} of {} for background jobs", status.budget.left(), crate::bot::budget::CAPACITY))))
             }
         }
         (problems(status))
+        h2 id="all-needs" { "What needs you" }
+        @if attention.needs.is_empty() { p .empty { "Nothing." } }
+        ul { @for need in &attention.needs { li { a href=(place(&need.about)) { (need.words) } } } }
         h2 { "Channels" }
         @if channels.is_empty() { p .empty { "There is no channel but the terminal of " code { "ollim-bot run" } "." } }
         ul {
