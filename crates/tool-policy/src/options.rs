@@ -114,6 +114,18 @@ fn code_on_input(program: &Program, arguments: &[String]) -> Option<GivenOption>
     })
 }
 
+/// What options start by a path, or by what they find. A name leads to the broker; a path is executed in the program's own domain,
+/// where it can be a shell, or the loader with code of the job's.
+fn started_by_path(options: &Options, arguments: &[String]) -> Vec<GivenOption> {
+    let starts = |word: &str| word.strip_prefix('-').is_some_and(|name| programs::contains(options.starting, name));
+    let pairs =
+        arguments.windows(2).filter(|pair| starts(&pair[0]) && (pair[1].contains('/') || pair[1].contains("{}")));
+    pairs
+        .map(|pair| pair.join(" "))
+        .map(|shown| GivenOption { id: shown.clone(), shown, effect: Effect::Steers })
+        .collect()
+}
+
 /// The options among a program's arguments that a rule must spell. In a rule's words stars are [`STAR`].
 pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<GivenOption> {
     // Wherever it lies: another program of this name loses little.
@@ -125,6 +137,7 @@ pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<GivenOption> {
             let mut found = scan(&program.options, arguments);
             found.extend(code_on_input(program, arguments));
             found.extend(variables(program, arguments));
+            found.extend(started_by_path(&program.options, arguments));
             found.extend(program.harmless.map(|tool| leading(tool, arguments)).unwrap_or_default());
             found
         }
@@ -227,6 +240,10 @@ mod tests {
         check("sed -ei f", &[]);
         check("find . -name -delete", &["delete"]);
         check("find . -execdir x ;", &[]);
+        check("find . -exec x /bin/sh {} ;", &[]);
+        check("find . -exec /bin/sh -c x ;", &["-exec /bin/sh"]);
+        check("find . -exec x ; -okdir ./x +", &["-okdir ./x"]);
+        check("find /bin/sh -ok {} -c x ;", &["-ok {}"]);
         check("python3 -c x", &["c"]);
         check("python3.11 -u -", &["-"]);
         check("python3", &["-"]);

@@ -42,9 +42,10 @@ pub(super) const TABLE: &[Program] = &[
         ),
         ..reads(&["file"])
     },
-    // What `-exec` starts is judged by itself.
+    // What `-exec` starts by its name is judged by itself.
     Program {
         options: Options {
+            starting: "exec execdir ok okdir",
             guarded: &[
                 writes("", "delete"),
                 writes("", "fprint"),

@@ -137,6 +137,8 @@ pub(crate) struct Options {
     pub one_dash: bool,
     /// Its first word may be a cluster without a dash (`tar xIf`).
     pub bundled: bool,
+    /// Long options with one dash behind which stands a program that it starts.
+    pub starting: Names,
 }
 
 /// The options of a program that runs what a folder holds which lead to no other code. None of the long ones has a value
@@ -153,7 +155,8 @@ pub(crate) struct Harmless {
 }
 
 impl Options {
-    pub const NONE: Self = Self { guarded: &[], values: "", harmless: &[], one_dash: false, bundled: false };
+    pub const NONE: Self =
+        Self { guarded: &[], values: "", harmless: &[], one_dash: false, bundled: false, starting: "" };
 
     const fn new(guarded: &'static [Guarded], values: &'static str) -> Self {
         Self { guarded, values, ..Self::NONE }
