@@ -63,6 +63,14 @@ pub(crate) fn resolve(path: &str, cwd: &Path, user_home: &Path, read_link: ReadL
     Some(Resolved { readings, through })
 }
 
+/// Whether a path leads to a process, this or another one, or below it.
+pub(super) fn is_of_process(path: &Path) -> bool {
+    let mut parts = path.components().skip(1).map(|part| part.as_os_str().as_encoded_bytes());
+    let is_number = |name: &[u8]| name.iter().all(u8::is_ascii_digit);
+    parts.next() == Some(b"proc")
+        && parts.next().is_some_and(|name| [&b"self"[..], b"thread-self"].contains(&name) || is_number(name))
+}
+
 /// A folder as it is given, and with its links resolved where that is another path.
 pub(super) fn spellings(path: &Path, read_link: ReadLink) -> Vec<PathBuf> {
     let mut all = vec![path.to_owned()];
@@ -111,6 +119,14 @@ fn walk(path: &Path, read_link: ReadLink) -> Option<(PathBuf, Vec<PathBuf>)> {
             continue;
         }
         let next = here.join(&part);
+        if is_of_process(&next) {
+            // `self` is whoever asks, so what lies below is another place for the program than it is here.
+            if !is_of_process(&here) {
+                through.push(next.clone());
+            }
+            here = next;
+            continue;
+        }
         let link = if missing { Err(io::ErrorKind::NotFound.into()) } else { read_link(&next) };
         missing |= link.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::InvalidInput);
         if let Ok(target) = link {

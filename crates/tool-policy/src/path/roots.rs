@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::resolve::spellings;
+use super::resolve::{is_of_process, spellings};
 use crate::{Application, ReadLink};
 
 /// The folders that path rules and the protection of files refer to. All are absolute.
@@ -108,13 +108,9 @@ impl ResolvedRoots {
             Component::Normal(name) => name.to_str(),
             _ => None,
         });
-        if parts.clone().any(|name| name.eq_ignore_ascii_case(".git") || name.eq_ignore_ascii_case(".claude")) {
+        if parts.any(|name| name.eq_ignore_ascii_case(".git") || name.eq_ignore_ascii_case(".claude")) {
             return Some(Protected::Tooling);
         }
-        let is_process = parts.next() == Some("proc")
-            && parts
-                .next()
-                .is_some_and(|name| matches!(name, "self" | "thread-self") || name.bytes().all(|b| b.is_ascii_digit()));
-        is_process.then_some(Protected::Process)
+        is_of_process(path).then_some(Protected::Process)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::fetch;
 use crate::path::{Protected, Resolved, ResolvedRoots, resolve};
 use crate::programs;
 use crate::request::Access;
@@ -66,28 +67,53 @@ pub(super) fn protected<'a>(
     // Where `git -C` leads is the folder already.
     let leads = |at: usize| programs::named(name).is_git() && words[at] == "-C";
     let arguments = words.iter().enumerate().skip(1).filter(|(at, _)| !leads(at - 1)).map(|(_, word)| word);
+    // Words of `curl` are texts, too.
+    let names_files = changes && fetch::options(name).is_none();
+    let is_link = |word: &str| !word.contains('/') && (roots.read_link)(&folder.join(word)).is_ok();
+    let is_followed = |word: &str| {
+        if names_files { is_place(word) || is_link(word) } else { is_path(word) || changes && is_link(word) }
+    };
     let (most, most_bytes) = if changes { (MAX_CHANGED, MAX_CHANGED_BYTES) } else { (MAX_FOLLOWED, MAX_BYTES) };
     let mut bytes = 0;
-    for (count, word) in arguments.filter(|word| is_path(word)).enumerate() {
-        bytes += word.len();
+    let named = arguments.flat_map(|word| operands(word, names_files).map(move |path| (word, path)));
+    for (count, (word, path)) in named.filter(|(_, path)| is_followed(path)).enumerate() {
+        bytes += path.len();
         if count >= most || bytes > most_bytes {
             return changes.then_some((word, Protected::TooMany));
         }
-        let found = operands(word).find_map(|path| place(&resolve(path, folder, Path::new("/"), roots.read_link)?));
-        match found {
+        // Only shells read a `~`.
+        let path =
+            if path.starts_with('~') { folder.join(path).to_string_lossy().into_owned() } else { path.to_owned() };
+        let Some(resolved) = resolve(&path, folder, Path::new("/"), roots.read_link) else { continue };
+        match place(&resolved) {
             Some(found @ (Protected::DataFolder | Protected::Client)) => return Some((word, found)),
             Some(Protected::Tooling) if changes => return Some((word, Protected::Tooling)),
+            Some(Protected::Process) if changes && !is_descriptor(&path, &resolved) => {
+                return Some((word, Protected::Process));
+            }
             _ => {}
         }
     }
     None
 }
 
-/// What a word may name: itself, the value of `name=value`, and what stands behind a short option (`-tfolder`).
-fn operands(word: &str) -> impl Iterator<Item = &str> {
-    let value = word.split_once('=').map_or(word, |(_, value)| value);
-    let behind = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')).and_then(|rest| rest.get(1..));
-    std::iter::once(value).chain(behind)
+/// What a word may name: itself, the value of `name=value`, and what stands behind a short option (`-tfolder`). `names_files`: its
+/// program is given files only, so what stands behind several letters (`-avtfolder`), and a name with a `=` in it.
+fn operands(word: &str, names_files: bool) -> impl Iterator<Item = &str> {
+    let value = word.split_once('=').map(|(_, value)| value);
+    let whole = (names_files || value.is_none()).then_some(word);
+    let letters = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or_default();
+    let most = if names_files { letters.bytes().take_while(u8::is_ascii_alphanumeric).count() } else { 1 };
+    let behind = (1..=most).filter_map(move |at| letters.get(at..)).filter(|rest| !rest.is_empty());
+    whole.into_iter().chain(value).chain(behind)
+}
+
+/// Whether a path leads to an open file of the program's own (`/dev/fd/63`), and no further.
+fn is_descriptor(path: &str, resolved: &Resolved) -> bool {
+    let real = resolved.readings.last().and_then(|real| real.to_str()).unwrap_or_default();
+    let mut parts = real.split('/').skip(3);
+    let plain = !path.split('/').any(|part| part == "..");
+    plain && parts.next() == Some("fd") && parts.next().is_some() && parts.next().is_none()
 }
 
 /// Whether a part of a word is the name of a folder with tooling: `.git`, `-t.git/hooks`, `of=.claude/x`; of an address the last
@@ -120,13 +146,14 @@ fn unescaped(text: &str) -> String {
     plain
 }
 
+/// Whether a word can name what lies elsewhere than in the folder itself.
+fn is_place(word: &str) -> bool {
+    word.len() <= 4096 && (word.contains('/') || word.starts_with('.'))
+}
+
 /// Whether a word looks like a path, and not like a text.
 fn is_path(word: &str) -> bool {
-    word.len() <= 4096
-        && (word.contains('/') || word == ".." || word.starts_with('.'))
-        && !word.contains(char::is_whitespace)
-        && !word.contains("://")
-        && !word.starts_with('~')
+    is_place(word) && !word.contains(char::is_whitespace) && !word.contains("://") && !word.starts_with('~')
 }
 
 #[cfg(test)]

@@ -197,3 +197,34 @@ fn of_several_owners_the_narrowest_holds() {
     let shell = reader.shell(None).unwrap();
     assert!(shell.read_only && !shell.everything);
 }
+
+/// `/dev/fd/3` is a file of the program's, whatever the one that judges has open under that number.
+#[test]
+fn a_descriptor_is_the_programs_own() {
+    use std::os::fd::AsRawFd as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let work = root.join("work");
+    std::fs::create_dir_all(&work).unwrap();
+    let journal = std::fs::File::create(root.join("journal.db")).unwrap();
+    let open = format!("/dev/fd/{}", journal.as_raw_fd());
+    let roots = PathRoots { root, work: work.clone(), user_home: "/home/u".into() };
+    let rules = patterns(&["Bash(diff *)", "Bash(cp *)", "Bash(tee *)", "Bash(ls *)"]);
+    let policy = background(Some(&rules), &[], &roots);
+    let runs = |line: String| start_in(&policy, &line, work.to_str().unwrap(), &[]).is_allowed();
+    for line in
+        ["diff @ /dev/fd/62", "cp @ a", "cp /dev/stdin a", "tee /dev/stderr a", "ls /proc/self/fd", "ls /proc/self/cwd"]
+    {
+        assert!(runs(line.replace('@', &open)), "{line}");
+    }
+    for line in [
+        "cp a @/b",
+        "cp a /dev/fd/9/../b",
+        "tee /proc/self/cwd/b",
+        "tee /proc/1/root/b",
+        "cp -t/proc/thread-self/cwd a",
+    ] {
+        assert!(!runs(line.replace('@', &open)), "{line}");
+    }
+}
