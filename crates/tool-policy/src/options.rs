@@ -102,16 +102,32 @@ fn variables(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
     if program.variables { arguments.iter().filter_map(more).collect() } else { Vec::new() }
 }
 
-/// An interpreter that is given no script takes its code from standard input: a rule must spell that as `-`.
+/// An interpreter that is given no script, or `-` for one, takes its code from standard input: a rule must spell that as `-`.
 fn code_on_input(program: &Program, arguments: &[String]) -> Option<GivenOption> {
     let interprets = program.interpreter && program.class != Class::Wrapper;
     let asks = |word: &String| ["--version", "-V", "-v", "--help", "-h"].contains(&word.as_str());
     let script = |word: &String| word != "-" && !word.starts_with('-');
-    (interprets && !arguments.iter().any(|word| script(word) || asks(word))).then(|| GivenOption {
+    let no_script = || !arguments.iter().any(|word| script(word) || asks(word));
+    (interprets && (no_script() || is_script_on_input(&program.options, arguments))).then(|| GivenOption {
         id: "-".into(),
         shown: "-".into(),
         effect: Effect::Executes,
     })
+}
+
+/// Whether the first operand is `-`. Behind an option that gives the code, it is something else.
+fn is_script_on_input(options: &Options, arguments: &[String]) -> bool {
+    let mut rest = arguments;
+    while let [word, others @ ..] = rest
+        && let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty())
+    {
+        if !scan(options, std::slice::from_ref(word)).is_empty() {
+            return false;
+        }
+        let valued = letters.find(|letter| options.values.contains(letter)).map(|at| at + 1) == Some(letters.len());
+        rest = if valued { others.get(1..).unwrap_or_default() } else { others };
+    }
+    rest.first().is_some_and(|word| word == "-")
 }
 
 /// What options start by a path, or by what they find. A name leads to the broker; a path is executed in the program's own domain,
@@ -249,6 +265,13 @@ mod tests {
         check("python3", &["-"]);
         check("python3 --version", &[]);
         check("python3 report.py -c x", &["c"]);
+        check("python3 - x", &["-"]);
+        check("python3 -uW ignore -B - x --version", &["-"]);
+        check("python3 -v", &["v"]);
+        check("python3 -Wignore report.py -", &[]);
+        check("perl -w - x", &["-"]);
+        check("perl -pe x -", &["e"]);
+        check("node - x", &["-"]);
         check("perl -ne print f", &["e"]);
         check("node --eval=x y", &["eval"]);
         check("find . -fprint x -fls y", &["fprint", "fls"]);

@@ -24,7 +24,8 @@ pub(super) const TABLE: &[Program] = &[
         versioned: true,
         ..interpreter(
             &["pypy", "python", "python2", "python3"],
-            Options::new(&[executes("c", "c"), executes("m", "m"), executes("i", "i")], "cmWX"),
+            // With `-v` alone it tells of modules and takes its code from standard input.
+            Options::new(&[executes("c", "c"), executes("m", "m"), executes("i", "i"), executes("v", "v")], "cmWX"),
         )
     },
     interpreter(
