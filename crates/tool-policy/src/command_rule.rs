@@ -3,18 +3,21 @@
 use std::path::Path;
 
 use crate::Application;
-use crate::fetch;
+use crate::fetch::{self, Fetch};
 use crate::options::{self, GivenOption};
 use crate::programs::{self, Effect, Syntax, base_name, git};
 use crate::start::{Executes, Rights, Start};
-use crate::wildcard::{STAR, Wildcard};
+use crate::wildcard::{STAR, Wildcard, joined};
 
 /// A Bash pattern, compiled.
 #[derive(Clone, Debug)]
 pub(super) struct CommandRule {
     /// As written, our own program's global flags removed.
     pub granting: Wildcard,
-    /// The same read generously: the program by base name, `COMMAND-NAME` as `COMMAND NAME`.
+    /// Of a program that fetches: its words without harmless options, and those options, which a call must have too, wherever they
+    /// stand.
+    plain: Option<Box<(Wildcard, Vec<String>)>>,
+    /// The same as `granting`, read generously: the program by base name, `COMMAND-NAME` as `COMMAND NAME`.
     denying: Vec<Wildcard>,
     /// Its words; a star is [`STAR`].
     words: Vec<String>,
@@ -50,7 +53,13 @@ impl CommandRule {
             denying.extend(program.contains('/').then(|| written.with_prefix(1, &[base_name(program)])));
             denying.extend(git::split(program).map(|split| written.with_prefix(1, &split)));
         }
-        Self { words: granting.words(), fixed: granting.fixed_words(), granting, denying, application }
+        let words = granting.words();
+        let plain = words.first().and_then(|program| fetch::options(program)).map(|options| {
+            let Fetch { mut plain, harmless, .. } = fetch::read(options, &words[1..]);
+            plain.insert(0, words[0].clone());
+            Box::new((Wildcard::words_of(&plain), harmless))
+        });
+        Self { words, fixed: granting.fixed_words(), granting, plain, denying, application }
     }
 
     /// The program, as the rule spells it; `None` where a star stands in its name.
@@ -93,8 +102,12 @@ impl CommandRule {
         if start.granting.iter().any(|text| self.granting.matches(text)) {
             return true;
         }
-        let open = !self.granting.is_closed();
-        open && start.plain.as_ref().is_some_and(|text| self.granting.matches(text))
+        let Some(call) = start.fetch.as_ref().filter(|_| !self.granting.is_closed()) else { return false };
+        let text = || joined(&[&[start.program.to_owned()], call.plain.as_slice()].concat());
+        match self.plain.as_deref() {
+            Some((words, options)) => is_subset(options, &call.harmless) && words.matches(&text()),
+            None => self.granting.matches(&text()),
+        }
     }
 
     /// Why it does not grant a start that it matches; `None`: it does.
@@ -154,8 +167,17 @@ impl CommandRule {
         let narrower = self.unspelled(self.spelled(program), other.spelled(program)).is_none()
             && self.rights(program).covers(&other.rights(program));
         let read = |rule: &Self, options| fetch::read_rule(options, &rule.words);
-        let within = |options| fetch::covers(&read(self, options), &read(other, options));
+        let within = |options| fetch::covers(&read(self, options), &read(other, options)) && self.covers_plainly(other);
         narrower && fetch::options(program).is_none_or(within)
+    }
+
+    /// The same for calls whose harmless options stand elsewhere than in the rule.
+    fn covers_plainly(&self, other: &Self) -> bool {
+        let Some((inner, needed)) = other.plain.as_deref().filter(|_| !other.granting.is_closed()) else { return true };
+        match self.plain.as_deref() {
+            Some((outer, options)) => is_subset(options, needed) && outer.covers(inner),
+            None => self.granting.covers(inner),
+        }
     }
 
     /// Whether it spells the program of a rule that it covers: a program by a path, and the script of a shell, are only granted
@@ -244,4 +266,8 @@ impl CommandRule {
         words[0] = base_name(&words[0]).to_owned();
         words
     }
+}
+
+fn is_subset(options: &[String], of: &[String]) -> bool {
+    options.iter().all(|option| of.contains(option))
 }

@@ -62,6 +62,16 @@ impl Wildcard {
         Self::new(split(text))
     }
 
+    /// Compiles words, in which [`STAR`] is a star.
+    pub(super) fn words_of(words: &[String]) -> Self {
+        let piece = |c: char| match c {
+            STAR => Piece::Star,
+            BREAK => Piece::Break,
+            c => Piece::Char(c),
+        };
+        Self::new(joined(words).chars().map(piece).collect())
+    }
+
     /// Compiles a name: no words, `*` (or [`STAR`]) matches any characters.
     pub(super) fn name(text: &str) -> Self {
         Self::new(text.chars().map(|c| if matches!(c, '*' | STAR) { Piece::Star } else { Piece::Char(c) }).collect())

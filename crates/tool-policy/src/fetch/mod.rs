@@ -8,7 +8,7 @@ use address::AddressRules;
 
 use crate::options::GivenOption;
 use crate::programs::{self, Effect, FLAGS, FetchOptions, Syntax, VALUED, contains};
-use crate::wildcard::STAR;
+use crate::wildcard::{STAR, joined};
 
 /// A call, or the words of a rule, taken apart.
 pub(super) struct Fetch {
@@ -18,6 +18,8 @@ pub(super) struct Fetch {
     pub operands: Vec<String>,
     /// The words without harmless options.
     pub plain: Vec<String>,
+    /// Those options: each letter by itself, a value behind its option.
+    pub harmless: Vec<String>,
     /// In a rule: it names no address, and a star stands for each one.
     pub any_address: bool,
     /// It goes where a server redirects it, whatever host that is.
@@ -38,6 +40,7 @@ pub(super) fn read(table: &FetchOptions, arguments: &[String]) -> Fetch {
         guarded: Vec::new(),
         operands: Vec::new(),
         plain: Vec::new(),
+        harmless: Vec::new(),
         any_address: false,
         is_redirected: table.saves_and_follows,
     };
@@ -45,25 +48,32 @@ pub(super) fn read(table: &FetchOptions, arguments: &[String]) -> Fetch {
     let mut options = true;
     while let Some(word) = arguments.get(at) {
         at += 1;
-        let from = at - 1;
-        let harmless = match word.strip_prefix('-').filter(|rest| options && !rest.is_empty()) {
+        let (from, known) = (at - 1, out.harmless.len());
+        // What is left of the word without harmless options.
+        let left = match word.strip_prefix('-').filter(|rest| options && !rest.is_empty()) {
             None => {
                 out.operands.push(word.clone());
-                false
+                Some(word.clone())
             }
             Some("-") => {
                 options = false;
-                false
+                Some(word.clone())
             }
             Some(rest) => match rest.strip_prefix('-') {
-                Some(long) => table.long(long, arguments, &mut at, &mut out.guarded),
-                None => table.short(rest, arguments, &mut at, &mut out.guarded),
+                Some(long) => table.long(long, arguments, &mut at, &mut out).then(|| word.clone()),
+                None => table.short(rest, arguments, &mut at, &mut out),
             },
         };
         at = at.min(arguments.len());
-        out.is_redirected &= !(harmless && word.starts_with("--max-redirect"));
-        if !harmless {
-            out.plain.extend_from_slice(&arguments[from..at]);
+        out.is_redirected &= left.is_some() || !word.starts_with("--max-redirect");
+        let whole = &arguments[from..at];
+        if whole.iter().any(|word| word.contains(STAR)) {
+            // In a rule a star may stand for more than is harmless.
+            out.harmless.truncate(known);
+            out.plain.extend_from_slice(whole);
+        } else if let Some(left) = left {
+            out.plain.push(left);
+            out.plain.extend_from_slice(&whole[1..]);
         }
     }
     // At the end of a rule a star stands for any words.
@@ -82,52 +92,60 @@ pub(super) fn read_rule(table: &FetchOptions, words: &[String]) -> Fetch {
 }
 
 impl FetchOptions {
-    /// Reads a long option. `true`: it is harmless, and `at` stands behind its value.
-    fn long(&self, text: &str, arguments: &[String], at: &mut usize, guarded: &mut Vec<GivenOption>) -> bool {
+    /// Reads a long option; `at` stands behind its value. `true`: it is not harmless.
+    fn long(&self, text: &str, arguments: &[String], at: &mut usize, out: &mut Fetch) -> bool {
         let text = text.split(STAR).next().unwrap_or_default();
         let (name, attached) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
         if contains(self.long, name) && attached.is_none() {
-            return true;
+            out.harmless.push(format!("--{name}"));
+            return false;
         }
         let value = attached.or_else(|| arguments.get(*at).map(String::as_str));
         if (contains(self.long_values, name) && Self::value_is_harmless(name, value)) || self.is_nowhere(name, value) {
+            out.harmless.push(with_value(&format!("--{name}"), value));
             *at += usize::from(attached.is_none());
-            return true;
+            return false;
         }
-        guarded.push(self.found(name, shown(&format!("--{name}"), name, value)));
+        out.guarded.push(self.found(name, shown(&format!("--{name}"), name, value)));
         *at += usize::from(attached.is_none() && contains(VALUED, name));
-        false
+        true
     }
 
-    /// Reads a cluster of short options.
-    fn short(&self, cluster: &str, arguments: &[String], at: &mut usize, guarded: &mut Vec<GivenOption>) -> bool {
+    /// Reads a cluster of short options; `at` stands behind its value. Returns the cluster without those that are harmless, where some
+    /// are not.
+    fn short(&self, cluster: &str, arguments: &[String], at: &mut usize, out: &mut Fetch) -> Option<String> {
         if self.words.contains(&cluster) {
-            return true;
+            out.harmless.push(format!("-{cluster}"));
+            return None;
         }
         let cluster = cluster.split(STAR).next().unwrap_or_default();
-        let before = guarded.len();
+        let mut left = "-".to_owned();
         for (index, letter) in cluster.char_indices() {
+            let option = format!("-{letter}");
             if self.flags.contains(letter) {
+                out.harmless.push(option);
                 continue;
             }
             let rest = &cluster[index + letter.len_utf8()..];
             let attached = Some(rest).filter(|rest| !rest.is_empty());
             let value = attached.or_else(|| arguments.get(*at).map(String::as_str));
-            let mut text = [0; 4];
-            let text: &str = letter.encode_utf8(&mut text);
-            let name = self.names.iter().find(|(short, _)| *short == text).map_or(text, |(_, name)| name);
+            let name =
+                self.names.iter().find(|(short, _)| *short == &option[1..]).map_or(&option[1..], |(_, name)| name);
             let valued = self.values.contains(letter) && Self::value_is_harmless(name, value);
             if valued || self.is_nowhere(name, value) {
+                out.harmless.push(with_value(&option, value));
                 *at += usize::from(attached.is_none());
                 break;
             }
-            guarded.push(self.found(name, shown(&format!("-{letter}"), name, value)));
+            out.guarded.push(self.found(name, shown(&option, name, value)));
             if !contains(FLAGS, name) {
                 *at += usize::from(attached.is_none() && contains(VALUED, name));
+                left.push_str(&cluster[index..]);
                 break;
             }
+            left.push(letter);
         }
-        guarded.len() == before
+        (left.len() > 1).then_some(left)
     }
 
     fn found(&self, name: &str, shown: String) -> GivenOption {
@@ -159,6 +177,11 @@ impl FetchOptions {
     fn is_nowhere(&self, name: &str, value: Option<&str>) -> bool {
         ["output", "output-document", "dump-header"].contains(&name) && matches!(value, Some("-" | "/dev/null"))
     }
+}
+
+/// An option with its value, however that is attached.
+fn with_value(option: &str, value: Option<&str>) -> String {
+    joined(&[option, value.unwrap_or_default()])
 }
 
 /// An option as a rule would spell it: a header by its name.
@@ -209,14 +232,15 @@ mod tests {
         check("curl -sX POST -H Accept:b -d {} --json {} -m 5 https://a/x", &[], "https://a/x");
         check("curl -XPOST https://a/x -o /dev/null -w %{http_code}", &[], "https://a/x");
         check("curl -so- https://a/x", &[], "https://a/x");
-        check("curl -sL https://a", &["location"], "-sL https://a");
-        check("curl -so f https://a", &["output"], "-so f https://a");
+        check("curl -sL https://a", &["location"], "-L https://a");
+        check("curl -so f https://a", &["output"], "-o f https://a");
+        check("curl -sLSof https://a", &["location", "output"], "-Lof https://a");
         check("curl --outp f https://a", &["outp"], "--outp f https://a");
         check("curl -d @f https://a", &["data"], "-d @f https://a");
         check("curl --data-urlencode n@f https://a", &["data-urlencode"], "--data-urlencode n@f https://a");
         check("curl -K f", &["config"], "-K f");
         check("curl -H Host:c https://a", &["header"], "-H Host:c https://a");
-        check("curl -sHContent-Length:0 https://a", &["header"], "-sHContent-Length:0 https://a");
+        check("curl -sHContent-Length:0 https://a", &["header"], "-HContent-Length:0 https://a");
         check("curl --header hOST:c https://a", &["header"], "--header hOST:c https://a");
         check("curl -XGE/T https://a", &["request"], "-XGE/T https://a");
         check("curl -A a\nb https://a", &["user-agent"], "-A a\nb https://a");

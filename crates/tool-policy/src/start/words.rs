@@ -24,8 +24,6 @@ pub(crate) struct Start<'a> {
     pub folder: PathBuf,
     /// For a grant: as they are, and without what is harmless.
     pub granting: Vec<String>,
-    /// For a grant that is open at its end: without harmless options anywhere.
-    pub plain: Option<String>,
     /// For a denial.
     pub denying: Vec<String>,
     /// The options that a rule must spell.
@@ -48,7 +46,6 @@ impl<'a> Start<'a> {
         let mut granting = vec![own.as_ref().map_or_else(|| raw.clone(), |words| joined(words))];
         granting.extend(git::without_harmless(words).map(|(words, _)| joined(&words)));
         let fetch = fetch::options(program).map(|options| fetch::read(options, arguments));
-        let plain = fetch.as_ref().map(|fetch| joined(&[&[program.to_owned()], fetch.plain.as_slice()].concat()));
         let mut denying = vec![loose(&raw)];
         let readings = [application.canonical(words, true), git::without_globals(words)];
         denying.extend(readings.into_iter().flatten().map(|words| loose(&joined(&words))));
@@ -69,7 +66,6 @@ impl<'a> Start<'a> {
             program,
             folder,
             granting,
-            plain,
             denying,
             guarded: options::guarded(program, arguments),
             fetch,

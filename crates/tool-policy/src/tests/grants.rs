@@ -232,6 +232,51 @@ fn the_address_of_a_rule_is_the_only_one() {
 }
 
 #[test]
+fn a_harmless_option_of_a_rule_may_stand_anywhere_in_a_call() {
+    let policy = allowing(&[
+        "Bash(curl -s https://a.b/*)",
+        "Bash(curl -fsSL https://c.d/*)",
+        "Bash(curl -I -H Accept:x https://e.f/*)",
+        "Bash(curl -s https://g.h/x)",
+        "Bash(wget -q --max-redirect=0 https://a.b/*)",
+    ]);
+    grants(
+        &policy,
+        &[
+            "curl -s https://a.b/c",
+            "curl -sS https://a.b/c",
+            "curl -S -m5 -s https://a.b/c",
+            "curl https://a.b/c -H Accept:␣b -sd {}",
+            "curl -sSfL https://c.d/x",
+            "curl -L -S -f --retry 3 -s https://c.d/x",
+            "curl -HAccept:x -sI https://e.f/x",
+            "curl -s https://g.h/x",
+            "wget --max-redirect 0 -qO- https://a.b/c",
+        ],
+    );
+    denies(
+        &policy,
+        &[
+            "curl https://a.b/c",
+            "curl -S https://a.b/c",
+            "curl -sL https://a.b/c",
+            "curl -so f https://a.b/c",
+            "curl -sS https://a.b/c https://i.j/",
+            "curl -fsS https://c.d/x -o f -L",
+            "curl -A -s https://a.b/c",
+            "curl -I https://e.f/x",
+            "curl -I -H Accept:y https://e.f/x",
+            "curl -sS https://g.h/x",
+            "curl -sm5 https://g.h/x",
+            "wget -q https://a.b/c",
+        ],
+    );
+    let star = allowing(&["Bash(curl -s *)", "Bash(curl -X* https://a.b/*)"]);
+    grants(&star, &["curl -sSL https://a.b/c", "curl --max-time 3 -s https://i.j/k", "curl -XPUT https://a.b/c"]);
+    denies(&star, &["curl -S https://i.j/k", "curl -sSo f https://i.j/k", "curl -S -XPUT https://a.b/c"]);
+}
+
+#[test]
 fn exact_rules_and_relative_paths_mean_the_working_folder() {
     let policy = allowing(&[
         "Bash(python3 report.py *)",
