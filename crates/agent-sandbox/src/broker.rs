@@ -564,8 +564,17 @@ fn changed(env: &[(OsString, OsString)], clean: &Environment) -> Environment {
     let lossy = |text: &OsString| text.to_string_lossy().into_owned();
     env.iter()
         .map(|(name, value)| (lossy(name), lossy(value)))
-        .filter(|(name, value)| clean.get(name) != Some(value) && !OF_BASH.contains(&name.as_str()))
+        .filter(|(name, _)| !OF_BASH.contains(&name.as_str()))
+        .filter(|(name, value)| {
+            clean.get(name).is_none_or(|own| value != own && !(name == "PATH" && adds_to(own, value)))
+        })
         .collect()
+}
+
+/// Whether a `PATH` is another one with folders before or behind it, as `git` and `npm` make theirs. They change nothing: each program
+/// gets a `PATH` of its own.
+fn adds_to(path: &str, longer: &str) -> bool {
+    format!(":{longer}:").contains(&format!(":{path}:"))
 }
 
 /// The first words of whoever connects: `ROLE TOKEN`, and on further lines a shell's script.

@@ -35,6 +35,8 @@ pub(super) const TABLE: &[Program] = &[Program {
         "sort",
         "tail",
         "tr",
+        // An editor that leaves a message as it is.
+        "true",
         "uname",
         "wc",
     ],
@@ -63,6 +65,19 @@ const HARMLESS: &[&str] = &[
 /// `git commit --author` may say as well. With a `.` at the end: all of that section.
 const HARMLESS_SETTINGS: &[&str] =
     &["advice.", "color.", "core.abbrev", "core.quotepath", "log.date", "log.decorate", "user.email", "user.name"];
+
+/// Settings that `-c` may give a call with this value alone: no program pages, edits or signs.
+const HARMLESS_VALUES: &[&str] = &[
+    "commit.gpgsign=false",
+    "core.editor=:",
+    "core.editor=true",
+    "core.hookspath=/dev/null",
+    "core.pager=",
+    "core.pager=cat",
+    "sequence.editor=:",
+    "sequence.editor=true",
+    "tag.gpgsign=false",
+];
 
 /// A subcommand, or several that are used alike.
 struct Subcommand {
@@ -233,9 +248,12 @@ pub(crate) fn guarded_global(arguments: &[String]) -> Option<String> {
 
 /// Whether a setting for `-c`, `NAME=VALUE` or a name, is harmless. One that a rule leaves open is not.
 fn is_harmless(setting: &str) -> bool {
-    let name = setting.split('=').next().unwrap_or_default().to_ascii_lowercase();
+    let (name, value) = setting.split_once('=').map_or((setting, None), |(name, value)| (name, Some(value)));
+    let name = name.to_ascii_lowercase();
     let within = |known: &&str| known.ends_with('.') && name.starts_with(*known);
-    !setting.contains(STAR) && HARMLESS_SETTINGS.iter().any(|known| *known == name || within(known))
+    let is_known = |value| HARMLESS_VALUES.contains(&format!("{name}={value}").as_str());
+    !setting.contains(STAR)
+        && (HARMLESS_SETTINGS.iter().any(|known| *known == name || within(known)) || value.is_some_and(is_known))
 }
 
 /// The program of a subcommand as a call of `git`: `git-push` is `git push`, wherever it lies.
@@ -420,6 +438,10 @@ mod tests {
             ("log --outp x", "output"),
             ("diff --ext-diff", "ext-diff"),
             ("-c core.pager=x log", "-c"),
+            ("-c core.pager=cat -c Core.Editor=true -c commit.gpgSign=false log", ""),
+            ("-c core.pager=cat\u{1} log", "-c"),
+            ("-c core.pager log", "-c"),
+            ("-c commit.gpgsign=true commit", "-c"),
             ("--exec-path=. log", "--exec-path"),
             ("--git-dir=x log", "--git-dir"),
             ("--config-env=a=b log", "--config-env"),

@@ -3,11 +3,21 @@
 use crate::Application;
 
 /// Never set in a fork, whatever its rules: who it is, and what its words mean.
-pub(super) fn is_reserved(name: &str, application: &Application) -> bool {
+pub(super) fn is_reserved(name: &str, value: &str, application: &Application) -> bool {
     const NAMES: &[&str] = &["PATH", "IFS", "ENV", "SHELLOPTS", "BASHOPTS"];
     const PREFIXES: &[&str] = &["LD_", "DYLD_", "BASH_"];
-    NAMES.contains(&name)
-        || PREFIXES.iter().chain(application.reserved_variables).any(|prefix| name.starts_with(prefix))
+    let begins = || PREFIXES.iter().chain(application.reserved_variables).any(|prefix| name.starts_with(prefix));
+    NAMES.contains(&name) || (begins() && !is_of_stdbuf(name, value))
+}
+
+/// What `stdbuf` sets for the program that it starts: its library, which lies in the system's folders, and sizes.
+fn is_of_stdbuf(name: &str, value: &str) -> bool {
+    const LIBRARIES: &[&str] = &["/usr/lib/coreutils/libstdbuf.so", "/usr/libexec/coreutils/libstdbuf.so"];
+    match name {
+        "LD_PRELOAD" => LIBRARIES.contains(&value),
+        "_STDBUF_E" | "_STDBUF_I" | "_STDBUF_O" => value.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+        _ => false,
+    }
 }
 
 /// Whether a text is a name that a shell can assign to.
@@ -27,7 +37,7 @@ pub(crate) fn is_word(value: &str) -> bool {
 /// Whether a program is what it was with a variable of this value. `runs_code`: it runs what files say (a script, a makefile),
 /// and these may read any name.
 pub(super) fn is_harmless(name: &str, value: &str, runs_code: bool, application: &Application) -> bool {
-    !is_reserved(name, application) && (is_known(name, value) || (!runs_code && is_persons(name, value)))
+    !is_reserved(name, value, application) && (is_known(name, value) || (!runs_code && is_persons(name, value)))
 }
 
 /// Whether a variable is a name of the person's own, which a program that runs no code does not read.
@@ -57,19 +67,20 @@ pub(crate) fn is_known(name: &str, value: &str) -> bool {
         "VERBOSE",
     ];
     const NUMBERS: &[&str] = &["COLUMNS", "LINES", "SOURCE_DATE_EPOCH"];
-    const NAMES_OF_PEOPLE: &[&str] = &[
+    const TEXTS_OF_GIT: &[&str] = &[
         "GIT_AUTHOR_DATE",
         "GIT_AUTHOR_EMAIL",
         "GIT_AUTHOR_NAME",
         "GIT_COMMITTER_DATE",
         "GIT_COMMITTER_EMAIL",
         "GIT_COMMITTER_NAME",
+        "GIT_REFLOG_ACTION",
     ];
     // make puts a variable into the lines of its shell, and a shell evaluates one in arithmetic.
     match name {
         _ if NUMBERS.contains(&name) => value.bytes().all(|byte| byte.is_ascii_digit()),
-        // Names and dates have blanks; git takes them for nothing else.
-        _ if NAMES_OF_PEOPLE.contains(&name) => {
+        // Names, dates and what is done have blanks; git takes them for nothing else.
+        _ if TEXTS_OF_GIT.contains(&name) => {
             !value.starts_with('-') && value.chars().all(|c| c.is_alphanumeric() || " _.,:=/@+%-<>".contains(c))
         }
         // Some programs read a file of that name.
@@ -79,9 +90,17 @@ pub(crate) fn is_known(name: &str, value: &str) -> bool {
         _ if name.starts_with("LC_") => is_name(name) && is_locale(value),
         "LANGUAGE" | "TERM" => is_word(value) && !value.contains('/'),
         "TZ" => is_word(value) && !value.starts_with('/') && !value.contains(".."),
+        // What git sets for whatever it starts.
+        "GIT_EXEC_PATH" => ["/usr/lib", "/usr/libexec", "/usr/local/libexec"]
+            .iter()
+            .any(|folder| value.strip_prefix(folder) == Some("/git-core")),
+        "GIT_PREFIX" => is_word(value),
+        "GIT_PROTOCOL" => {
+            value.strip_prefix("version=").is_some_and(|version| version.bytes().all(|b| b.is_ascii_digit()))
+        }
         "GIT_PAGER" | "PAGER" => matches!(value, "cat" | ""),
-        "GIT_EDITOR" | "EDITOR" => matches!(value, "true" | ":"),
-        _ => false,
+        "GIT_EDITOR" | "EDITOR" | "GIT_SEQUENCE_EDITOR" | "VISUAL" => matches!(value, "true" | ":"),
+        _ => is_of_stdbuf(name, value),
     }
 }
 
@@ -131,6 +150,12 @@ mod tests {
             "GIT_AUTHOR_EMAIL=<a@b.c>",
             "x_1=",
             "GIT_PAGER=cat",
+            "GIT_SEQUENCE_EDITOR=true",
+            "GIT_EXEC_PATH=/usr/lib/git-core",
+            "GIT_PREFIX=notes/",
+            "GIT_PROTOCOL=version=2",
+            "LD_PRELOAD=/usr/libexec/coreutils/libstdbuf.so",
+            "_STDBUF_O=L",
             "GIT_AUTHOR_NAME=a b",
         ] {
             check(text, true);
@@ -145,6 +170,15 @@ mod tests {
             "TERM=../x",
             "PATH=.",
             "LD_PRELOAD=x",
+            "LD_PRELOAD=/usr/libexec/coreutils/libstdbuf.so:/tmp/x.so",
+            "LD_PRELOAD=/usr/libexec/coreutils/../coreutils/libstdbuf.so",
+            "LD_LIBRARY_PATH=/usr/libexec/coreutils/libstdbuf.so",
+            "_STDBUF_O=../x",
+            "GIT_SEQUENCE_EDITOR=x",
+            "GIT_EXEC_PATH=/usr/lib/git-core/../x",
+            "GIT_EXEC_PATH=notes",
+            "GIT_PREFIX=-x",
+            "GIT_PROTOCOL=version=2:x",
             "BASH_ENV=x",
             "BOT_RUN_TOKEN=x",
             "ENV=x",
@@ -195,7 +229,7 @@ mod tests {
             check(text, false);
         }
         for name in ["PATH", "BOT_HOME", "LD_PRELOAD", "BASH_ENV", "IFS", "BASH_FUNC_ls%%"] {
-            assert!(is_reserved(name, &BOT), "{name}");
+            assert!(is_reserved(name, "x", &BOT), "{name}");
         }
     }
 }

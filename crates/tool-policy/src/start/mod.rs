@@ -183,7 +183,8 @@ impl Policy {
     /// What no fork may start, whatever its rules.
     fn blocked_start(&self, start: &Start<'_>, asked: &ProgramStart<'_>) -> Option<String> {
         let application = self.application();
-        if let Some(name) = asked.env.keys().find(|name| environment::is_reserved(name, application)) {
+        let mut variables = asked.env.iter();
+        if let Some((name, _)) = variables.find(|(name, value)| environment::is_reserved(name, value, application)) {
             return Some(format!("`{}` cannot be set in a job; leave it out", request::clipped(name)));
         }
         if application.has_refused_flag(start.words) {
