@@ -475,6 +475,8 @@ impl Broker {
             return Err(io::Error::other(error));
         }
         let status = tokio::select! {
+            // One that has ended is looked at first: its number may be another process's by now.
+            biased;
             status = &mut ended => status,
             () = hung_up(trampoline) => {
                 end(pid, Signal::TERM);
