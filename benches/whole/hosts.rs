@@ -64,6 +64,7 @@ fn due(name: &str, from: usize, count: usize) -> Vec<NewClaim> {
         text: format!("---\ncron: \"0 * * * *\"\n---\n{name} {number}\n").into(),
         purpose: Purpose::Run,
         occasion: None,
+        origin: None,
     };
     (from..from + count).map(claim).collect()
 }

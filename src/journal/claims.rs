@@ -14,7 +14,7 @@ use super::delays::{Delay, delayed};
 use super::events::{EventKind, NewEvent, insert_event};
 use super::outbox::{NewMessage, insert_message};
 use super::rows::{ms, state};
-use super::{Journal, JournalError, Occasion, Occurrence, RunId, RunState};
+use super::{Journal, JournalError, Occasion, Occurrence, Origin, RunId, RunState};
 use crate::definition::{DefinitionId, Kind};
 
 /// What a due occurrence is claimed for.
@@ -43,6 +43,8 @@ pub struct NewClaim {
     pub purpose: Purpose,
     /// What it fell due for; `None`: its time.
     pub occasion: Option<Occasion>,
+    /// What it comes of, where that may be the doing of runs.
+    pub origin: Option<Origin>,
 }
 
 /// What came of a claim.
@@ -402,7 +404,7 @@ fn record(connection: &Connection, claim: &NewClaim, now: DateTime<Utc>) -> Resu
             text,
             ms(now),
             skipped.map(|_| RunState::Skipped.as_str()),
-            claim.occasion.as_ref().map(Occasion::text).transpose()?,
+            claim.occasion.as_ref().map(|occasion| occasion.text(claim.origin.as_ref())).transpose()?,
             claim.occasion.as_ref().and_then(Occasion::delivery),
             connection.host(),
         ],

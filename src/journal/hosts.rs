@@ -692,6 +692,7 @@ mod tests {
                 text: "x".into(),
                 purpose: Purpose::Run,
                 occasion: None,
+                origin: None,
             };
             let claimed = journal.claim(vec![claim]).await.unwrap().remove(0);
             let Claim::Claimed(run) = claimed else { panic!("{claimed:?}") };

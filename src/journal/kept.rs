@@ -195,6 +195,7 @@ mod tests {
             text: "".into(),
             purpose: Purpose::Run,
             occasion: None,
+            origin: None,
         };
         let Claim::Claimed(run) = journal.claim(vec![claim]).await.unwrap().remove(0) else { panic!() };
         journal.launching(&run, "".into(), String::new(), Punctuality::Unknown).await.unwrap();

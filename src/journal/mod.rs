@@ -74,7 +74,7 @@ pub use generations::{ConsecutiveFailures, ObservedGeneration};
 pub use heard::HeardBy;
 pub use hosts::{HostRecord, Hosts, Member, NewHost, OnLost};
 pub use kept::Status;
-pub use occasions::Occasion;
+pub use occasions::{Occasion, Origin};
 pub use outbox::{Button, NewMessage, Rich};
 pub use process::ProcessIdentity;
 pub use questions::{Answer, NewQuestion, Question, QuestionEnd};

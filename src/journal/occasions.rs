@@ -1,8 +1,10 @@
 //! What an occurrence fell due for, where that was no time.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
-use super::{JournalError, RunId, RunState};
+use super::{Journal, JournalError, RunId, RunState};
 use crate::definition::DefinitionId;
 
 /// How many files are named in a line.
@@ -40,6 +42,48 @@ pub enum Occasion {
     },
 }
 
+/// What an occurrence comes of that may be the doing of runs. It stands beside its occasion.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The jobs; its own is one of them.
+    pub comes_of: BTreeSet<DefinitionId>,
+    /// How often in a row its routine has set itself off.
+    pub in_a_row: u32,
+}
+
+/// Both, as they stand in their column.
+#[derive(Serialize)]
+struct Column<'a> {
+    #[serde(flatten)]
+    occasion: &'a Occasion,
+    #[serde(flatten)]
+    origin: Option<&'a Origin>,
+}
+
+impl Journal {
+    /// What the last run of each of these routines comes of; of one that was set off by something else, nothing.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn origins(&self, ids: Vec<DefinitionId>) -> Result<Vec<(DefinitionId, Origin)>, JournalError> {
+        self.writer
+            .commit(move |connection| {
+                // One that was skipped for another reason than for what set it off has none, and did not run.
+                let sql = r#"SELECT occasion FROM occurrence o WHERE id = ?1 AND (occasion LIKE '%"in_a_row":%'
+                       OR EXISTS (SELECT 1 FROM run WHERE occurrence = o.number AND launched IS NOT NULL))
+                     ORDER BY at DESC LIMIT 1"#;
+                let mut found = Vec::new();
+                for id in &ids {
+                    let text: Option<Option<String>> = connection.one(sql, [id.as_str()], |row| row.get("occasion"))?;
+                    let origin = text.flatten().and_then(|text| serde_json::from_str(&text).ok());
+                    found.extend(origin.map(|origin| (id.clone(), origin)));
+                }
+                Ok(found)
+            })
+            .await
+    }
+}
+
 impl Occasion {
     /// Whether what happened may be the doing of a run.
     #[must_use]
@@ -74,8 +118,9 @@ impl Occasion {
     }
 
     /// As it stands in its column.
-    pub(super) fn text(&self) -> Result<String, JournalError> {
-        serde_json::to_string(self).map_err(|error| JournalError::Unreadable(format!("an occasion ({error})")))
+    pub(super) fn text(&self, origin: Option<&Origin>) -> Result<String, JournalError> {
+        let column = Column { occasion: self, origin };
+        serde_json::to_string(&column).map_err(|error| JournalError::Unreadable(format!("an occasion ({error})")))
     }
 
     /// Out of its column. One that a newer version has written is none.

@@ -265,6 +265,7 @@ mod tests {
             text: "x".into(),
             purpose: Purpose::Run,
             occasion: None,
+            origin: None,
         };
         journal.claim(vec![claim]).await.unwrap().remove(0)
     }

@@ -44,6 +44,7 @@ impl Desk {
             text: format!("---\n---\n{id}").into(),
             purpose: Purpose::Run,
             occasion: None,
+            origin: None,
         }
     }
 }

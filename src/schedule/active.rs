@@ -129,7 +129,7 @@ pub(super) struct ActiveOccurrence {
 
 impl ActiveOccurrence {
     pub(super) fn claimed(claim: NewClaim, run: RunId, now: DateTime<Utc>) -> Self {
-        let NewClaim { occurrence, file, text, purpose, occasion } = claim;
+        let NewClaim { occurrence, file, text, purpose, occasion, .. } = claim;
         let by_hand = purpose == Purpose::RunByHand;
         let active = Self::unfinished(Unfinished {
             run,

@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::definition::{Definition, DefinitionId, Kind};
+use crate::journal::Origin;
 
 /// How often a routine may set itself off in a row.
 const AT_MOST: u32 = 3;
@@ -27,25 +28,17 @@ const SEEN_LATE: Duration = Duration::from_secs(1);
 const LOOKED_AT: usize = 64;
 
 /// The jobs that a run comes of, itself one of them.
-pub(super) type Lineage = Arc<BTreeSet<DefinitionId>>;
+pub(super) type Lineage = BTreeSet<DefinitionId>;
 
 /// What becomes of each routine that fires for what happens.
 #[derive(Debug, Default)]
 pub(super) struct SelfTriggered {
-    /// What the last run of each job comes of; one that is not there comes of itself alone.
-    lineages: HashMap<DefinitionId, Lineage>,
-    in_a_row: HashMap<DefinitionId, InARow>,
+    /// What the last run of each job comes of; one that is not there comes of itself alone. The journal has it, too, so that a loop does
+    /// not outlive a restart.
+    origins: HashMap<DefinitionId, Origin>,
     by_anything: HashMap<DefinitionId, Times>,
     /// Runs that have ended lately, in order.
     ended: VecDeque<PastRun>,
-}
-
-/// How often a routine has set itself off since something else did.
-#[derive(Debug, Default)]
-struct InARow {
-    times: u32,
-    /// The person was told that it is cut.
-    told: bool,
 }
 
 #[derive(Debug, Default)]
@@ -80,33 +73,39 @@ const BY_ITSELF: Cut = Cut { why: "it has set itself off 3 times in a row", unti
 const BY_ANYTHING: Cut = Cut { why: "it has fired 10 times within a minute", until: "when a minute has passed" };
 
 /// What becomes of a firing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Counted {
     /// Why it may not fire.
     pub(super) cut: Option<Cut>,
     /// The person is to be told that it may not.
     pub(super) is_news: bool,
+    /// To be recorded with it.
+    pub(super) origin: Origin,
 }
 
 impl SelfTriggered {
+    /// Goes on from what the journal knows.
+    pub(super) fn take_up(&mut self, origins: Vec<(DefinitionId, Origin)>) {
+        self.origins.extend(origins);
+    }
+
     /// A run of a job begins, and nothing that happened is the reason. What a run has made comes of it.
     pub(super) fn begins_anew(&mut self, definition: &Definition) {
         let id = &definition.id;
-        self.in_a_row.remove(id);
         let maker = definition.created_by.as_ref().or(definition.chain().map(|chain| &chain.parent));
         // A routine that a run has made fires by its own times.
         match maker.filter(|_| matches!(definition.kind(), Kind::Reminder | Kind::Session)) {
             Some(maker) => {
-                let causes = [self.lineage(maker)];
-                self.lineages.insert(id.clone(), joined(id, &causes));
+                let comes_of = joined(id, &[self.lineage(maker)]);
+                self.origins.insert(id.clone(), Origin { comes_of, in_a_row: 0 });
             }
-            None => drop(self.lineages.remove(id)),
+            None => self.forget(id),
         }
     }
 
     /// What the last run of a job comes of.
     pub(super) fn lineage(&self, id: &DefinitionId) -> Lineage {
-        self.lineages.get(id).cloned().unwrap_or_else(|| joined(id, &[]))
+        self.origins.get(id).map_or_else(|| joined(id, &[]), |origin| origin.comes_of.clone())
     }
 
     /// A run has ended.
@@ -119,7 +118,7 @@ impl SelfTriggered {
 
     /// A job never fires again.
     pub(super) fn forget(&mut self, id: &DefinitionId) {
-        self.lineages.remove(id);
+        self.origins.remove(id);
     }
 
     /// The runs during which something can have changed at `at`, one of each job: of those that go, and of those that have ended.
@@ -137,23 +136,27 @@ impl SelfTriggered {
     /// A routine is about to fire for what has happened. `causes`: what each run comes of that may be the reason.
     pub(super) fn count(&mut self, id: &DefinitionId, causes: &[Lineage], now: Instant) -> Counted {
         let own = causes.iter().filter(|cause| cause.contains(id)).count();
-        if own == 0 {
-            self.in_a_row.remove(id);
-        } else if own == causes.len() {
-            let in_a_row = self.in_a_row.entry(id.clone()).or_default();
-            if in_a_row.times >= AT_MOST {
-                return Counted { cut: Some(BY_ITSELF), is_news: !std::mem::replace(&mut in_a_row.told, true) };
-            }
-            in_a_row.times += 1;
-        }
-        match causes {
-            [] => drop(self.lineages.remove(id)),
-            causes => drop(self.lineages.insert(id.clone(), joined(id, causes))),
-        }
-        self.count_any(id, now)
+        let before = self.origins.get(id).map_or(0, |origin| origin.in_a_row);
+        let in_a_row = match own {
+            0 => 0,
+            // Another may have been the reason.
+            _ if own < causes.len() => before,
+            // Once more than it may: the person was told.
+            _ => (before + 1).min(AT_MOST + 1),
+        };
+        let is_cut = own > 0 && own == causes.len() && in_a_row > AT_MOST;
+        // Its last run stays the last.
+        let comes_of = if is_cut { self.lineage(id) } else { joined(id, causes) };
+        let origin = Origin { comes_of, in_a_row };
+        self.origins.insert(id.clone(), origin.clone());
+        let (cut, is_news) = match is_cut {
+            true => (Some(BY_ITSELF), before == AT_MOST),
+            false => self.count_any(id, now),
+        };
+        Counted { cut, is_news, origin }
     }
 
-    fn count_any(&mut self, id: &DefinitionId, now: Instant) -> Counted {
+    fn count_any(&mut self, id: &DefinitionId, now: Instant) -> (Option<Cut>, bool) {
         self.by_anything.retain(|_, times| {
             times.fired.retain(|at| now.duration_since(*at) < WINDOW);
             !times.fired.is_empty()
@@ -164,13 +167,13 @@ impl SelfTriggered {
             times.fired.push_back(now);
         }
         let is_news = !may_fire && !std::mem::replace(&mut times.told, !may_fire);
-        Counted { cut: (!may_fire).then_some(BY_ANYTHING), is_news }
+        ((!may_fire).then_some(BY_ANYTHING), is_news)
     }
 }
 
 fn joined(id: &DefinitionId, causes: &[Lineage]) -> Lineage {
     let all = causes.iter().flat_map(|cause| cause.iter().cloned());
-    Arc::new(all.chain([id.clone()]).collect())
+    all.chain([id.clone()]).collect()
 }
 
 #[cfg(test)]

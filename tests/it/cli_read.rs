@@ -453,6 +453,7 @@ pub async fn record(home: &Path) -> String {
         text: "---\ncron: x\n---\nGo.\n".into(),
         purpose: Purpose::Run,
         occasion: None,
+        origin: None,
     };
     let Claim::Claimed(run) = journal.claim(vec![claim]).await.unwrap().remove(0) else { panic!("claimed") };
     journal.launching(&run, "---\ncron: x\n---\nGo.\n".into(), String::new(), Punctuality::Unknown).await.unwrap();

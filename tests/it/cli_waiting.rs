@@ -27,6 +27,7 @@ async fn claim(journal: &Journal, id: &str, kind: Kind, at: DateTime<Utc>, purpo
         text: "".into(),
         purpose,
         occasion: None,
+        origin: None,
     };
     let Claim::Claimed(run) = journal.claim(vec![claim]).await.unwrap().remove(0) else { panic!("claimed") };
     run

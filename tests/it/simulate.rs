@@ -87,6 +87,7 @@ async fn past_runs_say_how_long_and_what_it_costs() {
             text: "x".into(),
             purpose: Purpose::Run,
             occasion: None,
+            origin: None,
         };
         let Claim::Claimed(run) = journal.claim(vec![claim]).await.unwrap().remove(0) else { panic!() };
         journal.launching(&run, "x".into(), String::new(), Punctuality::Unknown).await.unwrap();

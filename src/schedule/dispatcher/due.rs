@@ -124,6 +124,7 @@ impl Dispatcher {
             text: Arc::clone(&loaded.text),
             purpose,
             occasion: None,
+            origin: None,
         })
     }
 

@@ -115,9 +115,10 @@ impl Dispatcher {
         // The journal counts in milliseconds.
         let now = DateTime::from_timestamp_millis(now.timestamp_millis()).unwrap_or(now);
         let mut purpose = self.purpose_now(definition, now);
-        let mut message = None;
+        let (mut message, mut origin) = (None, None);
         if purpose == Purpose::Run {
             let counted = self.self_triggered.count(id, causes, Instant::now());
+            origin = Some(counted.origin);
             if let Some(Cut { why, until }) = counted.cut {
                 purpose = Purpose::Skip(format!("cut: {why}"));
                 let text = format!(
@@ -129,7 +130,7 @@ impl Dispatcher {
             }
         }
         let claim = self.new_claim(id, now, purpose);
-        (claim.map(|claim| NewClaim { occasion: Some(occasion), ..claim }), message)
+        (claim.map(|claim| NewClaim { occasion: Some(occasion), origin, ..claim }), message)
     }
 
     /// What an occurrence is claimed for that falls due now.

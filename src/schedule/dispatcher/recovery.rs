@@ -16,7 +16,7 @@ use super::following::{Unobserved, observe};
 use super::phase::Phase;
 use crate::definition::{Definition, DefinitionId};
 use crate::journal::{
-    ConsecutiveFailures, DelayCause, EventKind, Journal, JournalError, Recovered, RunState, Unfinished,
+    ConsecutiveFailures, DelayCause, EventKind, Journal, JournalError, Origin, Recovered, RunState, Unfinished,
 };
 
 /// The setting that holds since when the person knows that there is no login.
@@ -28,11 +28,18 @@ pub(super) struct Found {
     paused: Option<String>,
     login_notified: bool,
     observed: Vec<Observed>,
+    /// What the last runs of routines come of that fire for what happens.
+    origins: Vec<(DefinitionId, Origin)>,
     /// All definitions that it has observed and that were not gone.
     known: Vec<DefinitionId>,
 }
 
-async fn find(journal: &Journal, latest: DateTime<Utc>, unobserved: Unobserved) -> Result<Found, JournalError> {
+async fn find(
+    journal: &Journal,
+    latest: DateTime<Utc>,
+    unobserved: Unobserved,
+    happening: Vec<DefinitionId>,
+) -> Result<Found, JournalError> {
     fail_point!(BeforeRecovery);
     for process in journal.leftovers().await? {
         // Fails only when the runtime is going away.
@@ -47,24 +54,28 @@ async fn find(journal: &Journal, latest: DateTime<Utc>, unobserved: Unobserved) 
     let paused = journal.setting(crate::journal::PAUSED).await?;
     let login_notified = journal.setting(NO_LOGIN).await?.is_some();
     let observed = observe(journal, latest, unobserved).await?;
-    Ok(Found { recovered, paused, login_notified, observed, known: journal.known().await? })
+    let (origins, known) = (journal.origins(happening).await?, journal.known().await?);
+    Ok(Found { recovered, paused, login_notified, observed, origins, known })
 }
 
 impl Dispatcher {
     /// Takes in the first definitions, and has the journal say what it knows.
     pub(super) fn begin_recovery(&mut self, all: Vec<Loaded>) {
-        let mut unobserved = Vec::new();
+        let (mut unobserved, mut happening) = (Vec::new(), Vec::new());
         for loaded in all {
             let definition = Arc::clone(&loaded.definition);
+            if definition.follows().is_some() || definition.watches().is_some() {
+                happening.push(definition.id.clone());
+            }
             let generation = self.definitions.insert(loaded).unobserved;
             unobserved.extend(generation.map(|generation| (definition, generation)));
         }
         let (journal, latest) = (self.journal.clone(), self.wall_clock.latest());
-        self.spawn(async move { find(&journal, latest, unobserved).await }, Self::on_recovered);
+        self.spawn(async move { find(&journal, latest, unobserved, happening).await }, Self::on_recovered);
     }
 
     fn on_recovered(&mut self, found: Result<Found, JournalError>) -> Result<(), JournalError> {
-        let Found { recovered, paused, login_notified, observed, known } = found?;
+        let Found { recovered, paused, login_notified, observed, origins, known } = found?;
         // When the service is stopping, the next process takes it up.
         let Phase::Starting { deferred, .. } = &mut self.phase else { return Ok(()) };
         let deferred = std::mem::take(deferred);
@@ -74,6 +85,7 @@ impl Dispatcher {
         let paused = paused.map(|since| since.parse().unwrap_or_else(|_| self.clock.now()));
         (self.gate.paused, self.gate.login_notified) = (paused, login_notified);
         self.definitions.were_disabled = recovered.disabled;
+        self.self_triggered.take_up(origins);
         for observed in &observed {
             self.set_watermark(observed);
         }
