@@ -277,7 +277,7 @@ impl Prompt<'_> {
                 let _ = write!(text, ": {}", nearby_job.description);
             }
             if nearby_job.at < self.now {
-                text.push_str(" (done)");
+                text.push_str(" (has begun)");
             }
         }
         out.paragraph(&format!(
