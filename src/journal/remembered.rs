@@ -64,10 +64,11 @@ impl JournalReader {
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub fn older_transcripts(&self, lineage: &str, kept: u32) -> Result<Vec<PathBuf>, JournalError> {
-        let sql = "SELECT transcript FROM run WHERE lineage = ?1 AND state = 'completed' AND transcript IS NOT NULL
+    pub fn older_transcripts(&self, lineage: &str, kept: u32) -> Result<Vec<(RunId, PathBuf)>, JournalError> {
+        let sql =
+            "SELECT run, transcript FROM run WHERE lineage = ?1 AND state = 'completed' AND transcript IS NOT NULL
             ORDER BY number DESC LIMIT 50 OFFSET ?2";
-        self.all(sql, &[&lineage, &kept], |row| Ok(PathBuf::from(row.get::<String>("transcript")?)))
+        self.all(sql, &[&lineage, &kept], |row| Ok((row.run("run")?, row.path("transcript")?)))
     }
 
     /// The lineage of the last run under this id.

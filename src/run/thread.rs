@@ -7,11 +7,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::de::IgnoredAny;
+
+use super::fork_turns::not_copied;
 use super::memory::Memory;
 use super::runner::Runner;
 use crate::bot::main_session::copy_transcript;
 use crate::definition::{Definition, Remember};
-use crate::journal::Remembered;
+use crate::journal::{Remembered, RunId};
 use crate::refusal::Refusal;
 
 /// A transcript that is longer is not gone on with.
@@ -60,7 +63,7 @@ impl Runner {
         if fired.as_ref().is_some_and(|fired| fired.remember != Remember::Thread) {
             return Ok(Thread::First);
         }
-        let transcript = last.transcript.clone();
+        let transcript = last.transcript.as_ref().and_then(|transcript| self.here(&last.run, transcript));
         let lost = |why| Ok(Thread::Lost(why, Memory { of: None, found: Some(last) }));
         let (Some(_), Some(transcript)) = (fired, transcript) else {
             return lost("what was kept of its last run cannot be read any more");
@@ -68,10 +71,19 @@ impl Runner {
         if transcript.metadata().is_ok_and(|facts| facts.len() > LONGEST) {
             return lost("its transcript had grown over 4 MiB");
         }
-        match copy_transcript(&transcript, run_dir).map_err(super::fork_turns::not_copied)? {
-            Some(copy) => Ok(Thread::On(copy)),
+        match copy_transcript(&transcript, run_dir).map_err(not_copied)? {
             None => lost("the agent client's file of it is gone"),
+            // The client would leave out what it cannot read, and what came before that, in silence.
+            Some(copy) if !is_whole(&transcript, &copy).map_err(not_copied)? => lost("its transcript is damaged"),
+            Some(copy) => Ok(Thread::On(copy)),
         }
+    }
+
+    /// Where a run's transcript lies now, also when the data folder has been moved.
+    fn here(&self, run: &RunId, transcript: &Path) -> Option<PathBuf> {
+        let mut parts = transcript.components();
+        parts.find(|part| part.as_os_str() == run.as_str())?;
+        Some(self.home.runs().join(run.as_str()).join(parts.as_path()))
     }
 
     /// The client could not resume the session.
@@ -92,10 +104,9 @@ impl Runner {
         // This run is not recorded as completed yet.
         let kept = KEPT - 1;
         let older = self.journal.reader().and_then(|journal| journal.older_transcripts(&definition.lineage(), kept));
-        for transcript in older.unwrap_or_default() {
-            let run = transcript.strip_prefix(self.home.runs()).ok().and_then(|path| path.components().next());
-            let copy = run.map(|run| self.home.runs().join(run).join("main.jsonl"));
-            for file in copy.into_iter().chain([transcript]) {
+        for (run, transcript) in older.unwrap_or_default() {
+            let copy = self.home.runs().join(run.as_str()).join("main.jsonl");
+            for file in [copy].into_iter().chain(self.here(&run, &transcript)) {
                 if let Err(error) = std::fs::remove_file(&file)
                     && error.kind() != io::ErrorKind::NotFound
                 {
@@ -104,4 +115,12 @@ impl Runner {
             }
         }
     }
+}
+
+/// Whether each line of a transcript is there to its end. A copy has no half line at its end.
+fn is_whole(transcript: &Path, copy: &Path) -> io::Result<bool> {
+    let text = std::fs::read(copy)?;
+    let mut lines = text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    Ok(transcript.metadata()?.len() == text.len() as u64
+        && lines.all(|line| serde_json::from_slice::<IgnoredAny>(line).is_ok()))
 }

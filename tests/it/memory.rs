@@ -211,8 +211,7 @@ fn a_thread_goes_on_with_what_its_file_grants_now() {
     let prompt = api.last().last_text();
     assert!(prompt.contains(anew) && prompt.contains("[last answer]\n| as before\n[end"), "{prompt}");
 
-    for damage in
-        [|file: &str| std::fs::remove_file(file).unwrap(), |file: &str| std::fs::write(file, "none\n").unwrap()]
+    for damage in [|file: &str| std::fs::remove_file(file).unwrap(), |file: &str| std::fs::write(file, "{}\n").unwrap()]
     {
         damage(&last(&bot));
         let (_, run) = goes_on(&bot, &service, &api);
