@@ -22,6 +22,8 @@ pub struct ObservedGeneration {
     pub id: DefinitionId,
     /// All that its backlog depends on, in one string; the journal only compares it.
     pub trigger: String,
+    /// The file's text.
+    pub text: Arc<str>,
 }
 
 impl ObservedGeneration {
@@ -212,6 +214,7 @@ fn see(
         connection.one("SELECT trigger, accounted_until, gone FROM definition_seen WHERE id = ?1", [id], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?))
         })?;
+    let mut is_back = false;
     if let Some((trigger, watermark, gone)) = known {
         let replaced = match gone {
             None => true,
@@ -224,6 +227,10 @@ fn see(
             }
             return time(watermark);
         }
+        is_back = !replaced;
+    }
+    if is_back {
+        forget_another(connection, generation)?;
     }
     let watermark = now.max(latest);
     connection.execute(
@@ -233,6 +240,18 @@ fn see(
         params![id, generation.trigger, ms(watermark)],
     )?;
     Ok(watermark)
+}
+
+/// A file that was away, and is not what it was when it fired last, is another job: it knows nothing of the one before.
+fn forget_another(connection: &Connection, back: &ObservedGeneration) -> Result<(), JournalError> {
+    connection.execute(
+        "UPDATE run SET forgotten = 1
+         WHERE forgotten = 0 AND occurrence IN (SELECT number FROM occurrence WHERE id = ?1) AND NOT EXISTS
+           (SELECT 1 FROM occurrence o JOIN definition_text t ON t.number = o.text WHERE t.text = ?2 AND o.number =
+             (SELECT max(number) FROM occurrence WHERE id = ?1 AND text IS NOT NULL))",
+        params![back.id.as_str(), &*back.text],
+    )?;
+    Ok(())
 }
 
 pub(super) fn save_consecutive_failures(

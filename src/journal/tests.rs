@@ -203,7 +203,8 @@ async fn a_backlog_counts_from_the_first_sight_of_a_trigger() {
     let journal = desk.open();
     let start = desk.clock.now();
     let see = async |trigger: &str| {
-        let generation = ObservedGeneration { id: DefinitionId::new("mail"), trigger: trigger.to_owned() };
+        let generation =
+            ObservedGeneration { id: DefinitionId::new("mail"), trigger: trigger.to_owned(), text: "".into() };
         (journal.see([generation].into(), start).await.unwrap()[0] - start).num_minutes()
     };
     let minutes = async |count: u64| tokio::time::advance(std::time::Duration::from_secs(60 * count)).await;
@@ -234,7 +235,8 @@ async fn a_backlog_counts_from_the_first_sight_of_a_trigger() {
     desk.clock.jump(TimeDelta::minutes(-10));
     assert_eq!(see("30 9 * * *").await, 15, "back after nobody knows how long");
     let latest = desk.clock.now() + TimeDelta::minutes(30);
-    let generation = ObservedGeneration { id: DefinitionId::new("news"), trigger: "30 8 * * *".to_owned() };
+    let generation =
+        ObservedGeneration { id: DefinitionId::new("news"), trigger: "30 8 * * *".to_owned(), text: "".into() };
     assert_eq!(journal.see([generation].into(), latest).await.unwrap(), [latest], "new while the clock is behind");
     journal.close().await;
     assert_eq!(desk.open().watermark(), Some(latest));
@@ -293,7 +295,11 @@ async fn pruning_forgets_only_what_is_settled() {
 async fn the_last_answer_of_a_routine_that_is_there_outlives_the_retention() {
     let desk = Desk::new();
     let journal = desk.open();
-    let generations = ["there", "gone"].map(|id| ObservedGeneration { id: DefinitionId::new(id), trigger: "x".into() });
+    let generations = ["there", "gone"].map(|id| ObservedGeneration {
+        id: DefinitionId::new(id),
+        trigger: "x".into(),
+        text: "".into(),
+    });
     journal.see(generations.into(), desk.clock.now()).await.unwrap();
     for (n, id) in (0i64..).zip(["there", "there", "gone"]) {
         let mut due = desk.due(id, Kind::Routine);

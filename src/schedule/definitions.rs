@@ -84,16 +84,22 @@ pub(super) fn due_at(definition: &Definition) -> Option<DateTime<Utc>> {
 
 /// All that a definition's backlog depends on. `None` for an enabled reminder, which fires however long ago it was due, and for a
 /// webhook, which has no times. Jitter is no part of it: what was put off is still to come when that is edited.
-pub(super) fn generation(definition: &Definition) -> Option<ObservedGeneration> {
-    let trigger = match &definition.trigger {
+fn trigger(definition: &Definition) -> Option<String> {
+    match &definition.trigger {
         Trigger::Routine { recurs, .. } => {
             let recurs = Recurrence { jitter: None, cadence: recurs.cadence.clone() };
-            format!("{recurs}\n{}\n{}", definition.zone, definition.enabled)
+            Some(format!("{recurs}\n{}\n{}", definition.zone, definition.enabled))
         }
-        Trigger::Reminder { .. } if !definition.enabled => ObservedGeneration::DISABLED_REMINDER.to_owned(),
-        Trigger::Reminder { .. } | Trigger::Webhook(_) | Trigger::Session { .. } => return None,
-    };
-    Some(ObservedGeneration { id: definition.id.clone(), trigger })
+        Trigger::Reminder { .. } if !definition.enabled => Some(ObservedGeneration::DISABLED_REMINDER.to_owned()),
+        Trigger::Reminder { .. } | Trigger::Webhook(_) | Trigger::Session { .. } => None,
+    }
+}
+
+/// A definition as the journal is to see it.
+pub(super) fn generation(loaded: &Loaded) -> Option<ObservedGeneration> {
+    let definition = &loaded.definition;
+    let trigger = trigger(definition)?;
+    Some(ObservedGeneration { id: definition.id.clone(), trigger, text: Arc::clone(&loaded.text) })
 }
 
 /// What has changed with a definition that was inserted.
@@ -131,10 +137,10 @@ impl Definitions {
     pub(super) fn insert(&mut self, loaded: Loaded) -> Inserted {
         let id = loaded.definition.id.clone();
         let old = self.remove(&id);
-        let generation = generation(&loaded.definition);
+        let generation = generation(&loaded);
         let same = old.as_ref().is_some_and(|old| {
             let old = &old.loaded.definition;
-            self::generation(old) == generation && old.jitter() == loaded.definition.jitter()
+            trigger(old) == trigger(&loaded.definition) && old.jitter() == loaded.definition.jitter()
         });
         let was_disabled = match &old {
             Some(old) => !old.loaded.definition.enabled,
@@ -202,7 +208,7 @@ impl Definitions {
         let Observed { definition, accounted_until, last_due } = observed;
         let Some(entry) = self.all.get_mut(&definition.id) else { return };
         let current = &entry.loaded.definition;
-        if Arc::ptr_eq(current, definition) || generation(current) == generation(definition) {
+        if Arc::ptr_eq(current, definition) || trigger(current) == trigger(definition) {
             let (fires_after, not_missed_until) = ((*accounted_until).min(now), (*accounted_until).min(latest));
             let fires_after = match (Times::of(current), last_due) {
                 (Some(times), Some(last)) => times.not_again(current.zone, fires_after, *last),

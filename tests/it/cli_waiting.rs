@@ -155,7 +155,11 @@ async fn what_falls_due_while_everything_is_paused_is_shown_as_waiting() {
     bot.write("reminders/tea.md", &reminder(now() - TimeDelta::hours(1), "", "Tea."));
     let earlier = now() - TimeDelta::minutes(50);
     let before = journal(bot.home(), Clock::simulated(earlier));
-    let seen = ObservedGeneration { id: DefinitionId::new("mail"), trigger: format!("{cron}\nEurope/Berlin\ntrue") };
+    let seen = ObservedGeneration {
+        id: DefinitionId::new("mail"),
+        trigger: format!("{cron}\nEurope/Berlin\ntrue"),
+        text: "".into(),
+    };
     before.see([seen].into(), earlier).await.unwrap();
     // One has its record already: the clock was set back since.
     let tenth = DateTime::from_timestamp((earlier.timestamp() / 600 + 1) * 600, 0).unwrap();

@@ -214,7 +214,7 @@ impl Scene {
             }
             NoFile(file) => fs::remove_file(self.folder.path().join(file)).unwrap(),
             See => {
-                let seen = ObservedGeneration { id: self.id.clone(), trigger: "as it is".into() };
+                let seen = ObservedGeneration { id: self.id.clone(), trigger: "as it is".into(), text: self.text() };
                 journal.see(Arc::new([seen]), self.clock.now()).await.unwrap();
             }
             Claim(due) => self.claim(at(due), Purpose::Run).await,

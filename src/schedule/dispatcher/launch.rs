@@ -15,7 +15,7 @@ use super::Dispatcher;
 use super::due::Firing;
 use super::pre_launch::Verdict;
 use crate::agent::{AttemptEnd, AttemptReport, NoAgent};
-use crate::definition::{Definition, Mode};
+use crate::definition::{Definition, Kind, Mode, Remember};
 use crate::journal::{Journal, JournalError, Occasion, Punctuality};
 
 /// The longest pause between two attempts.
@@ -187,6 +187,11 @@ async fn record_launch(
 ) -> Result<(), JournalError> {
     let Job { run, definition, attempt, late, .. } = job;
     fail_point!(BeforeLaunch);
+    let begins_chain = definition.kind() == Kind::Reminder && definition.chain().is_none_or(|chain| chain.depth == 0);
+    if begins_chain && *attempt == 1 && definition.remember != Remember::None {
+        // An earlier reminder of this id was another one.
+        journal.forget_runs(definition.lineage()).await?;
+    }
     journal.launching(run, text, definition.lineage(), punctuality).await?;
     tracing::info!(%run, kind = %definition.kind(), id = %definition.id, attempt, late = late.is_some(), "started");
     fail_point!(Launched);

@@ -183,7 +183,7 @@ impl Dispatcher {
             }
             // What has a record is found to have one.
             entry.claimed = None;
-            unobserved.extend(generation(&definition).map(|generation| (definition, generation)));
+            unobserved.extend(generation(&entry.loaded).map(|generation| (definition, generation)));
             self.definitions.enqueue(&id);
         }
         let (journal, latest) = (self.journal.clone(), self.wall_clock.latest());
