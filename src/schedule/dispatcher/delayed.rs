@@ -46,7 +46,7 @@ impl Dispatcher {
             return Some(DelayCause::Login);
         } else if self.definitions.claiming.contains(id) {
             return None;
-        } else if self.active.is_behind(number, id) {
+        } else if self.is_behind(number, id) {
             return Some(DelayCause::EarlierRun);
         } else if self.launcher.tells_only(definition) {
             return None;

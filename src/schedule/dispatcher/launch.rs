@@ -15,7 +15,7 @@ use super::Dispatcher;
 use super::due::Firing;
 use super::pre_launch::Verdict;
 use crate::agent::{AttemptEnd, AttemptReport, NoAgent};
-use crate::definition::{Definition, Kind, Mode, Remember};
+use crate::definition::{Chain, Definition, DefinitionId, Kind, Mode, Remember};
 use crate::journal::{Journal, JournalError, Occasion, Punctuality};
 
 /// The longest pause between two attempts.
@@ -65,11 +65,23 @@ impl Dispatcher {
             has_slot
                 && (self.gate.admits(active)
                     || waits_for_no_login && self.gate.paused.is_none() && active.unmet.is_none())
-                && !self.active.is_behind(*number, id)
+                && !self.is_behind(*number, id)
                 // A newer occurrence may supersede this one.
                 && !self.definitions.claiming.contains(id)
         });
         next.map(|(number, _)| number)
+    }
+
+    /// Whether an occurrence must wait for another one: of its definition, or of the checks before it where it remembers these.
+    pub(super) fn is_behind(&self, number: u64, id: &DefinitionId) -> bool {
+        let chain = |id| self.definitions.definition(id).and_then(|definition| definition.chain());
+        let remembers = |own: &&Arc<Definition>| own.remember != Remember::None;
+        let Some(own) = self.definitions.definition(id).filter(remembers).and_then(|own| own.chain()) else {
+            return self.active.is_behind(number, id);
+        };
+        let is_before = |other: &Chain| other.parent == own.parent && other.depth < own.depth;
+        let mut going = self.active.iter().filter(|(_, other)| !other.is_idle());
+        self.active.is_behind(number, id) || going.any(|(_, other)| chain(&other.occurrence.id).is_some_and(is_before))
     }
 
     fn launch(&mut self, number: u64, definition: Arc<Definition>, text: Arc<str>) {
