@@ -21,7 +21,7 @@ use super::system_prompt::SystemPrompt;
 use super::thread::Thread;
 use super::turn::{Turn, session_is_missing};
 use crate::agent::{AgentClient, AttemptEnd, AttemptReport, ClientOptions, Sandbox, SessionMode};
-use crate::bot::budget;
+use crate::bot::{budget, main_session};
 use crate::definition::{Background, Kind, Remember};
 use crate::journal::{EventKind, ForkRecord, PendingUpdates};
 use crate::refusal::Refusal;
@@ -48,7 +48,11 @@ struct Prepared<'a> {
 
 impl<'a> Prepared<'a> {
     fn turn(&self, session: SessionMode, prompt: String) -> Turn<'a> {
-        let options = self.options.clone();
+        let mut options = self.options.clone();
+        if self.isolated && matches!(session, SessionMode::ForkOfMain { .. }) {
+            // A client that is told of no model goes on with the session's, which the file may not name any more.
+            options.model.get_or_insert_with(|| main_session::DEFAULT.to_owned());
+        }
         Turn {
             client: self.client,
             job: self.job,
