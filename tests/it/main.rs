@@ -93,6 +93,7 @@ mod storm;
 mod system_prompt;
 mod talk;
 mod telegram;
+mod threads;
 mod troubleshooting;
 mod turn_ends;
 mod unprivileged;
