@@ -43,6 +43,7 @@ mod earlier;
 mod events;
 mod exec;
 mod expecting;
+mod fields;
 mod first_minutes;
 mod first_start;
 mod following;
