@@ -205,11 +205,11 @@ fn a_reset_holds_for_a_run_that_goes() {
 
 #[test]
 fn a_broken_transcript_is_said_and_never_half_of_it_gone_on_with() {
+    type Damage = Box<dyn Fn(&PathBuf)>;
     let api = model(|_, _| None);
     let bot = TestBot::with_client(&client::real(), api.url());
     let service = bot.start();
     let lines = |path: &PathBuf| fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect::<Vec<_>>();
-    type Damage = Box<dyn Fn(&PathBuf)>;
     let damages: [(&str, Damage); 6] = [
         ("gone", Box::new(|path| fs::remove_file(path).unwrap())),
         ("empty", Box::new(|path| fs::write(path, "").unwrap())),
