@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 use crate::hexadecimal::sha256;
 use crate::journal::{Journal, JournalError};
@@ -27,6 +28,7 @@ struct Session {
 #[derive(Clone)]
 pub struct Sessions {
     known: Arc<Mutex<Vec<Session>>>,
+    changed: watch::Sender<()>,
     journal: Journal,
 }
 
@@ -38,7 +40,7 @@ impl Sessions {
     pub async fn load(journal: Journal) -> Result<Self, JournalError> {
         let kept = journal.setting(SETTING).await?;
         let known = kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        Ok(Self { known: Arc::new(Mutex::new(known)), journal })
+        Ok(Self { known: Arc::new(Mutex::new(known)), changed: watch::Sender::new(()), journal })
     }
 
     /// Begins one: its token.
@@ -62,6 +64,11 @@ impl Sessions {
         known.iter().any(|one| one.hash == hash && one.until > now)
     }
 
+    /// Tells when a session has begun or ended.
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
     /// Ends one.
     pub(super) async fn end(&self, token: &str) -> Result<(), String> {
         let hash = hash(token);
@@ -80,6 +87,7 @@ impl Sessions {
         let kept = {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             change(&mut known);
+            self.changed.send_replace(());
             serde_json::to_string(&*known).map_err(|error| error.to_string())?
         };
         self.journal.set_setting(SETTING, Some(kept)).await.map_err(|error| error.to_string())

@@ -143,4 +143,12 @@ export async function test({ browser, url, check, figures }) {
     await tell('fire', 'backup');
     await second.getByText('You are not logged in here').waitFor();
   });
+  await check('who is logged out by the command sees it at once, whatever happens besides', async () => {
+    const { context: other } = await open(browser, url);
+    const aside = await enter(other);
+    await aside.goto(url + '/next');
+    await tell('web', '--end-sessions');
+    await aside.getByText('You are not logged in here').waitFor();
+    await other.close();
+  });
 }
