@@ -59,8 +59,13 @@ impl Questions {
     async fn ask_for_start(&self, job: &Job, zone: Tz) -> Result<Question, JournalError> {
         let definition = Arc::clone(&job.definition);
         let terms = definition.background().map(|background| background.restrictions.ask_terms()).unwrap_or_default();
-        let what = if definition.description.is_empty() { definition.body.trim() } else { &definition.description };
-        let cut: String = what.chars().take(SHOWN).collect();
+        // A yes to a command is to all of it.
+        let (what, shown) = match &definition.command {
+            Some(command) => (command.trim(), usize::MAX),
+            None if definition.description.is_empty() => (definition.body.trim(), SHOWN),
+            None => (&*definition.description, SHOWN),
+        };
+        let cut: String = what.chars().take(shown).collect();
         let rest = if cut.len() < what.len() { "…" } else { "" };
         let new = NewQuestion {
             run: job.run.clone(),
@@ -82,7 +87,7 @@ fn message(definition: &Definition, terms: &AskTerms, question: &Question, zone:
     let until = deadline.with_timezone(&zone).format("%H:%M:%S");
     let waits = humantime::format_duration(terms.deadline);
     let silence = format!("Without an answer by {until} (in {waits}) it is skipped. Nothing of it begins before.");
-    let call = format!("```\n{call}\n```");
+    let call = format!("```\n{}\n```", super::folded(call, *number));
     let text = format!("{title}\n\n{call}\n\n{silence}\nAnswer: `ollim-bot questions answer {number} run|skip`");
     let button =
         |(label, answer): (&str, &str)| Button { label: label.to_owned(), action: format!("answer:{number}:{answer}") };
