@@ -7,13 +7,16 @@ use chrono_tz::Tz;
 
 use super::suppressed::Suppressed;
 use super::upcoming::{self, Each};
-use super::{App, runs};
+use super::{App, runs, why};
 use crate::definition::{DefinitionId, Kind};
-use crate::journal::Stretch;
+use crate::journal::{RunRecord, RunState, Stretch};
 use crate::refusal::Refusal;
 
 /// So many coming occurrences are drawn at most, of all jobs together.
 const COMING: usize = 5_000;
+
+/// Of so many runs that wait it is said what for.
+const WAITING: usize = 8;
 
 /// What a row stands for. Routines have one each; what fires once would fill the page with rows of one bar.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,6 +65,8 @@ pub struct Timeline {
     pub rows: Vec<Row>,
     /// The last routine among them.
     pub last: Option<Whose>,
+    /// The first of what is due and has not begun, and why.
+    pub waiting: Vec<(RunRecord, String)>,
     /// How many rows there are besides.
     pub more: usize,
     /// How many enabled routines have nothing in the span.
@@ -113,5 +118,12 @@ pub(super) fn timeline(
     let viewer = app.zone_of_viewer();
     let others = loaded.definitions.values().filter(|one| one.zone != viewer);
     let zones = others.map(|one| (one.id.clone(), one.zone)).collect();
-    Ok(Timeline { from, until, rows, last, more, idle, zones })
+    let waits = journal.unfinished()?.into_iter().filter(|run| run.outcome == RunState::Claimed).take(WAITING);
+    // What was said in the conversation has no reason but that.
+    let why = |run: RunRecord| match why::why(run.run.as_str(), None, app) {
+        Ok(why) => (run, why.said.sentence),
+        Err(_) => (run, "waits".to_owned()),
+    };
+    let waiting = waits.map(why).collect();
+    Ok(Timeline { from, until, rows, last, waiting, more, idle, zones })
 }

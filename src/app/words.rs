@@ -29,10 +29,13 @@ pub enum Tone {
     Bad,
 }
 
-/// How the journal names a state, in words: `timed out`.
+/// How the journal names a state, in words: `timed out`. What is claimed and has not begun waits.
 #[must_use]
 pub fn state(state: RunState) -> String {
-    state.as_str().replace('_', " ")
+    match state {
+        RunState::Claimed => "waiting".to_owned(),
+        state => state.as_str().replace('_', " "),
+    }
 }
 
 /// How a run stands or ended, and whether it is tried again.

@@ -95,12 +95,11 @@ pub(super) fn bars(row: &Row, name: &str, scale: &Scale, context: &Context) -> M
 
 /// `email-triage: 12 completed, 1 failed; next in 2h`.
 fn label(row: &Row, name: &str, context: &Context) -> String {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for stretch in &row.past {
-        *counts.entry(stretch.state.as_str()).or_default() += 1;
+        *counts.entry(words::state(stretch.state)).or_default() += 1;
     }
-    let mut words: Vec<String> =
-        counts.into_iter().map(|(state, count)| format!("{count} {}", state.replace('_', " "))).collect();
+    let mut words: Vec<String> = counts.into_iter().map(|(state, count)| format!("{count} {state}")).collect();
     words.extend(row.coming.first().map(|at| format!("next {}", times::relative(*at, context.now))));
     format!("{name}: {}", words.join(", "))
 }
@@ -183,6 +182,7 @@ fn extent(shape: &str) -> (u32, u32) {
         "late" => (1, 12),
         "cut" => (9, 12),
         "going" => (9, 4),
+        "waiting" => (8, 6),
         _ => (6, 10),
     }
 }
@@ -297,8 +297,14 @@ mod tests {
             from: DateTime::UNIX_EPOCH,
             until: None,
         };
-        let states =
-            [RunState::Completed, RunState::Failed, RunState::TimedOut, RunState::Running, RunState::Cancelled];
+        let states = [
+            RunState::Completed,
+            RunState::Failed,
+            RunState::TimedOut,
+            RunState::Running,
+            RunState::Claimed,
+            RunState::Cancelled,
+        ];
         for until in [0.5, 0.6] {
             let drawn = |state| {
                 let bar = Bar { from: 0.5, until, state, last: &last, count: 1 };

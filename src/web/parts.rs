@@ -26,7 +26,8 @@ pub(super) fn glyph(state: RunState) -> &'static str {
         RunState::Completed => "done",
         RunState::Failed => "failed",
         RunState::TimedOut => "late",
-        RunState::Claimed | RunState::Running => "going",
+        RunState::Claimed => "waiting",
+        RunState::Running => "going",
         RunState::Skipped => "skipped",
         RunState::Cancelled | RunState::Interrupted => "cut",
     }
@@ -64,7 +65,12 @@ pub(super) fn token(context: &Context) -> Markup {
 pub(super) fn with_code(text: &str) -> Markup {
     html! {
         @for (index, part) in text.split('`').enumerate() {
-            @if index % 2 == 1 { code { (part) } } @else { (part) }
+            @match (index % 2, part) {
+                (0, part) => (part),
+                // Here that is a page.
+                (_, "ollim-bot questions") => a href="/questions" { "Questions" },
+                (_, part) => code { (part) },
+            }
         }
     }
 }
@@ -148,5 +154,7 @@ mod tests {
     #[test]
     fn what_is_said_is_escaped() {
         assert_eq!(with_code("a `<b>` c").into_string(), "a <code>&lt;b&gt;</code> c");
+        let link = "your yes (<a href=\"/questions\">Questions</a>)";
+        assert_eq!(with_code("your yes (`ollim-bot questions`)").into_string(), link);
     }
 }

@@ -824,6 +824,11 @@ fn each_view_with_something_in_it_is_as_it_was() {
     let cookie = page.log_in();
     page.bot.write("reminders/asks.md", &reminder(now(), &format!("approve: true\n{job}"), ""));
     service.until("it asks", || page.get("/questions", &cookie).body.contains("Run it").then_some(()));
+    // What waits is not going.
+    let timeline = page.get("/", &cookie).body;
+    let (_, waits) = timeline.split_once("aria-label=\"Waiting\"").unwrap_or_else(|| panic!("{timeline}"));
+    assert!(waits.contains("<a href=\"/questions\">Questions</a>") && waits.contains("asks waiting, "), "{waits}");
+    assert!(!timeline.contains("Going now") && !timeline.contains("\"b-going\""), "{timeline}");
     for (count, text) in [(1, "What+is+new?"), (2, "And+now?")] {
         page.post("/chat", &cookie, &format!("token={}&text={text}", page.token(&cookie)));
         let answers = || page.get("/chat", &cookie).body.matches("class=\"answer\"").count();

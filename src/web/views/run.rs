@@ -37,7 +37,11 @@ pub(in crate::web) fn run(parts: &RunParts, open: &[Question], context: &Context
             }
         }
         p .lead { (parts::job(run.id.as_str())) ": " (parts::outcome(run, context)) }
-        @if let Some(error) = &run.error { div .bad { (parts::folded(error, LINES)) } }
+        @match &run.error {
+            // What waits has done nothing wrong; below stands what for.
+            Some(error) if run.outcome.is_over() => div .bad { (parts::folded(error, LINES)) },
+            _ => {},
+        }
         @if let Some(why) = why { p .why { (parts::with_code(&why.said.sentence)) } }
         @for question in open.iter().filter(|question| question.run == run.run) {
             (questions::open(question, Some(run.run.as_str()), context))

@@ -9,11 +9,12 @@ use crate::web::context::Context;
 use crate::web::parts::{self, link, mark};
 
 /// What the glyphs mean.
-const LEGEND: [(RunState, &str); 6] = [
+const LEGEND: [(RunState, &str); 7] = [
     (RunState::Completed, "completed"),
     (RunState::Failed, "failed"),
     (RunState::TimedOut, "timed out"),
     (RunState::Running, "running"),
+    (RunState::Claimed, "waiting"),
     (RunState::Skipped, "skipped"),
     (RunState::Cancelled, "cancelled or interrupted"),
 ];
@@ -28,7 +29,8 @@ pub(in crate::web) fn timeline(timeline: &Timeline, attention: &Attention, week:
                 a href="/?days=7" aria-current=[week.then_some("true")] { "7 days" }
             }
         }
-        @if !attention.status.running.is_empty() { (running(&attention.status.running, context)) }
+        (running(&attention.status.running, context))
+        (waiting(&timeline.waiting))
         @if timeline.rows.is_empty() {
             p .empty { "Nothing ran and nothing comes in this time. " a href="/jobs" { "All jobs" } }
         } @else {
@@ -77,12 +79,31 @@ fn name(row: &Row) -> String {
 }
 
 fn running(runs: &[RunRecord], context: &Context) -> Markup {
+    let mut going = runs.iter().filter(|run| run.outcome == RunState::Running).take(8).peekable();
     html! {
-        ul .running aria-label="Going now" {
-            @for run in runs.iter().take(8) {
-                li {
-                    a href=(parts::run(run.run.as_str())) { (mark(run.outcome)) (run.id) }
-                    @if let Some(started) = run.started { " " span .faint { "since " (context.relative(started)) } }
+        @if going.peek().is_some() {
+            ul .running aria-label="Going now" {
+                @for run in going {
+                    li {
+                        a href=(parts::run(run.run.as_str())) { (mark(run.outcome)) (run.id) }
+                        @if let Some(started) = run.started { " " span .faint { "since " (context.relative(started)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What is due and has not begun, and what it waits for.
+fn waiting(waiting: &[(RunRecord, String)]) -> Markup {
+    html! {
+        @if !waiting.is_empty() {
+            ul .waiting aria-label="Waiting" {
+                @for (run, why) in waiting {
+                    li {
+                        a href=(parts::run(run.run.as_str())) { (mark(run.outcome)) (run.id) }
+                        " " span .faint { (parts::with_code(why.strip_prefix(run.id.as_str()).unwrap_or(why))) }
+                    }
                 }
             }
         }
