@@ -33,7 +33,7 @@ export async function open(browser, url, options = {}) {
   return { context, faults };
 }
 
-/** What is wrong with a page that is shown, with all that is folded on it: barriers, and whether it is wider than its window. */
+/** What is wrong with a page that is shown, with all that is folded on it: barriers, and whether it, or a box in it, is wider than there is room. */
 export async function look(page) {
   await page.evaluate(AXE);
   const found = await page.evaluate(async () => {
@@ -47,6 +47,9 @@ export async function look(page) {
       const wide = [...document.body.querySelectorAll('*')].filter((one) => one.getBoundingClientRect().right > clientWidth + 1);
       const named = wide.slice(0, 4).map((one) => one.tagName.toLowerCase() + '.' + (one.getAttribute('class') ?? ''));
       lines.push(`${scrollWidth} px wide in a window of ${clientWidth}: ${named.join(', ')}`);
+    }
+    for (const box of document.querySelectorAll('.scroll')) {
+      if (box.scrollWidth > box.clientWidth) lines.push(`${box.getAttribute('aria-label')}: ${box.scrollWidth} px in a box of ${box.clientWidth}`);
     }
     return lines;
   });

@@ -104,12 +104,12 @@ fn table(costs: &Costs, days: u64, rows: usize) -> Markup {
                         @for row in costs.rows.iter().take(rows) {
                             tr {
                                 td { @if costs.by == CostsBy::Job { (parts::job(&row.key)) } @else { (row.key) } }
-                                td .num { (row.runs) }
-                                td .num { (money(row.cost_usd)) }
-                                td .num { (money(row.median)) }
-                                td .num { (money(row.worst)) }
-                                td .num { (grouped(row.tokens.input + row.tokens.cache_read + row.tokens.cache_write)) }
-                                td .num { (grouped(row.tokens.output)) }
+                                td .num data-of="Runs" { (row.runs) }
+                                td .num data-of="Cost" { (money(row.cost_usd)) }
+                                td .num data-of="Median" { (money(row.median)) }
+                                td .num data-of="Worst" { (money(row.worst)) }
+                                td .num data-of="Tokens read" { (grouped(row.tokens.input + row.tokens.cache_read + row.tokens.cache_write)) }
+                                td .num data-of="Tokens written" { (grouped(row.tokens.output)) }
                             }
                         }
                     }

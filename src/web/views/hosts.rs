@@ -36,16 +36,16 @@ fn row(host: &HostRecord, context: &Context) -> Markup {
                     span .bad { "gone" } ", last seen " (context.relative(host.lease_until))
                 }
             }
-            td { @if !host.alive && host.open > 0 { span .bad { (open) } } @else { (open) } }
-            td {
+            td data-of="Jobs" { @if !host.alive && host.open > 0 { span .bad { (open) } } @else { (open) } }
+            td data-of="Clock" {
                 @match words::clock(host) {
                     Some(off) => { span .bad[!host.has_the_time()] .warn[host.has_the_time()] { (off) } @if !host.has_the_time() { ": nothing fires there" } }
                     None => { "right" }
                 }
             }
-            td { (host.version) }
-            td { (host.zones) }
-            td { (words::roles(host)) }
+            td data-of="Version" { (host.version) }
+            td data-of="Time zones" { (host.zones) }
+            td data-of="Role and labels" { (words::roles(host)) }
         }
     }
 }

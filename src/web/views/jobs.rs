@@ -45,7 +45,7 @@ fn table(title: &str, list: &JobList, attention: &Attention, context: &Context) 
                         @let failing = attention.status.failures.iter().find(|failing| failing.id == definition.id);
                         tr {
                             td { a .bad[failing.is_some()] href=(link("/jobs/", definition.id.as_str(), "")) { (definition.id) } }
-                            td .num {
+                            td .num data-of="Next" {
                                 @match next {
                                     Some(at) => (context.relative(*at)),
                                     None if *paused => span .bad { "paused after failures" },
@@ -54,7 +54,7 @@ fn table(title: &str, list: &JobList, attention: &Attention, context: &Context) 
                                 }
                             }
                             td .wide { (summary(definition)) }
-                            td .num {
+                            td .num data-of="When" {
                                 @match &definition.trigger {
                                     Trigger::Routine { recurs, .. } => code { (recurs) },
                                     _ => @if let Some(at) = next { (context.time_of_job(*at, definition.zone)) },

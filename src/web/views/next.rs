@@ -100,7 +100,7 @@ fn coming(next: &Upcoming, context: &Context) -> Markup {
                                 (summary(&one.definition))
                                 @if *has_more { " " span .faint { "(and more times)" } }
                             }
-                            td .faint {
+                            td .faint data-of="Last" {
                                 @if let Some((state, at)) = one.last {
                                     (parts::mark(state)) (words::state(state)) " " (context.relative(at))
                                 }

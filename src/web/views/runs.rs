@@ -57,10 +57,10 @@ pub(in crate::web) fn table(runs: &[RunRecord], named: bool, zones: &Zones, cont
                             @if named { td { (parts::job(run.id.as_str())) } }
                             td { (parts::outcome(run, context)) }
                             td .num { a href=(parts::run(run.run.as_str())) { (context.time_of_job(run.scheduled, zone)) } }
-                            td .num { (words::took(run)) }
-                            td .num { @if let Some(cost) = run.cost_usd.filter(|cost| *cost > 0.0) { (words::money(cost)) } }
-                            td .num { (words::late(run)) }
-                            td .wide .faint { (remark(run)) }
+                            td .num data-of="Took" { (words::took(run)) }
+                            td .num data-of="Cost" { @if let Some(cost) = run.cost_usd.filter(|cost| *cost > 0.0) { (words::money(cost)) } }
+                            td .num data-of="Late" { (words::late(run)) }
+                            td .wide .faint { (parts::with_code(&remark(run))) }
                             td { code { (run.run) } }
                         }
                     }
@@ -81,9 +81,27 @@ fn remark(run: &RunRecord) -> String {
         more => words.push(format!("{more} calls refused")),
     }
     words.extend(run.error.as_deref().and_then(|error| error.lines().next()).map(str::to_owned));
-    let remark = words.join(", ");
-    match remark.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &remark[..end]),
-        None => remark,
+    cut(words.join(", "))
+}
+
+/// The beginning of a long remark. It does not end within what stands between backquotes.
+fn cut(remark: String) -> String {
+    let Some((end, _)) = remark.char_indices().nth(LONGEST) else { return remark };
+    let shown = &remark[..end];
+    let is_open = shown.matches('`').count() % 2 == 1;
+    let shown = shown.rfind('`').filter(|_| is_open).map_or(shown, |open| &shown[..open]);
+    format!("{}…", shown.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remark_is_cut_before_code_and_not_within_it() {
+        let long = "x".repeat(95);
+        assert_eq!(cut(format!("{long} `a` b")), format!("{long} `a`…"));
+        assert_eq!(cut(format!("{long} `ollim-bot questions` shows it")), format!("{long}…"));
+        assert_eq!(cut("`a` b".to_owned()), "`a` b");
     }
 }
