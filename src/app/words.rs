@@ -69,11 +69,12 @@ pub fn retries(run: &RunRecord) -> String {
     format!("{fault}; the client tried again {times}")
 }
 
-/// How late a run began; empty below a second.
+/// How late an occurrence began; empty below a minute, which is on time. Of a later attempt, how late the occurrence was claimed.
 #[must_use]
 pub fn late(run: &RunRecord) -> String {
-    match run.late_ms {
-        Some(late) if late >= 1_000 => times::span(TimeDelta::milliseconds(late)),
+    let began = run.started.filter(|_| run.attempt == 1).map(|began| began - run.scheduled);
+    match began.or(run.late_ms.map(TimeDelta::milliseconds)) {
+        Some(late) if late >= TimeDelta::minutes(1) => times::span(late),
         _ => String::new(),
     }
 }

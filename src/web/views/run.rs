@@ -67,7 +67,6 @@ fn facts(run: &RunRecord, zone: Tz, context: &Context) -> Markup {
             (fact("Fired", said(run.occasion.as_ref().map(Occasion::words).unwrap_or_default())))
             (fact("Started", run.started.map(|at| context.moment(at))))
             (fact("Ended", run.ended.map(|at| context.moment(at))))
-            (fact("Late", said(words::late(run))))
             (fact("Took", said(words::took(run))))
             (fact("Again", run.retry_at.map(|at| context.moment(at))))
             (fact("Attempt", (run.attempt > 1).then(|| html! { (run.attempt) })))
