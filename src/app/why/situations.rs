@@ -329,9 +329,8 @@ fn removed(facts: &Facts) -> Option<Told> {
 
 fn disabled(facts: &Facts) -> Option<Told> {
     let definition = facts.definition.as_ref().filter(|definition| !definition.enabled)?;
-    let (kind, id) = (definition.kind(), &definition.id);
-    let how = if kind == Kind::Routine { format!("routine enable {id}") } else { format!("resume {id}") };
-    let sentence = format!("It does not fire: it is disabled; `ollim-bot {how}` changes that.");
+    let sentence =
+        format!("It does not fire: it is paused in its file; `ollim-bot resume {}` ends that.", definition.id);
     Told::from(sentence, Source::File, format!("{}: `enabled: false`", definition.file.display()))
 }
 
@@ -395,7 +394,8 @@ fn put_off(facts: &Facts) -> Option<Told> {
         _ => None,
     });
     if let Some((at, from)) = moved {
-        let sentence = format!("{next}: it was put off from {}.", facts.bare(from));
+        let way = if Some(from) < facts.next { "put off" } else { "brought forward" };
+        let sentence = format!("{next}: it was {way} from {}.", facts.bare(from));
         let what = format!("its time was changed {}", facts.moment(at));
         return Some(Told { sentence, evidence: vec![Evidence { from: Source::Journal, at: Some(at), what }] });
     }

@@ -26,7 +26,7 @@ pub(super) fn moment(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> String 
 /// `08:00`, with the day where it is another one than today.
 pub(super) fn bare(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> String {
     let said = moment(at, now, zone);
-    said.strip_prefix("at ").map(str::to_owned).unwrap_or(said)
+    said.strip_prefix("at ").or(said.strip_prefix("on ")).map(str::to_owned).unwrap_or(said)
 }
 
 /// `1h 12m`.
@@ -69,5 +69,24 @@ pub(super) fn ordinal(number: u32) -> String {
         2 => "second".into(),
         3 => "third".into(),
         _ => format!("{number}th"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_stands_behind_any_word() {
+        let at = |text: &str| text.parse::<DateTime<Utc>>().unwrap();
+        let now = at("2026-11-25T12:00:00Z");
+        for (text, moment_is, bare_is) in [
+            ("2026-11-25T08:00:00Z", "at 08:00", "08:00"),
+            ("2026-11-26T08:00:00Z", "tomorrow at 08:00", "tomorrow at 08:00"),
+            ("2027-05-01T08:00:00Z", "on Sat 1 May 2027 at 08:00", "Sat 1 May 2027 at 08:00"),
+        ] {
+            assert_eq!(moment(at(text), now, Tz::UTC), moment_is);
+            assert_eq!(bare(at(text), now, Tz::UTC), bare_is);
+        }
     }
 }

@@ -49,7 +49,7 @@ fn table(title: &str, list: &JobList, attention: &Attention, context: &Context) 
                                 @match next {
                                     Some(at) => (context.relative(*at)),
                                     None if *paused => span .bad { "paused after failures" },
-                                    None if !definition.enabled => span .faint { "disabled" },
+                                    None if !definition.enabled => span .faint { "paused" },
                                     None => span .faint { (parts::with_code(&definition.waits_for().unwrap_or_else(|| "never".into()))) },
                                 }
                             }

@@ -197,7 +197,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "disabled before it could run",
         &[FILE, SEE, ("08:00", Skip("08:00", "disabled: it was disabled before it could run")), ("08:00", File("routines/mail.md", DISABLED))],
-        ["skipped_disabled", "mail did not run at 08:00: it was disabled before it could run; its file was changed since.", "It does not fire: it is disabled; `ollim-bot routine enable mail` changes that."],
+        ["skipped_disabled", "mail did not run at 08:00: it was disabled before it could run; its file was changed since.", "It does not fire: it is paused in its file; `ollim-bot resume mail` ends that."],
     ),
     case(
         "gated",
@@ -333,6 +333,12 @@ pub(super) const CASES: &[Case] = &[
     )
     .ask("tea"),
     case(
+        "a reminder that was snoozed long before its time",
+        &[("07:00", File("reminders/tea.md", TEA)), ("07:30", Moved("09:00", "08:00"))],
+        ["never_fired", "tea has not fired yet.", "Next: 08:00 (in 25m): it was brought forward from 09:00."],
+    )
+    .ask("tea"),
+    case(
         "a chain that goes on",
         &[("07:00", File("reminders/check.md", CHECK)), CLAIM, LAUNCH, DONE, ("08:01", NoFile("reminders/check.md")), ("08:01", File("reminders/check-3.md", LINK))],
         ["on_time", "check fired on time at 08:00; it did its work.", "Its chain goes on at 09:00: check-3."],
@@ -392,7 +398,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "disabled",
         &[("07:00", File("routines/mail.md", DISABLED)), SEE],
-        ["never_fired", "mail has not fired yet.", "It does not fire: it is disabled; `ollim-bot routine enable mail` changes that."],
+        ["never_fired", "mail has not fired yet.", "It does not fire: it is paused in its file; `ollim-bot resume mail` ends that."],
     ),
     case(
         "paused after failures",
@@ -478,7 +484,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "a time to come, disabled",
         &[("07:00", File("routines/mail.md", DISABLED)), SEE],
-        ["will_not_fire", "mail is scheduled at 08:00 and will not fire then. It does not fire: it is disabled; `ollim-bot routine enable mail` changes that.", ""],
+        ["will_not_fire", "mail is scheduled at 08:00 and will not fire then. It does not fire: it is paused in its file; `ollim-bot resume mail` ends that.", ""],
     )
     .when("mail", "8:00"),
     case(
