@@ -1,5 +1,5 @@
 // Without JavaScript every page reads, and every button works.
-import { ask, enter, until } from './bot.mjs';
+import { ask, enter, until, write } from './bot.mjs';
 import { open } from './browser.mjs';
 import { paths } from './pages.mjs';
 
@@ -31,9 +31,15 @@ export async function test({ browser, url, check }) {
     return paused && (await ask('routine', 'show', 'backup')).enabled ? [] : ['it was not'];
   });
   await check('a reminder is snoozed', async () => {
+    // What is due in months would come sooner by it.
     await go('/jobs/walk');
+    const early = await page.getByRole('button', { name: /^Snooze/ }).count();
+    const soon = new Date(Date.now() + 1800000).toISOString().slice(0, 19) + 'Z';
+    await write('reminders/walk.md', `---\nrun_at: "${soon}"\n---\n\nTake a walk.\n`);
+    await until('it is due soon', async () => (await go('/jobs/walk')) && (await page.getByRole('button', { name: 'Snooze 1h' }).count()));
     await press('Snooze 1h');
-    return at() === '/jobs/walk' ? [] : [at(), await page.locator('main').innerText()];
+    const later = Date.parse((await ask('reminder', 'show', 'walk')).run_at) > Date.parse(soon);
+    return at() === '/jobs/walk' && later && early === 0 ? [] : [at(), early, later, await page.locator('main').innerText()];
   });
   await check('a run is ended', async () => {
     const { run } = (await ask('runs', 'slow'))[0];

@@ -1,5 +1,6 @@
 //! One job: what it does next, how it went, what it may do, and its file.
 
+use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 
 use super::next::{self, Routine};
@@ -73,7 +74,11 @@ pub(in crate::web) fn job(parts: &JobParts, attention: &Attention, context: &Con
     html! {
         div .head {
             h1 { (id) }
-            @if let Some(job) = job { (buttons(job, context)) }
+            @if let Some(job) = job {
+                (buttons(job, context))
+            } @else if text.is_none() && runs.first().is_some_and(|run| run.kind == Kind::Reminder && run.outcome.is_over()) {
+                div .buttons { (snooze(&DefinitionId::new(id.as_str()), None, context)) }
+            }
         }
         @if let Some(job) = job { p { (summary(&job.definition)) } }
         @if let Some(why) = missing { p .bad { (parts::with_code(&why.to_string())) } }
@@ -128,11 +133,20 @@ fn buttons(job: &Job, context: &Context) -> Markup {
                         (parts::button(&path("/resume"), "Resume", &[], context))
                     }
                 },
-                Kind::Reminder => {
-                    (parts::button(&path("/snooze"), "Snooze 1h", &[("span", "1h")], context))
-                    (parts::button(&path("/snooze"), "Snooze 1d", &[("span", "1d")], context))
-                },
+                Kind::Reminder => (snooze(&job.definition.id, job.next, context)),
                 Kind::Session => {},
+            }
+        }
+    }
+}
+
+/// Puts a reminder off, or brings back one that has fired. It counts from now: what is due later would come sooner, so it is not offered.
+fn snooze(id: &DefinitionId, due: Option<DateTime<Utc>>, context: &Context) -> Markup {
+    let spans = [("Snooze 1h", "1h", TimeDelta::hours(1)), ("Snooze 1d", "1d", TimeDelta::days(1))];
+    html! {
+        @for (label, span, length) in spans {
+            @if due.is_none_or(|due| due < context.now + length) {
+                (parts::button(&link("/jobs/", id.as_str(), "/snooze"), label, &[("span", span)], context))
             }
         }
     }
