@@ -18,6 +18,29 @@ pub enum Effect {
     Controls,
 }
 
+/// The commands of the command line, by their first words, that are all the person's alone: no rule lets a job do them.
+pub const PERSONS_ALONE: &[&str] = &[
+    "backup",
+    "cancel-run",
+    "channels",
+    "chat",
+    "doctor",
+    "fire",
+    "import",
+    "init",
+    "journal",
+    "login",
+    "logs",
+    "mcp",
+    "questions",
+    "restore",
+    "resume",
+    "run",
+    "service",
+    "web",
+    "why",
+];
+
 impl Command {
     /// What the command does. Exhaustive on purpose: a new command must be classified.
     #[must_use]

@@ -75,7 +75,7 @@ pub use command::{Command, FieldChange, FieldChanges, When};
 pub use costs::{Costs, CostsBy, CostsRow, Months};
 pub use doctor::{Diagnosis, Finding, Health};
 pub use dry_run::DryRun;
-pub use effect::Effect;
+pub use effect::{Effect, PERSONS_ALONE};
 pub use environment::{EXTERNAL_PREFIX, Environment, home, is_command_name};
 pub use events::Watched;
 pub use import::{Imported, Left};
@@ -86,7 +86,7 @@ pub use logs::{Log, LogFilter, LogLine};
 pub use mcp_servers::ServerTools;
 pub use outcome::{Outcome, Recorded};
 pub use overdue::Overdue;
-pub use policy::{Explanation, JobPolicy};
+pub use policy::{Allowing, Explanation, JobPolicy};
 pub use questions::{Answered, Change};
 pub use runs::RunDetails;
 pub use service::{

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{App, agents, jobs};
 use crate::agent::SessionMode;
 use crate::agent::claude::options::{ClientEnvironment, command_line};
-use crate::definition::{Definition, DefinitionId, Kind};
+use crate::definition::{self, Defaults, Definition, DefinitionId, FieldValue, Kind};
 use crate::policy::{BOT, Decision, JobNetwork, Layer, Policy, PolicyEntry, ToolCall, ToolPattern, Verdict};
 use crate::refusal::Refusal;
 use crate::run::client_environment as client;
@@ -46,6 +46,67 @@ pub struct JobPolicy {
     pub sandbox: &'static str,
     /// The arguments that its client is started with.
     pub client_args: Vec<String>,
+}
+
+/// How a rule gets into `allowed_tools` of a job's file, in the shape that the list has there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Allowing {
+    /// It is in the list.
+    Stands,
+    /// By this line among the list's.
+    Item(String),
+    /// By these lines in the place of the whole list.
+    Whole(String),
+}
+
+impl App {
+    /// How each of these rules gets into the file of its job; `None`: there is no such file, or no allowlist in it.
+    #[must_use]
+    pub fn allowing(&self, asked: &[(&DefinitionId, &str)]) -> Vec<Option<Allowing>> {
+        let Ok(loaded) = self.load_without_settings() else { return vec![None; asked.len()] };
+        let defaults = self.defaults_in(self.zone_of_records());
+        let allowing = |(id, rule): &(&DefinitionId, &str)| {
+            let found = loaded.definitions.get(id)?;
+            let text = definition::read_text(&self.home, &found.file).ok()??;
+            allowing(found, &ToolPattern::parse(rule).ok()?, &text, &defaults)
+        };
+        asked.iter().map(allowing).collect()
+    }
+}
+
+fn allowing(found: &Definition, rule: &ToolPattern, text: &str, defaults: &Defaults) -> Option<Allowing> {
+    let of = |definition: &Definition| Some(definition.background()?.restrictions.allowed_tools()?.to_vec());
+    let list = of(found)?;
+    if list.contains(rule) {
+        return Some(Allowing::Stands);
+    }
+    let quoted = serde_json::to_string(&rule.to_string()).ok()?;
+    let lines: Vec<&str> = text.lines().collect();
+    let is_list = |line: &&str| line.starts_with("allowed_tools:") || line.starts_with("allowed-tools:");
+    let at = lines.iter().position(is_list)?;
+    // What is offered is tried: the file says the same as before, and the rule.
+    let holds = |before: &[&str], line: &str, after: &[&str]| {
+        let text = [before, &[line], after].concat().join("\n");
+        let parsed = definition::parse(found.kind(), &found.file, text.as_bytes(), defaults).definition;
+        let now = parsed.as_ref().and_then(of).unwrap_or_default();
+        now.len() == list.len() + 1 && list.iter().chain([rule]).all(|rule| now.contains(rule))
+    };
+    let below = lines[at + 1..].iter().find(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
+    if let Some((indent, _)) = below.and_then(|line| line.split_once("- ")) {
+        let item = format!("{indent}- {quoted}");
+        if holds(&lines[..=at], &item, &lines[at + 1..]) {
+            return Some(Allowing::Item(item));
+        }
+    }
+    if let Some((head, tail)) = lines[at].rfind(']').map(|end| lines[at].split_at(end)) {
+        let comma = if list.is_empty() { "" } else { ", " };
+        let whole = format!("{head}{comma}{quoted}{tail}");
+        if holds(&lines[..at], &whole, &lines[at + 1..]) {
+            return Some(Allowing::Whole(whole));
+        }
+    }
+    let rules = list.iter().chain([rule]).map(ToString::to_string).collect();
+    Some(Allowing::Whole(FieldValue::Texts(rules).entry("allowed_tools").trim_end().to_owned()))
 }
 
 /// What a definition's run has.

@@ -8,7 +8,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use super::args::Cli;
 
 /// A command's path, its examples, and what else its help says.
-const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
+pub(super) const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
     ("run", ["ollim-bot run --until-idle", "ollim-bot run --json | jq -r .event"], ""),
     ("init", ["ollim-bot init", "ollim-bot --home ~/bots/home init --yes --bare"], "What is there stays as it is."),
     ("check", ["ollim-bot check", "ollim-bot check routines/morning-mail.md"], "Exit code 1 if a file is wrong."),

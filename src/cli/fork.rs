@@ -150,3 +150,45 @@ fn shown(words: &[String]) -> String {
     );
     shown.join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::app::PERSONS_ALONE;
+    use crate::cli::examples;
+
+    /// Whether a job may not do what an example shows; `None`: it names what is not there.
+    fn is_alone(example: &str) -> Option<bool> {
+        let line = example.split(" | ").next()?.split(" > ").next()?;
+        let words = examples::words(line);
+        let cli = examples::parse(&words).unwrap_or_else(|error| panic!("{line}: {error}"));
+        Some(match command::typed(cli.command, None).ok()? {
+            Typed::App(command) => command.effect() == Effect::Controls,
+            Typed::Each(commands) => commands.iter().any(|command| command.effect() == Effect::Controls),
+            Typed::Own(own) => !matches!(
+                own,
+                Own::Short | Own::Help(_) | Own::Completions(_) | Own::Edit { .. } | Own::New { .. } | Own::External(_)
+            ),
+        })
+    }
+
+    #[test]
+    fn the_commands_that_are_the_persons_alone_are_known() {
+        let mut alone = BTreeSet::new();
+        let mut shared = BTreeSet::new();
+        for (path, lines, _) in examples::EXAMPLES {
+            let name = path.split(' ').next().unwrap();
+            for line in lines.iter().filter(|line| line.starts_with("ollim-bot ")) {
+                match is_alone(line) {
+                    Some(true) => alone.insert(name),
+                    Some(false) => shared.insert(name),
+                    None => false,
+                };
+            }
+        }
+        let known: Vec<&str> = alone.difference(&shared).copied().collect();
+        assert_eq!(PERSONS_ALONE, known);
+    }
+}

@@ -243,7 +243,10 @@ pub(super) async fn refusals(context: Context, Query(query): Query<SinceQuery>) 
     page(
         context,
         ("Refusals", "/refusals"),
-        move |app| Ok(execute!(app, Command::RefusedCalls { since }, Outcome::RefusedCalls(calls) => calls)),
+        move |app| {
+            let calls = execute!(app, Command::RefusedCalls { since }, Outcome::RefusedCalls(calls) => calls);
+            Ok(views::refusals::Refused::of(calls, app))
+        },
         |calls, attention, context| views::refusals::refusals(calls, &attention.status.refused, days, context),
     )
     .await

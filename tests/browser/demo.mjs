@@ -108,10 +108,10 @@ export function history(now) {
       client_version: isAgent ? '2.1.0' : null, api_retries: 0, payer: id, forgotten: 0,
     }));
     const refused = (tool, input, reason) => sql.push(row('denial', { run: number, position: 0, at: began + 9000, tool, input: JSON.stringify(input), layer: 'allowed_tools', reason }));
-    if (id === 'deploy-check' && random() < 0.4) refused('Bash', { command: 'gh run rerun 4711' }, '`gh run rerun` is not granted');
+    if (id === 'deploy-check' && random() < 0.4) refused('Bash', { command: 'gh run rerun 4711' }, 'Bash "gh run rerun 4711": `gh` is not granted; the rule `Bash(gh run *)` would be needed');
     if (id === 'evening-review' && random() < 0.2) refused('WebSearch', { query: 'weather tomorrow' }, '`WebSearch` is not among the tools of the job');
     if (id === 'email-triage' && state === 'completed' && number > past.length - 40) {
-      refused('Bash', { command: 'curl -s https://example.com/invoice.pdf' }, '`curl` is not granted');
+      refused('Bash', { command: 'curl -s https://example.com/invoice.pdf' }, 'Bash "curl -s https://example.com/invoice.pdf": `curl` is not granted; the rule `Bash(curl https://example.com/*)` would be needed');
       sql.push(...events(run, began, ended));
       shown = run;
     }

@@ -2,20 +2,59 @@
 
 use maud::{Markup, html};
 
-use crate::app::words;
+use crate::app::{Allowing, App, PERSONS_ALONE, words};
 use crate::channel::terminal::plain_lines;
 use crate::journal::{RefusedCalls, RefusedDeliveries};
+use crate::policy::ToolPattern;
 use crate::web::context::Context;
 use crate::web::parts::{self, link};
 
-/// So many bytes of a call stand in a line to allow it.
+/// So many bytes of a path stand in a line to allow it.
 const LONGEST: usize = 200;
 
 /// The spans to choose from, in days.
 const SPANS: [(u64, &str); 4] = [(1, "24 hours"), (7, "7 days"), (30, "30 days"), (0, "all")];
 
+/// Calls that were refused, and what would allow them.
+pub(in crate::web) struct Refused {
+    calls: RefusedCalls,
+    offer: Offer,
+}
+
+/// What is offered to allow a call.
+enum Offer {
+    Nothing,
+    /// Why there is no line.
+    Why(&'static str),
+    /// A rule, how much more than the call it grants, and how it gets into the file.
+    Rule(String, String, Allowing),
+}
+
+impl Refused {
+    pub(in crate::web) fn of(calls: Vec<RefusedCalls>, app: &App) -> Vec<Self> {
+        let granting: Vec<Option<Grant>> = calls.iter().map(grant).collect();
+        let rules = calls.iter().zip(&granting).filter_map(|(calls, grant)| match grant {
+            Some(Ok((rule, _))) => Some((&calls.id, &**rule)),
+            _ => None,
+        });
+        let mut ways = app.allowing(&rules.collect::<Vec<_>>()).into_iter();
+        let offers: Vec<Offer> = granting
+            .into_iter()
+            .map(|grant| match grant {
+                None => Offer::Nothing,
+                Some(Err(why)) => Offer::Why(why),
+                Some(Ok((rule, note))) => match ways.next().flatten() {
+                    Some(way) => Offer::Rule(rule, note, way),
+                    None => Offer::Nothing,
+                },
+            })
+            .collect();
+        calls.into_iter().zip(offers).map(|(calls, offer)| Self { calls, offer }).collect()
+    }
+}
+
 pub(in crate::web) fn refusals(
-    calls: &[RefusedCalls],
+    refused: &[Refused],
     deliveries: &[RefusedDeliveries],
     days: u64,
     context: &Context,
@@ -25,35 +64,27 @@ pub(in crate::web) fn refusals(
             h1 { "Refusals" }
             (spans("/refusals", days))
         }
-        @if calls.is_empty() {
+        @if refused.is_empty() {
             p .empty { "No job was refused anything in this time." }
         } @else {
             p .faint { "What a job asked for and its file does not allow. To allow something, put its line into the file." }
         }
-        @for refused in calls {
+        @for Refused { calls, offer } in refused {
             section .refused {
-                h2 { (parts::job(refused.id.as_str())) " " code { (refused.tool) } }
+                h2 { (parts::job(calls.id.as_str())) " " code { (calls.tool) } }
                 p {
-                    strong { (refused.count) " " @if refused.count == 1 { "call" } @else { "calls" } }
-                    ", the last " (context.relative(refused.last)) " in "
-                    a href=(parts::run(refused.run.as_str())) { "run " (refused.run) } ": "
-                    @match &refused.rule {
+                    strong { (calls.count) " " @if calls.count == 1 { "call" } @else { "calls" } }
+                    ", the last " (context.relative(calls.last)) " in "
+                    a href=(parts::run(calls.run.as_str())) { "run " (calls.run) } ": "
+                    @match &calls.rule {
                         Some(rule) => { "the rule " code { (rule) } " refuses it" },
                         None => "no rule grants it",
                     }
-                    " (layer " (refused.layer) ")."
+                    " (layer " (calls.layer) ")."
                 }
-                (parts::folded(&words::call(&refused.tool, &refused.input), 4))
-                p .faint { (parts::with_code(&refused.reason)) }
-                @match grant(refused) {
-                    None => {},
-                    Some(Ok((line, note))) => p .grant {
-                        "Allow this" (note) ": " code { (line) } " "
-                        button type="button" data-copy=(line) { "Copy" } " "
-                        a href=(link("/jobs/", refused.id.as_str(), "/edit")) { "Edit the file" }
-                    },
-                    Some(Err(why)) => p .faint { (parts::with_code(why)) },
-                }
+                (parts::folded(&words::call(&calls.tool, &calls.input), 4))
+                p .faint { (parts::with_code(&calls.reason)) }
+                (offered(offer, &link("/jobs/", calls.id.as_str(), "/edit")))
             }
         }
         @if !deliveries.is_empty() {
@@ -78,15 +109,44 @@ fn delivery(refused: &RefusedDeliveries, context: &Context) -> Markup {
     }
 }
 
-/// The line for `allowed_tools` that grants such a call, and how much more than that it grants; or why there is no such line. `None`:
-/// no rule can grant it, since another one denies it.
-fn grant(refused: &RefusedCalls) -> Option<Result<(String, String), &'static str>> {
+fn offered(offer: &Offer, edit: &str) -> Markup {
+    let copied = |text: &str| {
+        html! {
+            pre { (text) }
+            button type="button" data-copy=(text) { "Copy" } " "
+            a href=(edit) { "Edit the file" }
+        }
+    };
+    html! {
+        @match offer {
+            Offer::Nothing => {},
+            Offer::Why(why) => p .faint { (parts::with_code(why)) },
+            Offer::Rule(rule, _, Allowing::Stands) => p .faint { "Its file has " code { (rule) } " by now." },
+            Offer::Rule(_, note, Allowing::Item(line)) => div .grant {
+                p { "Allow this" (note) " by a line among those of " code { "allowed_tools" } ":" }
+                (copied(line))
+            },
+            Offer::Rule(_, note, Allowing::Whole(lines)) => div .grant {
+                p { "Allow this" (note) " by this in the place of " code { "allowed_tools" } ":" }
+                (copied(lines))
+            },
+        }
+    }
+}
+
+/// A rule that grants a call, and how much more than that it grants; or why there is none to offer.
+type Grant = Result<(String, String), &'static str>;
+
+/// `None`: no rule can grant it, since another one denies it, or its reason says what to do instead.
+fn grant(refused: &RefusedCalls) -> Option<Grant> {
     if refused.rule.is_some() || refused.layer != "allowed_tools" {
         return None;
     }
     let field = |key: &str| refused.input.get(key)?.as_str();
     let (rule, note) = match &*refused.tool {
-        tool @ ("Bash" | "Read" | "Write" | "Edit") => match plain(field("command").or_else(|| field("file_path"))) {
+        // What a line starts is granted, and not the line.
+        "Bash" => (needed(&refused.reason)?.to_owned(), " and what else the rule names".to_owned()),
+        tool @ ("Read" | "Write" | "Edit") => match plain(field("file_path")) {
             Ok(what) => (format!("{tool}({what})"), String::new()),
             Err(why) => return Some(Err(why)),
         },
@@ -96,8 +156,20 @@ fn grant(refused: &RefusedCalls) -> Option<Result<(String, String), &'static str
         },
         tool => (tool.to_owned(), format!(" and each other call of {tool}")),
     };
-    // As JSON has it, so that no character in it means something in YAML.
-    serde_json::to_string(&rule).ok().map(|rule| Ok((format!("- {rule}"), note)))
+    let ours = rule.strip_prefix("Bash(ollim-bot ").and_then(|rest| rest.split([' ', ')']).next());
+    if ours.is_some_and(|command| PERSONS_ALONE.contains(&command)) {
+        return Some(Err("No line allows it: this command is yours alone."));
+    }
+    Some(Ok((rule, note)))
+}
+
+/// The rule of which the policy says that it would be needed.
+fn needed(reason: &str) -> Option<&str> {
+    let (_, rest) = reason.split_once("; the rule `")?;
+    let (rule, _) = rest.split_once("` would be needed")?;
+    // One that was cut is none.
+    ToolPattern::parse(rule).ok().filter(|_| !rule.contains('…'))?;
+    Some(rule)
 }
 
 /// What a rule can have between its parentheses.
@@ -105,12 +177,9 @@ fn plain(text: Option<&str>) -> Result<&str, &'static str> {
     match text {
         None => Err("No line allows it: what it names was not recorded."),
         Some(text) if text.contains(['(', ')', '*']) || text.contains(char::is_control) => {
-            Err("No line allows this call alone: a rule cannot have `(`, `)`, `*` or a line's end in it. \
-                 Grant the program that it starts, if all that the program does may be done.")
+            Err("No line allows this call alone: a rule cannot have `(`, `)`, `*` or a line's end in it.")
         }
-        Some(text) if text.len() > LONGEST => Err(
-            "No line is offered for so long a call. Grant the program that it starts, if all that the program does may be done.",
-        ),
+        Some(text) if text.len() > LONGEST => Err("No line is offered for so long a path."),
         Some(text) => Ok(text),
     }
 }
@@ -163,40 +232,45 @@ mod tests {
     }
 
     #[test]
-    fn each_refusal_has_a_line_that_grants_it_or_a_word_why_not() {
-        let command = |text: &str| json!({ "command": text });
-        for (tool, input, line, says) in [
-            ("Bash", command("git push"), r#"- "Bash(git push)""#, ""),
-            ("Read", json!({ "file_path": "a: b" }), r#"- "Read(a: b)""#, ""),
-            (
-                "WebFetch",
-                json!({ "url": "https://docs.rs/x?y" }),
-                r#"- "WebFetch(domain:docs.rs)""#,
-                "all else of docs.rs",
-            ),
-            ("WebFetch", json!({ "url": "http://a.example:80" }), r#"- "WebFetch(domain:a.example)""#, "all else of"),
-            ("WebSearch", json!({ "query": "x" }), r#"- "WebSearch""#, "each other call of WebSearch"),
+    fn each_refusal_has_a_rule_that_grants_it_or_a_word_why_not() {
+        for (tool, input, rule, says) in [
+            ("Read", json!({ "file_path": "a: b" }), "Read(a: b)", ""),
+            ("WebFetch", json!({ "url": "https://docs.rs/x?y" }), "WebFetch(domain:docs.rs)", "all else of docs.rs"),
+            ("WebFetch", json!({ "url": "http://a.example:80" }), "WebFetch(domain:a.example)", "all else of"),
+            ("WebSearch", json!({ "query": "x" }), "WebSearch", "each other call of WebSearch"),
             ("WebFetch", json!({ "url": "https://docs.rs@evil.example/" }), "", "no host"),
             ("WebFetch", json!({ "url": "https://docs.rs:443@evil.example/" }), "", "no host"),
             ("WebFetch", json!({ "url": "https://*.rs/" }), "", "no host"),
             ("WebFetch", json!({}), "", "no host"),
-            ("Bash", command("rm *"), "", "`*`"),
-            ("Bash", command("echo $(id)"), "", "`(`"),
-            ("Bash", command("a\nb"), "", "a line's end"),
-            ("Bash", command(&"x".repeat(201)), "", "so long"),
+            ("Write", json!({ "file_path": "*" }), "", "`*`"),
+            ("Write", json!({ "file_path": "a\nb" }), "", "a line's end"),
+            ("Write", json!({ "file_path": "x".repeat(201) }), "", "so long"),
             ("Write", json!({}), "", "not recorded"),
         ] {
             let (found, said) = match grant(&refused(tool, input)).unwrap() {
-                Ok((line, note)) => (line, note),
+                Ok((rule, note)) => (rule, note),
                 Err(why) => (String::new(), why.to_owned()),
             };
-            assert_eq!(found, line, "{tool}");
-            assert!(said.contains(says), "{tool} {line}: {said}");
-            if !line.is_empty() {
-                let rule: Value = serde_json::from_str(line.strip_prefix("- ").unwrap()).unwrap();
-                crate::policy::ToolPattern::parse(rule.as_str().unwrap()).unwrap();
+            assert_eq!(found, rule, "{tool}");
+            assert!(said.contains(says), "{tool} {rule}: {said}");
+            if !rule.is_empty() {
+                ToolPattern::parse(rule).unwrap();
             }
         }
-        assert!(grant(&RefusedCalls { rule: Some("x".into()), ..refused("Bash", command("x")) }).is_none());
+        assert!(grant(&RefusedCalls { rule: Some("x".into()), ..refused("Read", json!({})) }).is_none());
+    }
+
+    #[test]
+    fn of_a_line_the_rule_is_offered_that_the_policy_names() {
+        let of = |reason: &str| {
+            let reason = format!("Bash \"x | y\": `y` {reason}; routine mail grants: Read");
+            grant(&RefusedCalls { reason, ..refused("Bash", json!({ "command": "x | y" })) })
+        };
+        let rule = of("is not granted; the rule `Bash(y https://a.example/*)` would be needed").unwrap().unwrap().0;
+        assert_eq!(rule, "Bash(y https://a.example/*)");
+        assert!(of("is not granted by its path; call it `y`").is_none());
+        assert!(of("is not granted; the rule `Bash(yy… *)` would be needed").is_none());
+        let web = of("is not granted; the rule `Bash(ollim-bot web *)` would be needed").unwrap();
+        assert!(web.unwrap_err().contains("yours alone"));
     }
 }
