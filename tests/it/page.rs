@@ -483,6 +483,99 @@ fn a_link_is_opened_on_a_desktop_alone() {
 }
 
 #[test]
+fn what_is_offered_to_allow_a_call_fits_the_file_and_allows_it() {
+    let page = Page::new();
+    let job = "---\ncron: '17 3 29 2 *'\nclient: exec\nretry: 0\n";
+    let touch = format!("{job}command: touch made\n");
+    page.bot.write("routines/flow.md", &format!("{touch}allowed_tools: [Read, 'Bash(ls *)'] # two of them\n---\n"));
+    page.bot.write("routines/none.md", &format!("{touch}allowed_tools: []\n---\n"));
+    page.bot.write("routines/block.md", &format!("{touch}allowed_tools:\n  # one\n  - Read\n---\n"));
+    page.bot.write("routines/long.md", &format!("{touch}allowed_tools: [\n  Read,\n  ]\n---\n"));
+    page.bot.write("routines/ours.md", &format!("{job}command: ollim-bot web\nallowed_tools: []\n---\n"));
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    let fire = |id: &str| {
+        page.bot.run(["fire", id, "--wait"]);
+        page.bot.runs(id)[0]["outcome"].as_str().unwrap().to_owned()
+    };
+    let section = |id: &str| {
+        let body = page.get("/refusals", &cookie).body;
+        let named = format!("href=\"/jobs/{id}\"");
+        body.split("<section").skip(1).find(|section| section.contains(&named)).map(str::to_owned).unwrap_or(body)
+    };
+    for (id, old, offered) in [
+        (
+            "flow",
+            "allowed_tools: [Read, 'Bash(ls *)'] # two of them",
+            "allowed_tools: [Read, 'Bash(ls *)', \"Bash(touch *)\"] # two of them",
+        ),
+        ("none", "allowed_tools: []", "allowed_tools: [\"Bash(touch *)\"]"),
+        ("block", "  - Read", "  - \"Bash(touch *)\""),
+        ("long", "allowed_tools: [\n  Read,\n  ]", "allowed_tools:\n  - Read\n  - Bash(touch *)"),
+    ] {
+        assert_eq!(fire(id), "failed", "{id}");
+        let shown = section(id);
+        let copied = shown.split("data-copy=\"").nth(1).unwrap_or_else(|| panic!("{id}: {shown}"));
+        let copied = copied.split_once("\">Copy").unwrap().0.replace("&quot;", "\"").replace("&#39;", "'");
+        assert_eq!(copied, offered, "{id}: {shown}");
+        let file = format!("routines/{id}.md");
+        let new = if id == "block" { format!("{old}\n{offered}") } else { offered.to_owned() };
+        page.bot.write(&file, &page.bot.read(&file).unwrap().replace(old, &new));
+        service.until("its file is read", || section(id).contains("by now").then_some(()));
+        assert!(!section(id).contains("data-copy"), "{}", section(id));
+        assert_eq!(fire(id), "completed", "{id}");
+    }
+    assert_eq!(fire("ours"), "failed");
+    let shown = section("ours");
+    assert!(shown.contains("this command is yours alone") && !shown.contains("data-copy"), "{shown}");
+    service.stop();
+}
+
+#[test]
+fn a_reminder_is_put_off_and_not_brought_forward() {
+    let page = Page::new();
+    for (id, minutes) in [("soon", 30), ("today", 120), ("later", 100_000)] {
+        let at = now() + chrono::TimeDelta::minutes(minutes);
+        page.bot.write(&format!("reminders/{id}.md"), &reminder(at, "client: notify\n", "Tea."));
+    }
+    page.bot.write("reminders/fired.md", &reminder(now(), "client: notify\n", "Tea."));
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    service.until("it has fired", || (!page.bot.path("reminders/fired.md").exists()).then_some(()));
+    let offered = |id: &str| {
+        let shown = page.get(&format!("/jobs/{id}"), &cookie).body;
+        ["Snooze 1h", "Snooze 1d"].map(|label| shown.contains(label))
+    };
+    service.until("its end is shown", || (offered("fired") == [true, true]).then_some(()));
+    assert_eq!(["soon", "today", "later"].map(offered), [[true, true], [false, true], [false, false]]);
+    let done = page.post("/jobs/fired/snooze", &cookie, &format!("token={}&span=1h", page.token(&cookie)));
+    assert_eq!(done.status, 303, "{}", done.body);
+    assert!(page.bot.path("reminders/fired.md").exists());
+    service.stop();
+}
+
+#[test]
+fn a_policy_is_answered_whatever_is_asked() {
+    let page = Page::new();
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    for (tool, said) in [
+        ("WebSearch", "role=\"status\""),
+        ("Agent", "role=\"status\""),
+        ("mcp__bot__ping_user", "role=\"status\""),
+        ("Bash", "Bash needs a command"),
+        ("Read", "Read needs a path"),
+        ("WebFetch", "WebFetch needs an address"),
+    ] {
+        let shown = page.get(&format!("/policy?job=greets&tool={tool}&input="), &cookie).body;
+        assert!(shown.contains(said), "{tool}: {shown}");
+    }
+    let first = page.get("/policy", &cookie).body;
+    assert!(!first.contains("role=\"status\"") && !first.contains("needs a"), "{first}");
+    service.stop();
+}
+
+#[test]
 fn a_webhook_is_paused_and_not_put_off() {
     let page = Page::new();
     page.bot.secrets("WEBHOOK_SECRET=0123456789abcdef0123456789abcdef\n");
@@ -697,7 +790,7 @@ const DIFFERS: [(&str, &str); 16] = [
     (r"in SPAN|SPAN ago", "WHEN"),
     (">now<", ">WHEN<"),
     // A busy machine is late.
-    (r#"<td class="num">(SPAN)?</td>"#, r#"<td class="num">SPAN?</td>"#),
+    (r#"(<td class="num" data-of="[A-Za-z]+">)(SPAN)?</td>"#, "${1}SPAN?</td>"),
     ("><", ">\n<"),
 ];
 

@@ -25,7 +25,8 @@ impl Tried {
             jobs.extend(list.jobs.iter().map(|job| job.definition.id.to_string()));
         }
         jobs.sort_unstable();
-        let verdict = (!query.job.is_empty() && !query.input.trim().is_empty()).then(|| tried(query, app));
+        let is_asked = !query.job.is_empty() && !(query.tool.is_empty() && query.input.trim().is_empty());
+        let verdict = is_asked.then(|| tried(query, app));
         Ok(Self { jobs, verdict })
     }
 }
@@ -33,8 +34,19 @@ impl Tried {
 fn tried(query: &PolicyQuery, app: &App) -> Result<Explanation, Refusal> {
     let tool = if query.tool.is_empty() { "Bash" } else { &query.tool };
     let text = query.input.trim();
+    let needs = match tool {
+        "Bash" => "a command",
+        "WebFetch" => "an address",
+        "Read" | "Write" | "Edit" => "a path",
+        _ => "",
+    };
+    if text.is_empty() && !needs.is_empty() {
+        return Err(Refusal::user(format!("{tool} needs {needs}: write it behind the tool, and ask again")));
+    }
     let input = match serde_json::from_str(text) {
         Ok(Value::Object(map)) => Value::Object(map),
+        // A tool that is asked about by its name alone.
+        _ if text.is_empty() => json!({}),
         _ => match tool {
             "Bash" => json!({ "command": text }),
             "WebFetch" => json!({ "url": text }),
