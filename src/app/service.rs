@@ -5,8 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{App, Outcome, jobs, runs};
-use crate::agent::ServerState;
-use crate::agent::{ExternalAnswer, ExternalTool, JsonObject};
+use crate::agent::{ExternalAnswer, ExternalTool, JsonObject, NOTIFY, ServerState};
 use crate::bot::budget::PingBudget;
 use crate::bot::main_session::Choice;
 use crate::definition::DefinitionId;
@@ -339,6 +338,15 @@ pub struct ClientStatus {
     /// Why there is no agent, and what to do, where jobs that need one wait for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
+}
+
+impl ClientStatus {
+    /// Why there is nobody to talk with; `None`: there is an agent.
+    #[must_use]
+    pub fn no_agent(&self) -> Option<String> {
+        let delivers = || format!("jobs are delivered as they are written ({})", self.why);
+        self.missing.clone().or_else(|| (self.name == NOTIFY).then(delivers))
+    }
 }
 
 /// The kernel's sandbox around forks.

@@ -14,7 +14,6 @@ use super::page::Page;
 use super::settings::AppInForce;
 use super::sign_in::SignIns;
 use super::wire::Reply;
-use crate::agent::NOTIFY;
 use crate::agent::claude::IdleClient;
 use crate::app::{App, ClientStatus, Events, ListenerState, Service, ServiceCommand, ServiceReply, ServiceStatus};
 use crate::bot::budget::SharedBudget;
@@ -302,13 +301,10 @@ impl Handlers {
 
     /// Whether there is somebody to talk with.
     pub(super) fn require_agent(&self) -> Result<(), Refusal> {
-        let client = (self.client)();
-        let why = client.why;
-        let delivers = || format!("jobs are delivered as they are written ({why})");
-        if let Some(missing) = client.missing.or_else(|| (client.name == NOTIFY).then(delivers)) {
-            return Err(Refusal::user(format!("there is no agent to talk with: {missing}")));
+        match (self.client)().no_agent() {
+            Some(why) => Err(Refusal::user(format!("there is no agent to talk with: {why}"))),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Has a word of the person's answered in a fork, or in the main session. `external`: what its channel's service calls it.

@@ -13,6 +13,7 @@ use super::guard::Posted;
 use super::pages::{self, execute, not_saved};
 use super::parts::{link, run};
 use super::sessions::hash;
+use super::views::chat::Untaken;
 use crate::app::{Command, Outcome, ServiceCommand, ServiceReply};
 use crate::definition::Problem;
 use crate::journal::{Answer, RunId};
@@ -101,7 +102,14 @@ pub(super) async fn say(context: Context, posted: Posted) -> Response {
     if text.is_empty() {
         return Redirect::to("/chat").into_response();
     }
-    lead(context.ask(move |app| app.say(&text).map(|_| "/chat".to_owned())).await)
+    let said = text.clone();
+    match context.ask(move |app| app.say(&said)).await {
+        Ok(_) => Redirect::to("/chat").into_response(),
+        Err(refusal) => {
+            let untaken = Untaken { text, why: error::why(&refusal) };
+            pages::not_said(context, untaken, error::status(&refusal)).await
+        }
+    }
 }
 
 /// `?back=/runs/…`.

@@ -95,24 +95,29 @@ pub(super) fn page(status: StatusCode, title: &str, why: &str) -> Response {
     answer
 }
 
-/// Why something was not done.
-pub(super) fn refused(refusal: &Refusal) -> Response {
-    let status = match refusal.cause {
+/// The status of why something was not done.
+pub(super) fn status(refusal: &Refusal) -> StatusCode {
+    match refusal.cause {
         Cause::Caller => StatusCode::UNPROCESSABLE_ENTITY,
         Cause::Denied => StatusCode::FORBIDDEN,
         Cause::Environment => StatusCode::SERVICE_UNAVAILABLE,
-    };
-    let why = std::iter::once(refusal.to_string()).chain(refusal.hints.iter().cloned()).collect::<Vec<_>>().join(". ");
-    page(status, "That was not done", &why)
+    }
+}
+
+/// Why it was not done, with what to do now.
+pub(super) fn why(refusal: &Refusal) -> String {
+    std::iter::once(refusal.to_string()).chain(refusal.hints.iter().cloned()).collect::<Vec<_>>().join(". ")
+}
+
+/// Why something was not done.
+pub(super) fn refused(refusal: &Refusal) -> Response {
+    page(status(refusal), "That was not done", &why(refusal))
 }
 
 /// What a page was to show is not there.
 pub(super) fn missing(refusal: &Refusal) -> Response {
     match refusal.cause {
-        Cause::Caller => {
-            let why = std::iter::once(refusal.to_string()).chain(refusal.hints.iter().cloned());
-            page(StatusCode::NOT_FOUND, "That is not there", &why.collect::<Vec<_>>().join(". "))
-        }
+        Cause::Caller => page(StatusCode::NOT_FOUND, "That is not there", &why(refusal)),
         Cause::Denied | Cause::Environment => refused(refusal),
     }
 }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::context::Context;
 use super::sessions::hash;
-use super::views::{self, job::JobParts, run::RunParts};
+use super::views::{self, chat::Untaken, job::JobParts, run::RunParts};
 use super::{error, frame};
 use crate::app::{App, Attention, Command, CostsBy, Each, Occurrence, Outcome};
 use crate::definition::{DefinitionId, Kind};
@@ -24,7 +24,8 @@ pub(super) const ROWS: u32 = 50;
 /// So many coming occurrences are looked at for a page of them.
 const COMING: usize = 20_000;
 
-/// So many exchanges a conversation shows, at most.
+/// So many exchanges a conversation shows first, and at most.
+const EXCHANGES_FIRST: usize = 30;
 const EXCHANGES: usize = 2_000;
 
 /// What an outcome of the kind that is asked for holds.
@@ -325,14 +326,25 @@ pub(super) struct ChatQuery {
 }
 
 pub(super) async fn chat(context: Context, Query(query): Query<ChatQuery>) -> Response {
-    let last = query.last.unwrap_or(30).clamp(1, EXCHANGES);
+    let last = query.last.unwrap_or(EXCHANGES_FIRST).clamp(1, EXCHANGES);
+    conversation(context, last, Untaken::default()).await
+}
+
+async fn conversation(context: Context, last: usize, untaken: Untaken) -> Response {
     page(
         context,
         ("Chat", "/chat"),
         move |app| app.exchanges(last + 1),
-        |found, _, context| views::chat::chat(found, last, context),
+        |found, attention, context| views::chat::chat(found, last, &untaken, attention, context),
     )
     .await
+}
+
+/// The conversation with what was not taken, to be sent again.
+pub(super) async fn not_said(context: Context, untaken: Untaken, status: StatusCode) -> Response {
+    let mut answer = conversation(context, EXCHANGES_FIRST, untaken).await;
+    *answer.status_mut() = status;
+    answer
 }
 
 pub(super) async fn questions(context: Context) -> Response {

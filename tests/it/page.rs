@@ -403,6 +403,15 @@ fn an_error_is_a_page_like_any_other() {
         assert_eq!(shown.status, status, "{path}: {}", shown.body);
         assert!(shown.body.contains(said) && shown.body.contains("id=\"needs\""), "{path}: {}", shown.body);
     }
+    // So is what there is no agent for.
+    assert!(page.get("/chat", &cookie).body.contains("There is no agent to talk with"));
+    let unsaid = page.post("/chat", &cookie, &format!("token={token}&text=Remember+this"));
+    assert_eq!(unsaid.status, 422, "{}", unsaid.body);
+    assert!(
+        unsaid.body.contains("It was not sent") && unsaid.body.contains("\nRemember this</textarea>"),
+        "{}",
+        unsaid.body
+    );
     // A file that was not saved is shown as it was written.
     let unsaved = page.post("/jobs/greets/edit", &cookie, &format!("token={token}&seen=x&new=mine"));
     assert!(unsaved.status == 422 && unsaved.body.contains("It was not saved"), "{}", unsaved.body);

@@ -2,12 +2,25 @@
 
 use maud::{Markup, html};
 
-use crate::app::Exchange;
+use crate::app::{Attention, Exchange};
 use crate::web::context::Context;
 use crate::web::parts;
 
+/// What was to be said and was not taken, and why not.
+#[derive(Default)]
+pub(in crate::web) struct Untaken {
+    pub text: String,
+    pub why: String,
+}
+
 /// The last so many exchanges: `exchanges` has one more where there are older ones.
-pub(in crate::web) fn chat(exchanges: &[Exchange], last: usize, context: &Context) -> Markup {
+pub(in crate::web) fn chat(
+    exchanges: &[Exchange],
+    last: usize,
+    untaken: &Untaken,
+    attention: &Attention,
+    context: &Context,
+) -> Markup {
     let older = exchanges.len() > last;
     let exchanges = &exchanges[usize::from(older)..];
     html! {
@@ -24,10 +37,16 @@ pub(in crate::web) fn chat(exchanges: &[Exchange], last: usize, context: &Contex
                 }
             }
         }
-        form .say method="post" action="/chat" {
+        @if !untaken.why.is_empty() {
+            p .bad role="alert" { "It was not sent: " (parts::with_code(&untaken.why)) "." }
+        } @else if let Some(why) = attention.status.service.as_ref().and_then(|service| service.client.no_agent()) {
+            p .bad { "There is no agent to talk with: " (parts::with_code(&why)) "." }
+        }
+        form .say data-keep=[(!untaken.text.is_empty()).then_some("")] method="post" action="/chat" {
             (parts::token(context))
             label for="say" { "Say something" }
-            textarea id="say" name="text" rows="3" required {}
+            // The first line feed of a text area is not its own.
+            textarea id="say" name="text" rows="3" required { "\n" (untaken.text) }
             button { "Send" }
         }
     }
