@@ -93,8 +93,7 @@ async function refresh() {
 
 /** Says why the page is not as things are, and how old it is. `retry`: it is asked for again in a while. */
 function isStale(why, retry) {
-  const since = new Date(last).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit' });
-  stale.textContent = why + ' What you see is from ' + since + '.';
+  stale.textContent = why + ' What you see is from ' + new Date(last).toLocaleTimeString('en-GB') + '.';
   stale.hidden = false;
   clearTimeout(later);
   if (retry) later = setTimeout(() => { if (!document.hidden) refresh(); }, 3000);
@@ -146,4 +145,6 @@ document.addEventListener('keydown', (event) => {
   if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && form) form.requestSubmit();
 });
 
+// What only a script does is shown where one runs.
+document.documentElement.dataset.script = '';
 if (!document.hidden) listen();

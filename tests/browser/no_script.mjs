@@ -66,6 +66,11 @@ export async function test({ browser, url, check }) {
     await press('Check and save');
     return wrong.concat(at() === '/jobs/fails' ? await sees('Said without a script') : [at()]);
   });
+  await check('what only a script does is not offered', async () => {
+    await go('/refusals');
+    const offered = page.locator('[data-copy]');
+    return (await offered.count()) > 0 && !(await offered.first().isVisible()) ? [] : ['Copy does nothing here'];
+  });
   await check('a policy is asked', async () => {
     await go('/policy');
     await page.getByLabel('Job').selectOption('refused');
