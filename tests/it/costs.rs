@@ -33,6 +33,12 @@ fn in_the_journal(bot: &TestBot, sql: &str) -> f64 {
 }
 
 #[test]
+fn no_runs_cost_nothing() {
+    let said = TestBot::new().ok(["costs", "--json"]);
+    assert!(said.contains("\"cost_usd\": 0.0") && !said.contains('-'), "{said}");
+}
+
+#[test]
 fn many_at_once_start_no_more_than_the_cap_covers_and_none_after_a_restart() {
     let api = MessagesApi::answering(|_| Reply::Silence);
     let bot = bot(&api, "budget: { day: 1.00 }\n");

@@ -13,8 +13,9 @@ const BAR: u32 = 24;
 /// The sums, and all of them together.
 pub(super) fn costs(costs: &Costs, view: &View, output: &mut Output) {
     let rows = &costs.rows;
-    let total: f64 = rows.iter().map(|row| row.cost_usd).sum();
-    let unreported: f64 = rows.iter().map(|row| row.unreported_usd).sum();
+    // The sum of nothing is -0.0.
+    let total = rows.iter().fold(0.0, |sum, row| sum + row.cost_usd);
+    let unreported = rows.iter().fold(0.0, |sum, row| sum + row.unreported_usd);
     let name = match costs.by {
         CostsBy::Job => "job",
         CostsBy::Day => "day",
