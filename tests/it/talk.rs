@@ -1,6 +1,9 @@
 //! Talking with the bot by a channel, through the bridge that `command` with `keep: true` is: messages, replies, buttons,
 //! commands and forks, on the real client.
 
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+
 use serde_json::{Value, json};
 
 use crate::support::bot::{now, reminder};
@@ -47,6 +50,31 @@ fn what_the_owner_says_is_answered_once_and_nobody_else_is_heard() {
     phone.hears("answer 3");
     service.stop();
     bot.until_nothing_is_left();
+}
+
+#[test]
+fn the_owner_gets_a_link_to_the_page_and_nobody_else() {
+    let api = MessagesApi::answering(|_| Reply::say("No."));
+    let bot = bot_with_phone(&api);
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let config = bot.read("config.yaml").unwrap();
+    bot.write("config.yaml", &format!("{config}web: {address}\n"));
+    let service = bot.start();
+    let phone = Phone { bot: &bot, service: &service };
+    phone.write(&json!({ "said": "/web", "by": 8 }));
+    phone.say("/web");
+    let said = phone.hears(&format!("http://{address}/in/"));
+    let text = said["text"].as_str().or(said["notice"].as_str()).unwrap();
+    let (_, path) = text.split_once(&format!("http://{address}")).unwrap();
+    let path = path.split_whitespace().next().unwrap();
+    let mut page = TcpStream::connect(address).unwrap();
+    write!(page, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    page.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let others: Vec<Value> = phone.got().into_iter().filter(|one| one["to"] == "8").collect();
+    assert!(others.iter().all(|one| !one.to_string().contains("/in/")), "{others:#?}");
+    service.stop();
 }
 
 #[test]
