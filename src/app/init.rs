@@ -53,7 +53,7 @@ pub struct Talk {
 /// What `config.yaml` says of the channels; `None`: nothing. `answers`: a topic to which buttons of notifications publish.
 fn channels(options: &InitOptions, answers: &str) -> Option<String> {
     let phone = |topic: &String| {
-        let url = yaml_text(topic);
+        let url = yaml_text(&with_scheme(topic));
         ("phone", format!("phone: {{ kind: ntfy, url: {url}, answers: {answers} }}"))
     };
     let talk = |Talk { kind, owner, api }: &Talk| {
@@ -65,6 +65,12 @@ fn channels(options: &InitOptions, answers: &str) -> Option<String> {
     let (default, _) = all.last()?;
     let lines: String = all.iter().map(|(_, line)| format!("  {line}\n")).collect();
     Some(format!("channels:\n{lines}default_channel: {default}\n"))
+}
+
+/// `ntfy.sh/mine` as `https://ntfy.sh/mine`: so people write an address.
+fn with_scheme(topic: &str) -> String {
+    let names_a_host = topic.split_once('/').is_some_and(|(host, _)| host.contains('.'));
+    if names_a_host { format!("https://{topic}") } else { topic.to_owned() }
 }
 
 /// Whether messages can be sent to such a topic.

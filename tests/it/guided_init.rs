@@ -35,7 +35,7 @@ fn a_person_is_asked_and_the_login_is_tried_with_a_real_call() {
     terminal.answer("Time zone [UTC]:", "Mars/Olympus");
     terminal.answer("`Mars/Olympus` is no time zone", "Europe/Vienna");
     terminal.answer(SAMPLES, "");
-    terminal.answer(PHONE, "ntfy.sh/mine");
+    terminal.answer(PHONE, "ntfy.sh");
     terminal.answer("is no topic of an ntfy server", &topic);
     terminal.answer(TALK, "");
     assert_eq!(api.requests().len(), 0, "nothing was called before the person agreed");
