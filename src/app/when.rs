@@ -34,7 +34,7 @@ const fn of_day(hour: u32, minute: u32, second: u32) -> NaiveTime {
 /// # Errors
 /// When it cannot be read for certain, or has passed.
 pub(super) fn future(text: &str, now: DateTime<Utc>, zone: Tz) -> Result<DateTime<Tz>, Refusal> {
-    let at = any(text, MORNING, now, zone)?;
+    let at = read(text, MORNING, now, zone)?;
     if at <= now {
         let shown = format!(
             "`{text}` is {}, which has passed ({})",
@@ -64,6 +64,18 @@ fn names_a_day(text: &str) -> bool {
 /// # Errors
 /// When it cannot be read for certain.
 pub(super) fn any(text: &str, unsaid: NaiveTime, now: DateTime<Utc>, zone: Tz) -> Result<DateTime<Tz>, Refusal> {
+    let is_yesterday = |word: &str| word.trim_end_matches(',').eq_ignore_ascii_case("yesterday");
+    if !text.split_whitespace().any(is_yesterday) {
+        return read(text, unsaid, now, zone);
+    }
+    // What is said of yesterday is the same of another day, by its date.
+    let local = now.with_timezone(&zone).date_naive();
+    let date = local.pred_opt().ok_or_else(|| unreadable(text, "it is too far away"))?.to_string();
+    let words: Vec<_> = text.split_whitespace().map(|word| if is_yesterday(word) { &*date } else { word }).collect();
+    read(&words.join(" "), unsaid, now, zone)
+}
+
+fn read(text: &str, unsaid: NaiveTime, now: DateTime<Utc>, zone: Tz) -> Result<DateTime<Tz>, Refusal> {
     let text = text.trim();
     if let Ok(at) = DateTime::parse_from_rfc3339(text).or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%dT%H:%M%:z"))
     {
@@ -580,6 +592,22 @@ mod tests {
         check("last friday 9am", Err("`last`"));
         check("5 9am", Err("not clear"));
         check("2026 9am", Err("not clear"));
+    }
+
+    #[test]
+    fn yesterday_is_a_day_where_a_time_may_have_passed() {
+        let read = |text: &str| any(text, BEGINS, NOW.parse().unwrap(), chrono_tz::Europe::Berlin);
+        for (text, expect) in [
+            ("yesterday", "2026-11-20T00:00:00+01:00"),
+            ("yesterday 8:00", "2026-11-20T08:00:00+01:00"),
+            ("Yesterday, at 8:30:05", "2026-11-20T08:30:05+01:00"),
+            ("6pm yesterday", "2026-11-20T18:00:00+01:00"),
+        ] {
+            assert_eq!(read(text).unwrap().to_rfc3339(), expect, "{text}");
+        }
+        for text in ["yesterday friday", "yesterday yesterday", "in yesterday", "yesterday midnight"] {
+            assert!(read(text).is_err(), "{text}");
+        }
     }
 
     #[test]
