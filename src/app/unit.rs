@@ -329,8 +329,9 @@ impl<'a> Unit<'a> {
         // The service does not have this shell's variables.
         let person = self.app.env.path("HOME");
         let sources = |env: &Environment| {
-            let variables = secrets::read(&self.app.home, &env.texts()).unwrap_or_default();
-            login::LoginSources::of(variables, person)
+            let environment = env.texts();
+            let variables = secrets::read(&self.app.home, &environment).unwrap_or_default();
+            login::LoginSources::of(variables, &environment, person)
         };
         let now = self.app.now();
         match (
@@ -342,7 +343,11 @@ impl<'a> Unit<'a> {
                 here.source,
                 self.app.home.env_file().display()
             )),
-            (None, None) => notes.push("the agent client is not logged in: `claude`, then `/login`".into()),
+            (None, None) => {
+                notes.push(
+                    "the agent client is not logged in: `ollim-bot login`, once it and the service are there".into(),
+                );
+            }
             _ => {}
         }
         notes

@@ -179,7 +179,7 @@ fn claude_at(command: PathBuf, wish: Wish<'_>) -> Claude {
         command,
         main_config: wish.home.main_session(),
         client_environment: client_environment(wish.config, wish.home, wish.env, &wish.own_binary),
-        login: LoginSources::of(wish.secrets, wish.env.get("HOME").map(Path::new)),
+        login: LoginSources::of(wish.secrets, wish.env, wish.env.get("HOME").map(Path::new)),
         shell_binary: shell_binary(&wish.own_binary),
         ready: Ready::default(),
         idle: wish.idle_client,

@@ -66,8 +66,7 @@ impl SignIns {
     async fn begin(&self) -> Result<LoginState, Refusal> {
         let claude = (self.to_log_in)().map_err(Refusal::user)?;
         if let Some(login) = claude.find_login().filter(|login| login.is_variable()) {
-            return Err(Refusal::user(format!("the login comes from {}", login.source))
-                .hint("take it out of .env and start the service again, or put another there"));
+            return Err(Refusal::user(format!("the login comes from {}", login.source)).hint(login.remedy()));
         }
         let (sign_in, link) = SignIn::start(&claude).await.map_err(Refusal::environment)?;
         let mut waiting = self.waiting.lock().await;

@@ -114,11 +114,29 @@ fn a_login_that_has_ended_is_renewed_before_a_run() {
 
 #[test]
 fn a_login_by_a_variable_is_none_to_be_replaced() {
-    let bot = TestBot::with_client(&client::real(), "http://127.0.0.1:9");
+    let api = MessagesApi::answering(|_| Reply::Error(401, "authentication_error"));
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.write("routines/list.md", JOB);
     let service = bot.start();
     let refused = bot.run(["login"]);
     assert_eq!(refused.code, 1, "{refused:?}");
-    assert!(refused.stderr.contains("the login comes from ANTHROPIC_API_KEY"), "{refused:?}");
+    assert!(refused.stderr.contains("the login comes from ANTHROPIC_API_KEY in the environment"), "{refused:?}");
+    let remedy = "change ANTHROPIC_API_KEY in the environment, or take it out and log in with `ollim-bot login`";
+    assert!(refused.stderr.contains(remedy), "{refused:?}");
+
+    // One that the API refuses is named wherever that is said, with what to do, once.
+    bot.ok(["fire", "list"]);
+    let told = service.until("it is told", || {
+        let inbox = bot.ok(["inbox"]);
+        inbox.contains("Jobs for the agent wait").then_some(inbox)
+    });
+    assert_eq!((told.matches("not logged in").count(), told.matches(remedy).count()), (1, 1), "{told}");
+    assert!(told.contains("routine list is tried again every 5 minutes"), "{told}");
+    let run = bot.runs("list")[0]["run"].as_str().unwrap().to_owned();
+    for args in [vec!["runs", "show", &run], vec!["doctor"]] {
+        let ran = bot.run(&args);
+        assert!(ran.stdout.replace("\n", " ").contains(remedy), "{ran:?}");
+    }
     let refused = bot.run(["login", "code#more"]);
     assert!(refused.stderr.contains("no login waits for a code"), "{refused:?}");
     service.stop();

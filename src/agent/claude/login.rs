@@ -3,7 +3,7 @@
 //! In order: an API key, a long-lived token, the person's own login of the client. The last one is only read: its access token
 //! ends within hours, and the client renews it ([`sign_in`](super::sign_in)).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,13 +11,18 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 
+/// How a person logs in.
+pub const LOG_IN: &str = "log in with `ollim-bot login` or by `/login` on a channel; or run `claude setup-token` and put \
+                          CLAUDE_CODE_OAUTH_TOKEN=… (or ANTHROPIC_API_KEY=…) into .env of the data folder, which the service \
+                          reads when it starts";
+
 /// A login that ends so soon is renewed first. The client does that less than five minutes before.
 const RENEWED_BEFORE: TimeDelta = TimeDelta::minutes(4);
 
 /// What a client logs in with. Never shown, not even by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
-    /// Where it was found: for `status`, e.g. `ANTHROPIC_API_KEY`.
+    /// Where it was found: `ANTHROPIC_API_KEY in .env`, or the client's own file.
     pub source: String,
     /// Its kind.
     pub kind: LoginKind,
@@ -53,6 +58,18 @@ impl Login {
     pub fn is_variable(&self) -> bool {
         !self.source.contains('/')
     }
+
+    /// What a person does where it is refused.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self.is_variable() {
+            true => format!(
+                "change {}, or take it out and log in with `ollim-bot login`; the service reads it when it starts",
+                self.source
+            ),
+            false => LOG_IN.to_owned(),
+        }
+    }
 }
 
 impl fmt::Debug for Login {
@@ -67,6 +84,8 @@ pub struct LoginSources {
     /// `ANTHROPIC_API_KEY` and `CLAUDE_CODE_OAUTH_TOKEN` are read from it: the service's environment, with what `.env` of
     /// the data folder says.
     pub variables: BTreeMap<String, String>,
+    /// The names of those that the environment sets.
+    pub of_environment: BTreeSet<String>,
     /// The client's own file of the person: `~/.claude/.credentials.json`.
     pub credentials: Option<PathBuf>,
     /// Held while the login is renewed: when that did not work last.
@@ -74,11 +93,16 @@ pub struct LoginSources {
 }
 
 impl LoginSources {
-    /// These variables, and the client's own file in a person's home folder.
+    /// These variables, of which `environment` sets some, and the client's own file in a person's home folder.
     #[must_use]
-    pub fn of(variables: BTreeMap<String, String>, person: Option<&Path>) -> Self {
+    pub fn of(
+        variables: BTreeMap<String, String>,
+        environment: &BTreeMap<String, String>,
+        person: Option<&Path>,
+    ) -> Self {
         Self {
             variables,
+            of_environment: environment.keys().cloned().collect(),
             credentials: person.map(|person| person.join(".claude/.credentials.json")),
             ..Self::default()
         }
@@ -96,8 +120,9 @@ impl fmt::Debug for LoginSources {
 pub fn find_login(sources: &LoginSources, now: DateTime<Utc>) -> Option<Login> {
     let variable = |name: &str, kind| {
         let secret = sources.variables.get(name)?.trim();
+        let place = if sources.of_environment.contains(name) { "the environment" } else { ".env" };
         (!secret.is_empty()).then(|| Login {
-            source: name.into(),
+            source: format!("{name} in {place}"),
             kind,
             secret: secret.into(),
             is_over: false,
@@ -151,6 +176,16 @@ mod tests {
         let found = find_login(&sources, DateTime::from_timestamp(1_800_000_000, 0).unwrap());
         assert!(found.iter().all(|login| !login.is_over));
         assert_eq!(found.as_ref().map(|login| (login.kind, login.secret.as_str())), expect);
+    }
+
+    #[test]
+    fn a_refused_login_is_mended_where_it_is_set() {
+        let variables = BTreeMap::from([("ANTHROPIC_API_KEY".to_owned(), "sk-1".to_owned())]);
+        for (environment, place) in [(BTreeMap::new(), ".env"), (variables.clone(), "the environment")] {
+            let sources = LoginSources::of(variables.clone(), &environment, None);
+            let login = find_login(&sources, DateTime::from_timestamp(1_800_000_000, 0).unwrap()).unwrap();
+            assert!(login.remedy().starts_with(&format!("change ANTHROPIC_API_KEY in {place}, or ")), "{login:?}");
+        }
     }
 
     #[test]

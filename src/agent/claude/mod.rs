@@ -284,7 +284,10 @@ impl Claude {
             login = self.login() => login,
         };
         let Some(login) = login else {
-            return failed(FailureClass::NotLoggedIn, outcome::not_logged_in("there is no login, or it has ended"));
+            return failed(
+                FailureClass::NotLoggedIn,
+                outcome::not_logged_in("there is no login, or it has ended", None),
+            );
         };
         let config_dir = self.config_dir(request);
         if let Err(error) = make_own(&config_dir) {
@@ -310,6 +313,11 @@ impl Claude {
             let mut report = self.report(request, &config_dir, done.termination, done.client, &done.exit);
             if let Some(live) = done.live {
                 self.idle.put(live, &self.limits).await;
+            }
+            if let AttemptEnd::Failed(failure) = &mut report.end
+                && failure.class == FailureClass::NotLoggedIn
+            {
+                failure.message = outcome::not_logged_in(&failure.message, Some(&login));
             }
             if let (Some(what), false) = (judge.taken_too_much(), report.end == AttemptEnd::Completed) {
                 report.end = AttemptEnd::Failed(outcome::exceeded(&what));

@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::login::{LOG_IN, Login};
 use super::process::Exit;
 use super::protocol::TurnResult;
 use super::session::{ClientState, End};
@@ -91,7 +92,7 @@ fn of_fault(end: End, exit: &Exit) -> Failure {
             (FailureClass::InitializeTimeout, format!("the agent client did not answer after its start{said}"))
         }
         End::Refused(error) => (FailureClass::ErrorResult, format!("the agent client refused to begin: {error}")),
-        End::Unauthorized => (FailureClass::NotLoggedIn, not_logged_in("the API refuses the login (401)")),
+        End::Unauthorized => (FailureClass::NotLoggedIn, "the API refuses the login (401)".into()),
         End::Surface(tools) => {
             let tools = tools.join("`, `");
             let message = format!(
@@ -182,7 +183,7 @@ fn of_result(result: &TurnResult, resumed: bool) -> AttemptEnd {
         .iter()
         .any(|words| said.contains(words));
     AttemptEnd::Failed(match (result.api_error_status, result.subtype.as_str()) {
-        (Some(401), _) => Failure::new(FailureClass::NotLoggedIn, not_logged_in("the API refuses the login (401)")),
+        (Some(401), _) => Failure::new(FailureClass::NotLoggedIn, "the API refuses the login (401)"),
         (Some(status @ (408 | 429 | 500..)), _) => {
             Failure::new(FailureClass::Overloaded, format!("the API did not answer as it should ({status}): {said}"))
         }
@@ -200,7 +201,7 @@ fn of_result(result: &TurnResult, resumed: bool) -> AttemptEnd {
                 format!("the money was used up{cost} before the work was done (`max_cost_usd`)"),
             )
         }
-        (None, _) if login => Failure::new(FailureClass::NotLoggedIn, not_logged_in(&said)),
+        (None, _) if login => Failure::new(FailureClass::NotLoggedIn, said),
         (None, _) if network => Failure::new(FailureClass::Overloaded, format!("the API cannot be reached: {said}")),
         (_, subtype) if said.is_empty() => Failure::new(
             FailureClass::ErrorResult,
@@ -232,10 +233,11 @@ pub(super) fn cannot_start(command: &Path, why: &str) -> String {
     )
 }
 
-pub(super) fn not_logged_in(why: &str) -> String {
-    format!(
-        "the agent client is not logged in: {why}\nhint: log in with `ollim-bot login` or by `/login` on a channel; or run `claude setup-token` and put CLAUDE_CODE_OAUTH_TOKEN=… (or ANTHROPIC_API_KEY=…) into .env of the data folder, which the service reads when it starts"
-    )
+/// `login`: the one that was refused; `None`: there was none.
+pub(super) fn not_logged_in(why: &str, login: Option<&Login>) -> String {
+    let from = login.map(|login| format!("; the login is from {}", login.source)).unwrap_or_default();
+    let remedy = login.map_or_else(|| LOG_IN.to_owned(), Login::remedy);
+    format!("the agent client is not logged in: {why}{from}\nhint: {remedy}")
 }
 
 #[cfg(test)]
@@ -261,7 +263,7 @@ mod tests {
         check(r#"{"subtype":"success","is_error":false,"result":"Invalid API key"}"#, None);
         check(
             r#"{"subtype":"success","is_error":true,"api_error_status":401,"result":"x"}"#,
-            Some((NotLoggedIn, "hint: ")),
+            Some((NotLoggedIn, "401")),
         );
         check(
             r#"{"subtype":"success","is_error":true,"api_error_status":529,"result":"Overloaded"}"#,
@@ -277,7 +279,7 @@ mod tests {
         );
         check(
             r#"{"subtype":"success","is_error":true,"result":"Not logged in · Please run /login"}"#,
-            Some((NotLoggedIn, ".env")),
+            Some((NotLoggedIn, "/login")),
         );
         check(r#"{"subtype":"error_max_turns","is_error":true,"num_turns":3}"#, Some((ErrorResult, "(3)")));
         check(

@@ -66,9 +66,10 @@ pub(in super::super) fn has_agent(app: &App) -> bool {
     }) && matches!(known_login(app), Ok(Some(_)))
 }
 
-fn known_login(app: &App) -> Result<Option<Login>, secrets::SecretsError> {
-    let variables = secrets::read(&app.home, &app.env.texts())?;
-    Ok(find_login(&LoginSources::of(variables, app.env.path("HOME")), app.now()))
+pub(super) fn known_login(app: &App) -> Result<Option<Login>, secrets::SecretsError> {
+    let environment = app.env.texts();
+    let variables = secrets::read(&app.home, &environment)?;
+    Ok(find_login(&LoginSources::of(variables, &environment, app.env.path("HOME")), app.now()))
 }
 
 fn login(app: &App, missing: Health) -> Finding {

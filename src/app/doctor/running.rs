@@ -3,7 +3,7 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 
-use super::Finding;
+use super::{Finding, agent};
 use crate::app::{App, service, unit};
 use crate::search_path;
 
@@ -34,10 +34,9 @@ pub(super) fn service(app: &App) -> Vec<Finding> {
         found.push(Finding::look("service", "it is paused: nothing starts").step("let jobs start: `ollim-bot resume`"));
     }
     if status.waiting_for_login.is_some() {
-        found.push(
-            Finding::wrong("service", "jobs wait until the client is logged in")
-                .step("log in: `claude` and then `/login`; the service notices by itself"),
-        );
+        let login = agent::known_login(app).ok().flatten();
+        let step = login.map_or_else(|| "log in: `ollim-bot login`".to_owned(), |login| login.remedy());
+        found.push(Finding::wrong("service", "jobs wait until the client is logged in").step(step));
     }
     if status.waiting_for_agent.is_some() {
         let why = status.client.missing.as_deref().unwrap_or("the client is not there");

@@ -2,7 +2,7 @@
 
 use super::super::active::{ActiveOccurrence, LastAttempt, Priority, Stage};
 use super::super::command::CancelError;
-use super::super::conclusion::{Attempted, LOGIN_BUTTONS, buttons_of, conclude, given_up};
+use super::super::conclusion::{Attempted, LOGIN_BUTTONS, LOGIN_PROBE, buttons_of, conclude, given_up};
 use super::Dispatcher;
 use super::recovery::NO_LOGIN;
 use crate::agent::{AttemptEnd, AttemptReport, FailureClass};
@@ -182,9 +182,19 @@ impl Dispatcher {
         }
         if self.gate.login_missing(now) {
             self.note_login_notified(Some(now.to_rfc3339()));
-            let why = finish.error.clone().unwrap_or_default();
-            let text = format!("The agent client is not logged in; jobs wait until it is. {why}");
-            finish.messages.push(NewMessage::of_service(text).with_buttons(LOGIN_BUTTONS));
+            let error = finish.error.as_deref().unwrap_or_default();
+            let (why, hint) = error.split_once('\n').unwrap_or((error, ""));
+            let job =
+                self.active.get(number).map(|active| format!("{} {}", active.occurrence.kind, active.occurrence.id));
+            let again = match (&finish.after, job) {
+                (After::RetryAt(_), Some(job)) => {
+                    format!("; {job} is tried again every {} minutes", LOGIN_PROBE.as_secs() / 60)
+                }
+                (_, Some(job)) => format!("; {job} is not tried again"),
+                _ => String::new(),
+            };
+            let text = format!("Jobs for the agent wait: {why}{again}.\n{hint}");
+            finish.messages.push(NewMessage::of_service(text.trim_end().to_owned()).with_buttons(LOGIN_BUTTONS));
         }
     }
 

@@ -159,7 +159,11 @@ impl Desk {
                 programs: programs.to_vec(),
                 data_folder: root.to_str().unwrap().into(),
             },
-            login: LoginSources::of(BTreeMap::from([("ANTHROPIC_API_KEY".into(), "sk-test-not-a-key".into())]), None),
+            login: LoginSources::of(
+                BTreeMap::from([("ANTHROPIC_API_KEY".into(), "sk-test-not-a-key".into())]),
+                &BTreeMap::new(),
+                None,
+            ),
             serve_tools: ollim_bot::mcp::serve,
             clock: Clock::system(),
             limits: Limits::default(),
