@@ -6,7 +6,7 @@ mod talk;
 use std::io::{self, BufRead as _, IsTerminal as _};
 
 use super::args::{Color, InitArgs};
-use super::output::{BAD, FAINT, GOOD, HINT, Output, STRONG, paint};
+use super::output::{BAD, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
 use super::render::{self, View};
 use super::{for_person, run};
 use crate::app::{App, Command, InitOptions, Outcome, UnitAct, UnitCommand};
@@ -67,9 +67,7 @@ impl Guide<'_> {
         // Only now there are settings: what was asked so far depends on none.
         let app = &self.app.reread();
         render::render(made, self.view, output);
-        if self.asks || try_login {
-            self.client(try_login, app, output)?;
-        }
+        let answers = !(self.asks || try_login) || self.client(try_login, app, output)?;
         if self.asks && phone {
             self.try_phone(app, output)?;
         }
@@ -79,6 +77,10 @@ impl Guide<'_> {
         let installed = (service || self.wants_service(output)?) && self.install(service, app, output)?;
         if !self.view.json {
             next_steps(installed, output);
+            if !answers {
+                output.line(paint(WARN, "The agent does not answer yet: what is missing stands above."));
+                output.line(paint(FAINT, "Try it again then: ollim-bot init --force --yes --try-login"));
+            }
         }
         Ok(())
     }
@@ -118,8 +120,8 @@ impl Guide<'_> {
         }
     }
 
-    /// Which client there is, and whether its login works. `try_it`: a flag asks for the call.
-    fn client(&self, try_it: bool, app: &App, output: &mut Output) -> Result<(), Refusal> {
+    /// Which client there is, and whether its login works. `try_it`: a flag asks for the call. Gives `false` if the call failed.
+    fn client(&self, try_it: bool, app: &App, output: &mut Output) -> Result<bool, Refusal> {
         if self.asks {
             app.agent_findings().iter().for_each(|finding| render::finding(finding, output));
         }
@@ -130,7 +132,7 @@ impl Guide<'_> {
         let question = "Try the login with one short call? It costs less than a cent.";
         let agreed = try_it || ready && self.yes(question, false, output)?;
         if !agreed {
-            return Ok(());
+            return Ok(true);
         }
         match try_login(app) {
             Ok(words) if self.view.json => output.note(words),
@@ -139,14 +141,21 @@ impl Guide<'_> {
             Err(why) => {
                 output.line(format!("{} {}", paint(BAD, "the call failed:"), plain(&why.to_string())));
                 why.hints.iter().for_each(|hint| output.line(format!("{} {}", paint(HINT, "hint:"), plain(hint))));
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn wants_service(&self, output: &mut Output) -> Result<bool, Refusal> {
-        let possible = self.asks && crate::app::is_systemd_there();
-        Ok(possible && self.yes("Have systemd run it, from now on and after a restart?", true, output)?)
+        let possible = crate::app::is_systemd_there();
+        if self.asks && !possible {
+            output.line(
+                "No systemd runs here: `ollim-bot run` ends with its terminal, and does not come back after a restart.",
+            );
+            output.line(paint(FAINT, "Have what starts your services start it."));
+        }
+        Ok(self.asks && possible && self.yes("Have systemd run it, from now on and after a restart?", true, output)?)
     }
 
     /// Installs the unit. What fails is told, and ends `init` only where a flag asked for it.

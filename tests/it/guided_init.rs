@@ -56,6 +56,8 @@ fn a_person_is_asked_and_the_login_is_tried_with_a_real_call() {
     ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
+    let has_systemd = std::path::Path::new("/run/systemd/system").is_dir();
+    assert_ne!(shown.contains("No systemd runs here"), has_systemd, "{shown}");
     assert!(!api.requests().is_empty(), "a real call");
     assert_eq!(ntfy.topic("mine")[0]["message"], "ollim-bot can reach you here.");
     assert_eq!(
@@ -135,6 +137,35 @@ fn without_a_client_it_says_how_to_get_one() {
     let again = Terminal::start(bot.command(["init"])).end();
     assert_eq!(again.0.code(), Some(1));
     assert!(again.1.contains("has something in it") && !again.1.contains("Time zone ["), "{}", again.1);
+}
+
+#[test]
+fn a_refused_key_is_named_and_the_end_says_that_the_agent_does_not_answer() {
+    let api = MessagesApi::answering(|_| Reply::Error(401, "authentication_error"));
+    let bot = with_client(api.url());
+    let mut terminal = Terminal::start(bot.command(["init", "--bare"]));
+    terminal.answer("Time zone [UTC]:", "");
+    terminal.answer(SAMPLES, "n");
+    terminal.answer(PHONE, "");
+    terminal.answer(TALK, "");
+    terminal.answer(CALL, "y");
+    let (status, shown) = terminal.end();
+    assert!(status.success(), "{shown}");
+    let (_, after) = shown.split_once("the call failed:").unwrap_or_else(|| panic!("{shown}"));
+    assert!(after.contains("hint: change ANTHROPIC_API_KEY in the environment, or take it out"), "{shown}");
+    assert!(after.contains("The agent does not answer yet"), "{shown}");
+}
+
+/// What docs/getting-started.md types at a question is what `init` takes.
+#[test]
+fn a_topic_is_written_as_in_the_docs() {
+    let page = include_str!("../../docs/getting-started.md");
+    let typed = page.split_once(PHONE).unwrap().1.lines().next().unwrap().trim();
+    let bot = TestBot::bare();
+    bot.ok(["init", "--bare", "--ntfy", typed]);
+    let settings = bot.read("config.yaml").unwrap();
+    assert!(settings.contains(&format!("url: https://{typed},")), "{settings}");
+    bot.ok(["check"]);
 }
 
 #[test]

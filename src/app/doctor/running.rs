@@ -19,8 +19,11 @@ pub(super) fn service(app: &App) -> Vec<Finding> {
             return vec![finding.step("start it anew: `ollim-bot service restart`, or end it and `ollim-bot run`")];
         }
         Ok(None) => {
-            let stopped = Finding::wrong("service", "it does not run, so nothing fires")
-                .step("start it: `ollim-bot service install`, or here: `ollim-bot run`");
+            let start = match unit::is_systemd_there() {
+                true => "start it: `ollim-bot service install`, or here: `ollim-bot run`",
+                false => "start it: `ollim-bot run`",
+            };
+            let stopped = Finding::wrong("service", "it does not run, so nothing fires").step(start);
             let stale = socket_is_stale(app).then(|| {
                 Finding::look("socket", "state/control.sock was left by a service that is gone")
                     .step("the next service replaces it; `ollim-bot doctor --fix` removes it now")
@@ -63,7 +66,10 @@ pub(super) fn unit(app: &App) -> Vec<Finding> {
             Finding::look("unit", "none is installed: after a restart of the machine nothing starts the service")
                 .step("`ollim-bot service install`")
         } else {
-            Finding::ok("unit", "no systemd runs on this machine")
+            Finding::ok(
+                "unit",
+                "no systemd runs on this machine: what starts its services has to start `ollim-bot run`",
+            )
         }];
     };
     let again = "write it anew, where all is found: `ollim-bot service install`";
