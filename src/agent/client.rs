@@ -70,6 +70,8 @@ pub struct ClientOptions {
     pub max_turns: Option<u32>,
     /// At most so many US dollars.
     pub max_budget_usd: Option<f64>,
+    /// What has set that, in words; the client is not told.
+    pub max_budget_from: &'static str,
     /// The agents that it may call, as `--agents` takes them; `None`: none.
     pub agents: Option<String>,
     /// Replaces the client's own system prompt.

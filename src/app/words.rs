@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::times;
 use crate::agent::{self, Observation, Tokens};
+pub use crate::definition::money;
 use crate::definition::{Definition, Need};
 use crate::journal::{EventKind, HostRecord, RunRecord, RunState};
 
@@ -111,13 +112,6 @@ pub fn clock(host: &HostRecord) -> Option<String> {
 pub fn roles(host: &HostRecord) -> String {
     let main = host.main.then_some("main session and channels");
     main.into_iter().chain(host.labels.iter().map(String::as_str)).collect::<Vec<_>>().join(", ")
-}
-
-/// An amount in US dollars with two significant digits at least: `$1.50`, `$0.0042`.
-#[must_use]
-pub fn money(dollars: f64) -> String {
-    let decimals = (2..9).zip(1..).find(|(_, power)| dollars * 10_f64.powi(*power) >= 1.0);
-    format!("${dollars:.*}", decimals.map_or(2, |(decimals, _)| decimals))
 }
 
 /// `1,234,567`.

@@ -27,6 +27,13 @@ impl Budget {
     }
 }
 
+/// An amount in US dollars with two significant digits at least: `$1.50`, `$0.0042`.
+#[must_use]
+pub fn money(dollars: f64) -> String {
+    let decimals = (2..9).zip(1..).find(|(_, power)| dollars * 10_f64.powi(*power) >= 1.0);
+    format!("${dollars:.*}", decimals.map_or(2, |(decimals, _)| decimals))
+}
+
 /// A period of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {

@@ -31,7 +31,7 @@ mod watch;
 mod write;
 
 pub use agent::{AgentWord, KnownAgents};
-pub use budget::{Budget, Period};
+pub use budget::{Budget, Period, money};
 pub use commands::KnownCommands;
 pub use draft::When;
 pub(crate) use durable::{replace as replace_file, write_new};

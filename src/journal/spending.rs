@@ -39,12 +39,32 @@ impl Caps {
         Self { run: definition.max_cost_usd, job_day: definition.max_cost_day_usd, budget, zone }
     }
 
-    /// What a run takes at most; `None`: there is no cap. One that took a whole day's would keep all others from starting.
+    /// What a run takes at most by its own cap; `None`: there is no cap. One that took a whole day's would keep all others from starting.
     fn of_a_run(&self) -> Option<f64> {
         self.run.or_else(|| self.budget.of_a_run()).or_else(|| self.job_day.map(|day| day / 10.0))
     }
 
-    /// The same, where no more may be taken than so much.
+    /// What set the cap of a run that may cost `cap`, and how another is set.
+    #[must_use]
+    pub fn source(&self, cap: f64) -> &'static str {
+        let is = |other: Option<f64>| other.is_some_and(|other| cap >= other * 0.999);
+        let of_settings = self.budget.of_a_run();
+        if !is(self.of_a_run()) {
+            "what was left of a budget; `ollim-bot budget` shows it"
+        } else if self.run.is_some() {
+            "its file's `max_cost_usd`"
+        } else if self.budget.run.is_some() {
+            "`run` of the setting `budget`; `max_cost_usd` in its file sets another"
+        } else if of_settings.is_some() && of_settings == self.budget.day.map(|day| day / 10.0) {
+            "a tenth of `day` of the setting `budget`; `max_cost_usd` in its file or `run` of that setting sets another"
+        } else if of_settings.is_some() {
+            "a hundredth of `month` of the setting `budget`; `max_cost_usd` in its file or `run` of that setting sets another"
+        } else {
+            "a tenth of its file's `max_cost_day_usd`; `max_cost_usd` there sets another"
+        }
+    }
+
+    /// What a run takes at most where no more may be taken than so much.
     fn within(&self, left: impl Iterator<Item = f64>) -> Option<f64> {
         self.of_a_run().map(|own| left.fold(own, f64::min))
     }

@@ -61,7 +61,10 @@ impl Runner {
                 () = job.cancel.cancelled() => return Ok(AttemptReport::bare(AttemptEnd::Cancelled)),
             };
             match self.journal.take_cost(&job.run, &job.definition, caps.clone()).await? {
-                Taken::Cap(cap) => turn.options.max_budget_usd = cap,
+                Taken::Cap(cap) => {
+                    turn.options.max_budget_usd = cap;
+                    turn.options.max_budget_from = cap.map(|cap| caps.source(cap)).unwrap_or_default();
+                }
                 Taken::Spent(why) => return Ok(over_budget(&job.definition, &why)),
             }
             fail_point!(CapTaken);

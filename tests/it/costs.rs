@@ -77,6 +77,20 @@ fn many_at_once_start_no_more_than_the_cap_covers_and_none_after_a_restart() {
 }
 
 #[test]
+fn a_run_that_used_up_its_money_says_what_set_its_limit() {
+    let api = MessagesApi::answering(|_| Reply::bash("true"));
+    let bot = bot(&api, "budget: { day: 0.05 }\n");
+    let fields = "background: true\nisolated: true\nretry: 0\nallowed_tools: ['Bash(true)']\n";
+    bot.write("routines/mail.md", &format!("---\ncron: '0 0 29 2 *'\n{fields}---\nSay it.\n"));
+    let service = bot.start();
+    let run = service.fire("mail");
+    let error = run["error"].as_str().unwrap();
+    assert!(error.contains("the limit of $0.0050 was reached; it took $0.0"), "{error}");
+    assert!(error.contains("hint: the limit is a tenth of `day` of the setting `budget`"), "{error}");
+    service.stop();
+}
+
+#[test]
 fn the_clients_own_figure_counts_and_all_say_the_same() {
     let api = MessagesApi::script([]);
     let bot = bot(&api, "budget: { day: 5.00, month: 60.00, run: 0.50 }\n");

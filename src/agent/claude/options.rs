@@ -247,6 +247,7 @@ mod tests {
                 thinking: Some(Thinking::Budget(2000)),
                 max_turns: Some(7),
                 max_budget_usd: Some(0.5),
+                max_budget_from: "",
                 agents: Some(r#"{"a":{}}"#.into()),
                 system_prompt: Some("be brief".into()),
                 append_system_prompt: Some("be brief".into()),

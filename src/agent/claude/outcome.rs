@@ -9,8 +9,9 @@ use super::login::{LOG_IN, Login};
 use super::process::Exit;
 use super::protocol::TurnResult;
 use super::session::{ClientState, End};
-use crate::agent::client::{AttemptEnd, Failure, FailureClass, Request, SessionMode};
+use crate::agent::client::{AttemptEnd, ClientOptions, Failure, FailureClass, Request, SessionMode};
 use crate::agent::tools::SERVER;
+use crate::definition::money;
 use agent_sandbox::{CANNOT_START, NO_DOMAIN};
 
 /// Why a turn is over.
@@ -47,7 +48,7 @@ pub(super) fn name(
                 AttemptEnd::TimedOut(format!("the agent client was silent for {limit} (`inactivity_timeout`)"))
             })
         }
-        Termination::Ended(End::Result(result)) => of_result(&result, resumes(&request.session)),
+        Termination::Ended(End::Result(result)) => of_result(&result, resumes(&request.session), &request.options),
         Termination::Ended(End::Exited) => of_exit(exit, command, resumes(&request.session)),
         Termination::Ended(end) => AttemptEnd::Failed(of_fault(end, exit)),
     };
@@ -167,7 +168,7 @@ fn last_words(exit: &Exit) -> String {
 }
 
 /// The end that a `result` tells of. `resumed`: the client was to go on with a session.
-fn of_result(result: &TurnResult, resumed: bool) -> AttemptEnd {
+fn of_result(result: &TurnResult, resumed: bool, options: &ClientOptions) -> AttemptEnd {
     if !result.is_error {
         return AttemptEnd::Completed;
     }
@@ -195,11 +196,14 @@ fn of_result(result: &TurnResult, resumed: bool) -> AttemptEnd {
             )
         }
         (_, "error_max_budget_usd") => {
-            let cost = result.total_cost_usd.map_or_else(String::new, |cost| format!(" (${cost:.2})"));
-            Failure::new(
-                FailureClass::ErrorResult,
-                format!("the money was used up{cost} before the work was done (`max_cost_usd`)"),
-            )
+            let cost = result.total_cost_usd.map(|cost| format!("; it took {}", money(cost))).unwrap_or_default();
+            let limit = options.max_budget_usd.map(|limit| format!(" of {}", money(limit))).unwrap_or_default();
+            let from = options.max_budget_from;
+            let from = if from.is_empty() { String::new() } else { format!("\nhint: the limit is {from}") };
+            let message = format!(
+                "the money for a run was used up before the work was done: the limit{limit} was reached{cost}{from}"
+            );
+            Failure::new(FailureClass::ErrorResult, message)
         }
         (None, _) if login => Failure::new(FailureClass::NotLoggedIn, said),
         (None, _) if network => Failure::new(FailureClass::Overloaded, format!("the API cannot be reached: {said}")),
@@ -247,7 +251,12 @@ mod tests {
     #[track_caller]
     fn check(json: &str, expect: Option<(FailureClass, &str)>) {
         let result: TurnResult = serde_json::from_str(json).unwrap();
-        match (of_result(&result, true), expect) {
+        let options = ClientOptions {
+            max_budget_usd: Some(0.005),
+            max_budget_from: "a tenth of the day",
+            ..ClientOptions::default()
+        };
+        match (of_result(&result, true, &options), expect) {
             (AttemptEnd::Completed, None) => {}
             (AttemptEnd::Failed(failure), Some((class, words))) => {
                 assert_eq!(failure.class, class, "{failure:?}");
@@ -283,8 +292,11 @@ mod tests {
         );
         check(r#"{"subtype":"error_max_turns","is_error":true,"num_turns":3}"#, Some((ErrorResult, "(3)")));
         check(
-            r#"{"subtype":"error_max_budget_usd","is_error":true,"total_cost_usd":0.5}"#,
-            Some((ErrorResult, "$0.50")),
+            r#"{"subtype":"error_max_budget_usd","is_error":true,"total_cost_usd":0.0061}"#,
+            Some((
+                ErrorResult,
+                "the limit of $0.0050 was reached; it took $0.0061\nhint: the limit is a tenth of the day",
+            )),
         );
         check(r#"{"subtype":"error_during_execution","is_error":true,"errors":["boom"]}"#, Some((ErrorResult, "boom")));
         check(
