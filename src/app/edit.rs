@@ -75,11 +75,13 @@ fn fields(
         if !field.on.has(found.kind()) {
             return has_not(&called, field.on.kinds().next().unwrap_or(Kind::Reminder));
         }
-        // The value takes the place of one that excludes it.
-        fields.extend(field.not_with.iter().map(|other| (*other, None)));
         // An empty text takes the line out, and so does the default: it holds again.
         let default = (field.show)(&Draft::empty(found.kind(), String::new()));
         let is_unset = value == FieldValue::Text(String::new()) || Some(&value) == default.as_ref();
+        if !is_unset {
+            // The value takes the place of one that excludes it.
+            fields.extend(field.not_with.iter().map(|other| (*other, None)));
+        }
         fields.push((field.name, Some(value).filter(|_| !is_unset)));
     }
     Ok(fields)

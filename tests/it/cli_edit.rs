@@ -260,6 +260,27 @@ fn the_ping_budget_is_shown_and_set_with_and_without_the_service() {
 }
 
 #[test]
+fn an_empty_text_takes_any_field_out_that_a_job_can_be_without() {
+    let bot = TestBot::new();
+    let plain = "---\ncron: '@daily'\nbackground: true\n---\nSort.\n";
+    let set = "---\ncron: '@daily'\nbackground: true\ntimeout: 5m\nretry: 2\nalert_after: 2\nmax_turns: 5\n\
+               max_cost_usd: 0.5\non_missed: skip\nurgency: low\nclient: claude\nmodel: haiku\n---\nSort.\n";
+    bot.write("routines/mail.md", set);
+    for flag in FIELDS.iter().filter(|field| field.on.has(Kind::Routine) && field.name != "cron").flat_map(|field| {
+        let takes_one = |flag: &&Flag| flag.sets.is_none() && !flag.hidden && !matches!(field.shape, Shape::Texts);
+        field.flags.iter().filter(takes_one)
+    }) {
+        let ran = bot.run(["routine", "edit", "mail", &format!("--{}", flag.long), ""]);
+        assert_eq!(ran.code, 0, "--{}: {ran:?}", flag.long);
+    }
+    assert_eq!(bot.read("routines/mail.md").unwrap(), plain);
+    let refused = bot.run(["routine", "edit", "mail", "--cron", ""]);
+    assert!(refused.code == 1 && bot.read("routines/mail.md").unwrap() == plain, "{refused:?}");
+    // Where a job is made there is nothing to take out.
+    assert_eq!(bot.run(["routine", "add", "x", "--cron", "@daily", "--timeout", ""]).code, 1);
+}
+
+#[test]
 fn what_is_named_is_set_without_an_editor_and_the_rest_stays() {
     let bot = TestBot::new();
     bot.write("reminders/tea.md", TEA);

@@ -1,9 +1,11 @@
 //! The flags of `add` and `edit` that set a definition's fields, from the table of fields.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::marker::PhantomData;
-use std::time::Duration;
+use std::num::ParseFloatError;
 
+use clap::builder::{BoolValueParser, PossibleValue, StringValueParser, TypedValueParser, ValueParser};
 use clap::error::Error;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 
@@ -107,13 +109,45 @@ fn arg(field: &'static Field, flag: &'static Flag, makes: bool) -> Arg {
     }
     let arg = arg.value_name(flag.argument);
     match field.shape {
-        Shape::Flag => arg.value_parser(value_parser!(bool)),
-        Shape::Count => arg.value_parser(value_parser!(u32)),
-        Shape::Amount => arg.value_parser(value_parser!(f64)),
-        Shape::Span => arg.value_parser(span),
-        Shape::Text => arg,
+        Shape::Flag => arg.value_parser(parser(BoolValueParser::new().map(FieldValue::Flag), makes)),
+        Shape::Count => arg.value_parser(parser(value_parser!(u32).map(FieldValue::Count), makes)),
+        Shape::Amount => {
+            let read = |text: &str| text.parse().map(FieldValue::Amount);
+            arg.value_parser(parser(read as fn(&str) -> Result<FieldValue, ParseFloatError>, makes))
+        }
+        Shape::Span => {
+            let read = |text: &str| span(text).map(FieldValue::Span);
+            arg.value_parser(parser(read as fn(&str) -> Result<FieldValue, String>, makes))
+        }
+        Shape::Text => arg.value_parser(parser(StringValueParser::new().map(FieldValue::Text), makes)),
         Shape::Texts => arg.num_args(1..).action(ArgAction::Append),
-        Shape::Word(words) => arg.value_parser(move |text: &str| word(text, words())),
+        Shape::Word(words) => {
+            arg.value_parser(parser(move |text: &str| word(text, words()).map(FieldValue::Text), makes))
+        }
+    }
+}
+
+/// Reads a value; where a file is edited, an empty text too, which takes the field out.
+fn parser(read: impl TypedValueParser<Value = FieldValue>, makes: bool) -> ValueParser {
+    if makes { ValueParser::new(read) } else { ValueParser::new(OrNothing(read)) }
+}
+
+/// A value, or an empty text.
+#[derive(Clone)]
+struct OrNothing<P>(P);
+
+impl<P: TypedValueParser<Value = FieldValue>> TypedValueParser for OrNothing<P> {
+    type Value = FieldValue;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<FieldValue, Error> {
+        match value.is_empty() {
+            true => Ok(FieldValue::Text(String::new())),
+            false => self.0.parse_ref(command, arg, value),
+        }
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        self.0.possible_values()
     }
 }
 
@@ -131,11 +165,9 @@ fn help(field: &Field, flag: &Flag) -> String {
 /// The argument of a flag as a value of its field.
 fn argument(shape: Shape, Flag { long: flag, .. }: &Flag, matches: &ArgMatches) -> Option<FieldValue> {
     match shape {
-        Shape::Flag => matches.get_one::<bool>(flag).copied().map(FieldValue::Flag),
-        Shape::Count => matches.get_one::<u32>(flag).copied().map(FieldValue::Count),
-        Shape::Amount => matches.get_one::<f64>(flag).copied().map(FieldValue::Amount),
-        Shape::Span => matches.get_one::<Duration>(flag).copied().map(FieldValue::Span),
-        Shape::Text | Shape::Word(_) => matches.get_one::<String>(flag).cloned().map(FieldValue::Text),
+        Shape::Flag | Shape::Count | Shape::Amount | Shape::Span | Shape::Text | Shape::Word(_) => {
+            matches.get_one::<FieldValue>(flag).cloned()
+        }
         Shape::Texts => Some(FieldValue::Texts(list(matches.get_many::<String>(flag)?.cloned().collect()))),
     }
 }
