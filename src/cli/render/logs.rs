@@ -7,7 +7,10 @@ use serde_json::json;
 use super::View;
 use crate::app::{LogLine, times};
 use crate::channel::terminal::plain;
-use crate::cli::output::{BAD, FAINT, GOOD, Output, WARN, paint};
+use crate::cli::output::{BAD, FAINT, GOOD, Output, WARN, paint, wrapped};
+
+/// A sentence has room for so many characters, however narrow the terminal is.
+const SHORTEST: usize = 20;
 
 /// One line: when, how grave, the sentence, the values beside it.
 pub(in super::super) fn line(line: &LogLine, view: &View, output: &mut Output) {
@@ -31,13 +34,20 @@ pub(in super::super) fn line(line: &LogLine, view: &View, output: &mut Output) {
         // A String takes everything.
         let _ = write!(fields, " {name}={value}");
     }
-    output.line(format!(
-        "{} {} {}{}",
-        paint(FAINT, &times::local_to_the_second(line.at, view.now, view.zone)),
-        paint(style, &format!("{:>5}", line.level)),
-        plain(&line.message),
-        paint(FAINT, &plain(&fields)),
-    ));
+    let time = times::local_to_the_second(line.at, view.now, view.zone);
+    let (message, fields) = (plain(&line.message), plain(&fields));
+    let before = time.chars().count() + 7;
+    let width = output.width.map_or(usize::MAX, |width| width.saturating_sub(before).max(SHORTEST));
+    let mut said = wrapped(&format!("{message}{fields}"), width).into_iter();
+    // On one line the values stand back.
+    let first = match said.next().unwrap_or_default() {
+        whole if said.len() == 0 && whole.len() == message.len() + fields.len() => {
+            format!("{message}{}", paint(FAINT, &fields))
+        }
+        first => first,
+    };
+    output.line(format!("{} {} {first}", paint(FAINT, &time), paint(style, &format!("{:>5}", line.level))));
+    said.for_each(|rest| output.line(format!("{:before$}{rest}", "")));
 }
 
 #[cfg(test)]
@@ -59,6 +69,11 @@ mod tests {
         let (mut output, whole) = (Output::default(), text.replace("08:00:05", "08:00:00"));
         line(&serde_json::from_str(&whole).unwrap(), &view, &mut output);
         assert!(output.stdout.contains("08:00:00 UTC"), "a whole minute has its seconds, too: {}", output.stdout);
+        let mut output = Output { width: Some(54), ..Output::default() };
+        line(&serde_json::from_str(text).unwrap(), &view, &mut output);
+        let shown = anstream::adapter::strip_str(&output.stdout).to_string();
+        let behind = " ".repeat(31);
+        assert_eq!(shown, format!("Mon 23 Nov 08:00:05 UTC  WARN refu [2Jsed count=3\n{behind}run=a1\n"));
         let mut output = Output::default();
         line(&serde_json::from_str(text).unwrap(), &View { json: true, ..view }, &mut output);
         let value: Value = serde_json::from_str(&output.stdout).unwrap();

@@ -9,7 +9,7 @@ use super::{View, style};
 use crate::app::words::{self, call, late, money, outcome, retries, taken, took};
 use crate::app::{RunDetails, times};
 use crate::channel::terminal::{plain, plain_lines};
-use crate::cli::output::{Cell, FAINT, Output, STRONG, paint};
+use crate::cli::output::{Cell, FAINT, Output, STRONG, paint, wrapped};
 use crate::config::CONSOLE;
 use crate::journal::{Delivery, DeliveryState, Event, EventKind, Message, Occasion, RunFilter, RunRecord};
 
@@ -82,7 +82,10 @@ pub(super) fn show(details: RunDetails, view: &View, output: &mut Output) {
     fact("turns", run.turns.map(|turns| turns.to_string()).unwrap_or_default());
     fact("model", run.model.clone().unwrap_or_default());
     fact("cost", taken(run.cost_usd, run.tokens));
-    fact("transcript", run.transcript.as_ref().map(|path| path.display().to_string()).unwrap_or_default());
+    if let Some(path) = &run.transcript {
+        // In one piece, to be copied.
+        output.line(format!("{}  {}", paint(FAINT, "transcript"), plain(&path.display().to_string())));
+    }
     if !events.is_empty() {
         output.line("");
         output.line(paint(STRONG, "What happened"));
@@ -163,7 +166,8 @@ pub(in super::super) fn inbox_message(event: &Event, view: &View, output: &mut O
 }
 
 fn indented(text: &str, output: &mut Output) {
-    for line in plain_lines(text.trim()).lines() {
+    let width = output.width.map_or(usize::MAX, |width| width.saturating_sub(2).max(1));
+    for line in plain_lines(text.trim()).lines().flat_map(|line| wrapped(line, width)) {
         output.line(format!("  {line}").trim_end());
     }
 }
