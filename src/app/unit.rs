@@ -40,6 +40,10 @@ pub enum UnitAct {
     Uninstall,
     /// How it is.
     Status,
+    /// Start it.
+    Start,
+    /// End it in order; it starts again at the next boot.
+    Stop,
     /// End it in order, and start it again.
     Restart,
 }
@@ -77,8 +81,13 @@ pub enum UnitOutcome {
         /// See [`UnitOutcome::Printed`].
         notes: Vec<String>,
     },
-    /// It was started again.
-    Restarted(UnitStatus),
+    /// It was started, stopped, or both.
+    Done {
+        /// What was done.
+        act: UnitAct,
+        /// How it is.
+        status: UnitStatus,
+    },
 }
 
 /// How the unit is.
@@ -130,11 +139,9 @@ pub(super) fn unit(command: &UnitCommand, app: &App) -> Result<UnitOutcome, Refu
             let notes = if status.installed { unit.lingering(&status).into_iter().collect() } else { Vec::new() };
             Ok(UnitOutcome::Status { status, notes })
         }
-        UnitAct::Restart => {
-            let manager = unit.installed()?;
-            manager.act(&["restart", &unit.name])?;
-            unit.status(&manager).map(UnitOutcome::Restarted)
-        }
+        UnitAct::Start => unit.have("start", &command.act),
+        UnitAct::Stop => unit.have("stop", &command.act),
+        UnitAct::Restart => unit.have("restart", &command.act),
     }
 }
 
@@ -208,6 +215,13 @@ impl<'a> Unit<'a> {
             Some(_) => absent.hint("it is the machine's: add `--system`"),
             None => absent.hint("install it: `ollim-bot service install`"),
         })
+    }
+
+    /// Has the manager do something with a unit that is there, in its own word.
+    fn have(&self, word: &str, act: &UnitAct) -> Result<UnitOutcome, Refusal> {
+        let manager = self.installed()?;
+        manager.act(&[word, &self.name])?;
+        Ok(UnitOutcome::Done { act: act.clone(), status: self.status(&manager)? })
     }
 
     fn text(&self, version: u32) -> Result<String, Refusal> {

@@ -40,7 +40,9 @@ pub(super) fn needs_login(outcome: &Outcome) -> bool {
 /// # Errors
 /// When nothing can be written.
 pub(super) fn say_the_wait(command: &Command, app: &App, color: Color, output: &mut Output) -> Result<(), Refusal> {
-    let Command::Unit(UnitCommand { act: UnitAct::Restart | UnitAct::Uninstall, .. }) = command else { return Ok(()) };
+    let Command::Unit(UnitCommand { act: UnitAct::Stop | UnitAct::Restart | UnitAct::Uninstall, .. }) = command else {
+        return Ok(());
+    };
     let (Ok(Outcome::Status(status)), Ok(config)) = (app.execute(Command::Status), app.config()) else { return Ok(()) };
     let running = status.running.iter().filter(|run| run.outcome == RunState::Running).count();
     let runs = match running {

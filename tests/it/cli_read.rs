@@ -674,6 +674,8 @@ const COMMANDS: [(&str, Option<&str>); 74] = [
     ("service install", None),
     ("service logs", None),
     ("service restart", None),
+    ("service start", None),
+    ("service stop", None),
     ("service status", None),
     ("service uninstall", None),
     ("sessions list", Some("sessions list")),

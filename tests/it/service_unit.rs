@@ -102,6 +102,10 @@ fn it_is_installed_looked_at_restarted_and_removed() {
     assert_eq!((&status["status"]["active"], &status["status"]["pid"]), (&"active".into(), &4711.into()));
     assert!(bot.ok(["service", "restart"]).starts_with("started "));
     assert_eq!(told(&bot), [format!("--user --no-pager restart {name}")]);
+    for (act, said) in [("stop", "stopped "), ("start", "started ")] {
+        assert!(bot.ok(["service", act]).starts_with(said), "{act}");
+        assert_eq!(told(&bot), [format!("--user --no-pager {act} {name}")]);
+    }
     let logs = bot.ok(["service", "logs", "-f", "--since", "-1h"]);
     let expect = format!("journalctl --user-unit {name} --lines 100 --since=-1h --follow --output short-iso\n");
     assert_eq!(logs, expect);

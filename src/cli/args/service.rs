@@ -20,6 +20,10 @@ pub enum Service {
     Uninstall(UnitFlags),
     /// How the unit is; exit 1 if it does not run
     Status(UnitFlags),
+    /// Start it
+    Start(UnitFlags),
+    /// End it in order; it starts again at the next boot
+    Stop(UnitFlags),
     /// End it in order, and start it again
     Restart(UnitFlags),
     /// What it logged
@@ -58,6 +62,8 @@ impl Service {
             Self::Install { print: true, flags } => (flags, UnitAct::Print),
             Self::Install { print: false, flags } => (flags, UnitAct::Install),
             Self::Uninstall(flags) => (flags, UnitAct::Uninstall),
+            Self::Start(flags) => (flags, UnitAct::Start),
+            Self::Stop(flags) => (flags, UnitAct::Stop),
             Self::Restart(flags) => (flags, UnitAct::Restart),
             Self::Status(flags) | Self::Logs(Logs { flags, .. }) => (flags, UnitAct::Status),
         };

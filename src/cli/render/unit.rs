@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::View;
-use crate::app::{UnitOutcome, UnitStatus};
+use crate::app::{UnitAct, UnitOutcome, UnitStatus};
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, Cell, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
 
@@ -41,12 +41,17 @@ pub(super) fn outcome(outcome: &UnitOutcome, view: &View, output: &mut Output) {
             if !status.installed {
                 output.note(format!("{} `ollim-bot service install`", paint(HINT, "hint:")));
             } else if !status.is_active() {
-                output.note(format!("{} `ollim-bot service logs`, `ollim-bot service restart`", paint(HINT, "hint:")));
+                output.note(format!("{} `ollim-bot service logs`, `ollim-bot service start`", paint(HINT, "hint:")));
             }
             show_notes(notes, output);
         }
-        UnitOutcome::Restarted(status) => {
-            output.line(format!("started {} again", paint(STRONG, &status.unit)));
+        UnitOutcome::Done { act, status } => {
+            let (word, again) = match act {
+                UnitAct::Stop => ("stopped", ""),
+                UnitAct::Restart => ("started", " again"),
+                _ => ("started", ""),
+            };
+            output.line(format!("{word} {}{again}", paint(STRONG, &status.unit)));
             facts(status, output);
         }
     }
@@ -60,7 +65,7 @@ fn as_json(outcome: &UnitOutcome) -> Value {
         }
         UnitOutcome::Uninstalled { file } => json!({ "removed": file }),
         UnitOutcome::Status { status, notes } => json!({ "status": status, "notes": notes }),
-        UnitOutcome::Restarted(status) => json!({ "status": status }),
+        UnitOutcome::Done { status, .. } => json!({ "status": status }),
     }
 }
 
