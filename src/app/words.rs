@@ -203,6 +203,7 @@ fn observed(seen: &Observation, full: Full<'_>) -> Option<(&'static str, Tone, S
             ("call", Tone::Strong, format!("{tool} {input:#}"))
         }
         Observation::ToolCall { tool, input, .. } => ("call", Tone::Strong, call(tool, input)),
+        // The page shows it beside the call.
         Observation::ToolDecided { allowed: true, .. } => return None,
         Observation::ToolDecided { reason, .. } => ("denied", Tone::Bad, reason.clone()),
         Observation::ToolResult { call, bytes, failed } => {

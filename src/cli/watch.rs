@@ -16,7 +16,7 @@ pub(super) fn runs(
     output: &mut Output,
 ) -> Result<(), Refusal> {
     let watched = app.watch(target)?;
-    let events = if watched.run.is_some() { Events::of_run(view) } else { Events::of_all(view) };
+    let mut events = if watched.run.is_some() { Events::of_run(view) } else { Events::of_all(view) };
     let mut ended = None;
     for event in watched.events {
         let event = event?;

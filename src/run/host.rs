@@ -208,7 +208,7 @@ impl Host {
     }
 
     /// The same, with what the events say of it besides.
-    async fn record_with(&self, mut denial: Denial, note: Option<&str>) {
+    pub(super) async fn record_with(&self, mut denial: Denial, note: Option<&str>) {
         denial.tool = on_one_line(&denial.tool, LONGEST_NAME);
         denial.reason = on_one_line(&denial.reason, MOST_SHOWN);
         cut_all(&mut denial.input);

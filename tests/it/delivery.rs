@@ -261,6 +261,8 @@ fn an_empty_budget_lets_only_critical_messages_through() {
     assert_eq!(held.len(), 1, "{shown:#}");
     assert_eq!((&held[0]["tool"], &held[0]["layer"]), (&json!(PING), &json!("budget")), "{shown:#}");
     assert!(held[0]["input"].to_string().contains("too much"), "{shown:#}");
+    let what_happened = bot.ok(["runs", "show", run["run"].as_str().unwrap()]);
+    assert!(what_happened.contains("  note      held back: The message budget is empty.\n"), "{what_happened}");
     let seen = Seen::of(&api, "finds-none");
     let prompt = seen.prompt();
     assert!(

@@ -5,13 +5,18 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::{View, style};
-use crate::app::{times, words};
+use crate::agent::Observation;
+use crate::app::times;
+use crate::app::words::{self, Tone};
 use crate::channel::terminal::plain_lines;
 use crate::cli::output::{FAINT, Output, paint, wrapped};
-use crate::journal::Event;
+use crate::journal::{Event, EventKind};
 
 /// Of a longer text so many lines are shown, unless all of it is asked for.
 const FOLDED_LINES: usize = 3;
+
+/// So many characters of a call stand beside its result.
+const LONGEST_CALL: usize = 40;
 
 /// Renders events one after the other.
 pub struct Events<'a> {
@@ -22,13 +27,18 @@ pub struct Events<'a> {
     named: bool,
     /// The results of calls, where they are known, by the client's id of the call.
     results: HashMap<String, String>,
+    /// Calls that have no result yet, in words, by the client's id of the call.
+    open: HashMap<String, String>,
+    /// Whether several of these are open, or were: then what follows says which it belongs to.
+    side_by_side: bool,
 }
 
 impl<'a> Events<'a> {
     /// Those of one run, with long texts folded.
     #[must_use]
     pub fn of_run(view: &'a View) -> Self {
-        Self { view, full: false, named: false, results: HashMap::new() }
+        let (results, open) = (HashMap::new(), HashMap::new());
+        Self { view, full: false, named: false, results, open, side_by_side: false }
     }
 
     /// Those of all runs.
@@ -44,14 +54,15 @@ impl<'a> Events<'a> {
     }
 
     /// Writes one event: a line of JSON, or text.
-    pub fn write(&self, event: &Event, output: &mut Output) {
+    pub fn write(&mut self, event: &Event, output: &mut Output) {
         if self.view.json {
             output.line(as_json(event, self.view).to_string());
             return;
         }
         let full = self.full.then_some(&self.results);
-        let shown = words::event(&event.kind, full, self.view.now, self.view.zone);
-        let Some((name, tone, text)) = shown else { return };
+        let shown = allowed(&event.kind).or_else(|| words::event(&event.kind, full, self.view.now, self.view.zone));
+        let Some((name, tone, mut text)) = shown else { return };
+        text.push_str(&self.belongs_to(&event.kind));
         let time = event.at.with_timezone(&self.view.zone).format("%H:%M:%S");
         let id = event.id.as_ref().filter(|_| self.named).map(|id| format!("  {id}")).unwrap_or_default();
         let mut lines = self.folded(&text, output.width).into_iter();
@@ -64,6 +75,27 @@ impl<'a> Events<'a> {
         for line in lines {
             output.line(format!("{:20}{line}", "").trim_end());
         }
+    }
+
+    /// Which call a verdict or a result belongs to, where several are made side by side.
+    fn belongs_to(&mut self, kind: &EventKind) -> String {
+        let EventKind::Observed(seen) = kind else { return String::new() };
+        let (id, is_over) = match seen {
+            Observation::ToolCall { call, tool, input } => {
+                let words = words::call(tool, input);
+                let first: String = words.lines().next().unwrap_or_default().chars().take(LONGEST_CALL).collect();
+                self.open.insert(call.clone(), first);
+                self.side_by_side |= self.open.len() > 1;
+                return String::new();
+            }
+            Observation::ToolDecided { call, .. } => (call, false),
+            Observation::ToolResult { call, .. } => (call, true),
+            _ => return String::new(),
+        };
+        let words = if is_over { self.open.remove(id) } else { self.open.get(id).cloned() };
+        let shown = words.filter(|_| self.side_by_side).map(|words| format!("  ({words})")).unwrap_or_default();
+        self.side_by_side &= !self.open.is_empty();
+        shown
     }
 
     /// A text in lines that fit the terminal.
@@ -82,6 +114,12 @@ impl<'a> Events<'a> {
     }
 }
 
+/// That a call may run, and by which rule.
+fn allowed(kind: &EventKind) -> Option<(&'static str, Tone, String)> {
+    let EventKind::Observed(Observation::ToolDecided { allowed: true, rule, .. }) = kind else { return None };
+    Some(("allowed", Tone::Faint, rule.as_ref().map(|rule| format!("by `{rule}`")).unwrap_or_default()))
+}
+
 /// An event with its time in the zone of records.
 pub(super) fn as_json(event: &Event, view: &View) -> Value {
     let mut value = json!(event);
@@ -94,6 +132,53 @@ mod tests {
     use bytesize::ByteSize;
 
     use super::*;
+
+    #[test]
+    fn of_calls_side_by_side_each_result_says_which_it_is_of() {
+        let view =
+            View { json: false, now: "2026-11-23T09:00:00Z".parse().unwrap(), zone: chrono_tz::UTC, home: "/b".into() };
+        let (mut events, mut output) = (Events::of_run(&view), Output::default());
+        let call = |call: &str, command: &str| Observation::ToolCall {
+            call: call.into(),
+            tool: "Bash".into(),
+            input: json!({ "command": command }),
+        };
+        let decided = |call: &str, rule: &str| Observation::ToolDecided {
+            call: call.into(),
+            allowed: true,
+            reason: String::new(),
+            layer: None,
+            rule: Some(rule.into()),
+        };
+        let result = |call: &str| Observation::ToolResult { call: call.into(), bytes: 15, failed: true };
+        for seen in [
+            call("a", "ls"),
+            decided("a", "Bash(ls)"),
+            result("a"),
+            call("b", "cat x"),
+            call("c", "cat y"),
+            result("c"),
+            result("b"),
+        ] {
+            let at = "2026-11-23T08:00:00Z".parse().unwrap();
+            let event = Event { number: 1, at, run: None, id: None, kind: EventKind::Observed(seen) };
+            events.write(&event, &mut output);
+        }
+        let shown = anstream::adapter::strip_str(&output.stdout).to_string();
+        let lines: Vec<&str> = shown.lines().map(|line| line.trim_start_matches("08:00:00").trim()).collect();
+        assert_eq!(
+            lines,
+            [
+                "call      Bash ls",
+                "allowed   by `Bash(ls)`",
+                "result    failed, 15 B",
+                "call      Bash cat x",
+                "call      Bash cat y",
+                "result    failed, 15 B  (Bash cat y)",
+                "result    failed, 15 B  (Bash cat x)"
+            ]
+        );
+    }
 
     #[test]
     fn lines_are_broken_between_words() {

@@ -89,7 +89,7 @@ pub(super) fn show(details: RunDetails, view: &View, output: &mut Output) {
     if !events.is_empty() {
         output.line("");
         output.line(paint(STRONG, "What happened"));
-        let shown = if full { Events::in_full(view, results) } else { Events::of_run(view) };
+        let mut shown = if full { Events::in_full(view, results) } else { Events::of_run(view) };
         events.iter().for_each(|event| shown.write(event, output));
     }
     if !run.denials.is_empty() {

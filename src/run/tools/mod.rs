@@ -113,7 +113,7 @@ async fn send(host: &Host, tool: &str, mut message: NewMessage, critical: bool) 
             rule: None,
             reason: reason.into(),
         };
-        host.record(held).await;
+        host.record_with(held, Some("held back")).await;
         if let Err(error) = host.journal.hold_back().await {
             tracing::error!(run = %host.run, %error, "a message that was held back could not be counted");
         }
@@ -177,7 +177,7 @@ async fn spawn(host: &Host, arguments: Value) -> Result<String, String> {
         Err(why) => {
             let tool = format!("mcp__discord__{SPAWN_AGENT}");
             let denial = Denial { tool, input: arguments, layer: "cap".into(), rule: None, reason: why.to_string() };
-            host.record(denial).await;
+            host.record_with(denial, Some("no agent was started")).await;
             return Err(format!("No agent was started: {why}."));
         }
     };
