@@ -39,8 +39,7 @@ pub(super) fn fire(id: &str, wait: Option<Color>, app: &App, view: &View, output
         output.json(&render::run_json(&run, view.zone));
         return Ok(());
     }
-    let waits =
-        (run.outcome == RunState::Claimed).then(|| ": it waits, and a running service goes on with it".to_owned());
+    let waits = (run.outcome == RunState::Claimed).then(|| ": a running service goes on with it".to_owned());
     let why = run.error.as_ref().map(|error| format!(": {error}")).or(waits).unwrap_or_default();
     output.line(format!("{} {}{why}", run.id, words::state(run.outcome)));
     Ok(())

@@ -140,7 +140,7 @@ async fn what_is_claimed_is_not_coming() {
     assert_eq!(status["next"].as_array().unwrap().len(), 1, "{status:#}");
     let waiting = part(&bot, "Waiting for the service");
     let waiting: Vec<&str> = waiting.lines().map(|line| line.split_once(' ').unwrap().1).collect();
-    assert_eq!(waiting, ["reminder early claimed", "reminder claimed due SPAN ago"]);
+    assert_eq!(waiting, ["reminder early waiting", "reminder claimed due SPAN ago"]);
     assert_eq!(bot.json(["next", "claimed"]), json!([]));
     let one_line = bot.ok([""; 0]);
     assert!(one_line.contains("next: ") && one_line.contains("3h ago"), "{one_line}");

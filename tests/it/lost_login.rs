@@ -118,5 +118,5 @@ fn what_is_fired_without_a_service_does_not_wait_for_ever() {
     let fired = bot.run(["fire", "listed"]);
     assert_eq!(fired.code, 1, "{fired:?}");
     assert!(fired.stdout.contains("`/nowhere/claude` was not found"), "{fired:?}");
-    assert!(fired.stdout.ends_with("listed claimed: it waits, and a running service goes on with it\n"), "{fired:?}");
+    assert!(fired.stdout.ends_with("listed waiting: a running service goes on with it\n"), "{fired:?}");
 }

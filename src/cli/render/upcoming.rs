@@ -51,7 +51,10 @@ pub(super) const LEAST: &[usize] = &[3, 1];
 pub(super) fn rows(occurrences: &[Occurrence], view: &View) -> Vec<Vec<Cell>> {
     let now = view.now;
     let of = |Occurrence { at, definition, last }: &Occurrence| {
-        let ended = |(outcome, at)| format!("{} {}", words::state(outcome), times::relative(at, now));
+        let ended = |(outcome, at)| {
+            let due = if outcome == RunState::Claimed { ", due" } else { "" };
+            format!("{}{due} {}", words::state(outcome), times::relative(at, now))
+        };
         let bad = last.is_some_and(|(outcome, _)| matches!(outcome, RunState::Failed | RunState::TimedOut));
         vec![
             times::local(*at, now, definition.zone).into(),

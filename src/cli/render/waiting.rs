@@ -50,7 +50,7 @@ fn state(run: &RunRecord, now: DateTime<Utc>) -> String {
             format!("due {}{}", times::relative(run.scheduled, now), waits.unwrap_or_default())
         }
         // A person has fired it before its time.
-        RunState::Claimed => "claimed".to_owned(),
+        RunState::Claimed => words::state(run.outcome),
         RunState::Running | RunState::Interrupted => "was cut off".to_owned(),
         _ => words::outcome(run, now),
     }
