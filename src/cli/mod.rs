@@ -116,6 +116,7 @@ pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Resul
             let outcome = app.execute(command)?;
             let (promises, needs_login) = (promise::is_promise(&outcome), promise::needs_login(&outcome));
             promise::warn_of_zone(&outcome, app, output);
+            promise::warn_of_cut_off(&outcome, app, output);
             if opens {
                 open::open(&outcome, app, output);
             }

@@ -5,7 +5,7 @@ use super::output::{HINT, Output, WARN, paint};
 use crate::app::times::begins_anew;
 use crate::app::{App, Command, Outcome, ServiceStatus, UnitAct, UnitCommand};
 use crate::channel::terminal::plain;
-use crate::journal::RunState;
+use crate::journal::{RunRecord, RunState};
 use crate::refusal::Refusal;
 
 /// Whether an outcome says that something will fire.
@@ -27,6 +27,22 @@ pub(super) fn warn_of_zone(outcome: &Outcome, app: &App, output: &mut Output) {
         output.note(format!("{}: TZ={} is no time zone, so times are in {zone}", paint(WARN, "warning"), plain(name)));
         let hint = "set TZ to a name such as Europe/Vienna, or `timezone` in config.yaml";
         output.note(format!("{}: {hint}", paint(HINT, "hint")));
+    }
+}
+
+/// Says beside the data that what is shown as running was cut off, where no service runs that could go on with it. What another host
+/// runs, this one cannot tell.
+pub(super) fn warn_of_cut_off(outcome: &Outcome, app: &App, output: &mut Output) {
+    let is_running = |run: &RunRecord| run.outcome == RunState::Running && run.host.is_none();
+    let shows_it = match outcome {
+        Outcome::Runs { runs, .. } => runs.iter().any(is_running),
+        Outcome::Run(details) => is_running(&details.run),
+        _ => false,
+    };
+    if shows_it && matches!(app.service_status(), Ok(None)) {
+        let what = "the service is not running: what is shown as running was cut off when it ended";
+        output.note(format!("{}: {what}", paint(WARN, "warning")));
+        output.note(format!("{}: start it: `ollim-bot run`; it says what becomes of that", paint(HINT, "hint")));
     }
 }
 

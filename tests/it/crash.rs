@@ -177,9 +177,18 @@ fn a_second_service_on_one_folder_is_refused_and_names_the_first() {
     let bot = TestBot::new();
     let service = bot.start();
     let second = bot.run(["run"]);
-    assert_eq!(second.code, 2, "{second:?}");
+    assert_eq!(second.code, 1, "{second:?}");
     assert!(second.stderr.contains(&service.pid().to_string()), "{second:?}");
+    bot.write("routines/long.md", "---\ncron: '@yearly'\nbackground: true\nclient: exec\nexec: sleep 1000\n---\n");
+    service.until("it runs", || {
+        bot.run(["fire", "long"]);
+        bot.runs("long").iter().any(|run| run["outcome"] == "running").then_some(())
+    });
+    let run = bot.runs("long")[0]["run"].as_str().unwrap().to_owned();
+    let warned = |args: &[&str]| bot.run(args).stderr.contains("what is shown as running was cut off");
+    assert!(!warned(&["runs"]) && !warned(&["runs", "show", &run]));
     service.kill();
+    assert!(warned(&["runs"]) && warned(&["runs", "show", &run]));
     // The lock is the kernel's: a killed service leaves nothing to clean up.
     let (status, said) = bot.start().stop();
     assert!(status.success(), "{said}");
