@@ -435,7 +435,7 @@ pub(super) fn status(app: &App) -> Result<Option<ServiceStatus>, Refusal> {
 }
 
 pub(super) fn not_running() -> Refusal {
-    Refusal::environment("the service is not running").hint("start it: `ollim-bot run`")
+    Refusal::user("the service is not running").hint("start it: `ollim-bot run`")
 }
 
 /// A reply that no question of ours has.

@@ -80,19 +80,19 @@ pub(super) fn serve(
 
 impl From<DaemonError> for Refusal {
     fn from(error: DaemonError) -> Self {
-        let failed = Self::environment(error.to_string());
+        let words = error.to_string();
+        let failed = Self::environment(words.clone());
         match error {
-            DaemonError::Lock(LockError::Taken { pid, .. }) => {
-                failed.hint(format!("`ollim-bot status` asks it how it is; `kill {pid}` ends it"))
-            }
-            DaemonError::Lock(LockError::Original { pid, file, .. }) => failed
+            DaemonError::Lock(LockError::Taken { pid, .. }) => Self::user(words)
+                .hint(format!("`ollim-bot status` asks it how it is; `kill {pid}` ends it")),
+            DaemonError::Lock(LockError::Original { pid, file, .. }) => Self::user(words)
                 .hint(format!("end it first (`kill {pid}`): two bots on one folder would each fire every job"))
                 .hint("or give this one a folder of its own, `--home DIR`, and copy routines/ and reminders/ there")
                 .hint(format!("if that process is something else, remove {file}")),
             DaemonError::Lock(LockError::Lost { .. }) => failed
                 .hint("state/ holds the journal: put the folder back if you have it elsewhere, then start the service again")
                 .hint("without it the service starts with a new journal, which knows of no earlier run"),
-            DaemonError::Fire(_) => Self::user(error.to_string()),
+            DaemonError::Fire(_) => Self::user(words),
             DaemonError::Settings(refusal) => refusal,
             _ => failed,
         }

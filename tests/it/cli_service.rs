@@ -90,7 +90,7 @@ fn a_second_service_names_the_first() {
     let second = bot.run(["run"]);
     let words = shown(&bot, &second).replace(&service.pid().to_string(), "PID");
     insta::assert_snapshot!(words, @"
-    exit: 2
+    exit: 1
     -- stderr
     error: the service is already running for [PERSON]/bot (pid PID)
     hint: `ollim-bot status` asks it how it is; `kill PID` ends it
@@ -99,7 +99,7 @@ fn a_second_service_names_the_first() {
     bot.write("state/bot.pid", &std::process::id().to_string());
     let original = shown(&bot, &bot.run(["run"])).replace(&std::process::id().to_string(), "PID");
     insta::assert_snapshot!(original, @"
-    exit: 2
+    exit: 1
     -- stderr
     error: the original ollim-bot is running on [PERSON]/bot (pid PID)
     hint: end it first (`kill PID`): two bots on one folder would each fire every job
@@ -135,7 +135,7 @@ fn an_ended_service_leaves_nothing_that_answers() {
     assert!(status.success());
     assert!(!bot.path("state/control.sock").exists() && !bot.path("state/user.token").exists());
     insta::assert_snapshot!(shown(&bot, &bot.run(["pause"])), @"
-    exit: 2
+    exit: 1
     -- stderr
     error: the service is not running
     hint: start it: `ollim-bot run`
@@ -143,7 +143,7 @@ fn an_ended_service_leaves_nothing_that_answers() {
     // One that was killed leaves its socket; it is taken over.
     bot.start().kill();
     assert!(bot.path("state/control.sock").exists());
-    assert_eq!(bot.run(["pause"]).code, 2);
+    assert_eq!(bot.run(["pause"]).code, 1);
     assert_eq!(bot.json(["status"])["daemon"], json!(null));
     let service = bot.start();
     service.until("it answers", || (!bot.json(["status"])["daemon"].is_null()).then_some(()));

@@ -166,7 +166,7 @@ fn nobody_follows_without_a_service() {
     bot.start().stop();
     for command in [&["runs", "follow"][..], &["inbox", "--follow"]] {
         let refused = bot.run(command);
-        assert_eq!(refused.code, 2, "{refused:?}");
+        assert_eq!(refused.code, 1, "{refused:?}");
         assert!(refused.stderr.contains("the service is not running"), "{refused:?}");
     }
     assert!(bot.run(["runs", "follow", "nothing"]).stderr.contains("no job"));
