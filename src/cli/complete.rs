@@ -16,6 +16,7 @@ use clap_complete::env::Shells;
 use super::examples;
 use crate::app::{App, Command, Outcome};
 use crate::channel::terminal::plain;
+use crate::config::CONSOLE;
 use crate::definition::Kind;
 use crate::definition::fields::{FIELDS, Shape};
 use crate::journal::RunFilter;
@@ -34,7 +35,10 @@ enum Names {
     Of(Kind),
     Failed,
     Runs,
+    JobsAndRuns,
     Going,
+    Channels,
+    Commands,
     Agents,
     Sessions,
     Skills,
@@ -44,7 +48,7 @@ enum Names {
 /// The beginning of a command's path, one of its arguments, and what that names. The first that fits counts.
 const PLACES: &[(&str, &str, Names)] = &[
     ("reminder retry", "id", Names::Failed),
-    ("reminder restore", "run", Names::Runs),
+    ("reminder restore", "runs", Names::Runs),
     ("reminder edit", "job", Names::Of(Kind::Reminder)),
     ("routine edit", "job", Names::Of(Kind::Routine)),
     ("reminder", "id", Names::Of(Kind::Reminder)),
@@ -59,8 +63,14 @@ const PLACES: &[(&str, &str, Names)] = &[
     ("sessions reset", "id", Names::Jobs),
     ("runs", "id", Names::Jobs),
     ("runs show", "run", Names::Runs),
-    ("runs follow", "target", Names::Jobs),
-    ("logs", "about", Names::Jobs),
+    ("runs follow", "target", Names::JobsAndRuns),
+    ("logs", "about", Names::JobsAndRuns),
+    ("why", "id", Names::JobsAndRuns),
+    ("simulate", "ids", Names::Jobs),
+    ("channels test", "name", Names::Channels),
+    ("help", "command", Names::Commands),
+    ("routine", "after", Names::Jobs),
+    ("", "context-from", Names::Jobs),
     ("cancel-run", "run", Names::Going),
     ("next", "ids", Names::Jobs),
     ("check", "files", Names::Jobs),
@@ -171,6 +181,20 @@ fn candidates(names: Names, app: &App) -> Option<Vec<CompletionCandidate>> {
     match names {
         Names::Of(kind) => jobs(kind),
         Names::Jobs => Some(Kind::WITH_FILES.into_iter().filter_map(jobs).flatten().collect()),
+        Names::JobsAndRuns => {
+            let both = [Names::Jobs, Names::Runs].into_iter();
+            Some(both.filter_map(|names| candidates(names, app)).flatten().collect())
+        }
+        Names::Channels => {
+            let config = app.config().ok()?;
+            let named = config.channels.iter().map(|channel| channel.name.clone());
+            Some(named.chain([CONSOLE.to_owned()]).map(|name| candidate(name, "")).collect())
+        }
+        Names::Commands => {
+            let command = examples::command();
+            let visible = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+            Some(visible.map(|sub| CompletionCandidate::new(sub.get_name())).collect())
+        }
         Names::Failed => {
             let failed = of(Kind::Reminder)?.failed.into_iter();
             Some(failed.map(|failed| candidate(failed.id.to_string(), &failed.reason.unwrap_or_default())).collect())

@@ -47,6 +47,18 @@ fn bash_completes_commands_ids_and_values() {
     assert_eq!(offered(&bot, &["ollim-bot", "--json", "routine", "show", "m"]), ["mail", "money"]);
     assert_eq!(offered(&bot, &["ollim-bot", "reminder", "show", "t"]), ["tea"]);
     assert_eq!(offered(&bot, &["ollim-bot", "fire", "te"]), ["tea"]);
+    for before in [
+        &["why"][..],
+        &["simulate"],
+        &["logs"],
+        &["routine", "add", "--after"],
+        &["routine", "edit", "mail", "--context-from"],
+    ] {
+        let words = [&["ollim-bot"], before, &["te"]].concat();
+        assert_eq!(offered(&bot, &words), ["tea"], "{words:?}");
+    }
+    assert_eq!(offered(&bot, &["ollim-bot", "channels", "test", "c"]), ["console"]);
+    assert_eq!(offered(&bot, &["ollim-bot", "help", "rem"]), ["reminder"]);
     assert_eq!(offered(&bot, &["ollim-bot", "routine", "edit", "mail", "--on-overlap", "q"]), ["queue"]);
     assert_eq!(offered(&bot, &["ollim-bot", "reminder", "add", "--skills", ""]), ["letters"]);
     assert_eq!(offered(&bot, &["ollim-bot", "agents", "show", "Exp"]), ["Explore"]);
@@ -57,6 +69,19 @@ fn bash_completes_commands_ids_and_values() {
     let (home, other) = (bot.home().to_str().unwrap(), TestBot::new());
     assert_eq!(offered(&other, &["ollim-bot", "--home", home, "fire", "te"]), ["tea"]);
     assert_eq!(offered(&other, &["ollim-bot", "fire", "t"]), Vec::<String>::new(), "no job, and no error on the line");
+}
+
+#[test]
+fn runs_are_offered_where_one_is_named() {
+    let bot = some_jobs();
+    bot.write("routines/plain.md", "---\ncron: '@daily'\nclient: notify\n---\nHello.\n");
+    let service = bot.start();
+    let run = service.fire("plain")["run"].as_str().unwrap().to_owned();
+    service.stop();
+    for command in [&["why"][..], &["logs"], &["runs", "show"], &["runs", "follow"], &["reminder", "restore"]] {
+        let words = [&["ollim-bot"], command, &[&run[..4]]].concat();
+        assert_eq!(offered(&bot, &words), [&run[..]], "{words:?}");
+    }
 }
 
 #[test]
