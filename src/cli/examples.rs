@@ -283,6 +283,10 @@ const MEANT_IN_GROUP: &[(&str, &str)] = &[
     ("new", "add"),
     ("create", "add"),
     ("ls", "list"),
+    ("start", "enable"),
+    ("resume", "enable"),
+    ("pause", "disable"),
+    ("stop", "disable"),
 ];
 
 /// What somebody means who types the word of another tool, or of a group without the group.
@@ -295,6 +299,30 @@ pub fn meant(word: &str) -> Option<&'static str> {
 #[must_use]
 pub fn meant_in_group(word: &str) -> Option<&'static str> {
     of_table(MEANT_IN_GROUP, word)
+}
+
+/// Whether the group that a usage line begins with has a command.
+#[must_use]
+pub fn group_has(usage: &str, command: &str) -> bool {
+    let group = usage.split_whitespace().next().unwrap_or_default();
+    Cli::command().find_subcommand(group).is_some_and(|group| group.find_subcommand(command).is_some())
+}
+
+/// What somebody means who gives a flag to a command that does not have it. `usage` begins with the command.
+#[must_use]
+pub fn meant_by_flag(usage: &str, flag: &str) -> Option<String> {
+    let of = |command: &str, flags: &[&str]| {
+        usage.starts_with(command) && (flags.is_empty() || flags.contains(&flag.split('=').next().unwrap_or(flag)))
+    };
+    if of("edit ", &[]) {
+        Some(format!("a field is set with the kind: `ollim-bot routine edit ID {flag} …`, or `reminder edit`"))
+    } else if of("routine add", &["--at", "--in"]) {
+        Some("a routine has `--cron 'daily at 9'` or `--every 2h`; what fires once is a `reminder add`".to_owned())
+    } else if of("reminder add", &["--cron", "--every", "--after", "--watch"]) {
+        Some("a reminder fires once; what fires again and again is a `routine add`".to_owned())
+    } else {
+        None
+    }
 }
 
 fn of_table(table: &[(&str, &'static str)], word: &str) -> Option<&'static str> {
@@ -369,6 +397,25 @@ mod tests {
             paths(sub, &path, found);
             found.push(path);
         }
+    }
+
+    #[test]
+    fn a_flag_of_another_command_is_answered_by_what_is_meant() {
+        for (usage, flag, meant) in [
+            ("routine add [OPTIONS]", "--at", Some("`--cron 'daily at 9'`")),
+            ("reminder add [OPTIONS]", "--every", Some("a reminder fires once")),
+            ("reminder add [OPTIONS]", "--cron=daily", Some("`routine add`")),
+            ("edit <ID>", "--model", Some("routine edit ID --model")),
+            ("reminder add [OPTIONS]", "--gat", None),
+        ] {
+            let said = meant_by_flag(usage, flag);
+            assert_eq!(
+                said.as_ref().map(|said| meant.is_some_and(|meant| said.contains(meant))),
+                meant.map(|_| true),
+                "{said:?}"
+            );
+        }
+        assert!(group_has("routine <COMMAND>", "enable") && !group_has("webhook <COMMAND>", "enable"));
     }
 
     #[test]

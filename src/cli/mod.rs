@@ -212,16 +212,18 @@ fn usage(error: &clap::Error, output: &mut Output) {
     }
     if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
         && let Some(meant) = examples::meant_in_group(word)
+        && hints
+            .iter()
+            .any(|hint| examples::group_has(hint.strip_prefix("usage: ollim-bot ").unwrap_or_default(), meant))
     {
         hints.insert(0, format!("did you mean `{meant}`?"));
     }
     if let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
-        && hints.iter().any(|hint| hint.starts_with("usage: ollim-bot edit "))
+        && let Some(usage) = hints.iter().find_map(|hint| hint.strip_prefix("usage: ollim-bot "))
+        && let Some(meant) = examples::meant_by_flag(usage, flag)
     {
-        hints.insert(
-            0,
-            format!("a field is set with the kind: `ollim-bot routine edit ID {flag} …`, or `reminder edit`"),
-        );
+        hints.retain(|hint| !hint.starts_with("a similar argument exists"));
+        hints.insert(0, meant);
     }
     let failed = hints.into_iter().fold(Refusal::user(message.join(" ")), Refusal::hint);
     output.fail(&failed);
