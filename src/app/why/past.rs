@@ -165,7 +165,12 @@ pub(super) fn repeated(facts: &Facts) -> Option<Told> {
 
 pub(super) fn on_time(facts: &Facts) -> Option<Told> {
     let at = punctual(facts)?.occurrence.at;
-    Told::bare(format!("fired on time {}", facts.moment(at)))
+    let (_, began) = begun(facts)?;
+    // What `runs` calls late, too.
+    Told::bare(match began - at {
+        late if late < TimeDelta::seconds(1) => format!("fired on time {}", facts.moment(at)),
+        late => format!("fired {}, {} late", facts.moment(at), words::span(late)),
+    })
 }
 
 pub(super) fn late(facts: &Facts) -> Option<Told> {

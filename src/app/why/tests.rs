@@ -115,8 +115,9 @@ use table::CASES;
 
 fn at(text: &str) -> DateTime<Utc> {
     let text = if text.contains('T') { text.to_owned() } else { format!("02T{text}") };
-    let text = if text.len() > 8 { text } else { format!("2026-03-{text}") };
-    format!("{text}:00Z").parse().unwrap()
+    let text = if text.starts_with("2026") { text } else { format!("2026-03-{text}") };
+    let seconds = if text.len() > 16 { "" } else { ":00" };
+    format!("{text}{seconds}Z").parse().unwrap()
 }
 
 struct Scene {

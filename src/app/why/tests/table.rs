@@ -54,6 +54,11 @@ const NEXT: &str = "Next: tomorrow at 08:00 (in 23h 54m).";
 pub(super) const CASES: &[Case] = &[
     case("on time", &[FILE, SEE, CLAIM, LAUNCH, DONE], ["on_time", "mail fired on time at 08:00; it did its work.", NEXT]),
     case(
+        "seconds late",
+        &[FILE, SEE, CLAIM, ("08:00:52", Launch), DONE],
+        ["on_time", "mail fired at 08:00, 52s late; it did its work.", NEXT],
+    ),
+    case(
         "the service was off",
         &[FILE, SEE, ("09:12", Claim("08:00")), ("09:12", Delayed(DelayCause::ServiceOff, Some("09:12"))), ("09:12", Launch), ("09:13", Completed)],
         ["late", "mail was due at 08:00 and began 1h 12m late, at 09:12: the service was not running until 09:12; it did its work.", "Next: tomorrow at 08:00 (in 22h 42m)."],
