@@ -27,6 +27,8 @@ type Notified = BTreeMap<PathBuf, String>;
 /// Tells of problems. Clones share that.
 #[derive(Clone)]
 pub struct Problems {
+    /// The data folder, in which the files are.
+    root: PathBuf,
     journal: Journal,
     notified: Arc<Mutex<Notified>>,
 }
@@ -34,10 +36,10 @@ pub struct Problems {
 impl Problems {
     /// # Errors
     /// When the journal cannot be read.
-    pub async fn load(journal: Journal) -> Result<Self, JournalError> {
+    pub async fn load(root: &Path, journal: Journal) -> Result<Self, JournalError> {
         let stored = journal.setting(SETTING).await?;
         let notified = stored.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        Ok(Self { journal, notified: Arc::new(Mutex::new(notified)) })
+        Ok(Self { root: root.to_owned(), journal, notified: Arc::new(Mutex::new(notified)) })
     }
 
     /// These are all problems that there are.
@@ -80,7 +82,9 @@ impl Problems {
             if words.is_empty() {
                 if notified.remove(&file).is_some() {
                     self.record(&file, String::new());
-                    tracing::info!("{} was put right", file.display());
+                    // A folder of few files, once for each that was wrong.
+                    let is_gone = !self.root.join(&file).exists();
+                    tracing::info!("{} {}", file.display(), if is_gone { "is gone" } else { "was put right" });
                 }
             } else if notified.get(&file) != Some(&words) {
                 self.record(&file, words.clone());
@@ -147,12 +151,12 @@ mod tests {
     async fn an_error_is_reported_once_across_starts_and_again_when_it_is_another() {
         let folder = tempfile::tempdir().unwrap();
         let journal = Journal::open(&folder.path().join("journal.db"), Clock::system()).unwrap();
-        let problems = Problems::load(journal.clone()).await.unwrap();
+        let problems = Problems::load(folder.path(), journal.clone()).await.unwrap();
         let broken = || vec![problem("a.md", Severity::Error, "one"), problem("b.md", Severity::Warning, "small")];
         problems.all(broken()).await;
         problems.of_file(Path::new("a.md"), vec![problem("a.md", Severity::Error, "one")]).await;
         assert_eq!(said(&journal).await.len(), 1);
-        let problems = Problems::load(journal.clone()).await.unwrap();
+        let problems = Problems::load(folder.path(), journal.clone()).await.unwrap();
         problems.all(broken()).await;
         assert_eq!(said(&journal).await.len(), 1);
         problems.of_file(Path::new("a.md"), vec![problem("a.md", Severity::Error, "two")]).await;
@@ -166,7 +170,7 @@ mod tests {
     async fn many_at_once_are_one_message() {
         let folder = tempfile::tempdir().unwrap();
         let journal = Journal::open(&folder.path().join("journal.db"), Clock::system()).unwrap();
-        let problems = Problems::load(journal.clone()).await.unwrap();
+        let problems = Problems::load(folder.path(), journal.clone()).await.unwrap();
         problems.all((10..40).map(|n| problem(&format!("{n}.md"), Severity::Error, "one")).collect()).await;
         let said = said(&journal).await;
         assert_eq!(said.len(), 1);

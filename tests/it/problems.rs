@@ -45,5 +45,9 @@ fn both_lists_in_one_file_is_a_located_error_and_the_others_fire() {
         inbox.as_array().unwrap().iter().filter(|message| message["text"].to_string().contains("both.md")).collect();
     assert_eq!(about.len(), 1, "told once: {inbox:#}");
     assert!(!inbox.to_string().contains("must never be seen"));
+    bot.ok(["reminder", "cancel", "both"]);
+    service
+        .until("the log says that it is gone", || service.said().contains("reminders/both.md is gone").then_some(()));
+    assert!(!service.said().contains("put right\n"), "{}", service.said());
     service.stop();
 }
