@@ -135,6 +135,7 @@ fn files_settings_and_a_damaged_journal_are_told_with_their_place() {
         ("wrong".into(), "unknown setting `timezon` (config.yaml:1:1)".into())
     );
     assert!(of(&doctor(&bot, &[]), "definitions").1.contains("1 error in files"), "settings are no definition");
+    assert!(of(&doctor(&bot, &[]), "the rest").1.contains("the client, the login, the channels"));
     fs::create_dir_all(bot.path("state")).unwrap();
     bot.write("state/journal.db", &"no database ".repeat(1000));
     let (health, detail) = of(&doctor(&bot, &[]), "journal");

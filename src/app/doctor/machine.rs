@@ -17,7 +17,9 @@ pub(super) fn zone(app: &App) -> Vec<Finding> {
         Ok(config) => config,
         Err(refusal) => {
             let finding = Finding::wrong("settings", refusal.to_string());
-            return vec![refusal.hints.iter().fold(finding, |finding, hint| finding.step(hint.clone()))];
+            let finding = refusal.hints.iter().fold(finding, |finding, hint| finding.step(hint.clone()));
+            let rest = "the zone, the client, the login, the channels and MCP servers were not looked at";
+            return vec![finding, Finding::look("the rest", rest).step("mend the settings, then `ollim-bot doctor`")];
         }
     };
     let zone = config.timezone.name();
