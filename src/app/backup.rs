@@ -50,6 +50,9 @@ const PARTS: &[(&str, Part)] = &[
     ("state/control.sock", Part::Passing),
     ("state/user.token", Part::Passing),
     ("state/edits", Part::Passing),
+    // Links, which the service makes anew.
+    ("state/program-farm", Part::Passing),
+    ("state/program-farm-judged", Part::Passing),
     // Two hosts of one identity would take each other's lease.
     ("state/host", Part::Passing),
 ];

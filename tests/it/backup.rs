@@ -33,6 +33,8 @@ fn what_runs_is_backed_up_and_is_the_same_elsewhere() {
     let service = bot.start();
     bot.write("reminders/tea.md", &reminder(now(), "", "Tea."));
     let run = service.until_ended("tea", 1).remove(0);
+    std::fs::create_dir_all(bot.path("state/program-farm")).unwrap();
+    std::os::unix::fs::symlink("/bin/true", bot.path("state/program-farm/a-program")).unwrap();
     let file = bot.person().join("bot.tar");
     let ran = bot.run(["backup", "bot.tar"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
@@ -49,7 +51,8 @@ fn what_runs_is_backed_up_and_is_the_same_elsewhere() {
     assert_eq!(fs::read_link(home.join("work/link")).unwrap(), Path::new("../elsewhere"));
     let mode = |path: &str| fs::metadata(home.join(path)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode("bin/ollim-bot-cal") & 0o100, mode("state")), (0o100, 0o700));
-    for absent in [".env", "tools/gmail", "state/lock", "state/control.sock", "state/user.token"] {
+    for absent in [".env", "tools/gmail", "state/lock", "state/control.sock", "state/user.token", "state/program-farm"]
+    {
         assert!(!home.join(absent).exists(), "{absent}");
     }
     let known = bot.run(["--home".as_ref(), home.as_os_str(), "--json".as_ref(), "runs".as_ref()]);
