@@ -151,7 +151,9 @@ impl Said {
             (["week"] | [], _) if !weekdays.is_empty() && days.is_empty() && months.is_empty() => {}
             (["month"], _) if !days.is_empty() && weekdays.is_empty() && months.is_empty() => {}
             (["year"] | [], _) if !days.is_empty() && !months.is_empty() && weekdays.is_empty() => {}
-            (["week"], _) if !has_days => return Err("it names no day of the week".into()),
+            (["week"], _) if !has_days => {
+                return Err("it names no day of the week; say `mondays at 9`, or `@weekly`".into());
+            }
             (["month"], _) if !has_days => return Err("it names no day of the month".into()),
             ([], false) => return Err("it is empty".into()),
             _ => return unclear(),
@@ -194,7 +196,7 @@ fn every(text: &str) -> Result<String, String> {
         60 => Ok("0 * * * *".into()),
         1440 => Ok("0 0 * * *".into()),
         61..1440 if minutes.is_multiple_of(60) && 1440 % minutes == 0 => Ok(format!("0 */{} * * *", minutes / 60)),
-        10_080 => Err("it names no day of the week; say `mondays at 9`".into()),
+        10_080 => Err("it names no day of the week; say `mondays at 9`, or `@weekly`".into()),
         1441.. => Err("cron does not count days over the end of a month".into()),
         _ => Err("cron's steps begin anew with each hour and day, and only a span that divides one stays even; `--every` counts elapsed time".into()),
     }

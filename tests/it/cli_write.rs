@@ -359,6 +359,14 @@ fn what_would_not_be_valid_is_not_written() {
 }
 
 #[test]
+fn a_disabled_reminder_says_how_its_time_was_understood() {
+    let bot = TestBot::new();
+    let said = bot.ok(["reminder", "add", "Tea.", "--at", "2098-05-04 09:00", "--disabled"]);
+    assert!(said.contains("at Sun 4 May 2098 09:00 UTC"), "{said}");
+    assert!(said.contains("but it is disabled"), "{said}");
+}
+
+#[test]
 fn a_routine_is_disabled_and_enabled_in_its_own_file() {
     let bot = TestBot::new();
     let text = "---\n# Mine.\ncron: \"@daily\"   # every day\n---\nWater the plants.\n";

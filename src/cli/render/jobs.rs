@@ -22,7 +22,13 @@ pub(super) fn scheduled(recorded: &Recorded, view: &View, output: &mut Output) {
     }
     let when = match job.next {
         Some(at) => format!("at {}", moment(at, job, view)),
-        None => job.definition.waits_for().filter(|_| job.definition.enabled).unwrap_or_else(|| "disabled".to_owned()),
+        None => match (&job.definition.trigger, job.definition.waits_for().filter(|_| job.definition.enabled)) {
+            (_, Some(waits)) => waits,
+            (Trigger::Reminder { run_at, .. }, None) => {
+                format!("at {}, but it is disabled", moment(run_at.to_utc(), job, view))
+            }
+            _ => "disabled".to_owned(),
+        },
     };
     let how = match (job.definition.is_delivered_as_written(), plain_by_default) {
         (false, _) if job.definition.command.is_some() => ", a command, without a model",
