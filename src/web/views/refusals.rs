@@ -83,8 +83,8 @@ pub(in crate::web) fn refusals(
                     " (layer " (calls.layer) ")."
                 }
                 (parts::folded(&words::call(&calls.tool, &calls.input), 4))
-                p .faint { (parts::with_code(&calls.reason)) }
                 (offered(offer, &link("/jobs/", calls.id.as_str(), "/edit")))
+                p .faint { (parts::with_code(&calls.reason)) }
             }
         }
         @if !deliveries.is_empty() {
