@@ -37,10 +37,9 @@ pub(in crate::web) fn run(parts: &RunParts, open: &[Question], context: &Context
             }
         }
         p .lead { (parts::job(run.id.as_str())) ": " (parts::outcome(run, context)) }
-        @match &run.error {
-            // What waits has done nothing wrong; below stands what for.
-            Some(error) if run.outcome.is_over() => div .bad { (parts::folded(error, LINES)) },
-            _ => {},
+        // What waits has done nothing wrong; below stands what for.
+        @if let Some(error) = run.error.as_ref().filter(|_| run.outcome.is_over()) {
+            div .bad { (parts::folded(error, LINES)) }
         }
         @if let Some(why) = why { p .why { (parts::with_code(&why.said.sentence)) } }
         @for question in open.iter().filter(|question| question.run == run.run) {
