@@ -60,7 +60,7 @@ pub enum Claim {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delivered {
     /// It is a new occurrence: the claim as it was made.
-    New(NewClaim, Claim),
+    New(Box<NewClaim>, Claim),
     /// It has its occurrence: the first attempt at that.
     Again(RunId),
 }
@@ -142,7 +142,7 @@ impl Journal {
             .commit(move |connection| match delivered(connection, &claim, since)? {
                 Some(run) => Ok(Delivered::Again(run)),
                 None => record_occasion(connection, &claim, clock.now())
-                    .map(|(claim, answer)| Delivered::New(claim, answer)),
+                    .map(|(claim, answer)| Delivered::New(Box::new(claim), answer)),
             })
             .await
     }

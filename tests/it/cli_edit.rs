@@ -266,12 +266,11 @@ fn an_empty_text_takes_any_field_out_that_a_job_can_be_without() {
     let set = "---\ncron: '@daily'\nbackground: true\ntimeout: 5m\nretry: 2\nalert_after: 2\nmax_turns: 5\n\
                max_cost_usd: 0.5\non_missed: skip\nurgency: low\nclient: claude\nmodel: haiku\n---\nSort.\n";
     bot.write("routines/mail.md", set);
-    for flag in FIELDS.iter().filter(|field| field.on.has(Kind::Routine) && field.name != "cron").flat_map(|field| {
-        let takes_one = |flag: &&Flag| flag.sets.is_none() && !flag.hidden && !matches!(field.shape, Shape::Texts);
-        field.flags.iter().filter(takes_one)
-    }) {
-        let ran = bot.run(["routine", "edit", "mail", &format!("--{}", flag.long), ""]);
-        assert_eq!(ran.code, 0, "--{}: {ran:?}", flag.long);
+    let flags =
+        ["timeout", "retry", "alert-after", "max-turns", "max-cost-usd", "on-missed", "urgency", "client", "model"];
+    for flag in flags {
+        let ran = bot.run(["routine", "edit", "mail", &format!("--{flag}"), ""]);
+        assert_eq!(ran.code, 0, "--{flag}: {ran:?}");
     }
     assert_eq!(bot.read("routines/mail.md").unwrap(), plain);
     let refused = bot.run(["routine", "edit", "mail", "--cron", ""]);

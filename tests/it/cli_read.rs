@@ -601,7 +601,7 @@ async fn what_ran_and_what_was_said() {
 }
 
 /// Every command that can be typed, with words that make it read; `None`: it only changes things.
-const COMMANDS: [(&str, Option<&str>); 74] = [
+const COMMANDS: [(&str, Option<&str>); 76] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
     // The person's alone, and their JSON is in `backup`.
@@ -675,8 +675,8 @@ const COMMANDS: [(&str, Option<&str>); 74] = [
     ("service logs", None),
     ("service restart", None),
     ("service start", None),
-    ("service stop", None),
     ("service status", None),
+    ("service stop", None),
     ("service uninstall", None),
     ("sessions list", Some("sessions list")),
     ("sessions patch", None),

@@ -179,7 +179,7 @@ fn a_second_service_on_one_folder_is_refused_and_names_the_first() {
     let second = bot.run(["run"]);
     assert_eq!(second.code, 1, "{second:?}");
     assert!(second.stderr.contains(&service.pid().to_string()), "{second:?}");
-    bot.write("routines/long.md", "---\ncron: '@yearly'\nbackground: true\nclient: exec\nexec: sleep 1000\n---\n");
+    bot.write("routines/long.md", "---\ncron: '@yearly'\nbackground: true\nclient: exec\ncommand: sleep 1000\n---\n");
     service.until("it runs", || {
         bot.run(["fire", "long"]);
         bot.runs("long").iter().any(|run| run["outcome"] == "running").then_some(())

@@ -106,7 +106,6 @@ fn enter_takes_what_is_usual_and_a_login_that_fails_is_told() {
     let bot = with_client(api.url());
     let mut terminal = Terminal::start(bot.command(["init"]));
     terminal.answer("Time zone [UTC]:", "");
-    terminal.answer(SAMPLES, "n");
     terminal.answer(PHONE, "");
     terminal.answer(TALK, "");
     terminal.answer(CALL, "y");
@@ -145,7 +144,6 @@ fn a_refused_key_is_named_and_the_end_says_that_the_agent_does_not_answer() {
     let bot = with_client(api.url());
     let mut terminal = Terminal::start(bot.command(["init", "--bare"]));
     terminal.answer("Time zone [UTC]:", "");
-    terminal.answer(SAMPLES, "n");
     terminal.answer(PHONE, "");
     terminal.answer(TALK, "");
     terminal.answer(CALL, "y");

@@ -48,6 +48,6 @@ fn both_lists_in_one_file_is_a_located_error_and_the_others_fire() {
     bot.ok(["reminder", "cancel", "both"]);
     service
         .until("the log says that it is gone", || service.said().contains("reminders/both.md is gone").then_some(()));
-    assert!(!service.said().contains("put right\n"), "{}", service.said());
+    assert!(!service.said().contains("both.md was put right"), "{}", service.said());
     service.stop();
 }

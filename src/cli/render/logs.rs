@@ -72,7 +72,7 @@ mod tests {
         let mut output = Output { width: Some(54), ..Output::default() };
         line(&serde_json::from_str(text).unwrap(), &view, &mut output);
         let shown = anstream::adapter::strip_str(&output.stdout).to_string();
-        let behind = " ".repeat(31);
+        let behind = " ".repeat(30);
         assert_eq!(shown, format!("Mon 23 Nov 08:00:05 UTC  WARN refu [2Jsed count=3\n{behind}run=a1\n"));
         let mut output = Output::default();
         line(&serde_json::from_str(text).unwrap(), &View { json: true, ..view }, &mut output);

@@ -47,7 +47,7 @@ impl Dispatcher {
         self.spawn(task, move |this, delivered| {
             this.end_claims(&begun);
             match delivered? {
-                Delivered::New(claim, answer) => this.on_claimed(vec![claim], vec![answer], asked, None),
+                Delivered::New(claim, answer) => this.on_claimed(vec![*claim], vec![answer], asked, None),
                 Delivered::Again(run) => tracing::debug!(%run, "it was delivered again"),
             }
             Ok(())

@@ -193,6 +193,7 @@ impl Dispatcher {
                 (_, Some(job)) => format!("; {job} is not tried again"),
                 _ => String::new(),
             };
+            let why = why.trim_end_matches('.');
             let text = format!("Jobs for the agent wait: {why}{again}.\n{hint}");
             finish.messages.push(NewMessage::of_service(text.trim_end().to_owned()).with_buttons(LOGIN_BUTTONS));
         }

@@ -173,8 +173,8 @@ async fn a_missing_login_is_told_once_however_often_the_service_starts() {
     let logged_in = fails_until_it_works(&world, FailureClass::NotLoggedIn);
     let all = [reminder("tea"), at_time(reminder("milk"), march("01T13:05:00"))];
     world.write(&all);
-    let of_the_client =
-        || -> Vec<String> { world.told().into_iter().filter(|text| text.starts_with("The agent client")).collect() };
+    let is_it = |text: &String| text.starts_with("The agent client") || text.starts_with("Jobs for the agent");
+    let of_the_client = || -> Vec<String> { world.told().into_iter().filter(is_it).collect() };
     for _ in 0..3 {
         let life = world.start(&all);
         minutes(70).await;
