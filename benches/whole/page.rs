@@ -51,12 +51,7 @@ pub fn measure(_plan: &Plan) {
         let measured = format!("{}, {}; {} KB", ms(first), ms(whole), asked[0].2 / 1000);
         row(&format!("page, {name}: first byte, complete, weight"), bar, &measured, "");
     }
-    let missing = || "not installed".to_owned();
-    let ours = peers::load(&["ours", &format!("http://{address}/"), &cookie]).unwrap_or_else(missing);
-    let data = bot.home.with_file_name("kuma");
-    let kuma = peers::load(&["kuma", data.to_str().unwrap()]).unwrap_or_else(missing);
-    let what = "page, opened in a browser: first byte, first paint, complete; weight in requests";
-    row(what, "", &ours, &format!("Uptime Kuma, with no monitor: {kuma}"));
+    in_a_browser(&bot, address, &cookie);
     // The stream says first how far things are.
     let mut stream = listen(address, &cookie);
     line_of(&mut stream);
@@ -86,6 +81,16 @@ pub fn measure(_plan: &Plan) {
     let share = (service.cpu() - cpu).as_secs_f64() / began.elapsed().as_secs_f64() * 100.0;
     row("page, 50 open and nothing happens", "1 %", &format!("{share:.2} % of a core"), "");
     drop(open);
+}
+
+/// With nothing cached, beside another page of what ran and what failed.
+fn in_a_browser(bot: &Bot, address: SocketAddr, cookie: &str) {
+    let missing = || "not installed".to_owned();
+    let ours = peers::load(&["ours", &format!("http://{address}/"), cookie]).unwrap_or_else(missing);
+    let data = bot.home.with_file_name("kuma");
+    let kuma = peers::load(&["kuma", data.to_str().unwrap()]).unwrap_or_else(missing);
+    let what = "page, opened in a browser: first byte, first paint, complete; weight in requests";
+    row(what, "", &ours, &format!("Uptime Kuma, with no monitor: {kuma}"));
 }
 
 /// Runs of 90 days, a tenth of them in the last week.

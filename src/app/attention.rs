@@ -2,7 +2,7 @@
 
 use super::{App, ListenerState, Status, runs, status};
 use crate::definition::{self, DefinitionId};
-use crate::journal::Question;
+use crate::journal::{ConsecutiveFailures, Question};
 use crate::refusal::Refusal;
 
 /// What a need is about: where a person looks to see to it.
@@ -106,6 +106,18 @@ impl Need {
     }
 }
 
+fn failing(job: &ConsecutiveFailures) -> Need {
+    let times = match job.failures {
+        1 => "failed".to_owned(),
+        times => format!("failed {times} times in a row"),
+    };
+    let words = match job.paused {
+        Some(_) => format!("{} is paused, it {times}", job.id),
+        None => format!("{} {times}", job.id),
+    };
+    Need::new(words, About::Job(job.id.clone()))
+}
+
 /// Those that the status tells of: what stops everything first, then what stops one.
 fn needs_of(status: &Status) -> Vec<Need> {
     let mut needs = Vec::new();
@@ -148,17 +160,7 @@ fn needs_of(status: &Status) -> Vec<Need> {
     for channel in &status.failing_channels {
         needs.push(Need::new(format!("{} does not deliver", channel.name), About::Channels));
     }
-    for failing in &status.failures {
-        let times = match failing.failures {
-            1 => "failed".to_owned(),
-            times => format!("failed {times} times in a row"),
-        };
-        let words = match failing.paused {
-            Some(_) => format!("{} is paused, it {times}", failing.id),
-            None => format!("{} {times}", failing.id),
-        };
-        needs.push(Need::new(words, About::Job(failing.id.clone())));
-    }
+    needs.extend(status.failures.iter().map(failing));
     let broken: std::collections::BTreeSet<_> =
         status.problems.iter().filter(|problem| problem.is_error()).map(|problem| &problem.file).collect();
     match broken.len() {

@@ -13,8 +13,8 @@ use crate::bot::budget::PingBudget;
 use crate::config::ListenAddress;
 use crate::definition::{Definition, DefinitionId, Kind, Loaded, Problem};
 use crate::journal::{
-    ConsecutiveFailures, FailingChannel, HeardBy, HostRecord, JournalReader, RefusedDeliveries, RunFilter, RunRecord,
-    Spending,
+    ConsecutiveFailures, FailingChannel, HeardBy, HostRecord, JournalError, JournalReader, RefusedDeliveries,
+    RunFilter, RunRecord, Spending,
 };
 use crate::refusal::Refusal;
 use crate::run::runner::needs_agent;
@@ -92,6 +92,14 @@ pub struct Overview {
     pub next: Option<Occurrence>,
 }
 
+/// What only the person is told.
+fn for_person<T>(app: &App, read: impl FnOnce() -> Result<Vec<T>, JournalError>) -> Result<Vec<T>, JournalError> {
+    match app.caller {
+        Caller::Person => read(),
+        Caller::Run(_) => Ok(Vec::new()),
+    }
+}
+
 /// What is known.
 pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     let loaded = app.load_without_settings()?;
@@ -122,10 +130,7 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     let mut next = upcoming::coming(&definitions, None, now, None, NEXT, Each::First);
     upcoming::with_last(&mut next, &journal)?;
     Ok(Status {
-        hosts: match app.caller {
-            Caller::Person => journal.hosts()?,
-            Caller::Run(_) => Vec::new(),
-        },
+        hosts: for_person(app, || journal.hosts())?,
         running,
         waiting,
         next,
@@ -145,19 +150,12 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         failures,
         last_failed,
         budget: budget::of(&journal, now)?,
-        spent: match app.caller {
-            // Where the settings are wrong, that is said for itself.
-            Caller::Person => budget::spent(app).unwrap_or_default(),
-            Caller::Run(_) => Vec::new(),
-        },
-        strangers: match app.caller {
-            Caller::Person => journal.heard_by()?.into_iter().filter(|heard| heard.strangers > 0).collect(),
-            Caller::Run(_) => Vec::new(),
-        },
-        failing_channels: match app.caller {
-            Caller::Person => journal.failing_channels()?,
-            Caller::Run(_) => Vec::new(),
-        },
+        // Where the settings are wrong, that is said for itself.
+        spent: for_person(app, || Ok(budget::spent(app).unwrap_or_default()))?,
+        strangers: for_person(app, || {
+            Ok(journal.heard_by()?.into_iter().filter(|heard| heard.strangers > 0).collect())
+        })?,
+        failing_channels: for_person(app, || journal.failing_channels())?,
         settings_are_wrong: app.config().is_err(),
         sockets: sockets::answering(|name| app.env.text(name), &app.places().user_home),
     })

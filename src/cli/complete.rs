@@ -158,6 +158,12 @@ fn names(path: &str, arg: &Arg) -> Option<Offer> {
     }
 }
 
+fn sessions(app: &App) -> Option<Vec<CompletionCandidate>> {
+    let Ok(Outcome::Sessions(sessions)) = app.execute(Command::Sessions) else { return None };
+    let children = sessions.children.into_iter().map(|child| CompletionCandidate::new(child.record.id.to_string()));
+    Some(children.chain([CompletionCandidate::new("main")]).collect())
+}
+
 /// What there is; nothing where it cannot be read.
 fn candidates(names: Names, app: &App) -> Option<Vec<CompletionCandidate>> {
     let candidate = |name: String, help: &str| {
@@ -207,13 +213,7 @@ fn candidates(names: Names, app: &App) -> Option<Vec<CompletionCandidate>> {
             }
             _ => None,
         },
-        Names::Sessions => match app.execute(Command::Sessions) {
-            Ok(Outcome::Sessions(sessions)) => {
-                let children = sessions.children.into_iter().map(|child| candidate(child.record.id.to_string(), ""));
-                Some(children.chain([candidate("main".into(), "")]).collect())
-            }
-            _ => None,
-        },
+        Names::Sessions => sessions(app),
         Names::Skills => {
             let folders = std::fs::read_dir(app.home.skills()).ok()?.flatten();
             let named = folders.filter(|entry| entry.path().join("SKILL.md").is_file());

@@ -245,8 +245,8 @@ fn see(
 /// A file that was away, and is not what it was when it fired last, is another job: it knows nothing of the one before.
 fn forget_another(connection: &Connection, back: &ObservedGeneration) -> Result<(), JournalError> {
     connection.execute(
-        "UPDATE run SET forgotten = 1
-         WHERE forgotten = 0 AND occurrence IN (SELECT number FROM occurrence WHERE id = ?1) AND NOT EXISTS
+        "UPDATE run SET forgotten = TRUE
+         WHERE NOT forgotten AND occurrence IN (SELECT number FROM occurrence WHERE id = ?1) AND NOT EXISTS
            (SELECT 1 FROM occurrence o JOIN definition_text t ON t.number = o.text WHERE t.text = ?2 AND o.number =
              (SELECT max(number) FROM occurrence WHERE id = ?1 AND text IS NOT NULL))",
         params![back.id.as_str(), &*back.text],

@@ -33,7 +33,7 @@ impl Journal {
     pub async fn forget_runs(&self, lineage: String) -> Result<usize, JournalError> {
         self.writer
             .commit(move |connection| {
-                let sql = "UPDATE run SET forgotten = 1 WHERE lineage = ?1 AND forgotten = 0";
+                let sql = "UPDATE run SET forgotten = TRUE WHERE lineage = ?1 AND NOT forgotten";
                 connection.execute(sql, [&lineage])
             })
             .await

@@ -25,7 +25,7 @@ const PAGES: [(&str, &str); 9] = [
 const OF_HOSTS: (&str, &str) = ("/hosts", "Hosts");
 
 /// So many needs stand in the sentence on top, where there are more than that.
-const NEEDS: usize = 5;
+pub(super) const NEEDS: usize = 5;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");

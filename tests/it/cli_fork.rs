@@ -368,7 +368,7 @@ fn a_job_changes_only_what_it_has_made_itself() {
         (&["--allowed-tools", "Read", "WebFetch"][..], "`WebFetch` is more than"),
         (&["--blocked-tools", "Read"], "has more than routine triage"),
         (&["--timeout", "1h"], "`--timeout 1h` is more"),
-        (&["--timeout", ""], "not a span of time"),
+        (&["--timeout", ""], "has more than routine triage"),
         (&[], "nobody can use an editor inside a job"),
     ] {
         let words: Vec<&str> = ["reminder", "edit", "own"].iter().chain(words).copied().collect();

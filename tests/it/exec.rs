@@ -297,7 +297,7 @@ fn a_run_makes_no_command_with_more_than_it_has() {
     // Its maker may send the person nothing, so none of the words that it chose reach them.
     assert_eq!((&made["created_by"], &made["deliver"]), (&json!("job"), &json!("never")));
     let run = fire(&bot, &service, "made");
-    assert!(run["error"].as_str().unwrap().contains("refused a program; `ollim-bot runs show"), "{run:#}");
+    assert!(run["error"].as_str().unwrap().contains("refused a program; `deliver: never` keeps its name"), "{run:#}");
     assert!(run["denials"].to_string().contains("touch evil"), "{run:#}");
     assert!(!inbox(&bot).iter().any(|told| told.contains("evil")), "{:?}", inbox(&bot));
     assert!(bot.read("work/evil").is_none());

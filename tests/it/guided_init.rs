@@ -106,6 +106,7 @@ fn enter_takes_what_is_usual_and_a_login_that_fails_is_told() {
     let bot = with_client(api.url());
     let mut terminal = Terminal::start(bot.command(["init"]));
     terminal.answer("Time zone [UTC]:", "");
+    terminal.answer(SAMPLES, "n");
     terminal.answer(PHONE, "");
     terminal.answer(TALK, "");
     terminal.answer(CALL, "y");

@@ -141,6 +141,15 @@ pub async fn version(command: &Path, path: &str) -> Result<String, Failure> {
     }
 }
 
+/// Says of a login that was refused which it was.
+fn name_login(end: &mut AttemptEnd, login: &Login) {
+    if let AttemptEnd::Failed(failure) = end
+        && failure.class == FailureClass::NotLoggedIn
+    {
+        failure.message = outcome::not_logged_in(&failure.message, Some(login));
+    }
+}
+
 impl Claude {
     /// The login that a run would be started with now.
     #[must_use]
@@ -314,11 +323,7 @@ impl Claude {
             if let Some(live) = done.live {
                 self.idle.put(live, &self.limits).await;
             }
-            if let AttemptEnd::Failed(failure) = &mut report.end
-                && failure.class == FailureClass::NotLoggedIn
-            {
-                failure.message = outcome::not_logged_in(&failure.message, Some(&login));
-            }
+            name_login(&mut report.end, &login);
             if let (Some(what), false) = (judge.taken_too_much(), report.end == AttemptEnd::Completed) {
                 report.end = AttemptEnd::Failed(outcome::exceeded(&what));
             }

@@ -25,8 +25,8 @@ impl Tried {
             jobs.extend(list.jobs.iter().map(|job| job.definition.id.to_string()));
         }
         jobs.sort_unstable();
-        let is_asked = !query.job.is_empty() && !(query.tool.is_empty() && query.input.trim().is_empty());
-        let verdict = is_asked.then(|| tried(query, app));
+        let is_named = !query.tool.is_empty() || !query.input.trim().is_empty();
+        let verdict = (is_named && !query.job.is_empty()).then(|| tried(query, app));
         Ok(Self { jobs, verdict })
     }
 }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::app::{Attention, ChannelState, ListenerState, Status};
 use crate::web::context::Context;
-use crate::web::frame::place;
+use crate::web::frame::{NEEDS, place};
 use crate::web::parts::{self, fact, said};
 
 pub(in crate::web) fn service(channels: &[ChannelState], attention: &Attention, context: &Context) -> Markup {
@@ -33,9 +33,10 @@ pub(in crate::web) fn service(channels: &[ChannelState], attention: &Attention, 
             }
         }
         (problems(status))
-        h2 id="all-needs" { "What needs you" }
-        @if attention.needs.is_empty() { p .empty { "Nothing." } }
-        ul { @for need in &attention.needs { li { a href=(place(&need.about)) { (need.words) } } } }
+        @if attention.needs.len() > NEEDS {
+            h2 id="all-needs" { "What needs you" }
+            ul { @for need in &attention.needs { li { a href=(place(&need.about)) { (need.words) } } } }
+        }
         h2 { "Channels" }
         @if channels.is_empty() { p .empty { "There is no channel but the terminal of " code { "ollim-bot run" } "." } }
         ul {
