@@ -112,7 +112,10 @@ fn enter_takes_what_is_usual_and_a_login_that_fails_is_told() {
     terminal.answer(CALL, "y");
     let (status, shown) = terminal.end();
     assert!(status.success(), "{shown}");
-    assert!(shown.contains("the call failed: ") && shown.contains("hint: log in with `ollim-bot login`"), "{shown}");
+    assert!(
+        shown.contains("the call failed: ") && shown.contains("take it out and log in with `ollim-bot login`"),
+        "{shown}"
+    );
     assert_eq!((bot.names("routines"), bot.names("reminders")), (vec![], vec![]));
     assert!(!bot.read("config.yaml").unwrap().contains("\ntimezone:"), "the system's zone needs no line");
 }
