@@ -6,9 +6,9 @@ const MINUTE = 60_000, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
 /** Each job: its file's fields and body; the hours (UTC) at which it has run; how many minutes and dollars a run took. */
 const JOBS = {
   'email-triage': {
-    fields: "description: Look through the new mail\ncron: '0 5-19/2 * * *'\nallowed_tools: ['Bash(ollim-bot gmail *)', 'Bash(ollim-bot tasks *)', mcp__discord__report_updates]\ntimeout: 10m",
+    fields: "description: Look through the new mail\ncron: '0 1-23/2 * * *'\nallowed_tools: ['Bash(ollim-bot gmail *)', 'Bash(ollim-bot tasks *)', mcp__discord__report_updates]\ntimeout: 10m",
     body: 'Read the mail that came since the last run with `ollim-bot gmail unread`.\n\nMake a task with `ollim-bot tasks add` for everything that needs an answer today.',
-    hours: [5, 7, 9, 11, 13, 15, 17, 19], minutes: 4, cost: 0.06,
+    hours: Array.from({ length: 12 }, (_, hour) => 2 * hour + 1), minutes: 4, cost: 0.06,
   },
   'deploy-check': {
     fields: "description: See whether the last deployment is well\ncron: '15 8,14 * * *'\nallowed_tools: ['Bash(gh run list *)', Read]",
