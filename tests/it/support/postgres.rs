@@ -217,7 +217,7 @@ fn serve(folder: &Path, settings: &[&str], server: &Command) -> Child {
 
 /// A folder of the user's that the server runs as, where that one may go to.
 fn folder() -> tempfile::TempDir {
-    let folder = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").unwrap();
+    let folder = tempfile::Builder::new().prefix("pg").tempdir().unwrap();
     if let Some(user) = server_user() {
         run(Command::new("chown").arg(user.to_string()).arg(folder.path()));
     }
