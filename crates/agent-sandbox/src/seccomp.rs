@@ -69,6 +69,7 @@ const RULES: &[i64] = &[
     libc::SYS_swapoff,
     libc::SYS_acct,
     libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
     libc::SYS_syslog,
     libc::SYS_lookup_dcookie,
     // `statmount`, `listmount`, `open_tree_attr`, which have these numbers on every processor.
@@ -77,7 +78,8 @@ const RULES: &[i64] = &[
     467,
 ];
 
-/// Namespaces, as flags of `clone` and `unshare`.
+/// Namespaces, as flags of `clone` and `unshare`. (That of time is no flag of `clone`, where its bit is part of a signal that
+/// there is not.)
 const NAMESPACES: &[libc::c_int] = &[
     libc::CLONE_NEWUSER,
     libc::CLONE_NEWNS,
@@ -86,6 +88,7 @@ const NAMESPACES: &[libc::c_int] = &[
     libc::CLONE_NEWIPC,
     libc::CLONE_NEWUTS,
     libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWTIME,
 ];
 
 /// They change attributes of a file by its path: mode, owner, times. Landlock holds none of them back. The last are `fchmodat2`,
