@@ -106,16 +106,16 @@ impl Need {
     }
 }
 
-fn failing(job: &ConsecutiveFailures) -> Need {
+/// That a job failed last, and how often.
+pub(super) fn failing(job: &ConsecutiveFailures) -> String {
     let times = match job.failures {
         1 => "failed".to_owned(),
         times => format!("failed {times} times in a row"),
     };
-    let words = match job.paused {
+    match job.paused {
         Some(_) => format!("{} is paused, it {times}", job.id),
         None => format!("{} {times}", job.id),
-    };
-    Need::new(words, About::Job(job.id.clone()))
+    }
 }
 
 /// Those that the status tells of: what stops everything first, then what stops one.
@@ -160,7 +160,7 @@ fn needs_of(status: &Status) -> Vec<Need> {
     for channel in &status.failing_channels {
         needs.push(Need::new(format!("{} does not deliver", channel.name), About::Channels));
     }
-    needs.extend(status.failures.iter().map(failing));
+    needs.extend(status.failures.iter().map(|job| Need::new(failing(job), About::Job(job.id.clone()))));
     let broken: std::collections::BTreeSet<_> =
         status.problems.iter().filter(|problem| problem.is_error()).map(|problem| &problem.file).collect();
     match broken.len() {

@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Finding;
 use crate::app::suppressed::Suppressed;
-use crate::app::{App, ListenerState, ServiceStatus, runs, service, times, waking, webhooks};
+use crate::app::{App, ListenerState, ServiceStatus, attention, runs, service, times, waking, webhooks};
 use crate::definition::{self, Definition, DefinitionId, Kind, Problem};
 use crate::schedule::occurrences;
 
@@ -78,13 +78,11 @@ pub(super) fn outcomes(app: &App) -> Vec<Finding> {
         if failing.failures == 0 || !loaded.definitions.contains_key(id) {
             continue;
         }
-        let detail = format!("{id} failed {}", counted(failing.failures as usize, "time"));
-        found.push(match failing.paused {
-            Some(_) => Finding::wrong("jobs", format!("{detail} in a row and is paused"))
-                .step(format!("see why: `ollim-bot runs {id} --failed`; then `ollim-bot resume {id}`")),
-            None => Finding::wrong("jobs", format!("{detail} in a row"))
-                .step(format!("see why: `ollim-bot runs {id} --failed`")),
-        });
+        let resume = if failing.paused.is_some() { format!("; then `ollim-bot resume {id}`") } else { String::new() };
+        found.push(
+            Finding::wrong("jobs", attention::failing(&failing))
+                .step(format!("see why: `ollim-bot runs {id} --failed`{resume}")),
+        );
     }
     let kept = app.defaults().ok().and_then(|defaults| definition::failed_reminders(&app.home, &defaults).ok());
     let kept = kept.map_or(0, |kept| kept.len());
