@@ -248,10 +248,16 @@ pub(super) fn cut_all(value: &mut Value) {
     }
 }
 
-/// The line in a script of the client's: `… && eval 'LINE' …`, in which a quote stands as `'"'"'`.
+/// The line in a script of the client's: `… && eval 'LINE' …`, in which a quote stands as `'"'"'`, or `… && eval WORD …`, where
+/// the line is one word of characters that mean nothing to a shell.
 fn line_of(script: &str) -> Option<String> {
     const QUOTE: &str = r#"'"'"'"#;
-    let (_, mut rest) = script.split_once("&& eval '")?;
+    let (_, rest) = script.split_once("&& eval ")?;
+    let Some(mut rest) = rest.strip_prefix('\'') else {
+        let word = rest.split(' ').next()?;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:=@+,-".contains(c);
+        return (!word.is_empty() && word.chars().all(is_plain)).then(|| word.to_owned());
+    };
     let mut line = String::new();
     loop {
         let (part, after) = rest.split_once('\'')?;
@@ -512,7 +518,11 @@ mod tests {
             (r#"x && eval 'echo '"'"'it'"'"'s' < /dev/null"#, Some("echo 'it's")),
             (r#"x && eval ''"'"'q'"'"'' && pwd"#, Some("'q'")),
             ("x && eval 'a\nb' y", Some("a\nb")),
+            ("x && eval ls && pwd -P >| /tmp/f", Some("ls")),
+            ("x && eval ./run.sh '<' /dev/null && pwd", Some("./run.sh")),
             ("x && eval 'open", None),
+            ("x && eval  && pwd", None),
+            ("x && eval ls;id && pwd", None),
             ("env", None),
         ] {
             assert_eq!(line_of(script).as_deref(), line, "{script}");

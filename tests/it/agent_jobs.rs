@@ -177,6 +177,8 @@ fn an_agent_in_an_allowlist_is_ours_and_the_job_caps_what_it_does() {
         Reply::call("Read", json!({ "file_path": "WORK/notes/a.txt" })),
         Reply::call("Read", json!({ "file_path": "WORK/secret" })),
         Reply::call("Edit", json!({ "file_path": "WORK/notes/a.txt", "old_string": "a", "new_string": "b" })),
+        // The client hands a line of one word to its shell in another way.
+        Reply::bash("pwd"),
     ];
     let elsewhere = |more: &str, value: &str| {
         let mut input = json!({ "subagent_type": "Explore", "description": "look", "prompt": "Look around." });
@@ -191,6 +193,7 @@ fn an_agent_in_an_allowlist_is_ours_and_the_job_caps_what_it_does() {
         Reply::bash("ls notes"),
         elsewhere("mode", "bypassPermissions"),
         elsewhere("isolation", "worktree"),
+        Reply::bash("pwd"),
     ];
     let bot = TestBot::new();
     let path = |reply: Reply| match reply {
@@ -217,10 +220,10 @@ fn an_agent_in_an_allowlist_is_ours_and_the_job_caps_what_it_does() {
     let inside = requests.iter().rfind(|request| system_prompt(request).contains(&prompt)).unwrap();
     assert_eq!(inside.tools(), ["Bash", "Read"], "what the agent has, of what the job has");
     let results = inside.results();
-    assert_eq!(errors(&results), [false, true, true, false, true, true], "{results:#?}");
+    assert_eq!(errors(&results), [false, true, true, false, true, true, false], "{results:#?}");
     assert!(results[5].text.contains("Edit"), "{:?}", results[5]);
     let outside = requests.iter().rfind(|request| !system_prompt(request).contains(&prompt)).unwrap();
-    let expect = [false, true, true, true, false, true, true];
+    let expect = [false, true, true, true, false, true, true, false];
     assert_eq!(errors(&outside.results()), expect, "{:#?}", outside.results());
     assert_eq!(bot.names("work"), ["notes", "secret"]);
     assert_eq!(bot.read("work/notes/a.txt").as_deref(), Some("a"));
