@@ -347,7 +347,9 @@ impl RunHost for Host {
             if asked.contains(&rule) {
                 break;
             }
-            let call = questions::program(&start, &sandbox.work());
+            // What runs without a client is the line itself.
+            let line = line_of(&start.script).unwrap_or_else(|| start.script.to_string());
+            let call = questions::program(&start, &line, &sandbox.work());
             if let Err(why) = self.questions.ask(&rule, "Bash", call).await {
                 decision.verdict = Verdict::Deny;
                 decision.reason = why.clone();

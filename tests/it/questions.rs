@@ -59,12 +59,13 @@ fn a_call_waits_for_the_answer_and_the_first_counts() {
     let first = until_open(&bot, &service, 1).remove(0);
     assert!(bot.read("work/made").is_none());
     let question = &bot.json(["questions"])[0];
-    assert_eq!((&question["call"], &question["asked_rule"]), (&json!("touch made"), &json!("Bash(touch *)")));
+    let call = "touch made\nin the line 'touch made && echo touched'";
+    assert_eq!((&question["call"], &question["asked_rule"]), (&json!(call), &json!("Bash(touch *)")));
     let message = &bot.json(["inbox"])[0];
     let text = message["text"].as_str().unwrap();
     for part in [
         "reminder job asks (question 1)",
-        "\n\n```\ntouch made\n```\n\n",
+        "\n\n```\ntouch made\nin the line 'touch made && echo touched'\n```\n\n",
         "`Bash(touch *)` of its ask_tools asks; \"run\" and \"always\" are for all that it matches.",
         "timeout of 30m",
     ] {
@@ -307,7 +308,9 @@ fn a_job_cannot_flood_the_person_and_cannot_hide_what_runs() {
             .for_each(|question| drop(bot.run(["questions", "answer", &question["number"].to_string(), "deny"])));
         hidden.into_iter().next()
     });
-    assert_eq!(call["call"], "touch $'a\\nAnswer: allowed' $'\\u202ecod.exe'");
+    let shown = call["call"].as_str().unwrap();
+    assert_eq!(shown.lines().next(), Some("touch $'a\\nAnswer: allowed' $'\\u202ecod.exe'"));
+    assert!(shown.lines().count() == 2 && shown.chars().all(|c| c.is_ascii_graphic() || " \n".contains(c)), "{shown}");
     bot.ok(["questions", "answer", &call["number"].to_string(), "deny"]);
     service.until_ended("job", 1);
     let results = results(&api);

@@ -60,6 +60,9 @@ const GRACE: Duration = Duration::from_millis(500);
 /// A trampoline that does not say what it wants is given up after this.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// So many characters of a shell's script are told to whoever decides about its programs.
+const LONGEST_SCRIPT: usize = 16_000;
+
 /// Variables that bash sets for what it starts; they say nothing about a line.
 const OF_BASH: &[&str] = &["_", "OLDPWD", "PWD", "SHLVL"];
 
@@ -73,6 +76,8 @@ struct Origin {
     shell: bool,
     /// The subagent whose line it is.
     caller: Option<String>,
+    /// The beginning of its shell's script.
+    script: Arc<str>,
     /// What every program may reach that it asks for.
     every_program: Domain,
 }
@@ -230,6 +235,7 @@ impl Broker {
                     env,
                     shell: false,
                     caller: caller.clone(),
+                    script: "".into(),
                     every_program: spec.every_program.clone(),
                 })
             });
@@ -238,8 +244,9 @@ impl Broker {
         if role != b"shell" || !same(token, self.service.token.as_bytes()) {
             return Ok(());
         }
-        let mut origin =
-            Origin { env: Environment::new(), shell: true, caller: None, every_program: Domain::default() };
+        let shown = String::from_utf8_lossy(script).chars().take(LONGEST_SCRIPT).collect::<String>().into();
+        let (env, every_program) = (Environment::new(), Domain::default());
+        let mut origin = Origin { env, shell: true, caller: None, script: shown, every_program };
         let spec = self.spec_of(script).await.map(|(caller, spec)| {
             let env = self.own_token(&spec.env, caller.as_deref());
             (origin.env, origin.caller, origin.every_program) = (env.clone(), caller, spec.every_program.clone());
@@ -409,6 +416,7 @@ impl Broker {
             env: changed(&request.env, &origin.env),
             by_shell: origin.shell,
             caller: origin.caller.clone(),
+            script: origin.script.to_string(),
         };
         match self.ask_about(start, trampoline).await? {
             None => Ok(None),
@@ -457,6 +465,7 @@ impl Broker {
                 env: spec.env.clone(),
                 shell: false,
                 caller: origin.caller.clone(),
+                script: origin.script.clone(),
                 every_program: origin.every_program.clone(),
             }),
         );

@@ -67,6 +67,9 @@ pub struct Start {
     pub by_shell: bool,
     /// The subagent whose shell line it belongs to; `None`: the session's own.
     pub caller: Option<String>,
+    /// The beginning of the script of the shell that it belongs to, with the client's own words around the line. Empty where the
+    /// program that started it has ended, since it is not known any more.
+    pub script: String,
 }
 
 /// What becomes of a program that is about to start.

@@ -9,18 +9,23 @@ use std::path::{Path, PathBuf};
 use agent_sandbox::Start;
 use serde_json::Value;
 
-/// A program with its real words, the variables that its line sets, and its folder where that is not `work`.
-pub(in crate::run) fn program(start: &Start, work: &Path) -> String {
+/// A program with its real words, the variables that its line sets, its folder where that is not `work`, and the line that it
+/// stands in where there is more in it. The line has not been judged: what comes before the program has run.
+pub(in crate::run) fn program(start: &Start, line: &str, work: &Path) -> String {
     let variables = start.env.iter().map(|(name, value)| format!("{}={}", word(name), word(value)));
     let words: Vec<String> = variables.chain(start.argv.iter().map(|argument| word(argument))).collect();
-    let mut line = words.join(" ");
+    let mut text = words.join(" ");
+    let unquoted = |text: &str| text.trim().replace(['\'', '"', '\\'], "");
+    if unquoted(line) != unquoted(&text) && !line.is_empty() {
+        text.push_str(&format!("\nin the line {}", word(line)));
+    }
     if start.cwd != work {
-        line.push_str(&format!("\nin {}", word(&start.cwd.to_string_lossy())));
+        text.push_str(&format!("\nin {}", word(&start.cwd.to_string_lossy())));
     }
     if let Some(agent) = &start.caller {
-        line.push_str(&format!("\nfor the agent {}", word(agent)));
+        text.push_str(&format!("\nfor the agent {}", word(agent)));
     }
-    line
+    text
 }
 
 /// A tool with its input. Where a path that it names leads elsewhere by links, where that is; and its folder where that is not `work`.
@@ -143,11 +148,44 @@ mod tests {
 
     #[track_caller]
     fn check(argv: &[&str], env: &[(&str, &str)], cwd: &str, expected: &str) {
+        check_in("", argv, env, cwd, expected);
+    }
+
+    #[track_caller]
+    fn check_in(line: &str, argv: &[&str], env: &[(&str, &str)], cwd: &str, expected: &str) {
         let env: BTreeMap<String, String> =
             env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let argv = argv.iter().map(|word| (*word).to_owned()).collect();
-        let start = Start { argv, cwd: cwd.into(), env, by_shell: true, caller: None };
-        assert_eq!(program(&start, Path::new("/w")), expected);
+        let start = Start { argv, cwd: cwd.into(), env, by_shell: true, caller: None, script: String::new() };
+        assert_eq!(program(&start, line, Path::new("/w")), expected);
+    }
+
+    #[test]
+    fn a_program_is_shown_with_the_rest_of_its_line() {
+        let push = ["git", "push"];
+        check_in("git push", &push, &[], "/w", "git push");
+        check_in(
+            "git  commit -m \"a b\"",
+            &["git", "commit", "-m", "a b"],
+            &[],
+            "/w",
+            "git commit -m 'a b'\nin the line 'git  commit -m \"a b\"'",
+        );
+        check_in("git commit -m \"a b\"", &["git", "commit", "-m", "a b"], &[], "/w", "git commit -m 'a b'");
+        check_in(
+            "git push; rm -r x # \u{1b}[2K",
+            &push,
+            &[],
+            "/w",
+            "git push\nin the line $'git push; rm -r x # \\x1b[2K'",
+        );
+        check_in(
+            "a | git push\n`b`",
+            &push,
+            &[],
+            "/w/x",
+            "git push\nin the line $'a | git push\\n\\x60b\\x60'\nin /w/x",
+        );
     }
 
     #[test]
