@@ -258,9 +258,18 @@ impl App {
             Command::SetEnabled { kind, id, enabled } => change::set_enabled(kind, &id, enabled, self),
             Command::Resume { id } => change::resume(&id, self),
             Command::Cancel { kind, id } => change::cancel(kind, &id, self),
-            Command::Snooze { id, span } => change::snooze(&id, span, self).map(Outcome::Scheduled),
-            Command::Retry { id } => change::retry(&id, self).map(Outcome::Scheduled),
-            Command::Restore { run, when } => restore::restore(&run, when.as_ref(), self).map(Outcome::Scheduled),
+            Command::Snooze { id, span } => {
+                let _turn = restore::in_turn(self)?;
+                change::snooze(&id, span, self).map(Outcome::Scheduled)
+            }
+            Command::Retry { id } => {
+                let _turn = restore::in_turn(self)?;
+                change::retry(&id, self).map(Outcome::Scheduled)
+            }
+            Command::Restore { run, when } => {
+                let _turn = restore::in_turn(self)?;
+                restore::restore(&run, when.as_ref(), self).map(Outcome::Scheduled)
+            }
             Command::FollowUp { delay } => chains::follow_up(delay, self).map(Outcome::FollowUp),
             Command::ProlongChain { chain, delay } => chains::prolong(&chain, delay, self).map(Outcome::Scheduled),
             Command::Doctor { fix } => Ok(Outcome::Diagnosis(doctor::doctor(fix, self))),

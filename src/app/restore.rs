@@ -1,5 +1,7 @@
 //! A reminder that has fired comes back, from the text that the journal keeps of it.
 
+use std::fs::File;
+use std::io;
 use std::path::Path;
 
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
@@ -9,6 +11,18 @@ use crate::clock::whole_second;
 use crate::definition::{self, Definition, DefinitionId, Kind, parse};
 use crate::journal::{JournalReader, RunRecord};
 use crate::refusal::Refusal;
+
+/// Waits until nobody else brings a reminder back: of two who ask at once (a button pressed twice), the second finds its file.
+/// Nobody waits longer than the other holds what is returned.
+pub(super) fn in_turn(app: &App) -> Result<Option<File>, Refusal> {
+    let folder = app.home.state();
+    let opened = match File::open(&folder) {
+        // Nothing has ever fired.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.and_then(|folder| folder.lock().map(|()| folder)),
+    };
+    opened.map(Some).map_err(|error| Refusal::environment(format!("cannot lock {}: {error}", folder.display())))
+}
 
 /// Writes the reminder of a run into `reminders/` again; due at its own time where that is to come, else as `when` says.
 pub(super) fn restore(run: &str, when: Option<&When>, app: &App) -> Result<Recorded, Refusal> {

@@ -77,3 +77,25 @@ fn what_has_just_fired_is_snoozed() {
     assert!(never.code == 1 && never.stderr.contains("there is no reminder `nobody`"), "{never:?}");
     assert!(service.stop().0.success());
 }
+
+#[test]
+fn a_reminder_that_several_bring_back_at_once_comes_back_once() {
+    let bot = TestBot::new();
+    for id in ["tea", "job"] {
+        let fields = if id == "job" { "background: true\nallowed_tools: [Read]\n" } else { "" };
+        bot.write(&format!("reminders/{id}.md"), &reminder(now(), fields, "Tea."));
+    }
+    let service = bot.start();
+    for id in ["tea", "job"] {
+        service.until_ended(id, 1);
+    }
+    service.until("they are gone", || (bot.names("reminders") == ["failed"]).then_some(()));
+    service.stop();
+    for id in ["tea", "job"] {
+        let asked: Vec<_> = (0..6).map(|_| bot.command(["reminder", "snooze", id, "20m"]).spawn().unwrap()).collect();
+        for mut one in asked {
+            assert!(one.wait().unwrap().success(), "whoever comes second moves what the first brought back");
+        }
+        assert_eq!(bot.names("reminders").iter().filter(|name| name.starts_with(id)).count(), 1);
+    }
+}
