@@ -2,7 +2,7 @@
 
 use super::App;
 use crate::config::{edit, secrets};
-use crate::journal::{Copied, CopyError, JournalPlace, Server, copy_to};
+use crate::journal::{Copied, CopyError, JournalPlace, Server, copy_to, mark_moved};
 use crate::refusal::Refusal;
 
 /// What was copied.
@@ -57,6 +57,12 @@ pub(super) fn copy(to: Option<String>, uses: bool, app: &App) -> Result<CopiedJo
         let file = app.home.config_file();
         edit::set(&app.home, "journal", setting.as_deref())
             .map_err(|error| Refusal::environment(format!("cannot write {}: {error}", file.display())))?;
+        mark_moved(&from, &target, &app.clock).map_err(|error| {
+            Refusal::environment(format!(
+                "{target} is used from now on, but {from} could not be marked as moved: {error}"
+            ))
+            .hint("see that no other host goes on with it")
+        })?;
     }
     Ok(CopiedJournal { from: from.to_string(), to: target.to_string(), setting, is_used: uses, copied })
 }

@@ -1,7 +1,8 @@
 //! Moving a journal from a file to a server, or back.
 //!
-//! Rows are copied in the order of their keys, some in each commit, and one that is there already is left as it is: a copy that was cut off
-//! is gone on with by copying again. At the end both are compared, row by row.
+//! Rows are copied in the order of their keys, some in each commit. At the end both are compared, row by row. A copy that was cut off, or
+//! that nobody has used yet, is emptied by the next and made anew. A journal that was moved away from is marked, so that no host goes on
+//! with it, and is emptied by a copy of the one that it was moved to, which has all that it has.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::path::PathBuf;
@@ -42,6 +43,12 @@ const TOGETHER: usize = 500;
 /// The setting that a journal has while another is being copied into it: where from.
 const COPYING: &str = "copied_from";
 
+/// The setting that a copy has until it is used: of which journal it is one.
+const COPY_OF: &str = "copy_of";
+
+/// The setting that a journal has that another is used in the place of: which.
+const MOVED_TO: &str = "moved_to";
+
 /// How many rows a table had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopiedTable {
@@ -61,7 +68,7 @@ pub enum CopyError {
     #[error("there is no journal at {0} yet")]
     Nothing(String),
     /// It is another one's.
-    #[error("the journal at {0} has records of its own; copy into an empty one")]
+    #[error("the journal at {0} has records of its own; copy into an empty database (`createdb NAME` makes one)")]
     Taken(String),
     /// Somebody writes meanwhile.
     #[error("{0} is using one of the two; stop the service there first")]
@@ -142,20 +149,55 @@ fn refuse_used(place: &JournalPlace) -> Result<(), CopyError> {
     }
 }
 
-/// Marks the copy as one that is being made, unless it is another one's.
+/// Marks the copy as one that is being made, and empties one that was begun, is unused, or was moved to `from`. It is another one's otherwise.
 fn begin(target: &Connection, from: &JournalPlace, to: &JournalPlace) -> Result<(), CopyError> {
     let from = from.to_string();
     let transaction = target.transaction()?;
-    let known = target.one("SELECT value FROM setting WHERE key = ?1", [COPYING], |row| row.get::<String>("value"))?;
     let is_empty = target.row("SELECT count(*) FROM occurrence", (), |row| row.get::<i64>(0))? == 0
         && target.row("SELECT count(*) FROM event", (), |row| row.get::<i64>(0))? == 0;
-    if known.as_deref() != Some(&*from) {
-        if known.is_some() || !is_empty {
-            return Err(CopyError::Taken(to.to_string()));
-        }
-        target.execute("INSERT INTO setting (key, value) VALUES (?1, ?2)", [COPYING, &from])?;
+    let marks = [COPYING, COPY_OF, MOVED_TO].map(|mark| setting(target, mark));
+    let marks = marks.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let is_ours = marks.iter().flatten().any(|journal| *journal == from);
+    if !is_ours && (!is_empty || marks.iter().any(Option::is_some)) {
+        return Err(CopyError::Taken(to.to_string()));
     }
+    for (table, _) in TABLES.iter().rev() {
+        target.execute(&format!("DELETE FROM {table}"), ())?;
+    }
+    target.execute("INSERT INTO setting (key, value) VALUES (?1, ?2)", [COPYING, &from])?;
     transaction.commit()?;
+    Ok(())
+}
+
+fn setting(connection: &Connection, key: &str) -> Result<Option<String>, JournalError> {
+    connection.one("SELECT value FROM setting WHERE key = ?1", [key], |row| row.get("value"))
+}
+
+/// Marks the journal at `from` as one that `to` is used in the place of. Blocks.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn mark_moved(from: &JournalPlace, to: &JournalPlace, clock: &Clock) -> Result<(), JournalError> {
+    let journal = open(from, clock.now())?.connection;
+    let transaction = journal.transaction()?;
+    let sql = "INSERT INTO setting (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+    journal.execute(sql, [MOVED_TO, &to.to_string()])?;
+    transaction.commit()
+}
+
+/// Takes a journal into use: what was copied into it is all there, and nothing else is used in its place.
+pub(super) fn take_into_use(journal: &Connection, place: &JournalPlace) -> Result<(), JournalError> {
+    if let Some(from) = setting(journal, COPYING)? {
+        return Err(JournalError::HalfCopied { place: place.to_string(), from });
+    }
+    if let Some(to) = setting(journal, MOVED_TO)? {
+        return Err(JournalError::Moved { place: place.to_string(), to });
+    }
+    if setting(journal, COPY_OF)?.is_some() {
+        let transaction = journal.transaction()?;
+        journal.execute("DELETE FROM setting WHERE key = ?1", [COPY_OF])?;
+        transaction.commit()?;
+    }
     Ok(())
 }
 
@@ -180,11 +222,7 @@ fn copy_table(
         last = Some(key_of(newest, keys, &columns));
         let transaction = target.transaction()?;
         let values: Vec<&dyn ToValue> = rows.iter().flatten().map(|value| value as &dyn ToValue).collect();
-        let sql = format!(
-            "INSERT INTO {table} ({}) VALUES {} ON CONFLICT DO NOTHING",
-            columns.join(", "),
-            places(rows.len(), columns.len())
-        );
+        let sql = format!("INSERT INTO {table} ({}) VALUES {}", columns.join(", "), places(rows.len(), columns.len()));
         target.execute(&sql, &values[..])?;
         transaction.commit()?;
     }
@@ -200,8 +238,11 @@ fn batch(
 ) -> Result<Vec<Vec<Value<'static>>>, JournalError> {
     let (shown, order) = (columns.join(", "), keys.join(", "));
     let read = |row: &Row<'_>| (0..columns.len()).map(|place| row.value(place)).collect::<Result<Vec<_>, _>>();
-    // What is marked as being copied differs in the two.
-    let mine = if table == "setting" { format!("key <> '{COPYING}'") } else { "TRUE".to_owned() };
+    // The marks of the two differ.
+    let mine = match table {
+        "setting" => format!("key NOT IN ('{COPYING}', '{COPY_OF}', '{MOVED_TO}')"),
+        _ => "TRUE".to_owned(),
+    };
     match after {
         None => {
             let sql = format!("SELECT {shown} FROM {table} WHERE {mine} ORDER BY {order} LIMIT {TOGETHER}");
@@ -254,6 +295,6 @@ fn finish(source: &Connection, target: &Connection, host: Option<&str>) -> Resul
         "UPDATE run SET host = ?1 WHERE ended IS NULL OR occurrence IN (SELECT number FROM occurrence WHERE outcome IS NULL)",
         [host],
     )?;
-    target.execute("DELETE FROM setting WHERE key = ?1", [COPYING])?;
+    target.execute("UPDATE setting SET key = ?1 WHERE key = ?2", [COPY_OF, COPYING])?;
     transaction.commit()
 }

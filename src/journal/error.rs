@@ -52,6 +52,25 @@ pub enum JournalError {
         /// The newest schema known here.
         known: usize,
     },
+    /// A copy into it was cut off.
+    #[error("the journal at {place} is a copy of {from} that was cut off; copy again: `ollim-bot journal copy`")]
+    HalfCopied {
+        /// Where it is.
+        place: String,
+        /// Where the whole one is.
+        from: String,
+    },
+    /// Another journal is used in its place, as a host has said that shared it.
+    #[error(
+        "the journal at {place} was moved to {to}, and what fires is recorded there; set `journal` in config.yaml to where it is now, or \
+         move it back from there: `ollim-bot journal copy --use`"
+    )]
+    Moved {
+        /// Where it was.
+        place: String,
+        /// Where it is.
+        to: String,
+    },
     /// Another data folder has this host's name.
     #[error("another host is called `{0}` and is running; give one of them another name: `host` in config.yaml")]
     HostTaken(String),

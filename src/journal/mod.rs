@@ -64,7 +64,7 @@ use crate::definition::{DefinitionId, Kind, Urgency};
 
 pub use backup::copy_journal;
 pub use claims::{Claim, Delivered, NewClaim, Purpose};
-pub use copy::{Copied, CopiedTable, CopyError, copy_to};
+pub use copy::{Copied, CopiedTable, CopyError, copy_to, mark_moved};
 pub use delays::{Delay, DelayCause, Folded, Punctuality};
 pub use deliveries::{Delivery, DeliveryState, FailingChannel, Refused, Waiting};
 pub use error::JournalError;
@@ -141,6 +141,7 @@ impl Journal {
         let place = place.into();
         let mut file = open::open(&place, clock.now())?;
         let kept_aside = file.kept_aside.take();
+        copy::take_into_use(&file.connection, &place)?;
         let newest = outbox::newest(&file.connection)?;
         let watermark = generations::latest(&file.connection)?;
         let writer = Arc::new(writer::Writer::new(place.clone(), clock.clone(), file)?);

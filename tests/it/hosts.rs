@@ -205,6 +205,22 @@ fn a_journal_moves_to_a_server_and_back_with_all_that_was_in_it() {
     let service = bot.start();
     service.until_ended("first", 1);
     service.fire("often");
+    let refused = bot.run(["journal", "copy", "--to", &server.url()]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.stderr.contains("the service runs"), "{refused:?}");
+    service.stop();
+    let copied = bot.env("OLLIM_HOST", "attic");
+    let said = copied.json(["journal", "copy", "--to", &server.url()]);
+    assert_eq!(said["rows"]["occurrence"], 2, "{said:#}");
+    // One that nobody has used is made anew, also where it was cut off in the middle; it does not start before that.
+    let bot = copied;
+    server.psql("UPDATE setting SET key = 'copied_from' WHERE key = 'copy_of'");
+    server.psql("DELETE FROM message WHERE number = 1");
+    let bot = host(bot, &server, "attic");
+    let half = bot.run(["run"]);
+    assert!(half.code == 2 && half.stderr.contains("that was cut off; copy again"), "{half:?}");
+    let bot = bot.without("OLLIM_JOURNAL");
+    let service = bot.start();
     // Something is left open.
     bot.write(
         "reminders/later.md",
@@ -215,18 +231,11 @@ fn a_journal_moves_to_a_server_and_back_with_all_that_was_in_it() {
         ),
     );
     service.until("it goes", || bot.runs("later").iter().any(|run| run["outcome"] == "running").then_some(()));
-    let refused = bot.run(["journal", "copy", "--to", &server.url()]);
-    assert_eq!(refused.code, 1, "{refused:?}");
-    assert!(refused.stderr.contains("the service runs"), "{refused:?}");
     service.kill();
     bot.until_nothing_is_left();
     let (runs, inbox) = (bot.json(["runs", "-n", "100"]), bot.json(["inbox"]));
-    let copied = bot.env("OLLIM_HOST", "attic");
-    let said = copied.json(["journal", "copy", "--to", &server.url()]);
+    let said = bot.json(["journal", "copy", "--to", &server.url()]);
     assert_eq!(said["rows"]["occurrence"], 3, "{said:#}");
-    // Copied again, nothing changes; another one's is not touched.
-    let bot = copied;
-    assert_eq!(bot.run(["journal", "copy", "--to", &server.url()]).code, 1, "it has records of its own now");
     let bot = host(bot, &server, "attic");
     assert_eq!(without_host(bot.json(["runs", "-n", "100"])), runs);
     assert_eq!(bot.json(["inbox"]), inbox);
@@ -247,6 +256,40 @@ fn a_journal_moves_to_a_server_and_back_with_all_that_was_in_it() {
     service.until_ended("third", 1);
     assert_eq!(bot.runs("second").len(), 1);
     service.stop();
+}
+
+#[test]
+fn a_journal_that_was_moved_is_used_by_nobody_until_it_is_moved_back() {
+    let server = Postgres::start();
+    let [attic, home] = ["attic", "home"].map(|name| TestBot::new().env("OLLIM_HOST", name));
+    let service = attic.start();
+    attic.write("reminders/first.md", &reminder(now(), PLAIN, "The first."));
+    service.until_ended("first", 1);
+    service.stop();
+    let move_to_server = || attic.ok(["journal", "copy", "--use", "--to", &server.url()]);
+    move_to_server();
+    home.write("config.yaml", &attic.read("config.yaml").unwrap());
+    home.start().stop();
+    attic.ok(["journal", "copy", "--use", "--to", "file"]);
+    // The other one was forgotten.
+    let forgotten = home.run(["run"]);
+    assert_eq!(forgotten.code, 2);
+    assert!(
+        forgotten.stderr.contains("was moved to ") && forgotten.stderr.contains("state/journal.db"),
+        "{forgotten:?}"
+    );
+    let service = attic.start();
+    attic.write("reminders/second.md", &reminder(now(), PLAIN, "The second."));
+    service.until_ended("second", 1);
+    service.stop();
+    // The way to the server is open, and the file is the one that is left behind then.
+    move_to_server();
+    let services = [attic.start(), home.start()];
+    assert_eq!(home.runs("second").len(), 1);
+    services.into_iter().for_each(|service| drop(service.stop()));
+    attic.write("config.yaml", "");
+    let left_behind = attic.run(["run"]);
+    assert!(left_behind.code == 2 && left_behind.stderr.contains("was moved to "), "{left_behind:?}");
 }
 
 fn without_host(mut runs: serde_json::Value) -> serde_json::Value {
