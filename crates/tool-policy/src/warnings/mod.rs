@@ -4,7 +4,7 @@ mod misleading;
 
 use misleading::misleading;
 
-use crate::programs::{self, runs_anything};
+use crate::programs::{self, Class, runs_anything};
 use crate::rule::{Matcher, Origin, Rule};
 use crate::{Application, ToolPattern};
 
@@ -35,7 +35,14 @@ impl Application {
                 "`{pattern}` grants everything: writing any file in `work/`; name the folder, as in `Edit(notes/**)`"
             ));
             }
-            Matcher::Command(command) => self.command_warnings(pattern, command.fixed(), &mut out),
+            Matcher::Command(command) => match command.program() {
+                Some(name) if programs::known(name).class == Class::Wrapper && !command.names_script() => {
+                    out.push(format!(
+                        "`{pattern}` grants nothing: `{name}` needs no rule, and what it starts is judged by itself; grant that"
+                    ));
+                }
+                _ => self.command_warnings(pattern, command.fixed(), &mut out),
+            },
             Matcher::Unsupported => {
                 out.push(format!("`{pattern}` grants nothing: {} has no such specifier", pattern.tool()));
             }
@@ -169,13 +176,15 @@ mod tests {
             "Bash(npx *)",
             "Bash(docker *)",
             "Bash(ssh *)",
-            "Bash(env *)",
-            "Bash(/usr/bin/bash *)",
             "Bash(sudo:*)",
             "Bash(git *)",
         ] {
             assert!(of(text).contains("can run any program"), "{text}: {}", of(text));
         }
+        for text in ["Bash(env *)", "Bash(/usr/bin/bash *)", "Bash(timeout 5 ls *)", "Bash(xargs *)", "Bash(sh -c *)"] {
+            assert!(of(text).contains("what it starts is judged by itself"), "{text}: {}", of(text));
+        }
+        assert!(!of("Bash(bash notes/backup.sh)").contains("by itself"));
         assert!(of("Bash(python3 -c *)").contains("may grant nothing"));
         assert!(of("WebSearch(rust)").contains("grants nothing"));
         assert!(of("Agent").contains("name the agent"));
