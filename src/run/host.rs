@@ -120,9 +120,8 @@ impl Host {
         let background = self.definition.background();
         let Some(restrictions) = background.map(|background| &background.restrictions) else { return true };
         match restrictions.effective_allowed_tools() {
-            Some(granted) => {
-                granted.iter().chain(restrictions.asked_tools()).any(|pattern| BOT.may_change_files(pattern))
-            }
+            // What is asked about has its own mark, when it was allowed.
+            Some(granted) => granted.iter().any(|pattern| BOT.may_change_files(pattern)),
             None => true,
         }
     }
