@@ -69,19 +69,23 @@ fn untried(definition: &Definition) -> Option<Problem> {
     Some(Problem::of_field(definition, name, Severity::Warning, message, hint))
 }
 
-/// Definitions that name a channel that there is not: their messages go to the default one.
+/// Definitions that name a channel that there is not: their messages, or their questions, go to the default one.
 fn unknown_channels(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App) -> Vec<Problem> {
     let Ok(config) = app.config() else { return Vec::new() };
     let names = config.channel_names().collect::<Vec<_>>().join(", ");
-    let problem = |definition: &Arc<Definition>| {
-        let channel = definition.channel.as_ref().filter(|channel| !config.has_channel(channel))?;
-        let message = format!("there is no channel `{channel}`: its messages go to `{}`", config.default_channel);
+    let problem = |definition: &Arc<Definition>, field: &'static str, what: &str, channel: Option<&String>| {
+        let channel = channel.filter(|channel| !config.has_channel(channel))?;
+        let message = format!("there is no channel `{channel}`: its {what} go to `{}`", config.default_channel);
         let hint = format!("`channels` in config.yaml makes it; there is: {names}");
-        let mut problem = Problem::of_file(&definition.file, Severity::Warning, message, Some(hint));
-        problem.field = Some("channel".into());
-        Some(problem)
+        Some(Problem::of_field(definition, field, Severity::Warning, message, hint))
     };
-    let mut problems: Vec<Problem> = definitions.values().filter_map(problem).collect();
+    let of_one = |definition: &Arc<Definition>| {
+        let terms = definition.background().and_then(|background| background.restrictions.ask.as_ref());
+        let asked = terms.and_then(|terms| terms.channel.as_ref());
+        let own = problem(definition, "channel", "messages", definition.channel.as_ref());
+        [own, problem(definition, "ask", "questions", asked)]
+    };
+    let mut problems: Vec<Problem> = definitions.values().flat_map(of_one).flatten().collect();
     problems.sort_by(|a, b| a.file.cmp(&b.file));
     problems
 }

@@ -224,13 +224,13 @@ fn settings_of_channels_say_what_is_wrong() {
         assert!(ran.stderr.contains("config.yaml:1"), "{config}: {ran:#?}");
     }
     let bot = TestBot::new();
-    bot.write("routines/mail.md", "---\ncron: 0 9 * * *\nchannel: pager\n---\nMail.\n");
+    let asks = "background: true\nallowed_tools: []\nask_tools: [Read]\nask: { channel: phone }\n";
+    bot.write("routines/mail.md", &format!("---\ncron: 0 9 * * *\nchannel: pager\n{asks}---\nMail.\n"));
     let checked = bot.run(["check"]);
-    assert!(
-        checked.stdout.contains("there is no channel `pager`")
-            || checked.stderr.contains("there is no channel `pager`"),
-        "{checked:#?}"
-    );
+    let said = checked.stdout.clone() + &checked.stderr;
+    for expect in ["`pager`: its messages go to `", "`phone`: its questions go to `", "mail.md:3", "mail.md:7"] {
+        assert!(said.contains(expect), "{expect}: {checked:#?}");
+    }
 }
 
 /// The token and the message of a request.
