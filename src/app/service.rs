@@ -409,7 +409,7 @@ fn not_elsewhere(host: Option<&str>, run: &RunId, command: &str, app: &App) -> R
     let refusal = Refusal::user(format!("run {run} is open on the host {}, and this is another one", other.name));
     Err(match other.alive {
         true => refusal.hint(format!("there: `ollim-bot {command}`")),
-        false => refusal.hint("that host is gone; one that is up and has the job's file takes it over"),
+        false => refusal.hint("that host is gone; one that is up and may run it takes it over"),
     })
 }
 

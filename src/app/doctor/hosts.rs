@@ -94,7 +94,7 @@ fn one(host: &HostRecord, all: &[HostRecord], app: &App) -> Option<Finding> {
                 "hosts",
                 format!("{name} was last seen {since}, with {open} jobs that have no outcome yet"),
             )
-            .step("start it again, or have their files in the folder of another host, which takes them over"),
+            .step("start it again, or let another host run them: with their files, and named where they have `hosts`"),
         });
     }
     if let Some(off) = words::clock(host).filter(|_| host.skew_ms.abs() > SKEWED_MS) {

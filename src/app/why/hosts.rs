@@ -110,7 +110,7 @@ pub(super) fn gone(facts: &Facts) -> Option<Told> {
     let story = facts.story.as_ref().filter(|story| story.outcome.is_none())?;
     let host = facts.other_host(story).filter(|host| !host.alive)?;
     let at = facts.moment(host.lease_until);
-    let next = "a host that is up and has its file takes it over";
+    let next = "a host that is up and may run it takes it over";
     Told::bare(format!("was left open when that host went away {at}; {next}"))
 }
 

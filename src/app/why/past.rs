@@ -227,7 +227,7 @@ fn waits_for(facts: &Facts) -> String {
     let other = facts.story.as_ref().and_then(|story| facts.other_host(story));
     if let Some(host) = other.filter(|host| !host.alive) {
         let (name, at) = (&host.name, facts.moment(host.lease_until));
-        return format!("the host {name} has it, and went away {at}; a host that is up and has its file takes it over");
+        return format!("the host {name} has it, and went away {at}; a host that is up and may run it takes it over");
     }
     if other.is_none() && facts.is_off() {
         return "the service is not running; `ollim-bot run` starts it".to_owned();

@@ -19,7 +19,7 @@ pub(in crate::web) fn hosts(attention: &Attention, context: &Context) -> Markup 
                     tbody { @for host in hosts { (row(host, context)) } }
                 }
             }
-            p .faint { "What a host that is gone has open, another takes over that is up and has the job's file." }
+            p .faint { "What a host that is gone has open, another takes over that is up and may run it." }
         }
     }
 }
