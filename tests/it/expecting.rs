@@ -85,8 +85,18 @@ fn check_names_what_cannot_be_delivered() {
         let checked = bot.run(["check", id]).stdout;
         assert!(checked.contains(expected), "{id}: {checked}");
     }
-    bot.write("routines/fine.md", &background("allowed_tools: [mcp__discord__ping_user]\nexpect: message\n"));
-    assert!(bot.run(["check", "fine"]).stdout.contains("0 warnings"));
+    let file = |tools: &str| format!("{tools}\nexpect: file notes/today.md\n");
+    for fields in [
+        "allowed_tools: [mcp__discord__ping_user]\nexpect: message\n".to_owned(),
+        file("allowed_tools: ['Edit(notes/**)']"),
+        file("allowed_tools: ['Write(notes/**)', Read]"),
+        file("allowed_tools: [Write]"),
+        file("allowed_tools: [Read]\nask_tools: [Write]"),
+    ] {
+        bot.write("routines/fine.md", &background(&fields));
+        let checked = bot.run(["check", "fine"]).stdout;
+        assert!(!checked.contains("every run will fail"), "{fields}: {checked}");
+    }
     let added = bot.run([
         "routine",
         "add",

@@ -54,6 +54,16 @@ impl Application {
         Some(format!("{subject}: reads `work/` and what Read rules grant, {network}, {writes}{executes}{folder}{open}"))
     }
 
+    /// Whether a pattern may grant writing files: by a tool of the client's, by a server of the person's, or by a Bash command.
+    #[must_use]
+    pub fn may_write_files(&'static self, pattern: &ToolPattern) -> bool {
+        let tool = pattern.canonical_tool();
+        let server = tool.strip_prefix("mcp__").map(|rest| rest.split("__").next().unwrap_or(rest));
+        matches!(tool, "Edit" | "NotebookEdit")
+            || server.is_some_and(|server| server != self.server && server != self.server_alias)
+            || self.may_change_files(pattern)
+    }
+
     /// Whether a pattern grants a Bash command that may change files: any program that is not known for reading only,
     /// except the application's own command, which changes nothing in `work/` by itself.
     #[must_use]
@@ -158,6 +168,30 @@ mod tests {
             "Bash(make)",
             "Bash(* --version)",
             "Bash(ls*)",
+        ] {
+            check(text, true);
+        }
+    }
+
+    #[test]
+    fn what_writes_files_is_told_from_what_reads() {
+        let check = |text: &str, expected: bool| {
+            assert_eq!(BOT.may_write_files(&ToolPattern::parse(text).unwrap()), expected, "{text}");
+        };
+        for text in ["Read", "Read(notes/**)", "Grep", "WebFetch", "Bash(ls *)", "mcp__chat", "mcp__chat__send"] {
+            check(text, false);
+        }
+        for text in [
+            "*",
+            "Edit",
+            "Edit(notes/**)",
+            "Write",
+            "Write(notes/**)",
+            "MultiEdit",
+            "NotebookEdit(notes/**)",
+            "Bash(cp notes/*)",
+            "mcp__files",
+            "mcp__files__write_file",
         ] {
             check(text, true);
         }

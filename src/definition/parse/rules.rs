@@ -251,7 +251,9 @@ impl Reading<'_> {
                 Some("`mcp__discord__report_updates`, which the list lacks")
             }
             Some(Expect::File(_))
-                if list.is_some_and(|list| !list.iter().any(|pattern| BOT.may_change_files(pattern))) =>
+                if list.is_some_and(|list| {
+                    !list.iter().chain(restrictions.asked_tools()).any(|pattern| BOT.may_write_files(pattern))
+                }) =>
             {
                 Some("a tool that writes files, which the list lacks")
             }
