@@ -206,7 +206,11 @@ fn sent(output: &Output, job: &Job) -> Option<String> {
     }
     let text = match text.char_indices().nth(MOST_SENT) {
         Some((end, _)) => {
-            format!("{}\n… `ollim-bot runs show {} --full` shows all of it.", text[..end].trim_end(), job.run)
+            format!(
+                "{}\n… `ollim-bot runs show {} --transcript` shows all that is kept.",
+                text[..end].trim_end(),
+                job.run
+            )
         }
         None => text,
     };
