@@ -336,16 +336,17 @@ impl<'a> Value<'a> {
         Ok(text)
     }
 
-    /// The entries of a mapping, or of a text as a command line has it (`deadline: 10m, default: deny`).
+    /// The entries of a mapping, or of a text as a command line has it: `deadline: 10m, default: deny`, in braces or without.
     fn parts(&self, hint: &str) -> Result<Vec<(String, Node)>, Fault> {
         match self.node {
             Node::Map(entries) => Ok(entries.iter().map(|entry| (entry.key.clone(), entry.value.clone())).collect()),
             Node::Text(text) => {
+                let word = |text: &str| text.trim().trim_matches(['"', '\'']).to_owned();
                 let part = |part: &str| {
                     let (key, value) = part.split_once([':', '='])?;
-                    Some((key.trim().to_owned(), Node::Text(value.trim().to_owned())))
+                    Some((word(key), Node::Text(word(value))))
                 };
-                let parts = text.split(',').map(part).collect::<Option<Vec<_>>>();
+                let parts = without_braces(text).split(',').map(part).collect::<Option<Vec<_>>>();
                 parts.ok_or_else(|| self.must_be("a mapping", hint.to_owned()))
             }
             _ => Err(self.must_be("a mapping", hint.to_owned())),
@@ -399,8 +400,12 @@ impl<'a> Value<'a> {
     /// The ends of another job: its id, or `job` and `outcome` as a mapping or as a command line has them.
     pub(crate) fn follows(&self) -> Result<Follows, Fault> {
         let hint = format!("write `{0}: ID`, or `{0}: {{ job: ID, outcome: failed }}`", self.name);
-        let is_text = !matches!(self.node, Node::Map(_)) && self.scalar().is_none_or(|text| !text.starts_with("job:"));
-        if is_text {
+        let is_mapping = |text: &str| {
+            let entries = without_braces(text);
+            let key = entries.split([':', '=']).next().unwrap_or_default().trim();
+            entries.len() < text.trim().len() || entries.len() > key.len() && ["job", "outcome"].contains(&key)
+        };
+        if !matches!(self.node, Node::Map(_)) && !self.scalar().is_some_and(|text| is_mapping(&text)) {
             return Ok(Follows { job: self.other_job(&hint)?, outcome: FollowedEnd::default() });
         }
         let (mut job, mut outcome) = (None, FollowedEnd::default());
@@ -427,8 +432,8 @@ impl<'a> Value<'a> {
 
     /// The id of another job.
     fn other_job(&self, hint: &str) -> Result<DefinitionId, Fault> {
-        let id = self.identity().ok().flatten().filter(|id| !id.as_str().contains(char::is_control));
-        id.ok_or_else(|| self.must_be("the id of a job", hint.to_owned()))
+        let plain = |id: &DefinitionId| !id.as_str().contains(|c: char| c.is_control() || "{}".contains(c));
+        self.identity().ok().flatten().filter(plain).ok_or_else(|| self.must_be("the id of a job", hint.to_owned()))
     }
 
     /// An IANA time zone.
@@ -579,6 +584,12 @@ impl<'a> Value<'a> {
                 Fault { item: Some(n), ..Fault::new(format!("`{}`: {what}", self.name), hint) }
             })
         };
+/// What stands in the braces of a mapping; a text without them as it is.
+fn without_braces(text: &str) -> &str {
+    let text = text.trim();
+    text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text).trim()
+}
+
         let mut patterns = self.texts()?.into_iter().enumerate().map(pattern).collect::<Result<Vec<_>, _>>()?;
         // They are kept as long as the definition.
         patterns.shrink_to_fit();

@@ -95,7 +95,7 @@ fn the_flags_of_a_command_come_before_those_of_every_command() {
           --cron <WHEN>                 When it recurs: `30 8 * * 1-5`, `@daily`, `weekdays at 8:30`,
                                         `monthly on the 1st at 9`
           --every <SPAN>                The time from one occurrence to the next: `2h`, `90m`
-          --after <ID>                  The job after whose end it fires
+          --after <ID>                  Fires after this job: its id, or 'job: ID, outcome: failed'
           --watch <PATH>                Fires when something below this folder has changed
           --jitter <SPAN>               Spreads its times: each fires up to so much later
           --wake                        Wakes the machine from sleep, where the service may

@@ -57,8 +57,17 @@ fn what_a_routine_follows_can_be_said_and_seen() {
     let added = bot.ok(["routine", "add", "-m", "Sum it up.", "--id", "sum", "--after", "first"]);
     assert!(added.contains("scheduled sum: when `first` has completed"), "{added}");
     assert!(bot.read("routines/sum.md").unwrap().contains("\nafter: first\n"));
-    bot.ok(["routine", "edit", "sum", "--after", "job: first, outcome: failed"]);
-    assert!(bot.read("routines/sum.md").unwrap().contains("\nafter: { job: first, outcome: failed }\n"));
+    // What stands in a file is a flag's value too, and so is what stands in the braces.
+    for text in ["job: first, outcome: failed", "{ job: first, outcome: failed }"] {
+        bot.ok(["routine", "edit", "sum", "--after", "first"]);
+        bot.ok(["routine", "edit", "sum", "--after", text]);
+        assert!(bot.read("routines/sum.md").unwrap().contains("\nafter: { job: first, outcome: failed }\n"), "{text}");
+    }
+    bot.ok(["routine", "edit", "sum", "--background", "--ask", "{ deadline: 5m }"]);
+    assert!(bot.read("routines/sum.md").unwrap().contains("\nask: { deadline: 5m, default: deny }\n"));
+    bot.ok(["routine", "edit", "sum", "--ask", ""]);
+    let refused = bot.run(["routine", "edit", "sum", "--after", "{ job: first"]);
+    assert!(refused.code == 1 && refused.stderr.contains("must be the id of a job"), "{refused:?}");
     assert_eq!(
         bot.json(["routine", "show", "sum"])["after"],
         serde_json::json!({ "job": "first", "outcome": "failed" })

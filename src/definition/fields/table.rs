@@ -133,7 +133,7 @@ fields! {
     /// The job after whose end it fires
     after: Option<Follows> = None, |v: &V| v.follows(), {
         on: On::Routine, unset: ONE_OF_THESE, example: "email-triage", not_with: &["cron", "every", "watch"],
-        flags: &[takes("after", "ID")],
+        flags: &[takes("after", "ID").help("Fires after this job: its id, or 'job: ID, outcome: failed'")],
         details: "An id, or `{ job: ID, outcome: completed }` with `completed`, `failed` (it timed out, too) or `any` (it was cancelled, too). Each end \
                   is an occurrence of its own. One that was skipped has not run, and nothing follows it. See [jobs that follow](events.md).",
         limit: Limit::Other("What a job makes follows only that job itself and jobs that it has made."),

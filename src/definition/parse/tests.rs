@@ -737,7 +737,16 @@ fn what_a_routine_follows() {
         ("after: { job: tea, outcome: failed }", "tea", FollowedEnd::Failed, "after: { job: tea, outcome: failed }\n"),
         ("after: { outcome: any, job: a b }", "a b", FollowedEnd::Any, "after: { job: a b, outcome: any }\n"),
         ("after: 'job: tea, outcome: failed'", "tea", FollowedEnd::Failed, "after: { job: tea, outcome: failed }\n"),
+        (
+            "after: '{ job: tea, outcome: failed }'",
+            "tea",
+            FollowedEnd::Failed,
+            "after: { job: tea, outcome: failed }\n",
+        ),
+        ("after: '{outcome: any, job: \"a b\"}'", "a b", FollowedEnd::Any, "after: { job: a b, outcome: any }\n"),
+        ("after: 'outcome=any, job=tea'", "tea", FollowedEnd::Any, "after: { job: tea, outcome: any }\n"),
         ("after: '12'", "12", FollowedEnd::Completed, "after: '12'\n"),
+        ("after: job", "job", FollowedEnd::Completed, "after: job\n"),
     ] {
         let (found, problems) = follows(line);
         let (found, text) = found.unwrap();
@@ -749,6 +758,10 @@ fn what_a_routine_follows() {
         ("after:", "`after` has no value"),
         ("after: [tea]", "`after` must be the id of a job, found a list"),
         ("after: { outcome: failed }", "`after` names no job"),
+        ("after: '{ outcome: failed }'", "`after` names no job"),
+        ("after: '{ jobs: tea }'", "`after` has no `jobs`"),
+        ("after: '{ tea }'", "`after` must be a mapping, found `{ tea }`"),
+        ("after: '{ job: tea'", "`after` must be the id of a job, found `{ job: tea`"),
         (
             "after: { job: tea, outcome: skipped }",
             "`after.outcome` must be one of `completed`, `failed`, `any`, found `skipped`",

@@ -229,6 +229,7 @@ fn how_the_person_is_asked() {
         "{ default: allow, channel: phone }",
         "'deadline: 90s, default: deny'",
         "deadline=1h",
+        "'{ deadline: 5m, channel: \"phone\" }'",
         "{}",
         "{ deadline: 10 }",
         "{ deadline: 500ms }",
@@ -245,6 +246,7 @@ fn how_the_person_is_asked() {
     { default: allow, channel: phone } AskTerms { deadline: 600s, default: Allow, channel: Some("phone") }
     'deadline: 90s, default: deny' AskTerms { deadline: 90s, default: Deny, channel: None }
     deadline=1h              AskTerms { deadline: 3600s, default: Deny, channel: None }
+    '{ deadline: 5m, channel: "phone" }' AskTerms { deadline: 300s, default: Deny, channel: Some("phone") }
     {}                       AskTerms { deadline: 600s, default: Deny, channel: None }
     { deadline: 10 }         `key.deadline` needs a unit, found `10` [item 0] -- write `key.deadline: 10s` or `key.deadline: 10m`
     { deadline: 500ms }      `key.deadline` must be at least 1s, found `500ms` [item 0] -- write `key.deadline: 10m`, `90s` or `1h30m`
