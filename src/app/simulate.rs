@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::words::conditions;
 use super::{App, budget, jobs, runs, service, suppressed, when, why};
 use crate::definition::{Definition, DefinitionId, FollowedEnd, Follows, Kind, Loaded};
-use crate::journal::{JournalReader, Spending};
+use crate::journal::{Caps, JournalReader, Spending};
 use crate::refusal::Refusal;
 use crate::schedule::{Assumed, Subject, simulate};
 
@@ -160,7 +160,8 @@ fn taken(definition: Arc<Definition>, journal: &JournalReader, app: &App) -> Res
     let tokens = median(tokens.collect()).and_then(|tokens| u64::try_from(tokens).ok()).unwrap_or_default();
     let cents = |usd: f64| (usd * 1e6) as i64;
     let costs = median(past.iter().filter_map(|run| run.cost_usd.map(cents)).collect());
-    let cap = || definition.max_cost_usd.or_else(|| app.config().ok()?.budget.of_a_run());
+    let config = app.config()?;
+    let cap = || Caps::of(&definition, config.budget, config.timezone).of_a_run();
     #[allow(clippy::cast_precision_loss, reason = "nothing costs that much")]
     let costs = costs.map(|millionths| millionths as f64 / 1e6);
     let costs = if definition.is_without_agent() { 0.0 } else { costs.or_else(cap).unwrap_or_default() };

@@ -40,7 +40,8 @@ impl Caps {
     }
 
     /// What a run takes at most by its own cap; `None`: there is no cap. One that took a whole day's would keep all others from starting.
-    fn of_a_run(&self) -> Option<f64> {
+    #[must_use]
+    pub fn of_a_run(&self) -> Option<f64> {
         self.run.or_else(|| self.budget.of_a_run()).or_else(|| self.job_day.map(|day| day / 10.0))
     }
 

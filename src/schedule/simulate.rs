@@ -356,8 +356,12 @@ impl Simulation<'_> {
         }
         #[allow(clippy::cast_precision_loss, reason = "nobody counts that far")]
         let tokens = subject.tokens as f64;
+        let in_tokens = |spending: &Spending| spending.name == "tokens_day";
+        // With less left than its own cap, a run has that for a cap.
+        let left = all.iter().filter(|spending| !in_tokens(spending)).map(|spending| spending.left());
+        let costs = left.fold(subject.costs, f64::min);
         for spending in all {
-            spending.spent += if spending.name == "tokens_day" { tokens } else { subject.costs };
+            spending.spent += if in_tokens(spending) { tokens } else { costs };
         }
         None
     }
@@ -574,18 +578,21 @@ mod tests {
 
     #[test]
     fn a_jobs_own_cap_keeps_no_other_from_running() {
-        let own_budget = Some(Spending::of("job_day", 1.0, 0.0, march("02T00:00:00")));
+        let own_budget = Some(Spending::of("job_day", 1.5, 0.0, march("02T00:00:00")));
         let mail = Subject { own_budget, ..subject(with_cron(routine("mail"), "0 * * * *", OnOverlap::Skip), 1) };
         let web = subject(with_cron(routine("web"), "30 * * * *", OnOverlap::Skip), 1);
         let why =
-            "budget: 1.00 of 1.00 USD of this job's `max_cost_day_usd` are spent or taken, until 2026-03-02 00:00";
+            "budget: 1.50 of 1.50 USD of this job's `max_cost_day_usd` are spent or taken, until 2026-03-02 00:00";
+        // The second one has what is left.
         assert_eq!(
-            lines(&[mail, web], &assumed("01T12:45:00", "01T14:30:00")),
+            lines(&[mail, web], &assumed("01T12:45:00", "01T15:30:00")),
             [
                 "mail 13:00 13:00-13:01".to_owned(),
                 "web 13:30 13:30-13:31".into(),
-                format!("mail 14:00 {why}"),
+                "mail 14:00 14:00-14:01".into(),
                 "web 14:30 14:30-14:31".into(),
+                format!("mail 15:00 {why}"),
+                "web 15:30 15:30-15:31".into(),
             ]
         );
     }

@@ -120,13 +120,14 @@ fn a_thousand_years_are_cut() {
 fn what_needs_more_than_its_time_says_so() {
     let bot = TestBot::new();
     bot.write("config.yaml", "timezone: UTC\n");
-    let fields = "background: true\napprove: true\nrequires: [online]\ngate: \"true\"\n";
+    let fields = "background: true\napprove: true\nrequires: [online]\ngate: \"true\"\nmax_cost_day_usd: 2\n";
     bot.write("routines/mail.md", &format!("---\ncron: \"* * * * *\"\n{fields}---\nSort the mail.\n"));
     let asked = ["mail", "--from", "2098-03-29 08:00", "--until", "2098-03-29 08:02"];
     let found = bot.json([&["simulate"], &asked[..]].concat());
     let fates: Vec<&str> =
         found["occurrences"].as_array().unwrap().iter().map(|one| one["fate"].as_str().unwrap()).collect();
     assert_eq!(fates, ["asks", "skipped", "skipped"], "{found:#}");
+    assert_eq!(found["jobs"][0]["cost_usd"], 0.2, "a tenth of its day, as a run takes it: {found:#}");
     let words = "the machine is online, you approve it and its gate lets it";
     assert_eq!(found["conditions"], serde_json::json!([{ "id": "mail", "words": words }]));
     let shown = simulate(&bot, &asked);
