@@ -146,8 +146,9 @@ fn verdict(code: Option<i32>, stdout: &[u8], stderr: &[u8]) -> GateVerdict {
         )),
         Some(1) => GateVerdict::Skip(Some(first(stdout)).filter(|line| !line.is_empty()).unwrap_or(SILENT.into())),
         code => {
-            let said = Some(first(stderr)).filter(|said| !said.is_empty()).map(|said| format!(": {said}"));
-            GateVerdict::Failed(format!("the gate ended {}{}", how_it_ended(code), said.unwrap_or_default()))
+            let said: Vec<String> = [stderr, stdout].map(first).into_iter().filter(|said| !said.is_empty()).collect();
+            let colon = if said.is_empty() { "" } else { ": " };
+            GateVerdict::Failed(format!("the gate ended {}{colon}{}", how_it_ended(code), said.join(" / ")))
         }
     }
 }
@@ -235,7 +236,9 @@ mod tests {
                      standard output",
                 ),
             ),
-            (Some(2), "x", "grep: no such file\nmore", failed("with exit code 2: grep: no such file")),
+            (Some(2), "", "grep: no such file\nmore", failed("with exit code 2: grep: no such file")),
+            (Some(2), "it is broken\nmore", "", failed("with exit code 2: it is broken")),
+            (Some(2), "x", "grep: no such file\nmore", failed("with exit code 2: grep: no such file / x")),
             (Some(127), "", "", failed("with exit code 127")),
             (Some(137), "", "", failed("by signal 9")),
             (None, "", "", failed("by a signal")),
