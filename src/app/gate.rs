@@ -16,8 +16,9 @@ use crate::policy::{ToolCall, Verdict};
 use crate::refusal::Refusal;
 use crate::run::dry_run::dry_run;
 use crate::run::gate::state::KeptState;
-use crate::run::gate::{Gate, GateVerdict, USUAL_TIMEOUT};
-use crate::run::sandbox::JobSandbox;
+use crate::run::gate::{self, Gate, GateVerdict, USUAL_TIMEOUT};
+use crate::run::runner::RunSettings;
+use crate::run::sandbox::{JobSandbox, SandboxPlan};
 use crate::run::setup::Setup;
 use crate::run::shell_line::ShellLine;
 
@@ -45,9 +46,12 @@ pub(super) fn refused(definition: &Definition, setup: &Setup, line: &str, app: &
         return (early.verdict == Verdict::Deny).then_some(early.reason);
     }
     let rights = setup.policy.shell(None)?;
-    let (policy, line) = (setup.policy.clone(), line.to_owned());
-    let tries =
-        |plan, client_environment| async move { dry_run(&policy, plan, &rights, &client_environment, &line).await };
+    let (policy, line, is_gate) = (setup.policy.clone(), line.to_owned(), definition.gate.is_some());
+    let tries = |plan: SandboxPlan, client_environment| async move {
+        let state = gate::state_in(&plan.run_dir);
+        let besides = is_gate.then(|| (gate::STATE_VARIABLE, &*state));
+        dry_run(&policy, plan, &rights, &client_environment, &line, besides).await
+    };
     let tried = Trial::of(setup, app).and_then(|trial| trial.run(tries)).ok()?;
     // What the shell itself says depends on what programs print, and here they print nothing.
     let may_run = |verdict| verdict == Verdict::Allow || verdict == Verdict::Ask && definition.command.is_some();
@@ -74,8 +78,10 @@ pub(super) fn try_now(definition: &Definition, setup: &Setup, app: &App) -> Resu
     let kept = KeptState::of(&app.home, definition);
     let after = newest_kept(&kept, app);
     let timeout = definition.gate_timeout.unwrap_or(USUAL_TIMEOUT);
+    let limits = RunSettings::of(&*app.config()?).limits;
     Trial::of(setup, app)?.run(|plan, client_environment| async move {
-        let (run_dir, shell_binary, limits) = (plan.run_dir.clone(), plan.shell_binary.clone(), plan.limits);
+        let plan = SandboxPlan { limits, ..plan };
+        let (run_dir, shell_binary) = (plan.run_dir.clone(), plan.shell_binary.clone());
         let sandbox = JobSandbox::make(plan, Some(&rights))?;
         let Some(shell) = sandbox.for_client(false).shell else { return Ok(None) };
         let line = ShellLine {
@@ -90,9 +96,10 @@ pub(super) fn try_now(definition: &Definition, setup: &Setup, app: &App) -> Resu
             run_dir,
         };
         let gate = Gate { line, timeout, decide: Arc::new(move |start: &Start| sandbox.judge(&policy, start)) };
-        kept.copy_into(&gate.state(), after.as_ref())?;
+        let folder = gate.state();
+        kept.copy_into(&folder, after.as_ref())?;
         let ended = gate.run(std::future::pending()).await?;
-        Ok(ended.map(|ended| ended.verdict))
+        Ok(ended.map(|ended| ended.verdict.keeping(|| KeptState::look_at(&folder))))
     })
 }
 

@@ -176,7 +176,7 @@ fn of_line(setup: &Setup, line: &str, early: Decision, app: &App) -> Result<Deci
     }
     let tried = Trial::of(setup, app)?.run(|plan, client_environment| {
         let (policy, rights, line) = (setup.policy.clone(), rights.clone(), line.to_owned());
-        async move { dry_run(&policy, plan, &rights, &client_environment, &line).await }
+        async move { dry_run(&policy, plan, &rights, &client_environment, &line, None).await }
     })?;
     let commands: Vec<String> = tried.programs.iter().flat_map(|decision| decision.commands.clone()).collect();
     let read_only = tried.programs.iter().all(|decision| decision.read_only);
@@ -212,11 +212,12 @@ impl Trial {
         let config = app.config()?;
         let env = app.env.texts();
         let own = std::env::current_exe().map_err(failed("our own binary cannot be found"))?;
-        let state = app.home.state();
-        std::fs::create_dir_all(&state).map_err(failed("the folder `state/` cannot be made"))?;
+        // Where runs have theirs: the rules know a run's folder by its place.
+        let runs = app.home.runs();
+        std::fs::create_dir_all(&runs).map_err(failed("the folder `state/runs/` cannot be made"))?;
         std::fs::create_dir_all(app.home.work()).map_err(failed("the folder `work/` cannot be made"))?;
         let folder =
-            tempfile::Builder::new().prefix("explain-").tempdir_in(&state).map_err(failed("no folder to try it in"))?;
+            tempfile::Builder::new().prefix("explain-").tempdir_in(&runs).map_err(failed("no folder to try it in"))?;
         let plan = SandboxPlan {
             home: app.home.clone(),
             user_home: app.places().user_home,

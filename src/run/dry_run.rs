@@ -78,7 +78,7 @@ impl Judge for Recorder {
 }
 
 /// Runs `line` under `policy` without an effect. `plan.run_dir` is an empty folder of its own; `rights` are those of the job's
-/// shell. `cwd`: where the line runs.
+/// shell. `besides`: a variable that names a folder below it, which is made.
 ///
 /// # Errors
 /// When the sandbox cannot be made or the shell cannot be started.
@@ -88,6 +88,7 @@ pub async fn dry_run(
     rights: &ShellRights,
     client_environment: &ClientEnvironment,
     line: &str,
+    besides: Option<(&str, &Path)>,
 ) -> io::Result<DryRun> {
     let (run_dir, work, binary) = (plan.run_dir.clone(), plan.home.work(), plan.shell_binary.clone());
     let temporary = run_dir.join("tmp");
@@ -98,7 +99,9 @@ pub async fn dry_run(
     let Some(mut spec) = sandbox.for_client(false).shell else { return Err(io::ErrorKind::InvalidInput.into()) };
     let writable = spec.domain.write.clone();
     spec.domain.write = system::sinks().into_iter().chain([temporary.clone()]).collect();
-    spec.env = shell_environment(client_environment, &temporary).into_iter().chain(spec.env).collect();
+    let besides = besides.map(|(name, folder)| std::fs::create_dir(folder).map(|()| (name, folder))).transpose()?;
+    let besides = besides.map(|(name, folder)| (name.to_owned(), folder.display().to_string()));
+    spec.env = shell_environment(client_environment, &temporary).into_iter().chain(besides).chain(spec.env).collect();
     let service = ShellService {
         socket: run_dir.join("shell.sock"),
         token: agent_sandbox::token::random()?,

@@ -9,7 +9,7 @@ pub mod state;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -56,6 +56,20 @@ pub enum GateVerdict {
     Failed(String),
 }
 
+impl GateVerdict {
+    /// The verdict where a gate's state is kept by `keep`: one that wrote what cannot be kept has failed.
+    #[must_use]
+    pub fn keeping(self, keep: impl FnOnce() -> io::Result<()>) -> Self {
+        match self {
+            Self::Failed(_) => self,
+            Self::Wake(_) | Self::Skip(_) => keep().map_or_else(
+                |error| Self::Failed(format!("what the gate wrote to $OLLIM_STATE cannot be kept: {error}")),
+                |()| self,
+            ),
+        }
+    }
+}
+
 /// Decides about a program.
 pub type Decide = Arc<dyn Fn(&Start) -> Judged + Send + Sync>;
 
@@ -78,11 +92,17 @@ pub struct GateEnd {
     pub refused: Vec<Decision>,
 }
 
+/// The folder that `$OLLIM_STATE` names, in that of a run.
+#[must_use]
+pub fn state_in(run_dir: &Path) -> PathBuf {
+    run_dir.join("tmp").join("state")
+}
+
 impl Gate {
     /// The folder that `$OLLIM_STATE` names. Made before the gate runs.
     #[must_use]
     pub fn state(&self) -> PathBuf {
-        self.line.run_dir.join("tmp").join("state")
+        state_in(&self.line.run_dir)
     }
 
     /// Runs it to its end; `None`: `cancel` was there first. Nothing of it is left afterwards.

@@ -243,8 +243,17 @@ fn check_names_a_gate_that_its_job_does_not_cover_and_a_dry_run_shows_the_verdic
         ("echo new; cat \"$OLLIM_STATE/x\" 2> /dev/null; true", "wake", "new"),
         ("echo old; echo x > \"$OLLIM_STATE/x\"; exit 1", "skip", "old"),
         ("exit 3", "failed", "the gate ended with exit code 3"),
+        ("echo why; exit 3", "failed", "the gate ended with exit code 3: why"),
+        // A program of a rule's has the folder, too.
+        ("touch \"$OLLIM_STATE/x\"; ls \"$OLLIM_STATE\"; exit 1", "skip", "x"),
+        (
+            "head -c 20000000 /dev/zero > \"$OLLIM_STATE/x\"; echo new",
+            "failed",
+            "what the gate wrote to $OLLIM_STATE cannot be kept: it holds more than 1000 files or 16 MiB",
+        ),
     ] {
-        routine(&bot, "tried", gate, READS);
+        routine(&bot, "tried", gate, "allowed_tools: [Read, 'Bash(touch *)', 'Bash(ls *)']\n");
+        assert!(bot.ok(["check", "tried"]).contains("0 errors"), "{gate}");
         let dry = bot.json(["fire", "tried", "--dry-run"]);
         assert_eq!(dry["gate"], json!({ "verdict": verdict, "said": said }), "{dry:#}");
         assert_eq!(dry["prompt"].as_str().unwrap().contains("| new\n"), verdict == "wake");

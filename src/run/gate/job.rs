@@ -62,8 +62,7 @@ impl Runner {
         state.copy_into(&folder, None).map_err(|error| internal("what the gate keeps cannot be read", error))?;
         let ended = gate.run(job.cancel.cancelled()).await;
         drop(own);
-        let Some(GateEnd { mut verdict, refused }) =
-            ended.map_err(|error| internal("the gate cannot be run", error))?
+        let Some(GateEnd { verdict, refused }) = ended.map_err(|error| internal("the gate cannot be run", error))?
         else {
             return Ok(Gated::Ended(AttemptEnd::Cancelled));
         };
@@ -72,11 +71,7 @@ impl Runner {
             let (layer, rule, reason) = (decision.layer.to_string(), decision.rule, decision.reason);
             host.record(Denial { tool: "Bash".into(), input, layer, rule, reason }).await;
         }
-        if !matches!(verdict, GateVerdict::Failed(_))
-            && let Err(error) = state.take(&folder, &job.run)
-        {
-            verdict = GateVerdict::Failed(format!("what the gate wrote to $OLLIM_STATE cannot be kept: {error}"));
-        }
+        let verdict = verdict.keeping(|| state.take(&folder, &job.run));
         // The agent is given nothing of it.
         agent_sandbox::leftovers::remove(&folder)
             .map_err(|error| internal("the gate's folder cannot be removed", error))?;

@@ -119,15 +119,23 @@ impl KeptState {
     /// Takes `folder`, which nothing writes into any more, as the copy of this run.
     ///
     /// # Errors
-    /// When it holds more than may be kept, or something that is no file; then it is not kept.
+    /// When it holds what may not be kept ([`Self::look_at`]); then it is not kept.
     pub fn take(&self, folder: &Path, run: &RunId) -> io::Result<()> {
-        if !folder.symlink_metadata()?.is_dir() {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no folder any more"));
-        }
-        Copy::default().folder(folder, None, 0)?;
+        Self::look_at(folder)?;
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
         self.discard(run)?;
         fs::rename(folder, self.copy_of(run))
+    }
+
+    /// Whether `folder` could be taken.
+    ///
+    /// # Errors
+    /// When it holds more than may be kept, or something that is no file.
+    pub fn look_at(folder: &Path) -> io::Result<()> {
+        if !folder.symlink_metadata()?.is_dir() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no folder any more"));
+        }
+        Copy::default().folder(folder, None, 0)
     }
 
     fn copy_of(&self, run: &RunId) -> PathBuf {
