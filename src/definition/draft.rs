@@ -1,5 +1,7 @@
 //! A definition that is still to be written: what a command line or an agent asks for, as a file's text.
 
+use std::time::Duration;
+
 use chrono::{DateTime, FixedOffset};
 use chrono_tz::Tz;
 
@@ -14,6 +16,8 @@ use crate::policy::{BgForkConfig, BothLists};
 pub enum When {
     /// A routine's cron expression.
     Cron(String),
+    /// A routine's time from one occurrence to the next.
+    Every(Duration),
     /// A reminder's instant.
     At(DateTime<FixedOffset>),
 }
@@ -24,6 +28,7 @@ impl Draft {
     pub fn new(when: When, body: impl Into<String>) -> Self {
         match when {
             When::Cron(cron) => Self { cron: Some(cron), ..Self::empty(Kind::Routine, body.into()) },
+            When::Every(span) => Self { every: Some(span), ..Self::empty(Kind::Routine, body.into()) },
             When::At(at) => Self { run_at: Some(at), ..Self::empty(Kind::Reminder, body.into()) },
         }
     }

@@ -26,7 +26,9 @@ const CRONTAB: &str = "# m h dom mon dow command\n\
     */10 9-17 * * mon-fri test -e x && date +\\%H\n\
     0 12 * * * date '+\\%F'\n\
     MAILTO=\"\"\n\
-    0 4 * * 0 ~/bin/weekly\n";
+    0 4 * * 0 ~/bin/weekly\n\
+    RANDOM_DELAY=30\n\
+    0 5 * * 0 sort tab > all.txt\n";
 
 #[test]
 fn lines_of_a_crontab_become_routines() {
@@ -39,7 +41,8 @@ fn lines_of_a_crontab_become_routines() {
     for key in ["taken", "left", "look"] {
         assert_eq!(tried[key], done[key], "what was said is what is done");
     }
-    let names = ["pack-the-notes", "test-e-x-date-h", "bin-weekly"].map(|name| format!("routines/{name}.md"));
+    let names = ["pack-the-notes", "test-e-x-date-h", "bin-weekly", "sort-tab-all-txt"]
+        .map(|name| format!("routines/{name}.md"));
     assert_eq!(done["taken"], json!(names));
     let left = said(&done["left"]).replace(&tab, "tab");
     for why in [
@@ -50,11 +53,12 @@ fn lines_of_a_crontab_become_routines() {
         assert!(left.contains(why), "{left}");
     }
     let look = said(&done["look"]).replace(&tab, "tab");
+    assert!(look.contains("tab:13: it names tab and all.txt in your home"), "{look}");
     assert!(
         look.contains("tab:11: it names your home") && look.contains("tab:11: its output is sent to nobody"),
         "{look}"
     );
-    assert_eq!(look.matches("it is disabled, since it still runs where it was").count(), 3, "{look}");
+    assert_eq!(look.matches("it is disabled, since it still runs where it was").count(), 4, "{look}");
     let again = import(&bot, &["crontab", &tab]);
     assert_eq!(again["taken"], json!([]), "{again:#}");
 
@@ -64,6 +68,7 @@ fn lines_of_a_crontab_become_routines() {
         (&json!("15 3 * * *"), &json!(false), &json!("always"))
     );
     assert_eq!(bot.json(["routine", "show", "bin-weekly"])["deliver"], "never");
+    assert_eq!(bot.json(["routine", "show", "sort-tab-all-txt"])["jitter"], "30m");
     assert_eq!(bot.json(["check"])["problems"].as_array().unwrap().len(), 0);
     // It does what crond has it do.
     let service = bot.start();
@@ -134,7 +139,12 @@ fn timers_become_routines() {
         "[Unit]\nDescription=Back up\n[Timer]\nOnCalendar=Mon..Fri 03:15\nPersistent=true\nRandomizedDelaySec=10m\n",
     );
     unit("backup.service", "[Service]\nType=oneshot\nExecStart=/usr/bin/echo 'backed up'\nTimeoutStartSec=5min\n");
-    unit("span.timer", "[Timer]\nOnBootSec=5min\nOnUnitActiveSec=1h\n");
+    unit("span.timer", "[Timer]\nOnBootSec=5min\n");
+    unit(
+        "hourly.timer",
+        "[Unit]\nDescription=Each hour\n[Timer]\nOnBootSec=5min\nOnUnitActiveSec=1h\nWakeSystem=true\n",
+    );
+    unit("hourly.service", "[Service]\nExecStart=/usr/bin/echo hourly\n");
     unit("span.service", "[Service]\nExecStart=/usr/bin/true\n");
     unit("alone.timer", "[Timer]\nOnCalendar=daily\n");
     unit("changed.timer", "[Timer]\nOnCalendar=daily\nUnit=backup.service\n");
@@ -144,18 +154,23 @@ fn timers_become_routines() {
     assert_eq!(bot.names("routines"), Vec::<String>::new());
     let done = import(&bot, &["systemd"]);
     assert_eq!((&tried["taken"], &tried["left"], &tried["look"]), (&done["taken"], &done["left"], &done["look"]));
-    assert_eq!(done["taken"], json!(["routines/back-up.md"]), "{done:#}");
+    assert_eq!(done["taken"], json!(["routines/back-up.md", "routines/each-hour.md"]), "{done:#}");
     let left = said(&done["left"]);
     for why in ["span.timer: it has `OnBootSec=5min`", "alone.timer: ", "changed.timer.d changes it"] {
         assert!(left.contains(why), "{left}");
     }
-    assert!(said(&done["look"]).contains("backup.timer: `RandomizedDelaySec=10m` is not taken over"), "{done:#}");
+    let every = bot.read("routines/each-hour.md").unwrap();
+    assert!(every.contains("\nevery: 1h\n") && every.contains("\nwake: true\n"), "{every}");
+    assert!(said(&done["look"]).contains("hourly.timer: it fires every 1h from a fixed moment on"), "{done:#}");
     let job = bot.json(["routine", "show", "back-up"]);
+    assert_eq!(job["jitter"], "10m", "{job:#}");
     assert_eq!((&job["cron"], &job["on_missed"]), (&json!("15 3 * * 1-5"), &json!("latest")), "{job:#}");
     assert_eq!((&job["enabled"], &job["timeout"]), (&json!(false), &json!("5m")), "{job:#}");
     let file = bot.person().join(".config/systemd/user/backup.timer");
-    let again = import(&bot, &["systemd", file.to_str().unwrap()]);
-    assert_eq!(again["taken"], json!([]), "{again:#}");
+    for file in [&file, &file.with_file_name("hourly.timer")] {
+        let again = import(&bot, &["systemd", file.to_str().unwrap()]);
+        assert_eq!(again["taken"], json!([]), "{again:#}");
+    }
     let service = bot.start();
     let run = service.fire("back-up");
     assert_eq!(run["outcome"], "completed", "{run:#}");

@@ -1,6 +1,7 @@
 //! The lines of a crontab, read as crond reads them: crontab(5) of vixie cron. Pure.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use chrono_tz::Tz;
 
@@ -24,6 +25,8 @@ pub(super) struct CronJob {
     pub command: String,
     /// What crond mails.
     pub deliver: Deliver,
+    /// How far crond puts it off at most.
+    pub jitter: Option<Duration>,
     /// What differs here, a sentence each.
     pub look: Vec<String>,
 }
@@ -103,9 +106,14 @@ fn job(line: &str, of_user: Option<&str>, settings: &BTreeMap<String, String>) -
     let mut look = Vec::new();
     let command = command(rest, settings)?;
     let zone = zone(settings)?;
-    if settings.get("RANDOM_DELAY").is_some_and(|delay| delay != "0") {
-        look.push("`RANDOM_DELAY` is not taken over: it fires at the time itself".to_owned());
-    }
+    let jitter = match settings.get("RANDOM_DELAY").map(|minutes| (minutes, minutes.parse::<u32>())) {
+        None | Some((_, Ok(0))) => None,
+        Some((_, Ok(minutes @ 1..=1440))) => Some(Duration::from_secs(u64::from(minutes) * 60)),
+        Some((text, _)) => {
+            look.push(format!("`RANDOM_DELAY={text}` is not taken over: it fires at the time itself"));
+            None
+        }
+    };
     let deliver = match settings.get("MAILTO").map(String::as_str) {
         None => Deliver::Always,
         Some("") => Deliver::Never,
@@ -115,7 +123,7 @@ fn job(line: &str, of_user: Option<&str>, settings: &BTreeMap<String, String>) -
         }
     };
     let (text, comment) = (line.to_owned(), rest.trim().to_owned());
-    Ok(CronJob { line: 0, text, comment, cron: times, zone, command, deliver, look })
+    Ok(CronJob { line: 0, text, comment, cron: times, zone, command, deliver, jitter, look })
 }
 
 /// The first words of a line, and what stands behind them.

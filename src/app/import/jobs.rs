@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub(in crate::app) fn crontab(
         jobs_made.left(&at(&name, line), why, hint);
     }
     for job in jobs {
-        let CronJob { line, text, comment, cron, zone, command, deliver, look } = job;
+        let CronJob { line, text, comment, cron, zone, command, deliver, jitter, look } = job;
         let file = at(&name, line);
         let draft = Draft {
             description: comment,
@@ -51,6 +51,7 @@ pub(in crate::app) fn crontab(
             on_missed: OnMissed::Skip,
             timeout: Some(UNLIMITED),
             deliver,
+            jitter,
             ..Draft::new(When::Cron(cron), format!("Line {line} of {}: `{text}`\n", name.display()))
         };
         let switch = format!("take the line out of the crontab, then `ollim-bot routine enable {}`", Jobs::ID);
@@ -70,19 +71,22 @@ pub(in crate::app) fn systemd(units: &[PathBuf], dry_run: bool, app: &App) -> Re
     for timer in timers(&places)? {
         match timer_job(&timer) {
             Err((why, hint)) => jobs.left(&timer, why, hint),
-            Ok((TimerJob { description, cron, zone, command, on_missed, timeout, look }, service)) => {
+            Ok((TimerJob { description, when, zone, command, on_missed, jitter, wake, timeout, look }, service)) => {
                 let body = format!("{} starts {}.\n", timer.display(), service.display());
                 let zone = zone.or(system_zone(app));
                 let draft = Draft {
                     description,
                     timezone: zone,
                     timeout: timeout.or(Some(UNLIMITED)),
-                    ..Draft::new(When::Cron(cron), body)
+                    on_missed,
+                    jitter,
+                    wake,
+                    ..Draft::new(when, body)
                 };
                 let unit = timer.file_name().unwrap_or_default().to_string_lossy();
                 let switch =
                     format!("`systemctl --user disable --now {unit}`, then `ollim-bot routine enable {}`", Jobs::ID);
-                jobs.take(&timer, command, Draft { on_missed, ..draft }, look, &switch)?;
+                jobs.take(&timer, command, draft, look, &switch)?;
             }
         }
     }
@@ -210,12 +214,31 @@ impl Outside {
     }
 }
 
+/// The files that a line which works in the home folder names by their relative path: what is there, and what it writes to by a
+/// redirection.
+fn named_in_home(line: &str, home: &Path) -> Vec<String> {
+    let Some(line) = line.strip_prefix("cd ~ && ") else { return Vec::new() };
+    let is_end = |c: char| c.is_whitespace() || "'\"`;|&<>()=:,".contains(c);
+    let mut found: Vec<String> = Vec::new();
+    let mut at = 0;
+    for word in line.split(is_end) {
+        let before = line[..at].trim_end_matches([' ', '\'', '"']);
+        at += word.len() + line[at + word.len()..].chars().next().map_or(0, char::len_utf8);
+        let first = Path::new(word).components().find(|part| *part != Component::CurDir);
+        let Some(Component::Normal(first)) = first.filter(|_| !word.starts_with(['-', '$', '~'])) else { continue };
+        if (before.ends_with('>') || home.join(first).exists()) && !found.iter().any(|known| known == word) {
+            found.push(word.to_owned());
+        }
+    }
+    found
+}
+
 /// What is made.
 struct Jobs<'a> {
     app: &'a App,
     done: Imported,
-    /// What is there already: cron expression and command.
-    there: HashSet<(String, String)>,
+    /// What is there already: when, and which command.
+    there: HashSet<(Cadence, String)>,
 }
 
 impl<'a> Jobs<'a> {
@@ -228,8 +251,8 @@ impl<'a> Jobs<'a> {
         }
         let loaded = if app.home.root().is_dir() { app.load()?.definitions } else { Default::default() };
         let key = |definition: &std::sync::Arc<crate::definition::Definition>| match &definition.trigger {
-            Trigger::Routine { recurs: Recurrence { cadence: Cadence::Cron(cron), .. }, .. } => {
-                Some((cron.clone(), definition.command.clone()?))
+            Trigger::Routine { recurs: Recurrence { cadence, .. }, .. } => {
+                Some((cadence.clone(), definition.command.clone()?))
             }
             _ => None,
         };
@@ -259,12 +282,14 @@ impl<'a> Jobs<'a> {
         look: Vec<String>,
         switch: &str,
     ) -> Result<(), Refusal> {
-        let key = (draft.cron.clone().unwrap_or_default(), command.clone());
-        if !self.there.insert(key) {
+        let every = draft.every.map(Cadence::Every);
+        let cadence = every.unwrap_or_else(|| Cadence::Cron(draft.cron.clone().unwrap_or_default()));
+        if !self.there.insert((cadence, command.clone())) {
             self.left(file, "there is a routine with this time and this command already", None);
             return Ok(());
         }
-        let leads_home = HOMES.iter().any(|sign| command.contains(sign));
+        let in_home = self.app.env.path("HOME").map(|home| named_in_home(&command, home)).unwrap_or_default();
+        let leads_home = HOMES.iter().any(|sign| command.contains(sign)) || !in_home.is_empty();
         let outside = Outside::of(&command, &self.app.home.work());
         let draft =
             Draft { client: Some(JobClient::Exec), background: true, enabled: false, command: Some(command), ..draft };
@@ -289,7 +314,9 @@ impl<'a> Jobs<'a> {
         look.into_iter().for_each(|why| self.look(file, why, None));
         if leads_home {
             let hint = "grant what it needs: `allowed_tools: [Bash, 'Read(~/**)', 'Edit(~/notes/**)']`";
-            self.look(file, "it names your home, which a job's programs neither read nor write", Some(hint.into()));
+            let names = if in_home.is_empty() { String::new() } else { format!("{} in ", in_home.join(" and ")) };
+            let why = format!("it names {names}your home, which a job's programs neither read nor write");
+            self.look(file, why, Some(hint.into()));
         }
         if let Some(outside) = outside {
             let why = format!("it names {}, which a job's programs neither read nor write", outside.words());
@@ -308,6 +335,22 @@ impl<'a> Jobs<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_of_the_home_folder_are_named() {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join("notes")).unwrap();
+        for (line, named) in [
+            ("cd ~ && sh -c 'tar czf notes.tgz notes'", &["notes"][..]),
+            ("cd ~ && sh -c 'cat ./notes/today notes/old >> all.txt 2>&1'", &["./notes/today", "notes/old", "all.txt"]),
+            ("cd ~ && A=b /usr/bin/pack --from=notes", &["notes"]),
+            ("cd ~ && sh -c 'echo one > /dev/null; sed s/a/b/ other | cat'", &[]),
+            ("cd ~ && printf %s é | sh -c 'cat é'", &[]),
+            ("cd /srv && sh -c 'cat notes'", &[]),
+        ] {
+            assert_eq!(named_in_home(line, home.path()), named, "{line}");
+        }
+    }
 
     #[test]
     fn paths_outside_of_the_sandbox_are_named() {

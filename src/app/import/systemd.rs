@@ -6,16 +6,18 @@ use chrono_tz::Tz;
 
 use super::calendar;
 use super::words::quoted;
-use crate::definition::OnMissed;
+use crate::definition::{OnMissed, When};
 
 /// What a timer becomes.
 #[derive(Debug, PartialEq)]
 pub(super) struct TimerJob {
     pub description: String,
-    pub cron: String,
+    pub when: When,
     pub zone: Option<Tz>,
     pub command: String,
     pub on_missed: OnMissed,
+    pub jitter: Option<Duration>,
+    pub wake: bool,
     pub timeout: Option<Duration>,
     /// What differs here, a sentence each.
     pub look: Vec<String>,
@@ -30,7 +32,19 @@ pub(super) struct Unit(Vec<(String, String, String)>);
 /// Settings that change nothing here.
 const HARMLESS: [(&str, &[&str]); 3] = [
     ("Unit", &["Description", "Documentation", "After", "Before", "Wants", "DefaultDependencies"]),
-    ("Timer", &["OnCalendar", "Unit", "Persistent", "AccuracySec", "RemainAfterElapse"]),
+    (
+        "Timer",
+        &[
+            "OnCalendar",
+            "OnUnitActiveSec",
+            "Unit",
+            "Persistent",
+            "AccuracySec",
+            "RandomizedDelaySec",
+            "RemainAfterElapse",
+            "WakeSystem",
+        ],
+    ),
     (
         "Service",
         &[
@@ -47,11 +61,7 @@ const HARMLESS: [(&str, &[&str]); 3] = [
 ];
 
 /// Settings without which it would be another job, and what to do.
-const NEEDED: [(&str, &str); 24] = [
-    ("OnActiveSec", SPANS),
-    ("OnBootSec", SPANS),
-    ("OnStartupSec", SPANS),
-    ("OnUnitActiveSec", SPANS),
+const NEEDED: [(&str, &str); 20] = [
     ("OnUnitInactiveSec", SPANS),
     ("OnClockChange", "keep the timer"),
     ("OnTimezoneChange", "keep the timer"),
@@ -73,6 +83,10 @@ const NEEDED: [(&str, &str); 24] = [
     ("Requires", "keep the timer"),
     ("Requisite", "keep the timer"),
 ];
+/// Settings that fire once, so long after the machine, the manager or the timer has started.
+const FROM_THE_START: [&str; 3] = ["OnBootSec", "OnStartupSec", "OnActiveSec"];
+/// What `jitter` may be at most.
+const LONGEST_JITTER: Duration = Duration::from_secs(24 * 60 * 60);
 const SPANS: &str = "a routine recurs by the clock: `ollim-bot routine add --every 15m --command '…'` is the nearest";
 const SCRIPT: &str = "make one script of it all, and name that in `ExecStart=`";
 
@@ -126,10 +140,7 @@ impl Unit {
             section == "Install" || HARMLESS.iter().any(|(of, names)| *of == section && names.contains(&name))
         };
         let others = self.0.iter().filter(move |(section, name, _)| !known(section, name) && !name.starts_with("X-"));
-        others.map(|(_, name, value)| match name.as_str() {
-            "RandomizedDelaySec" => format!("`{name}={value}` is not taken over: it fires at the time itself"),
-            _ => format!("`{name}={value}` is not taken over"),
-        })
+        others.map(|(_, name, value)| format!("`{name}={value}` is not taken over"))
     }
 
     fn refused(&self) -> Option<Why> {
@@ -152,13 +163,7 @@ pub(super) fn job(timer: &Unit, service: &Unit) -> Result<TimerJob, Why> {
     if let Some(why) = timer.refused().or_else(|| service.refused()) {
         return Err(why);
     }
-    let calendars: Vec<&str> = timer.all("Timer", "OnCalendar").collect();
-    let calendar = match calendars[..] {
-        [one] => one,
-        [] => return Err(("it has no `OnCalendar=`".into(), None)),
-        _ => return Err(("it has more than one `OnCalendar=`".into(), Some("make a timer of each".into()))),
-    };
-    let (cron, zone) = calendar::cron(calendar).map_err(|why| (format!("`OnCalendar={calendar}`: {why}"), None))?;
+    let (when, zone) = when(timer)?;
     let kind = service.last("Service", "Type").unwrap_or("simple");
     if !["simple", "exec", "oneshot"].contains(&kind) {
         return Err((format!("its service has `Type={kind}`"), Some("keep the timer".into())));
@@ -171,18 +176,56 @@ pub(super) fn job(timer: &Unit, service: &Unit) -> Result<TimerJob, Why> {
     };
     let description = [service, timer].into_iter().find_map(|unit| unit.last("Unit", "Description"));
     let mut look: Vec<String> = timer.look().chain(service.look()).collect();
-    if timer.is_on("Timer", "WakeSystem") {
-        look.push("it does not wake the machine".to_owned());
+    if let When::Every(span) = when {
+        let span = humantime::format_duration(span);
+        look.push(format!("it fires every {span} from a fixed moment on, and not {span} after its last start"));
     }
+    let delay = timer.last("Timer", "RandomizedDelaySec").filter(|delay| span(delay) != Some(Duration::ZERO));
+    let jitter = delay.and_then(span).filter(|delay| delay.subsec_nanos() == 0 && *delay <= LONGEST_JITTER);
+    if let (Some(delay), None) = (delay, jitter) {
+        look.push(format!("`RandomizedDelaySec={delay}` is not taken over: it fires at the time itself"));
+    }
+    let wake = timer.is_on("Timer", "WakeSystem");
+    if wake {
+        look.push("it wakes the machine where the service may, which `ollim-bot check` says".to_owned());
+    }
+    // A timer that counts from the start of the machine fires soon after it.
+    let is_made_up = match when {
+        When::Every(_) => FROM_THE_START.iter().any(|name| timer.last("Timer", name).is_some()),
+        _ => timer.is_on("Timer", "Persistent"),
+    };
     Ok(TimerJob {
         description: description.unwrap_or_default().to_owned(),
-        cron,
+        when,
         zone,
         command: command(service)?,
-        on_missed: if timer.is_on("Timer", "Persistent") { OnMissed::Latest } else { OnMissed::Skip },
+        on_missed: if is_made_up { OnMissed::Latest } else { OnMissed::Skip },
+        jitter,
+        wake,
         timeout,
         look,
     })
+}
+
+/// When it recurs, and the zone that it names: by the calendar, or a span after its last start.
+fn when(timer: &Unit) -> Result<(When, Option<Tz>), Why> {
+    let calendars: Vec<&str> = timer.all("Timer", "OnCalendar").collect();
+    let spans: Vec<&str> = timer.all("Timer", "OnUnitActiveSec").collect();
+    let first = FROM_THE_START.iter().find_map(|name| Some((name, timer.last("Timer", name)?)));
+    match (&calendars[..], &spans[..], first) {
+        ([calendar], [], None) => match calendar::cron(calendar) {
+            Ok((cron, zone)) => Ok((When::Cron(cron), zone)),
+            Err(why) => Err((format!("`OnCalendar={calendar}`: {why}"), None)),
+        },
+        ([], [text], _) => match span(text).filter(|span| span.as_secs() >= 60 && span.subsec_nanos() == 0) {
+            Some(span) => Ok((When::Every(span), None)),
+            None => Err((format!("`OnUnitActiveSec={text}` is no span of a minute or more"), None)),
+        },
+        ([_, _, ..], ..) => Err(("it has more than one `OnCalendar=`".into(), Some("make a timer of each".into()))),
+        (_, [span, ..], _) => Err((format!("it has `OnUnitActiveSec={span}` beside another time"), Some(SPANS.into()))),
+        (_, [], Some((name, span))) => Err((format!("it has `{name}={span}`"), Some(SPANS.into()))),
+        ([], [], None) => Err(("it has no `OnCalendar=`".into(), None)),
+    }
 }
 
 /// `90`, `5min`, `1h 30min`.
@@ -288,21 +331,38 @@ mod tests {
             job,
             TimerJob {
                 description: "Clean".into(),
-                cron: "0 6,18 * * *".into(),
+                when: When::Cron("0 6,18 * * *".into()),
                 zone: None,
                 command:
                     "cd /srv/x && A='1 2' B=3 /usr/bin/clean --all 'a b' 100% && A='1 2' B=3 /bin/sh -c 'echo $HOME'"
                         .into(),
                 on_missed: OnMissed::Latest,
+                jitter: Some(Duration::from_secs(12 * 3600)),
+                wake: false,
                 timeout: Some(Duration::from_secs(300)),
-                look: vec![
-                    "`RandomizedDelaySec=12h` is not taken over: it fires at the time itself".into(),
-                    "`Nice=19` is not taken over".into(),
-                ],
+                look: vec!["`Nice=19` is not taken over".into()],
             }
         );
         let plain = of("OnCalendar=daily", "ExecStart=/usr/bin/true").unwrap();
         assert_eq!((plain.command.as_str(), plain.on_missed), ("cd ~ && /usr/bin/true", OnMissed::Skip));
+        let late = of("OnCalendar=daily\nRandomizedDelaySec=2d\nWakeSystem=yes", "ExecStart=/usr/bin/true").unwrap();
+        assert_eq!((late.jitter, late.wake), (None, true));
+        assert!(late.look[0].starts_with("`RandomizedDelaySec=2d` is not taken over"), "{:?}", late.look);
+        assert!(late.look[1].starts_with("it wakes the machine"), "{:?}", late.look);
+    }
+
+    #[test]
+    fn a_span_after_the_last_start_is_a_span() {
+        let every = |minutes: u64| When::Every(Duration::from_secs(minutes * 60));
+        for (timer, when, on_missed) in [
+            ("OnBootSec=15min\nOnUnitActiveSec=1d", every(24 * 60), OnMissed::Latest),
+            ("OnActiveSec=0\nOnUnitActiveSec=1h 30min", every(90), OnMissed::Latest),
+            ("OnUnitActiveSec=600", every(10), OnMissed::Skip),
+        ] {
+            let job = of(timer, "ExecStart=/usr/bin/true").unwrap();
+            assert_eq!((job.when, job.on_missed), (when, on_missed), "{timer}");
+            assert!(job.look.iter().any(|said| said.contains("from a fixed moment on")), "{:?}", job.look);
+        }
     }
 
     #[test]
@@ -310,8 +370,11 @@ mod tests {
         const DAILY: &str = "OnCalendar=daily";
         const TRUE: &str = "ExecStart=/usr/bin/true";
         for (timer, service, why) in [
-            ("OnBootSec=15min\nOnUnitActiveSec=1d", TRUE, "`OnBootSec=15min`"),
+            ("OnBootSec=15min", TRUE, "`OnBootSec=15min`"),
+            ("OnUnitInactiveSec=1d", TRUE, "`OnUnitInactiveSec=1d`"),
+            ("OnUnitActiveSec=30s", TRUE, "no span of a minute or more"),
             ("OnCalendar=daily\nOnUnitActiveSec=1h", TRUE, "`OnUnitActiveSec=1h`"),
+            ("OnCalendar=daily\nOnBootSec=1h", TRUE, "`OnBootSec=1h`"),
             ("OnCalendar=daily\nOnCalendar=12:00", TRUE, "more than one `OnCalendar=`"),
             ("OnCalendar=Mon *-*-01", TRUE, "`OnCalendar=Mon *-*-01`: it names days"),
             ("", TRUE, "no `OnCalendar=`"),
