@@ -11,6 +11,7 @@ use chrono_tz::Tz;
 use interim::{Dialect, Interval};
 
 use super::times;
+use crate::definition::time_with_offset;
 use crate::refusal::Refusal;
 
 const HINT: &str =
@@ -64,6 +65,9 @@ fn names_a_day(text: &str) -> bool {
 /// # Errors
 /// When it cannot be read for certain.
 pub(super) fn any(text: &str, unsaid: NaiveTime, now: DateTime<Utc>, zone: Tz) -> Result<DateTime<Tz>, Refusal> {
+    if text.trim().eq_ignore_ascii_case("now") {
+        return Ok(now.with_timezone(&zone));
+    }
     let is_yesterday = |word: &str| word.trim_end_matches(',').eq_ignore_ascii_case("yesterday");
     if !text.split_whitespace().any(is_yesterday) {
         return read(text, unsaid, now, zone);
@@ -77,8 +81,7 @@ pub(super) fn any(text: &str, unsaid: NaiveTime, now: DateTime<Utc>, zone: Tz) -
 
 fn read(text: &str, unsaid: NaiveTime, now: DateTime<Utc>, zone: Tz) -> Result<DateTime<Tz>, Refusal> {
     let text = text.trim();
-    if let Ok(at) = DateTime::parse_from_rfc3339(text).or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%dT%H:%M%:z"))
-    {
+    if let Some(at) = time_with_offset(text) {
         return Ok(at.with_timezone(&zone));
     }
     let local = now.with_timezone(&zone).naive_local();
@@ -173,7 +176,7 @@ fn english(text: &str, unsaid: NaiveTime, local: NaiveDateTime) -> Result<Moment
     let time_or_unsaid = time.unwrap_or(unsaid);
     let date = match &words[..] {
         [] => local.date(),
-        _ => day(&words, time_or_unsaid, local).map_err(|why| fail(&why))?,
+        _ => day(&words, text, time_or_unsaid, local).map_err(|why| fail(&why))?,
     };
     Ok(Moment::Local(date.and_time(time_or_unsaid)))
 }
@@ -321,7 +324,12 @@ struct DayWords {
 }
 
 impl DayWords {
-    fn read(words: &[String]) -> Result<Self, String> {
+    /// `text`: what was typed, of which a word that is not understood is quoted.
+    fn read(words: &[String], text: &str) -> Result<Self, String> {
+        let typed = |word: &String| {
+            let mut all = text.split(|c: char| c.is_whitespace() || c == ',');
+            all.find(|typed| typed.to_lowercase() == *word).map_or_else(|| word.clone(), str::to_owned)
+        };
         let mut said = Self::default();
         for word in words {
             let digits = ["st", "nd", "rd", "th"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word);
@@ -352,7 +360,7 @@ impl DayWords {
                 }
                 said.phrase.push(digits.to_owned());
             } else {
-                return Err(format!("`{word}` is not a word of a time that is understood"));
+                return Err(format!("`{}` is not a word of a time that is understood", typed(word)));
             }
         }
         Ok(said)
@@ -360,7 +368,7 @@ impl DayWords {
 }
 
 /// A day by name or date, read by `interim` and held against what was typed; dates are read here.
-fn day(words: &[String], time: NaiveTime, local: NaiveDateTime) -> Result<NaiveDate, String> {
+fn day(words: &[String], text: &str, time: NaiveTime, local: NaiveDateTime) -> Result<NaiveDate, String> {
     if let [first, rest @ ..] = words
         && first == "end"
     {
@@ -371,7 +379,7 @@ fn day(words: &[String], time: NaiveTime, local: NaiveDateTime) -> Result<NaiveD
     {
         return Ok(date);
     }
-    let DayWords { weekday, month, number, year, phrase } = DayWords::read(words)?;
+    let DayWords { weekday, month, number, year, phrase } = DayWords::read(words, text)?;
     if phrase.is_empty() || (weekday.is_some() && month.is_some()) || (number.is_some() != month.is_some()) {
         return Err("it is not clear which day is meant".into());
     }
@@ -477,6 +485,9 @@ mod tests {
     fn exact_times() {
         check("2026-11-22T09:00+01:00", Ok("2026-11-22T09:00:00+01:00"));
         check("2026-11-22T08:00:00Z", Ok("2026-11-22T09:00:00+01:00"));
+        check("2026-11-22T08:00Z", Ok("2026-11-22T09:00:00+01:00"));
+        check("2026-11-22 08:00z", Ok("2026-11-22T09:00:00+01:00"));
+        check("2026-11-22T09:00X", Err("`2026-11-22T09:00X` is not a word"));
         check("2026-11-22 09:00", Ok("2026-11-22T09:00:00+01:00"));
         check("2026-11-22T09:00:30", Ok("2026-11-22T09:00:30+01:00"));
         check("2026-11-22 9am", Ok("2026-11-22T09:00:00+01:00"));
@@ -602,6 +613,7 @@ mod tests {
             ("yesterday 8:00", "2026-11-20T08:00:00+01:00"),
             ("Yesterday, at 8:30:05", "2026-11-20T08:30:05+01:00"),
             ("6pm yesterday", "2026-11-20T18:00:00+01:00"),
+            ("now", "2026-11-21T13:56:00+01:00"),
         ] {
             assert_eq!(read(text).unwrap().to_rfc3339(), expect, "{text}");
         }

@@ -48,7 +48,7 @@ pub use recurrence::{Cadence, FollowedEnd, Follows, Recurrence, WatchedFolder};
 pub use samples::samples;
 pub use skill::{Skill, load_skills};
 pub use store::{Change, Loaded, Store, load, load_kind};
-pub(crate) use values::is_host_name;
+pub(crate) use values::{is_host_name, time_with_offset};
 pub use watch::{Changed, Watch};
 pub(crate) use watch::{Event as FolderEvent, events as folder_events, registered};
 pub use write::{

@@ -453,15 +453,8 @@ impl<'a> Value<'a> {
         let zone = self.zone;
         let text = self.letters()?;
         let text = text.trim();
-        if let Ok(at) = DateTime::parse_from_rfc3339(text) {
+        if let Some(at) = time_with_offset(text) {
             return Ok(at);
-        }
-        for format in ["%Y-%m-%dT%H:%M:%S%.f%:z", "%Y-%m-%dT%H:%M%:z"] {
-            // A blank in place of the T and a Z in place of +00:00 are RFC 3339 too.
-            let spelled = text.replacen([' ', 't'], "T", 1).replace(['Z', 'z'], "+00:00");
-            if let Ok(at) = DateTime::parse_from_str(&spelled, format) {
-                return Ok(at);
-            }
         }
         let example = "for example `2026-11-22T09:00:00+01:00`, or without the offset for the definition's own zone";
         let Some(local) = local_time(text) else {
@@ -584,17 +577,17 @@ impl<'a> Value<'a> {
                 Fault { item: Some(n), ..Fault::new(format!("`{}`: {what}", self.name), hint) }
             })
         };
-/// What stands in the braces of a mapping; a text without them as it is.
-fn without_braces(text: &str) -> &str {
-    let text = text.trim();
-    text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text).trim()
-}
-
         let mut patterns = self.texts()?.into_iter().enumerate().map(pattern).collect::<Result<Vec<_>, _>>()?;
         // They are kept as long as the definition.
         patterns.shrink_to_fit();
         Ok(patterns)
     }
+}
+
+/// What stands in the braces of a mapping; a text without them as it is.
+fn without_braces(text: &str) -> &str {
+    let text = text.trim();
+    text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text).trim()
 }
 
 /// Whether a channel can be called so.
@@ -616,6 +609,17 @@ pub(crate) fn span_text(span: Duration) -> String {
     ];
     let text: String = parts.iter().filter(|(n, _)| *n > 0).map(|(n, unit)| format!("{n}{unit}")).collect();
     if text.is_empty() { "0s".into() } else { text }
+}
+
+/// A time of RFC 3339, with or without its seconds.
+pub(crate) fn time_with_offset(text: &str) -> Option<DateTime<FixedOffset>> {
+    if let Ok(at) = DateTime::parse_from_rfc3339(text) {
+        return Some(at);
+    }
+    // A blank in place of the T and a Z in place of +00:00 are RFC 3339 too.
+    let spelled = text.replacen([' ', 't'], "T", 1).replace(['Z', 'z'], "+00:00");
+    let formats = ["%Y-%m-%dT%H:%M:%S%.f%:z", "%Y-%m-%dT%H:%M%:z"];
+    formats.iter().find_map(|format| DateTime::parse_from_str(&spelled, format).ok())
 }
 
 fn local_time(text: &str) -> Option<NaiveDateTime> {
