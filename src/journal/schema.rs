@@ -308,19 +308,38 @@ pub(super) fn refuse_newer(connection: &Connection, path: &Path) -> Result<usize
     Ok(found)
 }
 
-/// Brings a file to today's schema, each step in a transaction of its own.
+/// Brings a file to today's schema, in one transaction: who reads it meanwhile finds it as it was.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), JournalError> {
     let found = version(connection)?;
+    if found >= MIGRATIONS.len() {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     for (step, sql) in (1i64..).zip(MIGRATIONS).skip(found) {
-        let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         transaction.execute_batch(sql)?;
         transaction.pragma_update(None, "user_version", step)?;
-        transaction.commit()?;
     }
-    Ok(())
+    Ok(transaction.commit()?)
 }
 
 fn version(connection: &Connection) -> Result<usize, JournalError> {
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     usize::try_from(version).map_err(|_| JournalError::Unreadable(format!("the schema version {version}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_brought_to_todays_schema_at_once_or_not_at_all() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        // In the way of a later step.
+        connection.execute_batch("CREATE TABLE shared_file (x)").unwrap();
+        migrate(&mut connection).unwrap_err();
+        assert_eq!(version(&connection).unwrap(), 0);
+        connection.execute_batch("DROP TABLE shared_file").unwrap();
+        migrate(&mut connection).unwrap();
+        assert_eq!(version(&connection).unwrap(), MIGRATIONS.len());
+    }
 }
