@@ -94,6 +94,11 @@ fn of_a_long_output_the_beginning_and_the_end_are_kept() {
     routine(&bot, "forks", "(trap '' HUP TERM; sleep 1000 > /dev/null 2>&1 &) ; echo up", "");
     assert_eq!(fire(&bot, &service, "forks")["outcome"], "completed");
     assert!(!format!("{:?}", bot.processes()).contains("sleep"), "{:#?}", bot.processes());
+    // What it had not started when it was over says nothing.
+    let many = "sleep 500 & ".repeat(20);
+    routine(&bot, "leaves", &format!("{many} echo x"), "");
+    let run = fire(&bot, &service, "leaves");
+    assert_eq!((&run["outcome"], printed(&run).as_str()), (&json!("completed"), "x\n"), "{run:#}");
     service.stop();
     bot.until_nothing_is_left();
 }

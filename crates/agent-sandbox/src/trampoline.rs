@@ -11,6 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
@@ -21,6 +22,9 @@ use crate::{SOCKET_VARIABLE, TOKEN_VARIABLE};
 
 /// The program was found and not started.
 const NOT_STARTED: u8 = 126;
+
+/// Whoever belongs to a run that is over has been ended by then.
+const ENDED_BY_THEN: Duration = Duration::from_secs(2);
 
 /// Descriptors up to here are handed on. Bash keeps its own from 10 up and hands out those from 63 down.
 const HANDED_ON: i32 = 100;
@@ -37,6 +41,8 @@ pub(crate) fn run(argv: Vec<OsString>) -> ExitCode {
         }
         Ok(Instruction::Become(_)) => ExitCode::from(NOT_STARTED),
         Err(error) => {
+            // What is wanted when the run is over is ended with it before it says so.
+            std::thread::sleep(ENDED_BY_THEN);
             complain(&name, &format!("not started: {error}"));
             ExitCode::from(NOT_STARTED)
         }
