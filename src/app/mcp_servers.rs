@@ -1,5 +1,7 @@
 //! The person's own MCP servers, and what they offer. The running service starts them.
 
+use std::path::Path;
+
 use super::service::{another_answer, ask};
 use super::{App, Outcome, ServiceCommand, ServiceReply};
 use crate::agent::ExternalTool;
@@ -66,6 +68,10 @@ pub(super) fn lacks(app: &App) -> Vec<Lack> {
     let known = secrets::read(&app.home, &app.env.texts()).unwrap_or_default();
     // As the service starts it.
     let (folders, user_home) = (app.command_folders(), app.places().user_home);
+    // Programs outside of the person's home are open to it, and so is what these start.
+    let home = user_home.canonicalize().unwrap_or_else(|_| user_home.clone());
+    let is_in_home = |folder: &Path| folder.canonicalize().is_ok_and(|folder| folder.starts_with(&home));
+    let is_shim = |folder: &Path| folder.ends_with("shims") && is_in_home(folder);
     let mut found = Vec::new();
     for server in &config.mcp_servers {
         let mut lack = |what: String, hint: String| found.push(Lack { server: server.name.clone(), what, hint });
@@ -76,7 +82,7 @@ pub(super) fn lacks(app: &App) -> Vec<Lack> {
         let Some(program) = command.first() else { continue };
         match search_path::find(program, &folders, &user_home) {
             Err(error) => lack(format!("cannot start: {error}"), "install it, or write its absolute path".to_owned()),
-            Ok(file) if file.parent().is_some_and(|folder| folder.ends_with("shims")) => lack(
+            Ok(file) if file.parent().is_some_and(is_shim) => lack(
                 format!("may not start: {} starts another program, which its sandbox does not open", file.display()),
                 format!("name the real program: `pyenv which {program}` or `asdf which {program}` prints it"),
             ),

@@ -439,11 +439,16 @@ fn a_server_that_cannot_start_is_named_before_it_is_needed() {
         fs::create_dir_all(program.parent().unwrap()).unwrap();
         client::executable(&program, "#!/bin/sh\n");
     }
+    // What a shim outside of the home starts is open to it.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let shim = elsewhere.path().join("shims/served");
+    fs::create_dir(shim.parent().unwrap()).unwrap();
+    client::executable(&shim, "#!/bin/sh\n");
     bot.secrets("ODD_TOKEN=secret\n");
     let bare = "bare: { command: [sh], env: [ODD_TOKEN] }";
     bot.write(
         "config.yaml",
-        &format!("mcp_servers:\n  {bare}\n  own: {{ command: [own] }}\n  served: {{ command: [~/tools/served] }}\n"),
+        &format!("mcp_servers:\n  {bare}\n  own: {{ command: [own] }}\n  served: {{ command: [~/tools/served] }}\n  shim: {{ command: [{}] }}\n", shim.display()),
     );
     let (checked, diagnosed) = (said("check"), said("doctor"));
     assert!(!checked.contains("MCP server"), "{checked}");
