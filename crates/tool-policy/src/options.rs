@@ -35,9 +35,13 @@ fn leading(tool: &Harmless, arguments: &[String]) -> Vec<GivenOption> {
             continue;
         };
         if let Some(long) = option.strip_prefix('-') {
-            let name = long.split_once('=').map_or(long, |(name, _)| name);
+            let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
             if !programs::contains(tool.long, name) {
                 out.push(found(format!("--{name}")));
+            }
+            // Behind a flag that takes no value, package managers read it as a word of its own.
+            if let Some(option) = value.filter(|value| value.starts_with('-')) {
+                out.push(found(option.split('=').next().unwrap_or(option).to_owned()));
             }
             continue;
         }
@@ -391,6 +395,16 @@ mod tests {
             check(&format!("npm test {option} x"), &[option]);
         }
         check("npm test ---prefix x", &["---prefix"]);
+        // The value of a flag is a word of its own there.
+        for program in ["npm test", "pnpm test", "yarn test", "npx"] {
+            for flag in ["--silent", "--no-audit", "--yes", "--offline"] {
+                check(&format!("{program} {flag}=--prefix=x"), &["--prefix"]);
+                check(&format!("{program} {flag}=-C x"), &["-C"]);
+                check(&format!("{program} {flag}=--{}=--prefix x", &flag[2..]), &[flag]);
+                check(&format!("{program} {flag}=-- x"), &["--"]);
+            }
+        }
+        check("npm test --loglevel=silent --color=always --json=true", &[]);
         check("cargo test -qC x", &["-C"]);
         check("cargo test --target-dir x", &["--target-dir"]);
         check("cargo test --config=x", &["--config"]);
