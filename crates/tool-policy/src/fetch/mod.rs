@@ -7,8 +7,9 @@ mod header;
 use address::AddressRules;
 
 use crate::options::GivenOption;
-use crate::programs::{self, Effect, FLAGS, FetchOptions, Syntax, VALUED, contains};
-use crate::wildcard::{STAR, joined};
+use crate::programs::{self, Effect, FLAGS, FetchOptions, Names, Syntax, VALUED, contains};
+use crate::request::clipped;
+use crate::wildcard::{BREAK, STAR, joined};
 
 /// A call, or the words of a rule, taken apart.
 pub(super) struct Fetch {
@@ -24,6 +25,9 @@ pub(super) struct Fetch {
     pub any_address: bool,
     /// It goes where a server redirects it, whatever host that is.
     pub is_redirected: bool,
+    /// Words that become a part of a request's head and hold a control character. There a line break begins another header, or
+    /// another request.
+    broken: Vec<String>,
 }
 
 /// The options of a program that fetches what its operands name, wherever it lies; `None` for other programs.
@@ -43,12 +47,13 @@ pub(super) fn read(table: &FetchOptions, arguments: &[String]) -> Fetch {
         harmless: Vec::new(),
         any_address: false,
         is_redirected: table.saves_and_follows,
+        broken: Vec::new(),
     };
     let mut at = 0;
     let mut options = true;
     while let Some(word) = arguments.get(at) {
         at += 1;
-        let (from, known) = (at - 1, out.harmless.len());
+        let (from, known, guarded) = (at - 1, out.harmless.len(), out.guarded.len());
         // What is left of the word without harmless options.
         let left = match word.strip_prefix('-').filter(|rest| options && !rest.is_empty()) {
             None => {
@@ -67,6 +72,10 @@ pub(super) fn read(table: &FetchOptions, arguments: &[String]) -> Fetch {
         at = at.min(arguments.len());
         out.is_redirected &= left.is_some() || !word.starts_with("--max-redirect");
         let whole = &arguments[from..at];
+        let last_harmless = out.harmless[known..].last().and_then(|option| option.split(BREAK).next());
+        let last_guarded = out.guarded[guarded..].last().map(|option| option.id.as_str());
+        let is_body = last_harmless.into_iter().chain(last_guarded).any(|name| table.is_body(name));
+        out.broken.extend(whole.iter().filter(|word| !is_body && word.contains(is_break)).cloned());
         if whole.iter().any(|word| word.contains(STAR)) {
             // In a rule a star may stand for more than is harmless.
             out.harmless.truncate(known);
@@ -156,11 +165,6 @@ impl FetchOptions {
     /// Whether a value is one: `@file` reads a file, and `%output{file}` writes one.
     fn value_is_harmless(name: &str, value: Option<&str>) -> bool {
         let Some(value) = value else { return false };
-        let body = ["data", "write-out", "json"].contains(&name) || name.starts_with("data-");
-        // Anything else becomes a part of the request's head, where a line break begins another request.
-        if !body && value.contains(char::is_control) {
-            return false;
-        }
         match name {
             "request" | "method" => value.bytes().all(|byte| byte.is_ascii_alphabetic()),
             "header" => header::is_harmless(value),
@@ -171,6 +175,14 @@ impl FetchOptions {
             "data-urlencode" => !value.split('=').next().unwrap_or_default().contains('@'),
             _ => true,
         }
+    }
+
+    /// Whether an option gives the body of a request, or says what is printed.
+    fn is_body(&self, option: &str) -> bool {
+        let name = option.trim_start_matches('-');
+        let name = self.names.iter().find(|(short, _)| *short == name).map_or(name, |(_, name)| name);
+        const BODIES: Names = "body-data data form form-string json post-data write-out";
+        contains(BODIES, name) || name.starts_with("data-")
     }
 
     /// Output that goes to the terminal, or nowhere.
@@ -193,8 +205,16 @@ fn shown(option: &str, name: &str, value: Option<&str>) -> String {
     }
 }
 
+/// What ends a line of a request. In a rule a star is no such character.
+fn is_break(c: char) -> bool {
+    c.is_control() && c != STAR
+}
+
 /// Why a call reaches further than the rule's address; `None` where it does not.
 pub(super) fn elsewhere(rule: &Fetch, call: &Fetch) -> Option<String> {
+    if let Some(word) = call.broken.iter().find(|word| !rule.broken.contains(word)) {
+        return Some(format!("a control character in `{}` can begin another request; leave it out", clipped(word)));
+    }
     let granted = AddressRules::new(rule.any_address, &rule.operands);
     if let Some(why) = call.operands.iter().find_map(|address| granted.refuses(address)) {
         return Some(why);
@@ -207,7 +227,9 @@ pub(super) fn elsewhere(rule: &Fetch, call: &Fetch) -> Option<String> {
 /// Whether a rule's addresses are all within those of another rule.
 pub(super) fn covers(outer: &Fetch, inner: &Fetch) -> bool {
     let granted = AddressRules::new(outer.any_address, &outer.operands);
-    (outer.any_address || !inner.any_address) && inner.operands.iter().all(|operand| granted.covers(operand))
+    (outer.any_address || !inner.any_address)
+        && inner.operands.iter().all(|operand| granted.covers(operand))
+        && inner.broken.iter().all(|word| outer.broken.contains(word))
 }
 
 #[cfg(test)]
@@ -243,7 +265,6 @@ mod tests {
         check("curl -sHContent-Length:0 https://a", &["header"], "-HContent-Length:0 https://a");
         check("curl --header hOST:c https://a", &["header"], "--header hOST:c https://a");
         check("curl -XGE/T https://a", &["request"], "-XGE/T https://a");
-        check("curl -A a\nb https://a", &["user-agent"], "-A a\nb https://a");
         check("curl -w %output{f}x https://a", &["write-out"], "-w %output{f}x https://a");
         check(
             "curl --next -: --unix-socket s --proxy=p -T f",
@@ -287,6 +308,29 @@ mod tests {
         ] {
             assert_eq!(far(rule, call), expected, "{rule}: {call}");
         }
+        // Whatever a star stands for, a control character ends a line of the request's head.
+        for rule in [
+            "curl -H T:* https://a/*",
+            "curl -A* https://a/*",
+            "curl -e * https://a/*",
+            "curl -X* https://a/*",
+            "curl *",
+        ] {
+            for broken in
+                ["-H T:a\r\nb", "-HT:a\nb", "-A a\rb", "-e a\nb", "-X\nb", "-Ha\tb:c", "-b a\nb", "https://a/\n"]
+            {
+                let call = format!("curl -d a\nb {broken} https://a/x");
+                assert!(far(rule, &call), "{rule}: {call:?}");
+                assert!(!covers(&fetch(rule), &fetch(&call)), "{rule}: {call:?}");
+            }
+        }
+        let bodies = ["-d a\nb", "-sd a\nb", "--json={\n}", "-w a\nb", "-F a=b\nc", "--data-raw a\r\nb", "-LSd a\nb"];
+        for body in bodies {
+            assert!(!far("curl *", &format!("curl {body} https://a/x")), "{body:?}");
+        }
+        assert!(!far("wget *", "wget --post-data=a\nb https://a/x"));
+        assert!(far("wget *", "wget --header=a:b\nc https://a/x"));
+        assert!(!far("curl -A a\nb https://a/*", "curl -A a\nb https://a/x"));
         assert!(covers(&fetch("curl *"), &fetch("curl https://a/*")));
         assert!(!covers(&fetch("curl https://a/*"), &fetch("curl https://a/* https://b/*")));
         assert!(!covers(&fetch("curl https://a/*"), &fetch("curl *")));
