@@ -139,10 +139,14 @@ impl CommandRule {
         self.granting.is_exact() || relative || options::names_code(program, self.arguments())
     }
 
-    /// The first option of a start that it does not spell. What leads to other code counts where it names the code.
+    /// The first option of a start that it does not spell. What leads to other code counts where it names the code, and what gives a
+    /// script where it spells one.
     fn unspelled(&self, spelled: Vec<GivenOption>, mut given: Vec<GivenOption>) -> Option<GivenOption> {
         if !self.is_bound_to_work() {
             given.retain(|option| option.effect != Effect::Leads);
+        }
+        if !self.fixed.split_first().is_some_and(|(program, words)| options::names_script(program, words)) {
+            given.retain(|option| option.effect != Effect::Scripts);
         }
         options::unspelled(spelled, given)
     }

@@ -90,6 +90,26 @@ pub(super) fn names_code(program: &str, arguments: &[String]) -> bool {
     })
 }
 
+/// Whether the words of a rule, up to its first star, hold the script of a filter: an operand, or an option with its value.
+pub(super) fn names_script(program: &str, arguments: &[String]) -> bool {
+    let options = &programs::by_base_name(program).options;
+    let gives = |option: &GivenOption| option.effect == Effect::Scripts;
+    let mut rest = arguments.iter();
+    while let Some(word) = rest.next() {
+        let Some(option) = word.strip_prefix('-').filter(|option| !option.is_empty()) else { return true };
+        let valued = option.find(|letter| options.values.contains(letter)).map(|at| at + 1);
+        let value_is_next = match option.strip_prefix('-') {
+            Some(long) => !long.contains('=') && scan(options, std::slice::from_ref(word)).iter().any(gives),
+            None => valued == Some(option.len()),
+        };
+        let value = !value_is_next || rest.next().is_some();
+        if value && scan(options, std::slice::from_ref(word)).iter().any(gives) {
+            return true;
+        }
+    }
+    false
+}
+
 /// Variables among the operands of a program that takes some, and that hands them to all that it starts: one that is more than a
 /// word is code, and any name that is not known to be harmless may be read by some program. Each must be spelled by its name.
 fn variables(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
@@ -256,8 +276,11 @@ mod tests {
         check("sed -ni p f", &["in-place"]);
         check("sed -i.bak p f", &["in-place"]);
         check("sed --in-pl p f", &["in-place"]);
-        check("sed -n -e i f", &[]);
-        check("sed -ei f", &[]);
+        check("sed -n -e i f", &["expression"]);
+        check("sed -ei f", &["expression"]);
+        check("sed -n 1,5p f --fi=x --e y", &["file", "expression"]);
+        check("awk -v e=f -f x -E y --sou=z", &["file", "exec", "source"]);
+        check("awk -Wload=x 1 f", &["W"]);
         check("find . -name -delete", &["delete"]);
         check("find . -execdir x ;", &[]);
         check("find . -exec x /bin/sh {} ;", &[]);
@@ -338,6 +361,30 @@ mod tests {
         check("tree -L 2 -I x", &[]);
         check("git log --oneline -3 -- notes", &[]);
         check("git commit -m -- --allow-empty", &[]);
+    }
+
+    #[test]
+    fn a_rule_holds_a_script_or_leaves_it_open() {
+        for (rule, expected) in [
+            ("sed", false),
+            ("sed -n", false),
+            ("sed -i -e", false),
+            ("sed -l 5", false),
+            ("sed --file", false),
+            ("awk -F , -v a=b", false),
+            ("sed -n 1,5p", true),
+            ("sed -i s/a/b/", true),
+            ("sed -ne p", true),
+            ("sed -nep", true),
+            ("sed -l 5 p", true),
+            ("sed --expr p", true),
+            ("sed --file=x", true),
+            ("awk -F , -f x", true),
+            ("awk {print}", true),
+        ] {
+            let words: Vec<String> = rule.split(' ').map(ToOwned::to_owned).collect();
+            assert_eq!(names_script(&words[0], &words[1..]), expected, "{rule}");
+        }
     }
 
     /// It hands them to all that it starts, which reads more names than anybody knows.

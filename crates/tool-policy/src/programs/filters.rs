@@ -1,6 +1,6 @@
 //! Filters: they bring their input into another form.
 
-use super::{Class, Options, Program, executes, writes};
+use super::{Class, Options, Program, executes, scripts, writes};
 
 const fn filter(names: &'static [&'static str]) -> Program {
     Program::new(Class::Filter, names)
@@ -32,11 +32,18 @@ pub(super) const TABLE: &[Program] = &[
                 writes("o", "pretty-print"),
                 writes("d", "dump-variables"),
                 writes("p", "profile"),
+                scripts("f", "file"),
+                scripts("e", "source"),
+                scripts("E", "exec"),
+                // Its commands change what a script does.
+                scripts("D", "debug"),
+                // Any other option, by its long name.
+                executes("W", "W"),
             ],
-            "FvfeE",
+            "FvfeEW",
         ),
     ),
-    with(&["sed"], Options::new(&[writes("i", "in-place")], "efl")),
+    with(&["sed"], Options::new(&[writes("i", "in-place"), scripts("e", "expression"), scripts("f", "file")], "efl")),
     with(&["shuf"], Options::new(&[writes("o", "output")], "in")),
     with(
         &["sort"],
@@ -45,5 +52,11 @@ pub(super) const TABLE: &[Program] = &[
             "kSt",
         ),
     ),
-    with(&["yq"], Options::new(&[writes("i", "inplace"), writes("s", "split-exp")], "oIp")),
+    with(
+        &["yq"],
+        Options::new(
+            &[writes("i", "inplace"), writes("s", "split-exp"), scripts("", "expression"), scripts("", "from-file")],
+            "oIp",
+        ),
+    ),
 ];

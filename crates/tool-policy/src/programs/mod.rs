@@ -113,6 +113,8 @@ pub(crate) enum Effect {
     Steers,
     /// It changes where the program finds the code that it runs.
     Leads,
+    /// It gives the program's script, in the place of one that the rule spells or beside it.
+    Scripts,
 }
 
 /// An option that a rule must spell.
@@ -181,6 +183,10 @@ const fn executes(short: &'static str, name: &'static str) -> Guarded {
 
 const fn steers(short: &'static str, name: &'static str) -> Guarded {
     Guarded { short, name, effect: Effect::Steers }
+}
+
+const fn scripts(short: &'static str, name: &'static str) -> Guarded {
+    Guarded { short, name, effect: Effect::Scripts }
 }
 
 impl Program {

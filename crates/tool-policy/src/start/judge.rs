@@ -9,7 +9,7 @@ use super::{Executes, Location, ProgramStart, Rights, Start, folder, suggested_r
 use crate::Application;
 use crate::command_rule::Shortfall;
 use crate::path::ResolvedRoots;
-use crate::programs::{self, Class, base_name, git};
+use crate::programs::{self, Class, Effect, base_name, git};
 use crate::request::clipped;
 use crate::rule::{Matcher, Rule};
 use crate::rule_set::RuleSet;
@@ -253,7 +253,8 @@ fn is_free(start: &Start<'_>) -> bool {
 
 /// What a program may do that only reads, with options that only read. `None`: it is no such program.
 pub(super) fn reading(start: &Start<'_>) -> Option<Rights> {
-    if start.program.contains('/') || !start.guarded.is_empty() {
+    let mut guarded = start.guarded.iter();
+    if start.program.contains('/') || guarded.any(|option| option.effect != Effect::Scripts) {
         return None;
     }
     let arguments = start.words.get(1..).unwrap_or_default();

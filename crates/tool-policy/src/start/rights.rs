@@ -106,7 +106,7 @@ impl Rights {
             match option.effect {
                 Effect::Writes => rights.writes = Writes::Work,
                 Effect::Executes => rights.executes = Executes::Anything,
-                Effect::Leads | Effect::Steers => {}
+                Effect::Leads | Effect::Scripts | Effect::Steers => {}
             }
         }
         rights
