@@ -308,6 +308,17 @@ mod tests {
         check("tar -fI a", &[]);
         check("tar cf a --checkpoint-a=exec=x b", &["checkpoint-action"]);
         check("tar xzf a.tgz --exclude=x", &[]);
+        check("tar -czf a.tgz --remove b --index=x -g y", &["remove-files", "index-file", "listed-incremental"]);
+        check("tar czgfM x a.tgz b", &["listed-incremental", "multi-volume"]);
+        check("tar -xf a --recursive-u --volno=x", &["recursive-unlink", "volno-file"]);
+        check("tar -fg a --no-recursion --gzip", &[]);
+        check("zip -qrlf x a b", &["logfile-path"]);
+        check("zip -r a b --log=x -O y --out z -la", &["logfile-path", "output-file", "output-file", "logfile-path"]);
+        check("zip -FS a b -d", &["filesync", "delete"]);
+        check("zstd -19 --rm a", &["rm"]);
+        check("man -C x -l y", &["config-file"]);
+        check("man -lCx --conf=x -r y -pt", &["config-file", "config-file", "prompt", "preprocessor"]);
+        check("man -k -s 1 -M /usr/share/man ls", &[]);
         check("rg --pre x y", &["pre"]);
         check("rg --pre-glob x y", &[]);
         check("rg -nz x", &["search-zip"]);

@@ -10,8 +10,13 @@ const fn changes(names: &'static [&'static str]) -> Program {
 const SCRIPT: &[&str] = &["sh", "gzip", "bzip2", "xz", "zstd", "grep", "sed", "cat", "expr"];
 
 pub(super) const TABLE: &[Program] = &[
-    changes(&["bunzip2", "unxz", "unzstd"]),
-    Program { writes_operands: true, ..changes(&["bzip2", "gzip", "unzip", "xz", "zstd"]) },
+    changes(&["bunzip2", "unxz"]),
+    Program { writes_operands: true, ..changes(&["bzip2", "gzip", "unzip", "xz"]) },
+    Program {
+        writes_operands: true,
+        options: Options::new(&[writes("", "rm")], "DMTo"),
+        ..changes(&["unzstd", "zstd"])
+    },
     Program { writes_operands: true, helpers: SCRIPT, ..changes(&["gunzip"]) },
     Program { helpers: SCRIPT, ..Program::new(Class::Reads, &["bzcat", "xzcat", "zcat", "zgrep", "zstdcat"]) },
     Program {
@@ -25,19 +30,38 @@ pub(super) const TABLE: &[Program] = &[
                 executes("F", "info-script"),
                 executes("", "new-volume-script"),
                 executes("", "rmt-command"),
+                writes("", "remove-files"),
+                writes("", "recursive-unlink"),
+                writes("", "index-file"),
+                writes("g", "listed-incremental"),
+                writes("", "volno-file"),
+                // Another archive when the first is full.
+                writes("M", "multi-volume"),
             ],
-            values: "fCbTXKNgHVL",
+            values: "fCbTXKNgHVLIF",
             bundled: true,
             ..Options::NONE
         },
         ..changes(&["tar"])
     },
     Program {
-        options: Options::new(
-            &[writes("m", "move"), executes("T", "test"), executes("", "unzip-command"), executes("", "TT")],
+        options: Options {
+            guarded: &[
+                writes("m", "move"),
+                // Of what the archive holds.
+                writes("d", "delete"),
+                writes("S", "filesync"),
+                writes("O", "output-file"),
+                // `-lf`, behind which stands its name.
+                writes("l", "logfile-path"),
+                executes("T", "test"),
+                executes("", "unzip-command"),
+                executes("", "TT"),
+            ],
             // `-n` has a value, and `-nw` has none.
-            "bt",
-        ),
+            values: "bt",
+            ..Options::NONE
+        },
         ..changes(&["zip"])
     },
 ];

@@ -86,7 +86,16 @@ pub(super) const TABLE: &[Program] = &[
             "zstd",
         ],
         options: Options::new(
-            &[executes("P", "pager"), executes("H", "html"), executes("", "preprocessor")],
+            &[
+                // It names the programs that format a page.
+                executes("C", "config-file"),
+                executes("P", "pager"),
+                // The pager's own options can stand behind it.
+                executes("r", "prompt"),
+                executes("H", "html"),
+                executes("X", "gxditview"),
+                executes("p", "preprocessor"),
+            ],
             "CRLmMSserEp",
         ),
         ..reads(&["man"])
