@@ -10,14 +10,9 @@ const fn changes(names: &'static [&'static str]) -> Program {
 const SCRIPT: &[&str] = &["sh", "gzip", "bzip2", "xz", "zstd", "grep", "sed", "cat", "expr"];
 
 pub(super) const TABLE: &[Program] = &[
-    changes(&["bunzip2", "unxz"]),
-    Program { writes_operands: true, ..changes(&["bzip2", "gzip", "unzip", "xz"]) },
-    Program {
-        writes_operands: true,
-        options: Options::new(&[writes("", "rm")], "DMTo"),
-        ..changes(&["unzstd", "zstd"])
-    },
-    Program { writes_operands: true, helpers: SCRIPT, ..changes(&["gunzip"]) },
+    changes(&["bunzip2", "bzip2", "gzip", "unxz", "unzip", "xz"]),
+    Program { options: Options::new(&[writes("", "rm")], "DMTo"), ..changes(&["unzstd", "zstd"]) },
+    Program { helpers: SCRIPT, ..changes(&["gunzip"]) },
     Program { helpers: SCRIPT, ..Program::new(Class::Reads, &["bzcat", "xzcat", "zcat", "zgrep", "zstdcat"]) },
     Program {
         helpers: &["gzip", "bzip2", "xz", "zstd", "lzip", "lzma", "lzop", "compress"],
@@ -40,6 +35,7 @@ pub(super) const TABLE: &[Program] = &[
             ],
             values: "fCbTXKNgHVLIF",
             bundled: true,
+            patterns: &["--exclude"],
             ..Options::NONE
         },
         ..changes(&["tar"])
@@ -60,6 +56,7 @@ pub(super) const TABLE: &[Program] = &[
             ],
             // `-n` has a value, and `-nw` has none.
             values: "bt",
+            patterns: &["-x", "--exclude"],
             ..Options::NONE
         },
         ..changes(&["zip"])

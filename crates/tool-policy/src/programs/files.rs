@@ -10,11 +10,6 @@ const fn changes(names: &'static [&'static str]) -> Program {
     Program::new(Class::Changes, names)
 }
 
-/// It changes what its operands name.
-const fn changes_operands(names: &'static [&'static str]) -> Program {
-    Program { writes_operands: true, ..changes(names) }
-}
-
 const PAGER: Options = Options::new(
     &[
         writes("o", "log-file"),
@@ -108,8 +103,8 @@ pub(super) const TABLE: &[Program] = &[
         ..reads(&["rg"])
     },
     Program { options: Options::new(&[writes("o", "output")], ""), ..reads(&["tree"]) },
-    changes(&["chgrp", "csplit", "link", "mkfifo", "shred", "unlink"]),
-    changes_operands(&["chmod", "chown", "cp", "dd", "ln", "mkdir", "mv", "patch", "rm", "rmdir", "touch", "truncate"]),
-    Program { options: Options::new(&[executes("", "strip-program")], "gmoStT"), ..changes_operands(&["install"]) },
-    Program { options: Options::new(&[executes("", "filter")], "abClnt"), ..changes_operands(&["split"]) },
+    changes(&["chgrp", "chmod", "chown", "cp", "csplit", "dd", "link", "ln", "mkdir", "mkfifo", "mv", "patch", "rm"]),
+    changes(&["rmdir", "shred", "touch", "truncate", "unlink"]),
+    Program { options: Options::new(&[executes("", "strip-program")], "gmoStT"), ..changes(&["install"]) },
+    Program { options: Options::new(&[executes("", "filter")], "abClnt"), ..changes(&["split"]) },
 ];

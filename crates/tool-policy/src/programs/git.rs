@@ -85,6 +85,8 @@ struct Subcommand {
     needs: Needs,
     /// It runs what its arguments or its settings say, or changes what later calls run: a rule must name it.
     named: bool,
+    /// It leaves what its words name as it is: they are texts, repositories, or files that it reads.
+    reads_operands: bool,
     options: Options,
 }
 
@@ -116,7 +118,8 @@ const COMMON: Options = Options {
     ..Options::NONE
 };
 
-const UNKNOWN: Subcommand = Subcommand { names: &[], needs: ANYTHING, named: false, options: COMMON };
+const UNKNOWN: Subcommand =
+    Subcommand { names: &[], needs: ANYTHING, named: false, reads_operands: false, options: COMMON };
 
 const fn subcommands(needs: Needs, names: &'static [&'static str]) -> Subcommand {
     Subcommand { names, needs, ..UNKNOWN }
@@ -138,14 +141,16 @@ const SUBCOMMANDS: &[Subcommand] = &[
         },
         ..subcommands(READS, &["grep"])
     },
-    subcommands(CHANGES, &["add", "am", "apply", "bisect", "branch", "bundle", "checkout", "cherry-pick"]),
-    subcommands(CHANGES, &["clean", "commit", "commit-graph", "commit-tree", "fast-export", "fast-import"]),
-    subcommands(CHANGES, &["format-patch", "fsck", "gc", "hash-object", "merge", "merge-file", "merge-tree"]),
-    subcommands(CHANGES, &["mktree", "mv", "notes", "pack-refs", "prune", "read-tree", "reflog", "repack"]),
+    subcommands(CHANGES, &["am", "apply", "bisect", "branch", "bundle", "checkout", "cherry-pick"]),
+    subcommands(CHANGES, &["clean", "commit-graph", "commit-tree", "fast-export", "fast-import"]),
+    subcommands(CHANGES, &["format-patch", "fsck", "gc", "hash-object", "merge-file", "merge-tree"]),
+    subcommands(CHANGES, &["mktree", "mv", "pack-refs", "prune", "read-tree", "reflog", "repack"]),
     subcommands(CHANGES, &["replace", "rerere", "reset", "restore", "revert", "rm", "sparse-checkout", "stash"]),
-    subcommands(CHANGES, &["stripspace", "switch", "symbolic-ref", "tag", "update-index", "update-ref"]),
+    subcommands(CHANGES, &["stripspace", "switch", "symbolic-ref", "update-index", "update-ref"]),
     subcommands(CHANGES, &["worktree", "write-tree"]),
-    Subcommand { named: true, ..subcommands(CHANGES, &["config", "maintenance"]) },
+    Subcommand { reads_operands: true, ..subcommands(CHANGES, &["add", "commit", "merge", "notes", "tag"]) },
+    Subcommand { named: true, reads_operands: true, ..subcommands(CHANGES, &["config"]) },
+    Subcommand { named: true, ..subcommands(CHANGES, &["maintenance"]) },
     Subcommand { options: Options::new(&[executes("x", "exec")], "sXC"), ..subcommands(CHANGES, &["rebase"]) },
     Subcommand { options: Options::new(&[executes("", "template")], ""), ..subcommands(CHANGES, &["init"]) },
     Subcommand {
@@ -153,10 +158,14 @@ const SUBCOMMANDS: &[Subcommand] = &[
         ..subcommands(CHANGES, &["archive"])
     },
     Subcommand { options: Options::new(&[writes("", "prefix")], ""), ..subcommands(CHANGES, &["checkout-index"]) },
-    subcommands(
-        Needs { network: true, ..CHANGES },
-        &["fetch", "fetch-pack", "pull", "push", "remote", "send-pack", "submodule"],
-    ),
+    Subcommand {
+        reads_operands: true,
+        ..subcommands(
+            Needs { network: true, ..CHANGES },
+            &["fetch", "fetch-pack", "pull", "push", "remote", "send-pack"],
+        )
+    },
+    subcommands(Needs { network: true, ..CHANGES }, &["submodule"]),
     subcommands(Needs { class: Class::Fetches, network: true, any: false }, &["ls-remote"]),
     Subcommand {
         options: Options::new(
@@ -203,6 +212,12 @@ fn entry(subcommand: Option<&str>) -> &'static Subcommand {
 /// What a subcommand needs; `None`: a rule that leaves it open.
 pub(crate) fn needs(subcommand: Option<&str>) -> Needs {
     entry(subcommand).needs
+}
+
+/// Where the words stand by which a call names what it changes: behind its subcommand. `None`: it changes nothing that it names.
+pub(crate) fn changed_from(arguments: &[String]) -> Option<usize> {
+    let entry = entry(subcommand(arguments));
+    (entry.needs.class == Class::Changes && !entry.reads_operands).then(|| globals(arguments).0 + 1)
 }
 
 /// How the options of a subcommand are read.

@@ -69,7 +69,8 @@ pub(crate) struct Program {
     /// Its names may end in a version: `python3.11`.
     pub versioned: bool,
     pub class: Class,
-    /// It changes the files that its operands name. A filter that does counts as [`Class::Changes`] where a rule names it.
+    /// It changes the files that its operands name, though it is of another class than [`Class::Changes`]. A filter that does counts as
+    /// that where a rule names it.
     pub writes_operands: bool,
     /// It does its work over a socket with a path on this machine.
     pub local_sockets: bool,
@@ -141,6 +142,8 @@ pub(crate) struct Options {
     pub bundled: bool,
     /// Long options with one dash behind which stands a program that it starts.
     pub starting: Names,
+    /// Options behind which stand patterns: they name what is left out.
+    pub patterns: &'static [&'static str],
 }
 
 /// The options of a program that runs what a folder holds which lead to no other code. None of the long ones has a value
@@ -158,7 +161,7 @@ pub(crate) struct Harmless {
 
 impl Options {
     pub const NONE: Self =
-        Self { guarded: &[], values: "", harmless: &[], one_dash: false, bundled: false, starting: "" };
+        Self { guarded: &[], values: "", harmless: &[], one_dash: false, bundled: false, starting: "", patterns: &[] };
 
     const fn new(guarded: &'static [Guarded], values: &'static str) -> Self {
         Self { guarded, values, ..Self::NONE }

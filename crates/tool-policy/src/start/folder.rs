@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use super::Start;
 use crate::fetch;
 use crate::path::{Protected, Resolved, ResolvedRoots, resolve};
-use crate::programs;
+use crate::programs::{self, Class, Effect, Options, base_name, git};
 use crate::request::Access;
 use crate::rule_set::{RuleSet, grants_path};
 
@@ -46,13 +47,44 @@ pub(super) fn fits(folder: &Path, holds: FolderScope, lists: &RuleSet, roots: &R
     }
 }
 
+/// The words of a start from which on they may name what it changes. `None`: it changes nothing that they name.
+fn changed_from(start: &Start<'_>) -> Option<usize> {
+    let program = programs::by_base_name(start.program);
+    let writes = || start.guarded.iter().any(|option| option.effect == Effect::Writes);
+    let others = (program.writes_operands || writes()).then_some(0);
+    let from = match program.is_git() {
+        true => git::changed_from(start.words.get(1..).unwrap_or_default()).or(others),
+        false => others.or((program.class == Class::Changes).then_some(0)),
+    };
+    from.map(|at| at + 1)
+}
+
+/// The patterns among words, by their places: they name what is left out. Only where no word before their option could take that for
+/// its value.
+fn patterns(options: &Options, words: &[String]) -> Vec<usize> {
+    let mut found = Vec::new();
+    if options.patterns.is_empty() || words.iter().any(|word| word == "--") {
+        return found;
+    }
+    let bundle = words.get(1).filter(|word| options.bundled && !word.starts_with('-'));
+    let taken = bundle.map_or(0, |word| 1 + word.chars().filter(|letter| options.values.contains(*letter)).count());
+    let mut listed = false;
+    for (at, pair) in words.windows(2).enumerate().map(|(at, pair)| (at + 1, pair)) {
+        let (before, word) = (&pair[0], pair[1].as_str());
+        if word.starts_with('-') || word == "@" {
+            listed = options.patterns.contains(&word) && at > taken && !before.starts_with('-');
+        } else if listed {
+            found.push(at);
+            // Those of `tar` stand alone.
+            listed = !options.bundled;
+        }
+    }
+    found
+}
+
 /// A protected place that a program would work in, or that an argument names, with that argument.
-pub(super) fn protected<'a>(
-    words: &'a [String],
-    folder: &Path,
-    name: &str,
-    roots: &ResolvedRoots,
-) -> Option<(&'a str, Protected)> {
+pub(super) fn protected<'a>(start: &Start<'a>, roots: &ResolvedRoots) -> Option<(&'a str, Protected)> {
+    let (words, folder, name) = (start.words, start.folder.as_path(), base_name(start.program));
     let place = |path: &Resolved| path.everywhere().find_map(|path| roots.protected(path));
     if let Some(found) = resolve(&folder.to_string_lossy(), Path::new("/"), Path::new("/"), roots.read_link)
         .and_then(|path| place(&path))
@@ -60,13 +92,21 @@ pub(super) fn protected<'a>(
         return Some(("", found));
     }
     // Also behind more words than are followed, and where it is written together with an option.
-    let changes = programs::named(name).writes_operands;
-    if changes && let Some(word) = words.iter().skip(1).find(|word| names_tooling(word)) {
+    let from = changed_from(start);
+    let changes = from.is_some();
+    let options = &programs::named(name).options;
+    let patterns = patterns(options, words);
+    let is_pattern = |word: &str| word.split_once('=').is_some_and(|(name, _)| options.patterns.contains(&name));
+    let changed = |at: usize, word: &str| {
+        from.is_some_and(|from| at >= from) && !is_pattern(word) && patterns.binary_search(&at).is_err()
+    };
+    let mut named = words.iter().enumerate().filter(|(at, word)| changed(*at, word) && names_tooling(word));
+    if let Some((_, word)) = named.next() {
         return Some((word, Protected::Tooling));
     }
     // Where `git -C` leads is the folder already.
     let leads = |at: usize| programs::named(name).is_git() && words[at] == "-C";
-    let arguments = words.iter().enumerate().skip(1).filter(|(at, _)| !leads(at - 1)).map(|(_, word)| word);
+    let arguments = words.iter().enumerate().skip(1).filter(|(at, _)| !leads(at - 1));
     // Words of `curl` are texts, too.
     let names_files = changes && fetch::options(name).is_none();
     let is_link = |word: &str| !word.contains('/') && (roots.read_link)(&folder.join(word)).is_ok();
@@ -75,8 +115,8 @@ pub(super) fn protected<'a>(
     };
     let (most, most_bytes) = if changes { (MAX_CHANGED, MAX_CHANGED_BYTES) } else { (MAX_FOLLOWED, MAX_BYTES) };
     let mut bytes = 0;
-    let named = arguments.flat_map(|word| operands(word, names_files).map(move |path| (word, path)));
-    for (count, (word, path)) in named.filter(|(_, path)| is_followed(path)).enumerate() {
+    let named = arguments.flat_map(|(at, word)| operands(word, names_files).map(move |path| (at, word, path)));
+    for (count, (at, word, path)) in named.filter(|(_, _, path)| is_followed(path)).enumerate() {
         bytes += path.len();
         if count >= most || bytes > most_bytes {
             return changes.then_some((word, Protected::TooMany));
@@ -87,7 +127,10 @@ pub(super) fn protected<'a>(
         let Some(resolved) = resolve(&path, folder, Path::new("/"), roots.read_link) else { continue };
         match place(&resolved) {
             Some(found @ (Protected::DataFolder | Protected::Client)) => return Some((word, found)),
-            Some(Protected::Tooling) if changes => return Some((word, Protected::Tooling)),
+            // A whole word can be a file of that name all the same.
+            Some(Protected::Tooling) if changed(at, word) || is_pattern(word) && path.len() == word.len() => {
+                return Some((word, Protected::Tooling));
+            }
             Some(Protected::Process) if changes && !is_descriptor(&path, &resolved) => {
                 return Some((word, Protected::Process));
             }
@@ -159,6 +202,27 @@ fn is_path(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_left_out_is_not_changed() {
+        for (call, expected) in [
+            ("tar -czf b.tgz --exclude .git .", [4].as_slice()),
+            ("tar czf b.tgz --exclude .git --exclude .claude .", &[4, 6]),
+            ("zip -qr b.zip . -x .git/a .git/b -i x", &[5, 6]),
+            ("zip -qr b.zip . -x .git/a @ .git/b", &[5]),
+            // Here `--exclude` is a file, a folder, or the value of the option before it.
+            ("tar xCf . --exclude .git/hooks/x", &[]),
+            ("tar xf --exclude .git/hooks/x", &[]),
+            ("tar -xf --exclude .git/hooks/x", &[]),
+            ("tar -xf a.tar -- --exclude .git/hooks/x", &[]),
+            ("tar -xf a.tar -C --exclude .git/hooks", &[]),
+            ("zip -b -x .git/x.zip a", &[]),
+            ("cp --exclude .git x", &[]),
+        ] {
+            let words: Vec<String> = call.split(' ').map(ToOwned::to_owned).collect();
+            assert_eq!(patterns(&programs::named(&words[0]).options, &words), expected, "{call}");
+        }
+    }
 
     #[test]
     fn a_folder_with_tooling_is_found_in_a_word() {

@@ -193,8 +193,7 @@ impl Policy {
         if application.is_family(start.program) {
             return None;
         }
-        let name = base_name(start.program);
-        let (word, protected) = folder::protected(start.words, &start.folder, name, self.roots())?;
+        let (word, protected) = folder::protected(start, self.roots())?;
         let what = if word.is_empty() { "its folder".to_owned() } else { format!("`{}`", request::clipped(word)) };
         Some(format!("{what} is out of reach: {}", protected.why(application)))
     }

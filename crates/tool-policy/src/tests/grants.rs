@@ -496,6 +496,80 @@ fn protected_places_are_named_before_a_program_fails_there() {
     );
 }
 
+/// Of the table's programs none has to be told of it.
+#[test]
+fn what_changes_files_is_given_no_folder_with_tooling_by_its_name() {
+    let policy = allowing(&["Bash"]);
+    let refused = |line: &str| {
+        let decision = start(&policy, line).decision;
+        assert!(decision.reason.contains("`.git/` and `.claude/` are protected"), "{line}: {}", decision.reason);
+    };
+    for name in programs::names_of(programs::Class::Changes).filter(|name| *name != "git") {
+        for word in [".git/hooks/x", ".claude/settings.json", "notes/.git", "-C.git/x", "--x=.claude/x", "a/../.git/x"]
+        {
+            refused(&format!("{name} {word}"));
+            refused(&format!("{name} -- x {word}"));
+        }
+    }
+    for call in ["sed -i p", "sort -o", "sort --outp", "shuf -o", "yq -i .a", "awk -i inplace 1", "tee", "tree -o"] {
+        refused(&format!("{call} .git/hooks/x"));
+    }
+    for call in
+        ["mv x", "bundle create", "restore", "checkout --", "rm", "worktree add", "clone x", "an-alias", "apply"]
+    {
+        refused(&format!("git {call} .git/hooks/x"));
+        refused(&format!("git -C notes {call} .claude/x"));
+    }
+    for call in ["tar -xf --exclude .git/x", "tar xCf . --exclude .git/x", "tar -xf a -- --exclude .git/x"] {
+        refused(call);
+    }
+    allows(
+        &policy,
+        &[
+            "sort .git/config",
+            "sed -n 1p .git/config",
+            "git log -- .claude/settings.json",
+            "git add .claude/settings.json",
+            "git commit -m .git:␣see␣there",
+            "git fetch notes/.git main",
+            "git --git-dir=.git restore x",
+            "tar -czf b.tgz --exclude=.git .",
+            "tar -czf b.tgz --exclude .git .",
+            "tar czf b.tgz --exclude ./.git .",
+            "zip -qr b.zip . -x .git/* */.git/*",
+            "tar -czf repo.git.tgz notes",
+        ],
+    );
+}
+
+#[test]
+fn a_script_that_a_rule_spells_has_no_other_beside_it() {
+    for (rules, granted, refused) in [
+        (
+            &["Bash(sed -i s/a/b/ *)"][..],
+            &["sed -i s/a/b/ f", "sed -i s/a/b/ -s f g"][..],
+            &["-e p f", "-ne p f", "--expr=p f", "--fil=p f", "-f p f", "-nfp f"][..],
+        ),
+        (&["Bash(sed -i -e s/a/b/ *)"], &["sed -i -e s/a/b/ f"], &["-e p f", "-f p f"]),
+        (&["Bash(awk -f p *)"], &["awk -f p f", "awk -f p -v a=b f"], &["-f q", "-e q", "-E q", "--sou=q", "-Wfile=q"]),
+        (&["Bash(yq -i .a=1 *)"], &["yq -i .a=1 f"], &["--expression x f", "--from-file x f"]),
+    ] {
+        let policy = allowing(rules);
+        let call = granted[0].rsplit_once(' ').unwrap().0;
+        let named = |line: &str| start(&policy, line).decision.rule.is_some();
+        for line in granted {
+            assert!(named(line), "{line}");
+        }
+        for more in refused {
+            assert!(!named(&format!("{call} {more}")), "{call} {more}");
+        }
+    }
+    // Where it spells none, the star stands for each.
+    grants(&allowing(&["Bash(sed -i *)"]), &["sed -i -e s/a/b/ -e p f", "sed -i -f x f", "sed -i p f"]);
+    grants(&allowing(&["Bash(sed -n -e *)"]), &["sed -n -e 1p -e 2p f"]);
+    grants(&allowing(&["Bash(awk -F , *)"]), &["awk -F , -f x f"]);
+}
+
 #[test]
 fn a_refusal_says_what_would_be_needed_and_what_to_do_instead() {
     // What it says is so.
