@@ -106,6 +106,7 @@ fn in_shell(root: &Path, script: &str, times: u32) {
         required: false,
         limits: Limits::default(),
         network: true,
+        proxied: false,
     };
     let sandbox = JobSandbox::make(plan, policy.shell(None).as_ref()).unwrap();
     let mut spec = sandbox.for_client(false).shell.unwrap();

@@ -218,6 +218,7 @@ impl Trial {
         std::fs::create_dir_all(app.home.work()).map_err(failed("the folder `work/` cannot be made"))?;
         let folder =
             tempfile::Builder::new().prefix("explain-").tempdir_in(&runs).map_err(failed("no folder to try it in"))?;
+        let client_environment = client::client_environment(&config, &app.home, &env, &own);
         let plan = SandboxPlan {
             home: app.home.clone(),
             user_home: app.places().user_home,
@@ -229,8 +230,8 @@ impl Trial {
             required: false,
             limits: dry_run::LIMITS,
             network: setup.network == JobNetwork::Internet,
+            proxied: client_environment.names_proxy(),
         };
-        let client_environment = client::client_environment(&config, &app.home, &env, &own);
         Ok(Self { plan, client_environment, folder })
     }
 

@@ -284,6 +284,7 @@ impl Runner {
             required: settings.require_sandbox,
             limits: settings.limits,
             network: setup.network == JobNetwork::Internet,
+            proxied: self.client_environment.names_proxy(),
         };
         let rights = policy.shell(None);
         let listed = rights.as_ref().is_some_and(|rights| !rights.everything);

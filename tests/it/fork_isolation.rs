@@ -91,6 +91,7 @@ fn try_all(desk: &Desk, api: &MessagesApi) -> Vec<ToolResult> {
         required: true,
         limits: agent_sandbox::Limits::default(),
         network: true,
+        proxied: false,
     };
     let sandbox = Arc::new(JobSandbox::make(plan, policy.shell(None).as_ref()).unwrap());
     let (judging, judged_by) = (sandbox.clone(), policy.clone());

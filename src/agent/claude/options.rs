@@ -175,6 +175,15 @@ pub fn environment(
     env
 }
 
+impl ClientEnvironment {
+    /// Whether the person has named a proxy for programs, in `client_env`.
+    #[must_use]
+    pub fn names_proxy(&self) -> bool {
+        let is_proxy = |name: &String| name.to_ascii_lowercase().ends_with("_proxy");
+        self.added.keys().any(is_proxy)
+    }
+}
+
 /// The environment of what runs in a job's shell, and of the programs that it starts: the service's harmless variables and
 /// `client_env`, nothing of the client. `temporary` is where temporary files go. `PATH` is not in it.
 #[must_use]

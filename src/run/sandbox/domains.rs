@@ -26,6 +26,9 @@ const GIT_SETTINGS: [(&str, &str); 9] = [
     ("GIT_SSH_COMMAND", "ssh"),
 ];
 
+/// Nor a proxy. Of a setting for one address or one remote no setting of ours gets ahead, but no host needs any of them.
+const GIT_DIRECT: [(&str, &str); 2] = [("NO_PROXY", "*"), ("no_proxy", "*")];
+
 impl SandboxPlan {
     /// Temporary files of the run's shell and programs.
     pub(super) fn temporary(&self) -> PathBuf {
@@ -220,7 +223,9 @@ impl SandboxPlan {
         };
         let mut env = BTreeMap::from([("PATH".to_owned(), joined(&[self.judged_farm()]))]);
         if program.file_name().is_some_and(|name| name == "git") && matches!(rights.executes, Executes::Itself(_)) {
-            env.extend(GIT_SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned())));
+            let direct = if self.proxied { &[][..] } else { &GIT_DIRECT };
+            let settings = GIT_SETTINGS.iter().chain(direct);
+            env.extend(settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         }
         match &rights.executes {
             Executes::Itself(helpers) => {
@@ -424,6 +429,7 @@ mod tests {
             shell_binary: "/usr/bin/ollim-shell".into(),
             required: false,
             network: true,
+            proxied: false,
             limits: agent_sandbox::Limits::default(),
         };
         let Domain { read, write, .. } = plan.client(std::iter::empty());
@@ -463,6 +469,7 @@ mod tests {
                 shell_binary: "/usr/bin/ollim-shell".into(),
                 required: false,
                 network: true,
+                proxied: false,
                 limits: agent_sandbox::Limits::default(),
             };
             let secret = root.join("state/user.token");

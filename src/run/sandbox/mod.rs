@@ -41,6 +41,8 @@ pub struct SandboxPlan {
     pub required: bool,
     /// Whether programs of the job may use the network.
     pub network: bool,
+    /// Whether the person has named a proxy for them.
+    pub proxied: bool,
     /// What each of its processes may take.
     pub limits: Limits,
 }

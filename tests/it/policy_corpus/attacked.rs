@@ -1,8 +1,11 @@
 //! Attacks on the sandbox itself, by programs and by code of one's own in the job's shell: what the corpora cannot show.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpListener;
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ollim_bot::policy::{AgentRules, BOT, PermissionMode};
 
@@ -166,6 +169,52 @@ fn an_agents_shell_writes_where_both_lists_let_it() {
         std::fs::create_dir_all(stage.ground.work().join("notes")).unwrap();
         let ran = stage.place.run(&policy.as_agent(&rules), &both, line, &stage.ground.work());
         assert_eq!(stage.ground.work().join("notes/plan.txt").exists(), may, "{of_agent:?}: {ran:?}");
+    }
+}
+
+/// Counts who connects, and answers that there is nothing.
+fn listener() -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (port, count) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));
+    let counted = count.clone();
+    // It ends with the process.
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let mut client = client;
+            let _ = client.read(&mut [0; 4096]);
+            let _ = client.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        }
+    });
+    (port, count)
+}
+
+#[test]
+fn git_takes_no_proxy_from_its_repository() {
+    if !turn::kernel_holds_walls() {
+        return;
+    }
+    let ((host, asked), (proxy, led)) = (listener(), listener());
+    let address = format!("http://127.0.0.1:{host}");
+    let settings = ["http.proxy".to_owned(), format!("http.{address}/.proxy"), "remote.origin.proxy".to_owned()];
+    for setting in settings {
+        for scheme in ["http", "socks5"] {
+            let stage = Stage::new();
+            for words in [
+                &["init", "-q", "."][..],
+                &["remote", "add", "origin", &format!("{address}/x")],
+                &["config", &setting, &format!("{scheme}://127.0.0.1:{proxy}")],
+            ] {
+                let ended = Command::new("git").args(words).current_dir(stage.ground.work()).status().unwrap();
+                assert!(ended.success(), "{words:?}");
+            }
+            for line in ["git ls-remote origin", "git fetch origin"] {
+                let before = asked.load(Ordering::SeqCst);
+                let ran = run(&stage, &["Bash(git ls-remote *)", "Bash(git fetch *)"], line);
+                assert_eq!(led.load(Ordering::SeqCst), 0, "{setting} {scheme}: {line}: {ran:?}");
+                assert!(asked.load(Ordering::SeqCst) > before, "{setting} {scheme}: {line}: {ran:?}");
+            }
+        }
     }
 }
 

@@ -119,6 +119,7 @@ fn sandbox(case: &Case, ground: &Ground, desk: &Desk) -> JobSandbox {
         required: false,
         limits: agent_sandbox::Limits::default(),
         network: true,
+        proxied: false,
     };
     JobSandbox::make(plan, engine::policy(case, ground).shell(None).as_ref()).expect("its folders")
 }

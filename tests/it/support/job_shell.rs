@@ -90,6 +90,7 @@ impl Place {
             required: false,
             limits: agent_sandbox::Limits::default(),
             network: true,
+            proxied: false,
         };
         let Some(rights) = policy.shell(None) else {
             return Ran { output: String::new(), code: None, starts: Vec::new(), cut_off: false };
