@@ -11,18 +11,18 @@ fn the_kernel_is_asked_to_wake_the_machine_or_the_person_is_told() {
     let bot = TestBot::new();
     bot.write("reminders/sleepless.md", &reminder(now() + TimeDelta::days(300), "client: notify\n", "Tea."));
     let service = bot.start();
-    // The clock of such a timer is CLOCK_REALTIME_ALARM.
+    // The clock of such a timer is CLOCK_REALTIME_ALARM; one that is made is set a moment later.
     let timers = || -> Vec<String> {
         let folder = format!("/proc/{}/fdinfo", service.pid());
         let all = fs::read_dir(folder).unwrap().flatten().filter_map(|entry| fs::read_to_string(entry.path()).ok());
-        all.filter(|timer| timer.contains("clockid: 8\n")).collect()
+        all.filter(|timer| timer.contains("clockid: 8\n") && !timer.contains("it_value: (0, 0)")).collect()
     };
     assert_eq!(timers(), [""; 0], "none has asked");
     bot.write("reminders/early.md", &reminder(now() + TimeDelta::days(200), "client: notify\nwake: true\n", "Bread."));
     let warns = || bot.run(["check"]).stdout.contains("reminder `early`: it does not wake the machine: ");
     service.until("it is set, or said", || (!timers().is_empty() || warns()).then_some(()));
     match &timers()[..] {
-        [timer] => assert!(!timer.contains("it_value: (0, 0)"), "{timer}"),
+        [_] => {}
         [] => {
             let status = bot.run(["status"]).stdout;
             assert!(status.contains("the service lacks the privilege CAP_WAKE_ALARM"), "{status}");
