@@ -44,6 +44,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The wait before the topic of the answers is followed again, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
+/// The longest wait that the server may ask for before the same is tried again.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
 const USER_AGENT: &str = concat!("ollim-bot/", env!("CARGO_PKG_VERSION"));
 
 /// Who is heard: whoever has a token.
@@ -226,13 +229,22 @@ impl Server {
     }
 
     async fn publish(&self, settings: &NtfyChannel, body: &Value) -> Result<Option<String>, NotSent> {
-        let request = Request::post(&settings.server).header("Content-Type", "application/json");
-        let (status, text) = self.ask(request, body.to_string()).await?;
+        let request = || Request::post(&settings.server).header("Content-Type", "application/json");
+        let (mut status, mut text, wait) = self.asked(request(), body.to_string()).await?;
+        if let Some(wait) = wait.filter(|wait| status == 429 && *wait <= LONGEST_WAIT) {
+            sleep(wait).await;
+            (status, text, _) = self.asked(request(), body.to_string()).await?;
+        }
         outcome(status, &text)
     }
 
     /// Asks the server. Returns its status and its words. `body`: empty where there is none.
-    async fn ask(&self, mut request: Builder, body: String) -> Result<(u16, String), NotSent> {
+    async fn ask(&self, request: Builder, body: String) -> Result<(u16, String), NotSent> {
+        self.asked(request, body).await.map(|(status, text, _)| (status, text))
+    }
+
+    /// The same, and how long it wants to be left alone.
+    async fn asked(&self, mut request: Builder, body: String) -> Result<(u16, String, Option<Duration>), NotSent> {
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
@@ -243,7 +255,8 @@ impl Server {
                 false => agent.run(request.body(body)?)?,
             };
             let text = answer.body_mut().with_config().limit(64 * 1024).read_to_string()?;
-            Ok::<_, ureq::Error>((answer.status().as_u16(), text))
+            let wait = answer.headers().get("Retry-After").and_then(|wait| wait.to_str().ok()?.trim().parse().ok());
+            Ok::<_, ureq::Error>((answer.status().as_u16(), text, wait.map(Duration::from_secs)))
         });
         let asked = asked.await.map_err(|error| NotSent::for_now(error.to_string()))?;
         asked.map_err(|error| NotSent::for_now(format!("the ntfy server cannot be reached: {error}")))

@@ -224,3 +224,20 @@ fn a_topic_that_may_not_be_followed_is_told() {
         assert!(ran.code != 0 && ran.stderr.contains(expect), "{fields}: {ran:#?}");
     }
 }
+
+#[test]
+fn a_server_that_wants_a_pause_gets_it() {
+    let ntfy = Ntfy::start();
+    let bot = TestBot::new();
+    settings(&bot, &ntfy, "");
+    ntfy.limit(1, 1);
+    bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
+    let service = bot.start();
+    sees(&ntfy, &service, "Tea is ready.");
+    assert!(!service.said().contains("a message was not delivered"), "{}", service.said());
+    // One that wants more than a minute is asked later.
+    ntfy.limit(1, 600);
+    bot.write("reminders/oven.md", &reminder(now(), "", "The oven is hot."));
+    service.until("it is tried again", || service.said().contains("a message was not delivered").then_some(()));
+    service.stop();
+}

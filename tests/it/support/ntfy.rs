@@ -25,6 +25,8 @@ struct Server {
     messages: Vec<Value>,
     /// It answers nobody, and has cut every stream.
     is_down: bool,
+    /// So many messages are refused as too many, and for how many seconds.
+    limited: (usize, u64),
     /// Nobody may follow a topic.
     is_closed: bool,
     /// What was taken back: the topic and the id of each.
@@ -85,6 +87,11 @@ impl Ntfy {
         self.server.lock().unwrap().is_down = is_down;
     }
 
+    /// The next `count` messages are too many, for so many seconds.
+    pub fn limit(&self, count: usize, seconds: u64) {
+        self.server.lock().unwrap().limited = (count, seconds);
+    }
+
     /// Nobody may follow a topic.
     pub fn close(&self) {
         self.server.lock().unwrap().is_closed = true;
@@ -136,6 +143,12 @@ fn publish(server: &Shared, mut message: Value) -> Response {
     let mut server = server.lock().unwrap();
     if server.is_down {
         return refuse(502, "bad gateway");
+    }
+    if server.limited.0 > 0 {
+        server.limited.0 -= 1;
+        let mut refused = refuse(429, "limit reached: too many requests");
+        refused.headers_mut().insert("Retry-After", server.limited.1.into());
+        return refused;
     }
     let id = format!("m{:011}", server.messages.len());
     message["id"] = json!(id);
