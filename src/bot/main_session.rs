@@ -28,6 +28,9 @@ pub struct Conversation {
     pub transcript: Option<PathBuf>,
 }
 
+/// What the person reads where a turn has ended well and nothing was said in it.
+pub const NO_ANSWER: &str = "(no answer: the model said nothing)";
+
 /// Where the journal keeps the person's [`Choice`].
 const CHOICE: &str = "main_choice";
 

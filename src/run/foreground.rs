@@ -14,7 +14,7 @@ use super::turn::{Turn, session_is_missing};
 use crate::agent::claude::COMPACT;
 use crate::agent::{AgentClient, AttemptEnd, AttemptReport, Observation, RunHost as _, SessionMode};
 use crate::bot::live::Sight;
-use crate::bot::main_session::{self, MAKE_SHORTER};
+use crate::bot::main_session::{self, MAKE_SHORTER, NO_ANSWER};
 use crate::bot::meanwhile::TakenUp;
 use crate::journal::{EventKind, ForkRecord, PendingUpdates, RunId};
 use crate::refusal::Refusal;
@@ -45,7 +45,7 @@ impl Runner {
         if let Some(fork) = &fork {
             let report = self.run(first).await;
             host.questions.close().await;
-            return self.reported(fork, job, report?).await;
+            return Ok(with_words(self.reported(fork, job, report?).await?, job, &host).await);
         }
         if first.prompt == COMPACT && first.session == SessionMode::Main(None) {
             let text = "There is no conversation to make shorter.".to_owned();
@@ -66,7 +66,7 @@ impl Runner {
             folder::tidy(self.home.main_run()).await;
         }
         self.keep(&report, &updates).await?;
-        Ok(report)
+        Ok(with_words(report, job, &host).await)
     }
 
     /// Waits until nobody else has the conversation that the turn goes on with: the main session's, or a fork's. What is
@@ -170,4 +170,14 @@ impl Runner {
         report.messages.insert(0, told.into());
         Ok(report)
     }
+}
+
+/// The same, and a turn in which nothing was said says so.
+async fn with_words(mut report: AttemptReport, job: &Job, host: &Host) -> AttemptReport {
+    let has_words = report.answer.as_deref().is_some_and(|answer| !answer.trim().is_empty());
+    let is_silent = report.end == AttemptEnd::Completed && !has_words && report.messages.is_empty();
+    if is_silent && job.definition.id.is_turn() && !host.delivery.lock().await.sent {
+        report.messages.push(NO_ANSWER.to_owned());
+    }
+    report
 }

@@ -83,7 +83,9 @@ async fn embed(host: &Host, arguments: Value) -> Result<String, String> {
     if is_background {
         return send(host, DISCORD_EMBED, new, message.critical).await;
     }
-    record(host, new).await.map(|()| "Sent.".into())
+    record(host, new).await?;
+    host.delivery.lock().await.sent = true;
+    Ok("Sent.".into())
 }
 
 /// Sends a background job's one message, if nothing stands against it. `tool`: the one that was called.
