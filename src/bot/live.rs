@@ -25,8 +25,13 @@ pub enum Sight {
     Letters(String),
     /// Something that the client did.
     Did(Observation),
+    /// A program of the call that was made last was refused, and why.
+    ProgramRefused(String),
     /// An attempt is over.
-    Ended,
+    Ended {
+        /// It has come to its own end.
+        completed: bool,
+    },
 }
 
 /// Tells of turns that go. Clones tell the same listeners.

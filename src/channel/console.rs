@@ -65,6 +65,7 @@ mod tests {
             urgency: Urgency::Normal,
             buttons: Vec::new(),
             asks: false,
+            answers: None,
             reply_to: None,
             rich: None,
         };

@@ -31,6 +31,7 @@ pub(super) fn digest(mut messages: Vec<&Message>, zone: Tz) -> Option<Outgoing> 
         urgency: Urgency::Normal,
         buttons: Vec::new(),
         asks: messages.iter().any(|message| Outgoing::from(*message).asks),
+        answers: None,
         rich: None,
         reply_to: None,
     })

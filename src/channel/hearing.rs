@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc;
 
+use super::Outgoing;
 use super::commands::COMMANDS;
 use super::terminal::plain_lines;
 use crate::definition::DefinitionId;
@@ -132,8 +133,16 @@ pub enum Progress {
         /// Why.
         reason: String,
     },
+    /// An attempt is over; another one may follow.
+    AttemptEnded {
+        /// It has come to its own end.
+        completed: bool,
+    },
     /// The turn is over. Its answer is delivered as a message, also where there is none or it failed.
-    Ended,
+    Ended {
+        /// It has come to its own end.
+        completed: bool,
+    },
 }
 
 /// Takes what comes in. Implemented by the service.
@@ -151,6 +160,10 @@ pub trait Hearing: Send + Sync {
     async fn last_heard(&self, channel: &str) -> Option<String>;
     /// Records that a channel shows a turn by a message of this name.
     async fn shows(&self, channel: &str, turn: &DefinitionId, message: String);
+    /// The message by which a channel shows a turn, as it was recorded.
+    async fn shown(&self, channel: &str, turn: &DefinitionId) -> Option<String>;
+    /// What was sent as the message that a channel's service calls so.
+    async fn sent(&self, channel: &str, message: &str) -> Option<Outgoing>;
     /// Keeps what came in until it is [let go](Self::let_go). Returns whether it is kept.
     async fn keep(&self, channel: &str, name: &str, what: String) -> bool;
     /// What is kept, with its names.
@@ -202,6 +215,16 @@ impl Ear {
     /// the answer takes its place.
     pub async fn shows(&self, turn: &DefinitionId, message: String) {
         self.hearing.shows(&self.channel, turn, message).await;
+    }
+
+    /// The message by which the channel shows a turn, as another process may have recorded it.
+    pub async fn shown(&self, turn: &DefinitionId) -> Option<String> {
+        self.hearing.shown(&self.channel, turn).await
+    }
+
+    /// What was sent as the message that the channel's service calls so.
+    pub async fn sent(&self, message: &str) -> Option<Outgoing> {
+        self.hearing.sent(&self.channel, message).await
     }
 
     /// Keeps what came in, over restarts, until it is [let go](Self::let_go). Returns whether it is kept.

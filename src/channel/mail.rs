@@ -187,6 +187,7 @@ mod tests {
             urgency: Urgency::Critical,
             buttons: Vec::new(),
             asks: false,
+            answers: None,
             reply_to: None,
             rich: None,
         }

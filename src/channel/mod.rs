@@ -113,6 +113,9 @@ pub struct Outgoing {
     /// Whether it, or one of those that it is made of, asks the person a question.
     #[serde(skip)]
     pub asks: bool,
+    /// The turn whose answer it is: what shows that turn becomes this message.
+    #[serde(skip)]
+    pub answers: Option<DefinitionId>,
     /// The same for channels that can show more than text.
     #[serde(skip)]
     pub rich: Option<Rich>,
@@ -147,6 +150,7 @@ impl From<&Message> for Outgoing {
             urgency: message.urgency,
             buttons: buttons.iter().enumerate().map(button).collect(),
             asks: message.question().is_some(),
+            answers: message.answers().cloned(),
             rich: message.rich.clone().map(clean),
             reply_to: None,
         }

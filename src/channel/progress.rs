@@ -48,6 +48,7 @@ pub(super) struct Seen {
     lines: Vec<String>,
     text: String,
     doing: Option<String>,
+    is_completed: bool,
     began: Instant,
     next: Instant,
 }
@@ -56,7 +57,15 @@ impl Seen {
     /// Nothing yet: the turn begins now.
     pub(super) fn new(style: &'static Style) -> Self {
         let began = Instant::now();
-        Self { style, lines: Vec::new(), text: String::new(), doing: None, began, next: began + style.first }
+        Self {
+            style,
+            lines: Vec::new(),
+            text: String::new(),
+            doing: None,
+            is_completed: false,
+            began,
+            next: began + style.first,
+        }
     }
 
     /// When it is shown next.
@@ -92,7 +101,11 @@ impl Seen {
                 }
                 self.lines.push((self.style.refused)(&label, &self.line(&reason)));
             }
-            Progress::Ended => return false,
+            Progress::AttemptEnded { completed } => self.is_completed = completed,
+            Progress::Ended { completed } => {
+                self.is_completed = completed;
+                return false;
+            }
         }
         true
     }
@@ -119,11 +132,12 @@ impl Seen {
         self.with_status((self.style.status)(doing, coarse(since.as_secs())))
     }
 
-    /// The message of a turn that is over and has no answer; `None`: nothing was seen of it.
+    /// The message of a turn that is over, and whose answer does not come here; `None`: nothing was seen of it.
     pub(super) fn left(&mut self, since: Duration) -> Option<String> {
         self.done();
         let was_seen = !self.lines.is_empty() || !self.text.trim().is_empty();
-        was_seen.then(|| self.with_status((self.style.status)("Interrupted", since.as_secs())))
+        let end = if self.is_completed { "Done" } else { "Interrupted" };
+        was_seen.then(|| self.with_status((self.style.status)(end, since.as_secs())))
     }
 
     fn with_status(&self, status: String) -> String {

@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -18,11 +19,38 @@ use crate::definition::DefinitionId;
 /// So many turns that are over are remembered. What else one says is a message of its own.
 const REMEMBERED: usize = 100;
 
+/// Whoever has waited so long for an answer may have put the phone away.
+const SOON: Duration = Duration::from_secs(10);
+
 /// A turn that is to be shown.
 pub(super) struct Turn {
     pub(super) id: DefinitionId,
     /// What the service calls the message that it answers.
     pub(super) answers: Option<String>,
+    /// An earlier process has begun to show it, maybe by a message that the service calls so.
+    before: Option<Option<String>>,
+}
+
+impl Turn {
+    /// One that begins now. It is shown to its end, by a later process if need be.
+    pub(super) async fn begin(id: DefinitionId, answers: Option<String>, ear: &Ear) -> Self {
+        // What it answers has a mark that somebody must remove.
+        ear.keep(id.as_str(), answers.clone().unwrap_or_default()).await;
+        Self { id, answers, before: None }
+    }
+
+    /// Those that were shown when an earlier process ended.
+    pub(super) async fn left(ear: &Ear) -> Vec<Self> {
+        let mut left = Vec::new();
+        for (name, answers) in ear.kept().await {
+            let id = DefinitionId::new(name);
+            if id.is_turn() {
+                let before = Some(ear.shown(&id).await);
+                left.push(Self { id, answers: Some(answers).filter(|answers| !answers.is_empty()), before });
+            }
+        }
+        left
+    }
 }
 
 /// A service that can change messages.
@@ -71,6 +99,15 @@ pub(super) struct Status {
     is_followed: bool,
     /// This process has shown the turn, or has had an answer of it.
     pub(super) is_known: bool,
+    /// When the person said what it answers, where this process has heard it.
+    began: Option<Instant>,
+}
+
+impl Status {
+    /// Whether the answer comes so soon that the person still looks at what shows the turn.
+    pub(super) fn is_soon(&self) -> bool {
+        self.began.is_some_and(|began| began.elapsed() < SOON)
+    }
 }
 
 impl Statuses {
@@ -79,13 +116,19 @@ impl Statuses {
     }
 
     /// Begins to show a turn; `None`: it is over already.
-    fn begin(&self, turn: &DefinitionId) -> Option<Arc<Shown>> {
+    fn begin(&self, turn: &Turn) -> Option<Arc<Shown>> {
         let mut turns = self.lock();
-        if turns.over.contains(turn) {
+        if turns.over.contains(&turn.id) {
             return None;
         }
-        let shown = Arc::new(Shown::new(Status { is_followed: true, is_known: true, ..Status::default() }));
-        turns.shown.insert(turn.clone(), Arc::clone(&shown));
+        let shown = Arc::new(Shown::new(Status {
+            message: turn.before.clone().flatten(),
+            is_followed: true,
+            is_known: turn.before.is_none(),
+            began: turn.before.is_none().then(Instant::now),
+            ..Status::default()
+        }));
+        turns.shown.insert(turn.id.clone(), Arc::clone(&shown));
         Some(shown)
     }
 
@@ -134,11 +177,20 @@ impl Statuses {
     }
 }
 
-/// Shows a turn until it is over.
-pub(super) async fn follow(board: &impl Board, ear: &Ear, turn: Turn, progress: UnboundedReceiver<Progress>) {
-    let Some(shown) = board.statuses().begin(&turn.id) else { return };
-    show(board, ear, &turn, &shown, progress).await;
-    board.statuses().end(&turn.id, &shown).await;
+/// Shows a turn until it is over. `over`: what is done then, by a later process if this one cannot.
+pub(super) async fn follow(
+    board: &impl Board,
+    ear: &Ear,
+    turn: Turn,
+    progress: UnboundedReceiver<Progress>,
+    over: impl Future<Output = ()> + Send,
+) {
+    if let Some(shown) = board.statuses().begin(&turn) {
+        show(board, ear, &turn, &shown, progress).await;
+        board.statuses().end(&turn.id, &shown).await;
+    }
+    over.await;
+    ear.let_go(turn.id.as_str()).await;
 }
 
 async fn show(board: &impl Board, ear: &Ear, turn: &Turn, shown: &Shown, mut progress: UnboundedReceiver<Progress>) {
@@ -148,8 +200,12 @@ async fn show(board: &impl Board, ear: &Ear, turn: &Turn, shown: &Shown, mut pro
     loop {
         tokio::select! {
             heard = progress.recv() => {
+                let is_attempt = matches!(heard, Some(Progress::AttemptEnded { .. }));
                 if !heard.is_some_and(|progress| seen.take(progress)) {
                     break;
+                }
+                if is_attempt {
+                    shown.lock().await.left = seen.left(began.elapsed());
                 }
             }
             _ = typing.tick() => board.type_on().await,
@@ -183,7 +239,7 @@ async fn update(board: &impl Board, ear: &Ear, turn: &Turn, status: &mut Status,
         None => {
             let message = board.post(turn, text).await?;
             fail_point!(StatusShown);
-            status.message = Some(message.clone());
+            (status.message, status.is_known) = (Some(message.clone()), true);
             ear.shows(&turn.id, message).await;
         }
     }
@@ -201,4 +257,24 @@ pub(super) async fn hide(board: &impl Board, turn: &DefinitionId, recorded: &str
     }
     board.statuses().closed(turn, &mut status);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_was_waited_for_does_not_come_soon() {
+        let (id, statuses) = (DefinitionId::new("chat-tg-1"), Statuses::default());
+        let turn = |before| Turn { id: id.clone(), answers: None, before };
+        let _shown = statuses.begin(&turn(None));
+        assert!(statuses.close(&id, None).await.is_soon());
+        advance(SOON).await;
+        assert!(!statuses.close(&id, None).await.is_soon());
+        // Nobody knows how long an earlier process has taken.
+        let _shown = statuses.begin(&turn(Some(None)));
+        assert!(!statuses.close(&id, None).await.is_soon());
+    }
 }

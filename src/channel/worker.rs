@@ -16,7 +16,7 @@ use super::{Channel, Outgoing, Sent};
 use crate::clock::Clock;
 use crate::config::{Config, TERMINAL};
 use crate::definition::Urgency;
-use crate::journal::{Journal, JournalError, Message, Refused, Waiting};
+use crate::journal::{Journal, JournalError, Message, Refused, Rich, Waiting};
 
 /// Messages that are read at once.
 const BATCH: u32 = 1000;
@@ -242,11 +242,10 @@ fn without_ended(mut waiting: Waiting, zone: Tz) -> Waiting {
     if let Some(question) = waiting.question.take_if(|question| question.answer.is_some()) {
         let asked = question.asked.with_timezone(&zone).format("%H:%M");
         let end = question.end().unwrap_or_default();
-        waiting.message.text = format!(
-            "Question {} of {}, asked at {asked}, is over: {end}. `ollim-bot questions` shows it.",
-            question.number, question.id
-        );
-        waiting.message.rich = None;
+        let title = format!("Question {} of {}, asked at {asked}, is over", question.number, question.id);
+        let description = format!("{end}. `ollim-bot questions` shows it.");
+        waiting.message.text = format!("{title}: {description}");
+        waiting.message.rich = Some(Rich { title, description, ..Rich::default() });
         // Nothing was sent of this text.
         waiting.sent = None;
     }

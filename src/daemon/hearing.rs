@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::{broadcast, mpsc};
+use tokio::time::{Instant, timeout_at};
 
 use super::control::Handler as _;
 use super::handlers::Handlers;
@@ -19,7 +20,7 @@ use crate::bot::main_session::MAKE_SHORTER;
 use crate::channel::commands::{COMMANDS, ChatCommand, Does};
 use crate::channel::{Channel, Heard, Hearing, INTERRUPT, Outgoing, Progress, Response, Said};
 use crate::definition::{DefinitionId, Period};
-use crate::journal::{Answer, ForkEnd, Journal, Message, Question, RunFilter};
+use crate::journal::{Answer, ForkEnd, Journal, Message, Question, RunFilter, RunState};
 use crate::refusal::Refusal;
 use crate::run::forks::{self, Ended, fork_action};
 use crate::schedule::{ActiveView, StageView};
@@ -35,6 +36,9 @@ const QUOTED: usize = 500;
 
 /// How long nothing may be seen of a turn before its record is looked at.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// The same where its end is expected.
+const LOOK_AT_ONCE: Duration = Duration::from_millis(20);
 
 /// Strangers that are remembered.
 const STRANGERS: usize = 1000;
@@ -90,6 +94,20 @@ impl Hearing for ServiceHearing {
         if let Err(error) = self.handlers.journal.shows_turn(channel, turn, message).await {
             tracing::warn!(%error, %turn, "the message that shows a turn could not be recorded");
         }
+    }
+
+    async fn shown(&self, channel: &str, turn: &DefinitionId) -> Option<String> {
+        let shown = self.handlers.journal.left_statuses(channel, true).await;
+        let shown = shown.inspect_err(|error| tracing::warn!(%error, "what shows a turn is not known"));
+        shown.unwrap_or_default().into_iter().find(|status| status.turn == *turn).map(|status| status.message)
+    }
+
+    async fn sent(&self, channel: &str, message: &str) -> Option<Outgoing> {
+        let sent = self.handlers.journal.message_sent_as(channel, message).await;
+        sent.inspect_err(|error| tracing::warn!(%error, "what was sent is not known"))
+            .ok()?
+            .as_ref()
+            .map(Outgoing::from)
     }
 
     async fn keep(&self, channel: &str, name: &str, what: String) -> bool {
@@ -474,16 +492,25 @@ async fn follow(
     send: mpsc::UnboundedSender<Progress>,
 ) {
     let mut calls: BTreeMap<String, String> = BTreeMap::new();
-    let mut letters = false;
+    let (mut letters, mut last_call) = (false, String::new());
+    // One that was over before anybody listened, and the end itself, are seen by the record alone.
+    let (mut next, mut pause) = (Instant::now(), LOOK_AGAIN);
     loop {
-        let seen = match tokio::time::timeout(LOOK_AGAIN, live.recv()).await {
+        let seen = match timeout_at(next, live.recv()).await {
             Ok(Ok(seen)) if seen.turn == turn => seen.what,
             Ok(Ok(_) | Err(broadcast::error::RecvError::Lagged(_))) => continue,
             Ok(Err(broadcast::error::RecvError::Closed)) => return,
-            // One that never began, or was over before anybody listened, is seen by its record alone.
             Err(_) => match journal.session(&turn).await {
-                Ok(Some(session)) if !session.ended => continue,
-                _ => Sight::Ended,
+                Ok(Some(session)) if session.ended => {
+                    let _left = send.send(Progress::Ended { completed: session.state == Some(RunState::Completed) });
+                    return;
+                }
+                Ok(None) => return,
+                _ => {
+                    next = Instant::now() + pause;
+                    pause = LOOK_AGAIN.min(pause * 2);
+                    continue;
+                }
             },
         };
         let progress = match seen {
@@ -497,16 +524,21 @@ async fn follow(
             Sight::Did(Observation::ToolCall { call, tool, input }) => {
                 let label = label(&tool, &input);
                 calls.insert(call, label.clone());
+                last_call.clone_from(&label);
                 Progress::Call { label }
             }
             Sight::Did(Observation::ToolDecided { call, allowed: false, reason, .. }) => {
                 Progress::Refused { label: calls.remove(&call).unwrap_or_default(), reason }
             }
+            Sight::ProgramRefused(reason) => Progress::Refused { label: last_call.clone(), reason },
             Sight::Did(_) => continue,
-            Sight::Ended => Progress::Ended,
+            Sight::Ended { completed } => {
+                // It is recorded in a moment, unless the service ends.
+                (next, pause) = (Instant::now() + LOOK_AT_ONCE, LOOK_AT_ONCE);
+                Progress::AttemptEnded { completed }
+            }
         };
-        let is_last = progress == Progress::Ended;
-        if send.send(progress).is_err() || is_last {
+        if send.send(progress).is_err() {
             return;
         }
     }

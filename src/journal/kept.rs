@@ -1,7 +1,8 @@
 //! What a channel must know after a restart: which messages show turns, and what came in that is not heard yet.
 
-use super::database::{Connection, params};
-use super::{Journal, JournalError};
+use super::database::Connection;
+use super::outbox::{MESSAGE, read_message};
+use super::{Journal, JournalError, Message};
 use crate::definition::DefinitionId;
 
 /// A message of a channel's that shows how a turn goes.
@@ -134,12 +135,23 @@ pub(super) fn status(
     connection.one(sql, [&key(STATUS, channel, turn.as_str())], |row| row.get(0))
 }
 
-/// A message of the turn's has taken the place of the one that showed it.
+impl Message {
+    /// The turn whose answer it is, or that says why there is none. A question and what an agent sends by a tool are a part of the
+    /// turn, and have a title.
+    #[must_use]
+    pub fn answers(&self) -> Option<&DefinitionId> {
+        let has_title = self.rich.as_ref().is_some_and(|rich| !rich.title.is_empty());
+        self.id.as_ref().filter(|id| id.is_turn() && self.run.is_some() && !has_title)
+    }
+}
+
+/// The turn's answer has taken the place of the message that showed it.
 pub(super) fn replaced(connection: &Connection, channel: &str, message: i64) -> Result<(), JournalError> {
-    connection.execute(
-        "DELETE FROM setting WHERE key IN (SELECT ?1 || id FROM message WHERE number = ?2 AND id IS NOT NULL)",
-        params![key(STATUS, channel, ""), message],
-    )?;
+    let sql = format!("SELECT {MESSAGE} FROM message m WHERE number = ?1");
+    let found = connection.one(&sql, [message], read_message)?;
+    if let Some(turn) = found.as_ref().and_then(Message::answers) {
+        connection.execute("DELETE FROM setting WHERE key = ?1", [&key(STATUS, channel, turn.as_str())])?;
+    }
     Ok(())
 }
 
@@ -175,10 +187,11 @@ mod tests {
     use crate::clock::Clock;
     use crate::definition::{DefinitionId, Kind};
     use crate::journal::{
-        Claim, Finish, Journal, NewClaim, NewMessage, NewSession, Occurrence, Punctuality, Purpose, RunState, testing,
+        Claim, Finish, Journal, NewClaim, NewMessage, NewSession, Occurrence, Punctuality, Purpose, Rich, RunId,
+        RunState, outbox::insert_message, testing,
     };
 
-    async fn turn(journal: &Journal, clock: &Clock, id: &DefinitionId) {
+    async fn turn(journal: &Journal, clock: &Clock, id: &DefinitionId) -> RunId {
         let new = NewSession {
             id: id.clone(),
             by: None,
@@ -200,6 +213,7 @@ mod tests {
         let Claim::Claimed(run) = journal.claim(vec![claim]).await.unwrap().remove(0) else { panic!() };
         journal.launching(&run, "".into(), String::new(), Punctuality::Unknown).await.unwrap();
         journal.finish(&run, Finish::closed(RunState::Cancelled, None)).await.unwrap();
+        run
     }
 
     #[tokio::test(start_paused = true)]
@@ -213,11 +227,19 @@ mod tests {
         };
         journal.shows_turn("tg", &over, "17".into()).await.unwrap();
         journal.shows_turn("tg-2", &over, "18".into()).await.unwrap();
-        turn(&journal, &clock, &over).await;
+        let run = turn(&journal, &clock, &over).await;
         assert_eq!((left("tg", false).await, left("tg", true).await), (vec!["17".into()], vec!["17".into()]));
         // A message of the turn's is to take its place, whoever is to deliver it.
-        let answer = NewMessage { id: Some(over.clone()), ..NewMessage::of_service("Green.") };
-        let number = journal.message(answer).await.unwrap();
+        let (id, now) = (Some(over.clone()), clock.now());
+        let answer = NewMessage { id, run: Some(run), ..NewMessage::of_service("Green.") };
+        let rich = Some(Rich { title: "May I?".into(), ..Rich::default() });
+        let question = NewMessage { rich, ..answer.clone() };
+        let insert = |message| journal.writer.commit(move |connection| insert_message(connection, &message, now));
+        let question = insert(question).await.unwrap();
+        journal.route(vec![(question, vec!["tg".into()])]).await.unwrap();
+        journal.delivered("tg", &[question], Some("16".into())).await.unwrap();
+        assert_eq!(left("tg", true).await, ["17"], "a question does not take its place");
+        let number = insert(answer).await.unwrap();
         assert!(left("tg", true).await.is_empty() && left("tg-2", true).await.is_empty());
         journal.route(vec![(number, vec!["tg".into()])]).await.unwrap();
         assert!(left("tg", true).await.is_empty());

@@ -364,6 +364,7 @@ impl RunHost for Host {
         if decision.verdict == Verdict::Deny {
             let input = serde_json::json!({ "command": decision.commands.first() });
             let (layer, reason) = (decision.layer.to_string(), decision.reason);
+            self.bot.live.tell(&self.definition.id, Sight::ProgramRefused(reason.clone()));
             let denial = Denial { tool: "Bash".into(), input, layer, rule: decision.rule, reason };
             self.record_with(denial, Some("a program was refused")).await;
             return answer;

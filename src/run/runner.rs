@@ -209,7 +209,8 @@ impl Launcher for Runner {
                 attempt.unwrap_or_else(|refusal| AttemptReport::bare(AttemptEnd::Failed(failed(refusal))))
             }
         };
-        self.bot.live.tell(&job.definition.id, Sight::Ended);
+        let completed = report.end == AttemptEnd::Completed;
+        self.bot.live.tell(&job.definition.id, Sight::Ended { completed });
         if let (Some(heart), Some(beat)) = (heart, last_beat(&report.end, &job)) {
             heart.beat(beat);
         }

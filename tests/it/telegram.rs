@@ -1,5 +1,8 @@
 //! `kind: telegram` against a stub of the Bot API: what is sent, said and pressed, and what goes wrong.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::{Value, json};
 
 use crate::support::bot::{Service, TestBot, now, reminder};
@@ -284,12 +287,19 @@ fn a_service_that_ends_in_a_turn_leaves_no_button_and_the_answer_comes_after_its
             assert!(left.iter().all(|text| text.contains("… Interrupted, ")), "{left:?}");
         }
         bot.write("work/go", "");
+        let status = telegram.chat().first().map(|one| one["message_id"].clone());
         let service = bot.start();
         let left = service.until("it has ended", || {
             let texts = without_buttons(&telegram)?;
             texts.last().is_some_and(|text| !text.starts_with("· ")).then_some(texts)
         });
         assert!(left.len() == 1 || !is_killed, "{left:?}");
+        let answer = telegram.chat().pop().unwrap();
+        assert!(answer["rings"] == true && Some(&answer["message_id"]) != status.as_ref(), "{answer:#}");
+        service.until("the eyes are gone", || {
+            let last = telegram.calls("setMessageReaction").pop().unwrap();
+            (last["reaction"].as_array().unwrap().is_empty()).then_some(())
+        });
         service.stop();
         bot.until_nothing_is_left();
     }
@@ -323,4 +333,73 @@ fn a_file_that_is_slow_keeps_nobody_waiting_and_is_not_lost() {
     let asked = api.requests();
     assert_eq!(asked.len(), 1, "it is heard once");
     assert!(asked[0].last_text().contains("/photo.jpg (7 bytes)"), "{}", asked[0].last_text());
+}
+
+/// Its buttons, by what stands on them.
+fn labels(message: &Value) -> Vec<&str> {
+    let rows = message["reply_markup"]["inline_keyboard"].as_array().into_iter().flatten();
+    rows.flat_map(|row| row.as_array().unwrap()).map(|button| button["text"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_question_rings_and_the_turn_is_shown_until_it_ends() {
+    let telegram = Telegram::start();
+    let api = MessagesApi::script([Reply::bash("touch made"), Reply::say("Made.")]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    let config = bot.read("config.yaml").unwrap();
+    bot.write("config.yaml", &format!("{config}main_tools: [Read]\nmain_ask_tools: ['Bash(touch *)']\n"));
+    let service = bot.start();
+    telegram.say(ADA, "Make it.");
+    let question = sees(&telegram, &service, "asks (question 1)");
+    assert_eq!(
+        (&question["rings"], labels(&question)),
+        (&json!(true), vec!["Allow once", "Allow in this run", "Deny"])
+    );
+    let status = service.until("the turn is shown", || {
+        telegram.chat().into_iter().find(|one| labels(one) == ["Interrupt"] && one["rings"] == false)
+    });
+    assert_eq!(telegram.calls("setMessageReaction").len(), 1, "it is being answered");
+    telegram.press(ADA, &question, "Allow once");
+    sees(&telegram, &service, "Made.");
+    let settled = sees(&telegram, &service, "allowed once");
+    assert!(labels(&settled).is_empty() && settled["text"].as_str().unwrap().contains("touch made"), "{settled:#}");
+    service.until("the turn is shown no more", || {
+        let chat = telegram.chat();
+        (chat.len() == 2 && chat.iter().all(|one| labels(one).is_empty())).then_some(())
+    });
+    assert_ne!(status["message_id"], question["message_id"]);
+    service.stop();
+    bot.until_nothing_is_left();
+}
+
+#[test]
+fn a_turn_that_says_nothing_says_so_and_what_was_refused_is_seen() {
+    let telegram = Telegram::start();
+    let seen = Arc::new(AtomicBool::new(false));
+    let is_seen = Arc::clone(&seen);
+    let api = MessagesApi::answering(move |request| match request.answers() {
+        0 => Reply::bash("x=touch; $x oops; ls"),
+        _ => {
+            wait::until("it is seen", || is_seen.load(Ordering::SeqCst).then_some(()), String::new);
+            Reply::say("")
+        }
+    });
+    let bot = TestBot::with_client(&client::real(), api.url());
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    let config = bot.read("config.yaml").unwrap();
+    bot.write("config.yaml", &format!("{config}main_tools: [Read, 'Bash(ls *)']\n"));
+    let service = bot.start();
+    telegram.say(ADA, "Make it.");
+    let status = sees(&telegram, &service, "✗ Bash x=touch; $x oops; ls: ");
+    assert!(status["text"].as_str().unwrap().contains("touch"), "{status:#}");
+    seen.store(true, Ordering::SeqCst);
+    sees(&telegram, &service, "(no answer: the model said nothing)");
+    service.until("it stands alone", || {
+        let chat = telegram.chat();
+        (chat.len() == 1 && labels(&chat[0]).is_empty()).then_some(())
+    });
+    assert!(!bot.path("work/oops").exists());
+    service.stop();
+    bot.until_nothing_is_left();
 }

@@ -59,6 +59,7 @@ impl Inner {
                 Incoming::Gap => {
                     if std::mem::take(&mut is_first) {
                         hearing.tidy().await;
+                        hearing.resume().await;
                     }
                     hearing.catch_up().await;
                 }
@@ -130,17 +131,20 @@ impl Listener {
         let owner = self.known.owner.to_string();
         let heard = if by == owner { said(message).await } else { Said::default() };
         let response = self.ear.hear(&by, Some(&owner), Heard::Said(heard)).await;
+        let turn = match &response {
+            Response::Turn(turn) => {
+                let progress = self.ear.follow(turn.clone());
+                Some((Turn::begin(turn.clone(), Some(id.to_string()), &self.ear).await, progress))
+            }
+            _ => None,
+        };
         if by == owner {
             self.ear.mark(id).await;
         }
-        let progress = match &response {
-            Response::Turn(turn) => Some((turn.clone(), self.ear.follow(turn.clone()))),
-            _ => None,
-        };
         let (inner, ear) = (Arc::clone(&self.inner), self.ear.clone());
         self.turns.spawn(async move {
-            if let Some((turn, progress)) = progress {
-                status::follow(&*inner, &ear, Turn { id: turn, answers: Some(id.to_string()) }, progress).await;
+            if let Some((turn, progress)) = turn {
+                return status::follow(&*inner, &ear, turn, progress, inner.look_away(channel, id, eyes)).await;
             }
             let told = match response {
                 Response::Turn(_) | Response::Stranger { tell: false } => Ok(()),
@@ -156,6 +160,25 @@ impl Listener {
                 inner.look_away(channel, id, eyes).await;
             }
         });
+    }
+
+    /// Goes on showing what an earlier process has begun to show.
+    async fn resume(&mut self) {
+        let of = self.known.dm;
+        for turn in Turn::left(&self.ear).await {
+            let (inner, ear) = (Arc::clone(&self.inner), self.ear.clone());
+            let progress = ear.follow(turn.id.clone());
+            self.turns.spawn(async move {
+                let answered = turn.answers.as_deref().and_then(|answered| answered.parse().ok());
+                let eyes = answered.map(|message| (message, inner.look(of, message)));
+                let over = async {
+                    if let Some((message, eyes)) = eyes {
+                        inner.look_away(of, message, eyes).await;
+                    }
+                };
+                status::follow(&*inner, &ear, turn, progress, over).await;
+            });
+        }
     }
 
     /// Fetches what the owner has written while nobody was connected.

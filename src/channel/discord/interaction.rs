@@ -52,7 +52,8 @@ impl Inner {
                 if interaction.kind == COMMAND && is_deferred {
                     self.drop_answer(&known, &interaction).await;
                 }
-                status::follow(&*self, &ear, Turn { id: turn, answers: None }, progress).await;
+                let turn = Turn::begin(turn, None, &ear).await;
+                status::follow(&*self, &ear, turn, progress, async {}).await;
                 Ok(())
             }
         };

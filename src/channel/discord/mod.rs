@@ -146,14 +146,13 @@ impl Inner {
     /// Sends each part of a message once. The buttons are on the last one.
     async fn deliver(&self, message: &Outgoing, sent: &mut Sent) -> Result<(), NotSent> {
         let known = self.known().await?;
-        let turn = message.job.as_ref().filter(|job| job.is_turn());
         let bodies = body::messages(message);
         let last = bodies.len() - 1;
         for (part, body) in bodies.into_iter().enumerate().skip(sent.count()) {
             let answered = message.reply_to.as_deref().filter(|_| part == 0).and_then(|answered| answered.parse().ok());
             let body = body::replying(body, answered);
             let body = body::once(body, &body::nonce(message.number, message.at, part));
-            let id = match turn.filter(|_| part == 0) {
+            let id = match message.answers.as_ref().filter(|_| part == 0) {
                 Some(turn) => self.answer(known.dm, turn, sent.status(), body).await?,
                 None => self.create(known.dm, &body).await?,
             };

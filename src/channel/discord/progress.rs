@@ -65,7 +65,7 @@ mod tests {
         assert!(seen.take(Progress::Text("It is ".into())) && seen.take(Progress::Text("green.".into())));
         let text = seen.rendered(Duration::from_secs(14));
         assert!(text.ends_with("\nIt is green.\n-# Writing, 10 s") && is_status(&text), "{text}");
-        assert!(!seen.take(Progress::Ended) && !is_status("It is green."));
+        assert!(!seen.take(Progress::Ended { completed: true }) && !is_status("It is green."));
     }
 
     #[test]

@@ -30,6 +30,7 @@ struct Service {
     turns: Mutex<HashMap<DefinitionId, UnboundedSender<Progress>>>,
     /// What shows each turn.
     shown: Mutex<HashMap<DefinitionId, String>>,
+    kept: Mutex<HashMap<String, String>>,
 }
 
 #[async_trait]
@@ -65,15 +66,26 @@ impl Hearing for Service {
         self.shown.lock().unwrap().insert(turn.clone(), message);
     }
 
-    async fn keep(&self, _channel: &str, _name: &str, _what: String) -> bool {
-        false
+    async fn shown(&self, _channel: &str, turn: &DefinitionId) -> Option<String> {
+        self.shown.lock().unwrap().get(turn).cloned()
+    }
+
+    async fn sent(&self, _channel: &str, _message: &str) -> Option<Outgoing> {
+        None
+    }
+
+    async fn keep(&self, _channel: &str, name: &str, what: String) -> bool {
+        self.kept.lock().unwrap().insert(name.to_owned(), what);
+        true
     }
 
     async fn kept(&self, _channel: &str) -> Vec<(String, String)> {
-        Vec::new()
+        self.kept.lock().unwrap().clone().into_iter().collect()
     }
 
-    async fn let_go(&self, _channel: &str, _name: &str) {}
+    async fn let_go(&self, _channel: &str, name: &str) {
+        self.kept.lock().unwrap().remove(name);
+    }
 }
 
 /// A channel that listens.
@@ -94,6 +106,7 @@ impl Desk {
             last: Mutex::default(),
             turns: Mutex::default(),
             shown: Mutex::default(),
+            kept: Mutex::default(),
         };
         let channel = Arc::new(channel(&discord));
         Self { discord, channel, service: Arc::new(service), listening: None }
@@ -183,6 +196,7 @@ fn message(number: i64, job: &str, text: &str) -> Outgoing {
         urgency: Urgency::Normal,
         buttons: Vec::new(),
         asks: false,
+        answers: Some(DefinitionId::new(job)).filter(DefinitionId::is_turn),
         reply_to: None,
         rich: None,
     }
@@ -325,11 +339,16 @@ async fn a_message_is_seen_answered_as_it_goes_and_becomes_the_answer() {
     turn.send(Progress::Text("Nothing".into())).unwrap();
     shows("\nNothing\n-# Writing, ").await;
     let interrupt = json!({ "type": 2, "style": 2, "label": "Interrupt", "custom_id": "interrupt:chat-1" });
+    assert_eq!(desk.discord.messages()[0]["components"], json!([{ "type": 1, "components": [&interrupt] }]));
+    // A question is a message of its own, and the turn is shown on.
+    desk.send(&Outgoing { answers: None, ..message(2, "chat-1", "May I?") }).await.unwrap();
+    turn.send(Progress::Call { label: "Bash ls".into() }).unwrap();
+    shows("-# Bash ls, ").await;
     assert_eq!(desk.discord.messages()[0]["components"], json!([{ "type": 1, "components": [interrupt] }]));
-    turn.send(Progress::Ended).unwrap();
+    turn.send(Progress::Ended { completed: false }).unwrap();
     let answer = message(3, "chat-1", "Nothing is on today.");
     let id = desk.send(&answer).await.unwrap().unwrap();
-    assert_eq!(desk.discord.texts(), ["Nothing is on today."], "it is the same message");
+    assert_eq!(desk.discord.texts(), ["Nothing is on today.", "May I?"], "it is the same message");
     let shown = desk.discord.messages().remove(0);
     assert_eq!(shown["components"], json!([]), "its button is gone");
     assert_eq!(shown["message_reference"]["message_id"], said, "it answers what was said");
@@ -340,7 +359,7 @@ async fn a_message_is_seen_answered_as_it_goes_and_becomes_the_answer() {
     assert_eq!(desk.heard(), [Heard::Said(expect)]);
     // What it says besides is a message of its own.
     desk.send(&message(4, "chat-1", "By the way.")).await.unwrap();
-    assert_eq!(desk.discord.texts(), ["Nothing is on today.", "By the way."]);
+    assert_eq!(desk.discord.texts(), ["Nothing is on today.", "May I?", "By the way."]);
     desk.no_problems();
 }
 
@@ -355,7 +374,7 @@ async fn a_turn_without_an_answer_leaves_no_button() {
         if let Some(text) = seen {
             turn.send(Progress::Text(text.into())).unwrap();
         }
-        turn.send(Progress::Ended).unwrap();
+        turn.send(Progress::Ended { completed: false }).unwrap();
         desk.until("it is followed no more", || desk.discord.reactions(&said).is_empty().then_some(())).await;
         let message = desk.service.shown.lock().unwrap()[&turn_id].clone();
         desk.channel.hide(&turn_id, &message).await.unwrap();
@@ -405,7 +424,7 @@ async fn fewer_edits_do_not_change_the_answer() {
     desk.until("it was edited", || (desk.discord.requests("PATCH", "/messages/").len() > 3).then_some(())).await;
     let whole: String = (0..200).map(|n| format!("{n} ")).collect();
     desk.send(&message(3, "chat-1", &whole)).await.unwrap();
-    turn.send(Progress::Ended).unwrap();
+    turn.send(Progress::Ended { completed: false }).unwrap();
     assert_eq!(desk.discord.texts(), [whole.trim()]);
     assert!(desk.discord.requests("PATCH", "/messages/").len() < 20, "not an edit for each word");
     desk.no_problems();
@@ -706,7 +725,12 @@ async fn what_a_killed_service_has_left_is_tidied() {
     desk.heard_texts(1).await;
     desk.start_again().await;
     assert_eq!(desk.discord.reactions(&said).len(), 1);
+    desk.service.turns.lock().unwrap().clear();
     desk.listen();
+    // The turn goes on, and is shown to its end.
+    let turn = desk.turn().await;
+    desk.until("it is seen again", || (desk.discord.requests("PUT", "/reactions/").len() == 2).then_some(())).await;
+    turn.send(Progress::Ended { completed: true }).unwrap();
     desk.until("it is tidied", || desk.discord.reactions(&said).is_empty().then_some(())).await;
     desk.no_problems();
 }

@@ -3,7 +3,7 @@
 //! Messages go out by the Bot API, and what the person says comes in by long polling, so that no port is open. Telegram has no
 //! mark by which a message that is sent twice is known: the one message, or part of a message, that was sent when the service was
 //! killed may come again. An answer that takes the place of what showed its turn does not: to change a message twice is to
-//! change it once.
+//! change it once. What shows a turn rings no phone, and an edit neither; so an answer that was waited for is a new message.
 
 mod api;
 mod html;
@@ -38,8 +38,8 @@ const EYES: &str = "👀";
 /// How a turn is shown while it goes: as plain text.
 const STYLE: Style = Style {
     longest: LONGEST,
-    first: Duration::from_millis(300),
-    pause: Duration::from_secs(1),
+    first: Duration::from_millis(200),
+    pause: Duration::from_millis(500),
     // "is typing" is shown for five seconds.
     typing: Duration::from_secs(4),
     literal: str::to_owned,
@@ -96,7 +96,7 @@ impl Channel for Telegram {
             if let Some(answered) = message.reply_to.as_deref().filter(|_| place == 0).and_then(number_of) {
                 body["reply_parameters"] = reply_to(answered);
             }
-            let id = match message.job.as_ref().filter(|job| place == 0 && job.is_turn()) {
+            let id = match message.answers.as_ref().filter(|_| place == 0) {
                 Some(turn) => self.inner.answer(api, turn, sent.status(), part, body).await?,
                 None => create(api, part, body).await?,
             };
@@ -153,7 +153,8 @@ impl Inner {
         let mut status = self.statuses.close(turn, recorded).await;
         let shown = status.message.as_deref().and_then(number_of);
         let answered = match shown {
-            Some(shown) if edit_to(api, shown, part, body.clone()).await? => shown,
+            // An edit rings no phone.
+            Some(shown) if status.is_soon() && edit_to(api, shown, part, body.clone()).await? => shown,
             _ => create(api, part, body).await?,
         };
         self.statuses.closed(turn, &mut status);
@@ -172,11 +173,10 @@ impl Inner {
     }
 
     /// Shows a turn until it is over, and that the message which it answers was seen.
-    async fn show(&self, answered: Option<i64>, turn: DefinitionId, ear: &Ear, progress: UnboundedReceiver<Progress>) {
+    async fn show(&self, turn: Turn, ear: &Ear, progress: UnboundedReceiver<Progress>) {
+        let answered = turn.answers.as_deref().and_then(number_of);
         self.react(answered, Some(EYES)).await;
-        let answers = answered.map(|answered| answered.to_string());
-        status::follow(self, ear, Turn { id: turn, answers }, progress).await;
-        self.react(answered, None).await;
+        status::follow(self, ear, turn, progress, self.react(answered, None)).await;
     }
 }
 
@@ -339,6 +339,6 @@ mod tests {
             seen.rendered(Duration::from_secs(2)),
             "· Read notes/a.md\n✗ Bash git push: no rule allows it\nIt is green.\n… Writing, 2 s"
         );
-        assert!(!seen.take(Progress::Ended));
+        assert!(!seen.take(Progress::Ended { completed: true }));
     }
 }

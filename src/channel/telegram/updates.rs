@@ -11,7 +11,9 @@ use super::api::{Api, Failure, LARGEST_FILE};
 use super::{EYES, Inner, body, escaped, settle, unimportant};
 use crate::channel::commands::COMMANDS;
 use crate::channel::hearing::TO_STRANGERS;
+use crate::channel::status::Turn;
 use crate::channel::{Ear, Heard, ReceivedFile, Response, Said};
+use crate::definition::DefinitionId;
 
 /// How long the service holds a poll that brings nothing.
 const POLL: Duration = Duration::from_secs(50);
@@ -107,7 +109,15 @@ pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, ear: Ear) -> String {
     let taken = ear.last_heard().await.and_then(|last| last.parse::<i64>().ok());
     let is_taken = |id: i64| taken.is_some_and(|last| (last - MOST_AT_ONCE + 1..=last).contains(&id));
     let mut tasks = JoinSet::new();
+    for turn in Turn::left(&ear).await {
+        let (inner, ear) = (Arc::clone(inner), ear.clone());
+        let progress = ear.follow(turn.id.clone());
+        tasks.spawn(async move { inner.show(turn, &ear, progress).await });
+    }
     for (name, update) in ear.kept().await {
+        if DefinitionId::new(&name).is_turn() {
+            continue;
+        }
         match serde_json::from_str(&update) {
             Ok(Update { message: Some(message), .. }) => {
                 tasks.spawn(fetch(message, name, api.clone(), Arc::clone(inner), ear.clone()));
@@ -291,7 +301,8 @@ async fn show(response: Response, chat: i64, answered: Option<i64>, api: &Api, i
     let text = match response {
         Response::Turn(turn) => {
             let progress = ear.follow(turn.clone());
-            return inner.show(answered, turn, ear, progress).await;
+            let turn = Turn::begin(turn, answered.map(|answered| answered.to_string()), ear).await;
+            return inner.show(turn, ear, progress).await;
         }
         Response::Stranger { tell: false } => return,
         Response::Stranger { tell: true } if inner.owner.is_none() => format!(

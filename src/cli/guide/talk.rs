@@ -98,6 +98,7 @@ impl Guide<'_> {
             urgency: Urgency::Normal,
             buttons: Vec::new(),
             asks: false,
+            answers: None,
             reply_to: None,
             rich: None,
         }

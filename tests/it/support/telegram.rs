@@ -31,6 +31,7 @@ const METHODS: &[(&str, &[&str])] = &[
         ],
     ),
     ("editMessageText", &["chat_id", "message_id", "text", "parse_mode", "reply_markup", "link_preview_options"]),
+    ("editMessageReplyMarkup", &["chat_id", "message_id", "reply_markup"]),
     ("deleteMessage", &["chat_id", "message_id"]),
     ("answerCallbackQuery", &["callback_query_id", "text"]),
     ("setMessageReaction", &["chat_id", "message_id", "reaction"]),
@@ -331,6 +332,7 @@ async fn called(
             server.messages.insert(id, message.clone());
             message
         }
+        "editMessageReplyMarkup" => return take_buttons(&server, &body),
         "deleteMessage" => {
             server.lock().unwrap().messages.remove(&body["message_id"].as_i64().unwrap());
             json!(true)
@@ -342,12 +344,23 @@ async fn called(
     axum::Json(json!({ "ok": true, "result": result })).into_response()
 }
 
+fn take_buttons(server: &Mutex<Server>, body: &Value) -> Response {
+    let mut server = server.lock().unwrap();
+    let Some(message) = server.messages.get_mut(&body["message_id"].as_i64().unwrap()) else {
+        return refuse(400, "Bad Request: message to edit not found", None);
+    };
+    message["reply_markup"] = body["reply_markup"].clone();
+    axum::Json(json!({ "ok": true, "result": message })).into_response()
+}
+
 fn sent(id: i64, body: &Value) -> Value {
     let text = text_of(body["text"].as_str().unwrap(), body["parse_mode"] == "HTML").unwrap();
     let mut message = json!({
         "message_id": id, "date": 1_790_000_000, "text": text, "html": body["text"],
         "from": { "id": 1, "is_bot": true, "first_name": "bot" }, "chat": { "id": body["chat_id"], "type": "private" },
     });
+    // A phone rings for a new message, if at all.
+    message["rings"] = json!(body["message_id"].is_null() && body["disable_notification"] != true);
     if body["reply_markup"].is_object() {
         message["reply_markup"] = body["reply_markup"].clone();
     }
