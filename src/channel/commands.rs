@@ -16,6 +16,12 @@ pub struct ChatCommand {
 }
 
 impl ChatCommand {
+    /// What it needs and was not given.
+    #[must_use]
+    pub fn lacks(&self, argument: Option<&str>) -> Option<Argument> {
+        self.argument.filter(|needed| needed.required && argument.is_none())
+    }
+
     /// How it is written: `/why [JOB]`.
     #[must_use]
     pub fn usage(&self) -> String {

@@ -10,7 +10,6 @@ use chrono::{DateTime, Utc};
 use tokio::sync::mpsc;
 
 use super::Outgoing;
-use super::commands::COMMANDS;
 use super::terminal::plain_lines;
 use crate::definition::DefinitionId;
 
@@ -44,8 +43,8 @@ pub enum Heard {
 }
 
 impl Heard {
-    /// A message, where the channel's service has no commands of its own: one that begins with `/` and the name of a command
-    /// is that command.
+    /// A message, where the channel's service has no commands of its own: one that begins with `/` and a word is a command,
+    /// as Telegram shows it. A path is none.
     #[must_use]
     pub fn of_text(said: Said) -> Self {
         let Some(line) = said.text.trim().strip_prefix('/').filter(|_| said.files.is_empty()) else {
@@ -55,7 +54,10 @@ impl Heard {
             Some((command, argument)) => (command, Some(argument.trim().to_owned())),
             None => (line, None),
         };
-        match COMMANDS.iter().any(|known| known.name == command) {
+        // `/status@my_bot`: the bot's name behind it.
+        let command = command.split('@').next().unwrap_or_default();
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        match !command.is_empty() && command.chars().all(is_word) {
             true => Self::Asked { command: command.to_owned(), argument },
             false => Self::Said(said),
         }

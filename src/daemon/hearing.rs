@@ -20,7 +20,9 @@ use crate::bot::main_session::MAKE_SHORTER;
 use crate::channel::commands::{COMMANDS, ChatCommand, Does};
 use crate::channel::{Channel, Heard, Hearing, INTERRUPT, Outgoing, Progress, Response, Said};
 use crate::definition::{DefinitionId, Period};
-use crate::journal::{Answer, ForkEnd, Journal, Message, Question, RunFilter, RunState};
+use crate::journal::{
+    Answer, Button, ForkEnd, Journal, JournalError, Message, Question, QuestionEnd, RunFilter, RunState,
+};
 use crate::refusal::Refusal;
 use crate::run::forks::{self, Ended, fork_action};
 use crate::schedule::{ActiveView, StageView};
@@ -30,6 +32,10 @@ pub type ExecuteWords = fn(&App, &[String]) -> Result<String, String>;
 
 /// So long an agent's button can be pressed.
 const VALID: TimeDelta = TimeDelta::days(7);
+
+/// So many questions may have been open when the service ended, and so long ago its start has ended them.
+const MOST_LEFT: i64 = 100;
+const JUST_NOW: TimeDelta = TimeDelta::minutes(1);
 
 /// So much of a message that is answered stands above the answer, in characters.
 const QUOTED: usize = 500;
@@ -186,7 +192,8 @@ impl ServiceHearing {
         let number: i64 = number.parse().map_err(|_| gone())?;
         let place: usize = place.parse().map_err(|_| gone())?;
         let message = journal.sent_message(number).await?.ok_or_else(gone)?;
-        let action = message.rich.as_ref().and_then(|rich| rich.buttons.get(place)).ok_or_else(gone)?.action.clone();
+        let button = message.rich.as_ref().and_then(|rich| rich.buttons.get(place)).ok_or_else(gone)?;
+        let Button { label, action } = button.clone();
         if once.is_some_and(|at| message.at != at) {
             return Err(gone());
         }
@@ -195,10 +202,12 @@ impl ServiceHearing {
             return Ok(Response::Done("This choice has expired. Ask again to come back to it.".into()));
         }
         let counts_once = once.is_some() || is_agents;
+        // An agent's buttons are one choice.
+        let place = if is_agents { 0 } else { place };
         if counts_once && !journal.press(number, place, channel).await? {
             return Err(Refusal::user("this was pressed already"));
         }
-        let response = self.act(channel, &message, &action).await;
+        let response = self.act(channel, &message, &action, &label).await;
         if counts_once && response.is_err() {
             journal.unpress(number, place).await?;
         }
@@ -206,10 +215,10 @@ impl ServiceHearing {
     }
 
     /// Does what a button of a message says.
-    async fn act(&self, channel: &str, message: &Message, action: &str) -> Result<Response, Refusal> {
+    async fn act(&self, channel: &str, message: &Message, action: &str, label: &str) -> Result<Response, Refusal> {
         let gone = || Refusal::user("this button is of no use any more");
         let response = match action.split_once(':').unwrap_or((action, "")) {
-            ("agent", prompt) => return self.chosen(channel, prompt, message).await,
+            ("agent", prompt) => return self.chosen(channel, prompt, message, label).await,
             ("done", _) => Response::Done("Done.".into()),
             ("snooze", span) => {
                 let id = message.id.as_ref().ok_or_else(gone)?.to_string();
@@ -228,11 +237,15 @@ impl ServiceHearing {
                 let (question, answer) = answer.split_once(':').ok_or_else(gone)?;
                 let question: i64 = question.parse().map_err(|_| gone())?;
                 let answer: Answer = serde_json::from_value(answer.into()).map_err(|_| gone())?;
-                let (app, channel) = (self.app(), channel.to_owned());
+                let (app, on) = (self.app(), channel.to_owned());
                 // Other channels are shown it by `show_answers`.
-                return blocking(move || app.answer_question(question, answer, None, &channel))
-                    .await?
-                    .map(Response::Done);
+                let answered = blocking(move || app.answer_question(question, answer, None, &on)).await?;
+                if answered.is_err()
+                    && let Some(end) = self.handlers.journal.question(question).await?.and_then(|asked| asked.end())
+                {
+                    self.settle_where(|name| name == channel, message, &end).await;
+                }
+                return answered.map(Response::Done);
             }
             ("raise", raise) => Response::Done(self.raise(raise).await?),
             ("login", _) => return self.login(None).await.map(Response::Text),
@@ -273,7 +286,7 @@ impl ServiceHearing {
     }
 
     /// A button of an agent's: what it says is a turn of the conversation that it comes from.
-    async fn chosen(&self, channel: &str, prompt: &str, message: &Message) -> Result<Response, Refusal> {
+    async fn chosen(&self, channel: &str, prompt: &str, message: &Message, label: &str) -> Result<Response, Refusal> {
         let fork = self.handlers.forks.of_message(Some(message), channel).await?;
         if fork.is_none() && !self.handlers.forks.is_of_main_session(message).await? {
             return Err(Refusal::user(
@@ -284,7 +297,9 @@ impl ServiceHearing {
             Some(_) => format!("[button] {prompt}"),
             None => format!("{}\n\n[button] {prompt}", quote(&message.text)),
         };
-        self.handlers.say_in(fork.as_ref(), said, Some(channel.to_owned()), None).await.map(Response::Turn)
+        let turn = self.handlers.say_in(fork.as_ref(), said, Some(channel.to_owned()), None).await?;
+        self.settle_where(|_| true, message, &format!("You chose: {label}")).await;
+        Ok(Response::Turn(turn))
     }
 
     async fn end_fork(
@@ -310,7 +325,7 @@ impl ServiceHearing {
         let argument = argument.map(str::trim).filter(|argument| !argument.is_empty());
         let unknown = || Refusal::user(format!("there is no command `/{command}`")).hint("`/help` lists them");
         let known = COMMANDS.iter().find(|known| known.name == command).ok_or_else(unknown)?;
-        if let (Some(needed), None) = (known.argument.filter(|argument| argument.required), argument) {
+        if let Some(needed) = known.lacks(argument) {
             return Err(Refusal::user(format!("`/{command}` needs a {}", needed.name)).hint(needed.about));
         }
         match known.does {
@@ -394,17 +409,34 @@ impl ServiceHearing {
 
     /// Takes the buttons from questions that are answered, wherever they were asked. Never returns.
     pub(super) async fn show_answers(&self, mut ended: broadcast::Receiver<Question>) {
+        for question in self.ended_by_start().await.unwrap_or_default() {
+            self.show_answer(&question).await;
+        }
         loop {
-            let question = match ended.recv().await {
-                Ok(question) => question,
-                Err(broadcast::error::RecvError::Lagged(_)) => continue,
+            match ended.recv().await {
+                Ok(question) => self.show_answer(&question).await,
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
                 Err(broadcast::error::RecvError::Closed) => return std::future::pending().await,
-            };
-            let (Some(number), Some(end)) = (question.message, question.end()) else { continue };
-            if let Ok(Some(message)) = self.handlers.journal.sent_message(number).await {
-                self.settle(question.channel.as_deref().unwrap_or_default(), &message, &end).await;
             }
         }
+    }
+
+    async fn show_answer(&self, question: &Question) {
+        let (Some(number), Some(end)) = (question.message, question.end()) else { return };
+        if let Ok(Some(message)) = self.handlers.journal.sent_message(number).await {
+            self.settle(question.channel.as_deref().unwrap_or_default(), &message, &end).await;
+        }
+    }
+
+    /// The questions that this start of the service has ended.
+    async fn ended_by_start(&self) -> Result<Vec<Question>, JournalError> {
+        let (journal, now) = (&self.handlers.journal, self.handlers.clock.now());
+        let mut questions = journal.questions_after(journal.ended_up_to().await? - MOST_LEFT).await?;
+        questions.retain(|question| {
+            let is_recent = question.answered.is_some_and(|at| now - at < JUST_NOW);
+            question.answer == Some(QuestionEnd::Restarted) && is_recent
+        });
+        Ok(questions)
     }
 
     /// Takes the buttons from what belongs to forks that have ended. Never returns.
@@ -466,7 +498,11 @@ impl ServiceHearing {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let handlers = Handlers { asked_on: channel.map(str::to_owned), ..self.handlers.clone() };
         let (app, execute) = (self.handlers.app.get().with_service(Arc::new(handlers)), self.execute);
-        blocking(move || execute(&app, &words)).await?.map_err(Refusal::user)
+        let said = blocking(move || execute(&app, &words)).await?;
+        match channel {
+            Some(_) => said.map(|text| as_typed(&text)).map_err(|why| Refusal::user(as_typed(&why))),
+            None => said.map_err(Refusal::user),
+        }
     }
 
     async fn execute(&self, command: Command) -> Result<Outcome, Refusal> {
@@ -565,6 +601,16 @@ fn label(tool: &str, input: &serde_json::Value) -> String {
     }
 }
 
+/// What a command line says, for who types commands here: `/resume` in the place of `ollim-bot resume`.
+fn as_typed(text: &str) -> String {
+    let same = COMMANDS.iter().filter(|known| matches!(known.does, Does::Lines([[word]]) if *word == known.name));
+    same.fold(text.to_owned(), |text, ChatCommand { name, .. }| {
+        [" ", "`"]
+            .iter()
+            .fold(text, |text, end| text.replace(&format!("`ollim-bot {name}{end}"), &format!("`/{name}{end}")))
+    })
+}
+
 /// The text of a message that is answered, above the answer.
 fn quote(text: &str) -> String {
     let text = text.trim();
@@ -594,6 +640,14 @@ mod tests {
             assert_eq!(label(tool, &input), expect);
         }
         assert!(label("Bash", &json!({ "command": "é".repeat(100) })).chars().count() <= 61);
+    }
+
+    #[test]
+    fn commands_are_named_as_the_person_types_them() {
+        let text =
+            "nothing starts until `ollim-bot resume`; `ollim-bot fire ID` runs a job, `ollim-bot webhooks` lists";
+        let expect = "nothing starts until `/resume`; `/fire ID` runs a job, `ollim-bot webhooks` lists";
+        assert_eq!(as_typed(text), expect);
     }
 
     #[test]

@@ -222,7 +222,11 @@ impl Forks {
         let gone = || Refusal::environment("the client's transcript of this fork is not there any more");
         let transcript = last.transcript.filter(|transcript| transcript.is_file()).ok_or_else(gone)?;
         let expected = (!anyway).then_some(&fork.main);
-        if !self.main.replace(last.session, transcript, expected).await? {
+        if !self.main.replace(last.session.clone(), transcript, expected).await? {
+            // Somebody has pressed twice.
+            if self.main.id().as_ref() == Some(&last.session) {
+                return Err(Refusal::user("this fork is over"));
+            }
             return Ok(Ended::Confirm(
                 "The main session has gone on since this fork was opened. If the fork becomes the main session, what was said \
                  there since is no part of it."

@@ -47,6 +47,8 @@ fn what_the_owner_says_is_answered_once_and_nobody_else_is_heard() {
     phone.say("/fire");
     phone.hears("`/fire` needs a job");
     phone.say("/nothing of the kind");
+    phone.hears("there is no command `/nothing`");
+    phone.say("/etc/hosts is long");
     phone.hears("answer 3");
     service.stop();
     bot.until_nothing_is_left();
@@ -142,13 +144,17 @@ fn a_fork_is_saved_reported_or_dropped() {
     phone.hears("(roses then)");
     let last = told(&api.last());
     assert!(last.contains("my name is Ada") && last.contains("the garden"), "a fork knows the conversation: {last}");
+    // Pressed twice, it is saved once.
+    phone.presses(&card, "Save");
     phone.presses(&card, "Save");
     phone.hears("it is the main session now");
+    phone.hears("this fork is over");
     phone.say("after saving");
     phone.hears("(after saving)");
     assert!(told(&api.last()).contains("roses then"), "{}", told(&api.last()));
 
     // The main session moves on meanwhile: saving asks first.
+    assert!(!phone.got().iter().any(|one| one.to_string().contains("Save this fork?")), "{:#?}", phone.got());
     phone.say("/fork taxes");
     let card = phone.hears("Fork: taxes");
     phone.hears("taxes)");
@@ -225,7 +231,7 @@ fn an_agents_button_is_a_turn_once() {
     let api = MessagesApi::answering(|request| match request.answers() {
         0 => Reply::call(
             "mcp__discord__discord_embed",
-            json!({ "title": "Bins", "description": "Green or black?", "buttons": [{ "label": "Green", "action": "agent:it is the green one" }] }),
+            json!({ "title": "Bins", "description": "Green or black?", "buttons": [{ "label": "Green", "action": "agent:it is the green one" }, { "label": "Black", "action": "agent:black" }] }),
         ),
         1 => Reply::say("Asked."),
         _ => Reply::say("Green it is."),
@@ -240,7 +246,7 @@ fn an_agents_button_is_a_turn_once() {
     phone.hears("Green it is.");
     assert!(told(&api.last()).contains("[button] it is the green one"), "{}", told(&api.last()));
     assert!(told(&api.last()).contains("Green or black?"), "it is said in the job's conversation");
-    phone.presses(&question, "Green");
+    phone.presses(&question, "Black");
     phone.hears("pressed already");
     let card = phone.hears("Fork: your answer to bins");
     let labels: Vec<&str> =

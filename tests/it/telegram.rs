@@ -34,10 +34,14 @@ fn a_reminder_comes_and_is_snoozed_by_a_button() {
     let telegram = Telegram::start();
     let bot = TestBot::new();
     settings(&bot, &telegram, &format!(", owner: {ADA}"));
-    bot.write("reminders/tea.md", &reminder(now(), "", "**Tea** is <ready> & `hot`."));
+    let leaves = "leaf ".repeat(500);
+    let text = format!("**Tea** is <ready> & `hot`.\n```\n[page](https://a.b) **x**\n```\n{leaves}end");
+    bot.write("reminders/tea.md", &reminder(now(), "", &text));
     let service = bot.start();
     let message = sees(&telegram, &service, "Tea is <ready> & hot.");
-    assert_eq!(message["html"], "<b>Tea</b> is &lt;ready&gt; &amp; <code>hot</code>.");
+    let html =
+        format!("<b>Tea</b> is &lt;ready&gt; &amp; <code>hot</code>.\n<pre>[page](https://a.b) **x**</pre>{leaves}end");
+    assert_eq!(message["html"], html);
     assert_eq!(message["chat"]["id"], ADA);
     telegram.say(99, "Hello?");
     let told = sees(&telegram, &service, "talks with its owner alone");
@@ -47,6 +51,8 @@ fn a_reminder_comes_and_is_snoozed_by_a_button() {
     telegram.press(ADA, &message, "10 min");
     let settled = sees(&telegram, &service, "Comes again at ");
     assert!(settled["reply_markup"].is_null(), "its buttons are gone: {settled:#}");
+    let shown = settled["html"].as_str().unwrap();
+    assert!(shown.starts_with(&format!("{html}\n\n<i>Comes again")), "nothing else of it has changed: {shown}");
     assert!(bot.path("reminders/tea.md").exists(), "{}", service.said());
     telegram.say(ADA, "/next");
     sees(&telegram, &service, "LAST");
@@ -400,6 +406,95 @@ fn a_turn_that_says_nothing_says_so_and_what_was_refused_is_seen() {
         (chat.len() == 1 && labels(&chat[0]).is_empty()).then_some(())
     });
     assert!(!bot.path("work/oops").exists());
+    service.stop();
+    bot.until_nothing_is_left();
+}
+
+#[test]
+fn an_agents_buttons_are_one_choice_and_look_so() {
+    let telegram = Telegram::start();
+    let api = MessagesApi::answering(|request| match request.answers() {
+        0 => Reply::call(
+            "mcp__discord__discord_embed",
+            json!({ "title": "Bins", "description": "```\nGreen or black?", "buttons": [
+                { "label": "Green", "action": "agent:it is green" }, { "label": "Black", "action": "agent:it is black" },
+            ] }),
+        ),
+        1 => Reply::say("Asked."),
+        _ => Reply::say("Noted."),
+    });
+    let bot = TestBot::with_client(&client::real(), api.url());
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    let service = bot.start();
+    telegram.say(ADA, "Ask me about the bins.");
+    let embed = sees(&telegram, &service, "Green or black?");
+    let text = embed["html"].as_str().unwrap();
+    assert!(text.starts_with("Bins\n<pre>Green or black?</pre>— ") && !text.contains("[Green]"), "{text}");
+    sees(&telegram, &service, "Asked.");
+    for label in ["Green", "Green", "Black"] {
+        telegram.press(ADA, &embed, label);
+    }
+    sees(&telegram, &service, "Noted.");
+    let settled = sees(&telegram, &service, "You chose: Green");
+    assert_eq!((&settled["message_id"], labels(&settled)), (&embed["message_id"], vec![]));
+    service.until("each was answered", || {
+        let toasts = telegram.calls("answerCallbackQuery");
+        (toasts.len() == 3 && toasts.iter().filter(|one| one["text"] == "this was pressed already").count() == 2)
+            .then_some(())
+    });
+    assert_eq!(api.requests().len(), 3, "{:#?}", telegram.chat());
+    service.stop();
+    bot.until_nothing_is_left();
+}
+
+#[test]
+fn a_question_that_a_restart_has_ended_has_no_buttons() {
+    let telegram = Telegram::start();
+    let api = MessagesApi::script([Reply::bash("touch made"), Reply::say("Made.")]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    let fields = "background: true\nisolated: true\nretry: 0\nallowed_tools: [Read]\nask_tools: ['Bash(touch *)']\n";
+    bot.write("reminders/make.md", &reminder(now(), fields, "Make it."));
+    let service = bot.start();
+    let question = sees(&telegram, &service, "asks (question 1)");
+    service.until("it is recorded", || (!bot.json(["inbox"])[0]["delivered"].is_null()).then_some(()));
+    service.kill();
+    bot.until_nothing_is_left();
+    let service = bot.start();
+    let over = service.until("its buttons are gone", || {
+        telegram.chat().into_iter().find(|one| one["message_id"] == question["message_id"] && labels(one).is_empty())
+    });
+    assert!(over["text"].as_str().unwrap().contains("denied: the service restarted"), "{over:#}");
+    service.stop();
+    bot.until_nothing_is_left();
+}
+
+#[test]
+fn commands_are_commands_and_a_sticker_is_something() {
+    let telegram = Telegram::start();
+    let api = MessagesApi::answering(|_| Reply::say("Seen."));
+    let bot = TestBot::with_client(&client::real(), api.url());
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    let service = bot.start();
+    telegram.say(ADA, "/nosuch");
+    sees(&telegram, &service, "there is no command `/nosuch`");
+    telegram.say(ADA, "/start");
+    sees(&telegram, &service, "Let a reminder come later");
+    telegram.say(ADA, "/next@my_bot");
+    sees(&telegram, &service, "nothing is coming");
+    telegram.say(ADA, "/pause");
+    sees(&telegram, &service, "nothing starts by itself until `/resume`; `/fire ID`");
+    telegram.say(ADA, "/resume");
+    sees(&telegram, &service, "resumed");
+    assert!(api.requests().is_empty(), "no model was asked");
+    telegram.write(ADA, json!({ "sticker": { "file_id": "s", "emoji": "😀" } }));
+    sees(&telegram, &service, "Seen.");
+    assert!(api.last().last_text().contains("(a sticker: 😀)"), "{}", api.last().last_text());
+    telegram.write(ADA, json!({ "video_note": { "file_id": "v" } }));
+    service.until("its file is named", || api.last().last_text().contains("/video.mp4").then_some(()));
+    // A path is no command.
+    telegram.say(ADA, "/etc/hosts is long");
+    service.until("it is said", || api.last().last_text().contains("/etc/hosts is long").then_some(()));
     service.stop();
     bot.until_nothing_is_left();
 }

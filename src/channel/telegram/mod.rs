@@ -20,6 +20,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::lost::Lost;
 use super::progress::{Style, interrupt};
 use super::sent::last_part;
+use super::split::{length, split};
 use super::status::{self, Board, Statuses, Turn};
 use super::terminal::plain;
 use super::{Channel, Ear, NotSent, Outgoing, OutgoingButton, Progress, Sent};
@@ -31,6 +32,9 @@ pub use pairing::Pairing;
 
 /// The longest text of a message, in units of UTF-16. A little is left for what HTML adds nothing to, such as a note.
 const LONGEST: usize = 4000;
+
+/// Telegram's own limit.
+const MOST: usize = 4096;
 
 /// The reaction to a message that was seen.
 const EYES: &str = "👀";
@@ -86,7 +90,7 @@ impl Channel for Telegram {
     async fn send(&self, message: &Outgoing, sent: &mut Sent) -> Result<Option<String>, NotSent> {
         self.inner.lost.check()?;
         let (api, chat) = self.inner.chat()?;
-        let parts = super::split::split(&message.text, LONGEST);
+        let parts = split(&text(message), LONGEST);
         for (place, part) in parts.iter().enumerate().skip(sent.count()) {
             let is_last = place + 1 == parts.len();
             let mut body = body(chat);
@@ -122,7 +126,7 @@ impl Channel for Telegram {
         // The id of a message of another channel's.
         let Some(id) = last_part::<i64>(external) else { return Ok(()) };
         let (api, chat) = self.inner.chat()?;
-        settle(api, chat, id, &message.text, outcome).await.map_err(NotSent::from)
+        settle(api, chat, id, Some(message), outcome).await.map_err(NotSent::from)
     }
 
     async fn hide(&self, turn: &DefinitionId, external: &str) -> Result<(), NotSent> {
@@ -270,7 +274,11 @@ fn message_id(sent: &Value) -> Result<i64, Failure> {
 
 /// Changes a message. Returns whether that can be; it cannot where the message is gone, or its new form is not one of Telegram's.
 async fn edit(api: &Api, body: Value) -> Result<bool, Failure> {
-    match api.call("editMessageText", body).await {
+    edit_by("editMessageText", api, body).await
+}
+
+async fn edit_by(method: &str, api: &Api, body: Value) -> Result<bool, Failure> {
+    match api.call(method, body).await {
         Ok(_) => Ok(true),
         // It says so already.
         Err(failure) if failure.why.contains("message is not modified") => Ok(true),
@@ -291,15 +299,31 @@ async fn edit_to(api: &Api, message: i64, text: &str, mut body: Value) -> Result
     edit(api, body).await
 }
 
-/// Shows what came of a message's buttons in their place.
-async fn settle(api: &Api, chat: i64, message: i64, text: &str, outcome: &str) -> Result<(), Failure> {
-    let text = super::split::split(text, LONGEST / 2).pop().unwrap_or_default();
-    let outcome: String = outcome.chars().take(LONGEST / 4).collect();
-    let mut body = body(chat);
-    body["message_id"] = message.into();
-    body["text"] = format!("{}\n\n<i>{}</i>", html(&text), escaped(&outcome)).into();
-    body["parse_mode"] = "HTML".into();
-    edit(api, body).await.map(drop)
+/// Shows what came of a message's buttons in their place. `sent`: the message as it was sent; Telegram's own form of it has lost its
+/// marks, and what was data would be read as such.
+async fn settle(api: &Api, chat: i64, message: i64, sent: Option<&Outgoing>, outcome: &str) -> Result<(), Failure> {
+    if let Some(last) = sent.and_then(|sent| split(&text(sent), LONGEST).pop()) {
+        let room = MOST.saturating_sub(length(&last) + 2);
+        let outcome: String = outcome.chars().take(room / 2).collect();
+        let mut body = body(chat);
+        body["message_id"] = message.into();
+        body["text"] = format!("{}\n\n<i>{}</i>", html(&last), escaped(&outcome)).into();
+        body["parse_mode"] = "HTML".into();
+        if edit(api, body).await? {
+            return Ok(());
+        }
+    }
+    // The buttons go at least.
+    edit_by("editMessageReplyMarkup", api, json!({ "chat_id": chat, "message_id": message })).await.map(drop)
+}
+
+/// What is written of a message. Its buttons are shown, and not written out.
+fn text(message: &Outgoing) -> String {
+    let labels: Vec<String> = message.buttons.iter().map(|button| format!("[{}]", button.label)).collect();
+    match message.text.rsplit_once(&format!("\n{}\n", labels.join(" "))) {
+        Some((before, after)) if !labels.is_empty() => format!("{before}\n{after}"),
+        _ => message.text.clone(),
+    }
 }
 
 fn keyboard(buttons: &[OutgoingButton]) -> Value {

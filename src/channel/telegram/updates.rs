@@ -58,11 +58,15 @@ struct Message {
     audio: Option<File>,
     #[serde(default)]
     video: Option<File>,
+    #[serde(default)]
+    video_note: Option<File>,
+    #[serde(default)]
+    sticker: Option<Sticker>,
 }
 
 impl Message {
     fn has_files(&self) -> bool {
-        let single = [&self.document, &self.voice, &self.audio, &self.video];
+        let single = [&self.document, &self.voice, &self.audio, &self.video, &self.video_note];
         !self.photo.is_empty() || single.into_iter().any(Option::is_some)
     }
 }
@@ -88,6 +92,12 @@ struct Chat {
     id: i64,
     #[serde(rename = "type")]
     kind: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Sticker {
+    #[serde(default)]
+    emoji: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -249,8 +259,8 @@ async fn pressed(query: Pressed, owner: Option<String>, api: &Api, inner: Arc<In
     let Some(message) = query.message else { return };
     match response {
         Response::Done(outcome) => {
-            let text = message.text.unwrap_or_default();
-            unimportant(settle(api, message.chat.id, message.message_id, &text, &outcome).await);
+            let sent = ear.sent(&message.message_id.to_string()).await;
+            unimportant(settle(api, message.chat.id, message.message_id, sent.as_ref(), &outcome).await);
         }
         // The toast has said it.
         Response::Refused(_) | Response::Stranger { .. } => {}
@@ -268,6 +278,7 @@ async fn heard(message: Message, api: &Api, is_owner: bool) -> Heard {
             (message.voice, "voice.ogg"),
             (message.audio, "audio.mp3"),
             (message.video, "video.mp4"),
+            (message.video_note, "video.mp4"),
         ];
         let others = others.into_iter().filter_map(|(file, name)| Some((file?, name)));
         for (file, name) in photo.into_iter().chain(others) {
@@ -282,19 +293,27 @@ async fn heard(message: Message, api: &Api, is_owner: bool) -> Heard {
     }
     let answered = message.reply_to_message;
     let mut text = message.text.or(message.caption).unwrap_or_default();
+    if let Some(sticker) = message.sticker {
+        text = format!("(a sticker: {})", sticker.emoji);
+    }
     if message.forward_origin.is_some() {
         // It is nothing that the person says, and no command.
         let lines: Vec<String> = text.lines().map(|line| format!("> {line}")).collect();
         text = format!("A message that I hand on:\n{}", lines.join("\n"));
     }
-    Heard::of_text(Said {
+    let heard = Heard::of_text(Said {
         // Another bot counts its messages from 1 again.
         id: Some(format!("{}x{}", api.bot(), message.message_id)),
         text,
         reply_to: answered.as_ref().map(|answered| answered.message_id.to_string()),
         quoted: answered.and_then(|answered| answered.text.or(answered.caption)),
         files,
-    })
+    });
+    match heard {
+        // Telegram's app says it for the person who opens the chat.
+        Heard::Asked { command, .. } if command == "start" => Heard::Asked { command: "help".into(), argument: None },
+        heard => heard,
+    }
 }
 
 async fn show(response: Response, chat: i64, answered: Option<i64>, api: &Api, inner: Arc<Inner>, ear: &Ear) {

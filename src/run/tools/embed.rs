@@ -84,14 +84,20 @@ pub(super) fn rich(embed: &DiscordEmbed, footer: &str) -> Rich {
 /// The message as lines, for channels without rich messages.
 pub(super) fn as_text(rich: &Rich) -> String {
     let mut lines = vec![rich.title.clone()];
-    lines.extend(Some(&rich.description).filter(|text| !text.is_empty()).cloned());
-    lines.extend(rich.fields.iter().map(|(name, value)| format!("{name}: {value}")));
+    lines.extend(Some(&rich.description).filter(|text| !text.is_empty()).map(|text| closed(text)));
+    lines.extend(rich.fields.iter().map(|(name, value)| closed(&format!("{name}: {value}"))));
     if !rich.buttons.is_empty() {
         let labels: Vec<String> = rich.buttons.iter().map(|button| format!("[{}]", button.label)).collect();
         lines.push(labels.join(" "));
     }
     lines.push(format!("— {}", rich.footer));
     lines.join("\n")
+}
+
+/// What stands behind a text is not in its code block.
+fn closed(text: &str) -> String {
+    let end = if text.matches("```").count() % 2 == 1 { "\n```" } else { "" };
+    format!("{text}{end}")
 }
 
 #[cfg(test)]
@@ -113,6 +119,8 @@ mod tests {
         }));
         assert_eq!(check(&embed), Ok(()));
         assert_eq!(as_text(&rich(&embed, "bg")), "Mail\n2 new\nFrom: the bank\n[Read it]\n— bg");
+        let open = Rich { description: "```\nls".into(), ..rich(&embed, "bg") };
+        assert!(as_text(&open).starts_with("Mail\n```\nls\n```\nFrom: the bank\n"), "{}", as_text(&open));
     }
 
     #[test]
