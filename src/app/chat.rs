@@ -8,12 +8,15 @@ use serde::Serialize;
 use super::{App, Events, ServiceCommand, ServiceReply, runs, service, sessions};
 use crate::config::TERMINAL;
 use crate::definition::DefinitionId;
-use crate::journal::EventFilter;
+use crate::journal::{EventFilter, Message, RunId};
 use crate::refusal::Refusal;
 
 /// How long a message may take to be recorded as delivered, and how often that is looked at.
 const TAKES: Duration = Duration::from_secs(3);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// The newest messages of a run among which one is looked for.
+const MOST_ASIDES: u32 = 100;
 
 /// What the person said once, and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -53,6 +56,15 @@ impl App {
             ServiceReply::Heard { turn } => Ok(turn),
             other => Err(Refusal::environment(format!("the service gave another answer: {other:?}"))),
         }
+    }
+
+    /// A message that a turn has sent beside its answer: a question, or what its agent has sent by a tool.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn aside(&self, run: &RunId, message: i64) -> Result<Option<Message>, Refusal> {
+        let messages = runs::open(self)?.messages_of(run, MOST_ASIDES)?;
+        Ok(messages.into_iter().find(|one| one.number == message && one.answers().is_none()))
     }
 
     /// Waits until a message is delivered, for a little while.

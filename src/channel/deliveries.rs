@@ -74,6 +74,7 @@ impl Deliveries {
                 worker.run().await;
             });
         }
+        router.spawn(hand_on_questions(journal.clone(), chooser.clone()));
         if journal.is_main() {
             journal.adopt(chooser.names.to_vec(), chooser.default_channel()).await?;
         }
@@ -151,6 +152,28 @@ async fn route(journal: Journal, chooser: Chooser) {
             }
         }
     }
+}
+
+/// Takes questions to the default channel when nobody sits at the terminal any more where they were asked.
+async fn hand_on_questions(journal: Journal, chooser: Chooser) {
+    let mut chats = chooser.chats.count();
+    while chats.changed().await.is_ok() {
+        if *chats.borrow_and_update() == 0
+            && let Err(error) = hand_on(&journal, &chooser).await
+        {
+            tracing::warn!(%error, "questions stay at the terminal; `ollim-bot questions` shows them");
+        }
+    }
+}
+
+async fn hand_on(journal: &Journal, chooser: &Chooser) -> Result<(), JournalError> {
+    let open = journal.questions_after(journal.ended_up_to().await?).await?;
+    for number in open.iter().filter(|asked| asked.answer.is_none()).filter_map(|asked| asked.message) {
+        if journal.delivery(number, TERMINAL).await?.is_some() {
+            journal.route(vec![(number, vec![chooser.default_channel()])]).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Says by the next channel when one will not work again. What is still sent by it is handed over message by message.

@@ -1,15 +1,15 @@
 //! `ollim-bot chat`: who sits there reads the answers as events, so that there is nothing to send.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
+use tokio::sync::watch;
 
 use super::{Channel, NotSent, Outgoing, Sent};
 
 /// How many terminals are talking with the bot. Clones count together.
 #[derive(Clone, Debug, Default)]
-pub struct OpenChats(Arc<AtomicUsize>);
+pub struct OpenChats(Arc<watch::Sender<usize>>);
 
 /// One of them, until it is dropped.
 #[derive(Debug)]
@@ -19,20 +19,25 @@ impl OpenChats {
     /// A terminal begins to talk.
     #[must_use]
     pub fn open(&self) -> OpenChat {
-        self.0.fetch_add(1, Ordering::SeqCst);
+        self.0.send_modify(|open| *open += 1);
         OpenChat(self.clone())
     }
 
     /// Whether there is one.
     #[must_use]
     pub fn any(&self) -> bool {
-        self.0.load(Ordering::SeqCst) > 0
+        *self.0.borrow() > 0
+    }
+
+    /// How many there are, and each change of that.
+    pub(super) fn count(&self) -> watch::Receiver<usize> {
+        self.0.subscribe()
     }
 }
 
 impl Drop for OpenChat {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::SeqCst);
+        self.0.0.send_modify(|open| *open -= 1);
     }
 }
 

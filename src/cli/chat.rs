@@ -14,12 +14,14 @@ use super::args::Global;
 use super::output::{BAD, FAINT, Output, STRONG, paint};
 use super::render::{Chat, View};
 use super::{Cli, execute};
+use crate::agent::Observation;
 use crate::app::{App, Command, Events, Outcome, ServiceCommand, ServiceReply, another_answer};
 use crate::bot::main_session::MAKE_SHORTER;
+use crate::channel::commands::{COMMANDS, ChatCommand, Does};
 use crate::channel::terminal::plain_lines;
 use crate::config::TERMINAL;
 use crate::definition::DefinitionId;
-use crate::journal::{Event, EventKind, ForkEnd, RunId, RunState};
+use crate::journal::{Event, EventKind, ForkEnd, Message, RunFilter, RunId, RunState};
 use crate::refusal::Refusal;
 
 /// What comes next.
@@ -49,7 +51,8 @@ const HELP: &str = "\
 /model NAME which model answers from now on (default: as the settings say)
 /thinking X how it thinks: on, off, 8000 (tokens at most), default
 /quit       leave (or Ctrl-D)
-/COMMAND    any command of ollim-bot: /next, /status, /runs show RUN, /fire ID
+/interrupt  end the answer that is going
+/COMMAND    any command of ollim-bot: /next, /status, /runs show RUN, /fire ID; and /jobs, /why, /snooze ID 20m, /retry ID
 Ctrl-C ends the answer that is going; a second one leaves.";
 
 /// Says `text` and shows the answer; without it, talks until the person leaves.
@@ -81,6 +84,23 @@ fn read_all() -> Result<String, Refusal> {
         .map_err(|error| Refusal::environment(format!("standard input cannot be read: {error}")))
 }
 
+/// What a turn has sent beside its answer, where this is that.
+fn aside_of(event: &Event, app: &App) -> Result<Option<Message>, Refusal> {
+    match (&event.kind, &event.run) {
+        (EventKind::Message { message, .. }, Some(run)) => app.aside(run, *message),
+        _ => Ok(None),
+    }
+}
+
+/// Shows it. A question is nothing that a script is to read.
+fn show_aside(aside: &Message, event: &Event, view: &View, output: &mut Output) {
+    let mut shown = Output { width: output.width, plain_tables: output.plain_tables, ..Output::default() };
+    shown.line("");
+    super::render::inbox_message(event, view, &mut shown);
+    let place = if aside.question().is_some() { &mut output.stderr } else { &mut output.stdout };
+    place.push_str(&shown.stdout);
+}
+
 /// Exit code 1: there was no answer.
 fn say_once(
     text: &str,
@@ -91,7 +111,7 @@ fn say_once(
     output: &mut Output,
 ) -> Result<(), Refusal> {
     let turn = app.say(text)?;
-    let mut answer = None;
+    let (mut answer, mut is_answered) = (None, false);
     let mut shown = Chat::new(view, io::stdout().is_terminal());
     for event in events {
         let event = event?;
@@ -101,12 +121,20 @@ fn say_once(
         if let EventKind::Message { message, .. } = &event.kind {
             answer = Some(*message);
         }
-        shown.write(&event, output);
+        let aside = aside_of(&event, app)?;
+        is_answered |= aside.as_ref().is_some_and(|aside| aside.question().is_none());
+        if let EventKind::Observed(Observation::Said { text }) = &event.kind {
+            is_answered |= !text.trim().is_empty();
+        }
+        match aside.filter(|_| !view.json) {
+            Some(aside) => show_aside(&aside, &event, view, output),
+            None => shown.write(&event, output),
+        }
         if !output.print_now(global.color)? {
             return Ok(());
         }
         if let EventKind::RunEnded { outcome, retry_at: None, .. } = &event.kind {
-            output.exit = u8::from(*outcome != RunState::Completed);
+            output.exit = u8::from(*outcome != RunState::Completed || !is_answered);
             // Who leaves before the service knows that the answer was read gets it on another channel, too.
             return answer.map_or(Ok(()), |answer| app.until_delivered(answer));
         }
@@ -171,8 +199,8 @@ impl<'a> Conversation<'a> {
         while let Ok(next) = self.next.recv() {
             match next {
                 Next::Closed => break,
-                Next::Interrupted => match self.answering.first().cloned() {
-                    Some(run) => self.interrupt(run),
+                Next::Interrupted => match self.answering.first() {
+                    Some(_) => self.interrupt_first()?,
                     None if !self.open.is_empty() && !std::mem::replace(&mut self.warned, true) => {
                         self.output.line(paint(FAINT, "the answer has not begun; a second Ctrl-C leaves"));
                     }
@@ -193,7 +221,9 @@ impl<'a> Conversation<'a> {
     }
 
     /// A run that is not cancelled goes on, and can be interrupted again.
-    fn interrupt(&mut self, run: RunId) {
+    fn interrupt_first(&mut self) -> Result<(), Refusal> {
+        let none = || Refusal::user("no answer is going");
+        let run = self.answering.first().cloned().ok_or_else(none)?;
         match self.app.execute(Command::Service(ServiceCommand::CancelRun { run: run.clone() })) {
             Ok(_) => {
                 self.answering.retain(|answering| *answering != run);
@@ -201,6 +231,7 @@ impl<'a> Conversation<'a> {
             }
             Err(refusal) => self.output.fail(&refusal),
         }
+        Ok(())
     }
 
     /// Puts out what there is, and, unless an answer is going, the sign that something can be typed.
@@ -223,6 +254,7 @@ impl<'a> Conversation<'a> {
             }
             Some("history") => self.history(20),
             Some(words) if words == "fork" || words.starts_with("fork ") => self.open_fork(&words[4..]),
+            Some("interrupt") => self.interrupt_first(),
             Some("save") => self.end_fork(ForkEnd::Save, false),
             Some("save anyway") => self.end_fork(ForkEnd::Save, true),
             Some("report") => self.end_fork(ForkEnd::Report, false),
@@ -283,13 +315,38 @@ impl<'a> Conversation<'a> {
         Ok(())
     }
 
-    /// A command of the command line's.
+    /// A command that channels have too, or one of the command line's.
     fn command(&mut self, words: &str) -> Result<(), Refusal> {
-        let words = words.split_whitespace();
-        if words.clone().next().is_some_and(|first| ["run", "chat", "edit"].contains(&first)) {
+        let mut words = words.split_whitespace();
+        let name = words.next().unwrap_or_default();
+        let arguments: Vec<&str> = words.collect();
+        match COMMANDS.iter().find(|known| known.name == name) {
+            Some(known @ ChatCommand { does: Does::Lines(lines), .. }) => {
+                if let Some(needed) = known.lacks(arguments.first().copied()) {
+                    return Err(Refusal::user(format!("`/{name}` needs a {}", needed.name)).hint(needed.about));
+                }
+                lines.iter().try_for_each(|line| self.line(&[*line, &arguments].concat()))
+            }
+            Some(ChatCommand { does: Does::Why, .. }) if arguments.is_empty() => {
+                let filter = RunFilter { failed: true, limit: Some(1), ..RunFilter::default() };
+                match self.app.execute(Command::Runs(filter))? {
+                    Outcome::Runs { runs, .. } if !runs.is_empty() => self.line(&["why", runs[0].run.as_str()]),
+                    _ => {
+                        self.output.line("No run has failed.");
+                        Ok(())
+                    }
+                }
+            }
+            _ => self.line(&[&[name][..], &arguments].concat()),
+        }
+    }
+
+    /// A command line.
+    fn line(&mut self, words: &[&str]) -> Result<(), Refusal> {
+        if words.first().is_some_and(|first| ["run", "chat", "edit"].contains(first)) {
             return Err(Refusal::user("this cannot be done here").hint("leave with /quit, and type it there"));
         }
-        match Cli::try_parse_from(std::iter::once("ollim-bot").chain(words)) {
+        match Cli::try_parse_from(std::iter::once(&"ollim-bot").chain(words)) {
             Ok(cli) => execute(cli, Path::new("."), self.app, self.output),
             Err(error) => {
                 self.output.line(error.render().to_string().trim_end());
@@ -332,7 +389,16 @@ impl<'a> Conversation<'a> {
             }
             _ => {}
         }
-        self.shown.write(event, self.output);
+        match aside_of(event, self.app) {
+            Ok(Some(aside)) if !self.view.json => {
+                show_aside(&aside, event, self.view, self.output);
+                if let Some(question) = aside.question() {
+                    self.output.note(paint(FAINT, &format!("  here: /questions answer {question} allow")));
+                }
+            }
+            Ok(_) => self.shown.write(event, self.output),
+            Err(refusal) => self.output.fail(&refusal),
+        }
     }
 }
 

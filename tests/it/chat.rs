@@ -267,3 +267,77 @@ fn the_conversation_is_made_shorter_and_goes_on() {
     assert!(last.contains("They spoke of tea.") && !last.contains("Tea 0?") && last.contains("And now?"), "{last}");
     service.stop();
 }
+
+#[test]
+fn a_question_of_the_conversation_is_shown_and_answered_where_the_person_is() {
+    let api = MessagesApi::answering(|request| match request.answers() {
+        0 => Reply::bash("touch made"),
+        1 => Reply::call(
+            "mcp__discord__discord_embed",
+            serde_json::json!({ "title": "Look", "description": "It is made." }),
+        ),
+        2 => Reply::say("Made."),
+        3 => Reply::bash("touch other"),
+        _ => Reply::say("Done."),
+    });
+    let bot = bot(&api);
+    bot.write("config.yaml", "main_ask_tools: ['Bash(touch *)']\nmain_tools: [Read, mcp__discord__discord_embed]\n");
+    let service = bot.start();
+    let ran = at_terminal(
+        &bot,
+        &[
+            (b"", "Ctrl-D leaves"),
+            (b"Make it\n", "/questions answer 1 allow"),
+            (b"/questions answer 1 allow\n", "It is made."),
+            (b"", "Made."),
+        ],
+    );
+    assert!(ran.stdout.contains("asks (question 1)") && bot.path("work/made").exists(), "{}", ran.stdout);
+    // Whoever leaves is asked on the default channel.
+    let chat = bot.start_with(["chat", "And the other"]);
+    let delivered = || bot.json(["inbox", "-n", "1"])[0]["deliveries"][0]["channel"] == "terminal";
+    service.until("it asks", || delivered().then_some(()));
+    chat.until("it is shown", || chat.said().contains("asks (question 2)").then_some(()));
+    assert!(!service.said().contains("asks (question 2)"), "{}", service.said());
+    chat.kill();
+    service.until("the console has it", || service.said().contains("asks (question 2)").then_some(()));
+    bot.ok(["questions", "answer", "2", "deny"]);
+    service.until("it is answered", || service.said().contains("Done.").then_some(()));
+    service.stop();
+}
+
+#[test]
+fn an_empty_answer_is_said_and_is_none() {
+    let api = MessagesApi::script([Reply::say("")]);
+    let bot = bot(&api);
+    let service = bot.start();
+    let ran = bot.run(["chat", "Are you there?"]);
+    assert_eq!((ran.code, &*ran.stdout), (1, ""), "{ran:#?}");
+    assert!(ran.stderr.contains("no answer: the model said nothing"), "{ran:#?}");
+    service.stop();
+}
+
+#[test]
+fn the_commands_of_channels_are_typed_too_and_a_refused_program_is_seen() {
+    let api = MessagesApi::script([Reply::bash("x=touch; $x oops; ls"), Reply::say("It was not.")]);
+    let bot = bot(&api);
+    bot.write("config.yaml", "main_tools: [Read, 'Bash(ls *)']\n");
+    bot.write("reminders/far.md", &reminder(now() + chrono::TimeDelta::days(9), "", "Far away."));
+    let service = bot.start();
+    let ran = at_terminal(
+        &bot,
+        &[
+            (b"", "Ctrl-D leaves"),
+            (b"/jobs\n", "far"),
+            (b"/why\n", "No run has failed."),
+            (b"/snooze\n", "`/snooze` needs a reminder"),
+            (b"/snooze far 20m\n", "in 20m"),
+            (b"/retry\n", "`/retry` needs a reminder"),
+            (b"/interrupt\n", "no answer is going"),
+            (b"Make it\n", "refused: "),
+            (b"", "It was not."),
+        ],
+    );
+    assert_eq!(ran.code, 0, "{}", ran.stdout);
+    service.stop();
+}

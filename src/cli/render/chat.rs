@@ -7,6 +7,9 @@ use crate::channel::terminal::{plain, plain_lines};
 use crate::cli::output::{BAD, FAINT, Output, paint};
 use crate::journal::{Event, EventKind, RunState};
 
+/// What the note of a program begins with that a call was not allowed to start.
+const PROGRAM_REFUSED: &str = "a program was refused: ";
+
 /// Renders the events of turns.
 pub struct Chat<'a> {
     view: &'a View,
@@ -14,13 +17,17 @@ pub struct Chat<'a> {
     calls: bool,
     /// What was shown letter by letter of what is being said.
     letters: String,
+    /// What was said last.
+    said: String,
+    /// Messages at the end of the turn: its answer, which was said already, and what else the service says.
+    last: Vec<String>,
 }
 
 impl<'a> Chat<'a> {
     /// `calls`: whether calls are shown beside what is said.
     #[must_use]
     pub fn new(view: &'a View, calls: bool) -> Self {
-        Self { view, calls, letters: String::new() }
+        Self { view, calls, letters: String::new(), said: String::new(), last: Vec::new() }
     }
 
     /// Writes one event: a line of JSON, or text.
@@ -39,6 +46,7 @@ impl<'a> Chat<'a> {
                 self.letters.push_str(text);
             }
             EventKind::Observed(Observation::Said { text }) => {
+                text.trim().clone_into(&mut self.said);
                 let letters = std::mem::take(&mut self.letters);
                 match text.strip_prefix(&letters) {
                     Some(rest) if !letters.is_empty() => output.line(plain_lines(rest.trim_end())),
@@ -53,12 +61,25 @@ impl<'a> Chat<'a> {
             EventKind::Observed(Observation::ToolDecided { allowed: false, reason, .. }) => {
                 output.note(paint(FAINT, &format!("  refused: {}", plain(reason))));
             }
+            EventKind::Note { text } => {
+                if let Some(reason) = text.strip_prefix(PROGRAM_REFUSED) {
+                    output.note(paint(FAINT, &format!("  refused: {}", plain(reason))));
+                }
+            }
+            EventKind::Message { text, .. } => self.last.push(text.trim().to_owned()),
             EventKind::Observed(Observation::ApiRetry { fault }) => {
                 output.note(paint(FAINT, &format!("  {}; trying again", plain(fault))));
             }
             EventKind::RunEnded { outcome, error, .. } if *outcome != RunState::Completed => {
                 let why = error.as_ref().map(|why| format!(": {}", plain_lines(why))).unwrap_or_default();
+                self.last.clear();
                 output.note(paint(BAD, &format!("no answer{why}")));
+            }
+            EventKind::RunEnded { .. } => {
+                for text in std::mem::take(&mut self.last).into_iter().filter(|text| *text != self.said) {
+                    output.note(paint(BAD, &plain_lines(&text)));
+                }
+                self.said.clear();
             }
             _ => {}
         }
