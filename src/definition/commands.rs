@@ -5,16 +5,16 @@ use std::sync::{Arc, LazyLock};
 
 type Names = BTreeSet<String>;
 
-/// Every NAME for which `ollim-bot NAME` is a command here. The default knows none.
+/// Every NAME for which `ollim-bot NAME` is a command on this machine. The default knows none.
 #[derive(Clone, Debug)]
 pub struct KnownCommands {
     own: Arc<Names>,
-    /// Looked for when a rule names none of the others: a search path can be long.
+    /// Computed when a rule names none of `own`: a search path can be long.
     others: Arc<LazyLock<Names, Box<dyn FnOnce() -> Names + Send>>>,
 }
 
 impl KnownCommands {
-    /// The data folder's, and what finds all others when it is needed.
+    /// Takes the commands of the data folder, and a function that finds all others when they are needed.
     pub fn new(own: Names, others: impl FnOnce() -> Names + Send + 'static) -> Self {
         Self { own: Arc::new(own), others: Arc::new(LazyLock::new(Box::new(others))) }
     }

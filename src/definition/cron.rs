@@ -1,7 +1,7 @@
-//! Which texts are cron expressions. Computing occurrences from one is the schedule's.
+//! Validates cron expressions. The schedule computes occurrences from them.
 //!
-//! `croner` accepts more than a definition may say (seconds, years, names anywhere), and parses dates that never
-//! come; what is accepted here is exactly the documented five fields.
+//! `croner` accepts more than a definition may contain (seconds, years, names anywhere), and parses dates that never
+//! occur. This module accepts exactly the documented five fields.
 
 use chrono::DateTime;
 use croner::Cron;
@@ -9,25 +9,25 @@ use croner::parser::{CronParser, Seconds, Year};
 
 use super::problem::quoted;
 
-/// Why a text is not a cron expression.
+/// The reason why a text is not a cron expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CronError {
     /// Not five fields.
     #[error("a cron expression has 5 fields (minute hour day month weekday), this has {0}")]
     Fields(usize),
-    /// An `@name` that is none.
+    /// An unknown `@name`.
     #[error("{0} is not a name for a cron expression")]
     Nickname(String),
-    /// One field is wrong.
+    /// A field is invalid.
     #[error("{0}")]
     Field(String),
-    /// It is well formed, and no date matches it.
+    /// The expression is well formed, but no date matches it.
     #[error("no date ever matches it, so it can never fire")]
     Never,
 }
 
 impl CronError {
-    /// What to write instead.
+    /// Returns a suggestion of what to write instead.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
@@ -43,15 +43,15 @@ impl CronError {
     }
 }
 
-/// Longer than any sensible list of minutes, short enough never to matter.
+/// Maximum length of an expression, in bytes: longer than any sensible list of minutes.
 const LONGEST: usize = 1000;
 
-/// One of the five fields: what it is called, what may stand in it, and its values that are no numbers.
+/// One of the five fields: its name, its range, and the names that stand for its values.
 struct Field {
     name: &'static str,
     range: &'static str,
     names: &'static [&'static str],
-    /// Whether an item (in capitals) is one of the field's own words, such as `LW`.
+    /// Whether an item (in capitals) is a special word of the field, such as `LW`.
     own: fn(&str) -> bool,
 }
 
@@ -79,11 +79,11 @@ const FIELDS: [Field; 5] = [
 const MONTHS: [&str; 12] = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-/// The five fields of a text, an `@name` written out (crontab(5) has the table).
+/// Splits a text into its five fields, and expands an `@name` (crontab(5) has the table).
 ///
 /// # Errors
-/// [`CronError::Fields`], [`CronError::Nickname`], and [`CronError::Field`] for a text that is none at all. What
-/// stands in the fields is not looked at: that is [`parse_cron`]'s.
+/// [`CronError::Fields`], [`CronError::Nickname`], and [`CronError::Field`] for a text that is too long or not ASCII.
+/// The fields themselves are not checked; see [`parse_cron`].
 pub fn cron_fields(text: &str) -> Result<[&str; 5], CronError> {
     let text = text.trim();
     if text.len() > LONGEST || !text.is_ascii() {
@@ -110,10 +110,10 @@ pub fn cron_fields(text: &str) -> Result<[&str; 5], CronError> {
     }
 }
 
-/// Parses five fields or an `@name`. Both day fields restricted means either of them, unless one begins with a
-/// `*` (crontab(5)).
+/// Parses five fields or an `@name`. If both day fields are restricted, a date must match either of them; if one begins
+/// with `*`, a date must match both (crontab(5)).
 ///
-/// The result takes about 6 kB: keep the text, not this, where there are many. It may never match: see
+/// The result takes about 6 kB, so callers with many expressions keep the texts. It may match no date: see
 /// [`check_cron`].
 ///
 /// # Errors
@@ -123,7 +123,7 @@ pub fn parse_cron(text: &str) -> Result<Cron, CronError> {
     assembled::cron(fields).ok_or_else(|| CronError::Field(first_wrong_field(&parser(fields), &fields)))
 }
 
-/// croner's own parser, set to our rules.
+/// Configures croner's own parser with our rules.
 fn parser([_, _, day, _, weekday]: [&str; 5]) -> CronParser {
     CronParser::builder()
         .seconds(Seconds::Disallowed)
@@ -132,7 +132,7 @@ fn parser([_, _, day, _, weekday]: [&str; 5]) -> CronParser {
         .build()
 }
 
-/// The message about the first field that is wrong by itself (`croner` does not say which one it means).
+/// Returns the message about the first field that is invalid by itself. `croner` does not name the field.
 fn first_wrong_field(parser: &CronParser, fields: &[&str; 5]) -> String {
     for (n, (field, text)) in FIELDS.iter().zip(fields).enumerate() {
         let mut alone = ["*"; 5];
@@ -144,7 +144,7 @@ fn first_wrong_field(parser: &CronParser, fields: &[&str; 5]) -> String {
     "it is not a cron expression".into()
 }
 
-/// [`parse_cron`], and that some date matches.
+/// Checks that [`parse_cron`] accepts the text and that a date matches it.
 ///
 /// # Errors
 /// [`CronError`].
@@ -154,11 +154,11 @@ pub fn check_cron(text: &str) -> Result<(), CronError> {
         return Ok(());
     }
     let cron = parse_cron(text)?;
-    // Whether a date matches does not depend on when one asks: the calendar repeats every 400 years.
+    // The start is arbitrary: the calendar repeats every 400 years.
     cron.find_next_occurrence(&DateTime::UNIX_EPOCH, true).map(drop).map_err(|_| CronError::Never)
 }
 
-/// Whether it is plain that some date matches: every day comes in some month, and in every month a 28th and each weekday.
+/// Whether a date obviously matches: every day exists in some month, and every month has days 1 to 28 and each weekday.
 fn always_comes([_, _, day, month, weekday]: [&str; 5]) -> bool {
     let in_every_month = |day: &str| day.parse().is_ok_and(|day: u32| (1..=28).contains(&day));
     match (day, weekday) {
@@ -169,15 +169,15 @@ fn always_comes([_, _, day, month, weekday]: [&str; 5]) -> bool {
 }
 
 impl Field {
-    /// Whether a text has the form of this field: a list of values, ranges, steps and words of its own. That the
-    /// numbers are within bounds is left to `croner`, which takes much that is no such form: names anywhere
-    /// (`JANFEB` becomes month 12), empty items, `+MON`, `MON-FRI#2`, a lone `L` for a weekday that matches nothing.
+    /// Whether a text has the form of this field: a list of values, ranges, steps and special words. `croner` checks
+    /// the bounds of the numbers. It also accepts malformed fields: names anywhere (`JANFEB` becomes month 12), empty
+    /// items, `+MON`, `MON-FRI#2`, and a lone `L` for a weekday that never matches.
     fn is_well_formed(&self, text: &str) -> bool {
         let text = text.to_ascii_uppercase();
         if text == "?" {
             return matches!(self.name, "day" | "weekday");
         }
-        // Of these two croner drops the first.
+        // croner ignores `L` beside `LW`.
         let has = |word| text.split(',').any(|item| item == word);
         if has("L") && has("LW") {
             return false;
@@ -185,11 +185,11 @@ impl Field {
         text.split(',').all(|item| (self.own)(item) || self.is_range(item))
     }
 
-    /// A value, or `*` or a range, either with a step.
+    /// Whether an item is a value, or `*` or a range with an optional step.
     fn is_range(&self, item: &str) -> bool {
         let (range, step) = item.split_once('/').map_or((item, None), |(range, step)| (range, Some(step)));
         let known = match range.split_once('-') {
-            // To croner the second of these is a 7.
+            // croner reads the second `SUN` as 7.
             Some(("SUN", "SUN")) => false,
             Some((from, to)) => self.is_value(from) && self.is_value(to),
             None => range == "*" || (step.is_none() && self.is_value(range)),

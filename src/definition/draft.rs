@@ -1,4 +1,4 @@
-//! A definition that is still to be written: what a command line or an agent asks for, as a file's text.
+//! A definition to be written: the fields from a command line or an agent, rendered as a file's text.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use super::values::{Fault, Value};
 use super::{Background, Cadence, Chain, Definition, DefinitionId, Draft, Hook, JobClient, Kind, Mode, Trigger};
 use crate::policy::{BgForkConfig, BothLists};
 
-/// When a draft fires.
+/// The times at which a draft fires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum When {
     /// A routine's cron expression.
     Cron(String),
-    /// A routine's time from one occurrence to the next.
+    /// The time between two occurrences of a routine.
     Every(Duration),
-    /// A reminder's instant.
+    /// The instant of a reminder.
     At(DateTime<FixedOffset>),
 }
 
 impl Draft {
-    /// A foreground job with nothing but a time and a prompt.
+    /// Creates a foreground job with only a time and a prompt.
     #[must_use]
     pub fn new(when: When, body: impl Into<String>) -> Self {
         match when {
@@ -33,7 +33,7 @@ impl Draft {
         }
     }
 
-    /// What a command line or an agent leaves unsaid of a command: what names one runs it, and a command always runs in the background.
+    /// Fills in what a command implies: a draft with `command` is run by `exec`, and `exec` always runs in the background.
     pub fn complete(&mut self) {
         if self.command.is_some() {
             self.client.get_or_insert(JobClient::Exec);
@@ -41,17 +41,17 @@ impl Draft {
         self.background |= self.client == Some(JobClient::Exec);
     }
 
-    /// Sets a field to a value, by the same rules as in a file.
+    /// Sets a field by the rules for files.
     pub(crate) fn set(&mut self, field: &Field, value: &FieldValue) -> Result<(), Fault> {
         let block = Block::of_file(&value.entry(field.name));
-        // What a file could not say is refused here too, and never left out.
+        // A value that no file can express is refused, never dropped.
         let entries = block.entries().map_err(|error| Fault::of(field.name, &error.message))?;
         let Some(entry) = entries.first() else { return Err(Fault::of(field.name, "it has no value")) };
         (field.read)(&Value { name: field.name, node: &entry.value, block: &block, path: &[0], zone: Tz::UTC }, self)
     }
 
-    /// The file's text, with `id` as its identity; `None`: the file's name is. Every value is written so that it reads back as
-    /// it is; fields at their default are left out.
+    /// Renders the file's text. Writes `id` if it is given; otherwise the file's name is the identity. Every value
+    /// reads back unchanged; fields at their default are left out.
     #[must_use]
     pub fn render(&self, id: Option<&DefinitionId>) -> String {
         let parent = self.chain_parent.clone().filter(|parent| Some(parent) != id);
@@ -63,7 +63,7 @@ impl Draft {
 }
 
 impl Draft {
-    /// A text for an editor: what is set, and a comment for each other field.
+    /// Renders a text for an editor: the fields that are set, and a comment for each other field.
     #[must_use]
     pub fn template(&self) -> String {
         let fields = FIELDS.iter().filter(|field| field.on.has(self.kind));
@@ -82,7 +82,7 @@ const TEMPLATE: &str = "---\n\
     # A line that begins with `#` does not count: take the `#` away from what you want.\n";
 
 impl From<&Definition> for Draft {
-    /// The draft whose text reads as this definition.
+    /// Returns a draft that renders to this definition.
     fn from(definition: &Definition) -> Self {
         let mut draft = Self { id: Some(definition.id.clone()), ..Self::of_members(definition) };
         match &definition.trigger {
@@ -129,7 +129,7 @@ impl Draft {
         (self.ask_tools, self.ask) = (restrictions.ask_tools.clone(), restrictions.ask.clone());
     }
 
-    /// The restrictions of a background job with these fields.
+    /// Returns the restrictions of a background job with these fields.
     ///
     /// # Errors
     /// [`BothLists`] when both lists are set.

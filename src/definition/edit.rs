@@ -1,14 +1,14 @@
-//! Changes single fields of a file's text and leaves every other letter as a person wrote it.
+//! Changes a single field of a file's text, and keeps every other letter.
 //!
-//! The change is made to the lines and then proved: read again, the text must say exactly what it said before, save
-//! for the fields that were set, and keep its body. Where that fails (a frontmatter written as `{…}`, two keys on a
-//! line), nothing is changed and the caller is told.
+//! Edits the lines, then verifies the result: read again, the new text must have the same other fields and the same
+//! body. If that fails (a frontmatter written as `{…}`, two keys on a line), the caller gets `None` and nothing is
+//! changed.
 
 use super::fields::{self, FieldValue};
 use super::frontmatter::{self, Entry, Node, Spot};
 
-/// `text` with `field` (in snake_case) set, or without it for `None`. The outer `None`: it cannot be done without
-/// touching something else.
+/// Returns `text` with `field` (in snake_case) set to `value`, or without the field for `None`. Returns `None` if the
+/// change would touch anything else.
 pub(super) fn set(text: &str, field: &str, value: Option<&FieldValue>) -> Option<String> {
     let before = frontmatter::split(text).ok()?;
     let entries = before.block.entries().ok()?;
@@ -18,7 +18,7 @@ pub(super) fn set(text: &str, field: &str, value: Option<&FieldValue>) -> Option
         .collect::<Option<_>>()?;
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let close = usize::try_from(frontmatter::closing_line(text)).ok()? - 1;
-    // One key a line, all of them indented alike: what a person writes, and what lines can be cut from.
+    // Lines can be cut only if each holds one key and all keys have the same indentation, as people write it.
     let plain = keys.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 == pair[1].1);
     if !plain || keys.last().is_some_and(|last| last.0 >= close) || close >= lines.len() {
         return None;
@@ -50,14 +50,14 @@ fn is(key: &str, field: &str) -> bool {
     fields::named(key).is_some_and(|known| known.name == field)
 }
 
-/// Where an entry's own lines end: blank lines and comments before the next key belong to that.
+/// Returns the end of an entry's own lines. Blank lines and comments before the next key belong to that key.
 fn content_end(lines: &[&str], start: usize, next: usize) -> usize {
     let empty = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
     let trailing = lines[start + 1..next].iter().rev().take_while(|line| empty(line)).count();
     next - trailing
 }
 
-/// An entry with another value: its key as it is spelled, and the comment behind the value. `first` is its first line.
+/// Returns the entry with another value. Keeps the key as spelled, and the comment after the value. `first` is its first line.
 fn replaced(first: &str, column: usize, value: &FieldValue, eol: &str) -> Option<String> {
     let indent: String = first.chars().take(column).collect();
     let colon = first.find(':')?;
@@ -73,7 +73,7 @@ fn replaced(first: &str, column: usize, value: &FieldValue, eol: &str) -> Option
     Some(format!("{line}{eol}{below}"))
 }
 
-/// The comment behind a value on one line, with the blanks before it.
+/// Returns the comment after a value on one line, with the blanks before it.
 fn comment_of(rest: &str) -> Option<&str> {
     let value = rest.trim_start();
     let skip = rest.len() - value.len();
@@ -87,7 +87,7 @@ fn comment_of(rest: &str) -> Option<&str> {
     Some(&rest[start..])
 }
 
-/// Where the quoted text that `value` begins with ends, its quotes included.
+/// Returns the end of the quoted text at the start of `value`, past its closing quote.
 fn quoted_end(value: &str) -> Option<usize> {
     let mut letters = value.char_indices().peekable();
     let (_, quote) = letters.next()?;
@@ -101,7 +101,7 @@ fn quoted_end(value: &str) -> Option<usize> {
     None
 }
 
-/// Whether the new text says what the old one said, but for one field.
+/// Whether the new text sets the field as asked, and keeps the body and all other fields.
 fn proves(body: &str, entries: &[Entry], changed: &str, field: &str, value: Option<&FieldValue>) -> bool {
     let Ok(after) = frontmatter::split(changed) else { return false };
     let Ok(found) = after.block.entries() else { return false };
@@ -126,7 +126,7 @@ mod tests {
         Some(FieldValue::Flag(value))
     }
 
-    /// The lines that differ.
+    /// Returns the lines that differ.
     fn check(text: &str, field: &str, value: Option<FieldValue>) -> String {
         let Some(new) = set(text, field, value.as_ref()) else { return "(cannot)".into() };
         let old: Vec<&str> = text.split_inclusive('\n').collect();
@@ -244,7 +244,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the file: the change is either refused or says exactly that.
+        /// For any file, the change is either refused or exact.
         #[test]
         fn nothing_else_changes(
             lines in proptest::collection::vec("(enabled|cron|x|'id'|  - a|- b|#|  )(: |:| )?(true|'a'|\"b # c\"|[|>{*&]|\\[a\\]| # note)?( # more)?", 0..6),

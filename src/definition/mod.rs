@@ -1,7 +1,7 @@
 //! Routines, reminders and webhooks: markdown files with YAML frontmatter, parsed, checked and written.
 //!
-//! A [`Definition`] exists only if its file is valid; a file that is not is a problem beside the others, and
-//! is left exactly as it is. Knows the policy's patterns; knows nothing of runs, the journal or clients.
+//! A [`Definition`] exists only if its file is valid. An invalid file yields a problem and is never changed. This
+//! module knows the policy's patterns. It knows nothing of runs, the journal or clients.
 
 mod agent;
 mod budget;
@@ -66,8 +66,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::policy::BgForkConfig;
 
-/// A definition's identity: what `id` says, else the file's stem. Always a string, never empty. Its clones share the
-/// text: every definition is known by it in half a dozen places.
+/// The identity of a definition: the value of `id`, else the file's stem. Always a string, never empty. Clones share
+/// the text, since several parts of the program keep every id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DefinitionId(Arc<str>);
 
@@ -84,55 +84,55 @@ impl<'de> Deserialize<'de> for DefinitionId {
 }
 
 impl DefinitionId {
-    /// `text` is taken as it is.
+    /// Creates an identity from `text`, unchecked.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into().into())
     }
-    /// The identity as text.
+    /// Returns the identity as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What the id of a turn of the conversation begins with.
+    /// Prefix of the ids of turns of the conversation.
     pub const TURN: &str = "chat-";
 
-    /// How the ids of forks begin: conversations beside the main session.
+    /// Prefix of the ids of forks: conversations beside the main session.
     pub const FORK: &str = "fork-";
 
-    /// How the ids of spawned agents begin.
+    /// Prefix of the ids of spawned agents.
     pub const SPAWN: &str = "spawn-";
 
-    /// Whether it is that of a fork that the person talks in.
+    /// Whether this is the id of a fork in which the person talks.
     #[must_use]
     pub fn is_fork(&self) -> bool {
         self.0.starts_with(Self::FORK)
     }
 
-    /// Whether no new file may have this name: the bot gives such ids by itself.
+    /// Whether no new file may have this name. The bot itself gives such ids.
     #[must_use]
     pub fn is_reserved(name: &str) -> bool {
         [Self::TURN, Self::FORK, Self::SPAWN].iter().any(|beginning| name.starts_with(beginning))
     }
 
-    /// Whether it is that of a turn: something that the person has said to the bot.
+    /// Whether this is the id of a turn: a message of the person to the bot.
     #[must_use]
     pub fn is_turn(&self) -> bool {
         self.0.starts_with(Self::TURN)
     }
 
-    /// That of the turn that answers a message: always the same for what a channel's service calls so.
+    /// Returns the id of the turn that answers a message. `external` is the id of the message in the channel's service.
     #[must_use]
     pub fn of_turn(channel: &str, external: &str) -> Self {
         Self::new(format!("{}{channel}-{external}", Self::TURN))
     }
 
-    /// What the channel's service calls the message that this turn answers.
+    /// Returns the id that the channel's service gave the message that this turn answers.
     #[must_use]
     pub fn answered_on(&self, channel: &str) -> Option<&str> {
         let external = self.0.strip_prefix(Self::TURN)?.strip_prefix(channel)?.strip_prefix('-')?;
-        // The name of a longer one may begin so.
+        // The name of another channel may begin with this one and a `-`.
         (!external.contains('-')).then_some(external)
     }
 }
@@ -143,7 +143,7 @@ impl fmt::Display for DefinitionId {
     }
 }
 
-/// Routine, reminder or webhook.
+/// The kind of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -151,9 +151,9 @@ pub enum Kind {
     Routine,
     /// Fires once.
     Reminder,
-    /// Fires for each delivery of another service.
+    /// Fires for each delivery from another service.
     Webhook,
-    /// A spawned agent: runs once, at once, and has no file.
+    /// Runs once, immediately, without a file: a spawned agent or a turn of the conversation.
     Session,
 }
 
@@ -161,7 +161,7 @@ impl Kind {
     /// The kinds that have files.
     pub const WITH_FILES: [Self; 3] = [Self::Routine, Self::Reminder, Self::Webhook];
 
-    /// What happens to its missed occurrences where the file does not say.
+    /// Returns the default of `on_missed`.
     #[must_use]
     pub fn on_missed(self) -> OnMissed {
         match self {
@@ -183,7 +183,7 @@ impl fmt::Display for Kind {
 }
 
 impl Definition {
-    /// Routine, reminder or webhook.
+    /// Returns the kind of the definition.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self.trigger {
@@ -194,13 +194,13 @@ impl Definition {
         }
     }
 
-    /// Whether a run has made it, or may have: a spawned agent, or a job of a job's.
+    /// Whether a run made it, or may have made it: a session, or a job that another job made.
     #[must_use]
     pub fn is_made_by_run(&self) -> bool {
         self.kind() == Kind::Session || self.created_by.is_some()
     }
 
-    /// Its place in a chain; `None`: it is of none.
+    /// Returns its position in a chain; `None` outside of a chain.
     #[must_use]
     pub fn chain(&self) -> Option<&Chain> {
         match &self.trigger {
@@ -209,7 +209,7 @@ impl Definition {
         }
     }
 
-    /// The background settings; `None` for a foreground job.
+    /// Returns the background settings; `None` for a foreground job.
     #[must_use]
     pub fn background(&self) -> Option<&Background> {
         match &self.mode {
@@ -218,7 +218,7 @@ impl Definition {
         }
     }
 
-    /// The job whose ends it follows, and which of them; `None`: it fires otherwise.
+    /// Returns the job that it follows, and the ends that count; `None` if it fires otherwise.
     #[must_use]
     pub fn follows(&self) -> Option<&Follows> {
         match &self.trigger {
@@ -227,7 +227,7 @@ impl Definition {
         }
     }
 
-    /// By how much its times are put off at most; `None`: not at all.
+    /// Returns the maximum delay of its occurrences; `None` for no delay.
     #[must_use]
     pub fn jitter(&self) -> Option<Duration> {
         match &self.trigger {
@@ -236,7 +236,7 @@ impl Definition {
         }
     }
 
-    /// The folder that it watches; `None`: it fires otherwise.
+    /// Returns the folder that it watches; `None` if it fires otherwise.
     #[must_use]
     pub fn watches(&self) -> Option<&WatchedFolder> {
         match &self.trigger {
@@ -245,7 +245,7 @@ impl Definition {
         }
     }
 
-    /// What its deliveries must be like; `None`: it fires otherwise.
+    /// Returns the rules for its deliveries; `None` if it fires otherwise.
     #[must_use]
     pub fn hook(&self) -> Option<&Hook> {
         match &self.trigger {
@@ -254,7 +254,7 @@ impl Definition {
         }
     }
 
-    /// What it waits for where it has no times, in words. See [`Recurrence::waits_for`].
+    /// Describes the event that fires a definition without times. See [`Recurrence::waits_for`].
     #[must_use]
     pub fn waits_for(&self) -> Option<String> {
         match &self.trigger {
@@ -264,34 +264,34 @@ impl Definition {
         }
     }
 
-    /// Whether its body is delivered as it is written, whatever client there is.
+    /// Whether its body is delivered as written, whichever client is configured.
     #[must_use]
     pub fn is_delivered_as_written(&self) -> bool {
         self.client == Some(JobClient::Notify)
     }
 
-    /// What its runs are known by to later ones: its id, in a chain that of the first link, and the job that made it. So no job can
-    /// make one that takes over what belongs to another's.
+    /// Returns the name under which later runs find its memory: its id (in a chain, the id of the first reminder) and
+    /// the job that made it. The maker keeps a job from creating one that takes over the memory of another.
     #[must_use]
     pub fn lineage(&self) -> String {
         let id = self.chain().map_or(&self.id, |chain| &chain.parent);
         lineage(id, self.created_by.as_ref())
     }
 
-    /// Whether it needs no agent, and so waits for no login: its body is delivered as it is written, or it runs a command.
+    /// Whether it runs without an agent and so needs no login: its body is delivered as written, or it runs a command.
     #[must_use]
     pub fn is_without_agent(&self) -> bool {
         matches!(self.client, Some(JobClient::Notify | JobClient::Exec))
     }
 
-    /// `routine email-triage`: how it is named to people and agents.
+    /// Returns its name for people and agents: `routine email-triage`.
     #[must_use]
     pub fn title(&self) -> String {
         format!("{} {}", self.kind(), self.id)
     }
 }
 
-/// [`Definition::lineage`] of a job with this id that this job made. Quoted, so that no text of one part can be taken for the other.
+/// Returns the [`Definition::lineage`] of the job `id` that `maker` made. Quoting keeps the two parts apart.
 #[must_use]
 pub fn lineage(id: &DefinitionId, maker: Option<&DefinitionId>) -> String {
     match maker {
@@ -300,33 +300,33 @@ pub fn lineage(id: &DefinitionId, maker: Option<&DefinitionId>) -> String {
     }
 }
 
-/// What a job is told of its earlier runs.
+/// The memory that a job has of its earlier runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Remember {
     /// Nothing.
     #[default]
     None,
-    /// The answer of the last completed one.
+    /// The answer of the last completed run.
     Last,
-    /// Its whole conversation, which the next one goes on with.
+    /// The whole conversation of the last completed run, which the next run continues.
     Thread,
 }
 
-/// What the machine must have before a job starts.
+/// A condition that the machine must meet before a job starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// A default route.
     Online,
-    /// Mains.
+    /// Mains power.
     Power,
 }
 
 impl Need {
-    /// All of them.
+    /// All conditions.
     pub const ALL: [Self; 2] = [Self::Online, Self::Power];
 
-    /// As a file has it.
+    /// Returns the condition as written in a file.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -336,48 +336,48 @@ impl Need {
     }
 }
 
-/// Who does a job whose file says so.
+/// The client of a job whose file names one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobClient {
-    /// The body is delivered to the person as it is written.
+    /// No model: the body is delivered to the person as written.
     Notify,
-    /// The agent, and nobody in its place.
+    /// The agent. The job waits while there is none.
     Claude,
-    /// Nobody: `command` is run.
+    /// No model: `command` is run.
     Exec,
 }
 
-/// What the person is sent of what a job says, or a command prints (`deliver`).
+/// The output of a job that the person is sent (`deliver`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deliver {
-    /// Its last lines, with the news that it failed.
+    /// Of a command: its last lines, with the message that it failed.
     #[default]
     Failure,
-    /// Whatever it printed, each time.
+    /// Of a command: its output, each time.
     Always,
-    /// Nothing.
+    /// Of a command: nothing.
     Never,
-    /// Of every job: what it says, with the next digest.
+    /// Of every job: its messages, with the next digest.
     Digest,
 }
 
-/// How much a message matters.
+/// The urgency of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Urgency {
     /// It may wait.
     Low,
-    /// It waits for the end of quiet hours.
+    /// It waits until quiet hours end.
     #[default]
     Normal,
-    /// It waits for nothing, and goes to one more channel.
+    /// It never waits, and is also sent to `critical_channel`.
     Critical,
 }
 
 impl Urgency {
-    /// The word that stands for it in the journal and in JSON.
+    /// Returns the word for it in the journal and in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -388,34 +388,34 @@ impl Urgency {
     }
 }
 
-/// When a definition fires.
+/// The event that fires a definition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Trigger {
-    /// Again and again.
+    /// Recurs.
     Routine {
-        /// When.
+        /// The times or events.
         recurs: Recurrence,
-        /// What happens when the previous run is still going.
+        /// The effect of falling due while the previous occurrence is active.
         on_overlap: OnOverlap,
     },
-    /// Once.
+    /// Fires once.
     Reminder {
-        /// The instant. Its offset is the one the file wrote, or the zone's at that time.
+        /// The instant. Its offset is the one in the file, else the zone's at that time.
         run_at: DateTime<FixedOffset>,
-        /// Its place in a chain; `None` for a one-shot.
+        /// Its position in a chain; `None` for a single reminder.
         chain: Option<Chain>,
     },
-    /// For each delivery of another service.
+    /// Fires for each delivery from another service.
     Webhook(Hook),
-    /// Once, as soon as it is started.
+    /// Runs once, as soon as it is started.
     Session {
-        /// When it was started.
+        /// The time at which it was started.
         run_at: DateTime<FixedOffset>,
     },
 }
 
 impl Trigger {
-    /// A reminder's or a session's instant in UTC.
+    /// Returns the instant of a reminder or a session, in UTC.
     #[must_use]
     pub fn run_at(&self) -> Option<DateTime<Utc>> {
         match self {
@@ -425,76 +425,76 @@ impl Trigger {
     }
 }
 
-/// A reminder's place in a chain. `depth <= max`, and `max > 0`.
+/// The position of a reminder in a chain. `depth <= max`, and `max > 0`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// How many follow-ups the chain may have.
+    /// Maximum number of follow-ups in the chain.
     pub max: u32,
-    /// Which link this is; 0 is the first.
+    /// Number of follow-ups before this one; 0 for the first reminder.
     pub depth: u32,
-    /// The first link's id.
+    /// The id of the first reminder.
     pub parent: DefinitionId,
 }
 
-/// Where a job runs.
+/// The session in which a job runs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mode {
-    /// As a turn of the main session, with its tools.
+    /// A turn of the main session, with its tools.
     Foreground,
-    /// In a fork, under the restrictions.
+    /// A fork, under restrictions.
     Background(Background),
 }
 
-/// What a background job's file says of its fork.
+/// Settings of a background job's fork.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Background {
-    /// A fresh session instead of a fork of the main session.
+    /// Whether it is a fresh session instead of a fork of the main session.
     pub isolated: bool,
-    /// Model alias or full name; `None`: the main session's.
+    /// Model alias or full name; `None` for the main session's model.
     pub model: Option<String>,
     /// How the model thinks.
     pub thinking: Thinking,
-    /// The named agent that it runs as.
+    /// The named agent that the job runs as.
     pub agent: Option<String>,
     /// Tool lists, pings, reports.
     pub restrictions: BgForkConfig,
 }
 
-/// `thinking`: `true`, `false` or a token budget.
+/// The value of `thinking`: `true`, `false` or a token budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Thinking {
     /// The model decides.
     #[default]
     Adaptive,
-    /// None.
+    /// No thinking.
     Disabled,
-    /// At most so many tokens.
+    /// At most this many tokens.
     Budget(u32),
 }
 
-/// What happens to occurrences that fell due while nothing could run.
+/// The treatment of occurrences that fell due while nothing could run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnMissed {
-    /// One late run, for the newest. A routine's default.
+    /// One late run, for the newest. The default of routines.
     Latest,
-    /// Every one of them, late. A reminder's default.
+    /// A late run for each. The default of all other kinds.
     All,
-    /// None; each is recorded as skipped.
+    /// No run. Each occurrence is recorded as skipped.
     Skip,
 }
 
-/// What happens when a routine falls due while its previous occurrence is not over: also while that one waits for a slot
-/// or for another attempt.
+/// The effect of a routine that falls due while its previous occurrence is still active. An occurrence is also active
+/// while it waits for a slot or for another attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnOverlap {
     /// The new occurrence is recorded as skipped.
     #[default]
     Skip,
-    /// It waits until the previous one is over; at most one does.
+    /// It waits until the previous one has ended. At most one occurrence waits.
     Queue,
-    /// The previous one is ended.
+    /// The previous one is cancelled.
     Cancel,
 }

@@ -1,7 +1,7 @@
-//! What a delivery must be like: the part of JSON Schema that texts of other services need.
+//! Validates deliveries against the part of JSON Schema that other services' payloads need.
 //!
-//! By hand, since the crate `jsonschema` brings 31 crates and 5.2 MB of program. A keyword that is not known here is an error of the
-//! file, so none of them is left out in silence.
+//! Written by hand, since the crate `jsonschema` brings 31 crates and 5.2 MB of program. An unknown keyword is an error
+//! of the file, so none is ignored silently.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,39 +10,39 @@ use std::sync::Arc;
 use regex_lite::Regex;
 use serde_json::{Map, Value as Json};
 
-/// So many faults of one payload are told.
+/// Maximum number of reported faults of a payload.
 const TOLD: usize = 20;
 
-/// So deep values are looked into; what is deeper was refused when it was read.
+/// Maximum nesting of a schema. A deeper one is refused.
 const DEEPEST: usize = 64;
 
-/// A schema that payloads are held against.
+/// A schema for payloads.
 #[derive(Clone)]
 pub struct PayloadSchema {
     json: Json,
     root: Arc<Rules>,
 }
 
-/// What is wrong with a payload.
+/// A fault of a payload.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct PayloadFault {
-    /// Where, as a JSON pointer; empty: the whole.
+    /// JSON pointer to the value; empty for the whole payload.
     pub path: String,
-    /// What. Nothing of the payload stands in it.
+    /// The fault. It quotes nothing of the payload.
     pub message: String,
 }
 
-/// What one value must be like.
+/// The rules for one value.
 #[derive(Default)]
 struct Rules {
     types: Option<Vec<Type>>,
     one_of: Option<Vec<Json>>,
     required: Vec<String>,
     properties: BTreeMap<String, Rules>,
-    /// What other properties must be like; `Err`: there may be none.
+    /// The rules for properties not in `properties`; `Err` if there may be none.
     others: Option<Result<Box<Rules>, ()>>,
     items: Option<Box<Rules>>,
-    /// The limits of a length or of a number of items: text, list.
+    /// The limits of a text's length, then of a list's.
     lengths: [Limits<u64>; 2],
     numbers: Limits<f64>,
     pattern: Option<Regex>,
@@ -114,7 +114,7 @@ impl PayloadSchema {
     /// Reads a schema of an object.
     ///
     /// # Errors
-    /// What in it is no schema, or not supported.
+    /// A sentence that says what is not a schema, or not supported.
     pub fn new(json: Json) -> Result<Self, String> {
         let mut root = Rules::read(&json, DEEPEST)?;
         match &root.types {
@@ -125,13 +125,13 @@ impl PayloadSchema {
         Ok(Self { json, root: Arc::new(root) })
     }
 
-    /// The schema as it is written.
+    /// Returns the schema as written.
     #[must_use]
     pub fn json(&self) -> &Json {
         &self.json
     }
 
-    /// What is wrong with a payload, the first faults of many.
+    /// Returns the faults of a payload, at most the first 20.
     #[must_use]
     pub fn faults(&self, payload: &Json) -> Vec<PayloadFault> {
         let mut faults = Vec::new();
@@ -139,7 +139,7 @@ impl PayloadSchema {
         faults
     }
 
-    /// Whether a payload may have a field: one within another stands behind a full stop.
+    /// Whether a payload may have a field. A full stop separates the names of nested fields.
     #[must_use]
     pub fn may_have(&self, field: &str) -> bool {
         let mut rules = &*self.root;
@@ -147,7 +147,7 @@ impl PayloadSchema {
             let item = rules.items.as_deref().filter(|_| name.parse::<usize>().is_ok());
             match (rules.properties.get(name).or(item), &rules.others) {
                 (Some(inner), _) => rules = inner,
-                // An object without a word about its properties may have any; another one is held to what it says.
+                // A schema without `properties` allows any field. One with `properties` is expected to list them all.
                 (None, None) => return rules.properties.is_empty(),
                 (None, Some(Ok(inner))) => rules = inner,
                 (None, Some(Err(()))) => return false,
@@ -161,7 +161,7 @@ impl Rules {
     fn read(json: &Json, deeper: usize) -> Result<Self, String> {
         let map = match json {
             Json::Object(map) if deeper > 0 => map,
-            // Anything goes.
+            // Allows any value.
             Json::Bool(true) => return Ok(Self::default()),
             _ => return Err(format!("{json} is no mapping of keywords")),
         };
@@ -210,7 +210,7 @@ impl Rules {
                 let pattern = value.as_str().ok_or("a regular expression is needed")?;
                 self.pattern = Some(Regex::new(pattern).map_err(|error| error.to_string())?);
             }
-            // They say nothing of what is allowed.
+            // These keywords restrict nothing.
             "$schema" | "$id" | "$comment" | "title" | "description" | "default" | "examples" | "format" => {}
             _ => return Err("this keyword is not supported".to_owned()),
         }
@@ -235,7 +235,7 @@ impl Rules {
         match value {
             Json::String(text) => {
                 let [limits, _] = &self.lengths;
-                // The number of letters is asked for only where it counts: not to walk through each text.
+                // Counted only if there is a limit, since counting reads the whole text.
                 let length = || text.chars().count() as u64;
                 if limits.is_any() {
                     limits.check(length()).map(|said| format!("it must have {said} characters")).map(&mut fault);
@@ -281,7 +281,7 @@ impl Rules {
         }
     }
 
-    /// Checks what is below a value.
+    /// Checks a value inside of another.
     fn below(&self, value: &Json, name: &str, path: &mut String, faults: &mut Vec<PayloadFault>) {
         let length = path.len();
         path.push('/');
@@ -296,7 +296,7 @@ impl<T: PartialOrd + Copy + fmt::Display> Limits<T> {
         self.least.is_some() || self.most.is_some()
     }
 
-    /// What a number must be that is beyond one of them.
+    /// Returns the requirement that a number beyond a limit breaks.
     fn check(&self, number: T) -> Option<String> {
         match (self.least, self.most) {
             (Some(least), _) if number < least => Some(format!("at least {least}")),

@@ -1,17 +1,17 @@
-//! `persona.md` in the data folder: what the person wants the bot to be like. It is part of every system prompt.
+//! `persona.md` in the data folder: the person's description of how the bot should be. It is part of every system prompt.
 
 use std::path::Path;
 
 use super::{DefinitionError, Problem, Severity, read};
 use crate::home::Home;
 
-/// Its path in the data folder.
+/// Path relative to the data folder.
 const FILE: &str = "persona.md";
 
-/// The longest text, in bytes: each request to the model carries it.
+/// Maximum length of the text, in bytes: each request to the model carries it.
 const LONGEST: usize = 16 * 1024;
 
-/// Its text without blanks around it; `None` where there is no such file, or nothing in it.
+/// Reads the persona without surrounding blanks. Returns `None` if the file is missing or blank.
 ///
 /// # Errors
 /// A warning: the file cannot be used, and jobs run without it.

@@ -1,9 +1,9 @@
-//! The samples that `init` installs: files of this repository, part of the binary.
+//! The samples that `init` installs: files of this repository, embedded in the binary.
 
-/// The time in the sample reminders, which is never meant to come: `init` puts one in its place that does.
+/// The time in the sample reminders. `init` replaces it by a time that comes.
 pub const FAR_OFF: &str = "2999-12-31T09:00:00Z";
 
-/// Each sample's path relative to the data folder, and its text.
+/// Returns each sample's path relative to the data folder, and its text.
 #[must_use]
 pub fn samples() -> &'static [(&'static str, &'static str)] {
     &[

@@ -1,5 +1,5 @@
-//! Values as YAML has them, made into what a field means. Nothing is rounded, clamped or guessed: what does not fit
-//! is a [`Fault`] that says what would.
+//! Converts YAML values to the values of fields. Nothing is rounded, clamped or guessed: an invalid value yields a
+//! [`Fault`] that names the valid ones.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -17,29 +17,29 @@ use super::skill::is_name as is_skill_name;
 use super::{DefinitionId, Expect, FollowedEnd, Follows, Need, PayloadSchema, Thinking, WatchedFolder};
 use crate::policy::{AskTerms, BOT, PatternError, ToolPattern};
 
-/// No number of turns, attempts or links is higher: what is meant is smaller, and sums stay numbers.
+/// Maximum of any count (turns, attempts, follow-ups, tokens): above any use, and sums do not overflow.
 const HIGHEST_COUNT: u32 = 1_000_000;
 
-/// Bytes of a line for a shell.
+/// Maximum length of a command line, in bytes.
 const LONGEST_LINE: usize = 16 * 1024;
 
-/// Jobs whose answers one is given.
+/// Maximum number of jobs in `context_from`.
 const MOST_JOBS: usize = 10;
 
-/// How far an occurrence is put off at most.
+/// Maximum of `jitter`.
 const LONGEST_JITTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What is wrong with a value.
+/// A problem with a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub message: String,
     pub hint: Option<String>,
-    /// For a list: which item (from 0).
+    /// Index (from 0) of the item in a list or of the entry in a mapping; `None` for the whole value.
     pub item: Option<usize>,
 }
 
 impl Fault {
-    /// A field that cannot be written as it was asked for.
+    /// Creates the fault of a field that cannot be written.
     pub(super) fn of(field: &str, why: &str) -> Self {
         Self { message: format!("`{field}` cannot be written: {why}"), hint: None, item: None }
     }
@@ -49,19 +49,19 @@ impl Fault {
     }
 }
 
-/// One value, its name for messages, and where it stands.
+/// A value, its name for messages, and its location.
 #[derive(Clone, Debug)]
 pub(crate) struct Value<'a> {
     pub name: &'a str,
     pub node: &'a Node,
     pub block: &'a Block,
-    /// Its place: among the file's entries, then within that one.
+    /// The index of the file's entry, then the indices within it.
     pub path: &'a [usize],
-    /// The zone in which a local time is read.
+    /// The zone of local times.
     pub zone: Tz,
 }
 
-/// Longest timeout and the like: far beyond any use, far below what overflows a clock.
+/// Maximum of any span: beyond any use, and far below the overflow of a clock.
 const LONGEST: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 
 impl<'a> Value<'a> {
@@ -78,39 +78,39 @@ impl<'a> Value<'a> {
         Fault::new(format!("`{}` has no value", self.name), "give it a value, or remove the line")
     }
 
-    /// A scalar's letters as they are written.
+    /// Returns a scalar as written.
     fn scalar(&self) -> Option<Cow<'a, str>> {
         match self.node {
             Node::Text(text) => Some(Cow::Borrowed(text)),
-            // YAML has made a number of them: `1234e567`, `0x10`, `True`.
+            // YAML reads `1234e567`, `0x10` and `True` as other types.
             Node::Bool(_) | Node::Int(_) | Node::Float(_) => self.block.raw(self.path).map(Cow::Owned),
             _ => None,
         }
     }
 
-    /// Where it stands in the file; `item` picks one of a list.
+    /// Returns its line and column in the file. `item` selects an item of a list.
     pub(crate) fn spot(&self, item: Option<usize>) -> (u32, u32) {
         self.block.locate(&Spot::Value(self.path.iter().copied().chain(item).collect()))
     }
 
-    /// Any scalar, as text.
+    /// Reads any scalar as text.
     pub(crate) fn text(&self) -> Result<String, Fault> {
         self.letters().map(Cow::into_owned)
     }
 
-    /// The same, not copied.
+    /// Reads any scalar as text, without a copy if possible.
     pub(crate) fn letters(&self) -> Result<Cow<'a, str>, Fault> {
         self.scalar().ok_or_else(|| self.must_be("text", format!("write `{}: …` on one line", self.name)))
     }
 
-    /// A text on one line, whatever the file made of it; control characters would reach terminals.
+    /// Reads a text as one line. Blanks replace control characters, which could reach terminals.
     pub(crate) fn line(&self) -> Result<String, Fault> {
         let text = self.letters()?;
         let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
         Ok(words.collect::<Vec<_>>().join(" "))
     }
 
-    /// A line for a shell; may have several lines.
+    /// Reads a command line for the shell; it may have several lines.
     pub(crate) fn shell_line(&self) -> Result<String, Fault> {
         let text = self.letters()?;
         let text = text.trim();
@@ -126,7 +126,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What a job must deliver.
+    /// Reads the delivery that a job must make.
     pub(crate) fn expect(&self) -> Result<Expect, Fault> {
         let text = self.letters()?;
         Expect::parse(&text).ok_or_else(|| {
@@ -135,13 +135,13 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Another definition's identity; `None`: it is blank.
+    /// Reads the identity of another definition; `None` if blank.
     pub(crate) fn identity(&self) -> Result<Option<DefinitionId>, Fault> {
         let text = self.letters()?;
         Ok(Some(text.trim()).filter(|text| !text.is_empty()).map(DefinitionId::new))
     }
 
-    /// A cron expression that has a next occurrence.
+    /// Reads a cron expression with at least one occurrence.
     pub(crate) fn cron(&self) -> Result<String, Fault> {
         let text = self.letters()?;
         let text = text.trim();
@@ -150,7 +150,7 @@ impl<'a> Value<'a> {
         Ok(text.to_owned())
     }
 
-    /// `true` or `false`, and the older spellings `yes`, `no`, `on`, `off`.
+    /// Reads `true` or `false`, or the older spellings `yes`, `no`, `on`, `off`.
     pub(crate) fn flag(&self) -> Result<bool, Fault> {
         let word = match self.node {
             Node::Bool(value) => return Ok(*value),
@@ -164,7 +164,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The name of a variable of the environment.
+    /// Reads the name of an environment variable.
     pub(crate) fn variable(&self) -> Result<String, Fault> {
         let text = self.text()?;
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -176,7 +176,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A JSON Schema of an object.
+    /// Reads a JSON Schema of an object.
     pub(crate) fn payload_schema(&self) -> Result<PayloadSchema, Fault> {
         let example = format!("write `{}: {{ type: object, properties: {{ ref: {{ type: string }} }} }}`", self.name);
         let Some(json) = Some(self.node).filter(|node| matches!(node, Node::Map(_))).and_then(Node::json) else {
@@ -185,7 +185,7 @@ impl<'a> Value<'a> {
         PayloadSchema::new(json).map_err(|why| Fault::new(format!("`{}` is no JSON Schema: {why}", self.name), example))
     }
 
-    /// A whole number from `least` to `u32::MAX`.
+    /// Reads a whole number from `least` to [`HIGHEST_COUNT`].
     pub(crate) fn count(&self, least: u32) -> Result<u32, Fault> {
         let wrong = match self.node {
             Node::Int(n) if *n < 0 => format!("cannot be negative, found {n}"),
@@ -206,7 +206,7 @@ impl<'a> Value<'a> {
         format!("write `{}: {least}` or more", self.name)
     }
 
-    /// An amount of US dollars: finite, above zero.
+    /// Reads an amount of US dollars: finite and above zero.
     pub(crate) fn dollars(&self) -> Result<f64, Fault> {
         let amount = match self.node {
             #[allow(clippy::cast_precision_loss)]
@@ -224,7 +224,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A web address that can be called.
+    /// Reads a web address, `http://` or `https://`.
     pub(crate) fn web_address(&self) -> Result<String, Fault> {
         let text = self.letters()?;
         let rest = ["https://", "http://"].iter().find_map(|scheme| text.strip_prefix(scheme));
@@ -237,7 +237,7 @@ impl<'a> Value<'a> {
         Err(self.must_be("a web address", format!("write `{}: https://…`", self.name)))
     }
 
-    /// A span of time: `90s`, `10m`, `1h30m`.
+    /// Reads a duration of at least `least`: `90s`, `10m`, `1h30m`.
     pub(crate) fn span(&self, least: Duration) -> Result<Duration, Fault> {
         let hint = || format!("write `{}: 10m`, `90s` or `1h30m`", self.name);
         if let Node::Int(_) | Node::Float(_) = self.node {
@@ -257,12 +257,12 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A time from one occurrence to the next.
+    /// Reads the time between two occurrences: whole seconds, at least a minute.
     pub(crate) fn period(&self) -> Result<Duration, Fault> {
         self.whole_seconds(Duration::from_secs(60))
     }
 
-    /// The longest that an occurrence is put off.
+    /// Reads the maximum delay of an occurrence: whole seconds, at most a day.
     pub(crate) fn jitter(&self) -> Result<Duration, Fault> {
         let span = self.whole_seconds(Duration::from_secs(1))?;
         if span > LONGEST_JITTER {
@@ -282,7 +282,7 @@ impl<'a> Value<'a> {
         Ok(span)
     }
 
-    /// A word of an enum; `-` and `_` are the same in it.
+    /// Reads a word of an enum. `-` and `_` are equal.
     pub(crate) fn one_of<T: DeserializeOwned>(&self) -> Result<T, Fault> {
         let written = self.scalar().unwrap_or_default();
         let word: StringDeserializer<serde::de::value::Error> = written.replace('-', "_").into_deserializer();
@@ -293,7 +293,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// `true`, `false` or a budget of tokens.
+    /// Reads `true`, `false` or a token budget.
     pub(crate) fn thinking(&self) -> Result<Thinking, Fault> {
         match self.node {
             Node::Int(_) => self.count(1).map(Thinking::Budget),
@@ -308,7 +308,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The name of a model. It goes on a command line, so it cannot look like an option.
+    /// Reads the name of a model. The name is an argument of the client, so it must not look like an option.
     pub(crate) fn model(&self) -> Result<String, Fault> {
         let text = self.text()?;
         if !is_model_name(&text) {
@@ -317,7 +317,7 @@ impl<'a> Value<'a> {
         Ok(text)
     }
 
-    /// The name of an agent.
+    /// Reads the name of an agent.
     pub(crate) fn agent(&self) -> Result<String, Fault> {
         let text = self.text()?;
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -327,7 +327,7 @@ impl<'a> Value<'a> {
         Ok(text)
     }
 
-    /// The name of a channel.
+    /// Reads the name of a channel.
     pub(crate) fn channel(&self) -> Result<String, Fault> {
         let text = self.text()?;
         if !is_channel_name(&text) {
@@ -336,7 +336,7 @@ impl<'a> Value<'a> {
         Ok(text)
     }
 
-    /// The entries of a mapping, or of a text as a command line has it: `deadline: 10m, default: deny`, in braces or without.
+    /// Returns the entries of a mapping, or of a text from the command line: `deadline: 10m, default: deny`, with or without braces.
     fn parts(&self, hint: &str) -> Result<Vec<(String, Node)>, Fault> {
         match self.node {
             Node::Map(entries) => Ok(entries.iter().map(|entry| (entry.key.clone(), entry.value.clone())).collect()),
@@ -353,7 +353,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Reads each of [`Self::parts`] by its name. `read` returns `None` of a name that there is not.
+    /// Reads each of [`Self::parts`]. `read` returns `None` for an unknown name.
     fn each_part(
         &self,
         hint: &str,
@@ -376,7 +376,7 @@ impl<'a> Value<'a> {
         Ok(())
     }
 
-    /// How the person is asked: a mapping, or a text as a command line has it.
+    /// Reads the terms of questions to the person: a mapping, or a text from the command line.
     pub(crate) fn ask_terms(&self) -> Result<AskTerms, Fault> {
         let hint = format!("write `{}: {{ deadline: 10m, default: deny, channel: phone }}`", self.name);
         let mut terms = AskTerms::default();
@@ -397,7 +397,7 @@ impl<'a> Value<'a> {
         Ok(terms)
     }
 
-    /// The ends of another job: its id, or `job` and `outcome` as a mapping or as a command line has them.
+    /// Reads the ends of another job that fire a routine: its id, or `job` and `outcome` as a mapping or a text from the command line.
     pub(crate) fn follows(&self) -> Result<Follows, Fault> {
         let hint = format!("write `{0}: ID`, or `{0}: {{ job: ID, outcome: failed }}`", self.name);
         let is_mapping = |text: &str| {
@@ -420,7 +420,7 @@ impl<'a> Value<'a> {
         Ok(Follows { job, outcome })
     }
 
-    /// A folder to watch.
+    /// Reads a folder to watch.
     pub(crate) fn folder(&self) -> Result<WatchedFolder, Fault> {
         let text = self.letters()?;
         WatchedFolder::parse(&text).ok_or_else(|| {
@@ -430,13 +430,13 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The id of another job.
+    /// Reads the id of another job.
     fn other_job(&self, hint: &str) -> Result<DefinitionId, Fault> {
         let plain = |id: &DefinitionId| !id.as_str().contains(|c: char| c.is_control() || "{}".contains(c));
         self.identity().ok().flatten().filter(plain).ok_or_else(|| self.must_be("the id of a job", hint.to_owned()))
     }
 
-    /// An IANA time zone.
+    /// Reads an IANA time zone.
     pub(crate) fn zone(&self) -> Result<Tz, Fault> {
         let text = self.letters()?;
         text.parse().map_err(|_| {
@@ -448,7 +448,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// An RFC 3339 time, or a local one.
+    /// Reads an RFC 3339 time, or a local time in [`zone`](Self::zone).
     pub(crate) fn instant(&self) -> Result<DateTime<FixedOffset>, Fault> {
         let zone = self.zone;
         let text = self.letters()?;
@@ -473,7 +473,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A list of texts.
+    /// Reads a list of texts.
     pub(crate) fn texts(&self) -> Result<Vec<&'a str>, Fault> {
         let example = format!("write `{}:` and below it one `- …` a line", self.name);
         let Node::List(items) = self.node else {
@@ -493,7 +493,7 @@ impl<'a> Value<'a> {
         items.iter().enumerate().map(text).collect()
     }
 
-    /// A list of skills' names, each once.
+    /// Reads a list of skill names without duplicates.
     pub(crate) fn skills(&self) -> Result<Vec<String>, Fault> {
         let names = self.texts()?;
         for (item, name) in names.iter().enumerate() {
@@ -509,7 +509,7 @@ impl<'a> Value<'a> {
         Ok(names.into_iter().map(str::to_owned).collect())
     }
 
-    /// A list of hosts' names and labels.
+    /// Reads a list of host names and labels.
     pub(crate) fn hosts(&self) -> Result<Vec<String>, Fault> {
         let names = self.texts()?;
         for (item, name) in names.iter().enumerate() {
@@ -521,7 +521,7 @@ impl<'a> Value<'a> {
         Ok(names.into_iter().map(str::to_owned).collect())
     }
 
-    /// A list of other jobs' ids, each once.
+    /// Reads a list of other jobs' ids without duplicates.
     pub(crate) fn jobs(&self) -> Result<Vec<DefinitionId>, Fault> {
         let ids = self.texts()?;
         let fault = |item: usize, message: String, hint: &str| Fault { item: Some(item), ..Fault::new(message, hint) };
@@ -546,7 +546,7 @@ impl<'a> Value<'a> {
         Ok(ids.into_iter().map(DefinitionId::new).collect())
     }
 
-    /// What the machine must have, each once.
+    /// Reads the conditions that the machine must meet. Duplicates count once.
     pub(crate) fn needs(&self) -> Result<Vec<Need>, Fault> {
         let mut needs = Vec::new();
         for (item, word) in self.texts()?.into_iter().enumerate() {
@@ -562,7 +562,7 @@ impl<'a> Value<'a> {
         Ok(needs)
     }
 
-    /// A list of tool patterns.
+    /// Reads a list of tool patterns.
     pub(crate) fn patterns(&self) -> Result<Vec<ToolPattern>, Fault> {
         let pattern = |(n, text): (usize, &str)| {
             ToolPattern::parse_for_job(text, &BOT).map_err(|error| {
@@ -578,24 +578,24 @@ impl<'a> Value<'a> {
             })
         };
         let mut patterns = self.texts()?.into_iter().enumerate().map(pattern).collect::<Result<Vec<_>, _>>()?;
-        // They are kept as long as the definition.
+        // The list lives as long as the definition.
         patterns.shrink_to_fit();
         Ok(patterns)
     }
 }
 
-/// What stands in the braces of a mapping; a text without them as it is.
+/// Removes the braces of a mapping; returns a text without braces unchanged.
 fn without_braces(text: &str) -> &str {
     let text = text.trim();
     text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text).trim()
 }
 
-/// Whether a channel can be called so.
+/// Whether a text is a valid channel name.
 pub(crate) fn is_channel_name(text: &str) -> bool {
     (1..=32).contains(&text.len()) && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
 }
 
-/// A span as `span` reads it: `1h30m`, `90d`.
+/// Formats a duration as `span` reads it: `1h30m`, `90d`.
 pub(crate) fn span_text(span: Duration) -> String {
     let seconds = span.as_secs();
     let parts = [
@@ -611,12 +611,12 @@ pub(crate) fn span_text(span: Duration) -> String {
     if text.is_empty() { "0s".into() } else { text }
 }
 
-/// A time of RFC 3339, with or without its seconds.
+/// Parses an RFC 3339 time, with or without seconds.
 pub(crate) fn time_with_offset(text: &str) -> Option<DateTime<FixedOffset>> {
     if let Ok(at) = DateTime::parse_from_rfc3339(text) {
         return Some(at);
     }
-    // A blank in place of the T and a Z in place of +00:00 are RFC 3339 too.
+    // RFC 3339 also allows a blank for the `T`, and `Z` for `+00:00`.
     let spelled = text.replacen([' ', 't'], "T", 1).replace(['Z', 'z'], "+00:00");
     let formats = ["%Y-%m-%dT%H:%M:%S%.f%:z", "%Y-%m-%dT%H:%M%:z"];
     formats.iter().find_map(|format| DateTime::parse_from_str(&spelled, format).ok())
@@ -628,13 +628,13 @@ fn local_time(text: &str) -> Option<NaiveDateTime> {
 }
 
 fn nearest_word(written: &str, words: &[&str]) -> Option<String> {
-    // Measuring takes time by the product of both lengths.
+    // The distance takes time proportional to the product of both lengths.
     let written = Some(written).filter(|written| written.len() < 40)?;
     let near = words.iter().map(|word| (strsim::damerau_levenshtein(word, written), word));
     near.filter(|(distance, _)| *distance <= 2).min().map(|(_, word)| format!("did you mean `{word}`?"))
 }
 
-/// The zone that differs least from `text`: in case and separators, by a letter or two, or by the continent.
+/// Returns the zone most similar to `text`: that of a city of this name, else one that differs by at most two letters.
 fn nearest_zone(text: &str) -> Option<Tz> {
     let text = Some(text).filter(|text| text.len() < 60)?;
     let wanted = text.to_lowercase().replace([' ', '-'], "_");
@@ -645,10 +645,10 @@ fn nearest_zone(text: &str) -> Option<Tz> {
     by_city.or_else(|| (wanted.len() > 4).then(by_letters).flatten()).copied()
 }
 
-/// A way out where a word is no model's name.
+/// The hint for an invalid model name.
 pub(crate) const MODELS_FOR_EXAMPLE: &str = "for example `haiku`, `sonnet` or `claude-sonnet-4-5`";
 
-/// Whether a word may name a model: a client must not take it for an option.
+/// Whether a word is a valid model name: a client must not take it for an option.
 #[must_use]
 pub(crate) fn is_model_name(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/[]@+".contains(c);
@@ -658,10 +658,10 @@ pub(crate) fn is_model_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests;
 
-/// What names of hosts, and their labels, are like.
+/// The hint for an invalid host name or label.
 pub(crate) const HOST_NAMES: &str = "write letters, digits, `-`, `_` and `.`, at most 63 of them";
 
-/// Whether this can be a host's name, or a label of one.
+/// Whether a text is a valid host name or label.
 pub(crate) fn is_host_name(name: &str) -> bool {
     let usual = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     (1..=63).contains(&name.len()) && name.chars().all(usual)

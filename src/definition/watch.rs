@@ -1,14 +1,13 @@
-//! Tells which definition files changed, as soon as they do.
+//! Reports changed definition files as soon as they change.
 //!
-//! One watch on the data folder (for its folders coming, going and being replaced), one on each of those with
-//! definitions, one on each of skills/ and agents/ and on every folder in them; and those that [`elsewhere`] sets for the
-//! person's own agents.
-//! What always holds: a watch is set before "everything may have changed" is told, so that whoever then reads the
-//! folders misses nothing; events that were lost are told as that too. Nothing is polled, save while the data folder
-//! or one of these is missing.
+//! Watched folders: the data folder (its folders may appear, disappear or be replaced), each folder of definitions,
+//! `skills/` and `agents/` with every folder in them, and those that [`elsewhere`] adds for the person's own agents.
+//! Invariants: a watch is set before [`Changed::Everything`] is returned, so a caller that reads the folders afterwards
+//! misses nothing; lost events also yield [`Changed::Everything`]. Nothing is polled, except while the data folder or a
+//! folder of definitions is missing.
 //!
-//! inotify(7) is asked for changes alone. (The `notify` crate also asks to be told of every file that is opened, our
-//! own reading included: 45 % more work in reading 100,000 files, measured.)
+//! inotify(7) reports changes only. The `notify` crate also subscribes to every opened file, including our own reads:
+//! 45 % more work when reading 100,000 files (measured).
 
 mod elsewhere;
 
@@ -30,21 +29,21 @@ use super::{DefinitionError, Kind, agent, read, skill};
 use crate::home::Home;
 use elsewhere::Elsewhere;
 
-/// What may have changed. Files are read to find out; a notice may be of nothing.
+/// A possible change. The caller reads the files to find out, and may find nothing changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changed {
-    /// These files (relative to the data folder) were written, moved, made or removed. `skills` and `agents`
-    /// stand for whatever is in those folders.
+    /// These files (relative to the data folder) were written, moved, created or removed. `skills` and `agents` stand
+    /// for everything in those folders.
     Files(Vec<PathBuf>),
-    /// Anything: a folder was replaced, or events were lost.
+    /// Anything may have changed: a folder was replaced, or events were lost.
     Everything,
 }
 
-/// A file is read when nothing has happened to the folders for so long: an editor is then done with it.
+/// Time without events after which files are read: an editor has then finished writing.
 const QUIET: Duration = Duration::from_millis(40);
-/// ... but never later than this after the first event.
+/// Maximum delay after the first event, however many follow.
 const LATEST: Duration = Duration::from_millis(250);
-/// How often a data folder that is gone is looked for.
+/// Interval at which a missing folder is looked for.
 const LOST: Duration = Duration::from_millis(500);
 
 const IN_FOLDER: WatchFlags = WatchFlags::CREATE
@@ -62,56 +61,56 @@ const IN_ROOT: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::DELETE_SELF)
     .union(WatchFlags::MOVE_SELF)
     .union(WatchFlags::ONLYDIR);
-/// The watched folder itself is no longer where it was.
+/// Events of the watched folder itself: it is no longer at its path.
 const ITSELF: ReadFlags =
     ReadFlags::DELETE_SELF.union(ReadFlags::MOVE_SELF).union(ReadFlags::UNMOUNT).union(ReadFlags::IGNORED);
 
-/// How deep agents are looked for in folders of their folder.
+/// Maximum depth of watched subfolders.
 const DEEPEST: usize = 8;
 
-/// Follows the folders of definitions of a data folder.
+/// Follows the definition folders of a data folder.
 #[derive(Debug)]
 pub struct Watch {
     home: Home,
     inotify: AsyncFd<OwnedFd>,
-    /// The watch on the data folder; `None` while it is gone.
+    /// The watch on the data folder; `None` while it is missing.
     root: Option<i32>,
-    /// Which folder is watched there, by device and inode.
+    /// Device and inode of the watched data folder.
     identity: Option<(u64, u64)>,
-    /// The watches on the folders of [`Kind::WITH_FILES`]; `None` for one that is not there.
+    /// The watches on the folders of [`Kind::WITH_FILES`]; `None` for a missing folder.
     folders: [Option<i32>; Kind::WITH_FILES.len()],
-    /// The watches on each of [`named`] and on the folders in it.
+    /// The watches on each folder of [`named`] and on its subfolders.
     named: [Vec<i32>; 2],
-    /// Agents that definitions name and that are not in the data folder.
+    /// The watches on agents outside of the data folder.
     elsewhere: Elsewhere,
     files: BTreeSet<PathBuf>,
     everything: bool,
-    /// The first and the last event that is not told yet.
+    /// The times of the first and the last event not yet reported.
     since: Option<(Instant, Instant)>,
 }
 
-/// The folders of what definitions name, relative to the data folder.
+/// Returns the folders of skills and agents, which definitions name. Paths are relative to the data folder.
 fn named() -> [PathBuf; 2] {
     [skill::folder(), agent::folder()]
 }
 
-/// One event of the kernel.
+/// One inotify event.
 #[derive(Debug)]
 pub(crate) struct Event {
     /// The watched folder.
     pub(crate) watch: i32,
-    /// What has happened.
+    /// The kind of change.
     pub(crate) what: ReadFlags,
-    /// To what in it.
+    /// The changed entry of the folder; `None` for the folder itself.
     pub(crate) name: Option<PathBuf>,
 }
 
 impl Watch {
-    /// Starts watching; `agents` is a folder with more of them, there or not, outside the data folder. What happens
-    /// from now on is told by [`Watch::next`]; read the folders after this. Must be called within a tokio runtime.
+    /// Starts watching. `agents` is another folder of agents, outside of the data folder; it need not exist. [`Watch::next`]
+    /// returns all changes from now on, so read the folders after this call. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// [`DefinitionError::NoHome`]; [`DefinitionError::Watch`] when the kernel allows no (more) watches.
+    /// [`DefinitionError::NoHome`]; [`DefinitionError::Watch`] if the kernel allows no (more) watches.
     pub fn start(home: &Home, agents: Option<&Path>) -> Result<Self, DefinitionError> {
         let failed = |source: std::io::Error| DefinitionError::Watch { path: home.root().to_owned(), source };
         let inotify =
@@ -136,8 +135,8 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Waits for the next change. Changes that come close together are told together. May be dropped and called
-    /// again; nothing is lost by it.
+    /// Waits for the next change. Changes in quick succession are reported together. Cancel safe: a dropped call loses
+    /// no change.
     pub async fn next(&mut self) -> Changed {
         loop {
             let due = self.since.map(|(first, last)| (first + LATEST).min(last + QUIET));
@@ -161,20 +160,20 @@ impl Watch {
         }
     }
 
-    /// Whether the data folder, or one of those of definitions in it, is not there. The kernel does not tell of the end of a folder
-    /// as long as a file that was in it is open: when they are gone, their folder may be so too.
+    /// Whether the data folder or a folder of definitions is missing. While a file in a deleted folder is open, the
+    /// kernel does not report the deletion. So if the definition folders are missing, the data folder may be too.
     fn is_incomplete(&self) -> bool {
         self.root.is_none() || self.folders.contains(&None)
     }
 
-    /// Sets every watch anew.
+    /// Sets every watch again.
     fn arm(&mut self) -> Result<(), Errno> {
         let fd = self.inotify.get_ref();
         for old in self.folders.iter_mut().chain([&mut self.root]).filter_map(Option::take) {
-            // It may be gone by itself.
+            // The watch may have ended with its folder.
             let _ = inotify::remove_watch(fd, old);
         }
-        // Looked up first: should another folder come in between, that is seen at the next look.
+        // Looked up before the watch is set: if another folder replaces it in between, the next comparison notices.
         self.identity = identity(self.home.root());
         self.root = watch(fd, self.home.root(), IN_ROOT)?;
         for (kind, folder) in Kind::WITH_FILES.iter().zip(&mut self.folders) {
@@ -187,7 +186,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Sets the watches on agents that are elsewhere anew.
+    /// Sets the watches on agents elsewhere again.
     fn arm_elsewhere(&mut self) {
         let own: Vec<i32> =
             self.root.iter().chain(self.folders.iter().flatten()).chain(self.named.iter().flatten()).copied().collect();
@@ -196,17 +195,17 @@ impl Watch {
         }
     }
 
-    /// Sets the watches on one of [`named`] and the folders in it anew.
+    /// Sets the watches on a folder of [`named`] and its subfolders again.
     fn arm_named(&mut self, which: usize) -> Result<(), Errno> {
         let fd = self.inotify.get_ref();
         for old in self.named[which].drain(..) {
-            // It may be gone by itself.
+            // The watch may have ended with its folder.
             let _ = inotify::remove_watch(fd, old);
         }
         watch_tree(fd, &self.home.root().join(&named()[which]), DEEPEST, &mut self.named[which])
     }
 
-    /// Skills or agents have changed: who names them is read again.
+    /// Records that skills or agents changed, so that the definitions that name them are read again.
     fn take_named(&mut self, which: usize) {
         self.note();
         let folder = &named()[which];
@@ -216,7 +215,7 @@ impl Watch {
         }
     }
 
-    /// [`arm`](Self::arm), and told as "everything". Where it fails, it is tried again after a while.
+    /// Calls [`arm`](Self::arm) and reports [`Changed::Everything`]. After an error, [`next`](Self::next) retries it later.
     fn look_again(&mut self) {
         if let Err(error) = self.arm() {
             tracing::warn!(%error, "the definitions cannot be watched: edits are seen late");
@@ -235,7 +234,7 @@ impl Watch {
             self.everything = true;
             return;
         }
-        // Their parents may be folders of ours too: the event goes on.
+        // No return: the event may also concern a parent that is one of our folders.
         if self.elsewhere.concerns(&event) {
             self.note();
             self.files.insert(agent::folder());
@@ -257,7 +256,7 @@ impl Watch {
             self.take_named(which);
             return;
         }
-        // Events of a watch that was taken away meanwhile are of no folder of ours.
+        // An event of a removed watch concerns none of our folders.
         let Some(folder) = self.folders.iter().position(|watch| *watch == Some(event.watch)) else { return };
         if event.what.intersects(ITSELF) {
             self.look_again();
@@ -276,8 +275,8 @@ impl Watch {
     }
 }
 
-/// `AsyncFd::new` is deprecated because a type's descriptor could change while it is registered. An `OwnedFd`'s cannot,
-/// and its successor is `unsafe`, which this crate forbids.
+/// Registers a descriptor with tokio. `AsyncFd::new` is deprecated because a type's descriptor could change while it is
+/// registered. That of an `OwnedFd` cannot, and the successor is `unsafe`, which this crate forbids.
 #[allow(deprecated)]
 pub(crate) fn registered(fd: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::new(fd)
@@ -287,7 +286,7 @@ fn identity(folder: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(folder).ok().map(|about| (about.dev(), about.ino()))
 }
 
-/// Watches a folder. `None`: there is no such folder.
+/// Watches a folder. Returns `None` if there is no such folder.
 fn watch(fd: &OwnedFd, folder: &Path, what: WatchFlags) -> Result<Option<i32>, Errno> {
     match inotify::add_watch(fd, folder, what) {
         Ok(watch) => Ok(Some(watch)),
@@ -296,14 +295,14 @@ fn watch(fd: &OwnedFd, folder: &Path, what: WatchFlags) -> Result<Option<i32>, E
     }
 }
 
-/// Watches a folder and those in it, as far down as agents are looked for.
+/// Watches a folder and its subfolders, at most `deeper` levels down.
 fn watch_tree(fd: &OwnedFd, folder: &Path, deeper: usize, watches: &mut Vec<i32>) -> Result<(), Errno> {
     let Some(watched) = watch(fd, folder, IN_FOLDER)? else { return Ok(()) };
     watches.push(watched);
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         match entry.file_type() {
             Ok(kind) if kind.is_dir() && deeper > 0 => watch_tree(fd, &entry.path(), deeper - 1, watches)?,
-            // It could lead round in circles.
+            // Not followed further: a symlink could lead in circles.
             Ok(kind) if kind.is_symlink() => watches.extend(watch(fd, &entry.path(), IN_FOLDER)?),
             _ => {}
         }
@@ -311,16 +310,16 @@ fn watch_tree(fd: &OwnedFd, folder: &Path, deeper: usize, watches: &mut Vec<i32>
     Ok(())
 }
 
-/// Waits for events and takes all there are.
+/// Waits for events and returns all that are available.
 pub(crate) async fn events(inotify: &AsyncFd<OwnedFd>) -> Vec<Event> {
     let Ok(mut ready) = inotify.readable().await else {
-        // The runtime is going down.
+        // The runtime is shutting down.
         return std::future::pending().await;
     };
     let mut buffer = [MaybeUninit::uninit(); 16 * 1024];
     let mut reader = Reader::new(inotify.get_ref(), &mut buffer);
     let mut events = Vec::new();
-    // Ends with "no more for now", after which readiness is waited for again.
+    // Ends when no event is left. Clearing readiness makes the next call wait.
     while let Ok(event) = reader.next() {
         let name = event.file_name().map(|name| PathBuf::from(OsStr::from_bytes(name.to_bytes())));
         events.push(Event { watch: event.wd(), what: event.events(), name });

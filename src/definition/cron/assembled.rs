@@ -1,8 +1,8 @@
-//! An expression of croner's, put together from its fields.
+//! Assembles a croner expression from its fields.
 //!
-//! croner's parser fills a table of 5,000 years for every expression, of which ours name none: 90 % of its work. Here the
-//! fields are read by croner's own components, and what is the same for all expressions is copied from a few that its
-//! parser has made. A property holds the results against the parser's.
+//! croner's parser fills a table of 5,000 years for each expression, which takes 90 % of its time; ours name no year.
+//! This module reads the fields with croner's own components, and copies the rest from a few expressions that the
+//! parser made. A property test compares the results with the parser's.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use croner::{Cron, CronComponent, CronPattern};
 
 use super::{FIELDS, MONTHS, WEEKDAYS, parser};
 
-/// Whether the day is a star, and the weekday; neither; neither, and one of them begins with one.
+/// Parsed expressions to copy. Which of day and weekday is `*`: both, day, weekday, none; none, but one begins with `*`.
 static MODELS: [LazyLock<Option<Cron>>; 5] = [
     LazyLock::new(|| model("*", "*")),
     LazyLock::new(|| model("*", "1")),
@@ -19,7 +19,7 @@ static MODELS: [LazyLock<Option<Cron>>; 5] = [
     LazyLock::new(|| model("*/2", "1")),
 ];
 
-/// Without the five fields, which each expression has of its own.
+/// Parses an expression without its five fields, which [`cron`] sets.
 fn model(day: &str, weekday: &str) -> Option<Cron> {
     let mut cron = parser(["0", "0", day, "*", weekday]).parse(&format!("0 0 {day} * {weekday}")).ok()?;
     let pattern = &mut cron.pattern;
@@ -31,10 +31,10 @@ fn model(day: &str, weekday: &str) -> Option<Cron> {
     Some(cron)
 }
 
-/// Components that nothing is read into yet.
+/// Components with nothing read into them.
 static EMPTY: LazyLock<CronPattern> = LazyLock::new(|| CronPattern::new(""));
 
-/// `None`: some field is wrong.
+/// Returns the expression; `None` if a field is invalid.
 pub(super) fn cron(fields: [&str; 5]) -> Option<Cron> {
     let [_, _, day, _, weekday] = fields;
     let (day, weekday) = (if day == "?" { "*" } else { day }, if weekday == "?" { "*" } else { weekday });
@@ -55,17 +55,17 @@ pub(super) fn cron(fields: [&str; 5]) -> Option<Cron> {
     Some(cron)
 }
 
-/// Whether each field is right by itself.
+/// Whether each field is valid by itself.
 pub(super) fn is_valid(fields: [&str; 5]) -> bool {
     (0..5).all(|nth| fields[nth] == "*" || component(nth, fields).is_some())
 }
 
-/// The `nth` field, read.
+/// Reads the `nth` field; `None` if it is invalid.
 fn component(nth: usize, fields: [&str; 5]) -> Option<CronComponent> {
     FIELDS[nth].is_well_formed(fields[nth]).then(|| read(nth, fields[nth]))?
 }
 
-/// `field` has its form: names stand where names may stand.
+/// Reads a well-formed `field`: names stand only where names may stand.
 fn read(nth: usize, field: &str) -> Option<CronComponent> {
     let field = if field == "?" { "*".to_owned() } else { field.to_ascii_uppercase() };
     let parsed = |empty: &CronComponent, field: &str| {
@@ -85,7 +85,7 @@ fn read(nth: usize, field: &str) -> Option<CronComponent> {
     }
 }
 
-/// With numbers instead of names.
+/// Replaces names by numbers.
 fn numbers(mut field: String, names: &[&str], first: usize) -> String {
     if field.bytes().any(|byte| byte.is_ascii_alphabetic()) {
         for (index, name) in names.iter().enumerate() {
@@ -95,7 +95,7 @@ fn numbers(mut field: String, names: &[&str], first: usize) -> String {
     field
 }
 
-/// A 7 is a Sunday too, whatever it is asked for: every one, the second, the last.
+/// Replaces weekday 7 by 0, since both are Sunday: for every Sunday, the nth and the last.
 fn sunday_is_zero(mut weekdays: CronComponent) -> Option<CronComponent> {
     for bit in (0..7).map(|bit| 1u8 << bit) {
         if weekdays.is_bit_set(7, bit).ok()? {

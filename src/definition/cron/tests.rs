@@ -1,4 +1,4 @@
-//! Tables of what is accepted and refused, and properties.
+//! Tables of accepted and refused expressions, and properties.
 
 use super::*;
 use proptest::prelude::*;
@@ -139,7 +139,7 @@ proptest! {
     }
 }
 
-/// A field as people write them: values, ranges, steps, lists, and words of its own.
+/// A field as people write it: values, ranges, steps, lists and special words.
 fn field(values: std::ops::RangeInclusive<u32>, words: &'static [&'static str]) -> impl Strategy<Value = String> {
     let value = prop_oneof![
         8 => values.clone().prop_map(|n| n.to_string()),
@@ -173,7 +173,7 @@ fn expression() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
-    /// What is put together from fields is what croner's own parser makes of the whole, and nothing else is accepted.
+    /// An assembled expression equals the one from croner's own parser, and nothing else is accepted.
     #[test]
     fn an_expression_means_what_croner_reads(text in expression()) {
         let fields = cron_fields(&text).unwrap();

@@ -1,4 +1,4 @@
-//! What is written reads back as it was meant.
+//! Rendered drafts read back unchanged.
 
 use super::*;
 use crate::definition::{Defaults, OnMissed, OnOverlap, Thinking, parse};
@@ -16,7 +16,7 @@ fn file(draft: &Draft) -> &'static Path {
     Path::new(if draft.kind == Kind::Routine { "routines/x.md" } else { "reminders/x.md" })
 }
 
-/// A list that no file could hold is refused, and never left out: without it the job would have everything.
+/// A list that no file can hold is refused. Without the list, the job would have all tools.
 #[test]
 fn a_value_that_cannot_be_written_is_refused() {
     let field = FIELDS.iter().find(|field| field.name == "allowed_tools").unwrap();
@@ -200,7 +200,7 @@ prop_compose! {
 }
 
 proptest! {
-    /// Every field arrives unchanged, and a definition that was read writes the same text again.
+    /// Every field reads back unchanged, and a definition that was read renders to the same text.
     #[test]
     fn what_is_written_reads_back(draft in draft()) {
         let id = draft.id.clone().unwrap();
@@ -211,7 +211,7 @@ proptest! {
         };
         let mut back = Draft::from(&definition);
         let mut expected = draft;
-        // A description is one line, and a body has no blank lines in front.
+        // A description is one line. A body has no leading blank lines.
         expected.description = definition_line(&expected.description);
         expected.body = expected.body.trim_start_matches('\n').to_owned();
         if expected.max_chain > 0 && expected.chain_parent.is_none() {

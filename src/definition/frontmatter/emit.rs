@@ -1,8 +1,8 @@
-//! Texts as YAML scalars that read back as the same text.
+//! Writes texts as YAML scalars that read back as the same text.
 
-/// `text` on one line, quoted where YAML would make something else of it.
+/// Writes `text` on one line, quoted where YAML would read something else.
 ///
-/// Numbers, truth values and dates are quoted too, so that every other reader of the file sees a text.
+/// Quotes numbers, truth values and dates too, so that every other reader of the file sees a text.
 pub(crate) fn yaml_text(text: &str) -> String {
     if !text.chars().any(needs_escape)
         && let Ok(written) = serde_yaml::to_string(text)
@@ -16,7 +16,7 @@ pub(crate) fn yaml_text(text: &str) -> String {
     quoted(text)
 }
 
-/// What older YAML readers take for a truth value, a number (`12:30`, `1_000`, `1234e567`) or a time.
+/// Whether older YAML readers take it for a truth value, a number (`12:30`, `1_000`, `1234e567`) or a time.
 fn looks_special(text: &str) -> bool {
     let boolean = matches!(text.to_ascii_lowercase().as_str(), "y" | "n" | "yes" | "no" | "on" | "off");
     let number = text.chars().all(|c| c.is_ascii_digit() || "_:.+-eE".contains(c));
@@ -25,7 +25,7 @@ fn looks_special(text: &str) -> bool {
     boolean || number || based || date
 }
 
-/// Line breaks would make it a block; the others YAML does not allow as they are.
+/// Whether a character needs an escape: a line break would make the text a block, and YAML does not allow the others unescaped.
 fn needs_escape(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }

@@ -1,7 +1,7 @@
-//! YAML as a list of entries, whatever their types, and where each of them stands.
+//! Reads YAML as a list of entries of any type, and locates each of them.
 //!
-//! `serde_yaml` gives positions with errors only. So a position is asked for when it is needed, by reading again
-//! and failing on purpose at the spot; files without problems never pay for it.
+//! `serde_yaml` reports positions only in errors. To find a position, this module reads the text again and fails on
+//! purpose at the entry. Files without problems are read once.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -11,31 +11,31 @@ use serde::de::{
 };
 use serde_json::Value as Json;
 
-/// How many values one file may have, after aliases are followed: far more than any person writes, and few enough
-/// that an alias bomb is refused before it takes memory or time.
+/// Maximum number of values in a file, counted after aliases are followed: far more than a person writes, and few
+/// enough to refuse an alias bomb before it takes memory or time.
 const MOST_VALUES: u32 = 1_000;
 
-/// How long a YAML text may be, in bytes. The parser takes time by the square of what is nested in it: a megabyte of
-/// `[` keeps it busy for minutes.
+/// Maximum length of a YAML text, in bytes. The parser takes quadratic time in the nesting: a megabyte of `[` keeps it
+/// busy for minutes.
 const LONGEST: usize = 64 << 10;
 
-/// How many entries a mapping may have: each unknown one is located, by reading again.
+/// Maximum number of entries in a mapping. Each unknown entry is located by reading the text again.
 const MOST_ENTRIES: usize = 100;
 
-/// How many `[` and `{` a YAML text may have, for the same reason.
+/// Maximum number of `[` and `{` in a YAML text, since parsing takes quadratic time in the nesting.
 const MOST_BRACKETS: usize = 2_000;
 
 const TOO_MANY: &str = "too many values (do aliases repeat each other?)";
 
-/// One `key: value`, in the file's order.
+/// One `key: value` of a mapping.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
-    /// As written.
+    /// The key as written.
     pub key: String,
     pub value: Node,
 }
 
-/// A value as YAML types it.
+/// A value with its YAML type.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Node {
     Null,
@@ -45,12 +45,12 @@ pub(crate) enum Node {
     Text(String),
     List(Vec<Node>),
     Map(Vec<Entry>),
-    /// `!name …`: nothing here has a use for it.
+    /// `!name …`, which no field accepts.
     Tagged,
 }
 
 impl Node {
-    /// What YAML reads where this JSON is written.
+    /// Returns the value that YAML reads from this JSON.
     pub(crate) fn of_json(json: &Json) -> Self {
         match json {
             Json::Null => Self::Null,
@@ -68,7 +68,7 @@ impl Node {
         }
     }
 
-    /// The same as JSON; `None`: JSON cannot say it.
+    /// Returns the value as JSON; `None` if JSON cannot express it.
     pub(crate) fn json(&self) -> Option<Json> {
         Some(match self {
             Self::Null => Json::Null,
@@ -84,7 +84,7 @@ impl Node {
         })
     }
 
-    /// What it is, in a sentence: "a list".
+    /// Returns its type for use in a sentence: "a list".
     pub(crate) fn describe(&self) -> &'static str {
         match self {
             Self::Null => "nothing",
@@ -98,7 +98,7 @@ impl Node {
     }
 }
 
-/// A place in the mapping: the n-th entry or item, then the n-th within it.
+/// A location in a mapping. The path holds the index of the entry or item, then the index within it, and so on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Spot {
     /// The key of an entry.
@@ -107,7 +107,7 @@ pub(crate) enum Spot {
     Value(Vec<usize>),
 }
 
-/// A fault, in lines and columns (from 1) of the block.
+/// A YAML error, in lines and columns (from 1) of the block.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub message: String,
@@ -177,7 +177,7 @@ fn number(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// The message without its positions, which count from the block's start and are said elsewhere.
+/// Removes positions from a message. They count from the block's start and are reported separately.
 fn without_positions(message: &str) -> String {
     let mut out = String::new();
     let mut rest = message;
@@ -189,7 +189,7 @@ fn without_positions(message: &str) -> String {
     out + rest
 }
 
-/// Reads any value, counting.
+/// Reads any value, and counts values against [`MOST_VALUES`].
 #[derive(Clone, Copy)]
 struct Walk<'a> {
     left: &'a Cell<u32>,
@@ -246,8 +246,8 @@ impl<'de> Visitor<'de> for Walk<'_> {
     }
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut entries = Vec::new();
-        // A key is read as a string: it keeps the letters it was written with, and a list or a mapping as a key is
-        // refused where it stands.
+        // Reading a key as a string keeps its spelling, and makes a list or a mapping as a key an error at its
+        // location.
         while let Some(key) = map.next_key::<String>()? {
             let value = map.next_value_seed(self)?;
             if entries.len() == MOST_ENTRIES {
@@ -264,7 +264,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
     }
 }
 
-/// Goes to a spot and fails there.
+/// Descends to a path and fails there.
 #[derive(Clone, Copy)]
 struct Seek<'a> {
     path: &'a [usize],
@@ -279,7 +279,7 @@ enum Goal {
     Raw,
 }
 
-/// Refuses every value: `serde_yaml` then says where the value begins.
+/// Refuses every value, so that `serde_yaml` reports where the value begins.
 struct Refuse;
 
 impl Visitor<'_> for Refuse {
@@ -290,7 +290,7 @@ impl Visitor<'_> for Refuse {
     }
 }
 
-/// Keeps a scalar's letters.
+/// Keeps a scalar as written.
 struct Keep<'a>(&'a RefCell<Option<String>>);
 
 impl Visitor<'_> for Keep<'_> {
@@ -342,7 +342,7 @@ impl<'de> Visitor<'de> for Seek<'_> {
             }
         }
         if path.is_empty() && self.goal == Goal::Key {
-            // Fails there, or there is no such entry.
+            // Fails at the key, unless there is no such entry.
             map.next_key_seed(Seek { path, ..self })?;
             return Ok(());
         }

@@ -1,8 +1,8 @@
 //! Splits a file into its YAML block and its body, and reads YAML with positions.
 //!
-//! `gray_matter` and `serde_yaml` appear only in this folder. What holds here: a line and a column always mean the
-//! original file, whatever was trimmed on the way; nothing read from a file is expanded beyond a fixed number of
-//! values. This folder knows no field: [`super::parse`] and [`crate::config`] do.
+//! `gray_matter` and `serde_yaml` appear only in this folder. Invariants: a line and a column always refer to the
+//! original file, whatever was trimmed; nothing is expanded beyond a fixed number of values. This folder knows no
+//! field; [`super::parse`] and [`crate::config`] do.
 
 mod emit;
 mod mapping;
@@ -13,34 +13,34 @@ pub(crate) use mapping::{Entry, Node, Spot};
 use gray_matter::engine::Engine;
 use gray_matter::{Matter, Pod};
 
-/// A file's two parts.
+/// The two parts of a file.
 #[derive(Debug)]
 pub(crate) struct Document {
     /// The YAML between the fences.
     pub block: Block,
-    /// What follows the closing fence, without leading blank lines and without the end of the last line. Line ends
-    /// are `\n` whatever the file has.
+    /// The text after the closing fence, without leading blank lines and without the last line's end. Line ends are
+    /// `\n`, whatever the file uses.
     pub body: String,
 }
 
-/// Some YAML, and where in its file it starts.
+/// A YAML text, and its location in its file.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
     yaml: String,
-    /// The file's line (from 1) that the block's first line is.
+    /// The line of the file (from 1) at which the block begins.
     first_line: u32,
 }
 
-/// Why a file has no frontmatter.
+/// The reason why a file has no frontmatter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoFrontmatter {
-    /// It does not begin with `---`.
+    /// The file does not begin with `---`.
     Missing,
-    /// It begins with `---`, and no other such line follows. The line (from 1) of the first.
+    /// The file begins with `---`, and no closing line follows. Holds the line (from 1) of the opening one.
     Unclosed(u32),
 }
 
-/// A fault of the YAML itself, in the file's lines and columns (from 1).
+/// A YAML error, in lines and columns (from 1) of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct YamlError {
     pub message: String,
@@ -49,7 +49,7 @@ pub(crate) struct YamlError {
     pub column: u32,
 }
 
-/// Hands the block on as it is: `gray_matter`'s own engines lose positions, types and, to an alias bomb, memory.
+/// Passes the block on unparsed. The engines of `gray_matter` lose positions and types, and run out of memory on an alias bomb.
 struct Raw;
 
 impl Engine for Raw {
@@ -58,10 +58,10 @@ impl Engine for Raw {
     }
 }
 
-/// Splits `text` (a BOM, blank lines before the fence and blanks after it are allowed).
+/// Splits `text`. Allows a byte order mark, blank lines before the opening fence, and blanks after a fence.
 pub(crate) fn split(text: &str) -> Result<Document, NoFrontmatter> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    // gray_matter sees no frontmatter behind a blank line.
+    // gray_matter finds no frontmatter after a blank line.
     let start = text.len() - text.trim_start().len();
     let start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
     let skipped = newlines(&text[..start]);
@@ -76,14 +76,14 @@ pub(crate) fn split(text: &str) -> Result<Document, NoFrontmatter> {
     if fence.trim_end() != "---" {
         return Err(NoFrontmatter::Missing);
     }
-    // A block that is never closed looks like a body to gray_matter.
+    // gray_matter takes an unclosed block for the body.
     if !rest.split('\n').any(|line| line.starts_with("---") && line.trim_end() == "---") {
         return Err(NoFrontmatter::Unclosed(skipped + 1));
     }
-    // The raw engine cannot fail; a file that it could not split has no frontmatter.
+    // The raw engine never fails. A file that gray_matter cannot split has no frontmatter.
     let parsed = Matter::<Raw>::new().parse::<String>(text).map_err(|_| NoFrontmatter::Missing)?;
-    // It trims the block at both ends: the lines above its first word are counted again, and the first line's
-    // indentation, which YAML needs, is given back.
+    // gray_matter trims the block at both ends. Count the trimmed lines again, and restore the first line's
+    // indentation, which YAML needs.
     let lead = &rest[..rest.len() - rest.trim_start().len()];
     let indent = lead.rfind('\n').map_or(lead, |newline| &lead[newline + 1..]);
     let yaml = parsed.data.map(|block| [indent, &block, "\n"].concat()).unwrap_or_default();
@@ -92,7 +92,7 @@ pub(crate) fn split(text: &str) -> Result<Document, NoFrontmatter> {
     Ok(Document { block, body: parsed.content })
 }
 
-/// The line (from 1) of the closing fence; the last line where there is none.
+/// Returns the line (from 1) of the closing fence, or the last line if there is none.
 pub(crate) fn closing_line(text: &str) -> u32 {
     let fences = (1u32..).zip(text.lines()).filter(|(_, line)| line.trim_start_matches('\u{feff}').trim_end() == "---");
     fences.map(|(line, _)| line).nth(1).unwrap_or_else(|| newlines(text).max(1))
@@ -103,12 +103,12 @@ fn newlines(text: &str) -> u32 {
 }
 
 impl Block {
-    /// A whole file that is YAML.
+    /// Wraps a whole file that is YAML.
     pub(crate) fn of_file(text: &str) -> Block {
         Block { yaml: text.strip_prefix('\u{feff}').unwrap_or(text).to_owned(), first_line: 1 }
     }
 
-    /// The mapping that the block is; empty where it holds nothing but comments.
+    /// Returns the entries of the block; none if it holds only comments.
     pub(crate) fn entries(&self) -> Result<Vec<Entry>, YamlError> {
         mapping::read(&self.yaml).map_err(|fault| {
             let hint = self.hint(fault.line, &fault.message);
@@ -117,7 +117,7 @@ impl Block {
         })
     }
 
-    /// Where in the file something stands; the block's start where the YAML cannot say.
+    /// Returns the line and column of a location in the file, or the block's start if the YAML cannot be located.
     pub(crate) fn locate(&self, spot: &Spot) -> (u32, u32) {
         match mapping::locate(&self.yaml, spot) {
             Some((line, column)) => (self.first_line + line.saturating_sub(1), column),
@@ -125,12 +125,12 @@ impl Block {
         }
     }
 
-    /// A scalar as it is written, whatever type YAML makes of it; `None` where it is no scalar.
+    /// Returns a scalar as written, whatever type YAML gives it; `None` if it is no scalar.
     pub(crate) fn raw(&self, path: &[usize]) -> Option<String> {
         mapping::raw(&self.yaml, path)
     }
 
-    /// For the faults that a person meets most: a value that needs quotes, a tab.
+    /// Suggests a fix for the most frequent faults, such as a tab or a value that needs quotes.
     fn hint(&self, line: u32, message: &str) -> Option<String> {
         let text = self.yaml.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?).unwrap_or_default();
         if text.trim_start_matches(' ').starts_with('\t') {

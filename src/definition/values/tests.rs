@@ -1,9 +1,9 @@
-//! What each kind of value accepts, and what it says of the rest.
+//! The values that each reader accepts, and its messages for all others.
 
 use super::*;
 use crate::policy::UpdateMode;
 
-/// What `read` makes of `key: <yaml>`, as text.
+/// Returns the result of `read` for `key: <yaml>`, as text.
 fn check<T: std::fmt::Debug>(yaml: &str, read: impl Fn(&Value) -> Result<T, Fault>) -> String {
     let block = Block::of_file(&format!("key: {yaml}\n"));
     let entries = block.entries().unwrap();

@@ -1,6 +1,6 @@
-//! A folder outside the data folder that may come and go: the person's own agents.
+//! Watches a folder outside of the data folder that may appear and disappear: the person's own agents.
 //!
-//! The folder itself is watched where it is, and the two above it for the one way down: so it is found when it comes.
+//! Watches the folder itself while it exists, and the two folders above it for the entry on its path, so that its creation is noticed.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -11,15 +11,15 @@ use rustix::io::Errno;
 
 use super::{DEEPEST, Event, IN_ROOT, ITSELF, watch, watch_tree};
 
-/// How many folders above it are watched: `.claude` and the one that it is in.
+/// Number of watched folders above it: `.claude` and its parent.
 const ABOVE: usize = 2;
 
 #[derive(Debug)]
 pub(super) struct Elsewhere {
     folder: Option<PathBuf>,
-    /// On the folder and those in it.
+    /// The watches on the folder and its subfolders.
     inside: Vec<i32>,
-    /// On those above it, each with the one name in it that leads on.
+    /// The watches on the folders above it, each with the name of its entry on the path.
     above: Vec<(i32, OsString)>,
 }
 
@@ -28,16 +28,16 @@ impl Elsewhere {
         Self { folder: folder.map(Path::to_owned), inside: Vec::new(), above: Vec::new() }
     }
 
-    /// Sets every watch anew. The kernel has one watch for a folder, however often it is asked: those in `own` are
-    /// somebody else's too, and stay.
+    /// Sets every watch again. The kernel keeps one watch for a folder, however often it is requested. The watches in
+    /// `own` serve other purposes too, so they are kept.
     pub(super) fn arm(&mut self, fd: &OwnedFd, own: &[i32]) -> Result<(), Errno> {
         let above = self.above.drain(..).map(|(watch, _)| watch);
         for old in self.inside.drain(..).chain(above).filter(|watch| !own.contains(watch)) {
-            // It may be gone by itself.
+            // The watch may have ended with its folder.
             let _ = inotify::remove_watch(fd, old);
         }
         let Some(folder) = &self.folder else { return Ok(()) };
-        // From the top: what comes in between is seen from above.
+        // From the top down: a folder that appears in between is noticed from above.
         let mut steps: Vec<&Path> = folder.ancestors().take(ABOVE + 1).collect();
         steps.reverse();
         for step in steps.windows(2) {
@@ -47,7 +47,7 @@ impl Elsewhere {
         watch_tree(fd, folder, DEEPEST, &mut self.inside)
     }
 
-    /// Whether agents may be others after this.
+    /// Whether agents may have changed with this event.
     pub(super) fn concerns(&self, event: &Event) -> bool {
         self.inside.contains(&event.watch)
             || self.above.iter().any(|(watch, name)| {

@@ -1,4 +1,4 @@
-//! Real folders, real events: what a store that follows them ends up with.
+//! Tests with real folders and real events: the state of a store that follows them.
 
 use super::*;
 use crate::definition::{Defaults, DefinitionId, KnownAgents, Store};
@@ -33,7 +33,7 @@ impl Followed {
         Self { dir, home, store, watch }
     }
 
-    /// Follows changes until the definitions are these (`id: body`). A guard ends a test that would wait for ever.
+    /// Follows changes until the definitions are `expected` (`id: body`). A timeout ends a test that would hang.
     async fn until(&mut self, expected: &[&str]) {
         loop {
             let mut now: Vec<String> = self.store.definitions().map(|d| format!("{}: {}", d.id, d.body)).collect();
@@ -50,7 +50,7 @@ impl Followed {
     }
 }
 
-/// What happens together may be told in parts.
+/// Waits for a change; simultaneous events may be reported in parts.
 async fn until_told(watch: &mut Watch, expected: &Changed) {
     let told = async { while watch.next().await != *expected {} };
     tokio::time::timeout(Duration::from_secs(60), told).await.unwrap_or_else(|_| panic!("never {expected:?}"));
@@ -61,23 +61,23 @@ async fn edits_are_followed() {
     let mut bot = Followed::new();
     let a = bot.home.routines().join("a.md");
     bot.until(&["a: one"]).await;
-    // In place.
+    // Written in place.
     fs::write(&a, routine("a", "two")).unwrap();
     bot.until(&["a: two"]).await;
-    // By a rename over it, as most editors do.
+    // Replaced by a rename, as most editors do.
     fs::write(bot.home.routines().join(".a.md.tmp"), routine("a", "three")).unwrap();
     fs::rename(bot.home.routines().join(".a.md.tmp"), &a).unwrap();
     bot.until(&["a: three"]).await;
     fs::write(bot.home.routines().join("b.md"), routine("b", "new")).unwrap();
     bot.until(&["a: three", "b: new"]).await;
-    // Broken, and put right.
+    // Broken, then repaired.
     fs::write(&a, "broken").unwrap();
     bot.until(&["b: new"]).await;
     assert_eq!(bot.store.problems().len(), 1);
     fs::write(&a, routine("a", "four")).unwrap();
     bot.until(&["a: four", "b: new"]).await;
     assert_eq!(bot.store.problems(), []);
-    // Renamed, and away.
+    // Renamed and removed.
     fs::rename(&a, bot.home.routines().join("c.md")).unwrap();
     fs::remove_file(bot.home.routines().join("b.md")).unwrap();
     bot.until(&["a: four"]).await;
@@ -90,7 +90,7 @@ async fn skills_are_followed() {
     let named = "---\nid: s\ncron: 0 9 * * *\nskills: [mail]\n---\nskilled\n";
     fs::write(bot.home.routines().join("s.md"), named).unwrap();
     bot.until(&["a: one"]).await;
-    // The folder, the skill's own folder and its file come one after the other.
+    // The folder, the skill's folder and its file appear one after the other.
     let mail = bot.home.skills().join("mail");
     fs::create_dir(bot.home.skills()).unwrap();
     fs::create_dir(&mail).unwrap();
@@ -114,7 +114,7 @@ async fn agents_of_the_person_are_followed_from_before_they_are_there() {
     let named = "---\nid: s\ncron: 0 9 * * *\nbackground: true\nagent: scout\n---\nscouted\n";
     fs::write(bot.home.routines().join("s.md"), named).unwrap();
     bot.until(&["a: one"]).await;
-    // The folders above it, it and its file come one after the other.
+    // The parent folder, the folder and its file appear one after the other.
     let (top, folder) = (bot.dir.path().join(".claude"), bot.dir.path().join(".claude/agents"));
     fs::create_dir(&top).unwrap();
     fs::create_dir(&folder).unwrap();
@@ -127,7 +127,7 @@ async fn agents_of_the_person_are_followed_from_before_they_are_there() {
         fs::rename(&away, &gone).unwrap();
         bot.until(&["a: one", "s: scouted"]).await;
     }
-    // In a folder of the folder.
+    // In a subfolder.
     fs::create_dir(folder.join("more")).unwrap();
     fs::rename(folder.join("scout.md"), bot.dir.path().join("scout.md")).unwrap();
     bot.until(&["a: one"]).await;
@@ -135,7 +135,7 @@ async fn agents_of_the_person_are_followed_from_before_they_are_there() {
     bot.until(&["a: one", "s: scouted"]).await;
     fs::remove_file(folder.join("more/scout.md")).unwrap();
     bot.until(&["a: one"]).await;
-    // The data folder's own are followed as before.
+    // The data folder's own agents are still followed.
     fs::create_dir(bot.home.agents()).unwrap();
     fs::write(bot.home.agents().join("scout.md"), "").unwrap();
     bot.until(&["a: one", "s: scouted"]).await;
@@ -162,18 +162,18 @@ async fn agents_in_the_folder_above_the_data_folder_share_its_watch() {
 async fn folders_that_come_and_go_are_followed() {
     let mut bot = Followed::new();
     bot.until(&["a: one"]).await;
-    // A folder that was not there at the start.
+    // A folder that did not exist at the start.
     fs::create_dir(bot.home.reminders()).unwrap();
     fs::write(bot.home.reminders().join("tea.md"), "---\nrun_at: 2030-01-01T00:00:00Z\n---\nTea\n").unwrap();
     bot.until(&["a: one", "tea: Tea"]).await;
-    // Removed and made again.
+    // Removed and created again.
     fs::remove_dir_all(bot.home.routines()).unwrap();
     bot.until(&["tea: Tea"]).await;
     fs::create_dir(bot.home.routines()).unwrap();
     bot.until(&["tea: Tea"]).await;
     fs::write(bot.home.routines().join("a.md"), routine("a", "again")).unwrap();
     bot.until(&["a: again", "tea: Tea"]).await;
-    // Renamed over.
+    // Replaced by a rename.
     let new = bot.dir.path().join("new");
     fs::create_dir(&new).unwrap();
     fs::write(new.join("x.md"), routine("x", "other folder")).unwrap();
@@ -181,7 +181,7 @@ async fn folders_that_come_and_go_are_followed() {
     fs::rename(&new, bot.home.routines()).unwrap();
     bot.until(&["tea: Tea", "x: other folder"]).await;
     fs::write(bot.home.routines().join("x.md"), routine("x", "edited")).unwrap();
-    // The old folder is none of ours any more.
+    // The old folder is no longer watched.
     fs::write(bot.home.root().join("old/a.md"), routine("a", "stale")).unwrap();
     bot.until(&["tea: Tea", "x: edited"]).await;
 }
@@ -227,7 +227,7 @@ async fn a_git_checkout_is_followed() {
     bot.until(&many).await;
 }
 
-/// The kernel does not tell of the end of a folder while a file that was in it is open, as the journal is.
+/// While a file in a deleted folder is open, as the journal is, the kernel does not report the deletion.
 #[tokio::test]
 async fn a_deleted_folder_of_which_a_file_is_open_comes_back() {
     let mut bot = Followed::new();
@@ -259,7 +259,7 @@ async fn other_files_are_no_news() {
     }
     fs::create_dir(bot.home.state()).unwrap();
     fs::write(bot.home.config_file(), "x").unwrap();
-    // Reading is no news either.
+    // Reading is not reported.
     fs::read(bot.home.routines().join("a.md")).unwrap();
     fs::write(bot.home.routines().join("z.md"), "x").unwrap();
     assert_eq!(bot.watch.next().await, Changed::Files(vec!["routines/z.md".into()]));
