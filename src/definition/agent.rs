@@ -1,6 +1,6 @@
-//! Named agents, so far as definitions name them: in `agent`, and in rules like `Agent(Explore)`.
+//! Named agents as definitions refer to them: in `agent`, and in rules like `Agent(Explore)`.
 //!
-//! What an agent is, and whether it can be used, is known to a module above this one, which hands in its word.
+//! A higher module knows the agents and whether each is usable. It passes that knowledge as a function.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,19 +12,19 @@ use crate::policy::ToolPattern;
 /// The fields of a definition that name agents.
 const FIELDS: [&str; 2] = ["agent", "allowed_tools"];
 
-/// The tools of an agent that a background job can have (`None`: all that the job has); else why it cannot, and what to
-/// do.
+/// The tools of an agent for a background job (`None` for all that the job has). The error is why the agent is
+/// unusable, and what to do.
 pub type AgentWord = Result<Option<Vec<ToolPattern>>, (String, String)>;
 
-/// Who is asked for it.
+/// A function that looks up an agent.
 type Asked = Arc<dyn Fn(&str) -> AgentWord + Send + Sync>;
 
-/// The word on an agent's name. The default knows none, and takes every name.
+/// Looks up agents by name. The default accepts every name.
 #[derive(Clone, Default)]
 pub struct KnownAgents(Option<Asked>);
 
 impl KnownAgents {
-    /// `word` is asked whenever a definition that names an agent is read.
+    /// Creates a lookup. `word` is called whenever a definition that names an agent is read.
     pub fn new(word: impl Fn(&str) -> AgentWord + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(word)))
     }
@@ -40,8 +40,8 @@ impl fmt::Debug for KnownAgents {
     }
 }
 
-/// Finds what is wrong with the agents that a definition names: an error where it could not run as its agent, a warning
-/// for each that it may call and that is not there. `text` is what was parsed.
+/// Adds the problems of the agents that a definition names: an error if the job's own agent is unusable, a warning for
+/// each missing agent that it may call. `text` is the parsed text.
 pub(super) fn check(file: &Path, text: &[u8], defaults: &Defaults, parsed: &mut Parsed) {
     let Some(definition) = &parsed.definition else { return };
     let problem = |severity, field: &str, (line, column), (message, hint)| Problem {
@@ -85,7 +85,7 @@ fn reaches_somebody(pattern: &ToolPattern) -> bool {
     pattern.tool() == "*" || pattern.tool().starts_with("mcp__discord")
 }
 
-/// Whether what a file says hangs on agents: it has to be read again when they change.
+/// Whether a file must be read again when agents change: it names agents, or has a problem with them.
 pub(super) fn concerns(definition: Option<&Definition>, problems: &[Problem]) -> bool {
     let names = |definition: &Definition| {
         definition.background().is_some_and(|background| background.agent.is_some())
@@ -95,12 +95,12 @@ pub(super) fn concerns(definition: Option<&Definition>, problems: &[Problem]) ->
         || problems.iter().any(|problem| problem.field.as_deref().is_some_and(|field| FIELDS.contains(&field)))
 }
 
-/// The folder that the data folder's agents live in, relative to it.
+/// Returns the folder of the data folder's agents, relative to it.
 pub(super) fn folder() -> PathBuf {
     PathBuf::from("agents")
 }
 
-/// The agents that a definition's allowlist plainly names, with their places in the list.
+/// Returns the agents that a definition's allowlist names without wildcards, with their indices in the list.
 fn callable(definition: &Definition) -> impl Iterator<Item = (usize, &str)> {
     let list = definition.background().and_then(|background| background.restrictions.allowed_tools());
     let name = |pattern: &'_ ToolPattern| matches!(pattern.tool(), "Agent" | "Task");

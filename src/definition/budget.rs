@@ -1,23 +1,23 @@
-//! What everything that the bot runs may cost: the setting `budget`, and the periods that it speaks of. Pure.
+//! The setting `budget`: limits on the cost of everything that the bot runs, and their periods. Pure.
 
 use chrono::{DateTime, Datelike, Days, LocalResult, Months, NaiveDate, NaiveTime, TimeZone, Utc};
 use chrono_tz::Tz;
 
-/// Caps on what is spent in a period. Each in US dollars, above zero; `None`: no cap.
+/// Limits on spending. Amounts are in US dollars, above zero; `None` for no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Budget {
-    /// Of a day.
+    /// Maximum per day.
     pub day: Option<f64>,
-    /// Of a month.
+    /// Maximum per month.
     pub month: Option<f64>,
-    /// Of one run whose file sets no `max_cost_usd`.
+    /// Maximum per run without a `max_cost_usd` of its own.
     pub run: Option<f64>,
-    /// Tokens of a day, without those that were read from a cache.
+    /// Maximum number of tokens per day, not counting those read from a cache.
     pub tokens_day: Option<u64>,
 }
 
 impl Budget {
-    /// The cap of a run whose file sets none, where a cap of a period holds.
+    /// Returns the limit of a run without one of its own: `run`, else the smaller of a tenth of `day` and a hundredth of `month`.
     #[must_use]
     pub fn of_a_run(&self) -> Option<f64> {
         let tenth = self.day.map(|day| day / 10.0);
@@ -27,24 +27,24 @@ impl Budget {
     }
 }
 
-/// An amount in US dollars with two significant digits at least: `$1.50`, `$0.0042`.
+/// Formats an amount of US dollars with at least two significant digits: `$1.50`, `$0.0042`.
 #[must_use]
 pub fn money(dollars: f64) -> String {
     let decimals = (2..9).zip(1..).find(|(_, power)| dollars * 10_f64.powi(*power) >= 1.0);
     format!("${dollars:.*}", decimals.map_or(2, |(decimals, _)| decimals))
 }
 
-/// A period of a budget.
+/// The period of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
-    /// A day of the calendar.
+    /// A calendar day.
     Day,
-    /// A month of the calendar.
+    /// A calendar month.
     Month,
 }
 
 impl Period {
-    /// Its name: `day`.
+    /// Returns its name: `day`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -53,14 +53,14 @@ impl Period {
         }
     }
 
-    /// Which one `now` is in: `2026-11-23`, `2026-11`.
+    /// Returns the name of the period that contains `now`: `2026-11-23`, `2026-11`.
     #[must_use]
     pub fn label(self, now: DateTime<Utc>, zone: Tz) -> String {
         let format = if self == Self::Day { "%Y-%m-%d" } else { "%Y-%m" };
         now.with_timezone(&zone).format(format).to_string()
     }
 
-    /// When the one began that `now` is in, and when it ends.
+    /// Returns the start and the end of the period that contains `now`.
     #[must_use]
     pub fn around(self, now: DateTime<Utc>, zone: Tz) -> (DateTime<Utc>, DateTime<Utc>) {
         let today = now.with_timezone(&zone).date_naive();
@@ -73,7 +73,7 @@ impl Period {
     }
 }
 
-/// The first moment of a day; where the clocks skip it, the first one after.
+/// Returns the first moment of a day, which is after midnight if the clocks skip it.
 fn midnight(day: NaiveDate, zone: Tz) -> DateTime<Utc> {
     let quarters = (0..96u32).filter_map(|quarter| NaiveTime::from_hms_opt(quarter / 4, quarter % 4 * 15, 0));
     let mut moments = quarters.filter_map(|time| match zone.from_local_datetime(&day.and_time(time)) {
@@ -99,7 +99,7 @@ mod tests {
         check(Period::Day, Tz::UTC, "2026-11-23T23:59:59Z", ("2026-11-23", "2026-11-23T00:00Z", "2026-11-24T00:00Z"));
         check(Period::Day, vienna, "2026-11-23T23:30:00Z", ("2026-11-24", "2026-11-23T23:00Z", "2026-11-24T23:00Z"));
         check(Period::Month, vienna, "2026-12-31T22:00:00Z", ("2026-12", "2026-11-30T23:00Z", "2026-12-31T23:00Z"));
-        // 25 hours, and a midnight that there was not.
+        // A day of 25 hours, and a day whose midnight is skipped.
         check(Period::Day, vienna, "2026-10-25T12:00:00Z", ("2026-10-25", "2026-10-24T22:00Z", "2026-10-25T23:00Z"));
         let beirut = Tz::Asia__Beirut;
         check(Period::Day, beirut, "2026-03-29T12:00:00Z", ("2026-03-29", "2026-03-28T22:00Z", "2026-03-29T21:00Z"));

@@ -1,7 +1,7 @@
-//! Files that are whole or not there: written beside their place, made durable, then moved into it.
+//! Atomic and durable file writes: a text is written to a temporary file, synced, then renamed.
 //!
-//! A reader sees the old text or the new one, never a part; after a return, a power cut does not undo it. What a
-//! writer that was killed leaves behind is a hidden `.tmp` file that nothing reads, and that [`sweep`] removes.
+//! A reader sees the old text or the new one, never a part. After a write returns, a power cut does not undo it. A
+//! killed writer leaves a hidden `.tmp` file that nothing reads; [`sweep`] removes it.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -10,21 +10,21 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::{Builder, NamedTempFile};
 
-/// What a text is called while it is being written.
+/// Prefix of a temporary file's name.
 const PREFIX: &str = ".ollim-";
 const SUFFIX: &str = ".tmp";
 
-/// A file that is empty may be so because its writer is about to lock it; not for longer than this.
+/// Maximum age of an empty temporary file that its writer may still be about to lock.
 const JUST_MADE: Duration = Duration::from_secs(60);
 
-/// Writes a file that must not be there yet. Of two writers one gets [`io::ErrorKind::AlreadyExists`].
+/// Writes a file that must not exist. If two writers race, one gets [`io::ErrorKind::AlreadyExists`].
 pub(crate) fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     staged(path, content)?.persist_noclobber(path).map_err(|error| error.error)?;
     fail_point!(Placed);
     sync_folder(path)
 }
 
-/// Puts `content` in the place of a file, which keeps its permissions. The file need not be there.
+/// Replaces the content of a file, or creates it. An existing file keeps its permissions.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let staged = staged(path, content)?;
     match fs::metadata(path) {
@@ -37,7 +37,7 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     sync_folder(path)
 }
 
-/// [`replace`], of a file that still has the content `old`. `false`: it has another one by now, and keeps it.
+/// Replaces the content of a file if it is still `old`. Returns `false` if it is not; the file then keeps its content.
 pub(crate) fn replace_unchanged(path: &Path, old: &[u8], content: &[u8]) -> io::Result<bool> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     let staged = staged(path, content)?;
@@ -45,7 +45,7 @@ pub(crate) fn replace_unchanged(path: &Path, old: &[u8], content: &[u8]) -> io::
     let exchange = || renameat_with(CWD, staged.path(), CWD, path, RenameFlags::EXCHANGE);
     match exchange() {
         Ok(()) => {}
-        // Not every file system can.
+        // Some file systems cannot exchange files.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
             if fs::read(path)? != old {
                 return Ok(false);
@@ -55,7 +55,7 @@ pub(crate) fn replace_unchanged(path: &Path, old: &[u8], content: &[u8]) -> io::
         }
         Err(error) => return Err(error.into()),
     }
-    // What was there is where the new content was staged.
+    // The previous file now has the temporary name.
     let is_unchanged = fs::read(staged.path())? == old;
     if !is_unchanged {
         exchange()?;
@@ -63,7 +63,7 @@ pub(crate) fn replace_unchanged(path: &Path, old: &[u8], content: &[u8]) -> io::
     sync_folder(path).map(|()| is_unchanged)
 }
 
-/// Removes a file. `false`: it was not there.
+/// Removes a file. Returns `false` if it did not exist.
 pub(crate) fn remove(path: &Path) -> io::Result<bool> {
     match fs::remove_file(path) {
         Ok(()) => {
@@ -75,7 +75,7 @@ pub(crate) fn remove(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Removes what writers that were killed have left in a folder. How many there were.
+/// Removes the temporary files that killed writers left in a folder. Returns their number.
 pub(crate) fn sweep(folder: &Path, now: SystemTime) -> io::Result<usize> {
     let mut swept = 0;
     let entries = match fs::read_dir(folder) {
@@ -89,7 +89,7 @@ pub(crate) fn sweep(folder: &Path, now: SystemTime) -> io::Result<usize> {
         if !is_staged || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
             continue;
         }
-        // It may have come to its place meanwhile.
+        // The writer may have renamed the file in between.
         let Ok(file) = File::open(entry.path()) else { continue };
         let about = file.metadata()?;
         let age = now.duration_since(about.modified()?).unwrap_or_default();
@@ -107,7 +107,7 @@ pub(crate) fn sweep(folder: &Path, now: SystemTime) -> io::Result<usize> {
 
 fn staged(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     let mut file = Builder::new().prefix(PREFIX).suffix(SUFFIX).tempfile_in(folder(path))?;
-    // Held while this process lives: whoever sweeps leaves it alone. Where files cannot be locked nobody sweeps.
+    // The lock lasts while this process lives, and makes [`sweep`] skip the file. Without file locks, `sweep` removes nothing.
     let _held = file.as_file().try_lock();
     file.write_all(content)?;
     file.as_file().sync_all()?;
@@ -115,7 +115,7 @@ fn staged(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     Ok(file)
 }
 
-/// A rename or a removal is durable only when its folder is.
+/// Syncs the folder, without which a rename or a removal is not durable.
 fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(folder(path))?.sync_all()
 }

@@ -1,32 +1,32 @@
-//! What can go wrong with the files as a whole, and with writing one.
+//! Errors of the files as a whole, and of writing a file.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Problem;
 
-/// Why definitions could not be read or written. A file that is not valid is a [`Problem`], not one of these.
+/// The reason why definitions could not be read or written. An invalid file is a [`Problem`] instead.
 #[derive(Debug, thiserror::Error)]
 pub enum DefinitionError {
     /// There is no data folder.
     #[error("there is no data folder at {}: make one with `ollim-bot init`", root.display())]
     NoHome {
-        /// Where it was looked for.
+        /// The path at which it was expected.
         root: PathBuf,
     },
-    /// What was to be written would not be valid. Nothing was written.
+    /// The new text would not be valid. Nothing was written.
     #[error("{}", first_of(problems))]
     Invalid {
-        /// Every error, at least one. Positions are those of the text that was not written.
+        /// All errors, at least one. Positions refer to the text that was not written.
         problems: Vec<Problem>,
     },
-    /// The file is not there (any more).
+    /// The file does not exist (any more).
     #[error("{} is not there", file.display())]
     NotFound {
         /// Relative to the data folder.
         file: PathBuf,
     },
-    /// There is such a file already, and it stays as it is.
+    /// The file exists already. It was not changed.
     #[error("{} is there already: remove or rename it first", file.display())]
     Exists {
         /// Relative to the data folder.
@@ -37,56 +37,56 @@ pub enum DefinitionError {
     Name {
         /// The name.
         name: String,
-        /// Why not.
+        /// The reason, as a predicate: "is taken".
         what: &'static str,
     },
-    /// Somebody else changed the file meanwhile. Their change stands.
+    /// Another writer changed the file in the meantime. That change was kept.
     #[error("{} was changed by somebody else meanwhile: try again", file.display())]
     Changed {
         /// Relative to the data folder.
         file: PathBuf,
     },
-    /// The frontmatter is written in a way that cannot be changed without touching what a person wrote.
+    /// The frontmatter's layout allows no change that keeps the rest of the text.
     #[error("cannot set `{field}` in {} without rewriting what stands there: edit the file by hand", file.display())]
     Edit {
         /// Relative to the data folder.
         file: PathBuf,
-        /// The field that was to be set.
+        /// The field to set.
         field: String,
     },
-    /// Whoever asked may not have it so. Nothing was written.
+    /// The caller is not allowed to write this. Nothing was written.
     #[error("{why}")]
     Refused {
-        /// A sentence.
+        /// The reason, as a sentence.
         why: String,
     },
-    /// The path is not one of a definition.
+    /// The path is not that of a definition.
     #[error("{} is not a definition's file: those are routines/NAME.md and reminders/NAME.md", file.display())]
     NotADefinition {
         /// The path.
         file: PathBuf,
     },
-    /// A skill that a job names is missing, or its file cannot be used.
+    /// A skill that a job names is missing, or its file is unusable.
     #[error("skill {} cannot be used: {message} ({hint})", super::problem::quoted(name))]
     Skill {
         /// Its name.
         name: String,
-        /// What is wrong with it.
+        /// The problem.
         message: String,
         /// What to do now.
         hint: String,
     },
-    /// The disk said no.
+    /// A file operation failed.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried: "write", "remove", …
+        /// The attempted operation: "write", "remove", …
         action: &'static str,
         /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The system gave no random numbers for a new identity.
+    /// The system returned no random numbers for a new identity.
     #[error("cannot make a new id: {0}")]
     Random(String),
     /// The file watcher could not be set up.
@@ -94,7 +94,7 @@ pub enum DefinitionError {
     Watch {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -114,7 +114,7 @@ fn first_of(problems: &[Problem]) -> String {
     }
 }
 
-/// The kernel's limits on watching have names that no error message says.
+/// Names the kernel limit behind an error. The error message names none.
 fn limit_hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull => " (too many watches: raise `sysctl fs.inotify.max_user_watches`)",

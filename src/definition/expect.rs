@@ -1,21 +1,21 @@
-//! What a job must have delivered for its run to count as completed.
+//! The delivery that a run must make to count as completed.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
-/// What a job must deliver.
+/// A delivery that a job must make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// A message to the person.
     Message,
     /// A report to the main session.
     Report,
-    /// A file that the run has made or changed, relative to `work/`.
+    /// A file that the run created or changed, relative to `work/`.
     File(PathBuf),
 }
 
 impl Expect {
-    /// Reads `message`, `report` or `file PATH`. `None`: it is none of these, or the path leads out of `work/`.
+    /// Reads `message`, `report` or `file PATH`. Returns `None` for any other text, and for a path that leaves `work/`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         match text.trim() {
             "message" => Some(Self::Message),

@@ -1,47 +1,47 @@
-//! What a webhook's file says of its deliveries: who may send, how often, and what.
+//! The settings of a webhook: the allowed sender, rate and content of its deliveries.
 
 use serde::{Deserialize, Serialize};
 
 pub use super::payload_schema::{PayloadFault, PayloadSchema};
 
-/// What a webhook's deliveries must be like.
+/// Rules for the deliveries of a webhook.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hook {
-    /// How the sender shows who it is.
+    /// How the sender proves its identity.
     pub signature: Signature,
-    /// The variable that holds the secret which the sender shares.
+    /// Name of the variable that holds the secret shared with the sender.
     pub secret_env: String,
-    /// What a delivery must be like; `None`: any object.
+    /// The schema of a delivery; `None` allows any object.
     pub fields: Option<PayloadSchema>,
-    /// At most so many deliveries a minute.
+    /// Maximum number of deliveries per minute.
     pub per_minute: u32,
 }
 
-/// How a sender shows that it has the secret.
+/// How a sender proves that it has the secret.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Signature {
-    /// It presents the secret.
+    /// The request contains the secret.
     #[default]
     Bearer,
-    /// As GitHub signs: `X-Hub-Signature-256`.
+    /// A signature like GitHub's, in `X-Hub-Signature-256`.
     Github,
-    /// As Stripe signs: `Stripe-Signature`.
+    /// A signature like Stripe's, in `Stripe-Signature`.
     Stripe,
-    /// As Slack signs: `X-Slack-Signature`.
+    /// A signature like Slack's, in `X-Slack-Signature`.
     Slack,
 }
 
-/// A part of a webhook's text.
+/// A part of a webhook's prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// As it is written.
+    /// Literal text.
     Text(&'a str),
-    /// `{{name}}`: a field of what was delivered; one within another by a full stop, an item of a list by its number.
+    /// `{{name}}`: a field of the delivery. A full stop separates nested names; a number selects an item of a list.
     Field(&'a str),
 }
 
-/// The parts of a text. What is no name between braces is text.
+/// Splits a text into its parts. Braces around anything but a name are literal text.
 pub fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
     let mut rest = text;
     let mut field = None;
@@ -69,7 +69,7 @@ pub fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
     })
 }
 
-/// The fields that a text names.
+/// Returns the names of the fields in a text.
 pub(super) fn placeholders(text: &str) -> impl Iterator<Item = &str> {
     parts(text).filter_map(|part| match part {
         Part::Field(name) => Some(name),
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::definition::{Defaults, Draft, Kind, Problem, parse};
 
-    /// What is wrong with a webhook's file.
+    /// Returns the problems of a webhook's file.
     fn problems(file: &str, fields: &str, body: &str) -> Vec<String> {
         let text = format!("---\nallowed_tools: []\n{fields}---\n{body}\n");
         let parsed = parse(Kind::Webhook, Path::new(file), text.as_bytes(), &defaults());
@@ -111,7 +111,7 @@ mod tests {
         let hook = definition.hook().unwrap();
         assert_eq!((hook.signature, &*hook.secret_env, hook.per_minute), (Signature::Stripe, "STRIPE", 5));
         assert!(hook.fields.is_some() && definition.background().is_some_and(|background| background.isolated));
-        // What is written reads back the same.
+        // The rendered text reads back unchanged.
         let written = Draft::from(&definition).render(None);
         let again = parse(Kind::Webhook, Path::new("webhooks/paid.md"), written.as_bytes(), &defaults());
         assert_eq!(again.definition, Some(definition), "{written}");

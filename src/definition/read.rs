@@ -1,8 +1,7 @@
-//! The folders on disk: which files count, and how one is read without being led astray.
+//! Reads the folders on disk: selects definition files, and reads each of them safely.
 //!
-//! A file is opened without following a symlink; a symlink is followed only if what it leads to lies in the data
-//! folder. Only regular files are read, and never more than the limit, so that no pipe, device or huge file can
-//! hold the program up.
+//! A symlink is followed only if its target is in the data folder. Only regular files are read, and never more than the
+//! limit, so that no pipe, device or huge file can block the program.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -20,18 +19,18 @@ use super::problem::kind_of;
 use super::{Defaults, DefinitionError, Kind, LARGEST_FILE, Parsed, Problem, Severity, agent, parse, skill};
 use crate::home::Home;
 
-/// What one folder holds.
+/// The contents of one folder.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
-    /// Relative to the data folder, sorted.
+    /// Paths relative to the data folder, sorted.
     pub files: Vec<PathBuf>,
-    /// The folder itself is not usable.
+    /// The reason why the folder is unusable.
     pub problem: Option<Problem>,
 }
 
-/// Why a file's text could not be had.
+/// The reason why a file has no text.
 enum Unreadable {
-    /// There is no such file (any more).
+    /// The file does not exist (any more).
     Gone,
     Because {
         message: String,
@@ -45,18 +44,18 @@ pub(super) fn folder_of(kind: Kind) -> &'static Path {
         Kind::Routine => "routines",
         Kind::Reminder => "reminders",
         Kind::Webhook => "webhooks",
-        // Never read: what was spawned stands in the journal.
+        // Never read: the journal holds sessions.
         Kind::Session => "sessions",
     })
 }
 
-/// Whether a file of this name is a definition. Hidden files are not, nor what editors and writers leave beside a
-/// file for a while (`.tea.md.swp`, `tea.md~`, `#tea.md#`).
+/// Whether a name is that of a definition file. Hidden files and the temporary files of editors (`.tea.md.swp`,
+/// `tea.md~`, `#tea.md#`) are not.
 pub(super) fn is_definition(name: &str) -> bool {
     name.ends_with(".md") && !name.starts_with('.')
 }
 
-/// `path` (absolute, or relative to the data folder) as the relative path of a definition file, if it is one.
+/// Returns the relative path of a definition file; `None` for any other path. `path` is absolute, or relative to the data folder.
 pub(super) fn relative(home: &Home, path: &Path) -> Option<PathBuf> {
     let path = home.relative(path);
     let mut parts = path.components();
@@ -65,12 +64,12 @@ pub(super) fn relative(home: &Home, path: &Path) -> Option<PathBuf> {
     (parts.next().is_none() && is_definition_name(name.as_os_str())).then(|| path.to_owned())
 }
 
-/// The same of a name as it stands in a folder. One that is not UTF-8 is kept: it is a problem to be shown.
+/// Like [`is_definition`], for a name in a folder. A name that is not UTF-8 counts, so that it is shown as a problem.
 fn is_definition_name(name: &OsStr) -> bool {
     name.to_str().map_or_else(|| name.as_encoded_bytes().ends_with(b".md"), is_definition)
 }
 
-/// The definition files of one kind. A folder that is not there is empty.
+/// Lists the definition files of one kind. A missing folder is empty.
 pub(super) fn list(home: &Home, kind: Kind) -> Listing {
     let folder = folder_of(kind);
     let refuse = |message: String, hint: &str| Listing {
@@ -91,7 +90,7 @@ pub(super) fn list(home: &Home, kind: Kind) -> Listing {
             let entry = entry?;
             let name = entry.file_name();
             if is_definition_name(&name) && !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                // In one piece: `join` would make it in two.
+                // One allocation; `join` would take two.
                 let mut file = OsString::with_capacity(folder.as_os_str().len() + 1 + name.len());
                 file.extend([folder.as_os_str(), OsStr::new("/"), &name]);
                 files.push(file.into());
@@ -107,12 +106,12 @@ pub(super) fn list(home: &Home, kind: Kind) -> Listing {
     }
 }
 
-/// Whether a folder is to be read at all: it is no symlink that leaves the data folder.
+/// Whether a folder may be read: it is not a symlink that leaves the data folder.
 pub(super) fn is_inside(home: &Home, kind: Kind) -> bool {
     !leaves(home, &home.root().join(folder_of(kind))).unwrap_or(false)
 }
 
-/// Reads and parses one file (relative path). `None`: it is not there.
+/// Reads and parses one file (relative path). Returns `None` if it does not exist.
 pub(super) fn read(home: &Home, file: &Path, defaults: &Defaults) -> Option<Parsed> {
     Reader::new(home, defaults).read(file).map(|(parsed, _)| parsed)
 }
@@ -121,37 +120,37 @@ pub(super) fn read(home: &Home, file: &Path, defaults: &Defaults) -> Option<Pars
 pub(super) struct Reader<'a> {
     home: &'a Home,
     defaults: &'a Defaults,
-    /// Folders that are open: files in them are found by their names alone.
+    /// Open folders. A file in one of them is opened by its name alone.
     folders: Vec<(Kind, OwnedFd)>,
-    /// The text of the file that is being read.
+    /// The text of the current file.
     text: Vec<u8>,
 }
 
 impl<'a> Reader<'a> {
-    /// For a few files, of any folder.
+    /// Creates a reader for a few files of any folder.
     pub(super) fn new(home: &'a Home, defaults: &'a Defaults) -> Self {
         Self { home, defaults, folders: Vec::new(), text: Vec::new() }
     }
 
-    /// For many files.
+    /// Creates a reader for many files, and opens their folders.
     pub(super) fn of_many(home: &'a Home, defaults: &'a Defaults) -> Self {
         let open = |kind| {
             let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::PATH;
-            // Where it cannot be opened each file says why.
+            // If a folder cannot be opened, reading each of its files reports the error.
             Some((kind, rustix::fs::open(home.root().join(folder_of(kind)), flags, Mode::empty()).ok()?))
         };
         let folders = Kind::WITH_FILES.into_iter().filter_map(open).collect();
         Self { folders, ..Self::new(home, defaults) }
     }
 
-    /// Reads and parses one file (relative path): what it says, and its text where that is a definition. `None`: it is
-    /// not there.
+    /// Reads and parses one file (relative path). Returns its definition and problems, and the text if the definition
+    /// is valid; `None` if the file does not exist.
     pub(super) fn read(&mut self, file: &Path) -> Option<(Parsed, Option<Arc<str>>)> {
         let kind = kind_of(file)?;
         let (home, defaults, text) = (self.home, self.defaults, &mut self.text);
         let folder = self.folders.iter().find(|(of, _)| *of == kind).map(|(_, folder)| folder.as_fd());
         let parsed = match bytes(home, folder, file, text) {
-            // A defect of a parser in one file must not take the others along.
+            // A parser's defect in one file must not affect the other files.
             Ok(()) => catch_unwind(AssertUnwindSafe(|| parsed(home, kind, file, text, defaults))).map_err(|_| {
                 (
                     "the file could not be read because of a defect of ollim-bot".into(),
@@ -171,7 +170,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What a file's text says, held against the skills and the agents that are there.
+/// Parses a file's text, and checks it against the existing skills and agents.
 pub(crate) fn parsed(home: &Home, kind: Kind, file: &Path, text: &[u8], defaults: &Defaults) -> Parsed {
     let mut parsed = parse(kind, file, text, defaults);
     skill::check(home, file, text, &mut parsed);
@@ -179,7 +178,7 @@ pub(crate) fn parsed(home: &Home, kind: Kind, file: &Path, text: &[u8], defaults
     parsed
 }
 
-/// The text of a file, by the same rules as for reading a definition. `None`: it is not there.
+/// Returns the text of a file, by the same rules as for a definition. Returns `None` if it does not exist.
 pub(super) fn text(home: &Home, file: &Path) -> Result<Option<String>, DefinitionError> {
     let failed = |message: String| DefinitionError::io("read", &home.root().join(file))(io::Error::other(message));
     let mut text = Vec::new();
@@ -190,14 +189,14 @@ pub(super) fn text(home: &Home, file: &Path) -> Result<Option<String>, Definitio
     }
 }
 
-/// Where a field stands in a file now.
+/// Returns the current line and column of a field in a file.
 pub(super) fn position(home: &Home, file: &Path, field: &str) -> (u32, u32) {
     let mut text = Vec::new();
     bytes(home, None, file, &mut text).map_or((1, 1), |()| super::parse::position(&text, field))
 }
 
-/// Reads the bytes of a file (relative path) into `text`, not many more than the limit. `folder`: its folder, where that is
-/// open.
+/// Reads the bytes of a file (relative path) into `text`, few more than [`LARGEST_FILE`]. `folder` is the file's
+/// folder, if that is open.
 fn bytes(home: &Home, folder: Option<BorrowedFd<'_>>, file: &Path, text: &mut Vec<u8>) -> Result<(), Unreadable> {
     let because = |message: String, hint: &str| Unreadable::Because { message, hint: hint.into() };
     let failed = |error: io::Error| match error.kind() {
@@ -235,7 +234,7 @@ fn bytes(home: &Home, folder: Option<BorrowedFd<'_>>, file: &Path, text: &mut Ve
     }
     let size = usize::try_from(about.st_size).unwrap_or_default();
     text.clear();
-    // One more than there is: what is read then is seen to be all.
+    // Room for one byte more than the file has: a read that leaves room has read all.
     text.reserve(size.min(LARGEST_FILE) + 1);
     loop {
         let room = text.capacity() - text.len();
@@ -248,13 +247,13 @@ fn bytes(home: &Home, folder: Option<BorrowedFd<'_>>, file: &Path, text: &mut Ve
     }
 }
 
-/// Opens without following a symlink in the last place, and without waiting (for a pipe's writer).
+/// Opens a file without following a symlink at the end of the path, and without waiting for the writer of a pipe.
 fn open(folder: BorrowedFd<'_>, name: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     retry_on_intr(|| rustix::fs::openat(folder, name, flags, Mode::empty()))
 }
 
-/// Whether `path` leads out of the data folder.
+/// Whether `path` is a symlink that leaves the data folder.
 fn leaves(home: &Home, path: &Path) -> io::Result<bool> {
     if !path.symlink_metadata()?.is_symlink() {
         return Ok(false);

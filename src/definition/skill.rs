@@ -1,7 +1,7 @@
-//! Skills: `skills/<name>/SKILL.md` in the agent client's format, read for the prompts of the jobs that name them.
+//! Skills: `skills/<name>/SKILL.md` in the agent client's format, for the prompts of the jobs that name them.
 //!
-//! A skill is text, and adds no tools: what its `allowed-tools` names is compared with what the job has, and never
-//! granted. A file that leads out of the data folder is not read.
+//! A skill is text and adds no tools: its `allowed-tools` is compared with the job's tools, and grants nothing. A file
+//! outside of the data folder is not read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,34 +12,34 @@ use super::{Definition, DefinitionError, LARGEST_FILE, Parsed, Problem, Severity
 use crate::home::Home;
 use crate::policy::{BOT, ToolPattern, UpdateMode};
 
-/// The longest name, in bytes: the client's own limit.
+/// Maximum length of a name, in bytes: the client's own limit.
 const LONGEST_NAME: usize = 64;
 
-/// The field of a definition that names them.
+/// The field of a definition that names skills, and the name of their folder.
 const FIELD: &str = "skills";
 
-/// A skill as a prompt has it.
+/// A skill as prompts contain it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
-    /// Its folder's name, by which jobs name it.
+    /// The name of its folder, by which jobs name it.
     pub name: String,
-    /// What it is for, on one line; may be empty.
+    /// Its purpose, on one line; may be empty.
     pub description: String,
-    /// The tools that it says it uses, as they are written. They grant nothing.
+    /// The tools that it declares, as written. They grant nothing.
     pub allowed_tools: Vec<String>,
     /// The instructions. Never blank.
     pub body: String,
 }
 
-/// Reads skills, in this order.
+/// Reads skills, in the order of `names`.
 ///
 /// # Errors
-/// [`DefinitionError::Skill`] for the first that is missing or cannot be used.
+/// [`DefinitionError::Skill`] for the first that is missing or unusable.
 pub fn load_skills(home: &Home, names: &[String]) -> Result<Vec<Skill>, DefinitionError> {
     names.iter().map(|name| load(home, name)).collect()
 }
 
-/// Whether a skill can have this name: it is a folder's, and never a path.
+/// Whether a name is valid for a skill: the name of a folder, never a path.
 pub(super) fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     name.len() <= LONGEST_NAME && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(plain)
@@ -106,7 +106,7 @@ fn key(block: &Block, index: usize) -> (u32, u32) {
     block.locate(&Spot::Key(vec![index]))
 }
 
-/// A list of texts, or one text with commas or blanks between them, as the client takes both.
+/// Reads a list of texts, or one text with commas or blanks between its items. The client accepts both.
 fn tools(node: &Node) -> Option<Vec<String>> {
     match node {
         Node::Text(text) => Some(words(text)),
@@ -121,7 +121,7 @@ fn tools(node: &Node) -> Option<Vec<String>> {
     }
 }
 
-/// Split at commas and blanks that stand outside of parentheses.
+/// Splits a text at commas and blanks outside of parentheses.
 fn words(text: &str) -> Vec<String> {
     let mut depth = 0_u32;
     let between = |c: char| {
@@ -143,8 +143,8 @@ fn nearest(home: &Home, name: &str) -> Option<String> {
     near.filter(|(distance, there)| (1..=2).contains(distance) && *distance < there.len()).min().map(|(_, name)| name)
 }
 
-/// Finds what is wrong with the skills that a definition names: an error for each that cannot be used, a warning for
-/// each tool that one declares and the job lacks. `text` is what was parsed.
+/// Adds the problems of the skills that a definition names: an error for each unusable skill, a warning for each tool
+/// that a skill declares and the job lacks. `text` is the parsed text.
 pub(super) fn check(home: &Home, file: &Path, text: &[u8], parsed: &mut Parsed) {
     let Some(definition) = parsed.definition.as_ref().filter(|definition| !definition.skills.is_empty()) else {
         return;
@@ -180,23 +180,23 @@ pub(super) fn check(home: &Home, file: &Path, text: &[u8], parsed: &mut Parsed) 
     }
 }
 
-/// Whether what a file says hangs on skills: it has to be read again when they change.
+/// Whether a file must be read again when skills change: it names skills, or has a problem with them.
 pub(super) fn concerns(definition: Option<&Definition>, problems: &[Problem]) -> bool {
     definition.is_some_and(|definition| !definition.skills.is_empty())
         || problems.iter().any(|problem| problem.field.as_deref() == Some(FIELD))
 }
 
-/// The folder that skills live in, relative to the data folder.
+/// Returns the folder of skills, relative to the data folder.
 pub(super) fn folder() -> PathBuf {
     PathBuf::from(FIELD)
 }
 
-/// The tools that a skill declares and a job plainly has not. A turn of the main session has the main session's.
+/// Returns the tools that a skill declares and a job clearly lacks; none for a turn of the main session.
 fn lacking<'a>(skill: &'a Skill, definition: &Definition) -> impl Iterator<Item = &'a String> {
     let restrictions = definition.background().map(|background| background.restrictions.clone());
     skill.allowed_tools.iter().filter(move |tool| {
         let Some(restrictions) = &restrictions else { return false };
-        // What is no pattern at all names no tool that a job could have.
+        // An invalid pattern names no tool that a job could have.
         let Ok(pattern) = ToolPattern::parse(tool) else { return true };
         let taken = |tool: &str| ToolPattern::parse(tool).is_ok_and(|tool| BOT.covers(&tool, &pattern));
         let pings = ["mcp__discord__ping_user", "mcp__discord__discord_embed"];

@@ -1,4 +1,4 @@
-//! Every diagnostic, as a person sees it, and the files that have none.
+//! All diagnostics as a person sees them, and files without any.
 
 use super::*;
 use crate::definition::{Chain, FollowedEnd, Follows, Mode, OnMissed, OnOverlap, Thinking, Trigger};
@@ -26,12 +26,12 @@ fn shown(parsed: &Parsed) -> String {
     blocks.join("\n")
 }
 
-/// The problems of a routine with these settings.
+/// Returns the problems of a routine with these settings.
 fn routine(settings: &str) -> String {
     shown(&read("routines/mail.md", &format!("---\ncron: 0 9 * * *\n{settings}---\nLook at the mail.\n")))
 }
 
-/// The problems of a reminder with these settings.
+/// Returns the problems of a reminder with these settings.
 fn reminder(settings: &str) -> String {
     shown(&read("reminders/tea.md", &format!("---\nrun_at: 2030-01-01T09:00:00Z\n{settings}---\nTea.\n")))
 }
@@ -786,8 +786,8 @@ proptest! {
         let _ = parse(Kind::Routine, Path::new("routines/x.md"), &bytes, &defaults());
     }
 
-    /// Lines that look like settings, cut and mixed: never a panic, never a definition beside an error, and every
-    /// problem lies within the file.
+    /// Random lines that look like settings never cause a panic or a definition beside an error. Every problem lies
+    /// within the file.
     #[test]
     fn no_settings_panic(
         lines in proptest::collection::vec(

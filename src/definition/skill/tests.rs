@@ -20,7 +20,7 @@ fn defaults() -> Defaults {
     Defaults { zone: chrono_tz::Tz::UTC, commands: ["gmail"].into(), agents: Default::default() }
 }
 
-/// The problems of a background routine with these fields, where `skills/mail/SKILL.md` is `skill`.
+/// Returns the problems of a background routine with these fields, where `skills/mail/SKILL.md` is `skill`.
 fn check(skill: &str, fields: &str) -> String {
     let (_folder, home) = home();
     write(&home, "skills/mail/SKILL.md", skill);
@@ -108,7 +108,7 @@ fn a_skill_that_cannot_be_used_is_an_error_where_it_is_named() {
     assert!(wrong("---\nname: [\n---\nx").contains("its frontmatter is not valid YAML"));
 }
 
-/// A name is never a path: nothing outside of skills/ is read into a prompt.
+/// A name is never a path: nothing outside of `skills/` is read into a prompt.
 #[test]
 fn no_name_leads_out_of_the_folder() {
     let (_folder, home) = home();

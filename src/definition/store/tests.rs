@@ -1,4 +1,4 @@
-//! What a folder means, and what changes when its files do.
+//! The definitions of a data folder, and the changes that file changes cause.
 
 use super::*;
 use proptest::prelude::*;
@@ -121,7 +121,7 @@ fn symlinks_stay_in_the_data_folder() {
     routines/out.md: the file is a symlink that leaves the data folder, and is not followed
     routines/out2.md: the file is a symlink that leaves the data folder, and is not followed
     ");
-    // The folder itself may not lead out either, on a full read or on an event.
+    // The folder itself may not leave the data folder either, on a full read or on an event.
     fs::remove_dir_all(folder.home.routines()).unwrap();
     symlink(folder.dir.path(), folder.home.routines()).unwrap();
     store.refresh(&[PathBuf::from("routines/outside.md")]);
@@ -163,14 +163,14 @@ fn two_files_with_one_id_are_both_problems() {
       --> routines/a.md:2:1
     hint: give each file an `id` of its own, or remove one of them
     ");
-    // The other one comes back by itself.
+    // The other definition is in force again.
     let changes = store.refresh(&[folder.gone("reminders/x.md")]);
     insta::assert_snapshot!(shown(&changes).join("\n"), @"
     upsert x from routines/a.md: one
     reminders/x.md: 
     routines/a.md:
     ");
-    // And goes again.
+    // And is removed again.
     let changes = store.refresh(&[folder.put("routines/b.md", &routine("x", "again"))]);
     insta::assert_snapshot!(shown(&changes).join("\n"), @"
     removed x
@@ -276,7 +276,7 @@ fn a_changed_comment_is_a_change_of_the_file() {
     assert_eq!(store.text(&DefinitionId::new("tea")).map(|text| &**text), Some(text.as_str()));
 }
 
-/// What [`load_kind`] must say: all there is, but of one kind.
+/// Returns the expected result of [`load_kind`]: everything of one kind.
 fn all_of_kind(folder: &Folder, kind: Kind) -> Loaded {
     let mut all = load(&folder.home, &defaults()).unwrap();
     all.definitions.retain(|_, definition| definition.kind() == kind);
@@ -338,7 +338,7 @@ fn routines_that_follow_one_another_in_a_circle_are_not_in_force() {
             "routines/self.md: the routine follows itself, so it does not fire",
         ]
     );
-    // One of them gets times of its own: all of them are in force, and nothing is wrong with them any more.
+    // One routine gets times of its own: all are in force, and their problems are gone.
     let b = folder.put("routines/b.md", &routine("b", "x"));
     let mut changes = shown(&store.refresh(&[b]));
     changes.sort();
@@ -353,7 +353,7 @@ fn routines_that_follow_one_another_in_a_circle_are_not_in_force() {
             "upsert c from routines/c.md: Go.",
         ]
     );
-    // Two files claim an id of the circle: it is broken, too.
+    // A second file claims an id of the circle, which breaks the circle too.
     let b = folder.put("routines/b.md", &after("b", "c"));
     assert_eq!(store.refresh(&[b]).len(), 6);
     let rival = folder.put("routines/rival.md", &routine("b", "x"));

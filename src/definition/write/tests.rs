@@ -1,4 +1,4 @@
-//! What is on disk after each step, and what is not.
+//! The files on disk after each step.
 
 use super::*;
 use crate::definition::{Store, When};
@@ -80,7 +80,7 @@ fn a_link_becomes_a_file_of_its_own() {
     }
 }
 
-/// Writes a draft where no id was used before but `gone`.
+/// Creates a draft where `gone` is the only id that was used before.
 fn named(folder: &Folder, draft: &Draft) -> Result<Written, DefinitionError> {
     create(&folder.home, draft, |id| id.as_str() == "gone", &defaults())
 }
@@ -91,10 +91,10 @@ fn a_new_file_is_named_after_its_text_and_its_name_is_its_id() {
     let id = |draft: &Draft| named(&folder, draft).unwrap().definition.id.to_string();
     assert_eq!(id(&tea()), "check-the-oven");
     assert!(!folder.text("reminders/check-the-oven.md").contains("id:"));
-    // The same text again is another job, of either kind.
+    // The same text again is another job, of any kind.
     assert_eq!(id(&tea()), "check-the-oven-2");
     assert_eq!(id(&Draft::new(When::Cron("@daily".into()), "Check the oven")), "check-the-oven-3");
-    // Names that other files have or name, valid or not, failed or not.
+    // Ids that other files have or name, valid or not, failed or not.
     folder.put("routines/a.md", "---\ncron: '@daily'\nid: \"tea\" # mine\ncreated_by: milk\n---\nx\n");
     folder.put("reminders/broken.md", "---\nid: [\n---\n");
     folder.put("reminders/failed/sugar.md", "---\nrun_at: 2020-01-01T09:00:00Z\n---\nx\n");
@@ -127,7 +127,7 @@ fn what_is_moved_keeps_its_id() {
     for _ in 0..2 {
         let file = folder.put("reminders/Tea.md", text);
         moved.push(move_to_failed(&folder.home, &file, "it ended").unwrap().unwrap());
-        // What a crash leaves is moved once more, and is the same file.
+        // After a crash, a second move finds the copy.
         folder.put("reminders/Tea.md", text);
         assert_eq!(move_to_failed(&folder.home, &file, "it ended").unwrap().as_ref(), moved.last());
         folder.put(&moved[0].display().to_string(), "---\nrun_at: 2030-01-01T09:00:00Z\n---\nAn earlier one.\n");
@@ -162,7 +162,7 @@ fn a_draft_that_breaks_a_rule_is_not_written() {
     let never = Draft::new(When::Cron("0 0 30 2 *".into()), "x");
     let drafts = [both, foreground, malformed, option, agent, turn, empty, never];
     let error = |draft: &Draft| {
-        // A draft cannot hold a malformed pattern, but a text can.
+        // A draft cannot hold a malformed pattern. A text can.
         let text = draft.render(Some(&DefinitionId::new("x"))).replace("Glob", "Bash(ls");
         create_text(&folder.home, draft.kind, "x", &text, &defaults()).unwrap_err().to_string()
     };
@@ -245,7 +245,7 @@ fn a_symlinked_file_is_changed_where_it_lies() {
         .unwrap();
     assert!(folder.home.reminders().join("tea.md").is_symlink());
     assert!(folder.text("mine/tea.md").contains("enabled: false\n"));
-    // Nothing is written through a folder that leads out.
+    // Nothing is written through a folder that leaves the data folder.
     fs::rename(folder.home.reminders(), folder.dir.path().join("outside")).unwrap();
     symlink(folder.dir.path().join("outside"), folder.home.reminders()).unwrap();
     assert!(create_link(&folder.home, &tea(), &defaults()).is_err());
@@ -260,12 +260,12 @@ fn a_failed_reminder_goes_aside_with_its_reason_and_comes_back() {
     let moved = move_to_failed(&folder.home, &file, "timed out:\n after 30m").unwrap().unwrap();
     assert_eq!(folder.files(), ["reminders/failed/tea.md"]);
     assert_eq!(folder.text(&moved), text.replace("Z\n---", "Z\nfailed_reason: 'timed out: after 30m'\n---"));
-    // Again, after a crash between the two steps: one copy.
+    // A repetition after a crash between the two steps makes no second copy.
     folder.put("reminders/tea.md", text);
     assert_eq!(move_to_failed(&folder.home, &file, "timed out:\n after 30m").unwrap(), Some(moved));
     assert_eq!(move_to_failed(&folder.home, &file, "timed out").unwrap(), None);
     assert_eq!(folder.files(), ["reminders/failed/tea.md"]);
-    // Another one of the same name keeps both.
+    // Another reminder with the same name: both are kept.
     folder.put("reminders/tea.md", &text.replace("id: x", "id: y"));
     move_to_failed(&folder.home, &file, "no network").unwrap().unwrap();
     let failed = failed_reminders(&folder.home, &defaults()).unwrap();
@@ -301,7 +301,7 @@ fn a_reminder_that_was_changed_while_it_ran_stays() {
     let now = read_text(&folder.home, &file).unwrap().unwrap();
     assert!(remove_unchanged(&folder.home, &file, &now).unwrap());
     assert_eq!(read_text(&folder.home, &file).unwrap(), None);
-    // Gone is gone, whoever did it.
+    // A missing file counts as removed.
     assert!(remove_unchanged(&folder.home, &file, &fired).unwrap());
 }
 
