@@ -1,4 +1,4 @@
-//! A definition's fields: what each is called, where it belongs, and what hangs on it. [`table`] has them all.
+//! The fields of a definition: names, kinds and rules. [`table`] lists them all.
 
 mod table;
 mod types;
@@ -12,53 +12,53 @@ pub use value::FieldValue;
 use super::values::{Fault, Value};
 use super::{JobClient, Kind};
 
-/// One field.
+/// A field of a definition.
 pub struct Field {
-    /// In snake_case, as the program writes it.
+    /// The name in snake_case, as the program writes it.
     pub name: &'static str,
     /// One line, for `--help` and the documentation.
     pub help: &'static str,
-    /// More lines for the documentation.
+    /// Further lines for the documentation.
     pub details: &'static str,
-    /// A value as a file has it.
+    /// A value as written in a file.
     pub example: &'static str,
-    /// What holds where neither the file nor the program sets a value.
+    /// The effective value if neither the file nor the program sets one, in words.
     pub unset: &'static str,
     /// The kinds of definition that have it.
     pub on: On,
-    /// A definition of those kinds cannot be without it.
+    /// Whether a definition of those kinds needs it.
     pub required: bool,
-    /// It has an effect only where the job runs in the background.
+    /// Whether it has an effect only on background jobs.
     pub background_only: bool,
-    /// Only an agent heeds it. So it is with each that is `background_only`.
+    /// Whether only an agent uses it. That also holds for every `background_only` field.
     pub agent_only: bool,
-    /// Of those, one that a command (`client: exec`) heeds, too.
+    /// Whether a command (`client: exec`) uses it too, although only an agent does otherwise.
     pub command_too: bool,
-    /// Only a command (`client: exec`) heeds it.
+    /// Whether only a command (`client: exec`) uses it.
     pub command_only: bool,
-    /// Whether leaving it out (by a typing error) could let a job do or cost more than its file says: a key close
-    /// to its name is an error instead of a warning.
+    /// Whether omitting it (by a typing error) could let a job do or cost more than its file says. A key similar to its
+    /// name is then an error instead of a warning.
     pub restricts: bool,
-    /// Whether `name:` without a value is the same as no line.
+    /// Whether `name:` without a value equals no line.
     pub may_be_empty: bool,
-    /// The fields that cannot be set beside it.
+    /// Fields that cannot be set with it.
     pub not_with: &'static [&'static str],
-    /// A note of the program's in the file, and no part of what the definition says.
+    /// Whether it is a note of the program in the file, and no part of the definition.
     pub note: bool,
-    /// What a run may set where it makes a definition.
+    /// The values that a run may set in a definition that it makes.
     pub limit: Limit,
-    /// How `add` and `edit` spell it.
+    /// The flags of `add` and `edit` that set it.
     pub flags: &'static [Flag],
-    /// What its value is on a command line.
+    /// The form of its value on a command line.
     pub shape: Shape,
     /// Reads a value into a draft.
     pub(crate) read: fn(&Value, &mut Draft) -> Result<(), Fault>,
-    /// The value in a draft; `None`: it is not set.
+    /// Returns the value in a draft; `None` if it is not set.
     pub show: fn(&Draft) -> Option<FieldValue>,
 }
 
 impl Field {
-    /// What holds of most fields. `name`, `help`, `shape`, `read` and `show` come from the row.
+    /// The values of most fields. A row sets `name`, `help`, `shape`, `read` and `show`.
     const BASE: Self = Self {
         name: "",
         help: "",
@@ -82,13 +82,13 @@ impl Field {
         show: |_| None,
     };
 
-    /// Whether only an agent heeds it.
+    /// Whether only an agent uses it.
     #[must_use]
     pub fn is_for_agents(&self) -> bool {
         self.agent_only || self.background_only
     }
 
-    /// Whether a job of this client heeds it.
+    /// Whether a job of this client uses it.
     #[must_use]
     pub fn is_heeded_by(&self, client: Option<JobClient>) -> bool {
         match client {
@@ -98,7 +98,7 @@ impl Field {
         }
     }
 
-    /// The value in a draft, where it is not the default.
+    /// Returns the value in a draft; `None` if it is not set or is the default.
     #[must_use]
     pub fn not_default(&self, draft: &Draft) -> Option<FieldValue> {
         let value = (self.show)(draft);
@@ -109,22 +109,22 @@ impl Field {
 /// The kinds of definition that have a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum On {
-    /// All.
+    /// All kinds.
     All,
     /// Routines.
     Routine,
-    /// Reminders, and spawned agents.
+    /// Reminders and sessions.
     Reminder,
     /// Webhooks.
     Webhook,
-    /// Those that fire again and again: routines and webhooks.
+    /// Kinds that fire again and again: routines and webhooks.
     Recurring,
-    /// Those that fire at times of their own: all but webhooks.
+    /// Kinds that fire at times of their own: all but webhooks.
     Timed,
 }
 
 impl On {
-    /// Whether this kind has it.
+    /// Whether this kind has the field.
     #[must_use]
     pub fn has(self, kind: Kind) -> bool {
         match self {
@@ -137,20 +137,20 @@ impl On {
         }
     }
 
-    /// The kinds of files that have it.
+    /// Returns the kinds of files that have the field.
     pub fn kinds(self) -> impl Iterator<Item = Kind> {
         Kind::WITH_FILES.into_iter().filter(move |kind| self.has(*kind))
     }
 }
 
-/// What a run may set in a definition that it makes.
+/// A limit on the value that a run may set in a definition that it makes.
 #[derive(Clone, Copy, Debug)]
 pub enum Limit {
-    /// Anything.
+    /// Any value.
     Free,
-    /// At most the value of its own definition, which is also the default.
+    /// At most the value of the run's own definition, which is also the default.
     AtMost,
-    /// A rule of its own, in a sentence; `run::delegation` holds it.
+    /// A special rule, as a sentence. `run::delegation` enforces it.
     Other(&'static str),
 }
 
@@ -158,28 +158,28 @@ pub enum Limit {
 pub struct Flag {
     /// Its name, without dashes.
     pub long: &'static str,
-    /// One letter for it.
+    /// One-letter form.
     pub short: Option<char>,
-    /// Another name.
+    /// Another name for it.
     pub alias: Option<&'static str>,
-    /// What its argument is called in help.
+    /// Name of its argument in help.
     pub argument: &'static str,
-    /// The value that it sets; `None`: its argument.
+    /// The value that it sets; `None` if it takes an argument.
     pub sets: Option<fn() -> FieldValue>,
-    /// `None`: the field's.
+    /// The help text; `None` for that of the field.
     pub help: Option<&'static str>,
-    /// Only the program uses it.
+    /// Whether only the program uses it.
     pub hidden: bool,
-    /// Only `edit` has it: it sets what holds anyway where a file is made.
+    /// Whether only `edit` has it, because it sets the default of a new file.
     pub only_edits: bool,
 }
 
-/// A flag with an argument.
+/// Creates a flag with an argument.
 const fn takes(long: &'static str, argument: &'static str) -> Flag {
     Flag { long, short: None, alias: None, argument, sets: None, help: None, hidden: false, only_edits: false }
 }
 
-/// A flag without one.
+/// Creates a flag without an argument.
 const fn sets(long: &'static str, value: fn() -> FieldValue) -> Flag {
     Flag { sets: Some(value), ..takes(long, "") }
 }
@@ -207,7 +207,7 @@ impl Flag {
     }
 }
 
-/// Other words for a restriction, further than two letters from its name but plainly meant.
+/// Other names for a restriction: more than two letters away from it, but with a clear meaning.
 const SYNONYMS: [(&str, &str); 8] = [
     ("blockedtools", "disallowed_tools"),
     ("deniedtools", "disallowed_tools"),
@@ -219,7 +219,7 @@ const SYNONYMS: [(&str, &str); 8] = [
     ("noping", "allow_ping"),
 ];
 
-/// The field that `key` names, in snake_case or kebab-case.
+/// Returns the field with this name, in snake_case or kebab-case.
 pub(crate) fn named(key: &str) -> Option<&'static Field> {
     let same = |name: &str| {
         name.len() == key.len() && name.bytes().zip(key.bytes()).all(|(n, k)| n == k || (n == b'_' && k == b'-'))
@@ -227,9 +227,9 @@ pub(crate) fn named(key: &str) -> Option<&'static Field> {
     FIELDS.iter().find(|field| same(field.name))
 }
 
-/// The field an unknown key may have meant, a restriction first.
+/// Returns the field that an unknown key probably means; a restriction first.
 pub(crate) fn nearest(key: &str) -> Option<&'static Field> {
-    // Measuring takes time by the product of both lengths.
+    // The distance takes time proportional to the product of both lengths.
     let word = bare(Some(key).filter(|key| key.len() < 60)?);
     if let Some((_, name)) = SYNONYMS.iter().find(|(synonym, _)| *synonym == word) {
         return named(name);
@@ -239,7 +239,7 @@ pub(crate) fn nearest(key: &str) -> Option<&'static Field> {
     FIELDS.iter().filter(near).min_by_key(|field| (!field.restricts, distance(field)))
 }
 
-/// Lower case, without what separates words: `allowedTools`, `Allowed Tools` and `allowed-tools` are one word.
+/// Returns the key in lower case without separators: `allowedTools`, `Allowed Tools` and `allowed-tools` are equal.
 fn bare(key: &str) -> String {
     key.chars().filter(|c| !matches!(c, '_' | '-' | ' ' | '.')).flat_map(char::to_lowercase).collect()
 }

@@ -1,4 +1,4 @@
-//! Names of new files. A file's name is its definition's id, so a new file gets a name that nothing else has.
+//! Names of new files. The name of a file is the id of its definition, so a new file needs a name that no other has.
 
 use std::collections::HashSet;
 use std::fs;
@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::{DefinitionId, Kind, read};
 use crate::home::Home;
 
-/// A slug has at most so many letters.
+/// Maximum length of a slug, in bytes.
 const LONGEST: usize = 40;
 
 /// Letters that have a plain spelling.
@@ -37,8 +37,8 @@ const PLAIN: &[(&str, &str)] = &[
     ("źżž", "z"),
 ];
 
-/// The words of `text`'s first line, joined by `-`: ASCII letters and digits in lower case, cut between words where there
-/// is one. Holds nothing else, so it is never a path, hidden or an option. Empty where there are no such letters.
+/// Returns the words of the first line with any ASCII letter or digit, joined by `-`, in lower case, cut between words
+/// if possible. A slug holds nothing else, so it is never a path, hidden or an option. Empty if there is no such line.
 pub(super) fn slug(text: &str) -> String {
     let lines = text.lines().map(plain);
     let line = lines.into_iter().find(|line| line.chars().any(|c| c.is_ascii_alphanumeric())).unwrap_or_default();
@@ -59,7 +59,7 @@ pub(super) fn slug(text: &str) -> String {
     }
 }
 
-/// A line in lower case, its letters spelled plainly. An apostrophe does not end a word, nor does a mark above a letter.
+/// Returns a line in lower case with plain letters. Apostrophes and combining marks are dropped, so they do not split a word.
 fn plain(line: &str) -> String {
     let spelled = |c: char| match PLAIN.iter().find(|(letters, _)| letters.contains(c)) {
         Some((_, plain)) => (*plain).to_owned(),
@@ -69,7 +69,7 @@ fn plain(line: &str) -> String {
     letters.filter(|c| !matches!(c, '\'' | '’' | '\u{300}'..='\u{36f}')).map(spelled).collect()
 }
 
-/// Whether a person may give a file this name.
+/// Whether a name is valid for a new file.
 pub(super) fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && !DefinitionId::is_reserved(name)
@@ -77,14 +77,14 @@ pub(super) fn is_name(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
-/// `stem`, `stem-2`, `stem-3` and so on.
+/// Returns `stem`, `stem-2`, `stem-3` and so on.
 pub(super) fn numbered(stem: &str) -> impl Iterator<Item = String> {
     let stem = stem.to_owned();
     (1u32..).map(move |n| if n == 1 { stem.clone() } else { format!("{stem}-{n}") })
 }
 
-/// Every id that files have or name, whether they are valid or not: a new definition with one of them would keep another
-/// from firing, or pass for it. `but`: what this file (relative path) has is left out.
+/// Returns every id that a file has or names, valid or not. A new definition with such an id would keep the other from
+/// firing, or be taken for it. Leaves out the ids of the file `but` (relative path).
 pub(super) fn in_use(home: &Home, but: Option<&Path>) -> HashSet<String> {
     let mut files: Vec<PathBuf> = Kind::WITH_FILES.iter().flat_map(|kind| read::list(home, *kind).files).collect();
     let failed = fs::read_dir(home.failed_reminders()).into_iter().flatten().flatten();
@@ -98,8 +98,8 @@ pub(super) fn in_use(home: &Home, but: Option<&Path>) -> HashSet<String> {
     files.par_iter().flat_map_iter(ids_of).collect()
 }
 
-/// The lines of a file's text that name a definition: itself, its chain or its maker. Read as plainly as a person would: a
-/// line too many only costs a name.
+/// Returns the lines of a text that name a definition: itself, its chain or its maker. Deliberately simple: an extra
+/// match only makes a name unavailable.
 pub(super) fn ids_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.lines().filter_map(|line| {
         let (key, value) = line.split_once(':')?;

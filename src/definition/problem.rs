@@ -1,4 +1,4 @@
-//! What is wrong with a file: where, what, and what to do now.
+//! Problems of files: location, message and hint.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use serde::Serialize;
 use super::{Definition, DefinitionId, Kind};
 use crate::home::Home;
 
-/// Whether the definition fires all the same.
+/// The effect of a problem on its definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// It does not fire (for `config.yaml`: the program does not start).
+    /// The definition does not fire. For `config.yaml`: the program does not start.
     Error,
-    /// It fires; the person should look.
+    /// The definition fires; the person should look at it.
     Warning,
 }
 
@@ -27,33 +27,33 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One thing wrong with one file, located in it.
+/// A problem of a file, with its location.
 ///
-/// Its JSON keys are those of `check --json`. Its `Display` is the block that `check` prints, without a newline at
-/// the end. Texts taken from the file are shortened and their control characters escaped, so that a problem can be
-/// printed on a terminal and sent through a channel.
+/// Its JSON keys are those of `check --json`. Its `Display` is the output of `check`, without a final newline. Texts
+/// from the file are shortened and their control characters escaped, so that a problem can be printed on a terminal and
+/// sent through a channel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Problem {
     /// The file, relative to the data folder.
     pub file: PathBuf,
-    /// From 1. 1 where the problem is the file as a whole.
+    /// Counted from 1. 1 if the problem concerns the file as a whole.
     pub line: u32,
-    /// From 1, in characters. 1 where the problem is the line as a whole.
+    /// Counted from 1, in characters. 1 if the problem concerns the line as a whole.
     pub column: u32,
-    /// The field, in snake_case (an unknown one as it is written); `None`: not about one field.
+    /// The field, in snake_case (an unknown one as written); `None` if the problem concerns no single field.
     pub field: Option<String>,
     /// Error or warning.
     pub severity: Severity,
     /// What is wrong: a lowercase sentence without a full stop.
     pub message: String,
-    /// What to do now.
+    /// What to do about it.
     pub hint: Option<String>,
-    /// The definition's identity as far as it could be read; `None` where the file is not one definition.
+    /// The id of the definition, as far as it could be read; `None` if the file is not a single definition.
     pub id: Option<DefinitionId>,
 }
 
 impl Problem {
-    /// A problem of `file` as a whole.
+    /// Creates a problem of `file` as a whole.
     #[must_use]
     pub fn of_file(file: &Path, severity: Severity, message: impl Into<String>, hint: Option<String>) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Problem {
         }
     }
 
-    /// A problem of a field of a definition, which fires as `severity` says.
+    /// Creates a problem of a definition's field. The location is that of the file as a whole.
     #[must_use]
     pub fn of_field(
         definition: &Definition,
@@ -81,7 +81,7 @@ impl Problem {
         Self { field, id, ..Self::of_file(&definition.file, severity, message, Some(hint.into())) }
     }
 
-    /// The same where its field stands in the file as it is now, unless it says where already.
+    /// Locates the problem at its field in the current file, unless it has a location already.
     #[must_use]
     pub fn at_field(self, home: &Home) -> Self {
         match &self.field {
@@ -93,7 +93,7 @@ impl Problem {
         }
     }
 
-    /// The same where `words` first stand in the file's text; where they do not, about the file as a whole.
+    /// Locates the problem at the first `words` in the file's text; unchanged if they are not there.
     #[must_use]
     pub fn at_words(self, text: &str, words: &str) -> Self {
         let Some(at) = text.find(words) else { return self };
@@ -125,7 +125,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Which kind a file in the data folder is, by its folder.
+/// Returns the kind of a file in the data folder, by its folder.
 pub(crate) fn kind_of(file: &Path) -> Option<Kind> {
     match file.as_os_str().as_encoded_bytes().split(|byte| *byte == b'/').next()? {
         b"routines" => Some(Kind::Routine),
@@ -135,7 +135,7 @@ pub(crate) fn kind_of(file: &Path) -> Option<Kind> {
     }
 }
 
-/// A text of a person's file, in backquotes: at most 80 characters, control characters escaped.
+/// Quotes a text from a file in backquotes: at most 80 characters, with control characters escaped.
 pub(crate) fn quoted(text: &str) -> String {
     const LONGEST: usize = 80;
     let short: String = text.chars().take(LONGEST).collect();
@@ -143,7 +143,7 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("`{}{more}`", plain(&short))
 }
 
-/// `text` with its control characters (and those that turn the writing direction) escaped.
+/// Escapes control characters, and characters that change the writing direction.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! How a routine recurs.
+//! The recurrence of a routine.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
@@ -8,40 +8,40 @@ use serde::{Deserialize, Serialize};
 
 use super::DefinitionId;
 
-/// How a routine recurs.
+/// The times or events at which a routine fires, and their maximum delay.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Recurrence {
-    /// At which times.
+    /// The times or events.
     pub cadence: Cadence,
-    /// Each fires up to so much later.
+    /// Maximum delay of each occurrence.
     pub jitter: Option<Duration>,
 }
 
-/// At which times a routine recurs, or for what.
+/// The times or events at which a routine fires.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Cadence {
-    /// On every match of a cron expression in the definition's zone: five fields or `@daily` and the like, as written. Checked on
-    /// load to have a next occurrence.
+    /// Every match of a cron expression (five fields, or an `@name`) in the definition's zone. Kept as written; has at
+    /// least one occurrence.
     Cron(String),
-    /// Each time so much has passed: whole seconds, a minute at least.
+    /// Every such period: whole seconds, at least a minute.
     Every(Duration),
-    /// Each time another job has ended.
+    /// Every end of another job.
     After(Follows),
-    /// Each time something below a folder has changed.
+    /// Every change below a folder.
     Watch(WatchedFolder),
 }
 
 /// A folder that a routine watches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum WatchedFolder {
-    /// Relative to `work/`, without `.` and `..`; empty: all of it.
+    /// Relative to `work/`, without `.` and `..`; empty for all of `work/`.
     OfWork(PathBuf),
-    /// Elsewhere, without `.` and `..`.
+    /// Absolute, without `.` and `..`.
     Absolute(PathBuf),
 }
 
 impl WatchedFolder {
-    /// Reads a path as a file has it. `None`: it leads out of `work/`, or is none.
+    /// Reads a path as written in a file. Returns `None` for an invalid path, and for one with `..`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let plain = !text.trim().is_empty() && text.trim() == text && !text.contains(char::is_control);
         let parts = || Path::new(text).components().filter(|part| *part != Component::CurDir);
@@ -52,7 +52,7 @@ impl WatchedFolder {
 }
 
 impl fmt::Display for WatchedFolder {
-    /// As a file has it.
+    /// Formats the path as written in a file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OfWork(path) if path.as_os_str().is_empty() => f.write_str("."),
@@ -66,25 +66,25 @@ impl fmt::Display for WatchedFolder {
 pub struct Follows {
     /// The other job.
     pub job: DefinitionId,
-    /// How it has to end.
+    /// The ends that count.
     pub outcome: FollowedEnd,
 }
 
-/// How a job has to end to be followed.
+/// The ends of a job after which a routine fires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FollowedEnd {
-    /// It did its work.
+    /// The job completed.
     #[default]
     Completed,
-    /// It failed or timed out.
+    /// The job failed or timed out.
     Failed,
-    /// It ran, however that ended.
+    /// The job ran, with any outcome.
     Any,
 }
 
 impl Recurrence {
-    /// What a routine that has no times waits for: when `email-triage` has completed. `None`: it has times.
+    /// Describes the event that a routine without times waits for: "when `email-triage` has completed". Returns `None` if it has times.
     #[must_use]
     pub fn waits_for(&self) -> Option<String> {
         match &self.cadence {
@@ -105,7 +105,7 @@ impl Recurrence {
 }
 
 impl From<&str> for Recurrence {
-    /// A cron expression, without jitter.
+    /// Creates a recurrence from a cron expression, without jitter.
     fn from(cron: &str) -> Self {
         Self { cadence: Cadence::Cron(cron.to_owned()), jitter: None }
     }

@@ -1,7 +1,7 @@
-//! The files of a data folder that hosts can keep equal: the `.md` files in `routines/`, `reminders/`, `webhooks/`, `agents/` and `skills/`,
-//! and the persona.
+//! The files of a data folder that hosts can keep equal: the persona and the `.md` files in `routines/`, `reminders/`,
+//! `webhooks/`, `agents/` and `skills/`.
 //!
-//! Symlinks are neither read nor followed, and nothing is written through one.
+//! Symlinks are neither read nor followed, and nothing is written through a symlink.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -13,25 +13,25 @@ use std::time::{Duration, SystemTime};
 use super::{LARGEST_FILE, durable};
 use crate::home::Home;
 
-/// The folders, and whether files in folders below them count.
+/// The folders, and whether files in their subfolders are shared.
 const FOLDERS: [(&str, bool); 5] =
     [("routines", false), ("reminders", false), ("webhooks", false), ("agents", true), ("skills", true)];
 
-/// The one file beside them.
+/// The shared file outside of these folders.
 const PERSONA: &str = "persona.md";
 
-/// How far below its folder a file may be.
+/// Maximum depth of a subfolder.
 const DEEPEST: usize = 4;
 
-/// A file that was changed so lately may not be whole yet.
+/// Minimum age of a change; a file that changed more recently may be incomplete.
 const SETTLES_AFTER: Duration = Duration::from_millis(500);
 
-/// What tells that a file has been changed.
+/// Metadata that shows whether a file has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     inode: u64,
     size: u64,
-    /// `None`: the file system does not say.
+    /// `None` if the file system has no modification time.
     modified: Option<SystemTime>,
 }
 
@@ -40,16 +40,16 @@ impl Stamp {
         Self { inode: about.ino(), size: about.size(), modified: about.modified().ok() }
     }
 
-    /// Whether whoever writes the file has had the time to end that.
+    /// Whether the file's writer has had time to finish.
     #[must_use]
     pub fn is_settled(&self, now: SystemTime) -> bool {
-        // One from the future says nothing.
+        // A time in the future counts as settled.
         let age = self.modified.and_then(|modified| now.duration_since(modified).ok());
         age.is_none_or(|age| age >= SETTLES_AFTER)
     }
 }
 
-/// Whether hosts keep files of this name equal. `path` is relative to the data folder.
+/// Whether hosts keep the file at this path equal. `path` is relative to the data folder.
 #[must_use]
 pub fn is_shared(path: &str) -> bool {
     if path == PERSONA {
@@ -72,31 +72,31 @@ pub fn is_shared(path: &str) -> bool {
         && below.is_some_and(|below| names.len() == 2 || (below && names.len() <= DEEPEST + 2))
 }
 
-/// The folder in the data folder that such a file is in, or below; empty: the data folder itself.
+/// Returns the top-level folder of a shared file; empty for the data folder itself.
 #[must_use]
 pub fn folder_of(path: &str) -> &str {
     path.split_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// Each of these; empty: the data folder itself.
+/// Returns the folders of shared files; empty for the data folder itself.
 pub fn folders() -> impl Iterator<Item = &'static str> {
     FOLDERS.iter().map(|(folder, _)| *folder).chain([""])
 }
 
-/// Which folder of that name it is: another one that comes into its place, such as a mount point or a link, is not the same.
+/// Returns the device and inode of a folder; `None` for a symlink. They change if another folder, such as a mount point, replaces it.
 #[must_use]
 pub fn identity_of(home: &Home, folder: &str) -> Option<(u64, u64)> {
     let about = fs::symlink_metadata(home.root().join(folder)).ok().filter(Metadata::is_dir)?;
     Some((about.dev(), about.ino()))
 }
 
-/// Whether nothing has this name. What cannot be looked at may be there.
+/// Whether nothing exists at this path. A path that cannot be examined may exist.
 #[must_use]
 pub fn is_gone(home: &Home, path: &str) -> bool {
     fs::symlink_metadata(home.root().join(path)).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// The files that are there, by their path, and the folders that cannot be read, by theirs.
+/// Returns the shared files by path, and the unreadable folders and files with their errors.
 #[must_use]
 pub fn list(home: &Home) -> (BTreeMap<String, Stamp>, Vec<(String, io::Error)>) {
     let (mut found, mut unreadable) = (BTreeMap::new(), Vec::new());
@@ -159,10 +159,10 @@ fn regular(path: &Path) -> io::Result<Option<Metadata>> {
     }
 }
 
-/// The text of such a file. `None`: it is not there, or is no text.
+/// Returns the text of a shared file; `None` if it does not exist or is not text.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If the file cannot be read.
 pub fn read(home: &Home, path: &str) -> io::Result<Option<String>> {
     let whole = home.root().join(path);
     if !is_shared(path) || regular(&whole)?.is_none() {
@@ -175,10 +175,10 @@ pub fn read(home: &Home, path: &str) -> io::Result<Option<String>> {
     }
 }
 
-/// Puts `text` in the place of a file that still has the text `old`; `None`: of none. `false`: it has another one by now, which is put back.
+/// Replaces a file that still has the text `old`, or creates it for `None`. Returns `false` if its text is another by now.
 ///
 /// # Errors
-/// When it cannot be written, or a folder on the way to it is no folder of the data folder's own.
+/// If the file cannot be written, or a folder on its path is not a real folder in the data folder.
 pub fn put(home: &Home, path: &str, old: Option<&str>, text: &str) -> io::Result<bool> {
     let whole = made_place(home, path)?;
     if fs::symlink_metadata(&whole).is_ok_and(|about| !about.is_file()) {
@@ -196,10 +196,10 @@ pub fn put(home: &Home, path: &str, old: Option<&str>, text: &str) -> io::Result
     }
 }
 
-/// Removes a file that still has the text `old`. `false`: it has another one by now.
+/// Removes a file that still has the text `old`. Returns `false` if its text is another by now.
 ///
 /// # Errors
-/// When it cannot be removed.
+/// If the file cannot be removed.
 pub fn take_away(home: &Home, path: &str, old: &str) -> io::Result<bool> {
     if read(home, path)?.as_deref() != Some(old) {
         return Ok(false);
@@ -207,10 +207,10 @@ pub fn take_away(home: &Home, path: &str, old: &str) -> io::Result<bool> {
     durable::remove(&home.root().join(path))
 }
 
-/// Keeps a text beside the file that it was in, where nothing reads it. Its path, relative to the data folder; `None`: it is kept already.
+/// Keeps a text in a file beside `path` that nothing reads. Returns its path in the data folder; `None` if it is kept already.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If the file cannot be written.
 pub fn keep_beside(home: &Home, path: &str, host: &str, text: &str) -> io::Result<Option<String>> {
     for number in 1.. {
         let kept = match number {
@@ -229,7 +229,7 @@ pub fn keep_beside(home: &Home, path: &str, host: &str, text: &str) -> io::Resul
     Err(io::Error::other("there is no name left"))
 }
 
-/// Where a file is to be, with the folders above it made.
+/// Returns the absolute path of a file, after creating the folders above it.
 fn made_place(home: &Home, path: &str) -> io::Result<std::path::PathBuf> {
     if !is_shared(path) {
         return Err(io::Error::other("no file of that name is kept equal"));

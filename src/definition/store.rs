@@ -1,7 +1,7 @@
-//! All definitions of a data folder, and what changes when files do.
+//! All definitions of a data folder, and the effect of file changes on them.
 //!
-//! What one file says is kept apart from what the files together mean: an identity that two valid files claim
-//! belongs to neither, and comes back by itself when one of them goes. A changed file costs that file alone.
+//! The store keeps the definition of each file separate from the definitions in force. An id that two valid files claim is in
+//! force in neither; when one of them disappears, the other is in force again. Only changed files are read again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
@@ -16,16 +16,16 @@ use super::{
 };
 use crate::home::Home;
 
-/// Everything that two folders say at one moment.
+/// The definitions and problems of a data folder at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Loaded {
-    /// The valid ones, by identity.
+    /// The definitions in force, by id.
     pub definitions: BTreeMap<DefinitionId, Arc<Definition>>,
-    /// By file, in each file's order.
+    /// All problems, by file, in the order of each file.
     pub problems: Vec<Problem>,
 }
 
-/// Reads both folders once. Folders that are not there are empty.
+/// Reads all folders once. A missing folder is empty.
 ///
 /// # Errors
 /// [`DefinitionError::NoHome`] when there is no data folder.
@@ -33,7 +33,7 @@ pub fn load(home: &Home, defaults: &Defaults) -> Result<Loaded, DefinitionError>
     Ok(Store::open(home, defaults.clone())?.loaded())
 }
 
-/// [`load`], of one folder. The other is read too: an id that files of both have is in force in neither.
+/// Loads the definitions of one kind. Reads the other folders too, since an id that two files claim is in force in neither.
 ///
 /// # Errors
 /// [`DefinitionError::NoHome`] when there is no data folder.
@@ -42,7 +42,7 @@ pub fn load_kind(home: &Home, kind: Kind, defaults: &Defaults) -> Result<Loaded,
 }
 
 impl Loaded {
-    /// Those of one folder.
+    /// Keeps the definitions and problems of one kind.
     #[must_use]
     pub fn of_kind(mut self, kind: Kind) -> Self {
         self.definitions.retain(|_, definition| definition.kind() == kind);
@@ -51,14 +51,14 @@ impl Loaded {
     }
 }
 
-/// What a change of files means.
+/// The effect of file changes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// A definition is new, or its file says something else than before, if only in a comment.
+    /// A definition is new, or its file's text changed, even if only in a comment.
     Upsert(Arc<Definition>),
-    /// There is no valid definition of this identity any more.
+    /// No valid definition has this id any more.
     Removed(DefinitionId),
-    /// What is wrong with one file now; empty when it was put right or is gone.
+    /// The problems of one file now; empty if they were fixed or the file is gone.
     Problems {
         /// The file, relative to the data folder.
         file: PathBuf,
@@ -73,25 +73,25 @@ pub struct Store {
     home: Home,
     defaults: Defaults,
     files: BTreeMap<File, State>,
-    /// Which valid files claim an identity, in no order. One: it is in force. More: none of them is.
+    /// The valid files that claim an id, in no order. Only a single claim is in force.
     claims: HashMap<DefinitionId, Vec<File>>,
-    /// Routines that follow one another in a circle: none of them is in force.
+    /// Routines that follow one another in a circle, each with the job that it follows. None is in force.
     circles: BTreeMap<DefinitionId, DefinitionId>,
 }
 
-/// A path relative to the data folder. Not a `PathBuf`: those compare part by part, which for many files takes
-/// longer than reading them.
+/// A path relative to the data folder. A `PathBuf` compares component by component, which takes longer for many files
+/// than reading them.
 type File = Arc<OsStr>;
 
 fn key(file: &Path) -> File {
     file.as_os_str().into()
 }
 
-/// What one file says by itself. For a folder that cannot be read: its problem.
+/// The content of one file by itself. For an unreadable folder: its problem.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct State {
     definition: Option<Arc<Definition>>,
-    /// What the definition was read from: a change of a comment is a change of the file.
+    /// The text of the definition, so that a changed comment counts as a change.
     text: Option<Arc<str>>,
     problems: Vec<Problem>,
 }
@@ -103,10 +103,10 @@ impl State {
     }
 }
 
-/// A definition and, where it is text, its file.
+/// A definition and the text of its file.
 type Read = (Arc<Definition>, Option<Arc<str>>);
 
-/// What stood before a change, of what the change touches.
+/// The state before a change, of everything that the change affects.
 #[derive(Default)]
 struct Before {
     definitions: BTreeMap<DefinitionId, Option<Read>>,
@@ -114,7 +114,7 @@ struct Before {
 }
 
 impl Store {
-    /// Reads both folders.
+    /// Reads all folders.
     ///
     /// # Errors
     /// [`DefinitionError::NoHome`] when there is no data folder.
@@ -140,12 +140,12 @@ impl Store {
         Ok(store)
     }
 
-    /// The definitions in force, by file.
+    /// Returns the definitions in force, by file.
     pub fn definitions(&self) -> impl Iterator<Item = &Arc<Definition>> {
         self.with_texts().map(|(definition, _)| definition)
     }
 
-    /// The definitions in force and the texts of their files, by file.
+    /// Returns the definitions in force with their files' texts, by file.
     pub fn with_texts(&self) -> impl Iterator<Item = (&Arc<Definition>, &Arc<str>)> {
         let unrivalled = self.unrivalled();
         let all = self.files.values().filter_map(|state| Some((state.definition.as_ref()?, state.text.as_ref()?)));
@@ -153,32 +153,32 @@ impl Store {
             .filter(|(definition, _)| !self.circles.contains_key(&definition.id))
     }
 
-    /// The routines that follow one another in a circle, each with the job that it follows.
+    /// Finds the routines that follow one another in a circle, each with the job that it follows.
     fn find_circles(&self) -> BTreeMap<DefinitionId, DefinitionId> {
         let definitions = self.files.values().filter_map(|state| state.definition.as_ref());
         let follows = |definition: &Arc<Definition>| Some((definition.id.clone(), definition.follows()?.job.clone()));
         let unrivalled = |(id, _): &(DefinitionId, _)| self.claims.get(id).is_some_and(|files| files.len() == 1);
         let followed: HashMap<_, _> = definitions.filter_map(follows).filter(unrivalled).collect();
         let is_in_circle = |id: &DefinitionId| {
-            // Each follows one at most: after so many steps it is there again, or never.
+            // Each routine follows at most one job: after that many steps, it is reached again or never.
             let mut steps = std::iter::successors(followed.get(id), |at| followed.get(*at)).take(followed.len());
             steps.any(|next| next == id)
         };
         followed.iter().filter(|(id, _)| is_in_circle(id)).map(|(id, job)| (id.clone(), job.clone())).collect()
     }
 
-    /// Whether no two files claim the same identity, so that none needs to be looked up.
+    /// Whether no two files claim the same id. Then no claim needs to be looked up.
     fn unrivalled(&self) -> bool {
         self.claims.values().all(|files| files.len() == 1)
     }
 
-    /// The definition in force of an identity.
+    /// Returns the definition in force with this id.
     #[must_use]
     pub fn get(&self, id: &DefinitionId) -> Option<&Arc<Definition>> {
         self.state(id)?.definition.as_ref()
     }
 
-    /// The text of the file that a definition in force was read from.
+    /// Returns the text of the file of a definition in force.
     #[must_use]
     pub fn text(&self, id: &DefinitionId) -> Option<&Arc<str>> {
         self.state(id)?.text.as_ref()
@@ -190,7 +190,7 @@ impl Store {
         self.files.get(file)
     }
 
-    /// All definitions and problems now, the persona's among them.
+    /// Returns all definitions in force and all problems, including the persona's.
     #[must_use]
     pub fn loaded(&self) -> Loaded {
         let mut problems = self.problems();
@@ -198,7 +198,7 @@ impl Store {
         Loaded { definitions: self.definitions().map(|one| (one.id.clone(), one.clone())).collect(), problems }
     }
 
-    /// Every problem now, by file.
+    /// Returns all problems, by file.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
         let unrivalled = self.unrivalled();
@@ -207,8 +207,8 @@ impl Store {
         told.flat_map(|(file, state)| self.problems_in(file, state)).collect()
     }
 
-    /// Reads these files again (absolute, or relative to the data folder; others are ignored) and says what changed.
-    /// Where one of them is a skill's or an agent's, every file that names such is read again.
+    /// Reads these files again (absolute, or relative to the data folder; others are ignored) and returns the changes.
+    /// If one of them belongs to a skill or an agent, reads every file again that names skills or agents.
     pub fn refresh(&mut self, paths: &[PathBuf]) -> Vec<Change> {
         if !Kind::WITH_FILES.iter().all(|kind| read::is_inside(&self.home, *kind)) {
             return self.reload();
@@ -229,8 +229,8 @@ impl Store {
         fresh.extend(concerned.map(|(file, _)| (file.clone(), self.read(file))));
         for file in files {
             let state = self.read(&file);
-            // A file that moved is told as two events, which may come apart: look whether those that claim the
-            // same identity are still there before calling it a duplicate.
+            // A moved file yields two events, which may arrive apart. Before calling the file a duplicate, check
+            // whether the other files with its id still exist.
             let rivals = state.as_ref().and_then(|state| self.claims.get(&state.definition.as_ref()?.id));
             for rival in rivals.into_iter().flatten().filter(|rival| **rival != file) {
                 if !fresh.contains_key(rival) {
@@ -248,36 +248,36 @@ impl Store {
         &self.home
     }
 
-    /// What holds for files that do not say.
+    /// Returns the values for files that set none.
     #[must_use]
     pub fn defaults(&self) -> &Defaults {
         &self.defaults
     }
 
-    /// [`Store::reload`], with other defaults from now on.
+    /// Reads everything again with new defaults, like [`Store::reload`].
     pub fn reload_with(&mut self, defaults: Defaults) -> Vec<Change> {
         self.defaults = defaults;
         self.reload()
     }
 
-    /// Reads everything again and says what changed.
+    /// Reads everything again and returns the changes.
     pub fn reload(&mut self) -> Vec<Change> {
         let mut fresh: BTreeMap<File, Option<State>> = self.files.keys().map(|file| (file.clone(), None)).collect();
         fresh.extend(self.read_all().into_iter().map(|(file, state)| (file, Some(state))));
         self.apply(fresh)
     }
 
-    /// Every file there is now. A folder that cannot be read stands for its files.
+    /// Reads every file. An unreadable folder is an entry in place of its files.
     fn read_all(&self) -> BTreeMap<File, State> {
         let (files, problems) = self.list();
         let reader = || read::Reader::of_many(&self.home, &self.defaults);
-        // On every core. Those that are gone by now are left out.
+        // Uses every core. Files that are gone by now are left out.
         let read = files.par_iter().map_init(reader, |reader, file| Some((key(file), State::of(reader.read(file)?))));
         let read: Vec<_> = read.flatten().collect();
         read.into_iter().chain(problems).collect()
     }
 
-    /// The files of all folders, and the folders that cannot be read.
+    /// Returns the files of all folders, and the folders that cannot be read.
     fn list(&self) -> (Vec<PathBuf>, Vec<(File, State)>) {
         let mut files = Vec::new();
         let mut problems = Vec::new();
@@ -325,7 +325,7 @@ impl Store {
         self.changes_since(before)
     }
 
-    /// Notes what an identity stands for, and the problems of every file that claims it, unless it is noted.
+    /// Records the definition of an id and the problems of every file that claims it, unless recorded already.
     fn remember(&self, before: &mut Before, id: &DefinitionId) {
         before.definitions.entry(id.clone()).or_insert_with(|| {
             let state = self.state(id)?;
@@ -336,7 +336,7 @@ impl Store {
         }
     }
 
-    /// One file is the rule: no room is made for more.
+    /// Adds a claim. Usually a single file claims an id, so the list starts with that capacity.
     fn claim(&mut self, id: DefinitionId, file: File) {
         self.claims.entry(id).or_insert_with(|| Vec::with_capacity(1)).push(file);
     }
@@ -354,7 +354,7 @@ impl Store {
         let mut changes = Vec::new();
         let mut touched = before.problems;
         for (id, old) in before.definitions {
-            // Another file may have become a duplicate, or have stopped being one, without being read again.
+            // Another file may have become a duplicate, or stopped being one, without being read again.
             for file in self.claims.get(&id).into_iter().flatten() {
                 touched.entry(file.clone()).or_default();
             }
@@ -378,7 +378,7 @@ impl Store {
         self.files.get(file).map(|state| self.problems_in(file, state)).unwrap_or_default()
     }
 
-    /// What is wrong with a file by itself, and that its identity is another's too.
+    /// Returns the problems of a file by itself, and those of an id that other files claim or of a circle.
     fn problems_in(&self, file: &OsStr, state: &State) -> Vec<Problem> {
         let mut problems = state.problems.clone();
         if let Some(definition) = &state.definition
@@ -409,7 +409,7 @@ impl Store {
         problems
     }
 
-    /// What is wrong with a routine of a circle.
+    /// Returns the problem of a routine in a circle.
     fn circle(&self, file: &OsStr, definition: &Definition, job: &DefinitionId) -> Problem {
         let message = match *job == definition.id {
             true => "the routine follows itself, so it does not fire".to_owned(),

@@ -1,7 +1,7 @@
-//! Makes, changes, moves and removes definition files. Each is one atomic, durable step.
+//! Creates, changes, moves and removes definition files. Each write is atomic and durable; a move is a copy and a removal.
 //!
-//! What always holds: a name never comes from a person's text but as a slug; no file is ever written over that the
-//! program did not read just before; a text that would not be a valid definition is not written.
+//! Invariants: a file's name is a slug, never a person's text as it is; a file is only replaced if its text was read
+//! just before; a text that is not a valid definition is not written.
 
 use std::fs;
 use std::io;
@@ -16,10 +16,10 @@ use super::{
 };
 use crate::home::Home;
 
-/// A definition just written, and what a person should look at.
+/// A definition just written, and its warnings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
-    /// As it reads from its file.
+    /// The definition as read from its file.
     pub definition: Definition,
     /// Warnings only.
     pub warnings: Vec<Problem>,
@@ -30,22 +30,22 @@ pub struct Written {
 pub struct FailedReminder {
     /// Its file, relative to the data folder.
     pub file: PathBuf,
-    /// Why its last attempt failed, as far as the file says.
+    /// The reason of its last failed attempt, if the file holds one.
     pub reason: Option<String>,
-    /// What the file says.
+    /// The definition and problems of the file.
     pub parsed: Parsed,
 }
 
 const NO_NAME: &str = "is no name: 64 letters, digits, `-` and `_` at most, a letter or digit first";
 const TAKEN: &str = "is taken, by a job that is there or by one that has run";
 
-/// Writes a draft into a new file that gives it its id: the name that the draft asks for, else a slug of the description
-/// or the body, with `-2` and so on behind it where that is taken. `is_known`: whether an id was used before, by a file that
-/// is gone.
+/// Writes a draft into a new file, whose name is its id: the id of the draft, else a slug of the description, body or
+/// command, followed by `-2` and so on if that is taken. `is_known` tells whether an id was used before, by a file that
+/// no longer exists.
 ///
 /// # Errors
-/// [`DefinitionError::Invalid`] when the draft breaks a rule of the files, [`DefinitionError::Name`] when the name that it asks
-/// for is none or taken (nothing is written), [`DefinitionError::NoHome`], [`DefinitionError::Io`].
+/// [`DefinitionError::Invalid`] if the draft breaks a rule for files, [`DefinitionError::Name`] if its id is invalid or
+/// taken, [`DefinitionError::NoHome`], [`DefinitionError::Io`]. Nothing is written in the first two cases.
 pub fn create(
     home: &Home,
     draft: &Draft,
@@ -65,7 +65,7 @@ pub fn create(
     put_free(home, draft.kind, names::numbered(&stem).take(numbers), is_free, &text, defaults)
 }
 
-/// What [`create`] would write now, under the first name that is free.
+/// Returns what [`create`] would write now for a draft without an id, under the first free name.
 ///
 /// # Errors
 /// As [`create`].
@@ -82,11 +82,11 @@ pub fn would_create(
     valid(read::parsed(home, draft.kind, &file, draft.render(None).as_bytes(), defaults))
 }
 
-/// Writes what an editor has made of a [`Draft::template`] into a new file, without the template's comments. It is named as
-/// [`create`] names it; an id that the text has is checked in the same way.
+/// Writes a text edited from a [`Draft::template`] into a new file, without the template's comments. The name is chosen
+/// as in [`create`]; an id in the text is checked the same way.
 ///
 /// # Errors
-/// As [`create`]. Positions are those of the text.
+/// As [`create`]. Positions refer to the text.
 pub fn create_from(
     home: &Home,
     kind: Kind,
@@ -107,7 +107,7 @@ pub fn create_from(
     put_free(home, kind, names::numbered(&slug_of(&Draft::from(&read))), is_free, &kept, defaults)
 }
 
-/// Writes a valid text into a new file with the first of these names that is free.
+/// Writes a valid text into a new file, under the first free name.
 fn put_free(
     home: &Home,
     kind: Kind,
@@ -133,12 +133,12 @@ fn put_free(
     Err(DefinitionError::Name { name: taken, what: TAKEN })
 }
 
-/// How a file is called in problems that has no name yet.
+/// Returns the path that stands in problems for a file without a name.
 fn unnamed(kind: Kind) -> PathBuf {
     read::folder_of(kind).join("new.md")
 }
 
-/// Whether a definition's file (relative path) may have another id: it is a name, and nothing else has or has had it.
+/// Checks that a definition's file (relative path) may take this id: it is a valid name, and no other definition has or had it.
 ///
 /// # Errors
 /// [`DefinitionError::Name`].
@@ -160,8 +160,8 @@ fn require_name(name: &str, is_free: impl Fn(&str) -> bool) -> Result<(), Defini
     if is_free(name) { Ok(()) } else { refuse(TAKEN) }
 }
 
-/// Writes a chain's next check into a new file. It has an id of eight hex digits, which says nothing: the chain is known by its
-/// first reminder.
+/// Writes a chain's next follow-up into a new file. Its id of eight hex digits carries no meaning: the id of the first
+/// reminder identifies the chain.
 ///
 /// # Errors
 /// As [`create_text`]; [`DefinitionError::Random`].
@@ -173,7 +173,7 @@ pub fn create_link(home: &Home, draft: &Draft, defaults: &Defaults) -> Result<Wr
     create_text(home, draft.kind, &slug_of(draft), &draft.render(Some(&id)), defaults)
 }
 
-/// Writes a whole text into a new file whose name is a slug of `name`: a sample, or a fired reminder that comes back.
+/// Writes a whole text into a new file named by a slug of `name`: a sample, or a fired reminder that is restored.
 ///
 /// # Errors
 /// As [`create`].
@@ -189,20 +189,20 @@ pub fn create_text(
     if stem.is_empty() {
         stem = kind.to_string();
     }
-    // The text is checked before anything is written; its own name matters only where it has no id.
+    // Checked before anything is written. The file's name matters only for a text without an id.
     let first = folder.join(format!("{stem}.md"));
     valid(read::parsed(home, kind, &first, text.as_bytes(), defaults))?;
     let file = put_new(home, folder, &stem, text)?;
     valid(read::parsed(home, kind, &file, text.as_bytes(), defaults))
 }
 
-/// Sets fields of a definition's file (relative path), or removes their lines for `None`, and leaves every other
-/// letter as it is. A file that is not valid afterwards is not written.
+/// Sets fields of a definition's file (relative path), or removes the lines of those with `None`. Every other letter
+/// stays. The file is only written if it remains valid.
 ///
 /// # Errors
-/// [`DefinitionError::Invalid`], [`DefinitionError::NotFound`], [`DefinitionError::Edit`] when the file is written in
-/// a way that cannot be changed field by field, [`DefinitionError::Changed`] when somebody else writes it at the same
-/// time, [`DefinitionError::Io`].
+/// [`DefinitionError::Invalid`], [`DefinitionError::NotFound`], [`DefinitionError::Edit`] if the file's layout does not
+/// allow changing a single field, [`DefinitionError::Changed`] if another writer changes the file at the same time,
+/// [`DefinitionError::Io`].
 pub fn set_fields(
     home: &Home,
     file: &Path,
@@ -215,12 +215,12 @@ pub fn set_fields(
     replace_text(home, file, &old, &new, defaults, |_| Ok(()))
 }
 
-/// Puts a whole text in the place of a definition's file (relative path) that still says `old`. `agree` has the last
-/// word on what would be written.
+/// Replaces the whole text of a definition's file (relative path) if it is still `old`. `agree` makes the final
+/// decision about the new definition.
 ///
 /// # Errors
-/// [`DefinitionError::Invalid`], [`DefinitionError::NotFound`], [`DefinitionError::Changed`] when the file says
-/// something else by now, [`DefinitionError::Io`], and what `agree` says. Nothing is written then.
+/// [`DefinitionError::Invalid`], [`DefinitionError::NotFound`], [`DefinitionError::Changed`] if the file has another
+/// text by now, [`DefinitionError::Io`], and the errors of `agree`. Nothing is written then.
 pub fn replace_text(
     home: &Home,
     file: &Path,
@@ -236,7 +236,7 @@ pub fn replace_text(
         if text_of(home, file)? != old {
             return Err(DefinitionError::Changed { file: file.to_owned() });
         }
-        // Where the file is a symlink (within the data folder), what it leads to is written.
+        // A symlink within the data folder stays: its target is written.
         let path = home.root().join(file);
         let path = fs::canonicalize(&path).map_err(DefinitionError::io("write", &path))?;
         durable::replace(&path, new.as_bytes()).map_err(DefinitionError::io("write", &path))?;
@@ -244,7 +244,7 @@ pub fn replace_text(
     Ok(written)
 }
 
-/// [`set_fields`] for one field.
+/// Sets one field, like [`set_fields`].
 ///
 /// # Errors
 /// As [`set_fields`].
@@ -258,7 +258,7 @@ pub fn set_field(
     set_fields(home, file, &[(field, value)], defaults)
 }
 
-/// Removes a definition's file (relative path). `false`: it was not there.
+/// Removes a definition's file (relative path). Returns `false` if it did not exist.
 ///
 /// # Errors
 /// [`DefinitionError::NotADefinition`], [`DefinitionError::Io`].
@@ -268,8 +268,8 @@ pub fn remove(home: &Home, file: &Path) -> Result<bool, DefinitionError> {
     durable::remove(&path).map_err(DefinitionError::io("remove", &path))
 }
 
-/// The text of a definition's file (relative path), by the same rules as for reading a definition. `None`: there is no
-/// such file.
+/// Returns the text of a definition's file (relative path), by the same rules as for reading a definition. Returns
+/// `None` if the file does not exist.
 ///
 /// # Errors
 /// [`DefinitionError::NotADefinition`], [`DefinitionError::Io`].
@@ -278,8 +278,8 @@ pub fn read_text(home: &Home, file: &Path) -> Result<Option<String>, DefinitionE
     read::text(home, file)
 }
 
-/// Removes a definition's file (relative path) that still holds just `text`. A file that a person changed meanwhile
-/// stays: it may say another time. `false`: it stays.
+/// Removes a definition's file (relative path) if it still contains `text`. Returns `false` and keeps the file if a
+/// person has changed it: it may name another time.
 ///
 /// # Errors
 /// As [`read_text`].
@@ -290,9 +290,9 @@ pub fn remove_unchanged(home: &Home, file: &Path, text: &str) -> Result<bool, De
     }
 }
 
-/// Moves a reminder's file (relative path) to `reminders/failed/`, with the reason in its frontmatter where it has
-/// one that can be added to. Doing it again after a crash half-way makes no second copy. The new path (relative), or
-/// `None` where there is no such file.
+/// Moves a reminder's file (relative path) to `reminders/failed/`, and adds the reason to its frontmatter if the layout
+/// allows that. Repeating it after a crash in between makes no second copy. Returns the new relative path, or `None` if
+/// the file does not exist.
 ///
 /// # Errors
 /// [`DefinitionError::NotADefinition`], [`DefinitionError::Io`].
@@ -313,10 +313,10 @@ pub fn move_to_failed(home: &Home, file: &Path, reason: &str) -> Result<Option<P
     Ok(Some(moved))
 }
 
-/// Removes half-written files that processes which were killed have left in the folders of definitions.
+/// Removes the half-written files that killed processes left in the folders of definitions.
 ///
 /// # Errors
-/// [`DefinitionError::Io`] when a folder cannot be read, or a file not removed.
+/// [`DefinitionError::Io`] if a folder cannot be read or a file cannot be removed.
 pub fn sweep(home: &Home, now: DateTime<Utc>) -> Result<(), DefinitionError> {
     for (kind, folder) in [
         (Kind::Routine, home.routines()),
@@ -334,10 +334,10 @@ pub fn sweep(home: &Home, now: DateTime<Utc>) -> Result<(), DefinitionError> {
     Ok(())
 }
 
-/// The reminders in `reminders/failed/`, by file.
+/// Returns the reminders in `reminders/failed/`, by file.
 ///
 /// # Errors
-/// [`DefinitionError::Io`] when the folder is there and cannot be read.
+/// [`DefinitionError::Io`] if the folder exists and cannot be read.
 pub fn failed_reminders(home: &Home, defaults: &Defaults) -> Result<Vec<FailedReminder>, DefinitionError> {
     let folder = home.failed_reminders();
     let mut files: Vec<PathBuf> = match fs::read_dir(&folder) {
@@ -355,11 +355,11 @@ pub fn failed_reminders(home: &Home, defaults: &Defaults) -> Result<Vec<FailedRe
     Ok(files.into_iter().filter_map(one).collect())
 }
 
-/// Brings a failed reminder back into `reminders/`, due at `run_at`. Of several with one identity, the file that was
-/// moved last.
+/// Moves a failed reminder back into `reminders/`, due at `run_at`. If several have this id, moves the one that failed
+/// last.
 ///
 /// # Errors
-/// [`DefinitionError::NotFound`] when none of the failed ones has this identity; else as [`set_fields`].
+/// [`DefinitionError::NotFound`] if no failed reminder has this id; otherwise as [`set_fields`].
 pub fn restore_failed(
     home: &Home,
     id: &DefinitionId,
@@ -386,11 +386,10 @@ pub fn restore_failed(
     Ok(written)
 }
 
-/// Writes a reminder that has fired into `reminders/` again: its text as it fired, under its old identity, due at
-/// `run_at`.
+/// Writes a fired reminder into `reminders/` again, with its text as it fired and its old id, due at `run_at`.
 ///
 /// # Errors
-/// As [`create_text`]; [`DefinitionError::Edit`] when the text cannot be changed field by field.
+/// As [`create_text`]; [`DefinitionError::Edit`] if the text's layout does not allow changing a single field.
 pub fn restore_fired(
     home: &Home,
     id: &DefinitionId,
@@ -399,18 +398,18 @@ pub fn restore_fired(
     defaults: &Defaults,
 ) -> Result<Written, DefinitionError> {
     let file = read::folder_of(Kind::Reminder).join(format!("{id}.md"));
-    // What has no `id` was named by its file, whose name may be taken by now.
+    // Without `id`, the file's name was the identity, and that name may be taken by now.
     let changes =
         [("id", Some(FieldValue::Text(id.to_string()))), ("run_at", Some(FieldValue::Text(run_at.to_rfc3339())))];
     let new = changed(&file, text, &changes)?;
     create_text(home, Kind::Reminder, id.as_str(), &new, defaults)
 }
 
-/// The text of a definition's file with fields set (or their lines removed, for `None`) and, where one is given, another
-/// body. Nothing is written.
+/// Returns the text of a definition's file with fields set (removed for `None`), and with another body if one is given.
+/// Writes nothing.
 ///
 /// # Errors
-/// [`DefinitionError::Edit`] when the file is written in a way that cannot be changed field by field.
+/// [`DefinitionError::Edit`] if the file's layout does not allow changing a single field.
 pub fn changed_text(
     file: &Path,
     old: &str,
@@ -431,11 +430,11 @@ fn changed(file: &Path, old: &str, changes: &[(&'static str, Option<FieldValue>)
     })
 }
 
-/// The text of a file `stem` that moves into `folder`. Where it cannot keep its name there, and its name is its id, the id is
-/// written into it.
+/// Returns the text for moving the file `stem` into `folder`. If the file's name is its id and cannot be kept there,
+/// the id is written into the text.
 fn keeping_id(text: String, stem: &str, folder: &Path) -> String {
     let has_id = names::ids_in(&text).any(|(key, _)| key == "id");
-    // A file with this text is the same one, on its way before a crash.
+    // A file with this text is the copy from before a crash.
     let is_free = fs::read(folder.join(format!("{stem}.md"))).map_or(true, |there| there == text.as_bytes());
     let keeps_name = names::slug(stem) == stem && is_free;
     if has_id || keeps_name {
@@ -453,8 +452,8 @@ fn valid(parsed: Parsed) -> Result<Written, DefinitionError> {
     }
 }
 
-/// Writes `STEM.md`, or `STEM-2.md` and so on where that name is taken. A file that is there already with just this
-/// text is the one.
+/// Writes `STEM.md`, or `STEM-2.md` and so on if that name is taken. Returns an existing file if it has exactly this
+/// text.
 fn put_new(home: &Home, folder: &Path, stem: &str, text: &str) -> Result<PathBuf, DefinitionError> {
     let absolute = make_folder(home, folder)?;
     for name in names::numbered(stem) {
@@ -475,7 +474,7 @@ fn put_new(home: &Home, folder: &Path, stem: &str, text: &str) -> Result<PathBuf
     Err(DefinitionError::Exists { file: folder.join(format!("{stem}.md")) })
 }
 
-/// A folder of definitions, made where it is missing. Its absolute path.
+/// Creates a folder of definitions if it is missing. Returns its absolute path.
 fn make_folder(home: &Home, folder: &Path) -> Result<PathBuf, DefinitionError> {
     if !home.root().is_dir() {
         return Err(DefinitionError::NoHome { root: home.root().to_owned() });
@@ -513,14 +512,14 @@ fn failed_folder() -> PathBuf {
     read::folder_of(Kind::Reminder).join("failed")
 }
 
-/// A name for a draft that asks for none.
+/// Returns a name for a draft without an id.
 fn slug_of(draft: &Draft) -> String {
     let texts = [Some(&draft.description), Some(&draft.body), draft.command.as_ref()];
     let slugs = texts.map(|text| text.map(|text| names::slug(text)).unwrap_or_default());
     slugs.into_iter().find(|slug| !slug.is_empty()).unwrap_or_else(|| draft.kind.to_string())
 }
 
-/// Eight hex digits from the system's random numbers.
+/// Returns an id of eight hex digits from the system's random numbers.
 fn new_id() -> Result<DefinitionId, DefinitionError> {
     let mut bytes = [0u8; 4];
     getrandom::fill(&mut bytes).map_err(|error| DefinitionError::Random(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! The one table of a definition's fields. Each row makes a field's storage, and what reads, writes, shows and documents it.
+//! The table of a definition's fields. Each row generates a field's storage, and its reading, writing, display and documentation.
 //!
 //! A row is
 //!
@@ -7,9 +7,9 @@
 //! name as member: Type = default, reader, { attributes }
 //! ```
 //!
-//! `as member` also gives [`Definition`] a member of this type. A field without it is part of a trigger or of a mode, which
-//! [`Draft::from`] and the parser put together. The reader makes a [`Value`](super::super::values::Value) into the type;
-//! [`FieldType`] makes the type into a [`FieldValue`](super::FieldValue). The attributes are those of [`Field`].
+//! `as member` also gives [`Definition`] a member of this type. A field without it is part of a trigger or a mode, which
+//! [`Draft::from`] and the parser assemble. The reader converts a [`Value`](super::super::values::Value) into the type, and
+//! [`FieldType`] converts the type into a [`FieldValue`](super::FieldValue). The attributes are those of [`Field`].
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -36,19 +36,18 @@ macro_rules! fields {
             pub id: DefinitionId,
             /// Its file, relative to the data folder: `reminders/tea.md`.
             pub file: PathBuf,
-            /// The zone its times are read and shown in: its own, else the configured one, else the system's.
+            /// The zone of its times: its own, else the configured one, else the system's.
             pub zone: Tz,
-            /// When it fires.
+            /// The event that fires it.
             pub trigger: Trigger,
-            /// Where it runs and, in the background, under what restrictions.
+            /// Where it runs, with the restrictions of a background job.
             pub mode: Mode,
-            /// The markdown body: the prompt, or what a command is for. Blank only of a command.
+            /// The markdown body: the prompt, or a description of the command. Only a command may leave it blank.
             pub body: String,
             $($(#[doc = $help] pub $member: $type,)?)*
         }
 
-        /// The fields of a file one by one, before the rules that bind them together are checked. Writing a draft into a file
-        /// checks them.
+        /// The fields of a file, before the rules across fields are checked. Writing a draft into a file checks them.
         #[derive(Clone, Debug, PartialEq)]
         pub struct Draft {
             /// Routine, reminder or webhook.
@@ -59,14 +58,14 @@ macro_rules! fields {
         }
 
         impl Draft {
-            /// Every field at its default.
+            /// Returns a draft with every field at its default.
             pub(crate) fn empty(kind: Kind, body: String) -> Self {
                 let always_beside = kind == Kind::Webhook;
                 let defaults = Self { kind, body, $($name: $default,)* };
                 Self { on_missed: kind.on_missed(), background: always_beside, ..defaults }
             }
 
-            /// The fields that a definition has as members.
+            /// Returns a draft with the fields that a definition has as members.
             pub(in super::super) fn of_members(definition: &Definition) -> Self {
                 Self {
                     $($($name: definition.$member.clone(),)?)*
@@ -74,7 +73,7 @@ macro_rules! fields {
                 }
             }
 
-            /// The definition with these fields as members.
+            /// Returns the definition with these fields as members.
             pub(crate) fn into_definition(
                 self,
                 (id, file, zone): (DefinitionId, PathBuf, Tz),
@@ -473,11 +472,11 @@ fields! {
     }
 }
 
-/// The variable whose value every bearer presented to the first ollim-bot.
+/// The variable that held the secret of every bearer in the first ollim-bot.
 const DEFAULT_SECRET: &str = "WEBHOOK_SECRET";
 
-/// What a routine has where one of the fields that say when it fires is not set.
+/// The `unset` of the fields that say when a routine fires.
 const ONE_OF_THESE: &str = "none; a routine has one of `cron`, `every`, `after`, `watch`";
 
-/// What a reader reads, and what is wrong with it.
+/// The argument of a reader.
 type V<'a> = super::super::values::Value<'a>;

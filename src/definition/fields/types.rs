@@ -1,4 +1,4 @@
-//! The types that fields have: what each looks like as a value, and on a command line.
+//! The types of fields: their values, and their form on a command line.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::super::{
 use super::FieldValue;
 use crate::policy::{AskTerms, JobNetwork, ToolPattern, UpdateMode};
 
-/// What a value is on a command line.
+/// The form of a value on a command line.
 #[derive(Clone, Copy, Debug)]
 pub enum Shape {
     /// `true` or `false`.
@@ -31,14 +31,14 @@ pub enum Shape {
     Text,
     /// A list of texts.
     Texts,
-    /// One of these words.
+    /// One of a list of words.
     Word(fn() -> &'static [&'static str]),
 }
 
 /// The type of a field.
 pub(crate) trait FieldType {
     const SHAPE: Shape;
-    /// The value; `None`: it is not set.
+    /// Returns the value; `None` if it is not set.
     fn show(&self) -> Option<FieldValue>;
 }
 
@@ -109,7 +109,7 @@ fn word<T: serde::Serialize>(value: &T) -> FieldValue {
     FieldValue::Text(word.as_ref().and_then(|word| word.as_str()).unwrap_or_default().to_owned())
 }
 
-/// The words of an enum, which its derived `Deserialize` names.
+/// Returns the words of an enum, as its derived `Deserialize` names them.
 pub(crate) fn words<T: for<'de> Deserialize<'de>>() -> &'static [&'static str] {
     struct Names<'a>(&'a mut &'static [&'static str]);
 

@@ -1,4 +1,4 @@
-//! A field's value by itself: as YAML, JSON, a flag's text and words for a person.
+//! A field's value, independent of its field: as YAML, JSON, a flag's text and text for people.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use super::super::frontmatter::{Entry, Node, yaml_text};
 use super::super::values::span_text;
 
-/// A value to set.
+/// A value for a field.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
 pub enum FieldValue {
     /// `true` or `false`.
@@ -16,20 +16,20 @@ pub enum FieldValue {
     Count(u32),
     /// US dollars.
     Amount(f64),
-    /// A span of time.
+    /// A duration.
     Span(Duration),
     /// Any text.
     Text(String),
     /// A list of texts; may be empty.
     Texts(Vec<String>),
-    /// Names and texts.
+    /// A mapping of names to texts.
     Map(Vec<(&'static str, String)>),
-    /// Anything, as JSON, which is YAML too.
+    /// Any JSON, which is also YAML.
     Json(String),
 }
 
 impl FieldValue {
-    /// What YAML reads where this value is written.
+    /// Returns the value that YAML reads from the written form.
     pub(in super::super) fn node(&self) -> Node {
         match self {
             Self::Flag(flag) => Node::Bool(*flag),
@@ -47,7 +47,7 @@ impl FieldValue {
         }
     }
 
-    /// The text behind the colon, and the lines below it.
+    /// Returns the text after the colon, and the lines below it.
     pub(in super::super) fn written(&self, indent: &str, eol: &str) -> (String, String) {
         match self {
             Self::Flag(flag) => (flag.to_string(), String::new()),
@@ -69,7 +69,7 @@ impl FieldValue {
         }
     }
 
-    /// `name: value` and the lines below it.
+    /// Returns `name: value` and the lines below it.
     #[must_use]
     pub fn entry(&self, name: &str) -> String {
         let (inline, below) = self.written("", "\n");
@@ -77,7 +77,7 @@ impl FieldValue {
         format!("{name}:{space}{inline}\n{below}")
     }
 
-    /// The value as `--json` prints it.
+    /// Returns the value as `--json` prints it.
     pub(crate) fn json(&self) -> Json {
         match self {
             Self::Flag(flag) => json!(flag),
@@ -99,7 +99,7 @@ fn parsed(text: &str) -> Json {
 }
 
 impl std::fmt::Display for FieldValue {
-    /// For people: `no`, `1h 30m`, `Read, WebFetch`.
+    /// Formats the value for people: `no`, `1h 30m`, `Read, WebFetch`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Flag(flag) => f.write_str(if *flag { "yes" } else { "no" }),

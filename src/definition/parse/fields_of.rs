@@ -1,4 +1,4 @@
-//! A definition made of its fields, with the rules that bind two fields together.
+//! Assembles a definition from its fields, and applies the rules between fields.
 
 use super::Reading;
 use crate::definition::problem::quoted;
@@ -7,13 +7,13 @@ use crate::definition::{
     Trigger,
 };
 
-/// The longest identity, in bytes: it names files and folders.
+/// Maximum length of an id, in bytes: it is part of file and folder names.
 const LONGEST_ID: usize = 120;
 
 impl Reading<'_> {
-    /// The definition, if nothing is wrong with any field; every fault is noted.
+    /// Returns the definition if no field is faulty. Records every fault.
     pub(super) fn definition(&mut self) -> Option<Definition> {
-        // All of them are read before any is given up, so that a person sees every problem at once.
+        // All parts are read before any of them ends this, so that a person sees every problem at once.
         let (draft, zone) = self.draft();
         let id = self.id(&draft);
         let trigger = self.trigger(&draft, id.as_ref());
@@ -82,7 +82,7 @@ impl Reading<'_> {
         })
     }
 
-    /// Fields that are faulty keep the definition from being made in any case.
+    /// Returns the rules for deliveries. Faulty fields prevent the definition anyway.
     fn hook(&mut self, draft: &Draft) -> Hook {
         let Draft { signature, secret_env, fields, per_minute, .. } = draft.clone();
         let hook = Hook { signature, secret_env, fields, per_minute };
@@ -167,7 +167,7 @@ impl Reading<'_> {
             self.at_field(Severity::Error, "background", message.into(), "remove `background`");
             return None;
         }
-        // Where `background` itself is wrong, nothing is known of what needs it.
+        // If `background` itself is faulty, the fields that need it cannot be judged.
         if self.is_faulty("background") {
             return None;
         }
