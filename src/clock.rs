@@ -1,7 +1,7 @@
-//! The one place that reads the time.
+//! The only module that reads the time.
 //!
-//! Everything takes a [`Clock`]; `Utc::now` appears only here (clippy's `disallowed-methods` holds it).
-//! A test clock follows tokio's paused time, so a test can live through a year in milliseconds.
+//! All others take a [`Clock`]. `Utc::now` appears only here, which clippy's `disallowed-methods` enforces. A test
+//! clock follows tokio's paused time, so a test can simulate a year in milliseconds.
 
 mod alarm;
 mod wake;
@@ -17,18 +17,18 @@ use tokio::time::Instant;
 pub use alarm::Alarm;
 pub use wake::Waker;
 
-/// Waits up to this long are slept in one piece: at the largest rate at which a clock is slewed (500 ppm,
-/// adjtimex(2)) the end is off by at most 5 ms, and looking again costs nothing.
+/// Maximum wait that is slept in one piece. At the largest rate at which a clock is slewed (500 ppm, adjtimex(2)), its
+/// end is off by at most 5 ms.
 const ONE_PIECE: Duration = Duration::from_secs(10);
 
-/// The next whole second, unless it is one: never earlier than what was asked for.
+/// Rounds up to the next whole second, so that the result is never earlier than `at`.
 #[must_use]
 pub fn whole_second<Z: TimeZone>(at: DateTime<Z>) -> DateTime<Z> {
     let up = if at.nanosecond() == 0 { at } else { at + TimeDelta::seconds(1) };
     up.with_nanosecond(0).unwrap_or(up)
 }
 
-/// Wall-clock time, and sleeping until a moment of it. Cheap to clone; clones share one time.
+/// A wall clock, which also sleeps until a time. Cheap to clone; clones share one time.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
@@ -42,13 +42,13 @@ enum Source {
 struct Simulated {
     base: DateTime<Utc>,
     start: Instant,
-    /// Milliseconds by which the wall clock was set, forwards or back.
+    /// Milliseconds by which the wall clock was set forward (or, negative, back).
     shift: AtomicI64,
-    /// Milliseconds for which the machine slept.
+    /// Milliseconds that the machine has slept.
     slept: AtomicI64,
-    /// How often it was set.
+    /// Number of times the clock was set.
     jumps: watch::Sender<u64>,
-    /// When the machine is to wake.
+    /// The time at which the machine is to wake.
     wakes_at: Mutex<Option<DateTime<Utc>>>,
 }
 
@@ -59,8 +59,8 @@ impl Clock {
         Self(Source::System)
     }
 
-    /// A clock that reads `base` now and advances with tokio's time, paused time included.
-    /// Must be called within a tokio runtime.
+    /// Creates a clock that reads `base` now and advances with tokio's time, paused time included. Must be called
+    /// within a tokio runtime.
     #[must_use]
     pub fn simulated(base: DateTime<Utc>) -> Self {
         Self(Source::Simulated(Arc::new(Simulated {
@@ -73,8 +73,8 @@ impl Clock {
         })))
     }
 
-    /// Sets a simulated wall clock forwards (or, negative, back) without any time passing: what an NTP step
-    /// or a person with `date` does. The system clock is never changed.
+    /// Sets a simulated wall clock forward (or, negative, back) without time passing, like an NTP step or a person with
+    /// `date`. Does nothing to the system clock.
     pub fn jump(&self, by: TimeDelta) {
         if let Source::Simulated(simulated) = &self.0 {
             simulated.shift.fetch_add(by.num_milliseconds(), Ordering::SeqCst);
@@ -82,7 +82,7 @@ impl Clock {
         }
     }
 
-    /// Has a simulated machine sleep: the wall clock goes on, and nothing else does.
+    /// Lets a simulated machine sleep: only the wall clock advances.
     pub fn sleep(&self, time: TimeDelta) {
         if let Source::Simulated(simulated) = &self.0 {
             simulated.slept.fetch_add(time.num_milliseconds(), Ordering::SeqCst);
@@ -90,7 +90,7 @@ impl Clock {
         self.jump(time);
     }
 
-    /// How long the machine has slept since it was started.
+    /// Returns how long the machine has slept since it was started.
     fn slept(&self) -> TimeDelta {
         match &self.0 {
             Source::System => {
@@ -101,19 +101,19 @@ impl Clock {
         }
     }
 
-    /// Wakes at moments of this clock, and when it is set. Must be called within a tokio runtime.
+    /// Returns an alarm that wakes at times of this clock, and when the clock is set. Must be called within a tokio runtime.
     #[must_use]
     pub fn alarm(&self) -> Alarm {
         Alarm::of(self)
     }
 
-    /// Wakes the machine from sleep.
+    /// Returns a waker, which wakes the machine from sleep.
     #[must_use]
     pub fn waker(&self) -> Waker {
         Waker::of(self)
     }
 
-    /// When a simulated machine is to wake from sleep.
+    /// Returns the time at which a simulated machine is to wake from sleep.
     #[must_use]
     pub fn wakes_at(&self) -> Option<DateTime<Utc>> {
         match &self.0 {
@@ -122,7 +122,7 @@ impl Clock {
         }
     }
 
-    /// The time now.
+    /// Returns the current time.
     #[must_use]
     #[allow(clippy::disallowed_methods)]
     pub fn now(&self) -> DateTime<Utc> {
@@ -138,23 +138,23 @@ impl Clock {
         }
     }
 
-    /// How long from now until `at`; zero when it has passed.
+    /// Returns the time left until `at`; zero if it has passed.
     #[must_use]
     pub fn until(&self, at: DateTime<Utc>) -> Duration {
         (at - self.now()).to_std().unwrap_or(Duration::ZERO)
     }
 
-    /// When to look at the clock again for something due at `at`: for a near time that moment itself, for a far
-    /// one a little before it, since a slewed wall clock and the steady one drift apart. Waking is no proof that
-    /// `at` has come: compare [`Clock::now`].
+    /// Returns when to look at the clock again while waiting for `at`. A near time is the time itself. A far time is a
+    /// little before, since a slewed wall clock and the monotonic clock drift apart. Waking does not prove that `at`
+    /// has come: compare [`Clock::now`].
     fn look_again(&self, at: DateTime<Utc>) -> Instant {
         let left = self.until(at);
         let step = if left <= ONE_PIECE { left } else { left - left / 100 };
-        // A timer counts whole milliseconds; a century is as good as never, and does not overflow.
+        // A timer counts whole milliseconds. A century is as good as never, and does not overflow.
         Instant::now() + step.min(Duration::from_secs(100 * 365 * 86_400))
     }
 
-    /// Waits until the wall clock reads `at` or later: never less, whatever was set in between.
+    /// Waits until the wall clock reads `at` or later, even if the clock is set in between.
     pub async fn sleep_until(&self, at: DateTime<Utc>) {
         let mut alarm = self.alarm();
         while self.now() < at {
@@ -163,13 +163,13 @@ impl Clock {
     }
 }
 
-/// Microseconds of the monotonic clock, as other programs of this machine read it: since the boot, without sleep.
+/// Returns microseconds of the monotonic clock, which all programs of this machine share: since the boot, without sleep.
 #[must_use]
 pub fn monotonic_micros() -> i64 {
     micros(rustix::time::ClockId::Monotonic)
 }
 
-/// Time since the boot, sleep included.
+/// Returns the time since the boot, including sleep.
 #[must_use]
 pub fn since_boot() -> std::time::Duration {
     let micros = micros(rustix::time::ClockId::Boottime);
@@ -181,13 +181,13 @@ fn micros(clock: rustix::time::ClockId) -> i64 {
     now.tv_sec * 1_000_000 + now.tv_nsec / 1000
 }
 
-/// Measures how far the wall clock has strayed from steady time.
+/// Measures how far the wall clock and the monotonic clock have drifted apart.
 #[derive(Debug)]
 pub struct Drift {
     wall: DateTime<Utc>,
     steady: Instant,
     slept: TimeDelta,
-    /// For how long of the last look's time the machine slept.
+    /// Time that the machine slept between the last two looks.
     asleep: TimeDelta,
 }
 
@@ -198,8 +198,8 @@ impl Drift {
         Self { wall: clock.now(), steady: Instant::now(), slept: clock.slept(), asleep: TimeDelta::zero() }
     }
 
-    /// By how much the wall clock was set since the last look, forwards or (negative) back; `None`: it was not.
-    /// Slewing is not a jump; over long waits it adds up, so a small answer may still be slewing.
+    /// Returns how far the wall clock was set since the last look, forward or (negative) back; `None` if it was not
+    /// set. Slewing is not a jump, but over a long wait it can add up to a small result.
     pub fn look(&mut self, clock: &Clock) -> Option<TimeDelta> {
         let mut now = Self::new(clock);
         now.asleep = now.slept - self.slept;
@@ -209,7 +209,7 @@ impl Drift {
         (jump.abs() > alarm::TOLERANCE).then_some(jump)
     }
 
-    /// Whether what the last look found was the machine's sleep, for the most part.
+    /// Whether the machine's sleep explains most of `jump`, the result of the last look.
     #[must_use]
     pub fn was_asleep(&self, jump: TimeDelta) -> bool {
         self.asleep * 2 > jump
@@ -236,7 +236,7 @@ mod tests {
         }
     }
 
-    /// A wall clock that runs 500 ppm fast for a day would make one long sleep 43 s late.
+    /// With a wall clock that runs 500 ppm fast, one long sleep of a day would end 43 s late.
     #[tokio::test(start_paused = true)]
     async fn a_long_wait_looks_again_before_its_end() {
         let clock = Clock::simulated(noon());
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(drift.look(&clock), None);
     }
 
-    /// The kernel's timer can be made here, says nothing while nobody sets the clock, and never wakes early.
+    /// The kernel's timer exists here, stays silent while nobody sets the clock, and never wakes early.
     #[tokio::test]
     async fn the_systems_clock_wakes_at_its_moments_and_is_quiet_otherwise() {
         let clock = Clock::system();
@@ -291,7 +291,7 @@ mod tests {
             while clock.now() < at {
                 alarm.wait(Some(at)).await;
             }
-            // What has passed does not keep anyone waiting, however often it is asked for.
+            // A time in the past never blocks, however often it is awaited.
             alarm.wait(Some(at)).await;
             alarm.wait(Some(at)).await;
             assert!(clock.now() >= at);

@@ -1,8 +1,7 @@
-//! Settings: `config.yaml`, and `OLLIM_<KEY>` variables, which win over it.
+//! Settings from `config.yaml` and from `OLLIM_<KEY>` variables, which override the file.
 //!
-//! Every key has a default. A key nobody knows, or one that this version does not act on, is an error with its
-//! place, never ignored: a setting that looks as if it held must hold. Knows the values' meaning, not what is done
-//! with them.
+//! Every key has a default. A key that is unknown, or that this version does not support, is an error with its
+//! location: no setting is ignored silently. This module knows what values mean, not what other modules do with them.
 
 mod channels;
 pub mod edit;
@@ -37,55 +36,55 @@ use crate::home::Home;
 use crate::policy::BOT;
 use keys::Named;
 
-/// Why the settings cannot be used.
+/// The reason why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// Something in them is wrong. At least one problem, each located; the message is all of them.
+    /// At least one setting is wrong. The message holds all problems.
     #[error("{}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Invalid {
-        /// What is wrong.
+        /// All problems, at least one, each with its location.
         problems: Vec<Problem>,
     },
-    /// The file is there and cannot be read.
+    /// The file exists and cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// `sandbox`: what holds an allowlist of Bash rules.
+/// The value of `sandbox`: how the programs of Bash rules are confined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxChoice {
-    /// The kernel; where it cannot, jobs with such a list are refused.
+    /// By the kernel. If the kernel cannot, jobs with such rules are refused.
     #[default]
     Kernel,
-    /// Nothing, where the kernel cannot: the person has said so.
+    /// By nothing if the kernel cannot. The person accepts that.
     None,
 }
 
-/// `agent_client`: what does the work.
+/// The value of `agent_client`: the client that does the work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClientChoice {
-    /// `claude` where it is found and logged in, else `notify`. Decided at start.
+    /// `claude` if it is installed and logged in, else `notify`. Decided at the start.
     #[default]
     Auto,
     /// The `claude` command.
     Claude,
-    /// No model: the person's own text is delivered.
+    /// No model: the person's text is delivered as written.
     Notify,
 }
 
-/// Where an effective setting comes from.
+/// The source of an effective setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody set it.
+    /// No source: the default.
     Default,
-    /// Nobody set it; the operating system says.
+    /// No source: the value of the operating system.
     System,
     /// `config.yaml`, with the line (from 1).
     File(u32),
@@ -110,22 +109,22 @@ impl Serialize for Origin {
     }
 }
 
-/// One effective setting, for `ollim-bot config`.
+/// An effective setting, for `ollim-bot config`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Setting {
     /// Its key in `config.yaml`.
     pub key: &'static str,
-    /// Its value, as it would be written. `null`: not set.
+    /// Its value, as it would be written; `null` if not set.
     pub value: serde_json::Value,
-    /// Where it comes from.
+    /// The source of the value.
     pub origin: Origin,
 }
 
 impl Config {
-    /// Reads `config.yaml`, which need not be there, and the variables in `env`.
+    /// Reads `config.yaml`, which may be missing, and the variables in `env`.
     ///
     /// # Errors
-    /// [`ConfigError`]; every problem is found at once.
+    /// [`ConfigError`], with all problems at once.
     pub fn load(home: &Home, env: &BTreeMap<String, String>) -> Result<Self, ConfigError> {
         let path = home.config_file();
         let text = match fs::read_to_string(&path) {
@@ -136,7 +135,7 @@ impl Config {
         Self::parse(&text, env)
     }
 
-    /// [`Config::load`], of a text. Pure, save for asking the system's time zone.
+    /// Parses the settings from a text, like [`Config::load`]. Pure, except that it reads the system's time zone.
     ///
     /// # Errors
     /// [`ConfigError::Invalid`].
@@ -162,7 +161,7 @@ impl Config {
         if sources.problems.is_empty() { Ok(config) } else { Err(ConfigError::Invalid { problems: sources.problems }) }
     }
 
-    /// Every setting of this version, in the order of the documentation.
+    /// Returns every setting of this version, in the order of the documentation.
     #[must_use]
     pub fn settings(&self) -> Vec<Setting> {
         let setting =
@@ -170,19 +169,19 @@ impl Config {
         KEYS.iter().map(setting).collect()
     }
 
-    /// The channels that there are, in the order in which one takes over from another: the default one, yours, the console.
+    /// Returns the channels in the order of failover: the default one, the person's others, the console.
     pub fn channel_names(&self) -> impl Iterator<Item = &str> {
         let others = self.channels.iter().map(|channel| channel.name.as_str()).chain([CONSOLE]);
         std::iter::once(&*self.default_channel).chain(others.filter(|name| *name != self.default_channel))
     }
 
-    /// Whether there is a channel of this name.
+    /// Whether a channel of this name exists.
     #[must_use]
     pub fn has_channel(&self, name: &str) -> bool {
         name == CONSOLE || self.channels.iter().any(|channel| channel.name == name)
     }
 
-    /// The quiet hours of a channel; `None`: it has none.
+    /// Returns the quiet hours of a channel; `None` if it has none.
     #[must_use]
     pub fn quiet_hours_of(&self, channel: &str) -> Option<QuietHours> {
         if channel == TERMINAL {
@@ -195,14 +194,14 @@ impl Config {
         }
     }
 
-    /// Where a setting comes from.
+    /// Returns the source of a setting.
     #[must_use]
     pub fn origin(&self, key: &str) -> &Origin {
         self.origins.get(key).unwrap_or(&Origin::Default)
     }
 }
 
-/// What `init` writes: every setting with its default, commented out.
+/// Returns the file that `init` writes: every setting with its default or an example, commented out.
 #[must_use]
 pub fn commented() -> String {
     let mut text = "# Settings of ollim-bot. Each line shows a default or an example: remove the `#` to change it.\n\
@@ -218,7 +217,7 @@ pub fn commented() -> String {
     text
 }
 
-/// `TZ`, else what the system is set to.
+/// Returns the zone of `TZ`, else that of the system.
 fn system_zone(env: &BTreeMap<String, String>) -> Option<Tz> {
     let named = env.get("TZ").and_then(|name| name.trim_start_matches(':').parse().ok());
     named.or_else(|| iana_time_zone::get_timezone().ok()?.parse().ok())
@@ -226,13 +225,13 @@ fn system_zone(env: &BTreeMap<String, String>) -> Option<Tz> {
 
 const FILE: &str = "config.yaml";
 
-/// One key that was set, before its value is understood.
+/// A key that was set, before its value is read.
 struct Given {
     key: &'static Key,
     origin: Origin,
-    /// The file's name, or the variable's.
+    /// The name of the file or of the variable.
     place: String,
-    /// Its own YAML, for positions and letters.
+    /// Its own YAML, for positions and scalars as written.
     block: Block,
     path: Vec<usize>,
     node: Node,
@@ -244,7 +243,7 @@ impl Given {
     }
 }
 
-/// All that was set, and what was found wrong so far.
+/// Everything that was set, and the problems so far.
 struct Sources {
     file: Vec<Given>,
     variables: Vec<Given>,
@@ -272,7 +271,7 @@ impl Sources {
         }
     }
 
-    /// `OLLIM_<KEY>`, and `OLLIM_CLAUDE` for the command. Variables of other names are none of ours.
+    /// Adds `OLLIM_<KEY>` variables, and `OLLIM_CLAUDE` for `claude_command`. Ignores variables with other names.
     fn variables(&mut self, env: &BTreeMap<String, String>) {
         let named = KEYS.iter().map(|key| key.name).chain(keys::LATER).map(|key| (key, key.to_uppercase()));
         for (key, name) in named.chain([("claude_command", "CLAUDE".to_owned())]) {
@@ -282,7 +281,7 @@ impl Sources {
             if self.variables.iter().any(|given| given.key.name == key.name) {
                 continue;
             }
-            // A variable holds what would stand behind the colon; a text needs no quotes.
+            // A variable holds the text after the colon. A setting of type text needs no quotes.
             let yaml = match key.shape {
                 Shape::Text => yaml_text(text),
                 Shape::List if !text.trim_start().starts_with('[') => format!("[{}]", yaml_text(text)),
@@ -303,7 +302,7 @@ impl Sources {
         }
     }
 
-    /// The setting, if it is one that this version acts on.
+    /// Returns the setting of a key, or reports a key that this version does not support.
     fn known(&mut self, place: &str, at: (u32, u32), key: &str) -> Option<&'static Key> {
         match keys::named(key) {
             Named::Key(known) => return Some(known),
@@ -323,8 +322,8 @@ impl Sources {
         None
     }
 
-    /// Reads all that was set into the settings. A variable comes after the file, and wins; a mistake in the file does not
-    /// hide behind it.
+    /// Reads everything into the settings. Variables come after the file, so they override it; a mistake in the file is
+    /// reported all the same.
     fn read(&mut self, config: &mut Config) {
         let mut named = Vec::new();
         for given in std::mem::take(&mut self.file).into_iter().chain(std::mem::take(&mut self.variables)) {
@@ -347,7 +346,7 @@ impl Sources {
         self.check_beside_others(named, config);
     }
 
-    /// What is right only beside other settings: a channel that is named is there, and what is asked about is not granted anyway.
+    /// Checks settings against one another: a named channel exists, and a call to ask about is not granted anyway.
     fn check_beside_others(&mut self, named: Vec<(&'static str, String, (u32, u32))>, config: &Config) {
         for (key, place, at) in named {
             if key == "main_ask_tools" {

@@ -1,11 +1,11 @@
-//! Waking at a moment of the wall clock, and when it was set or the machine has slept: within a second of that.
+//! Wakes at a time of the wall clock, and within a second after the clock was set or the machine has slept.
 //!
-//! On Linux the kernel does both: a `timerfd` on the wall clock with `TFD_TIMER_CANCEL_ON_SET` (timerfd_create(2))
-//! costs nothing while nothing happens, follows slewing, and wakes within microseconds. tokio's timer counts whole
-//! milliseconds of the steady clock, and so does the wait beneath it: one to two milliseconds late by itself. Where there
-//! is no timerfd that timer does, and wall and steady time are compared every second.
+//! On Linux the kernel does both: a `timerfd` on the wall clock with `TFD_TIMER_CANCEL_ON_SET` (timerfd_create(2)) is
+//! free while idle, follows slewing, and wakes within microseconds. tokio's timer counts whole milliseconds of the
+//! monotonic clock, and so does the wait beneath it, which makes it one to two milliseconds late. Without a timerfd,
+//! tokio's timer is used, and the wall clock is compared with the monotonic clock every second.
 //!
-//! Waking may be spurious; a jump is never missed. What the time is then is for the woken to look.
+//! Waking may be spurious; a jump is never missed. The caller reads the time after waking.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,13 +21,13 @@ use tokio::sync::watch;
 
 use super::{Clock, Drift, Simulated, Source};
 
-/// The year 9999: far enough that the timer itself never fires, near enough for every kernel.
+/// The year 9999: the timer never fires, and every kernel accepts it.
 const NEVER: Timespec = Timespec { tv_sec: 253_402_300_799, tv_nsec: 0 };
 
-/// Less than this between wall and monotonic time is slewing, not a jump.
+/// A smaller difference between the wall clock and the monotonic clock is slewing, not a jump.
 pub(super) const TOLERANCE: TimeDelta = TimeDelta::milliseconds(500);
 
-/// Wakes who waits. Made by [`Clock::alarm`].
+/// Wakes the task that waits for it. Created by [`Clock::alarm`].
 #[derive(Debug)]
 pub struct Alarm {
     clock: Clock,
@@ -38,9 +38,9 @@ pub struct Alarm {
 enum By {
     /// The kernel cancels the timer when the clock is set or the machine wakes.
     Kernel(Timer),
-    /// Looks every second.
+    /// Compares the clocks every second.
     Compare(Drift),
-    /// A simulated clock counts its jumps. The clock is kept so that its sender lives.
+    /// A simulated clock counts its jumps. Holding the clock keeps the sender alive.
     Simulated(watch::Receiver<u64>, Arc<Simulated>),
 }
 
@@ -59,11 +59,11 @@ impl Alarm {
         Self { clock: clock.clone(), by }
     }
 
-    /// Waits until the wall clock reads `at`, if that is given, or was set. Safe to drop and call again.
+    /// Waits until the wall clock reads `at`, if given, or was set. Cancel safe.
     pub async fn wait(&mut self, at: Option<DateTime<Utc>>) {
         match &mut self.by {
             By::Kernel(timer) => {
-                // The kernel knows nothing of a clock that a test has set ahead.
+                // The kernel ignores the offset of a clock that a test has set ahead.
                 #[cfg(feature = "failpoints")]
                 let at = at.map(|at| at - crate::failpoints::ahead());
                 if let Err(error) = timer.wait(at).await {
@@ -80,7 +80,7 @@ impl Alarm {
             By::Simulated(count, _clock) => {
                 tokio::select! {
                     () = until(&self.clock, at) => {}
-                    // The sender lives in the clock that this watch holds, so this only ends with a jump.
+                    // The channel cannot close, since this alarm holds the sender. So only a jump ends this.
                     _closed = count.changed() => {}
                 }
             }
@@ -104,7 +104,7 @@ async fn set(clock: &Clock, drift: &mut Drift) {
     }
 }
 
-/// The kernel's timer, and for when it is set; `None`: it may have gone off.
+/// The kernel's timer, and the time for which it is armed; `None` if it may have fired.
 #[derive(Debug)]
 struct Timer {
     fd: AsyncFd<OwnedFd>,
@@ -112,13 +112,13 @@ struct Timer {
 }
 
 impl Timer {
-    // `AsyncFd::new` is deprecated because a type's descriptor could change while it is registered. An `OwnedFd`'s cannot,
-    // and the function that replaces it is unsafe.
+    // `AsyncFd::new` is deprecated because a type's descriptor could change while it is registered. That of an
+    // `OwnedFd` cannot, and the successor is `unsafe`.
     #[allow(deprecated)]
     fn new() -> std::io::Result<Self> {
         let fd = timerfd_create(TimerfdClockId::Realtime, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
         let mut timer = Self { fd: AsyncFd::new(fd)?, armed: None };
-        // Not first when it is waited for: what is set until then is noticed too.
+        // Armed before the first wait, so that a clock that is set until then is noticed.
         timer.arm(NEVER)?;
         Ok(timer)
     }
@@ -127,7 +127,7 @@ impl Timer {
         if self.armed != Some(at) {
             let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: at };
             let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
-            // Setting it anew takes back what it has not told yet, and says so.
+            // Arming again discards an unread cancellation, and returns `ECANCELED` instead.
             match timerfd_settime(self.fd.get_ref(), flags, &once) {
                 Ok(_) => {}
                 Err(Errno::CANCELED) => {
@@ -163,7 +163,7 @@ impl Timer {
     }
 }
 
-/// A moment as the kernel takes it; zero would be no moment but "never" to it.
+/// Converts a time for the kernel. The minimum is 1 s, since zero disarms a timer.
 pub(super) fn timespec(at: DateTime<Utc>) -> Timespec {
     let seconds = at.timestamp().clamp(1, NEVER.tv_sec);
     Timespec { tv_sec: seconds, tv_nsec: i64::from(at.timestamp_subsec_nanos().min(999_999_999)) }

@@ -1,7 +1,7 @@
-//! Waking the machine from sleep: a `timerfd` whose clock goes on while it sleeps (`CLOCK_REALTIME_ALARM`, timerfd_create(2)).
+//! Wakes the machine from sleep with a `timerfd` whose clock advances during sleep (`CLOCK_REALTIME_ALARM`, timerfd_create(2)).
 //!
-//! The kernel sets the machine's own clock (RTC) for it when the machine goes to sleep. Nobody reads the timer: who waits for the
-//! moment has an [`Alarm`](super::Alarm) of their own. It takes a privilege, `CAP_WAKE_ALARM`.
+//! When the machine goes to sleep, the kernel programs the hardware clock (RTC) with the timer's time. Nobody reads the timer: a
+//! task that waits for the time has its own [`Alarm`](super::Alarm). The timer needs the privilege `CAP_WAKE_ALARM`.
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
@@ -16,10 +16,10 @@ use rustix::time::{
 use super::alarm::timespec;
 use super::{Clock, Simulated, Source};
 
-/// Where the kernel shows the machine's clocks.
+/// The kernel's folder of hardware clocks.
 const CLOCKS: &str = "/sys/class/rtc";
 
-/// Has the machine wake at a moment. Made by [`Clock::waker`].
+/// Wakes the machine at a time. Created by [`Clock::waker`].
 #[derive(Debug)]
 pub struct Waker {
     by: By,
@@ -45,7 +45,7 @@ impl Waker {
         Self { by, set: None }
     }
 
-    /// Why the machine will not wake, as a sentence without its full stop; `None`: it will.
+    /// Returns why the machine will not wake, as a sentence without its full stop; `None` if it will.
     #[must_use]
     pub fn cannot(&self) -> Option<String> {
         match &self.by {
@@ -58,7 +58,7 @@ impl Waker {
         }
     }
 
-    /// Has it wake then; `None`: not at all.
+    /// Sets the time at which the machine wakes; `None` for never.
     pub fn set(&mut self, at: Option<DateTime<Utc>>) {
         if self.set == at {
             return;

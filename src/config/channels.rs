@@ -1,4 +1,4 @@
-//! `channels`: how messages reach the person, and when they may.
+//! The setting `channels`: how messages reach the person, and when.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -14,44 +14,44 @@ use crate::definition::frontmatter::Node;
 use crate::definition::quoted;
 use crate::definition::values::{Fault, Value, is_channel_name};
 
-/// The channel that is always there: the terminal of `ollim-bot run`.
+/// The channel that always exists: the terminal of `ollim-bot run`.
 pub const CONSOLE: &str = "console";
 
-/// The channel of who talks with the bot at a terminal.
+/// The channel of a person who talks with the bot at a terminal.
 pub const TERMINAL: &str = "terminal";
 
-/// One channel of the person's.
+/// A channel of the person.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChannelSettings {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its service and settings.
     pub kind: ChannelKind,
-    /// Its own quiet hours; `None`: those of all channels.
+    /// Its own quiet hours; `None` for those of all channels.
     pub quiet_hours: Option<Quiet>,
 }
 
-/// What a channel is.
+/// The kind of a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChannelKind {
-    /// A program that is handed each message.
+    /// A program that receives each message.
     Command(CommandChannel),
     /// A topic of an ntfy server.
     Ntfy(NtfyChannel),
     /// A conversation with a Discord application.
     Discord(DiscordChannel),
-    /// A private chat with a bot of Telegram's.
+    /// A private chat with a Telegram bot.
     Telegram(TelegramChannel),
-    /// Mails to one address.
+    /// Mail to one address.
     Mail(MailChannel),
 }
 
-/// Mails to one address.
+/// Mail to one address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailChannel {
-    /// Whom they are for.
+    /// The recipient.
     pub to: String,
-    /// Whom they are from.
+    /// The sender.
     pub from: String,
     /// The server's name or address.
     pub host: String,
@@ -59,38 +59,38 @@ pub struct MailChannel {
     pub port: u16,
     /// How the connection is protected.
     pub encryption: Encryption,
-    /// The name of an account; `None`: nobody logs in.
+    /// The account name; `None` to send without a login.
     pub user: Option<String>,
-    /// A file with the authorities that the server's certificate may be from; `None`: the public ones.
+    /// A file with the authorities accepted for the server's certificate; `None` for the public ones.
     pub certificate: Option<PathBuf>,
 }
 
-/// How the connection with a mail server is protected.
+/// The encryption of the connection to a mail server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encryption {
-    /// Not at all: the server is on this machine.
+    /// No encryption: the server is on this machine.
     None,
-    /// The connection is encrypted before anything is said; nothing is sent if the server does not offer that.
+    /// Encryption before any mail is sent. If the server does not offer it, nothing is sent.
     StartTls,
-    /// From the first byte.
+    /// Encryption from the first byte.
     Tls,
 }
 
 /// A conversation with a Discord application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiscordChannel {
-    /// The id of the user who is heard; `None`: the application's owner.
+    /// The id of the user who may talk to the bot; `None` for the application's owner.
     pub owner: Option<String>,
-    /// The address of a compatible server; `None`: Discord's.
+    /// The address of a compatible server; `None` for Discord's.
     pub api: Option<String>,
 }
 
-/// A private chat with a bot of Telegram's.
+/// A private chat with a Telegram bot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TelegramChannel {
-    /// The number of the user who is heard; `None`: nobody yet, and nothing is sent.
+    /// The number of the user who may talk to the bot; `None` for nobody yet, and nothing is sent.
     pub owner: Option<i64>,
-    /// The address of a Bot API server of one's own; `None`: Telegram's.
+    /// The address of one's own Bot API server; `None` for Telegram's.
     pub api: Option<String>,
 }
 
@@ -99,47 +99,47 @@ pub struct TelegramChannel {
 pub struct NtfyChannel {
     /// The server's address.
     pub server: String,
-    /// The topic. Who knows it reads what is sent there.
+    /// The topic. Everyone who knows it can read its messages.
     pub topic: String,
-    /// A second topic of the server, to which buttons publish; `None`: there are no buttons.
+    /// A second topic on the server, to which buttons publish; `None` for no buttons.
     pub answers: Option<String>,
-    /// Whether the server is sent what a job asks for.
+    /// Whether the text of a job's questions is sent to the server.
     pub show_text: bool,
 }
 
-/// A program that is handed each message as JSON.
+/// A program that receives each message as JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandChannel {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// One process for all messages, instead of one for each.
+    /// Whether one process receives all messages, instead of one process each.
     pub keep: bool,
-    /// Folders that it may write to, beside its own.
+    /// Folders that it may write to, besides its own.
     pub writes: Vec<PathBuf>,
-    /// What its service calls the person; nobody else is heard, and without it nobody is.
+    /// The service's name for the person. Nobody else may talk to the bot; `None` for nobody at all.
     pub owner: Option<String>,
 }
 
-/// Whether a channel has quiet hours.
+/// The quiet hours of a single channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quiet {
-    /// It has none.
+    /// No quiet hours.
     Never,
-    /// It has these.
+    /// These quiet hours.
     Hours(QuietHours),
 }
 
-/// From one time of day to another, on each day, in the person's zone.
+/// A time span of each day, in the person's zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct QuietHours {
-    /// When they begin.
+    /// Its start.
     pub from: NaiveTime,
-    /// When they end.
+    /// Its end.
     pub to: NaiveTime,
 }
 
 impl QuietHours {
-    /// When they end, if it is quiet now. A time that the clocks skip is the next one that there is.
+    /// Returns the end, if it is quiet now. An end that the clocks skip is an hour later.
     #[must_use]
     pub fn end(&self, now: DateTime<Utc>, zone: Tz) -> Option<DateTime<Utc>> {
         let time = now.with_timezone(&zone).time();
@@ -150,7 +150,7 @@ impl QuietHours {
         if quiet { self.next_end(now, zone) } else { None }
     }
 
-    /// When they end next, whether it is quiet now or not.
+    /// Returns the next end, whether or not it is quiet now.
     #[must_use]
     pub fn next_end(&self, now: DateTime<Utc>, zone: Tz) -> Option<DateTime<Utc>> {
         let local = now.with_timezone(&zone).naive_local();
@@ -169,7 +169,7 @@ impl std::fmt::Display for QuietHours {
     }
 }
 
-/// `channels: { phone: { kind: command, command: [my-bridge] } }`.
+/// Reads `channels: { phone: { kind: command, command: [my-bridge] } }`.
 pub(super) fn channels(value: &Value) -> Result<Vec<ChannelSettings>, Fault> {
     let hint = "write `channels: { phone: { kind: command, command: [my-bridge] } }`";
     let Node::Map(entries) = value.node else {
@@ -241,7 +241,7 @@ fn channel(name: String, node: &Node) -> Result<ChannelSettings, Fault> {
 }
 
 impl Section<'_> {
-    /// `https://ntfy.sh/my-topic`.
+    /// Reads a channel with `url: https://ntfy.sh/my-topic`.
     fn ntfy(&mut self) -> Result<NtfyChannel, Fault> {
         let wrong = || {
             let message = format!("`{}.url` must be a server's address and a topic", self.name);
@@ -264,7 +264,7 @@ impl Section<'_> {
         Ok(NtfyChannel { server: server.to_owned(), topic: topic.to_owned(), answers, show_text })
     }
 
-    /// Whom the channel's service calls so is the person.
+    /// Reads the service's name for the person.
     fn owner(&self) -> Result<Option<String>, Fault> {
         match self.get("owner") {
             None => Ok(None),
@@ -274,7 +274,7 @@ impl Section<'_> {
         }
     }
 
-    /// `owner: 80351110224678912`, `api: https://chat.example`.
+    /// Reads `owner: 80351110224678912`, `api: https://chat.example`.
     fn discord(&mut self) -> Result<DiscordChannel, Fault> {
         let owner = self.owner()?;
         if owner.as_ref().is_some_and(|id| !id.parse::<u64>().is_ok_and(|id| id > 0)) {
@@ -288,7 +288,7 @@ impl Section<'_> {
         Ok(DiscordChannel { owner, api })
     }
 
-    /// `owner: 12345678`, `api: https://bots.example`.
+    /// Reads `owner: 12345678`, `api: https://bots.example`.
     fn telegram(&mut self) -> Result<TelegramChannel, Fault> {
         let owner = self.owner()?.map(|owner| {
             owner.parse().ok().filter(|id| *id > 0).ok_or_else(|| {
@@ -299,7 +299,7 @@ impl Section<'_> {
         Ok(TelegramChannel { owner: owner.transpose()?, api: self.api()? })
     }
 
-    /// `to: me@example.org`, `from: bot@example.org`, `smtp: smtps://mail.example.org`.
+    /// Reads `to: me@example.org`, `from: bot@example.org`, `smtp: smtps://mail.example.org`.
     fn mail(&mut self) -> Result<MailChannel, Fault> {
         let hint = "write `{ kind: mail, to: me@example.org, from: bot@example.org, smtp: smtps://mail.example.org, user: bot }`";
         let name = self.name.clone();
@@ -338,14 +338,14 @@ impl Section<'_> {
         let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|host| host.is_loopback());
         let encryption = match is_tls {
             true => Encryption::Tls,
-            // What does not leave the machine needs no protection.
+            // A connection within this machine needs no encryption.
             false if is_here && certificate.is_none() => Encryption::None,
             false => Encryption::StartTls,
         };
         Ok(MailChannel { to, from, host: host.to_owned(), port, encryption, user, certificate })
     }
 
-    /// The address of another server.
+    /// Reads the address of another server.
     fn api(&mut self) -> Result<Option<String>, Fault> {
         let api = self.text("api")?.map(|api| api.trim_end_matches('/').to_owned());
         if api.as_ref().is_some_and(|api| !is_address(api)) {
@@ -356,7 +356,7 @@ impl Section<'_> {
     }
 }
 
-/// Whether it looks like the address of one person: `me@example.org`.
+/// Whether a text has the form of a single mail address: `me@example.org`.
 fn is_mail_address(text: &str) -> bool {
     let is_part = |part: &str| {
         !part.is_empty()
@@ -365,13 +365,13 @@ fn is_mail_address(text: &str) -> bool {
     text.split_once('@').is_some_and(|(user, domain)| is_part(user) && is_part(domain))
 }
 
-/// Whether it can be a topic of an ntfy server.
+/// Whether a text is a valid topic of an ntfy server.
 fn is_topic(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     (1..=64).contains(&text.len()) && text.chars().all(plain)
 }
 
-/// Whether it is the address of a server: `https://ntfy.sh`.
+/// Whether a text is the address of a server: `https://ntfy.sh`.
 pub(super) fn is_address(text: &str) -> bool {
     let host = ["https://", "http://"].iter().find_map(|scheme| text.strip_prefix(scheme));
     host.is_some_and(|host| {
@@ -380,7 +380,7 @@ pub(super) fn is_address(text: &str) -> bool {
     })
 }
 
-/// `quiet_hours: { from: "22:00", to: "07:30" }`.
+/// Reads `quiet_hours: { from: "22:00", to: "07:30" }`.
 pub(super) fn quiet_hours(value: &Value) -> Result<QuietHours, Fault> {
     match quiet("quiet_hours", value.node)? {
         Quiet::Hours(hours) => Ok(hours),
@@ -410,7 +410,7 @@ fn quiet(name: &str, node: &Node) -> Result<Quiet, Fault> {
     Ok(Quiet::Hours(QuietHours { from, to }))
 }
 
-/// As it would be written.
+/// Returns the value as it would be written.
 pub(super) fn channels_shown(channels: &[ChannelSettings]) -> Json {
     let shown = |channel: &ChannelSettings| {
         let mut fields = Map::new();
@@ -493,9 +493,9 @@ mod tests {
             ("22:00", "07:30", "2026-11-24T06:30:00Z", None),
             ("13:00", "15:00", "2026-11-24T12:30:00Z", Some("2026-11-24T14:00:00Z")),
             ("13:00", "15:00", "2026-11-24T14:30:00Z", None),
-            // The night on which the clocks skip from 2:00 to 3:00.
+            // The night in which the clocks skip from 2:00 to 3:00.
             ("22:00", "02:30", "2026-03-28T23:00:00Z", Some("2026-03-29T01:30:00Z")),
-            // The night on which 2:00 to 3:00 comes twice: it ends the first time, and is over the second.
+            // The night in which 2:00 to 3:00 comes twice. The quiet hours end the first time.
             ("22:00", "02:30", "2026-10-25T00:10:00Z", Some("2026-10-25T00:30:00Z")),
             ("22:00", "02:30", "2026-10-25T01:10:00Z", None),
         ] {

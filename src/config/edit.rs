@@ -1,4 +1,4 @@
-//! Changing one setting in config.yaml. All other lines stay as they are.
+//! Changes one setting in config.yaml and keeps all other lines.
 
 use std::fs;
 use std::io;
@@ -6,13 +6,13 @@ use std::io;
 use crate::definition::replace_file;
 use crate::home::Home;
 
-/// Writes `name: value` into config.yaml; `None`: removes the setting. Whether the file has changed.
+/// Writes `name: value` into config.yaml, or removes the setting for `None`. Returns whether the file changed.
 ///
 /// # Errors
-/// When it cannot be read or written.
+/// If the file cannot be read or written.
 pub fn set(home: &Home, name: &str, value: Option<&str>) -> io::Result<bool> {
     let path = home.config_file();
-    // Also where a link leads.
+    // Writes the target of a symlink, so that the link stays.
     let path = fs::canonicalize(&path).unwrap_or(path);
     let old = match fs::read_to_string(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
@@ -25,7 +25,7 @@ pub fn set(home: &Home, name: &str, value: Option<&str>) -> io::Result<bool> {
     replace_file(&path, new.as_bytes()).map(|()| true)
 }
 
-/// Whether config.yaml speaks of the setting, as far as that can be seen in a file that may be broken.
+/// Whether a line of config.yaml sets `name`. Works in an invalid file too.
 #[must_use]
 pub fn is_set(home: &Home, name: &str) -> bool {
     fs::read_to_string(home.config_file()).is_ok_and(|text| text.lines().any(|line| names(line, name)))
@@ -41,7 +41,7 @@ fn with(text: &str, name: &str, value: Option<&str>) -> String {
     let (mut is_inside, mut is_written) = (false, false);
     for old in text.lines() {
         let names = names(old, name);
-        // The value may go on in lines below it.
+        // The value may continue on indented lines.
         is_inside = names || (is_inside && old.starts_with([' ', '\t']));
         if !is_inside {
             lines.push(old);

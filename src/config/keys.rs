@@ -1,4 +1,4 @@
-//! The one table of settings. Each row makes a setting's storage, and what reads, shows and documents it.
+//! The table of settings. Each row generates a setting's storage, and its reading, display and documentation.
 //!
 //! A row is
 //!
@@ -7,7 +7,7 @@
 //! name: Type = default, reader, show, { attributes }
 //! ```
 //!
-//! The reader makes a [`Value`] into the type; `show` makes the type into JSON. The attributes are those of [`Key`].
+//! The reader converts a [`Value`] into the type; `show` converts the type into JSON. The attributes are those of [`Key`].
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,28 +29,28 @@ use crate::definition::values::{Fault, Value, span_text};
 use crate::definition::{Budget, Thinking};
 use crate::policy::{ToolLists, ToolPattern, default_main_tools};
 
-/// One setting.
+/// A setting.
 pub struct Key {
     /// Its key in `config.yaml`.
     pub name: &'static str,
     /// One line for the documentation.
     pub help: &'static str,
-    /// More lines for it.
+    /// Further lines for the documentation.
     pub details: &'static str,
-    /// A value as `config.yaml` has it: the default, where that is one value.
+    /// A value as written in `config.yaml`: the default, if that is a single value.
     pub example: &'static str,
-    /// What holds where no default is one value.
+    /// The default in words, if it is not a single value.
     pub unset: &'static str,
-    /// How a variable's text is taken.
+    /// How the text of a variable is read.
     pub shape: Shape,
     /// Reads a value into the settings.
     pub(super) read: fn(&Value, &mut Config) -> Result<(), Fault>,
-    /// The value, as it would be written; `null`: it is not set.
+    /// Returns the value, as it would be written; `null` if not set.
     pub show: fn(&Config) -> Json,
 }
 
 impl Key {
-    /// What holds of most settings. `name`, `help`, `read` and `show` come from the row.
+    /// The values of most settings. A row sets `name`, `help`, `read` and `show`.
     const BASE: Self = Self {
         name: "",
         help: "",
@@ -63,18 +63,18 @@ impl Key {
     };
 }
 
-/// How a variable's text is taken.
+/// How the text of a variable is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// As a text; it needs no quotes.
+    /// As text, without quotes.
     Text,
-    /// As a list: `[a, b]`, or one text.
+    /// As a list `[a, b]`, or as a single text.
     List,
     /// As YAML.
     Yaml,
 }
 
-/// Settings that have a name already and nothing behind it yet.
+/// Names reserved for settings of a later version.
 pub(super) const LATER: [&str; 1] = ["git_commit"];
 
 macro_rules! settings {
@@ -90,7 +90,7 @@ macro_rules! settings {
         }
 
         impl Config {
-            /// The defaults alone, where `zone` is the system's time zone.
+            /// Returns the defaults. `zone` is the system's time zone.
             #[must_use]
             pub fn defaults(zone: Tz) -> Self {
                 Self { timezone: zone, ..Self { origins: BTreeMap::new(), $($name: $default,)* } }
@@ -278,12 +278,12 @@ fn span(span: &Duration) -> Json {
     json!(span_text(*span))
 }
 
-/// As a definition's field of this type is shown.
+/// Returns the value as a definition's field of this type would be shown.
 fn shown(value: &impl FieldType) -> Json {
     value.show().map_or(Json::Null, |value| value.json())
 }
 
-/// What a key means.
+/// The meaning of a key.
 pub(super) enum Named {
     Key(&'static Key),
     /// A setting of a later version.
@@ -300,7 +300,7 @@ pub(super) fn named(key: &str) -> Named {
     }
 }
 
-/// The setting that an unknown key may have meant.
+/// Returns the setting that an unknown key probably means.
 pub(super) fn nearest(key: &str) -> Option<&'static str> {
     let word = Some(key).filter(|key| key.len() < 60)?.to_lowercase().replace(['-', ' '], "_");
     let distance = |name: &str| strsim::damerau_levenshtein(name, &word);

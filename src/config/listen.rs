@@ -1,4 +1,4 @@
-//! Where the service listens for what comes over HTTP.
+//! Addresses at which the service listens for HTTP.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,14 +12,14 @@ use crate::definition::values::{Fault, Value};
 /// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddress {
-    /// An address and a port.
+    /// An IP address and a port.
     Tcp(SocketAddr),
-    /// The path of a Unix socket, absolute.
+    /// The absolute path of a Unix socket.
     Unix(PathBuf),
 }
 
 impl ListenAddress {
-    /// Whether other machines reach it.
+    /// Whether other machines can reach it.
     #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Tcp(address) if !address.ip().is_loopback())
@@ -41,7 +41,7 @@ impl Serialize for ListenAddress {
     }
 }
 
-/// `127.0.0.1:8787`, or `/run/user/1000/ollim-webhooks.sock`.
+/// Reads `127.0.0.1:8787`, or `/run/user/1000/ollim-webhooks.sock`.
 pub(super) fn listen_address(value: &Value) -> Result<ListenAddress, Fault> {
     let text = value.text()?;
     let path = PathBuf::from(&text);
@@ -51,14 +51,14 @@ pub(super) fn listen_address(value: &Value) -> Result<ListenAddress, Fault> {
     text.parse().map(ListenAddress::Tcp).map_err(|_| {
         let message =
             format!("`{}` must be an address with its port, or the absolute path of a Unix socket", value.name);
-        // Whoever writes a port alone means this machine.
+        // A port alone means this machine.
         let port = text.rsplit(':').next().and_then(|port| port.parse::<u16>().ok());
         let port = port.unwrap_or(if value.name == "webhooks" { 8787 } else { 8080 });
         fault(message, &format!("for example `127.0.0.1:{port}`"))
     })
 }
 
-/// The same, where only this machine reaches it.
+/// Reads an address that only this machine can reach.
 pub(super) fn local_address(value: &Value) -> Result<ListenAddress, Fault> {
     let address = listen_address(value)?;
     if address.is_open() {

@@ -1,4 +1,4 @@
-//! `mcp_servers`: servers of the person's own, whose tools jobs may be granted.
+//! The setting `mcp_servers`: the person's own servers, whose tools jobs may be granted.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,21 +12,21 @@ use crate::definition::frontmatter::Node;
 use crate::definition::quoted;
 use crate::definition::values::{Fault, Value, span_text};
 
-/// One server of the person's.
+/// An MCP server of the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpServer {
     /// Its name: its tools are `mcp__NAME__TOOL`.
     pub name: String,
-    /// How it is reached.
+    /// The connection to it.
     pub transport: McpTransport,
-    /// Whether each run has a server of its own.
+    /// Whether each run starts its own server.
     pub per_run: bool,
-    /// The longest that a call, or its start, may take.
+    /// Maximum time for a call, and for the server's start.
     pub timeout: Duration,
 }
 
 impl McpServer {
-    /// Names of the secrets that it needs.
+    /// Returns the names of the secrets that it needs.
     #[must_use]
     pub fn secrets(&self) -> &[String] {
         match &self.transport {
@@ -35,7 +35,7 @@ impl McpServer {
         }
     }
 
-    /// The program with its arguments, or the address.
+    /// Returns the program with its arguments, or the address.
     #[must_use]
     pub fn reached_by(&self) -> String {
         match &self.transport {
@@ -45,37 +45,37 @@ impl McpServer {
     }
 }
 
-/// How a server is reached.
+/// The connection to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum McpTransport {
-    /// A program that speaks the protocol on its standard input and output.
+    /// A program that speaks the protocol over its standard input and output.
     Command {
         /// The program and its arguments.
         command: Vec<String>,
-        /// Names of the variables in `.env` that it gets.
+        /// Names of the variables in `.env` that the program receives.
         env: Vec<String>,
-        /// Folders that it may read.
+        /// Folders that the program may read.
         reads: Vec<PathBuf>,
-        /// Folders that it may read and change.
+        /// Folders that the program may read and change.
         writes: Vec<PathBuf>,
-        /// Whether it reaches the network.
+        /// Whether the program has network access.
         network: bool,
     },
-    /// A server that is running elsewhere, by streamable HTTP.
+    /// A running server, over streamable HTTP.
     Url {
         /// Its address.
         url: String,
-        /// The name of the variable in `.env` that holds a bearer token; `None`: it wants none.
+        /// Name of the variable in `.env` that holds a bearer token; `None` if the server needs none.
         token_env: Option<String>,
     },
 }
 
 const HINT: &str = "write `mcp_servers: { calendar: { command: [uvx, my-calendar-server], env: [CALENDAR_TOKEN] } }`";
 
-/// The usual patience.
+/// The default of `timeout`.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// `mcp_servers: { calendar: { command: [uvx, my-calendar-server] } }`.
+/// Reads `mcp_servers: { calendar: { command: [uvx, my-calendar-server] } }`.
 pub(super) fn mcp_servers(value: &Value) -> Result<Vec<McpServer>, Fault> {
     let Node::Map(entries) = value.node else {
         return Err(fault("`mcp_servers` must name servers".into(), HINT));
@@ -93,7 +93,7 @@ pub(super) fn mcp_servers(value: &Value) -> Result<Vec<McpServer>, Fault> {
     Ok(servers)
 }
 
-/// What a tool's name may hold, without `__`, which ends a server's name. `discord` and `bot` are our own server.
+/// Checks a server's name: part of a tool's name, without the separator `__`. `discord` and `bot` are our own server.
 fn name(text: &str) -> Result<String, Fault> {
     let fits = (1..=32).contains(&text.len())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
@@ -147,7 +147,7 @@ fn server(name: String, node: &Node, value: &Value) -> Result<McpServer, Fault> 
     Ok(McpServer { name, transport, per_run: fields.flag("per_run")?, timeout })
 }
 
-/// As it would be written.
+/// Returns the value as it would be written.
 pub(super) fn mcp_servers_shown(servers: &[McpServer]) -> Json {
     let shown = |server: &McpServer| {
         let mut fields = Map::new();

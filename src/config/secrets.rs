@@ -1,6 +1,6 @@
-//! Secrets of the service: its environment, and the data folder's `.env` where the environment does not say.
+//! Secrets of the service: its environment, and for missing variables the data folder's `.env`.
 //!
-//! `.env` holds lines `NAME=value` and counts only if nobody but the person can read it. Values are never shown.
+//! `.env` holds lines `NAME=value`. It is used only if nobody but the person can read it. Values are never shown.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 
 use crate::home::Home;
 
-/// The shortest secret by which a sender shows who it is, in characters: a shorter one is guessed.
+/// Minimum length of a secret shared with a sender, in characters. A shorter one could be guessed.
 pub const SHORTEST_SHARED: usize = 16;
 
-/// Whether a sender may show who it is by this secret.
+/// Whether a secret is long enough to share with a sender.
 #[must_use]
 pub fn may_be_shared(secret: &str) -> bool {
     secret.chars().count() >= SHORTEST_SHARED
 }
 
-/// Why `.env` does not count.
+/// The reason why `.env` is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretsError {
     /// Others can read it.
@@ -33,23 +33,23 @@ pub enum SecretsError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// A line of it says nothing.
+    /// A line is not `NAME=value`.
     #[error("{} line {line}: write `NAME=value`", path.display())]
     Line {
         /// The file.
         path: PathBuf,
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
     },
 }
 
-/// Every variable: `own` wins over `.env`.
+/// Returns all variables of `.env` and of `own`, which overrides `.env`.
 ///
 /// # Errors
-/// [`SecretsError`]; a file that is not there is none.
+/// [`SecretsError`]; a missing file is no error.
 pub fn read(home: &Home, own: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, SecretsError> {
     let path = home.env_file();
     let text = text_of(&path)?;
@@ -71,17 +71,17 @@ pub fn read(home: &Home, own: &BTreeMap<String, String>) -> Result<BTreeMap<Stri
     Ok(variables)
 }
 
-/// Keeps a secret in `.env`, which nobody but the person can read then. Other lines stay as they are.
+/// Writes a secret into `.env`, which only the person can read afterwards. Other lines stay.
 ///
 /// # Errors
-/// [`SecretsError`]: others can read the file that is there, or it cannot be written.
+/// [`SecretsError`] if others can read the existing file, or if it cannot be written.
 pub fn keep(home: &Home, name: &str, value: &str) -> Result<(), SecretsError> {
     let path = home.env_file();
     let failed = |source: io::Error| SecretsError::Io { path: path.clone(), source };
     if !is_name(name) || value.is_empty() || value.trim() != value || value.contains(char::is_control) {
         return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "this cannot be a secret")));
     }
-    // Also where a link leads.
+    // Writes the target of a symlink, so that the link stays.
     let path = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
     let text = text_of(&path)?;
     let names = |line: &str| {
@@ -91,7 +91,7 @@ pub fn keep(home: &Home, name: &str, value: &str) -> Result<(), SecretsError> {
     let mut lines: Vec<&str> = text.lines().filter(|line| !names(line)).collect();
     let line = format!("{name}={value}");
     lines.push(&line);
-    // A file of `tempfile` is private from the beginning.
+    // `tempfile` creates private files.
     let folder = path.parent().unwrap_or(home.root());
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     file.write_all((lines.join("\n") + "\n").as_bytes()).map_err(failed)?;
@@ -100,7 +100,7 @@ pub fn keep(home: &Home, name: &str, value: &str) -> Result<(), SecretsError> {
     Ok(())
 }
 
-/// The text of a file that nobody else can read; empty where there is none.
+/// Returns the text of a file that nobody else can read; empty if there is none.
 fn text_of(path: &Path) -> Result<String, SecretsError> {
     let failed = |source: io::Error| SecretsError::Io { path: path.to_owned(), source };
     match fs::metadata(path) {

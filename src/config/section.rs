@@ -1,4 +1,4 @@
-//! Reads a setting that is a map of its own: `channels.phone`, `mcp_servers.calendar`.
+//! Reads a setting that is a mapping: `channels.phone`, `mcp_servers.calendar`.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,12 @@ use crate::definition::frontmatter::{Entry, Node};
 use crate::definition::quoted;
 use crate::definition::values::Fault;
 
-/// The entries of one such map.
+/// The entries of such a mapping.
 pub(super) struct Section<'a> {
     /// Its key, as errors name it: `channels.phone`.
     pub name: String,
     pub entries: &'a [Entry],
-    /// How one is written.
+    /// An example, as the hint of errors.
     pub hint: &'static str,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Refuses what is not a setting of it.
+    /// Refuses entries that are not among `known`.
     pub(super) fn only(&self, known: &[&str]) -> Result<(), Fault> {
         let Some(other) = self.entries.iter().find(|entry| !known.contains(&&*entry.key)) else { return Ok(()) };
         let message = format!("unknown setting {} of `{}`", quoted(&other.key), self.name);

@@ -1,4 +1,4 @@
-//! What the settings mean, and what is said of those that mean nothing.
+//! The values of settings, and the messages for invalid ones.
 
 use super::*;
 use crate::policy::ToolPattern;
@@ -79,7 +79,7 @@ fn every_setting_of_this_version_is_listed_and_commented() {
     let supported: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
     assert_eq!(listed, supported);
     assert_eq!(check(&commented(), &[]), "ok");
-    // Uncommented, every line is valid, and those that show a default are the default.
+    // Uncommented, every line is valid, and those that show a default equal it.
     let setting = |line: &&str| {
         line.strip_prefix("# ").is_some_and(|l| l.split_once(':').is_some_and(|(key, _)| listed.contains(&key)))
     };

@@ -1,4 +1,4 @@
-//! The values that only settings have.
+//! Reads the values that only settings have.
 
 use agent_sandbox::Limits;
 use bytesize::ByteSize;
@@ -13,12 +13,12 @@ pub(super) fn fault(message: String, hint: &str) -> Fault {
     Fault { message, hint: Some(hint.into()), item: None }
 }
 
-/// What `read` reads; `None` where there is no value.
+/// Reads a value with `read`; `None` for a key without a value.
 pub(super) fn optional<T>(value: &Value, read: impl Fn(&Value) -> Result<T, Fault>) -> Result<Option<T>, Fault> {
     if *value.node == Node::Null { Ok(None) } else { read(value).map(Some) }
 }
 
-/// A command's name or path.
+/// Reads the name or path of a command.
 pub(super) fn command(value: &Value) -> Result<String, Fault> {
     let text = value.text()?;
     if text.trim().is_empty() || text.starts_with('-') || text.chars().any(char::is_control) {
@@ -28,17 +28,17 @@ pub(super) fn command(value: &Value) -> Result<String, Fault> {
     Ok(text)
 }
 
-/// The address of a journal's server.
+/// Reads the address of a journal's server.
 pub(super) fn server(value: &Value) -> Result<String, Fault> {
     let text = value.text()?;
-    // The rest is seen when it is used.
+    // Connecting checks the rest.
     if ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)) {
         return Ok(text);
     }
     Err(fault(format!("`{}` is no address of a PostgreSQL server", value.name), "write `postgres://USER@HOST/NAME`"))
 }
 
-/// Where a site is: `https://bot.example.org`, as a browser says it.
+/// Reads the address of a site and normalizes it as browsers do: `https://bot.example.org`.
 pub(super) fn site(value: &Value) -> Result<String, Fault> {
     let text = value.web_address()?.to_ascii_lowercase();
     let text = text.strip_suffix('/').unwrap_or(&text);
@@ -51,7 +51,7 @@ pub(super) fn site(value: &Value) -> Result<String, Fault> {
     Ok(format!("{scheme}://{}", host.strip_suffix(port).unwrap_or(host)))
 }
 
-/// The name of a host.
+/// Reads the name of a host.
 pub(super) fn host_name(value: &Value) -> Result<String, Fault> {
     let text = value.text()?;
     if is_host_name(&text) {
@@ -60,7 +60,7 @@ pub(super) fn host_name(value: &Value) -> Result<String, Fault> {
     Err(fault(format!("`{}` is no name of a host", value.name), HOST_NAMES))
 }
 
-/// A name is put into prompts: one short line.
+/// Reads a name for prompts: one short line.
 pub(super) fn name(value: &Value) -> Result<String, Fault> {
     let text = value.text()?;
     let text = text.trim();
@@ -70,7 +70,7 @@ pub(super) fn name(value: &Value) -> Result<String, Fault> {
     Ok(text.to_owned())
 }
 
-/// Names of environment variables. Our own are never handed on: the run's token is one of them.
+/// Reads names of environment variables. Our own are refused, since the run's token is one of them.
 pub(super) fn variables(value: &Value) -> Result<Vec<String>, Fault> {
     let names = value.texts()?;
     for (item, name) in names.iter().enumerate() {
@@ -79,7 +79,7 @@ pub(super) fn variables(value: &Value) -> Result<Vec<String>, Fault> {
     Ok(names.into_iter().map(str::to_owned).collect())
 }
 
-/// A name of an environment variable that may be handed on.
+/// Checks the name of an environment variable that programs may receive.
 pub(super) fn variable(name: &str) -> Result<(), Fault> {
     let first = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     if !first || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
@@ -92,7 +92,7 @@ pub(super) fn variable(name: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// `tools: { subagents: { tools: { allow: […], deny: […] } } }`.
+/// Reads `tools: { subagents: { tools: { allow: […], deny: […] } } }`.
 pub(super) fn spawned_tools(value: &Value) -> Result<ToolLists, Fault> {
     let hint =
         "write `tools: { subagents: { tools: { allow: [Read], deny: [WebFetch] } } }`; each list may be left out";
@@ -136,7 +136,7 @@ pub(super) fn spawned_tools(value: &Value) -> Result<ToolLists, Fault> {
     Ok(tools)
 }
 
-/// `budget: { day: 5.00, month: 60.00, run: 0.50, tokens_day: 2000000 }`.
+/// Reads `budget: { day: 5.00, month: 60.00, run: 0.50, tokens_day: 2000000 }`.
 pub(super) fn budget(value: &Value) -> Result<Budget, Fault> {
     let hint = "write `budget: { day: 5.00, month: 60.00, run: 0.50, tokens_day: 2000000 }`; each may be left out";
     let Node::Map(entries) = value.node else { return Err(fault("`budget` must name what it caps".into(), hint)) };
@@ -166,7 +166,7 @@ pub(super) fn budget(value: &Value) -> Result<Budget, Fault> {
     Ok(budget)
 }
 
-/// As it would be written.
+/// Returns the value as it would be written.
 pub(super) fn budget_shown(budget: &Budget) -> Json {
     let Budget { day, month, run, tokens_day } = *budget;
     let mut shown = serde_json::Map::new();
@@ -176,7 +176,7 @@ pub(super) fn budget_shown(budget: &Budget) -> Json {
     if shown.is_empty() { Json::Null } else { Json::Object(shown) }
 }
 
-/// `limits: { memory: 4GiB, processes: 512, disk: 2GiB, cpus: 1.5 }`.
+/// Reads `limits: { memory: 4GiB, processes: 512, disk: 2GiB, cpus: 1.5 }`.
 pub(super) fn limits(value: &Value) -> Result<Limits, Fault> {
     let hint = "write `limits: { memory: 4GiB, processes: 512, disk: 2GiB, cpus: 1.5 }`; each may be left out";
     let Node::Map(entries) = value.node else { return Err(fault("`limits` must name what it limits".into(), hint)) };
@@ -210,10 +210,10 @@ pub(super) fn limits(value: &Value) -> Result<Limits, Fault> {
     Ok(limits)
 }
 
-/// What a client needs for itself.
+/// Minimum of `processes`: a client needs as many for itself.
 const LEAST_PROCESSES: u32 = 32;
 
-/// `512MiB`, `4GB`: at least what a client needs for itself.
+/// Reads a size: `512MiB`, `4GB`. The minimum is what a client needs for itself.
 fn size(node: &Node) -> Option<u64> {
     let Node::Text(text) = node else { return None };
     text.parse::<ByteSize>().ok().map(|size| size.as_u64()).filter(|bytes| *bytes >= 64 << 20)
@@ -228,7 +228,7 @@ fn number(node: &Node) -> Option<f64> {
     }
 }
 
-/// As it would be written.
+/// Returns the value as it would be written.
 pub(super) fn limits_shown(limits: &Limits) -> Json {
     let Limits { memory, processes, disk, cpus } = *limits;
     let size = |bytes| ByteSize(bytes).to_string().replace(' ', "");

@@ -1,7 +1,7 @@
-//! One file's text, made into a definition and everything that is wrong with it. Pure: no I/O, no clock.
+//! Parses a file's text into a definition and its problems. Pure: no I/O, no clock.
 //!
-//! A definition comes out only if there is no error. Every problem that can be found is found at once; each has the
-//! line and column of the field it is about.
+//! The result has a definition only if there is no error. One pass finds all problems, each with the line and column of
+//! its field.
 
 mod fields_of;
 mod rules;
@@ -17,30 +17,30 @@ use super::problem::quoted;
 use super::values::Value;
 use super::{Definition, DefinitionId, Draft, Kind, KnownAgents, KnownCommands, Problem, Severity};
 
-/// The largest file that is read, in bytes.
+/// Maximum size of a file, in bytes.
 pub const LARGEST_FILE: usize = 1 << 20;
 
-/// What a file is read against.
+/// The context of parsing a file.
 #[derive(Clone, Debug)]
 pub struct Defaults {
-    /// The zone of definitions that name none: the configured one, else the system's.
+    /// The zone of definitions without `timezone`: the configured one, else the system's.
     pub zone: Tz,
-    /// The built-in commands and the person's own. A rule that names another is warned of.
+    /// The built-in commands and the person's own. A rule that names another command yields a warning.
     pub commands: KnownCommands,
-    /// The named agents that there are.
+    /// The known named agents.
     pub agents: KnownAgents,
 }
 
-/// What a file says.
+/// The result of parsing a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parsed {
     /// `None` if any problem is an error.
     pub definition: Option<Definition>,
-    /// In the file's order.
+    /// All problems, in the order of the file.
     pub problems: Vec<Problem>,
 }
 
-/// Reads the file of a definition of this kind. `file` is its path relative to the data folder; only its name is used.
+/// Parses the file of a definition of this kind. `file` is its path relative to the data folder.
 #[must_use]
 pub fn parse(kind: Kind, file: &Path, text: &[u8], defaults: &Defaults) -> Parsed {
     let id = DefinitionId::new(file.file_stem().map(OsStr::to_string_lossy).unwrap_or_default());
@@ -93,7 +93,7 @@ pub fn parse(kind: Kind, file: &Path, text: &[u8], defaults: &Defaults) -> Parse
     reading.finish(definition)
 }
 
-/// The line and column (from 1) of a field's key; of the file's start where it has none.
+/// Returns the line and column (from 1) of a field's key; `(1, 1)` if the file lacks it.
 pub(super) fn position(text: &[u8], field: &str) -> (u32, u32) {
     let find = || {
         let document = frontmatter::split(std::str::from_utf8(text).ok()?).ok()?;
@@ -105,7 +105,7 @@ pub(super) fn position(text: &[u8], field: &str) -> (u32, u32) {
     find().unwrap_or((1, 1))
 }
 
-/// The line and column (from 1) of an item of a field's list; of the field where it has no such item.
+/// Returns the line and column (from 1) of an item in a field's list; those of the field if it has no such item.
 pub(super) fn item_position(text: &[u8], field: &str, item: usize) -> (u32, u32) {
     let find = || {
         let document = frontmatter::split(std::str::from_utf8(text).ok()?).ok()?;
@@ -118,25 +118,25 @@ pub(super) fn item_position(text: &[u8], field: &str, item: usize) -> (u32, u32)
     find().unwrap_or_else(|| position(text, field))
 }
 
-/// One known entry of the file.
+/// A known entry of the file.
 struct Known<'a> {
     field: &'static Field,
-    /// Its place among the file's entries.
+    /// Index among the file's entries.
     index: usize,
     node: &'a Node,
 }
 
-/// A file being read: what is known of it, and what was found wrong so far.
+/// The state of parsing a file.
 struct Reading<'a> {
     kind: Kind,
     file: &'a Path,
     text: &'a str,
     document: &'a Document,
     defaults: &'a Defaults,
-    /// The file's stem, until it is known to say another.
+    /// The file's stem, until a valid `id` replaces it.
     id: DefinitionId,
     known: Vec<Known<'a>>,
-    /// The fields whose values are wrong.
+    /// The fields with invalid values.
     faulty: Vec<&'static str>,
     problems: Vec<Problem>,
 }
@@ -153,7 +153,7 @@ impl<'a> Reading<'a> {
         Self { kind, file, text, document, defaults, id, known: Vec::new(), faulty: Vec::new(), problems: Vec::new() }
     }
 
-    /// Tells the known keys from the unknown and the repeated ones.
+    /// Sorts entries into known fields; reports unknown and repeated keys.
     fn sort(&mut self, entries: &'a [Entry]) {
         self.known.reserve_exact(entries.len());
         for (index, entry) in entries.iter().enumerate() {
@@ -198,22 +198,22 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The entry of a field, if the file has it.
+    /// Returns the entry of a field, if the file has it.
     fn entry(&self, name: &str) -> Option<&Known<'a>> {
         self.known.iter().find(|known| known.field.name == name)
     }
 
-    /// Whether a field's value is wrong.
+    /// Whether the value of a field is invalid.
     fn is_faulty(&self, name: &str) -> bool {
         self.faulty.contains(&name)
     }
 
-    /// Every field that a definition of this kind has, and the zone of its times. A fault becomes a problem.
+    /// Reads every field of this kind of definition, and the zone of its times. Each fault becomes a problem.
     fn draft(&mut self) -> (Draft, Tz) {
         let mut draft = Draft::empty(self.kind, self.document.body.clone());
         let mut zone = self.defaults.zone;
         let mut known = std::mem::take(&mut self.known);
-        // First: the others may hold local times.
+        // The zone comes first: other fields may hold local times.
         known.sort_by_key(|known| known.field.name != "timezone");
         for Known { field, index, node } in &known {
             if !field.on.has(self.kind) || (field.may_be_empty && **node == Node::Null) {
@@ -252,13 +252,13 @@ impl<'a> Reading<'a> {
         });
     }
 
-    /// A problem at the key of the `index`-th entry.
+    /// Adds a problem at the key of the `index`-th entry.
     fn at_key(&mut self, severity: Severity, index: usize, field: &str, message: String, hint: &str) {
         let at = self.document.block.locate(&Spot::Key(vec![index]));
         self.problem(severity, Some(field), message, Some(hint.into()), at);
     }
 
-    /// A problem at the key of a field; at the opening `---` where the file does not have the field.
+    /// Adds a problem at the key of a field, or at the opening `---` if the file lacks the field.
     fn at_field(&mut self, severity: Severity, name: &str, message: String, hint: &str) {
         match self.entry(name).map(|known| known.index) {
             Some(index) => self.at_key(severity, index, name, message, hint),
@@ -269,7 +269,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// A warning at an item of a list.
+    /// Adds a warning at an item of a list.
     fn at_item(&mut self, name: &'static str, item: usize, message: String, hint: Option<String>) {
         let Some(index) = self.entry(name).map(|known| known.index) else { return };
         let at = self.document.block.locate(&Spot::Value(vec![index, item]));
@@ -286,7 +286,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// The line and column (from 1) just behind `bytes`.
+/// Returns the line and column (from 1) after `bytes`.
 fn end_of(bytes: &[u8]) -> (u32, u32) {
     let text = String::from_utf8_lossy(bytes);
     let line = text.matches('\n').count() + 1;

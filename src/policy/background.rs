@@ -1,4 +1,4 @@
-//! What a background job's file says about its fork.
+//! The restrictions of a background job, as its file sets them.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{BOT, help_pattern};
 pub enum UpdateMode {
     /// It must report.
     Always,
-    /// It must report if it pinged the person.
+    /// It must report if it sent the person a message.
     #[default]
     OnPing,
     /// It may report.
@@ -23,43 +23,43 @@ pub enum UpdateMode {
     Blocked,
 }
 
-/// What network a job's programs have (`network`).
+/// The network of a job's programs (`network`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobNetwork {
-    /// The internet, for programs that are not known for reading only.
+    /// The internet. Programs that are known only to read get no network.
     #[default]
     Internet,
-    /// None.
+    /// No network.
     None,
 }
 
-/// What silence means, where the person is asked (`ask.default`).
+/// The verdict when the person does not answer in time (`ask.default`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Silence {
-    /// No.
+    /// The call is denied.
     #[default]
     Deny,
-    /// Yes, to the one call.
+    /// The one call is allowed.
     Allow,
 }
 
-/// How the person is asked (`ask`).
+/// The terms of a question to the person (`ask`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskTerms {
-    /// How long a call waits for an answer.
+    /// Time that a call waits for an answer.
     pub deadline: Duration,
-    /// What holds after that.
+    /// The verdict after the deadline.
     pub default: Silence,
-    /// The channel that asks; `None`: the job's.
+    /// The channel of the question; `None` for the job's.
     pub channel: Option<String>,
 }
 
 impl AskTerms {
-    /// The bounds of a deadline.
+    /// Minimum deadline.
     pub const SHORTEST: Duration = Duration::from_secs(1);
-    /// See [`SHORTEST`](Self::SHORTEST).
+    /// Maximum deadline.
     pub const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 }
 
@@ -69,23 +69,23 @@ impl Default for AskTerms {
     }
 }
 
-/// Both `allowed_tools` and `disallowed_tools` were given.
+/// The error of a definition with both `allowed_tools` and `disallowed_tools`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`allowed_tools` and `disallowed_tools` cannot both be set")]
 pub struct BothLists;
 
-/// The restrictions that travel from a definition to its fork. It cannot hold both tool lists.
+/// The restrictions that a definition passes to its fork. They never hold both tool lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BgForkConfig {
     /// How the job reports to the main session.
     pub update_main_session: UpdateMode,
-    /// Whether the job may reach the person directly.
+    /// Whether the job may send messages to the person.
     pub allow_ping: bool,
-    /// What network its programs have.
+    /// The network of the job's programs.
     pub network: JobNetwork,
-    /// What the person is asked about (`ask_tools`); `None`: the file does not say.
+    /// Calls that the person is asked about (`ask_tools`); `None` if the file does not set it.
     pub ask_tools: Option<Vec<ToolPattern>>,
-    /// How; `None`: the file does not say.
+    /// The terms of questions; `None` if the file does not set them.
     pub ask: Option<AskTerms>,
     allowed_tools: Option<Vec<ToolPattern>>,
     disallowed_tools: Option<Vec<ToolPattern>>,
@@ -120,45 +120,45 @@ impl BgForkConfig {
         Ok(Self { update_main_session, allow_ping, allowed_tools, disallowed_tools, ..Self::default() })
     }
 
-    /// With this network for its programs.
+    /// Sets the network of the job's programs.
     #[must_use]
     pub fn with_network(mut self, network: JobNetwork) -> Self {
         self.network = network;
         self
     }
 
-    /// What the person is asked about, and how.
+    /// Sets the calls that the person is asked about, and the terms of the questions.
     #[must_use]
     pub fn asking(mut self, tools: Option<Vec<ToolPattern>>, terms: Option<AskTerms>) -> Self {
         (self.ask_tools, self.ask) = (tools, terms);
         self
     }
 
-    /// What the person is asked about.
+    /// Returns the calls that the person is asked about.
     #[must_use]
     pub fn asked_tools(&self) -> &[ToolPattern] {
         self.ask_tools.as_deref().unwrap_or_default()
     }
 
-    /// How the person is asked.
+    /// Returns the terms of questions, or the default ones.
     #[must_use]
     pub fn ask_terms(&self) -> AskTerms {
         self.ask.clone().unwrap_or_default()
     }
 
-    /// The allowlist as the file has it: without the automatic entry, which is never written or handed on.
+    /// Returns the allowlist of the file, without the automatic entry, which is never written or passed on.
     #[must_use]
     pub fn allowed_tools(&self) -> Option<&[ToolPattern]> {
         self.allowed_tools.as_deref()
     }
 
-    /// The denylist as the file has it.
+    /// Returns the denylist of the file.
     #[must_use]
     pub fn disallowed_tools(&self) -> Option<&[ToolPattern]> {
         self.disallowed_tools.as_deref()
     }
 
-    /// The allowlist in force: the file's, and `Bash(ollim-bot help)` once. `None`: the file has no allowlist.
+    /// Returns the effective allowlist: the file's, and `Bash(ollim-bot help)` once. Returns `None` if the file has no allowlist.
     #[must_use]
     pub fn effective_allowed_tools(&self) -> Option<Vec<ToolPattern>> {
         let mut list = self.allowed_tools.clone()?;
@@ -170,25 +170,24 @@ impl BgForkConfig {
     }
 }
 
-/// Why a fork cannot make a job with these restrictions.
+/// The reason why a fork cannot create a job with these restrictions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChildError {
-    /// It asks for more than its parent has.
+    /// The job would have more than its parent.
     #[error(transparent)]
     Widening(#[from] Widening),
-    /// Both lists.
+    /// The job has both tool lists.
     #[error(transparent)]
     BothLists(#[from] BothLists),
 }
 
-/// Returns the restrictions of a job that a fork creates: those that it asks for, limited to the fork's own. Tools
-/// are limited as [`Application::attenuate`](tool_policy::Application::attenuate) and
-/// [`attenuate_asks`](tool_policy::Application::attenuate_asks) do; reporting, pinging and the network may only be taken away. `name` names the fork in errors.
+/// Returns the restrictions of a job that a fork creates: those that it asks for, limited to the fork's own. Tools are
+/// limited by [`Application::attenuate`](tool_policy::Application::attenuate) and
+/// [`attenuate_asks`](tool_policy::Application::attenuate_asks); reporting, pinging and the network can only be taken
+/// away. `name` names the fork in errors. `sandbox` holds the folders of the parent's sandbox; `None` if it has none.
 ///
 /// # Errors
-/// [`ChildError`] with the pattern that is too much.
-///
-/// `sandbox`: the folders of the sandbox that the parent runs in; `None`: it runs in none.
+/// [`ChildError`] with the pattern that exceeds the fork's own.
 pub fn attenuate(
     name: &str,
     parent: &BgForkConfig,
@@ -212,12 +211,12 @@ pub fn attenuate(
     let tools = Parent { name, tools: &own, ask: parent.asked_tools(), main_tools, sandbox };
     let lists = BOT.attenuate(&tools, &lists(asked))?;
     let ask = asked.ask.clone().or_else(|| parent.ask.clone());
-    // Whose silence is a yes asks as long and where its maker does.
+    // If silence means yes, the child waits at least as long as its maker, and asks in the maker's channel.
     let ask = match (ask, &parent.ask) {
         (Some(own), Some(maker)) if own.default == Silence::Allow && maker.default == Silence::Allow => {
             Some(AskTerms { deadline: own.deadline.max(maker.deadline), channel: maker.channel.clone(), ..own })
         }
-        // Where the person is asked is not a child's to choose: not every channel is as safe.
+        // A child cannot choose the channel: not every channel is equally safe.
         (Some(own), Some(maker)) => Some(AskTerms { channel: maker.channel.clone(), ..own }),
         (ask, _) => ask,
     };

@@ -1,10 +1,10 @@
-//! This program, as the policy engine sees it: its command line, its tools and its folders.
+//! Describes this program to the policy engine: its command line, tools and folders.
 
 use tool_policy::{Application, JobRules, PathRoots, Policy, ToolPattern};
 
 use super::{BgForkConfig, UpdateMode};
 
-/// What the engine has to know of `ollim-bot`.
+/// The description of `ollim-bot`.
 pub static BOT: Application = Application {
     command: "ollim-bot",
     subcommands: &[
@@ -43,7 +43,7 @@ pub static BOT: Application = Application {
     spawn_command: "ollim-bot spawn *",
     example: "Bash(ollim-bot gmail *)",
     server: "discord",
-    // Whatever channels there are.
+    // An alias that holds for any channel.
     server_alias: "bot",
     tools: &[
         "mcp__discord__discord_embed",
@@ -54,7 +54,7 @@ pub static BOT: Application = Application {
         "mcp__discord__sessions_spawn",
         "mcp__discord__spawn_agent",
     ],
-    // Tools of the original bot that this version does not have. Its files load all the same.
+    // Tools of the original bot that this version lacks. A file that names them still loads.
     retired_tools: &["mcp__discord__exit_fork", "mcp__discord__save_context"],
     spawning_tools: &["mcp__discord__follow_up_chain", "mcp__discord__spawn_agent", "mcp__discord__sessions_spawn"],
     reserved_variables: &["OLLIM_"],
@@ -64,14 +64,14 @@ pub static BOT: Application = Application {
     ..Application::new(|path| std::fs::read_link(path))
 };
 
-/// The entry that every allowlist gets by itself: `Bash(ollim-bot help)`.
+/// Returns the entry that every allowlist contains automatically: `Bash(ollim-bot help)`.
 #[must_use]
 pub fn help_pattern() -> ToolPattern {
     ToolPattern::new("Bash", Some(BOT.always_allowed))
 }
 
-/// Returns the policy of a background job. `owner` names it in sentences (`routine email-triage`); `main_tools` are
-/// what the main session has.
+/// Returns the policy of a background job. `owner` names it in messages (`routine email-triage`); `main_tools` are the
+/// main session's tools.
 #[must_use]
 pub fn background(owner: &str, config: &BgForkConfig, main_tools: &[ToolPattern], roots: &PathRoots) -> Policy {
     let disallowed = config.disallowed_tools().unwrap_or_default();
@@ -86,14 +86,13 @@ pub fn background(owner: &str, config: &BgForkConfig, main_tools: &[ToolPattern]
     policy
 }
 
-/// Returns the policy of the main session: what `main_tools` grants, and calls that only read. The person is asked about `asked`.
+/// Returns the policy of the main session. It allows `main_tools` and calls that only read, and asks the person about `asked`.
 #[must_use]
 pub fn main_session(main_tools: &[ToolPattern], asked: &[ToolPattern], roots: &PathRoots) -> Policy {
     Policy::main_session(main_tools, asked, roots, &BOT)
 }
 
-/// What the main session may do where `main_tools` is not configured: work on the desk, the web, its skills and
-/// agents, and our own tools.
+/// Returns the default of `main_tools`: work on files, the web, skills and agents, and our own tools.
 #[must_use]
 pub fn default_main_tools() -> Vec<ToolPattern> {
     [

@@ -1,4 +1,4 @@
-//! What a job may do: the engine of the crate `tool-policy`, with what it has to know of this program.
+//! The permissions of a job: the engine of the crate `tool-policy`, configured for this program.
 //!
 //! Knows nothing of definitions, runs or clients.
 

@@ -1,4 +1,4 @@
-//! Rules that look beyond one field: what would not hold where it stands, and what a person should look at.
+//! Rules across fields: errors for restrictions that would not take effect, and warnings for everything else a person should look at.
 
 use super::super::hook::placeholders;
 use super::Reading;
@@ -10,7 +10,7 @@ use crate::definition::{
 use crate::policy::{BOT, BgForkConfig, ToolPattern, UpdateMode};
 
 impl Reading<'_> {
-    /// A foreground job is a turn of the main session, with its tools: a list here would look as if it held.
+    /// Reports background-only fields of a foreground job. It is a turn of the main session, so its restrictions would have no effect.
     pub(super) fn restrictions_in_the_foreground(&mut self) {
         let mut errors = Vec::new();
         let mut warnings = Vec::new();
@@ -41,7 +41,7 @@ impl Reading<'_> {
         }
     }
 
-    /// A field that the job's client does not heed: a restriction there would look as if it held.
+    /// Reports fields that the job's client does not use: a restriction among them would have no effect.
     pub(super) fn fields_of_other_clients(&mut self, client: Option<JobClient>) {
         let fields = self.known.iter().filter(|known| !known.field.is_heeded_by(client));
         let set = fields.filter(|known| !matches!(known.node, Node::Null | Node::Bool(false)));
@@ -57,7 +57,7 @@ impl Reading<'_> {
         }
     }
 
-    /// A limit of waiting where nothing is waited for.
+    /// Warns of a limit on waiting when the job waits for nothing.
     pub(super) fn waiting_for_nothing(&mut self, definition: &Definition) {
         if definition.requires_for.is_some() && definition.requires.is_empty() {
             let message = "`requires_for` has no effect without `requires`";
@@ -70,7 +70,7 @@ impl Reading<'_> {
         }
     }
 
-    /// What is said of times where there are none.
+    /// Warns of fields about times on a routine without times.
     pub(super) fn without_times(&mut self, recurs: &Recurrence, wake: bool) {
         let Some(when) = recurs.waits_for() else { return };
         for (name, is_set) in [("jitter", recurs.jitter.is_some()), ("wake", wake)] {
@@ -81,7 +81,7 @@ impl Reading<'_> {
         }
     }
 
-    /// A session of a job's own is no copy of the main session.
+    /// Reports `remember: thread` without `isolated`: the job's own session is no copy of the main session.
     pub(super) fn thread_beside_the_main_session(&mut self, remember: Remember, isolated: bool) {
         if remember == Remember::Thread && !isolated {
             let message =
@@ -90,7 +90,7 @@ impl Reading<'_> {
         }
     }
 
-    /// What `client: exec` needs, and what contradicts it.
+    /// Reports what `client: exec` lacks, and fields that contradict it.
     pub(super) fn command(&mut self, draft: &Draft) {
         if draft.command.is_none() && !self.is_faulty("command") {
             let hint = "write what it runs: `command: 'tar -cf notes.tar notes'`";
@@ -110,7 +110,7 @@ impl Reading<'_> {
         }
     }
 
-    /// What contradicts how its words are delivered.
+    /// Reports fields that contradict `deliver`.
     pub(super) fn delivery(&mut self, draft: &Draft) {
         let is_command = draft.client == Some(JobClient::Exec);
         let (message, hint) = match draft.deliver {
@@ -130,7 +130,7 @@ impl Reading<'_> {
         self.at_field(Severity::Error, "deliver", message.into(), hint);
     }
 
-    /// A field that only another kind of definition has.
+    /// Warns of fields that only another kind of definition has.
     pub(super) fn misplaced_fields(&mut self) {
         let misplaced = self.known.iter().map(|known| known.field).filter(|field| !field.on.has(self.kind));
         for field in misplaced.collect::<Vec<_>>() {
@@ -144,7 +144,7 @@ impl Reading<'_> {
         }
     }
 
-    /// `{{field}}` in the text that no delivery has.
+    /// Warns of a `{{field}}` in the text that no delivery has.
     pub(super) fn unfilled(&mut self, hook: &Hook) {
         let Some(schema) = &hook.fields else { return };
         let unknown = placeholders(&self.document.body).find(|name| !schema.may_have(name)).map(str::to_owned);
@@ -155,7 +155,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Whoever sends chooses the text, so its tools are worth a look.
+    /// Warns of a webhook with the main session's tools, since the sender chooses a part of the prompt.
     fn open_to_senders(&mut self, definition: &Definition, restrictions: &BgForkConfig) {
         let needs_none = definition.is_without_agent() || definition.hook().is_none();
         let has_agent = definition.background().is_some_and(|background| background.agent.is_some());
@@ -166,7 +166,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Everything else that a person should look at.
+    /// Adds all other warnings.
     pub(super) fn warn_of(&mut self, definition: &Definition) {
         let Some(background) = definition.background() else { return };
         let restrictions = &background.restrictions;
@@ -233,7 +233,7 @@ impl Reading<'_> {
         self.unknown_commands(definition.enabled, "allowed_tools", list);
     }
 
-    /// What is expected of a run that its tools cannot deliver.
+    /// Warns of an expected delivery that the run's tools cannot make.
     fn undeliverable(&mut self, definition: &Definition, restrictions: &BgForkConfig) {
         let list = restrictions.allowed_tools();
         let has = |tools: &[&str]| {
@@ -265,7 +265,7 @@ impl Reading<'_> {
         }
     }
 
-    /// What the policy says of each pattern: broader than it looks, or no boundary.
+    /// Adds the policy's warnings about each pattern: broader than it looks, or no boundary.
     fn said_of(&mut self, field: &'static str, list: &[ToolPattern], warnings: impl Fn(&ToolPattern) -> Vec<String>) {
         for (item, pattern) in list.iter().enumerate() {
             for said in warnings(pattern) {
@@ -274,7 +274,7 @@ impl Reading<'_> {
         }
     }
 
-    /// A sentence about an item: what it is, and behind the first `; ` what to do about it.
+    /// Adds a warning at an item. The text after the first `; ` is the hint.
     fn said(&mut self, field: &'static str, item: usize, said: String) {
         match said.split_once("; ") {
             Some((what, hint)) => self.at_item(field, item, what.into(), Some(hint.into())),
@@ -282,7 +282,7 @@ impl Reading<'_> {
         }
     }
 
-    /// `Bash(ollim-bot NAME …)` where there is no such command. What never fires may wait for one.
+    /// Warns of `Bash(ollim-bot NAME …)` without such a command, unless the definition is disabled: it may wait for one.
     fn unknown_commands(&mut self, enabled: bool, field: &'static str, list: &[ToolPattern]) {
         if !enabled {
             return;
@@ -309,7 +309,7 @@ impl Reading<'_> {
     }
 }
 
-/// Whether a pattern names an MCP tool of ours.
+/// Whether a pattern covers one of our MCP tools.
 fn covers(pattern: &ToolPattern, tool: &str) -> bool {
     let name = pattern.tool();
     let whole = matches!(pattern.specifier(), None | Some("*"));
@@ -318,7 +318,7 @@ fn covers(pattern: &ToolPattern, tool: &str) -> bool {
     whole && (name == tool || server)
 }
 
-/// The command that a rule `Bash(ollim-bot NAME …)` plainly names.
+/// Returns the command that a rule `Bash(ollim-bot NAME …)` names without wildcards.
 fn command_of(pattern: &ToolPattern) -> Option<&str> {
     if pattern.tool() != "Bash" {
         return None;
