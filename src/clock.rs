@@ -209,7 +209,7 @@ impl Drift {
         (jump.abs() > alarm::TOLERANCE).then_some(jump)
     }
 
-    /// Whether the machine's sleep explains most of `jump`, the result of the last look.
+    /// Whether the machine's sleep explains most of a forward `jump`, the result of the last look.
     #[must_use]
     pub fn was_asleep(&self, jump: TimeDelta) -> bool {
         self.asleep * 2 > jump

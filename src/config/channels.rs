@@ -129,12 +129,12 @@ pub enum Quiet {
     Hours(QuietHours),
 }
 
-/// A time span of each day, in the person's zone.
+/// Hours of each day, in the person's zone, in which messages wait unless they are critical.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct QuietHours {
-    /// Its start.
+    /// The time of day at which they begin.
     pub from: NaiveTime,
-    /// Its end.
+    /// The time of day at which they end.
     pub to: NaiveTime,
 }
 

@@ -21,7 +21,7 @@ pub struct Hook {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Signature {
-    /// The request contains the secret.
+    /// The secret itself, in `Authorization: Bearer`.
     #[default]
     Bearer,
     /// A signature like GitHub's, in `X-Hub-Signature-256`.

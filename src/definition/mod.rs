@@ -66,7 +66,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::policy::BgForkConfig;
 
-/// The identity of a definition: the value of `id`, else the file's stem. Always a string, never empty. Clones share
+/// The identity of a definition: the value of `id`, else the file's stem. Always a string; a file's is never empty. Clones share
 /// the text, since several parts of the program keep every id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DefinitionId(Arc<str>);
@@ -352,14 +352,14 @@ pub enum JobClient {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deliver {
-    /// Of a command: its last lines, with the message that it failed.
+    /// The last lines of a command, in the message that it failed.
     #[default]
     Failure,
-    /// Of a command: its output, each time.
+    /// The output of a completed command, and the last lines of a failed one.
     Always,
-    /// Of a command: nothing.
+    /// No output of a command.
     Never,
-    /// Of every job: its messages, with the next digest.
+    /// The messages of any job, with the next digest.
     Digest,
 }
 
@@ -367,7 +367,7 @@ pub enum Deliver {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Urgency {
-    /// It may wait.
+    /// It waits as a normal message does. The channel shows it quietly, if it can.
     Low,
     /// It waits until quiet hours end.
     #[default]

@@ -14,7 +14,7 @@ const LONGEST: usize = 16 * 1024;
 /// Reads the persona without surrounding blanks. Returns `None` if the file is missing or blank.
 ///
 /// # Errors
-/// A warning: the file cannot be used, and jobs run without it.
+/// A warning if the file is unusable. Jobs then run without a persona.
 pub fn load_persona(home: &Home) -> Result<Option<String>, Box<Problem>> {
     let unusable = |why: String, hint: &str| {
         let message = format!("the persona cannot be used, so agents do without it: {why}");

@@ -1,6 +1,6 @@
 //! Reads the folders on disk: selects definition files, and reads each of them safely.
 //!
-//! A symlink is followed only if its target is in the data folder. Only regular files are read, and never more than the
+//! A symlink is followed only if its target is in the data folder. Only regular files are read, and hardly more than the
 //! limit, so that no pipe, device or huge file can block the program.
 
 use std::ffi::{OsStr, OsString};

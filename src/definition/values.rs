@@ -448,7 +448,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Reads an RFC 3339 time, or a local time in [`zone`](Self::zone).
+    /// Reads an RFC 3339 time, or a local time in the value's zone.
     pub(crate) fn instant(&self) -> Result<DateTime<FixedOffset>, Fault> {
         let zone = self.zone;
         let text = self.letters()?;

@@ -1,6 +1,6 @@
 //! Creates, changes, moves and removes definition files. Each write is atomic and durable; a move is a copy and a removal.
 //!
-//! Invariants: a file's name is a slug, never a person's text as it is; a file is only replaced if its text was read
+//! Invariants: a new file's name is a slug or a checked name; a file is only replaced if its text was read
 //! just before; a text that is not a valid definition is not written.
 
 use std::fs;
