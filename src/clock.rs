@@ -212,7 +212,7 @@ impl Drift {
     /// Whether the machine's sleep explains most of a forward `jump`, the result of the last look.
     #[must_use]
     pub fn was_asleep(&self, jump: TimeDelta) -> bool {
-        self.asleep * 2 > jump
+        jump > TimeDelta::zero() && self.asleep * 2 > jump
     }
 }
 
@@ -269,6 +269,7 @@ mod tests {
         clock.jump(TimeDelta::minutes(-5));
         alarm.wait(None).await;
         assert_eq!(drift.look(&clock), Some(TimeDelta::minutes(-5)));
+        assert!(!drift.was_asleep(TimeDelta::minutes(-5)), "no sleep sets a clock back");
         assert_eq!(drift.look(&clock), None);
     }
 

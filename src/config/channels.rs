@@ -310,7 +310,7 @@ impl Section<'_> {
         let (to, from) = (address("to")?, address("from")?);
         let wrong = || {
             fault(
-                format!("`channels.{name}.smtp` must be the address of a mail server"),
+                format!("`{name}.smtp` must be the address of a mail server"),
                 "write `smtps://mail.example.org`, or `smtp://mail.example.org:587` for STARTTLS",
             )
         };

@@ -61,7 +61,7 @@ pub enum DefinitionError {
         why: String,
     },
     /// The path is not that of a definition.
-    #[error("{} is not a definition's file: those are routines/NAME.md and reminders/NAME.md", file.display())]
+    #[error("{} is not a definition's file: those are routines/NAME.md, reminders/NAME.md and webhooks/NAME.md", file.display())]
     NotADefinition {
         /// The path.
         file: PathBuf,

@@ -211,11 +211,11 @@ fn files_that_are_no_definition() {
       --> routines/mail.md:2:1
     hint: each setting is a line `key: value`
 
-    error: routine `mail`: a routine needs `cron`
+    error: routine `mail`: a routine needs `cron`, `every`, `after` or `watch`
       --> routines/mail.md:1:1
     hint: write for example `cron: '30 8 * * *'` (minute hour day month weekday)
 
-    error: routine `mail`: a routine needs `cron`
+    error: routine `mail`: a routine needs `cron`, `every`, `after` or `watch`
       --> routines/mail.md:1:1
     hint: write for example `cron: '30 8 * * *'` (minute hour day month weekday)
     error: routine `mail`: the body is empty
@@ -280,11 +280,11 @@ fn triggers() {
         routine("max_chain: 3\n"),
     ];
     insta::assert_snapshot!(blocks.join("\n\n"), @"
-    error: routine `mail`: a routine needs `cron`
+    error: routine `mail`: a routine needs `cron`, `every`, `after` or `watch`
       --> routines/mail.md:1:1
     hint: write for example `cron: '30 8 * * *'` (minute hour day month weekday)
 
-    error: routine `mail`: a routine needs `cron`
+    error: routine `mail`: a routine needs `cron`, `every`, `after` or `watch`
       --> routines/mail.md:1:1
     hint: `run_at` is a reminder's: move the file to reminders/, or write `cron: '30 8 * * *'`
     warning: routine `mail`: `run_at` has no effect on a routine
