@@ -1,8 +1,8 @@
-//! A program of the person's that is handed each message as JSON: the way to every service that has a command.
+//! A channel that passes each message as JSON to a program of the person. It connects any service that has a command line client.
 //!
-//! Either one process for each message (`exit 0`: it is delivered), or one for all of them, with a line of JSON for each
-//! (`keep: true`). No shell is involved. The program runs in a kernel sandbox: it reaches the network and the person's files, but
-//! not the data folder, not the agent's login and no keys, and writes only into its own folder and those that its settings name.
+//! By default a process is started for each message, and exit code 0 means delivered. With `keep: true` one process gets a line of JSON
+//! for each message. No shell is involved. The program runs in a kernel sandbox. It reaches the network and the person's files, but not
+//! the data folder, the agent's login or any key. It can write only to its own folder and to the folders that its settings name.
 
 mod kept;
 
@@ -24,33 +24,33 @@ use crate::program::{Network, Process, Program, Reads, Surroundings};
 use crate::search_path;
 use kept::{Kept, News};
 
-/// The version of what is handed over.
+/// Version of the JSON format.
 const VERSION: u32 = 1;
 
-/// How long a message may take.
+/// Maximum time for one message.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The wait before a kept process is started again, and the longest.
+/// Shortest and longest wait before a kept process is restarted.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 
-/// How much may come in before it is dealt with.
+/// Maximum number of incoming events that are queued.
 const NEWS: usize = 64;
 
 /// "Try again later" (sysexits.h).
 const TEMPORARY: i32 = 75;
 
-/// The channel.
+/// The command channel.
 pub struct Command {
     settings: CommandChannel,
     program: Program,
     surroundings: Surroundings,
     kept: Mutex<Option<Kept>>,
-    /// What the kept process tells, and who listens to it.
+    /// Events from the kept process, and their receiver.
     news: (mpsc::Sender<News>, Mutex<mpsc::Receiver<News>>),
 }
 
 impl Command {
-    /// Nothing is started before the first message. `own_folder`: where it works.
+    /// Creates the channel. No program is started before the first message. The program works in `own_folder`.
     #[must_use]
     pub fn new(settings: CommandChannel, own_folder: PathBuf, surroundings: Surroundings) -> Self {
         let (send, receive) = mpsc::channel(NEWS);
@@ -65,7 +65,7 @@ impl Command {
         Self { settings, program, surroundings, kept: Mutex::default(), news: (send, Mutex::new(receive)) }
     }
 
-    /// Whether the program is there. It is not started.
+    /// Checks that the program exists, without starting it.
     pub(super) fn probe(settings: &CommandChannel, path: &[PathBuf], user_home: &Path) -> Result<String, NotSent> {
         let name = settings.command.first().map(String::as_str).unwrap_or_default();
         let file = search_path::find(name, path, user_home)
@@ -82,7 +82,7 @@ impl Command {
         match ended.code {
             Some(0) => Ok(external(&ended.stdout)),
             Some(TEMPORARY) | None => Err(NotSent::for_now(why())),
-            // A shell's way of saying that a signal ended it.
+            // Exit code of a shell for a command that a signal ended.
             Some(128..) => Err(NotSent::for_now(why())),
             Some(_) => Err(NotSent { why: why(), again: false }),
         }
@@ -104,7 +104,7 @@ impl Command {
         }
     }
 
-    /// The kept process, started if it does not run.
+    /// Returns the kept process. Starts it if it is not running.
     async fn running<'a>(&self, kept: &'a mut Option<Kept>) -> std::io::Result<&'a mut Kept> {
         let process = match kept.take().filter(|process| !process.is_over()) {
             Some(process) => process,
@@ -113,7 +113,7 @@ impl Command {
         Ok(kept.insert(process))
     }
 
-    /// Shows the person what came of a word or a button, where that is no message.
+    /// Shows the person the response to an input, unless the response arrives as a message.
     async fn notice(&self, by: &str, response: Response) {
         let text = match response {
             Response::Turn(_) | Response::Stranger { tell: false } => return,
@@ -122,7 +122,7 @@ impl Command {
         };
         let line = format!("{}\n", json!({ "version": VERSION, "notice": text, "to": by }));
         if let Some(process) = self.kept.lock().await.as_mut() {
-            // One that does not read is found out by the next message.
+            // If the program does not read this, the next message detects that.
             let _late = timeout(PATIENCE, process.tell(line.into_bytes())).await;
         }
     }
@@ -130,7 +130,7 @@ impl Command {
 
 #[async_trait]
 impl Channel for Command {
-    /// Keeps the process running, and hands on what it hears.
+    /// Keeps the process running and passes its events to `ear`.
     async fn listen(&self, ear: Ear) {
         let Some(owner) = self.settings.owner.as_deref().filter(|_| self.settings.keep) else {
             return std::future::pending().await;
@@ -158,7 +158,7 @@ impl Channel for Command {
                         let response = ear.hear(&by, Some(owner), heard).await;
                         self.notice(&by, response).await;
                     };
-                    // Words in their order; what a command waits for keeps none of them waiting.
+                    // Messages stay in order. Commands and buttons run concurrently, so they delay no message.
                     if is_word { answered.await } else { asked.push(answered) }
                 }
                 Some(News::Over { why }) => {
@@ -176,7 +176,7 @@ impl Channel for Command {
     }
 }
 
-/// One line of JSON.
+/// Returns the message as one line of JSON.
 fn line(message: &Outgoing) -> Vec<u8> {
     let mut value = json!(message);
     value["version"] = json!(VERSION);
@@ -189,7 +189,7 @@ fn for_now(error: std::io::Error) -> NotSent {
     NotSent::for_now(error.to_string())
 }
 
-/// The first line may give the message's id: `{"message": "17"}`.
+/// Returns the message's id from the first line of the output: `{"message": "17"}`.
 fn external(stdout: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Answer {
@@ -200,7 +200,7 @@ fn external(stdout: &[u8]) -> Option<String> {
     id(&message)
 }
 
-/// A service's id of a message: a text or a number.
+/// Returns a service's id of a message, which is a string or a number.
 fn id(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.chars().take(200).collect()),

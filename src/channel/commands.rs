@@ -1,28 +1,28 @@
-//! The commands that a person can give by a channel: `/status`, `/fire morning-mail`. One table for all channels.
+//! Commands that a person can give by a channel, such as `/status` or `/fire morning-mail`. One table serves all channels.
 
 use crate::journal::ForkEnd;
 
-/// One command.
+/// A command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChatCommand {
-    /// Its name, in lower case letters.
+    /// Name, in lower case letters.
     pub name: &'static str,
-    /// What it does, in at most 100 characters.
+    /// Description, in at most 100 characters.
     pub about: &'static str,
-    /// What may be written after it.
+    /// Argument that the command accepts.
     pub argument: Option<Argument>,
-    /// What is done.
+    /// Effect of the command.
     pub does: Does,
 }
 
 impl ChatCommand {
-    /// What it needs and was not given.
+    /// Returns the required argument if it is missing.
     #[must_use]
     pub fn lacks(&self, argument: Option<&str>) -> Option<Argument> {
         self.argument.filter(|needed| needed.required && argument.is_none())
     }
 
-    /// How it is written: `/why [JOB]`.
+    /// Returns the usage line, such as `/why [JOB]`.
     #[must_use]
     pub fn usage(&self) -> String {
         match self.argument {
@@ -33,39 +33,39 @@ impl ChatCommand {
     }
 }
 
-/// What is written after a command.
+/// An argument of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Argument {
-    /// Its name, in lower case letters.
+    /// Name, in lower case letters.
     pub name: &'static str,
-    /// What it is, in at most 100 characters.
+    /// Description, in at most 100 characters.
     pub about: &'static str,
     /// Whether the command needs it.
     pub required: bool,
 }
 
-/// What a command does.
+/// The effect of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Does {
-    /// These command lines of `ollim-bot`, one after the other, each with the argument's words at its end.
+    /// Executes these command lines of `ollim-bot` in order, each with the words of the argument appended.
     Lines(&'static [&'static [&'static str]]),
-    /// It shows the last run of a job, or the last one that failed.
+    /// Shows the last run of a job or, without an argument, the last failed run.
     Why,
-    /// It sets the model of the conversation, or shows it.
+    /// Sets or shows the model of the conversation.
     Model,
-    /// It sets how the model thinks, or shows it.
+    /// Sets or shows the thinking mode of the model.
     Thinking,
-    /// It begins a new conversation.
+    /// Begins a new conversation.
     Clear,
-    /// It makes the conversation shorter.
+    /// Compacts the conversation.
     Compact,
-    /// It ends the answer that is going.
+    /// Interrupts the running answer.
     Interrupt,
-    /// It opens a fork of the conversation, with its topic.
+    /// Opens a fork of the conversation, optionally with a topic.
     Fork,
-    /// It ends the fork in which the person said something last.
+    /// Ends the fork that the person last wrote in.
     EndFork(ForkEnd),
-    /// It lists the commands.
+    /// Lists the commands.
     Help,
 }
 

@@ -1,4 +1,4 @@
-//! The console: what the bot says appears in the terminal of `ollim-bot run`.
+//! The console channel: shows messages in the terminal of `ollim-bot run`.
 
 use std::io::{self, Write};
 
@@ -7,9 +7,9 @@ use chrono_tz::Tz;
 
 use super::{Channel, NotSent, Outgoing, Sent, terminal};
 
-/// This process's standard output.
+/// The standard output of this process.
 pub struct Console<Z> {
-    /// The zone of the times shown.
+    /// Returns the time zone of the displayed times.
     pub zone: Z,
 }
 
@@ -17,14 +17,14 @@ pub struct Console<Z> {
 impl<Z: Fn() -> Tz + Send + Sync> Channel for Console<Z> {
     async fn send(&self, message: &Outgoing, _sent: &mut Sent) -> Result<Option<String>, NotSent> {
         let (message, zone) = (message.clone(), (self.zone)());
-        // A terminal that is stopped blocks its writer: it must not hold up the service's other work.
+        // A write to a stopped terminal blocks. It must not block the service's other work.
         let shown = tokio::task::spawn_blocking(move || show(&message, zone, &mut io::stdout().lock())).await;
         let failed = |error| NotSent::for_now(format!("the terminal cannot be written to: {error}"));
         shown.map_err(io::Error::other).and_then(|shown| shown).map_err(failed).map(|()| None)
     }
 }
 
-/// Standard output that shows events, messages among them.
+/// A console channel that writes nothing, because standard output shows events, which include the messages.
 pub struct Silent;
 
 #[async_trait]
@@ -34,7 +34,7 @@ impl Channel for Silent {
     }
 }
 
-/// Writes one message: when it was said, and the text, further lines indented below the first.
+/// Writes the time and text of one message. Further lines are indented below the first.
 fn show(message: &Outgoing, zone: Tz, out: &mut impl Write) -> io::Result<()> {
     let time = message.at.with_timezone(&zone).format("%a %H:%M").to_string();
     let mut lines = String::new();

@@ -1,4 +1,4 @@
-//! Chooses the channels of each message, and runs a worker for each channel.
+//! Chooses the channels of each message and runs a worker for each channel.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use crate::config::{CONSOLE, Config, TERMINAL};
 use crate::definition::Urgency;
 use crate::journal::{Journal, JournalError, Message, NewMessage, Refused};
 
-/// Messages for which channels are chosen in one commit.
+/// Maximum number of messages that are routed in one commit.
 const BATCH: u32 = 1000;
 
-/// Wait after a failure of the journal's.
+/// Wait after a journal error.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// The number of no message.
+/// A number that no message has.
 const NONE: i64 = 0;
 
-/// How long channels may take for what is left when the service ends.
+/// Maximum time for the remaining deliveries when the service stops.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
-/// Takes what the journal holds for the person to the channels. Dropped, it delivers nothing more.
+/// Delivers the journal's messages to the person. Delivery stops on drop.
 pub struct Deliveries {
     journal: Journal,
     chooser: Chooser,
@@ -36,7 +36,7 @@ pub struct Deliveries {
     ending: watch::Sender<bool>,
 }
 
-/// Which channels get a message.
+/// Chooses the channels of a message.
 #[derive(Clone)]
 struct Chooser {
     names: Arc<[String]>,
@@ -45,11 +45,10 @@ struct Chooser {
 }
 
 impl Deliveries {
-    /// Delivers by these channels; the console is one of them. What waits for a channel that is not there any more goes to the
-    /// default one.
+    /// Starts delivery by `channels`, which include the console. Messages that wait for a removed channel move to the default channel.
     ///
     /// # Errors
-    /// When the journal cannot be written.
+    /// Fails if the journal cannot be written.
     pub async fn start(
         mut channels: BTreeMap<String, Arc<dyn Channel>>,
         chats: OpenChats,
@@ -92,7 +91,7 @@ impl Deliveries {
         Ok(Self { journal, chooser, workers, router, ending })
     }
 
-    /// Delivers what is left, if that does not take long, and ends.
+    /// Delivers the remaining messages for a few seconds, then stops.
     pub async fn finish(mut self) {
         self.router.shutdown().await;
         let last = async {
@@ -109,14 +108,14 @@ impl Deliveries {
 }
 
 impl Chooser {
-    /// The settings are read again while the service runs, and the channels are those of its start.
+    /// Returns the default channel. Settings reload while the service runs, but the channels are fixed at its start.
     fn default_channel(&self) -> String {
         let named = self.settings.borrow().default_channel.clone();
         if self.names.contains(&named) { named } else { CONSOLE.to_owned() }
     }
 
     fn channels(&self, message: &Message) -> Vec<String> {
-        // Who has left the terminal gets the answer elsewhere.
+        // If no terminal is open any more, the answer is delivered by another channel.
         let wish = message.channel.as_ref().filter(|wish| *wish != TERMINAL || self.chats.any());
         let wish = wish.filter(|wish| {
             let known = self.names.contains(wish);
@@ -154,7 +153,7 @@ async fn route(journal: Journal, chooser: Chooser) {
     }
 }
 
-/// Takes questions to the default channel when nobody sits at the terminal any more where they were asked.
+/// Moves open questions from the terminal to the default channel when the last terminal closes.
 async fn hand_on_questions(journal: Journal, chooser: Chooser) {
     let mut chats = chooser.chats.count();
     while chats.changed().await.is_ok() {
@@ -176,7 +175,7 @@ async fn hand_on(journal: &Journal, chooser: &Chooser) -> Result<(), JournalErro
     Ok(())
 }
 
-/// Says by the next channel when one will not work again. What is still sent by it is handed over message by message.
+/// Notifies the person by the next channel when a channel stops for good. Its pending messages are handed over one by one.
 async fn tell_when_lost(
     name: String,
     channel: Arc<dyn Channel>,
@@ -196,7 +195,7 @@ async fn tell_when_lost(
     }
 }
 
-/// How many were routed.
+/// Routes one batch and returns the number of messages in it.
 async fn route_some(journal: &Journal, chooser: &Chooser) -> Result<usize, JournalError> {
     let messages = journal.unrouted(BATCH).await?;
     if !messages.is_empty() {

@@ -1,4 +1,4 @@
-//! Several messages as one, for the end of quiet hours.
+//! Combines several messages into one digest at the end of quiet hours.
 
 use chrono_tz::Tz;
 
@@ -8,7 +8,7 @@ use super::terminal::plain_lines;
 use crate::definition::Urgency;
 use crate::journal::Message;
 
-/// One message of all of these; `None`: there are none.
+/// Combines these messages into one. Returns `None` if there are none.
 pub(super) fn digest(mut messages: Vec<&Message>, zone: Tz) -> Option<Outgoing> {
     messages.sort_by_key(|message| message.number);
     let (first, last) = (messages.first()?, messages.last()?);

@@ -1,7 +1,7 @@
-//! What comes in by a channel: what the person says, presses and asks for.
+//! Incoming messages, button presses and commands of a channel.
 //!
-//! A channel hands everything to its [`Ear`], together with the service's name of who it comes from; who is no owner is not
-//! heard, whatever it is. What is heard is recorded before the channel is told so.
+//! A channel passes everything to its [`Ear`], together with the service's id of the sender. Input from anyone but the owner is ignored.
+//! Input is recorded before the channel gets a response.
 
 use std::sync::Arc;
 
@@ -13,38 +13,38 @@ use super::Outgoing;
 use super::terminal::plain_lines;
 use crate::definition::DefinitionId;
 
-/// What somebody who is not the owner is told, once.
+/// Reply to a sender who is not the owner. Each sender gets it once.
 pub(super) const TO_STRANGERS: &str = "This bot talks with its owner alone.";
 
-/// Something that came in.
+/// An incoming event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// A message.
     Said(Said),
-    /// A button of a message of ours was pressed.
+    /// A button of one of the bot's messages was pressed.
     Pressed {
-        /// Its id, as [`OutgoingButton`](super::OutgoingButton) has it.
+        /// Id of the button, as in [`OutgoingButton`](super::OutgoingButton).
         button: String,
     },
-    /// The same, where whoever has got hold of the button's token may press it: it counts once, whatever it does.
+    /// A press by anyone who holds the button's token. It counts once, whatever the button does.
     PressedOnce {
-        /// Its id.
+        /// Id of the button.
         button: String,
-        /// When its message was recorded: another message with the same number is another one.
+        /// Time at which the button's message was recorded. It tells apart messages with the same number.
         at: DateTime<Utc>,
     },
     /// A command of the [table](super::commands::COMMANDS), with its argument.
     Asked {
-        /// Its name.
+        /// Name of the command.
         command: String,
-        /// What was written after it.
+        /// Text after the command.
         argument: Option<String>,
     },
 }
 
 impl Heard {
-    /// A message, where the channel's service has no commands of its own: one that begins with `/` and a word is a command,
-    /// as Telegram shows it. A path is none.
+    /// Parses a message of a channel whose service has no commands of its own. As in Telegram, `/` and a word make a command. A path is
+    /// not a command.
     #[must_use]
     pub fn of_text(said: Said) -> Self {
         let Some(line) = said.text.trim().strip_prefix('/').filter(|_| said.files.is_empty()) else {
@@ -54,7 +54,7 @@ impl Heard {
             Some((command, argument)) => (command, Some(argument.trim().to_owned())),
             None => (line, None),
         };
-        // `/status@my_bot`: the bot's name behind it.
+        // Telegram appends the bot's name: `/status@my_bot`.
         let command = command.split('@').next().unwrap_or_default();
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         match !command.is_empty() && command.chars().all(is_word) {
@@ -64,50 +64,50 @@ impl Heard {
     }
 }
 
-/// A message of the person's.
+/// A message from the person.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
-    /// What the channel's service calls it. The same message is heard once, however often it comes; one without an id is new.
+    /// The service's id of the message. Repeated deliveries of one id are handled once; a message without an id is always new.
     pub id: Option<String>,
     /// The text.
     pub text: String,
-    /// What the service calls the message that it answers.
+    /// The service's id of the message that this one replies to.
     pub reply_to: Option<String>,
-    /// The text of the message that it answers, where that is none of ours.
+    /// Text of the message that this one replies to, if the bot did not send it.
     pub quoted: Option<String>,
-    /// What came with it.
+    /// Attached files.
     pub files: Vec<ReceivedFile>,
 }
 
-/// A file that came with a message.
+/// A file attached to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceivedFile {
-    /// Its name, as it was sent.
+    /// File name, as the sender gave it.
     pub name: String,
-    /// What is in it, or why it was not taken.
+    /// Content, or the reason why the file was not accepted.
     pub content: Result<Vec<u8>, String>,
 }
 
-/// What the channel is to show for what it has heard.
+/// The response that a channel shows to incoming input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Response {
-    /// This turn answers it. Its answer comes as a message of this definition; [`Ear::follow`] shows how it goes.
+    /// The turn that answers the input. Its answer arrives as a message of this definition; [`Ear::follow`] reports the progress.
     Turn(DefinitionId),
-    /// A text, for who asked alone where the channel can do that.
+    /// A text. Where the channel can do that, only the sender sees it.
     Text(String),
-    /// What was pressed is done: the message's buttons are of no use any more. What came of it.
+    /// The press took effect, with this outcome. The message's buttons have no further use.
     Done(String),
-    /// It was not taken, and why.
+    /// The input was refused, for this reason.
     Refused(String),
-    /// It comes from a stranger. `tell`: this one is to be told so, once.
+    /// The sender is not the owner.
     Stranger {
-        /// Whether to answer.
+        /// Whether to reply to this sender. True once for each sender.
         tell: bool,
     },
 }
 
 impl Response {
-    /// The same without what is not to be shown, whatever it quotes.
+    /// Removes control characters from the text, whatever it quotes.
     fn clean(self) -> Self {
         match self {
             Self::Text(text) => Self::Text(plain_lines(&text)),
@@ -118,63 +118,63 @@ impl Response {
     }
 }
 
-/// What is seen of a turn while it goes.
+/// Visible progress of a running turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// A part of the answer, to be put behind what came before.
+    /// A part of the answer, appended to the previous parts.
     Text(String),
-    /// A tool is called: `Read notes/a.md`. What was said before it is no part of the answer.
+    /// A tool call, such as `Read notes/a.md`. Text before it is not part of the answer.
     Call {
-        /// The tool and what it is called with, in a few words.
+        /// Short form of the tool and its arguments.
         label: String,
     },
-    /// A call was refused.
+    /// A tool call was denied.
     Refused {
-        /// The tool and what it was called with.
+        /// Short form of the tool and its arguments.
         label: String,
-        /// Why.
+        /// Reason of the denial.
         reason: String,
     },
-    /// An attempt is over; another one may follow.
+    /// An attempt ended; another one may follow.
     AttemptEnded {
-        /// It has come to its own end.
+        /// Whether the attempt ran to completion.
         completed: bool,
     },
-    /// The turn is over. Its answer is delivered as a message, also where there is none or it failed.
+    /// The turn ended. Its answer is delivered as a message, even if it is empty or the turn failed.
     Ended {
-        /// It has come to its own end.
+        /// Whether the turn ran to completion.
         completed: bool,
     },
 }
 
-/// Takes what comes in. Implemented by the service.
+/// The receiver of incoming events. The service implements it.
 #[async_trait]
 pub trait Hearing: Send + Sync {
-    /// Takes what the owner says by a channel.
+    /// Handles the owner's input from a channel.
     async fn heard(&self, channel: &str, heard: Heard) -> Response;
-    /// Counts somebody who is not the owner. Returns whether it is the first time.
+    /// Records a sender who is not the owner. Returns whether it is this sender's first attempt.
     async fn stranger(&self, channel: &str, by: &str) -> bool;
-    /// How a turn goes from now on, up to its end.
+    /// Returns the progress of a turn from now until its end.
     fn follow(&self, turn: DefinitionId) -> mpsc::UnboundedReceiver<Progress>;
-    /// Remembers what a channel's service calls the last thing that was heard.
+    /// Stores the service's id of the last input that a channel handled.
     async fn mark(&self, channel: &str, last: String);
-    /// What was [marked](Self::mark).
+    /// Returns the [stored](Self::mark) id.
     async fn last_heard(&self, channel: &str) -> Option<String>;
-    /// Records that a channel shows a turn by a message of this name.
+    /// Records the service's id of the status message of a turn.
     async fn shows(&self, channel: &str, turn: &DefinitionId, message: String);
-    /// The message by which a channel shows a turn, as it was recorded.
+    /// Returns the recorded status message of a turn.
     async fn shown(&self, channel: &str, turn: &DefinitionId) -> Option<String>;
-    /// What was sent as the message that a channel's service calls so.
+    /// Returns the message that was sent under the service's id `message`.
     async fn sent(&self, channel: &str, message: &str) -> Option<Outgoing>;
-    /// Keeps what came in until it is [let go](Self::let_go). Returns whether it is kept.
+    /// Stores an input until [`let_go`](Self::let_go) removes it. Returns whether it was stored.
     async fn keep(&self, channel: &str, name: &str, what: String) -> bool;
-    /// What is kept, with its names.
+    /// Returns the stored inputs with their names.
     async fn kept(&self, channel: &str) -> Vec<(String, String)>;
-    /// It is heard.
+    /// Removes a stored input.
     async fn let_go(&self, channel: &str, name: &str);
 }
 
-/// A channel's way to the service.
+/// A channel's connection to the service.
 #[derive(Clone)]
 pub struct Ear {
     channel: String,
@@ -182,13 +182,13 @@ pub struct Ear {
 }
 
 impl Ear {
-    /// For the channel of this name.
+    /// Creates the ear of the channel of this name.
     #[must_use]
     pub fn new(channel: String, hearing: Arc<dyn Hearing>) -> Self {
         Self { channel, hearing }
     }
 
-    /// Takes what came in from `by`, if that is the owner. `owner`: `None` as long as that is not known; then nobody is heard.
+    /// Handles input from `by` if that is the owner. If `owner` is `None`, no owner is known yet and all input is ignored.
     pub async fn hear(&self, by: &str, owner: Option<&str>, heard: Heard) -> Response {
         match owner == Some(by) {
             true => self.hearing.heard(&self.channel, heard).await.clean(),
@@ -196,50 +196,50 @@ impl Ear {
         }
     }
 
-    /// How a turn goes from now on, up to its end.
+    /// Returns the progress of a turn from now until its end.
     #[must_use]
     pub fn follow(&self, turn: DefinitionId) -> mpsc::UnboundedReceiver<Progress> {
         self.hearing.follow(turn)
     }
 
-    /// Remembers what the service calls the last thing that was heard from the owner, over restarts. A message is marked when it
-    /// was heard: hearing it twice changes nothing. A command or a button is marked before, since it does what it does each time.
+    /// Stores the service's id of the owner's last input, over restarts. A message is marked after it was handled, since handling it twice
+    /// changes nothing. A command or a button is marked before, since it acts each time.
     pub async fn mark(&self, last: impl ToString + Send) {
         self.hearing.mark(&self.channel, last.to_string()).await;
     }
 
-    /// What was [marked](Self::mark).
+    /// Returns the [stored](Self::mark) id.
     pub async fn last_heard(&self) -> Option<String> {
         self.hearing.last_heard(&self.channel).await
     }
 
-    /// Records that the channel shows a turn by a message of this name. It is [hidden](super::Channel::hide) when the turn is over, unless
-    /// the answer takes its place.
+    /// Records the service's id of the status message of a turn. The message is [hidden](super::Channel::hide) after the turn, unless the
+    /// answer replaces it.
     pub async fn shows(&self, turn: &DefinitionId, message: String) {
         self.hearing.shows(&self.channel, turn, message).await;
     }
 
-    /// The message by which the channel shows a turn, as another process may have recorded it.
+    /// Returns the status message of a turn. Another process may have recorded it.
     pub async fn shown(&self, turn: &DefinitionId) -> Option<String> {
         self.hearing.shown(&self.channel, turn).await
     }
 
-    /// What was sent as the message that the channel's service calls so.
+    /// Returns the message that was sent under the service's id `message`.
     pub async fn sent(&self, message: &str) -> Option<Outgoing> {
         self.hearing.sent(&self.channel, message).await
     }
 
-    /// Keeps what came in, over restarts, until it is [let go](Self::let_go). Returns whether it is kept.
+    /// Stores an input, over restarts, until [`let_go`](Self::let_go) removes it. Returns whether it was stored.
     pub async fn keep(&self, name: &str, what: String) -> bool {
         self.hearing.keep(&self.channel, name, what).await
     }
 
-    /// What is kept, with its names.
+    /// Returns the stored inputs with their names.
     pub async fn kept(&self) -> Vec<(String, String)> {
         self.hearing.kept(&self.channel).await
     }
 
-    /// It is heard.
+    /// Removes a stored input.
     pub async fn let_go(&self, name: &str) {
         self.hearing.let_go(&self.channel, name).await;
     }

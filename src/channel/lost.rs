@@ -1,10 +1,10 @@
-//! Whether a channel will work again before the service is started anew.
+//! Permanent failure of a channel until the service restarts.
 
 use tokio::sync::watch;
 
 use super::NotSent;
 
-/// Why a channel will not work again; nothing, as long as it may.
+/// The reason why a channel cannot work again. Empty while it can.
 pub(super) struct Lost(watch::Sender<Option<String>>);
 
 impl Lost {
@@ -12,7 +12,7 @@ impl Lost {
         Self(watch::Sender::new(why))
     }
 
-    /// Nothing is sent by one that is lost.
+    /// Fails permanently if the channel is lost.
     pub(super) fn check(&self) -> Result<(), NotSent> {
         match self.0.borrow().clone() {
             Some(why) => Err(NotSent { why, again: false }),
@@ -24,12 +24,12 @@ impl Lost {
         self.0.send_replace(Some(why));
     }
 
-    /// Waits until it is lost. Why.
+    /// Waits until the channel is lost. Returns the reason.
     pub(super) async fn until(&self) -> String {
         let mut lost = self.0.subscribe();
         match lost.wait_for(Option::is_some).await.map(|why| why.clone()) {
             Ok(Some(why)) => why,
-            // The sender lives as long as we do.
+            // Never happens: `self` owns the sender.
             _ => std::future::pending().await,
         }
     }

@@ -1,7 +1,7 @@
-//! Mail: a message is one mail to one address, handed to an SMTP server. Nothing comes back by it.
+//! Mail: each message is one mail to one address, sent through an SMTP server. The channel receives nothing.
 //!
-//! A mail has the same `Message-ID` whenever it is sent again, so that a repetition is known for one. What a job writes stands in
-//! the text and, on one line, in the subject; it cannot become a header.
+//! A mail has the same `Message-ID` each time it is sent, so that mail clients recognise a repetition. A job's text appears in the body
+//! and, on one line, in the subject. It cannot become a header.
 
 use std::time::{Duration, SystemTime};
 
@@ -18,23 +18,23 @@ use super::{Channel, NotSent, Outgoing, Sent};
 use crate::config::{Encryption, MailChannel};
 use crate::definition::Urgency;
 
-/// How long a mail may take.
+/// Maximum time for one mail.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The longest subject, in characters.
+/// Maximum length of a subject, in characters.
 const LONGEST_SUBJECT: usize = 120;
 
-/// The longest words of a server's that are shown, in characters.
+/// Maximum length of a server's error in a message, in characters.
 const LONGEST_WHY: usize = 300;
 
-/// The channel.
+/// The mail channel.
 pub struct Mail {
     settings: MailChannel,
     password: Option<String>,
 }
 
 impl Mail {
-    /// No server is asked before the first message. `password`: of the settings' `user`.
+    /// Creates the channel. It connects with the first message. `password` belongs to the settings' `user`.
     #[must_use]
     pub fn new(settings: MailChannel, password: Option<String>) -> Self {
         Self { settings, password }
@@ -59,7 +59,7 @@ impl Mail {
         Ok(server.build())
     }
 
-    /// Connects to the server, logs in, and leaves again.
+    /// Connects to the server, logs in and disconnects.
     pub(super) async fn probe(&self) -> Result<String, NotSent> {
         if !self.server()?.test_connection().await.map_err(|error| refused(&error))? {
             return Err(NotSent::for_now("the mail server ended the connection"));
@@ -69,12 +69,12 @@ impl Mail {
         Ok(format!("{host}:{port} takes the connection{login}"))
     }
 
-    /// The message as a mail.
+    /// Builds the mail and its `Message-ID`.
     fn mail(&self, message: &Outgoing) -> Result<(lettre::Message, String), String> {
         let address = |text: &str| text.parse::<Address>().map_err(|error| format!("`{text}` is no address: {error}"));
         let (from, to) = (address(&self.settings.from)?, address(&self.settings.to)?);
         let domain = from.domain().to_owned();
-        // A new journal begins with the number 1 again, so the moment stands in it too.
+        // A new journal restarts the numbers at 1, so the id includes the time.
         let id = format!("<{}.{}.ollim-bot@{domain}>", message.number, message.at.timestamp_millis());
         let mut mail = lettre::Message::builder()
             .from(Mailbox::new(Some("ollim-bot".into()), from))
@@ -83,7 +83,7 @@ impl Mail {
             .date(SystemTime::from(message.at))
             .message_id(Some(id.clone()));
         if let Some(job) = &message.job {
-            // A mail that nobody has got: what refers to it is shown as one conversation.
+            // No such mail exists. Mails that refer to it are shown as one conversation.
             mail = mail.references(format!("<{}.job.ollim-bot@{domain}>", word(job.as_str())));
         }
         let mut mail =
@@ -91,7 +91,7 @@ impl Mail {
         let mut set = |name, value: &str| {
             mail.headers_mut().insert_raw(HeaderValue::new(HeaderName::new_from_ascii_str(name), value.to_owned()));
         };
-        // No out-of-office reply answers it.
+        // Prevents out-of-office replies.
         set("Auto-Submitted", "auto-generated");
         if message.urgency == Urgency::Critical {
             set("Importance", "high");
@@ -121,7 +121,7 @@ fn never(why: String) -> NotSent {
     NotSent { why, again: false }
 }
 
-/// What a certificate must fulfil. `certificate`: a file of authorities of the person's own, which count instead of the public ones.
+/// Builds the TLS parameters. `certificate` is a file of the person's own authorities, which replace the public ones.
 fn parameters(host: &str, certificate: Option<&std::path::Path>) -> Result<TlsParameters, NotSent> {
     let mut parameters = TlsParameters::builder(host.to_owned());
     if let Some(path) = certificate {
@@ -134,7 +134,7 @@ fn parameters(host: &str, certificate: Option<&std::path::Path>) -> Result<TlsPa
     parameters.build().map_err(|error| NotSent::for_now(error.to_string()))
 }
 
-/// An error says its cause by itself, but not always the cause's cause.
+/// Formats an error with all its causes. An error's own text includes its cause, but not always the cause's cause.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -148,7 +148,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// One line: the title, or the job and the first line of the text.
+/// Returns a one-line subject: the title, or the job and the first line of the text.
 fn subject(message: &Outgoing) -> String {
     let first = message.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
     let subject = match (&message.title, &message.job) {
@@ -163,7 +163,7 @@ fn subject(message: &Outgoing) -> String {
     }
 }
 
-/// What can stand in an id.
+/// Replaces each character that may not appear in an id.
 fn word(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' }).collect()
 }
@@ -228,7 +228,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a job writes, the headers are ours.
+        /// Job text never adds a header.
         #[test]
         fn no_text_becomes_a_header(title in "(?s).{0,200}", text in "(?s).{0,200}") {
             let mail = shown(&message(Some(&format!("{title}\r\nBcc: evil@example.org")), &text));

@@ -1,8 +1,8 @@
-//! How the bot's words reach the person.
+//! Delivery of the bot's messages to the person.
 //!
-//! The journal's outbox is the only truth: a message stays there until a channel has taken it, and what could not be delivered is
-//! shown. [`Deliveries`] chooses channels and runs one worker for each; a [`Channel`] sends one message and says what became of
-//! it. Knows messages, not runs.
+//! The journal's outbox is the only record: a message stays there until a channel has accepted it, and an undeliverable message is shown
+//! as such. [`Deliveries`] chooses channels and runs one worker for each. A [`Channel`] sends one message and reports the outcome. This
+//! module knows messages, not runs.
 
 pub mod command;
 pub mod commands;
@@ -43,80 +43,80 @@ pub use terminal_chat::{OpenChat, OpenChats};
 /// A way to reach the person.
 #[async_trait]
 pub trait Channel: Send + Sync {
-    /// Sends one message. Returns what the channel's service calls it, where it says so.
+    /// Sends one message. Returns the service's id of the sent message, if the service reports one.
     ///
-    /// A message may come a second time, with the same number, when the program was killed before it could record the first. `sent`:
-    /// which parts of it were.
+    /// The same message, with the same number, may arrive twice if the program was killed before it recorded the first delivery. `sent`
+    /// holds the parts of it that were already sent.
     async fn send(&self, message: &Outgoing, sent: &mut Sent) -> Result<Option<String>, NotSent>;
 
-    /// Hands to `ear` what comes in, until the future is dropped. The default: nothing comes in by this channel.
+    /// Passes incoming messages to `ear` until the future is dropped. By default a channel receives nothing.
     async fn listen(&self, _ear: Ear) {
         std::future::pending().await
     }
 
-    /// Ends when the channel will not work again before the service is started anew, and says why. The default: never.
+    /// Completes with a reason when the channel cannot work again before the service restarts. By default never.
     async fn lost(&self) -> String {
         std::future::pending().await
     }
 
-    /// Takes the buttons from a message that was sent, and shows what came of them. `external`: what [`send`](Self::send)
-    /// returned for it. The default: the channel cannot change what it has sent.
+    /// Removes the buttons from a sent message and shows their outcome. `external` is the id that [`send`](Self::send) returned for it. By
+    /// default a channel cannot change a sent message.
     async fn settle(&self, _external: &str, _message: &Outgoing, _outcome: &str) -> Result<(), NotSent> {
         Ok(())
     }
 
-    /// Takes away what shows a turn that is over, and whose answer does not come here. `external`: what the service calls that
-    /// message. The default: the channel shows none.
+    /// Removes the status message of a turn that ended and whose answer is not delivered here. `external` is the service's id of that
+    /// message. By default a channel shows no status messages.
     async fn hide(&self, _turn: &DefinitionId, _external: &str) -> Result<(), NotSent> {
         Ok(())
     }
 }
 
-/// Why a message was not sent.
+/// The reason why a message was not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct NotSent {
-    /// What went wrong.
+    /// Description of the failure.
     pub why: String,
-    /// Whether the same may work later.
+    /// Whether a retry may succeed.
     pub again: bool,
 }
 
 impl NotSent {
-    /// It may work later.
+    /// Creates a temporary failure: a retry may succeed.
     pub fn for_now(why: impl Into<String>) -> Self {
         Self { why: why.into(), again: true }
     }
 }
 
-/// What a channel is to send: a message, or several as one.
+/// A message as a channel sends it. It may combine several messages of the journal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outgoing {
-    /// The message's number; the newest, where it is several.
+    /// Number of the message; the newest number if several are combined.
     pub number: i64,
-    /// When it was recorded.
+    /// Time at which it was recorded.
     pub at: DateTime<Utc>,
-    /// Whose run it comes from.
+    /// Definition whose run sent it.
     pub job: Option<DefinitionId>,
-    /// The run that it comes from.
+    /// Run that sent it.
     pub run: Option<RunId>,
-    /// The title, where it has one.
+    /// Title, if any.
     pub title: Option<String>,
-    /// The text; the title and the fields stand in it too.
+    /// Text. It includes the title and the fields.
     pub text: String,
-    /// How much it matters.
+    /// Urgency of the message.
     pub urgency: Urgency,
-    /// Buttons below it.
+    /// Buttons below the message.
     pub buttons: Vec<OutgoingButton>,
-    /// What the channel's service calls the message that it answers.
+    /// The service's id of the message that this one replies to.
     pub reply_to: Option<String>,
-    /// Whether it, or one of those that it is made of, asks the person a question.
+    /// Whether it, or one of the combined messages, asks the person a question.
     #[serde(skip)]
     pub asks: bool,
-    /// The turn whose answer it is: what shows that turn becomes this message.
+    /// Turn that this message answers. It replaces that turn's status message.
     #[serde(skip)]
     pub answers: Option<DefinitionId>,
-    /// The same for channels that can show more than text.
+    /// The same content for channels that can show more than text.
     #[serde(skip)]
     pub rich: Option<Rich>,
 }
@@ -124,14 +124,14 @@ pub struct Outgoing {
 /// A button below a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OutgoingButton {
-    /// What comes back when it is pressed.
+    /// Id that the channel returns when the button is pressed.
     pub id: String,
-    /// What stands on it.
+    /// Label of the button.
     pub label: String,
 }
 
 impl From<&Message> for Outgoing {
-    /// What an agent has written moves no cursor and turns no direction of writing, whatever the channel.
+    /// Removes terminal control and text direction characters from an agent's text, for every channel.
     fn from(message: &Message) -> Self {
         let rich = message.rich.as_ref();
         let buttons = rich.map(|rich| rich.buttons.as_slice()).unwrap_or_default();

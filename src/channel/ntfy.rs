@@ -1,8 +1,8 @@
-//! ntfy: a phone or a desktop by its app, over ntfy.sh or a server of one's own (<https://docs.ntfy.sh/publish/>).
+//! ntfy: notifications on a phone or a desktop, over ntfy.sh or a self-hosted server (<https://docs.ntfy.sh/publish/>).
 //!
-//! The topic is a password: who knows it reads what is sent there. So it stands in no log and in no error. A button makes the
-//! phone publish a token to a second topic, which is followed here, so that no port is open. What a job asks for is not sent unless
-//! the settings say so.
+//! The topic is a password: anyone who knows it can read its messages. So it appears in no log and no error. A button makes the phone
+//! publish a token to a second topic, which this channel follows, so that no port is open. The text of a question is sent only if the
+//! settings allow it.
 
 mod token;
 mod topic;
@@ -23,60 +23,60 @@ use token::{Pressed, Tokens};
 pub use token::{Secret, SecretError};
 use topic::{Event, Topic, is_id};
 
-/// The longest text that the service takes as a message, in bytes. It makes a file of a longer one.
+/// Maximum length of a message, in bytes. The service turns a longer one into a file.
 const LONGEST: usize = 4096;
 
-/// What stands at the end of a text that is cut.
+/// End of a text that is cut.
 const CUT: &str = "…\n(the rest: `ollim-bot inbox`)";
 
-/// What is sent instead of a question.
+/// Text sent instead of a question.
 const HIDDEN: &str = "A job asks for permission. `ollim-bot questions` shows what for, and takes every answer.";
 
-/// What is sent instead of several messages of which one is a question.
+/// Text sent instead of a digest that contains a question.
 const HIDDEN_DIGEST: &str = "Several messages waited, and a job asked for permission: `ollim-bot inbox` shows them.";
 
-/// The most buttons that a notification has.
+/// Maximum number of buttons of a notification.
 const BUTTONS: usize = 3;
 
-/// How long a request may take.
+/// Timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The wait before the topic of the answers is followed again, and the longest.
+/// Shortest and longest wait before the answer topic is followed again.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// The longest wait that the server may ask for before the same is tried again.
+/// Maximum retry delay that the server may request.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 const USER_AGENT: &str = concat!("ollim-bot/", env!("CARGO_PKG_VERSION"));
 
-/// Who is heard: whoever has a token.
+/// Sender id of anyone with a valid token.
 const OWNER: &str = "owner";
 
-/// Who publishes something else.
+/// Sender id of anyone else.
 const STRANGER: &str = "stranger";
 
-/// A topic of a server.
+/// A topic on a server.
 pub struct Ntfy {
     server: Server,
     settings: NtfyChannel,
     tokens: Tokens,
 }
 
-/// The server that the settings name.
+/// The server from the settings.
 struct Server {
     agent: ureq::Agent,
-    /// An access token of the server's.
+    /// An access token of the server.
     token: Option<String>,
 }
 
 impl Ntfy {
-    /// `name`: the channel's; `token`: an access token of the server's. Nothing is sent before the first message.
+    /// Creates the channel `name`. `token` is an access token of the server. Nothing is sent before the first message.
     #[must_use]
     pub fn new(name: &str, settings: NtfyChannel, secret: &Secret, token: Option<String>) -> Self {
         Self { server: Server::new(token), settings, tokens: secret.of_channel(name) }
     }
 
-    /// Asks the server whether it is well and takes the token. Nothing is published.
+    /// Checks that the server is healthy and accepts the token. Nothing is published.
     pub(super) async fn probe(settings: &NtfyChannel, token: Option<String>) -> Result<String, NotSent> {
         let request = Request::get(format!("{}/v1/health", settings.server));
         let (status, text) = Server::new(token).ask(request, String::new()).await?;
@@ -88,10 +88,10 @@ impl Ntfy {
         }
     }
 
-    /// Publishes a text, where there is no service yet that could.
+    /// Publishes a text without a running service.
     ///
     /// # Errors
-    /// What the server says against it, or why it was not reached.
+    /// Returns the server's refusal, or why it could not be reached.
     pub async fn say(settings: &NtfyChannel, token: Option<String>, text: &str) -> Result<(), NotSent> {
         let body = json!({ "topic": settings.topic, "message": fitting(text), "priority": 3 });
         Server::new(token).publish(settings, &body).await.map(drop)
@@ -101,14 +101,14 @@ impl Ntfy {
         self.server.publish(&self.settings, &body).await
     }
 
-    /// Follows the topic of the answers, and follows it again when the stream ends. Never returns.
+    /// Follows the answer topic, and reconnects when the stream ends. Never returns.
     async fn follow(&self, topic: &Topic, ear: &Ear) {
         let mut last = ear.last_heard().await;
         let (mut pause, mut is_told) = (PAUSES.0, false);
         let mut notices = FuturesUnordered::new();
         loop {
             let opened = topic.open(last.as_deref()).await;
-            // What is refused after it had worked is told anew.
+            // Reports a refusal again if the topic worked in between.
             is_told &= opened.is_err();
             let why = match opened {
                 Ok(mut stream) => loop {
@@ -128,7 +128,7 @@ impl Ntfy {
                     }
                 },
                 Err(refused) => {
-                    // Whoever presses a button sees nothing of it.
+                    // The person would otherwise not notice that the buttons do nothing.
                     if !refused.again && !std::mem::replace(&mut is_told, true) {
                         let text = format!("The buttons of these notifications do nothing now: {}.", refused.why);
                         notices.push(self.tell(text));
@@ -149,10 +149,10 @@ impl Ntfy {
         }
     }
 
-    /// Takes what was published to the topic of the answers. Returns what the person is told of it.
+    /// Handles a message on the answer topic. Returns the text of the reply to the person.
     async fn hear(&self, text: &str, ear: &Ear) -> Option<String> {
         let Some(Pressed { button, at, answers }) = self.tokens.read(text) else {
-            // Nobody is told: the person alone reads the other topic.
+            // There is no reply: a stranger cannot read the other topic.
             ear.hear(STRANGER, Some(OWNER), Heard::Pressed { button: String::new() }).await;
             return None;
         };
@@ -168,7 +168,7 @@ impl Ntfy {
         }
     }
 
-    /// Tells the person what came of a button.
+    /// Sends the person the outcome of a button.
     async fn tell(&self, text: String) {
         let body = json!({ "topic": self.settings.topic, "message": fitting(&text), "priority": 2 });
         if let Err(error) = self.publish(body).await {
@@ -176,7 +176,7 @@ impl Ntfy {
         }
     }
 
-    /// A message as JSON.
+    /// Returns the message as JSON.
     fn body(&self, message: &Outgoing) -> Value {
         let settings = &self.settings;
         let priority = match message.urgency {
@@ -193,7 +193,7 @@ impl Ntfy {
         let text = fitting(whole);
         let is_seen = !is_hidden && text == whole;
         let mut body = json!({ "topic": settings.topic, "message": text, "priority": priority });
-        // The text begins with the title where there is one.
+        // The text already begins with the title, if there is one.
         if let Some(job) = message.job.as_ref().filter(|_| !is_hidden) {
             body["title"] = json!(job);
         }
@@ -201,7 +201,7 @@ impl Ntfy {
             let url = format!("{}/{answers}", settings.server);
             let action = |(button, label): (String, &str)| {
                 let token = self.tokens.token(&Pressed { button, at: message.at, answers: message.asks });
-                // It stays between the phone and the server, and the notification goes when the server has it.
+                // The press is not forwarded through Firebase. The notification is cleared once the server has it.
                 json!({
                     "action": "http", "label": label, "url": url, "method": "POST", "body": token, "clear": true,
                     "headers": { "Firebase": "no" },
@@ -221,7 +221,7 @@ impl Server {
         let config = ureq::Agent::config_builder()
             .timeout_global(Some(PATIENCE))
             .http_status_as_error(false)
-            // The token is for this server alone.
+            // A redirect must not carry the token to another server.
             .max_redirects(0)
             .user_agent(USER_AGENT)
             .build();
@@ -238,12 +238,12 @@ impl Server {
         outcome(status, &text)
     }
 
-    /// Asks the server. Returns its status and its words. `body`: empty where there is none.
+    /// Sends a request. Returns the status and the body of the answer. An empty `body` means none.
     async fn ask(&self, request: Builder, body: String) -> Result<(u16, String), NotSent> {
         self.asked(request, body).await.map(|(status, text, _)| (status, text))
     }
 
-    /// The same, and how long it wants to be left alone.
+    /// Like [`ask`](Self::ask), and also returns the `Retry-After` delay.
     async fn asked(&self, mut request: Builder, body: String) -> Result<(u16, String, Option<Duration>), NotSent> {
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
@@ -270,13 +270,13 @@ impl Channel for Ntfy {
     }
 
     async fn settle(&self, external: &str, _message: &Outgoing, _outcome: &str) -> Result<(), NotSent> {
-        // The id of a message of another channel's.
+        // The id belongs to a message of another channel.
         if self.settings.answers.is_none() || !is_id(external) {
             return Ok(());
         }
         let url = format!("{}/{}/{external}", self.settings.server, self.settings.topic);
         match self.server.ask(Request::delete(url), String::new()).await? {
-            // A server before 2.16 cannot take back what it has sent.
+            // A server before 2.16 cannot delete messages.
             (404 | 405, _) => Ok(()),
             (status, text) => outcome(status, &text).map(drop),
         }
@@ -291,21 +291,21 @@ impl Channel for Ntfy {
     }
 }
 
-/// The buttons that a notification has room for: the id and the label of each. `is_seen`: the person sees the whole text.
-/// `show_text`: what a button shows, too, may be read by whoever reads the topic.
+/// Returns the id and the label of each button that fits a notification. `is_seen`: whether the person sees the whole text. `show_text`:
+/// whether the output of buttons may be sent, since anyone with access to the topic can read it.
 fn chosen(message: &Outgoing, is_seen: bool, show_text: bool) -> Vec<(String, &str)> {
     let action = |place: usize| {
         let button = message.rich.as_ref().and_then(|rich| rich.buttons.get(place));
         button.map(|button| button.action.as_str()).unwrap_or_default()
     };
     let has_room = |place: &usize| match message.asks {
-        // "Always" is for who sees the file. A yes to more than one call is for who sees what is asked.
+        // "Always" requires the file in view. A yes to more than one call requires the whole question in view.
         true => match action(*place).rsplit(':').next() {
             Some("once" | "deny") => true,
             Some("run") => is_seen,
             _ => false,
         },
-        // A notification can be put away without a button.
+        // A notification can be dismissed without a button.
         false => match action(*place) {
             "done" => message.buttons.len() <= BUTTONS,
             "why" | "login" => show_text,
@@ -326,7 +326,7 @@ fn fitting(text: &str) -> String {
     format!("{}{CUT}", &text[..end])
 }
 
-/// What the server's answer means.
+/// Converts the server's answer to the outcome of a delivery.
 fn outcome(status: u16, text: &str) -> Result<Option<String>, NotSent> {
     let answer: Value = serde_json::from_str(text).unwrap_or_default();
     if (200..300).contains(&status) {
@@ -334,7 +334,7 @@ fn outcome(status: u16, text: &str) -> Result<Option<String>, NotSent> {
     }
     let said = answer["error"].as_str().map(|error| format!(": {}", super::terminal::plain(error))).unwrap_or_default();
     let why = format!("the ntfy server answered {status}{said}");
-    // Too many requests, or a fault of the server's.
+    // Too many requests, or a server error.
     Err(NotSent { why, again: status == 429 || status >= 500 })
 }
 
@@ -383,7 +383,7 @@ mod tests {
     fn three_buttons_have_room_and_a_question_shows_nothing_unless_it_may() {
         let reminder = message("Tea.", &["done", "snooze:10m", "snooze:1h", "snooze:tomorrow"]);
         check(&reminder, false, "Tea.", Some("tea"), &["snooze:10m", "snooze:1h", "snooze:tomorrow"]);
-        // What these show, whoever knows the topic would read.
+        // Anyone who knows the topic could read the output of these buttons.
         let failure = message("Tea.", &["why", "login", "done"]);
         check(&failure, false, "Tea.", Some("tea"), &["done"]);
         check(&failure, true, "Tea.", Some("tea"), &["why", "login", "done"]);
@@ -399,7 +399,7 @@ mod tests {
         check(&question, false, HIDDEN, None, &["answer:3:once", "answer:3:deny"]);
         let three = ["answer:3:once", "answer:3:run", "answer:3:deny"];
         check(&question, true, "tea asks: `git push`", Some("tea"), &three);
-        // Nobody says yes to more than one call without having seen all of it.
+        // A yes to more than one call requires the whole text in view.
         let long = message(&"x".repeat(5000), &answers);
         check(&long, true, &fitting(&long.text), Some("tea"), &["answer:3:once", "answer:3:deny"]);
         let digest = Outgoing { buttons: Vec::new(), ..question };

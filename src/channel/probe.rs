@@ -1,4 +1,4 @@
-//! Whether the service behind a channel is reached and takes what we log in with. The person is sent nothing.
+//! Checks that the services behind channels are reachable and accept our credentials. No message is sent.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,21 +15,21 @@ use super::ntfy::Ntfy;
 use super::telegram::Telegram;
 use crate::config::{ChannelKind, ChannelSettings};
 
-/// How long an answer may take.
+/// Maximum wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What is needed beside the settings.
+/// Input to a probe besides the settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Means<'a> {
-    /// The secrets of services, by their names in `.env`.
+    /// Secrets of the services, by their names in `.env`.
     pub secrets: &'a BTreeMap<String, String>,
-    /// Where programs are looked for.
+    /// Folders that are searched for programs.
     pub path: &'a [PathBuf],
-    /// The person's home.
+    /// The person's home folder.
     pub user_home: &'a Path,
 }
 
-/// Asks all of these at once. What each has answered, in words, in the same order. Must be called in a runtime of tokio's.
+/// Probes all channels concurrently. Returns each answer as text, in the same order. Must be called in a Tokio runtime.
 pub async fn probe(channels: &[ChannelSettings], means: Means<'_>) -> Vec<Result<String, NotSent>> {
     let one = async |channel: &ChannelSettings| {
         let late = NotSent::for_now(format!("there was no answer within {} s", PATIENCE.as_secs()));

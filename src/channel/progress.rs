@@ -1,4 +1,4 @@
-//! What is seen of a turn while it goes, as one message that a channel edits.
+//! Renders the progress of a running turn as one message that a channel edits.
 
 use std::time::Duration;
 
@@ -8,41 +8,41 @@ use super::split::{length, tail};
 use super::{OutgoingButton, Progress, terminal};
 use crate::definition::DefinitionId;
 
-/// How many calls are shown.
+/// Maximum number of tool calls shown.
 const MOST_LINES: usize = 4;
 
-/// How much of a call, and of the reason of a refusal, is shown, in characters.
+/// Maximum length of a shown call or reason of a denial, in characters.
 const LONGEST_LINE: usize = 60;
 
-/// What the id of a button begins with that ends the answer which is going; the turn's id follows.
+/// Prefix of a stop button's id; the turn's id follows.
 pub const INTERRUPT: &str = "interrupt:";
 
-/// How a channel's service writes what is shown.
+/// Text style and timing of a channel's service.
 pub(super) struct Style {
-    /// The longest message, in units of UTF-16.
+    /// Maximum length of a message, in UTF-16 code units.
     pub longest: usize,
-    /// When a turn is first shown.
+    /// Wait before a turn is first shown.
     pub first: Duration,
-    /// How long after an edit the next one may come.
+    /// Minimum time between two edits.
     pub pause: Duration,
-    /// How often it is shown that the bot is at work.
+    /// Interval of the typing indicator.
     pub typing: Duration,
-    /// A text that is to stand as it is.
+    /// Escapes a text so that it appears literally.
     pub literal: fn(&str) -> String,
-    /// A call that was made.
+    /// Formats a call that was made.
     pub call: fn(&str) -> String,
-    /// A call that was refused, and why.
+    /// Formats a denied call and its reason.
     pub refused: fn(&str, &str) -> String,
-    /// What goes on, and for how many seconds.
+    /// Formats the current activity and its duration in seconds.
     pub status: fn(&str, u64) -> String,
 }
 
-/// The button below what is seen of a turn. It goes with the answer.
+/// Returns the stop button of a status message. The answer has none.
 pub(super) fn interrupt(turn: &DefinitionId) -> OutgoingButton {
     OutgoingButton { id: format!("{INTERRUPT}{turn}"), label: "Interrupt".into() }
 }
 
-/// What has been seen of a turn.
+/// Progress of a turn so far.
 pub(super) struct Seen {
     style: &'static Style,
     lines: Vec<String>,
@@ -54,7 +54,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Nothing yet: the turn begins now.
+    /// Creates the progress of a turn that begins now.
     pub(super) fn new(style: &'static Style) -> Self {
         let began = Instant::now();
         Self {
@@ -68,22 +68,22 @@ impl Seen {
         }
     }
 
-    /// When it is shown next.
+    /// Returns the time of the next edit.
     pub(super) fn next(&self) -> Instant {
         self.next
     }
 
-    /// It is shown now.
+    /// Records that the progress is shown now.
     pub(super) fn shown(&mut self) {
         self.next = Instant::now() + self.style.pause;
     }
 
-    /// Returns whether the turn goes on.
+    /// Adds progress. Returns whether the turn is still running.
     pub(super) fn take(&mut self, progress: Progress) -> bool {
         match progress {
             Progress::Text(text) => {
                 if self.text.is_empty() {
-                    // Nobody waits for the first letter until the pause ends.
+                    // The start of the answer is shown without waiting for the pause to end.
                     self.next = self.next.min(Instant::now().max(self.began + self.style.first));
                 }
                 self.done();
@@ -114,7 +114,7 @@ impl Seen {
         self.lines.extend(self.doing.take().map(|label| (self.style.call)(&label)));
     }
 
-    /// On one line, as it is written, and not too long.
+    /// Cuts and escapes a text for one line.
     fn line(&self, text: &str) -> String {
         let text = terminal::plain(text);
         let cut: String = text.trim().chars().take(LONGEST_LINE).collect();
@@ -122,7 +122,7 @@ impl Seen {
         format!("{}{end}", (self.style.literal)(&cut))
     }
 
-    /// The message as it is now. Its last line is the status.
+    /// Renders the current message. Its last line is the status.
     pub(super) fn rendered(&self, since: Duration) -> String {
         let doing = match &self.doing {
             Some(doing) => doing,
@@ -132,7 +132,7 @@ impl Seen {
         self.with_status((self.style.status)(doing, coarse(since.as_secs())))
     }
 
-    /// The message of a turn that is over, and whose answer does not come here; `None`: nothing was seen of it.
+    /// Renders the message of a turn that ended without an answer here. Returns `None` if no progress was visible.
     pub(super) fn left(&mut self, since: Duration) -> Option<String> {
         self.done();
         let was_seen = !self.lines.is_empty() || !self.text.trim().is_empty();
@@ -148,7 +148,7 @@ impl Seen {
         }
         lines.extend(self.lines[hidden..].iter().cloned());
         let used: usize = lines.iter().chain([&status]).map(|line| length(line) + 1).sum();
-        // Of a long text the end is shown.
+        // A long text shows only its end.
         let text = tail(&terminal::plain_lines(&self.text), self.style.longest - used);
         lines.extend(Some(text).filter(|text| !text.is_empty()));
         lines.push(status);
@@ -156,7 +156,7 @@ impl Seen {
     }
 }
 
-/// Fewer edits the longer it takes.
+/// Rounds the duration, more coarsely the longer it is, for fewer edits.
 fn coarse(seconds: u64) -> u64 {
     match seconds {
         0..10 => seconds,

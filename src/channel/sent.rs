@@ -1,15 +1,15 @@
-//! What a channel has sent of a message so far. A message that is too long for the channel's service is several there, and each is
-//! recorded before the next one is sent: whoever goes on with it, this process or a later one, sends none of them again.
+//! The sent parts of a message. A message that is too long for the service is sent in several parts. Each part is recorded before the next
+//! one is sent, so that a retry, by this process or a later one, sends no part again.
 
 use super::NotSent;
 use crate::journal::{Journal, Waiting};
 
-/// What was sent of a message, and where that is recorded.
+/// The parts of a message that were sent, with their record in the journal.
 #[derive(Default)]
 pub struct Sent {
-    /// What the service calls each part.
+    /// The service's ids of the parts.
     parts: Vec<String>,
-    /// What it calls the message that shows the turn whose answer this is.
+    /// The service's id of the status message of the turn that this message answers.
     status: Option<String>,
     record: Option<Record>,
 }
@@ -21,7 +21,7 @@ struct Record {
 }
 
 impl Sent {
-    /// Of messages that wait for a channel, and are sent as one. What was sent of others together is nothing of these.
+    /// Reads the sent parts of messages that are sent as one. Parts that were sent of another combination do not count.
     pub(super) fn of(waiting: &[&Waiting], channel: &str, journal: &Journal) -> Self {
         let first = waiting.first().and_then(|one| one.sent.clone());
         let before = first.filter(|sent| waiting.iter().all(|one| one.sent.as_ref() == Some(sent)));
@@ -32,23 +32,23 @@ impl Sent {
         Self { parts, status, record: Some(record) }
     }
 
-    /// Of an answer to a turn that this message shows.
+    /// Creates the record of an answer to a turn that has this status message.
     #[cfg(test)]
     pub(super) fn after(status: String) -> Self {
         Self { status: Some(status), ..Self::default() }
     }
 
-    /// How many parts were sent.
+    /// Returns the number of parts sent.
     pub(super) fn count(&self) -> usize {
         self.parts.len()
     }
 
-    /// What the service calls the message that shows the turn whose answer this is.
+    /// Returns the service's id of the status message of the turn that this message answers.
     pub(super) fn status(&self) -> Option<&str> {
         self.status.as_deref()
     }
 
-    /// A further part was sent. The last one is recorded with the delivery.
+    /// Adds a sent part and records it. The last part is recorded with the delivery.
     pub(super) async fn add(&mut self, part: String, is_last: bool) -> Result<(), NotSent> {
         self.parts.push(part);
         let Some(record) = self.record.as_ref().filter(|_| !is_last) else { return Ok(()) };
@@ -58,13 +58,13 @@ impl Sent {
         recorded.map_err(|error| NotSent::for_now(format!("that a part of it was sent cannot be recorded: {error}")))
     }
 
-    /// The name of the whole: those of the parts, with blanks between. The journal finds the message by each of them.
+    /// Returns the ids of the parts, joined by blanks. The journal finds the message by each of them.
     pub(super) fn name(&self) -> String {
         self.parts.join(" ")
     }
 }
 
-/// The last part of a message of this name, which has the buttons. `None`: it is the name of another service's message.
+/// Parses the id of a message's last part, which has the buttons. Returns `None` if it is an id of another service.
 pub(super) fn last_part<T: std::str::FromStr>(name: &str) -> Option<T> {
     name.rsplit(' ').next()?.parse().ok()
 }

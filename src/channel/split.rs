@@ -1,23 +1,23 @@
-//! A long text as several messages. No cut goes through what is seen as one character, and a code block that a cut goes through
-//! ends before it and begins again behind it.
+//! Splits a long text into several messages. No cut divides a grapheme. A code block that is cut is closed before the cut and reopened
+//! after it.
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// What begins and ends a code block.
+/// Delimiter of a code block.
 const FENCE: &str = "```";
 
-/// What ends a code block at a cut.
+/// Text that closes a code block at a cut.
 const CLOSING: &str = "\n```";
 
-/// The longest name of a language that is repeated behind a cut, in bytes.
+/// Maximum length of a language name that is repeated after a cut, in bytes.
 const LONGEST_LANGUAGE: usize = 20;
 
-/// How long a text is as Discord and Telegram count, at most: in units of UTF-16.
+/// Returns the length in UTF-16 code units. Discord and Telegram count no more than that.
 pub(super) fn length(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
-/// Parts of at most `limit` units of UTF-16, none of them empty. `limit` must be at least 100.
+/// Splits a text into non-empty parts of at most `limit` UTF-16 code units. `limit` must be at least 100.
 pub(super) fn split(text: &str, limit: usize) -> Vec<String> {
     let mut parts = Vec::new();
     let mut rest = text.trim();
@@ -36,19 +36,19 @@ pub(super) fn split(text: &str, limit: usize) -> Vec<String> {
     parts
 }
 
-/// The end of a text, as one part of at most `limit` units.
+/// Returns the end of a text, as one part of at most `limit` UTF-16 code units.
 pub(super) fn tail(text: &str, limit: usize) -> String {
     let mut parts = split(text, limit);
     parts.pop().unwrap_or_default()
 }
 
-/// The same, and a code block that is open at its end is closed.
+/// Closes the code block that is open at the end of a text, if any.
 pub(super) fn closed(text: &str) -> String {
     let closing = if open_after(text, "").is_some() { CLOSING } else { "" };
     format!("{text}{closing}")
 }
 
-/// Where the text is cut. Both halves together are the text, but for one line feed between them.
+/// Cuts the text once. Both halves together are the text, except for one line feed between them.
 fn cut(text: &str, room: usize, outside: bool) -> (&str, &str) {
     let closed = |text: &str| open_after(text, if outside { "" } else { FENCE }).is_none();
     if length(text) <= room && (closed(text) || length(text) + CLOSING.len() <= room) {
@@ -56,13 +56,13 @@ fn cut(text: &str, room: usize, outside: bool) -> (&str, &str) {
     }
     let end = fitting(text, room - CLOSING.len());
     let head = &text[..end];
-    // A line's end in the second half of the room, a blank there, else any place.
+    // Prefer a line end in the second half of the room, then a blank there, then any position.
     let late = |at: &usize| *at > end / 2;
     let mut end = match head.rfind('\n').filter(late) {
         Some(at) => at,
         None => head.rfind(' ').filter(late).map_or(end, |at| at + 1),
     };
-    // Not through the marks of a code block, and not between its beginning and its first line.
+    // Do not cut within a fence, or between a fence and the first line of its block.
     let marks = text[..end].len() - text[..end].trim_end_matches('`').len();
     if marks > 0 && text[end..].starts_with('`') && end > marks {
         end -= marks;
@@ -75,13 +75,13 @@ fn cut(text: &str, room: usize, outside: bool) -> (&str, &str) {
     (piece, next.strip_prefix('\n').unwrap_or(next))
 }
 
-/// The longest beginning of at most `room` units that ends between two characters; at least one character.
+/// Returns the length of the longest prefix of whole graphemes in at most `room` UTF-16 code units; at least one character.
 fn fitting(text: &str, room: usize) -> usize {
     let mut used = 0;
     for (at, grapheme) in text.grapheme_indices(true) {
         let longer = used + length(grapheme);
         if longer > room {
-            // One that is longer than a message is cut all the same.
+            // A grapheme that is longer than a message is cut.
             return if at > 0 { at } else { fitting_chars(text, room) };
         }
         used = longer;
@@ -100,7 +100,7 @@ fn fitting_chars(text: &str, room: usize) -> usize {
     text.len()
 }
 
-/// The language of the code block that is open behind a text; `opening`: what opened one before it, or nothing.
+/// Returns the language of the code block that is open after `text`. `opening` is the fence of a block that is open before it.
 fn open_after(text: &str, opening: &str) -> Option<String> {
     let mut open = opening.strip_prefix(FENCE).map(|language| language.trim_end().to_owned());
     let mut rest = text;
@@ -114,7 +114,7 @@ fn open_after(text: &str, opening: &str) -> Option<String> {
     open
 }
 
-/// What stands behind the marks on their line, where that names a language.
+/// Returns the language name on a fence's line, or an empty string if there is none.
 fn language(text: &str) -> String {
     let line = text.split_once('\n').map(|(line, _)| line).unwrap_or_default();
     let plain = |c: char| c.is_ascii_alphanumeric() || "+-_#".contains(c);
@@ -202,7 +202,7 @@ mod tests {
                 prop_assert!(!part.trim().is_empty());
                 prop_assert_eq!(open_after(part, ""), None, "{:?}", part);
             }
-            // Nothing comes to it but marks of code blocks, with their languages, and blanks.
+            // The parts add only fences, their languages and blanks.
             let bare = |text: &str| -> Vec<char> {
                 text.chars().filter(|c| !c.is_whitespace() && *c != '`').collect()
             };

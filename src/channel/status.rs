@@ -1,8 +1,7 @@
-//! The message that shows how a turn goes, and becomes its answer: the same for each channel whose service can change messages.
+//! Status messages: a status message shows a turn's progress and then becomes its answer, on every service that can edit messages.
 //!
-//! It is posted soon after the turn has begun, and edited while it goes. Which message it is stands in the journal until the answer
-//! has taken its place, or until it was [hidden](hide) since none will: then its button is gone, also where another process has
-//! posted it.
+//! It is posted soon after the turn begins, and edited while the turn runs. The journal keeps its id until the answer has replaced it, or
+//! until it was [hidden](hide) because no answer comes here. Its button is then gone, even if another process posted it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,30 +15,30 @@ use super::progress::{Seen, Style};
 use super::{Ear, NotSent, Progress};
 use crate::definition::DefinitionId;
 
-/// So many turns that are over are remembered. What else one says is a message of its own.
+/// Number of ended turns that are remembered. Further messages of such a turn are separate messages.
 const REMEMBERED: usize = 100;
 
-/// Whoever has waited so long for an answer may have put the phone away.
+/// Time after which the person may have put the phone away.
 const SOON: Duration = Duration::from_secs(10);
 
-/// A turn that is to be shown.
+/// A turn with a status message.
 pub(super) struct Turn {
     pub(super) id: DefinitionId,
-    /// What the service calls the message that it answers.
+    /// The service's id of the message that the turn answers.
     pub(super) answers: Option<String>,
-    /// An earlier process has begun to show it, maybe by a message that the service calls so.
+    /// `Some` if an earlier process began to show the turn, with the service's id of its status message, if any.
     before: Option<Option<String>>,
 }
 
 impl Turn {
-    /// One that begins now. It is shown to its end, by a later process if need be.
+    /// Creates a turn that begins now. It is shown to its end, if need be by a later process.
     pub(super) async fn begin(id: DefinitionId, answers: Option<String>, ear: &Ear) -> Self {
-        // What it answers has a mark that somebody must remove.
+        // The message that it answers has a mark that must be removed later.
         ear.keep(id.as_str(), answers.clone().unwrap_or_default()).await;
         Self { id, answers, before: None }
     }
 
-    /// Those that were shown when an earlier process ended.
+    /// Returns the turns that were shown when an earlier process ended.
     pub(super) async fn left(ear: &Ear) -> Vec<Self> {
         let mut left = Vec::new();
         for (name, answers) in ear.kept().await {
@@ -53,29 +52,29 @@ impl Turn {
     }
 }
 
-/// A service that can change messages.
+/// A service whose messages can be edited.
 #[async_trait]
 pub(super) trait Board: Send + Sync {
-    /// How it writes what is shown.
+    /// Returns the service's text style.
     fn style(&self) -> &'static Style;
 
-    /// The turns that are shown on it.
+    /// Returns the turns that are shown on the service.
     fn statuses(&self) -> &Statuses;
 
-    /// Shows that the bot is at work. Whether that is seen is of no consequence.
+    /// Shows that the bot is typing. Failures are ignored.
     async fn type_on(&self);
 
-    /// Posts a message that shows a turn, with the button that ends it. Returns what the service calls it.
+    /// Posts a status message with a stop button. Returns the service's id of the message.
     async fn post(&self, turn: &Turn, text: &str) -> Result<String, NotSent>;
 
-    /// Changes it. `turn`: whose button it keeps. Returns whether it is there.
+    /// Edits a message. Keeps the stop button of `turn`. Returns whether the message still exists.
     async fn change(&self, message: &str, turn: Option<&DefinitionId>, text: &str) -> Result<bool, NotSent>;
 
-    /// Removes it.
+    /// Deletes a message.
     async fn remove(&self, message: &str) -> Result<(), NotSent>;
 }
 
-/// The turns that are shown now, and those that are over.
+/// The turns that are shown now, and those that ended.
 #[derive(Default)]
 pub(super) struct Statuses(Mutex<Turns>);
 
@@ -85,26 +84,26 @@ struct Turns {
     over: VecDeque<DefinitionId>,
 }
 
-/// How one is shown. Locked while its message is changed.
+/// Status of one turn. It is locked while its message is edited.
 type Shown = tokio::sync::Mutex<Status>;
 
 #[derive(Default)]
 pub(super) struct Status {
-    /// What the service calls the message.
+    /// The service's id of the status message.
     pub(super) message: Option<String>,
-    /// What is left of the message where no answer takes its place; `None`: nothing.
+    /// Final text of the message if no answer replaces it. If `None`, the message is deleted.
     left: Option<String>,
-    /// It is changed no more.
+    /// Whether the message is final.
     is_over: bool,
     is_followed: bool,
-    /// This process has shown the turn, or has had an answer of it.
+    /// Whether this process has shown the turn or delivered an answer of it.
     pub(super) is_known: bool,
-    /// When the person said what it answers, where this process has heard it.
+    /// Start of the turn, if this process received the message that it answers.
     began: Option<Instant>,
 }
 
 impl Status {
-    /// Whether the answer comes so soon that the person still looks at what shows the turn.
+    /// Whether the answer comes so soon that the person still looks at the status message.
     pub(super) fn is_soon(&self) -> bool {
         self.began.is_some_and(|began| began.elapsed() < SOON)
     }
@@ -115,7 +114,7 @@ impl Statuses {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to show a turn; `None`: it is over already.
+    /// Begins to show a turn. Returns `None` if the turn has ended.
     fn begin(&self, turn: &Turn) -> Option<Arc<Shown>> {
         let mut turns = self.lock();
         if turns.over.contains(&turn.id) {
@@ -132,7 +131,7 @@ impl Statuses {
         Some(shown)
     }
 
-    /// It is followed no more.
+    /// Stops following a turn.
     async fn end(&self, turn: &DefinitionId, shown: &Shown) {
         let mut status = shown.lock().await;
         status.is_followed = false;
@@ -141,8 +140,8 @@ impl Statuses {
         }
     }
 
-    /// How a turn is shown whose answer comes now, or none will: from here on nothing else changes its message. `recorded`: the
-    /// message, as the journal has it.
+    /// Closes the status of a turn that is being answered or that gets no answer. Nothing else edits its message from then on. `recorded`
+    /// is the message's id in the journal.
     pub(super) async fn close(
         &self,
         turn: &DefinitionId,
@@ -161,7 +160,7 @@ impl Statuses {
         status
     }
 
-    /// The message is the answer now, or is hidden: what else comes of the turn is a message of its own.
+    /// Records that the message became the answer or was hidden. Further messages of the turn are separate.
     pub(super) fn closed(&self, turn: &DefinitionId, status: &mut Status) {
         status.message = None;
         let mut turns = self.lock();
@@ -177,7 +176,7 @@ impl Statuses {
     }
 }
 
-/// Shows a turn until it is over. `over`: what is done then, by a later process if this one cannot.
+/// Shows a turn until it ends, then awaits `over`. If this process cannot, a later one does.
 pub(super) async fn follow(
     board: &impl Board,
     ear: &Ear,
@@ -228,7 +227,7 @@ async fn show(board: &impl Board, ear: &Ear, turn: &Turn, shown: &Shown, mut pro
     shown.lock().await.left = seen.left(began.elapsed());
 }
 
-/// Shows a turn as it is now.
+/// Posts or edits the status message.
 async fn update(board: &impl Board, ear: &Ear, turn: &Turn, status: &mut Status, text: &str) -> Result<(), NotSent> {
     match &status.message {
         Some(message) => {
@@ -246,8 +245,8 @@ async fn update(board: &impl Board, ear: &Ear, turn: &Turn, status: &mut Status,
     Ok(())
 }
 
-/// Takes the button from what shows a turn which is over and has no answer here. What was seen of it stays; where nothing was, the
-/// message goes.
+/// Removes the stop button from the status message of a turn that ended without an answer here. The progress in it stays. A message
+/// without any is deleted.
 pub(super) async fn hide(board: &impl Board, turn: &DefinitionId, recorded: &str) -> Result<(), NotSent> {
     let mut status = board.statuses().close(turn, Some(recorded)).await;
     let message = status.message.clone().unwrap_or_else(|| recorded.to_owned());
@@ -273,7 +272,7 @@ mod tests {
         assert!(statuses.close(&id, None).await.is_soon());
         advance(SOON).await;
         assert!(!statuses.close(&id, None).await.is_soon());
-        // Nobody knows how long an earlier process has taken.
+        // The elapsed time of an earlier process is unknown.
         let _shown = statuses.begin(&turn(Some(None)));
         assert!(!statuses.close(&id, None).await.is_soon());
     }

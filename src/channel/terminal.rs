@@ -1,7 +1,7 @@
-//! Text from files, messages and agents, made safe to show on a terminal: nothing that a job writes can move the
-//! cursor, colour the screen, or turn the direction of writing.
+//! Makes text from files, messages and agents safe for a terminal. Text of a job cannot move the cursor, colour the screen or change the
+//! writing direction.
 
-/// On one line: what is not to be shown becomes a blank.
+/// Returns the text as one line, with each unsafe character replaced by a blank.
 #[must_use]
 pub fn plain(text: &str) -> String {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) || !text.contains(unsafe_to_show) {
@@ -10,7 +10,7 @@ pub fn plain(text: &str) -> String {
     text.chars().map(|c| if unsafe_to_show(c) { ' ' } else { c }).collect()
 }
 
-/// Of several lines: line ends and tabs stay, what is not to be shown goes.
+/// Removes unsafe characters from the text, except line feeds and tabs.
 #[must_use]
 pub fn plain_lines(text: &str) -> String {
     text.chars().filter(|c| matches!(c, '\n' | '\t') || !unsafe_to_show(*c)).collect()

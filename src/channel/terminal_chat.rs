@@ -1,4 +1,4 @@
-//! `ollim-bot chat`: who sits there reads the answers as events, so that there is nothing to send.
+//! The channel of `ollim-bot chat`. Its client reads the answers as events, so this channel sends nothing.
 
 use std::sync::Arc;
 
@@ -7,29 +7,29 @@ use tokio::sync::watch;
 
 use super::{Channel, NotSent, Outgoing, Sent};
 
-/// How many terminals are talking with the bot. Clones count together.
+/// Number of open chat terminals. Clones share the count.
 #[derive(Clone, Debug, Default)]
 pub struct OpenChats(Arc<watch::Sender<usize>>);
 
-/// One of them, until it is dropped.
+/// An open chat terminal, until it is dropped.
 #[derive(Debug)]
 pub struct OpenChat(OpenChats);
 
 impl OpenChats {
-    /// A terminal begins to talk.
+    /// Opens a chat terminal.
     #[must_use]
     pub fn open(&self) -> OpenChat {
         self.0.send_modify(|open| *open += 1);
         OpenChat(self.clone())
     }
 
-    /// Whether there is one.
+    /// Whether any chat terminal is open.
     #[must_use]
     pub fn any(&self) -> bool {
         *self.0.borrow() > 0
     }
 
-    /// How many there are, and each change of that.
+    /// Returns a receiver of the number of open chat terminals.
     pub(super) fn count(&self) -> watch::Receiver<usize> {
         self.0.subscribe()
     }

@@ -1,7 +1,7 @@
-//! One channel's work: what waits for it, in order, at most one message at a time.
+//! The worker of one channel: delivers waiting messages in order, at most one at a time.
 //!
-//! A message is marked as delivered after it was sent: a crash in between sends it twice rather than never, under the same
-//! number. One that cannot be sent is tried again, and after a while another channel takes it.
+//! A message is marked as delivered after it was sent. A crash in between sends it twice, under the same number, rather than never. A
+//! failed delivery is retried; after a while another channel takes the message over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use crate::config::{Config, TERMINAL};
 use crate::definition::Urgency;
 use crate::journal::{Journal, JournalError, Message, Refused, Rich, Waiting};
 
-/// Messages that are read at once.
+/// Maximum number of messages read at once.
 const BATCH: u32 = 1000;
 
-/// So many messages with buttons come alone at the end of quiet hours.
+/// Maximum number of messages with buttons that are sent separately at the end of quiet hours.
 const MOST_ALONE: usize = 5;
 
-/// The wait after the first failure, and the longest.
+/// Shortest and longest wait after a failure.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 
 pub(super) struct Worker {
@@ -33,19 +33,19 @@ pub(super) struct Worker {
     pub journal: Journal,
     pub clock: Clock,
     pub settings: watch::Receiver<Arc<Config>>,
-    /// Nothing new comes; what cannot be sent now stays.
+    /// Whether the service is stopping. No new messages arrive then, and failed deliveries stay in the journal.
     pub ending: watch::Receiver<bool>,
 }
 
-/// What came of looking at what waits.
+/// The result of one look at the waiting messages.
 enum Step {
-    /// Nothing waits.
+    /// No message waits.
     Idle,
-    /// What waits is held until then.
+    /// All waiting messages are held until this time.
     Quiet(DateTime<Utc>),
-    /// Something was sent or handed over.
+    /// A message was sent or handed over to another channel.
     Done,
-    /// The channel does not work now.
+    /// The channel does not work at present.
     Failed,
 }
 
@@ -81,7 +81,7 @@ impl Worker {
         let _ending = tokio::time::timeout(span, self.ending.changed()).await;
     }
 
-    /// Until something is routed, the moment comes, the settings change, or the service ends.
+    /// Waits until a message is routed, `until` is reached, the settings change, or the service stops.
     async fn wait(&mut self, routed: &mut watch::Receiver<u64>, until: Option<DateTime<Utc>>) {
         let moment = async {
             match until {
@@ -92,27 +92,27 @@ impl Worker {
         tokio::select! {
             _ = routed.changed() => {}
             () = moment => {}
-            // Quiet hours may be others now.
+            // The new settings may have other quiet hours.
             Ok(()) = self.settings.changed(), if until.is_some() => {}
             _ = self.ending.changed() => {}
         }
     }
 
-    /// No turn goes any more: nothing shows one.
+    /// Hides all status messages, since no turn is running any more.
     async fn last_words(&self) {
         if let Err(error) = self.hide_statuses(true).await {
             tracing::warn!(%error, channel = %self.name, "what shows turns is not known, and stays");
         }
     }
 
-    /// Takes away what shows turns that are over, and whose answers do not come here.
+    /// Hides the status messages of turns that ended and whose answers are not delivered here.
     async fn hide_statuses(&self, all: bool) -> Result<(), JournalError> {
         for status in self.journal.left_statuses(&self.name, all).await? {
             match self.channel.hide(&status.turn, &status.message).await {
                 Err(error) if error.again => {
                     tracing::debug!(channel = %self.name, why = %error.why, "what shows a turn that is over stays for now");
                 }
-                // What the service refuses for good is not there, or cannot be changed any more.
+                // After a permanent refusal the message is gone or cannot be changed any more.
                 _ => self.journal.hides_turn(&self.name, &status.turn).await?,
             }
         }
@@ -131,9 +131,9 @@ impl Worker {
         let is_quiet = hours.and_then(|hours| hours.end(now, config.timezone)).is_some();
         let until = hours.and_then(|hours| hours.next_end(now, config.timezone));
         let waits = |one: &Waiting| match one.message.digest && !is_quiet {
-            // One that has waited for its digest is in it, also where the service was off at that time.
+            // A message that has waited for its digest is part of it, even if the service was down at the digest's time.
             true => until.is_some() && one.held_until.is_none_or(|held| held > now),
-            // A question that is held would be denied by its deadline alone.
+            // Holding a question past its deadline would deny it.
             false => {
                 is_quiet && one.question.as_ref().is_none_or(|asked| until.is_some_and(|end| asked.deadline > end))
             }
@@ -226,18 +226,18 @@ impl Worker {
 
     async fn hand_over(&self, only: Option<i64>, why: &str, config: &Config) -> Result<(), JournalError> {
         let next = config.channel_names().filter(|name| *name != self.name).map(str::to_owned).collect();
-        // Who leaves a terminal breaks nothing.
+        // Closing a terminal is no failure of the channel.
         let is_broken = self.name != TERMINAL;
         self.journal.hand_over(Refused { channel: self.name.clone(), only, why: why.to_owned(), next, is_broken }).await
     }
 }
 
-/// Whether it waits for nothing: it is critical, or belongs to a conversation, and who has just written is awake.
+/// Whether the message is never held: it is critical, or belongs to a conversation, whose person has just written and is awake.
 fn is_at_once(message: &Message) -> bool {
     message.urgency == Urgency::Critical || message.id.as_ref().is_some_and(|id| id.is_turn() || id.is_fork())
 }
 
-/// One whose question has ended meanwhile says that, and asks nothing.
+/// Replaces the text of an ended question by a note that it has ended.
 fn without_ended(mut waiting: Waiting, zone: Tz) -> Waiting {
     if let Some(question) = waiting.question.take_if(|question| question.answer.is_some()) {
         let asked = question.asked.with_timezone(&zone).format("%H:%M");
@@ -246,14 +246,14 @@ fn without_ended(mut waiting: Waiting, zone: Tz) -> Waiting {
         let description = format!("{end}. `ollim-bot questions` shows it.");
         waiting.message.text = format!("{title}: {description}");
         waiting.message.rich = Some(Rich { title, description, ..Rich::default() });
-        // Nothing was sent of this text.
+        // No part of the new text was sent yet.
         waiting.sent = None;
     }
     waiting
 }
 
-/// Of what has waited for the end of quiet hours, what comes alone, and what comes as one. A digest has no buttons, so that a question
-/// comes alone, and so does what else has buttons as long as it is not much.
+/// Splits the messages that waited for the end of quiet hours into those sent separately and those combined into one digest. A digest has
+/// no buttons. So questions are separate, and so are other messages with buttons as long as they are few.
 fn apart(waited: Vec<&Waiting>) -> (Vec<&Waiting>, Vec<&Message>) {
     let has_buttons =
         |one: &Waiting| !one.message.digest && one.message.rich.as_ref().is_some_and(|rich| !rich.buttons.is_empty());

@@ -1,4 +1,4 @@
-//! One process for all messages: a line of JSON for each, and lines of JSON back, also of what the person says and presses.
+//! A kept process: it reads a line of JSON for each message, and writes lines of JSON with outcomes and with the person's input.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,92 +16,92 @@ use super::{id, last_line};
 use crate::channel::{Heard, NotSent, Said};
 use crate::program::Process;
 
-/// The longest line that it may write.
+/// Maximum length of a line that it writes, in bytes.
 const LONGEST: u64 = 64 * 1024;
 
-/// How long its last words are waited for.
+/// Maximum wait for the rest of stderr after stdout has closed.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// What became of a message.
+/// The outcome of a delivery.
 type Outcome = Result<Option<String>, NotSent>;
 
-/// What it writes, a line each.
+/// A line that the process writes.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Line {
-    /// It has sent a message.
+    /// A message was delivered.
     Delivered {
-        /// The message's number.
+        /// Number of the message.
         delivered: i64,
-        /// What the service calls it.
+        /// The service's id of the message.
         #[serde(default)]
         message: Value,
     },
-    /// It has not.
+    /// A message was not delivered.
     Failed {
-        /// The message's number.
+        /// Number of the message.
         failed: i64,
-        /// Why not.
+        /// Reason of the failure.
         #[serde(default)]
         why: String,
-        /// Whether the same may work later.
+        /// Whether a retry may succeed.
         #[serde(default)]
         again: bool,
     },
-    /// Somebody has written.
+    /// A person sent a message.
     Said {
-        /// The text.
+        /// Text of the message.
         said: String,
-        /// Who: what the service calls them.
+        /// The service's id of the sender.
         by: Value,
-        /// What the service calls this message.
+        /// The service's id of the message.
         #[serde(default)]
         id: Value,
-        /// What it calls the message that this one answers.
+        /// The service's id of the message that this one replies to.
         #[serde(default)]
         reply_to: Value,
-        /// The text of that message.
+        /// Text of that message.
         #[serde(default)]
         quoted: Option<String>,
     },
-    /// Somebody has pressed a button.
+    /// A person pressed a button.
     Pressed {
-        /// The button's id.
+        /// Id of the button.
         pressed: String,
-        /// Who.
+        /// The service's id of the person.
         by: Value,
     },
 }
 
-/// What a process tells without being asked.
+/// An event from the process that answers no message.
 #[derive(Debug)]
 pub(super) enum News {
-    /// Somebody has said or pressed something.
+    /// A person sent a message or pressed a button.
     Heard {
-        /// What the service calls them.
+        /// The service's id of the person.
         by: String,
-        /// What.
+        /// The event.
         heard: Heard,
     },
-    /// It has ended.
+    /// The process ended.
     Over {
-        /// Why, as far as it said.
+        /// The last line of its stderr, if any.
         why: String,
     },
 }
 
-/// A running process. Dropped, it ends.
+/// A running process. It ends on drop.
 pub(super) struct Kept {
     stdin: pipe::Sender,
     asked: Arc<Mutex<Asked>>,
     reader: JoinHandle<()>,
 }
 
-/// Messages that it was handed and has not answered.
+/// Messages that the process has not answered yet.
 #[derive(Default)]
 struct Asked {
     waiting: HashMap<i64, oneshot::Sender<Outcome>>,
-    /// Why it ended.
+    /// The reason why the process ended.
     over: Option<String>,
 }
 
@@ -117,7 +117,7 @@ impl Kept {
         let asked = Arc::new(Mutex::new(Asked::default()));
         let answers = Arc::clone(&asked);
         let reader = tokio::spawn(async move {
-            // With them it ends.
+            // Dropping these ends the process.
             let _alive = (runner, socket);
             let why = read(stdout, stderr, &answers, &news).await;
             {
@@ -125,13 +125,13 @@ impl Kept {
                 answers.over = Some(why.clone());
                 answers.waiting.clear();
             }
-            // Nobody may listen any more.
+            // The receiver may be gone.
             let _unheard = news.send(News::Over { why }).await;
         });
         Self { stdin, asked, reader }
     }
 
-    /// Whether it has ended.
+    /// Whether the process has ended.
     pub(super) fn is_over(&self) -> bool {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).over.is_some()
     }
@@ -139,7 +139,7 @@ impl Kept {
     /// Sends a message and waits for its answer.
     ///
     /// # Errors
-    /// Why the process can be used no longer.
+    /// Returns the reason why the process is no longer usable.
     pub(super) async fn send(&mut self, number: i64, line: Vec<u8>) -> Result<Outcome, String> {
         let (answer, answered) = oneshot::channel();
         {
@@ -161,12 +161,12 @@ impl Kept {
 
     /// Writes a line that needs no answer.
     pub(super) async fn tell(&mut self, line: Vec<u8>) {
-        // Its end is told by the reader.
+        // The reader notices if the process has ended.
         let _lost = self.stdin.write_all(&line).await;
     }
 }
 
-/// Reads what it writes up to its end. Returns why it ended.
+/// Reads the process's output to its end. Returns the reason why it ended.
 async fn read(stdout: ChildStdout, stderr: ChildStderr, asked: &Mutex<Asked>, news: &mpsc::Sender<News>) -> String {
     let mut last_words = tokio::spawn(end_of(stderr));
     let mut lines = BufReader::new(stdout);
@@ -207,7 +207,7 @@ async fn read(stdout: ChildStdout, stderr: ChildStderr, asked: &Mutex<Asked>, ne
         };
         if let Some((number, outcome)) = answer {
             let waiting = asked.lock().unwrap_or_else(PoisonError::into_inner).waiting.remove(&number);
-            // An answer that came too late, or to nothing.
+            // The answer is late, or the number is unknown.
             let _late = waiting.map(|waiting| waiting.send(outcome));
         }
     }

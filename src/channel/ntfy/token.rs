@@ -1,7 +1,7 @@
-//! What a button of a notification carries: a token for this button of this message.
+//! Tokens of notification buttons: a token stands for one button of one message.
 //!
-//! Nobody knows who publishes to a topic, so the token alone says that a press is the person's. It is derived from a secret of
-//! the journal's, so nothing is kept for it, and it counts after a restart. The journal says whether it was used.
+//! Anyone can publish to a topic, so only the token proves that the person pressed the button. It is derived from a secret in the journal,
+//! so it needs no storage and stays valid after a restart. The journal records whether it was used.
 
 use chrono::{DateTime, Utc};
 use ring::hmac;
@@ -9,17 +9,17 @@ use ring::hmac;
 use crate::hexadecimal::hex;
 use crate::journal::{Journal, JournalError};
 
-/// Where the journal keeps the secret.
+/// Key of the secret in the journal's settings.
 const SETTING: &str = "ntfy_secret";
 
-/// The secret of a data folder from which its tokens are derived.
+/// The secret of a data folder, from which its tokens are derived.
 #[derive(Clone)]
 pub struct Secret(hmac::Key);
 
-/// Why there is no secret.
+/// Reason why no secret is available.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// The system gives no random numbers.
+    /// The system provides no random numbers.
     #[error("no random numbers for the buttons of notifications: {0}")]
     Random(getrandom::Error),
     /// The journal cannot be read or written.
@@ -28,7 +28,7 @@ pub enum SecretError {
 }
 
 impl Secret {
-    /// The one that the journal keeps; made where there is none yet.
+    /// Returns the journal's secret. Creates it if there is none.
     ///
     /// # Errors
     /// [`SecretError`].
@@ -46,22 +46,22 @@ impl Secret {
         Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
     }
 
-    /// The tokens of one channel. Those of another do not count in it.
+    /// Returns the tokens of one channel. Tokens of other channels are invalid there.
     pub(super) fn of_channel(&self, name: &str) -> Tokens {
         let key = hmac::sign(&self.0, format!("buttons of {name}").as_bytes());
         Tokens(hmac::Key::new(hmac::HMAC_SHA256, key.as_ref()))
     }
 }
 
-/// Makes tokens and knows them again.
+/// Creates and verifies tokens.
 pub(super) struct Tokens(hmac::Key);
 
-/// A button, as its token tells of it.
+/// A button, as its token describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pressed {
-    /// The button's id: `17:0`.
+    /// Id of the button, such as `17:0`.
     pub button: String,
-    /// When its message was recorded: another message of the same number is another one.
+    /// Time at which the button's message was recorded. It tells apart messages with the same number.
     pub at: DateTime<Utc>,
     /// Whether it answers a question.
     pub answers: bool,
@@ -75,10 +75,10 @@ impl Tokens {
         format!("{what}:{}", hex(tag.as_ref()))
     }
 
-    /// The button of a token; `None`: this text is no token of ours, to the letter.
+    /// Returns the button of a token. Returns `None` if the text is not exactly a token of ours.
     pub(super) fn read(&self, text: &str) -> Option<Pressed> {
         let (what, tag) = text.rsplit_once(':')?;
-        // This compares in constant time.
+        // The comparison takes constant time.
         hmac::verify(&self.0, what.as_bytes(), &unhex(tag)?).ok()?;
         let (kind, rest) = what.split_once(':')?;
         let (at, button) = rest.split_once(':')?;
@@ -87,7 +87,7 @@ impl Tokens {
     }
 }
 
-/// What lower case digits stand for.
+/// Decodes lower case hexadecimal digits.
 fn unhex(text: &str) -> Option<Vec<u8>> {
     let digit = |c: u8| match c {
         b'0'..=b'9' => Some(c - b'0'),
@@ -129,7 +129,7 @@ mod tests {
         }
         assert_eq!(Secret::new(&[7; 32]).of_channel("other").read(&token), None);
         assert_eq!(Secret::new(&[8; 32]).of_channel("phone").read(&token), None);
-        // Every letter of it counts.
+        // Each byte of the token counts.
         for at in 0..token.len() {
             let mut changed = token.clone().into_bytes();
             changed[at] ^= 1;

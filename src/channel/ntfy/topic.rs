@@ -1,4 +1,4 @@
-//! What is published to a topic, as the server streams it: one line of JSON for each message, and a sign of life now and then
+//! Follows a topic as the server streams it: one line of JSON for each message, and regular keepalives
 //! (<https://docs.ntfy.sh/subscribe/api/>).
 
 use std::time::Duration;
@@ -16,13 +16,13 @@ use tokio::time::timeout;
 use super::USER_AGENT;
 use crate::channel::NotSent;
 
-/// How long the server may take to begin its answer.
+/// Maximum wait for the start of the server's answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server gives a sign of life every 45 s. A stream that is silent for so long is dead, though nobody has closed it.
+/// Silence after which a stream counts as dead. The server sends a keepalive every 45 s.
 const SILENCE: Duration = Duration::from_secs(150);
 
-/// The longest line that is read, in bytes. The server takes messages of 4,096.
+/// Maximum length of a line, in bytes. The server accepts messages of up to 4,096.
 const LONGEST: usize = 64 * 1024;
 
 /// A topic that can be followed.
@@ -32,31 +32,31 @@ pub(super) struct Topic {
     token: Option<String>,
 }
 
-/// Something on a topic.
+/// An event on a topic.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// The server is there.
+    /// A keepalive of the server.
     Alive,
     /// A message.
     Message {
-        /// What the server calls it.
+        /// The server's id of the message.
         id: String,
-        /// Its text.
+        /// Text of the message.
         text: String,
     },
 }
 
-/// An open stream. Dropped, it is closed.
+/// An open stream. It is closed on drop.
 pub(super) struct Stream<B> {
     body: B,
-    /// What came of lines that have not ended yet.
+    /// Bytes received after the last complete line.
     buffer: Vec<u8>,
-    /// The line that comes is too long, and is passed over.
+    /// Whether the current line is too long and is being skipped.
     passes_over: bool,
 }
 
 impl Topic {
-    /// Nothing is asked before [`open`](Self::open).
+    /// Creates the topic. No request is sent before [`open`](Self::open).
     pub(super) fn new(server: &str, topic: &str, token: Option<String>) -> Result<Self, rustls::Error> {
         let provider = rustls::crypto::ring::default_provider();
         let connector = HttpsConnectorBuilder::new().with_provider_and_webpki_roots(provider)?;
@@ -65,11 +65,11 @@ impl Topic {
         Ok(Self { client, url: format!("{server}/{topic}/json"), token })
     }
 
-    /// Follows the topic from behind the message that the server calls `since`; `None`, or one that the server has forgotten:
-    /// from the oldest that it keeps.
+    /// Follows the topic from after the message with the id `since`. Without an id, or with one that the server no longer knows, follows
+    /// it from the oldest message that the server keeps.
     ///
     /// # Errors
-    /// Why not, and whether it may work later.
+    /// Returns the reason of the failure, and whether a retry may succeed.
     pub(super) async fn open(&self, since: Option<&str>) -> Result<Stream<Incoming>, NotSent> {
         let since = since.filter(|id| is_id(id)).unwrap_or("all");
         let mut request = Request::get(format!("{}?since={since}", self.url));
@@ -94,7 +94,7 @@ impl Topic {
     }
 }
 
-/// Whether it looks like what a server calls a message.
+/// Whether the text has the form of a server's message id.
 pub(super) fn is_id(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
@@ -104,10 +104,10 @@ impl<B: Body<Data = Bytes> + Unpin> Stream<B> {
         Self { body, buffer: Vec::new(), passes_over: false }
     }
 
-    /// The next event. What is none is passed over.
+    /// Returns the next event. Skips other lines.
     ///
     /// # Errors
-    /// The stream is over, and why.
+    /// Returns the reason why the stream ended.
     pub(super) async fn next(&mut self) -> Result<Event, String> {
         loop {
             while let Some(line) = self.line() {
@@ -125,7 +125,7 @@ impl<B: Body<Data = Bytes> + Unpin> Stream<B> {
         }
     }
 
-    /// The first whole line of what has come.
+    /// Removes the first complete line from the buffer.
     fn line(&mut self) -> Option<Vec<u8>> {
         loop {
             let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') else {

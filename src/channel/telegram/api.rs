@@ -1,6 +1,6 @@
-//! The Bot API over HTTP: one method a request, JSON both ways (<https://core.telegram.org/bots/api>).
+//! The Bot API over HTTP: one method for each request, with JSON in both directions (<https://core.telegram.org/bots/api>).
 //!
-//! The token stands in every address, so no address stands in a log or an error.
+//! Every URL contains the token, so logs and errors contain no URL.
 
 use std::time::Duration;
 
@@ -11,39 +11,39 @@ use crate::channel::NotSent;
 /// Telegram's own server.
 const SERVER: &str = "https://api.telegram.org";
 
-/// How long a request may take; a poll may take so much longer.
+/// Timeout of a request. A poll adds its own wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The longest answer that is read, in bytes.
+/// Maximum length of an answer, in bytes.
 const LONGEST: u64 = 16 * 1024 * 1024;
 
-/// The largest file that the service hands out, in bytes.
+/// Maximum size of a file that the server hands out, in bytes.
 pub(super) const LARGEST_FILE: u64 = 20 * 1024 * 1024;
 
-/// The longest wait that the service may ask for before the same is tried again.
+/// Maximum retry delay that the server may request, in seconds.
 const LONGEST_WAIT: u64 = 60;
 
-/// Why a method failed.
+/// The reason why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub(super) struct Failure {
-    /// What the service said, or why it was not reached.
+    /// The server's description, or why it could not be reached.
     pub why: String,
-    /// Its code; `None`: it was not reached.
+    /// The server's error code. `None` if it could not be reached.
     pub code: Option<u64>,
-    /// The seconds after which it may be tried again.
+    /// Number of seconds to wait before a retry.
     pub retry_after: Option<u64>,
 }
 
 impl From<Failure> for NotSent {
     fn from(failure: Failure) -> Self {
-        // 401 and 404: the token; 403: the person has stopped the bot; other 4xx: the message.
+        // 401 and 404: bad token; 403: the person has blocked the bot; other 4xx: bad message.
         let again = failure.code.is_none_or(|code| code == 429 || code >= 500);
         Self { why: failure.why, again }
     }
 }
 
-/// A bot at a server.
+/// A bot on a server.
 #[derive(Clone)]
 pub(super) struct Api {
     agent: ureq::Agent,
@@ -61,12 +61,12 @@ impl Api {
         Self { agent: config.into(), server: server.unwrap_or(SERVER).to_owned(), token }
     }
 
-    /// The bot's own number, with which its token begins.
+    /// Returns the bot's id, which is the first part of its token.
     pub(super) fn bot(&self) -> &str {
         self.token.split(':').next().unwrap_or_default()
     }
 
-    /// Calls a method. Waits and tries once more where the service asks for it.
+    /// Calls a method. Waits and retries once if the server requests it.
     pub(super) async fn call(&self, method: &str, body: Value) -> Result<Value, Failure> {
         match self.once(method, body.clone(), PATIENCE).await {
             Err(Failure { retry_after: Some(seconds), .. }) if seconds <= LONGEST_WAIT => {
@@ -77,7 +77,7 @@ impl Api {
         }
     }
 
-    /// Calls a method that waits for `wait` by itself.
+    /// Calls a method that the server may hold for `wait`.
     pub(super) async fn poll(&self, method: &str, body: Value, wait: Duration) -> Result<Value, Failure> {
         self.once(method, body, wait + PATIENCE).await
     }
@@ -103,7 +103,7 @@ impl Api {
         })
     }
 
-    /// What is in a file that the service holds.
+    /// Downloads a file from the server.
     pub(super) async fn file(&self, id: &str) -> Result<Vec<u8>, String> {
         let file = self.call("getFile", serde_json::json!({ "file_id": id })).await.map_err(|failure| failure.why)?;
         let path = file["file_path"].as_str().ok_or("Telegram does not say where it is")?;

@@ -1,12 +1,12 @@
-//! The Markdown that agents write, as the HTML that Telegram takes: code blocks, code, bold, links. Anything else stays as it is
-//! written. What is not balanced stays as it is written too, so that the HTML is always whole.
+//! Converts an agent's Markdown to the HTML of Telegram: code blocks, code, bold and links. Other text, and text with unbalanced marks,
+//! stays literal, so that the HTML is always well-formed.
 
-/// Escapes what HTML would read as its own.
+/// Escapes the special characters of HTML.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The text of a message.
+/// Converts the text of a message.
 pub(super) fn html(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -66,7 +66,7 @@ fn bold(text: &str) -> String {
     out
 }
 
-/// What stands before, between and after the first pair of marks that holds something.
+/// Returns the text before, between and after the first pair of marks, if the text between is not blank.
 fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<(&'a str, &'a str, &'a str)> {
     let (before, rest) = text.split_once(open)?;
     let (inner, after) = rest.split_once(close)?;

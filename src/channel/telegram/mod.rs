@@ -1,9 +1,8 @@
-//! Telegram: a private chat of one person with a bot of theirs.
+//! Telegram: a private chat between one person and their bot.
 //!
-//! Messages go out by the Bot API, and what the person says comes in by long polling, so that no port is open. Telegram has no
-//! mark by which a message that is sent twice is known: the one message, or part of a message, that was sent when the service was
-//! killed may come again. An answer that takes the place of what showed its turn does not: to change a message twice is to
-//! change it once. What shows a turn rings no phone, and an edit neither; so an answer that was waited for is a new message.
+//! Messages are sent by the Bot API and received by long polling, so that no port is open. Telegram does not recognise a message that is
+//! sent twice. So if the service is killed, the last message or part may be sent again. An answer that replaces a status message is safe,
+//! since an edit can be repeated. Neither a status message nor an edit notifies the phone. So an answer that took long is a new message.
 
 mod api;
 mod html;
@@ -30,21 +29,21 @@ use api::{Api, Failure};
 use html::{escaped, html};
 pub use pairing::Pairing;
 
-/// The longest text of a message, in units of UTF-16. A little is left for what HTML adds nothing to, such as a note.
+/// Maximum length of a message's text, in UTF-16 code units. The rest is for additions, such as the outcome of a button.
 const LONGEST: usize = 4000;
 
-/// Telegram's own limit.
+/// Telegram's limit.
 const MOST: usize = 4096;
 
-/// The reaction to a message that was seen.
+/// Reaction to a received message.
 const EYES: &str = "👀";
 
-/// How a turn is shown while it goes: as plain text.
+/// Style of status messages: plain text.
 const STYLE: Style = Style {
     longest: LONGEST,
     first: Duration::from_millis(200),
     pause: Duration::from_millis(500),
-    // "is typing" is shown for five seconds.
+    // Telegram shows "is typing" for five seconds.
     typing: Duration::from_secs(4),
     literal: str::to_owned,
     call: |label| format!("· {label}"),
@@ -52,22 +51,22 @@ const STYLE: Style = Style {
     status: |doing, seconds| format!("… {doing}, {seconds} s"),
 };
 
-/// The channel.
+/// The Telegram channel.
 pub struct Telegram {
     inner: Arc<Inner>,
 }
 
 struct Inner {
     api: Option<Api>,
-    /// The person, whose private chat with the bot has the same number.
+    /// Id of the person. The private chat with the bot has the same id.
     owner: Option<i64>,
     statuses: Statuses,
-    /// Why the channel will not work again, once that is so.
+    /// The reason why the channel cannot work again, if so.
     lost: Lost,
 }
 
 impl Telegram {
-    /// Nothing is sent before the first message.
+    /// Creates the channel. Nothing is sent before the first message.
     #[must_use]
     pub fn new(settings: &TelegramChannel, token: Option<String>) -> Self {
         let api = token.map(|token| Api::new(settings.api.as_deref(), token));
@@ -76,7 +75,7 @@ impl Telegram {
         Self { inner: Arc::new(Inner { api, owner: settings.owner, statuses, lost }) }
     }
 
-    /// Asks Telegram whose the token is.
+    /// Checks the token. Returns the name of its bot.
     pub(super) async fn probe(&self) -> Result<String, NotSent> {
         let (api, _) = self.inner.chat()?;
         let bot = api.call("getMe", json!({})).await?;
@@ -123,7 +122,7 @@ impl Channel for Telegram {
     }
 
     async fn settle(&self, external: &str, message: &Outgoing, outcome: &str) -> Result<(), NotSent> {
-        // The id of a message of another channel's.
+        // The id belongs to a message of another channel.
         let Some(id) = last_part::<i64>(external) else { return Ok(()) };
         let (api, chat) = self.inner.chat()?;
         settle(api, chat, id, Some(message), outcome).await.map_err(NotSent::from)
@@ -145,7 +144,7 @@ impl Inner {
         Ok((api, owner))
     }
 
-    /// Sends the first part of a turn's answer: in the place of what showed the turn. `recorded`: that message, as the journal has it.
+    /// Sends the first part of an answer, in place of the turn's status message. `recorded` is that message's id in the journal.
     async fn answer(
         &self,
         api: &Api,
@@ -157,7 +156,7 @@ impl Inner {
         let mut status = self.statuses.close(turn, recorded).await;
         let shown = status.message.as_deref().and_then(number_of);
         let answered = match shown {
-            // An edit rings no phone.
+            // An edit does not notify the phone.
             Some(shown) if status.is_soon() && edit_to(api, shown, part, body.clone()).await? => shown,
             _ => create(api, part, body).await?,
         };
@@ -168,7 +167,7 @@ impl Inner {
         Ok(answered)
     }
 
-    /// Shows on a message of the person's that it was seen, or no more.
+    /// Sets or removes the bot's reaction to a message of the person.
     async fn react(&self, message: Option<i64>, emoji: Option<&str>) {
         let (Ok((api, chat)), Some(message)) = (self.chat(), message) else { return };
         let reaction: Vec<Value> = emoji.iter().map(|emoji| json!({ "type": "emoji", "emoji": emoji })).collect();
@@ -176,7 +175,7 @@ impl Inner {
         unimportant(api.call("setMessageReaction", body).await);
     }
 
-    /// Shows a turn until it is over, and that the message which it answers was seen.
+    /// Shows a turn until it ends. Marks the message that it answers until then.
     async fn show(&self, turn: Turn, ear: &Ear, progress: UnboundedReceiver<Progress>) {
         let answered = turn.answers.as_deref().and_then(number_of);
         self.react(answered, Some(EYES)).await;
@@ -230,17 +229,17 @@ impl Board for Inner {
     }
 }
 
-/// What every message and every edit has: no address that somebody else has written is fetched.
+/// Fields of every message and edit. Link previews are off, so that Telegram fetches no address from a text.
 fn body(chat: i64) -> Value {
     json!({ "chat_id": chat, "link_preview_options": { "is_disabled": true } })
 }
 
-/// A message that answers one of the person's, which they may have removed.
+/// Reply reference. The person may have deleted the message.
 fn reply_to(answered: i64) -> Value {
     json!({ "message_id": answered, "allow_sending_without_reply": true })
 }
 
-/// The number of a message, where the bot's own stands before it.
+/// Parses the id of a message, with or without the bot's id before it.
 fn number_of(name: &str) -> Option<i64> {
     name.rsplit('x').next()?.parse().ok()
 }
@@ -250,7 +249,7 @@ fn format_as_html(body: &mut Value, text: &str) {
     body["parse_mode"] = "HTML".into();
 }
 
-/// Sends a new message: as HTML, and as it is written where Telegram does not read that.
+/// Sends a new message as HTML, or as plain text if Telegram rejects the HTML.
 async fn create(api: &Api, text: &str, mut body: Value) -> Result<i64, Failure> {
     format_as_html(&mut body, text);
     let sent = match api.call("sendMessage", body.clone()).await {
@@ -272,7 +271,7 @@ fn message_id(sent: &Value) -> Result<i64, Failure> {
     })
 }
 
-/// Changes a message. Returns whether that can be; it cannot where the message is gone, or its new form is not one of Telegram's.
+/// Edits a message. Returns `false` if the message is gone or Telegram rejects its new content.
 async fn edit(api: &Api, body: Value) -> Result<bool, Failure> {
     edit_by("editMessageText", api, body).await
 }
@@ -280,7 +279,7 @@ async fn edit(api: &Api, body: Value) -> Result<bool, Failure> {
 async fn edit_by(method: &str, api: &Api, body: Value) -> Result<bool, Failure> {
     match api.call(method, body).await {
         Ok(_) => Ok(true),
-        // It says so already.
+        // The message has this content already.
         Err(failure) if failure.why.contains("message is not modified") => Ok(true),
         Err(failure @ Failure { code: Some(400), .. }) => {
             tracing::debug!(%failure, "a message could not be changed");
@@ -290,17 +289,17 @@ async fn edit_by(method: &str, api: &Api, body: Value) -> Result<bool, Failure> 
     }
 }
 
-/// Makes a message that shows a turn the answer. Returns whether that can be; otherwise a new one is to be sent.
+/// Replaces a status message by the answer. Returns `false` if a new message must be sent instead.
 async fn edit_to(api: &Api, message: i64, text: &str, mut body: Value) -> Result<bool, Failure> {
     body["message_id"] = message.into();
-    // What it answers stays as it is.
+    // An edit cannot change the reply reference.
     body.as_object_mut().map(|body| body.remove("reply_parameters"));
     format_as_html(&mut body, text);
     edit(api, body).await
 }
 
-/// Shows what came of a message's buttons in their place. `sent`: the message as it was sent; Telegram's own form of it has lost its
-/// marks, and what was data would be read as such.
+/// Replaces a message's buttons by their outcome. `sent` is the message as it was sent. Telegram's copy has lost its formatting marks, so
+/// its data would be parsed as formatting.
 async fn settle(api: &Api, chat: i64, message: i64, sent: Option<&Outgoing>, outcome: &str) -> Result<(), Failure> {
     if let Some(last) = sent.and_then(|sent| split(&text(sent), LONGEST).pop()) {
         let room = MOST.saturating_sub(length(&last) + 2);
@@ -313,11 +312,11 @@ async fn settle(api: &Api, chat: i64, message: i64, sent: Option<&Outgoing>, out
             return Ok(());
         }
     }
-    // The buttons go at least.
+    // Remove at least the buttons.
     edit_by("editMessageReplyMarkup", api, json!({ "chat_id": chat, "message_id": message })).await.map(drop)
 }
 
-/// What is written of a message. Its buttons are shown, and not written out.
+/// Returns the text of a message without the labels of its buttons, which are shown as buttons.
 fn text(message: &Outgoing) -> String {
     let labels: Vec<String> = message.buttons.iter().map(|button| format!("[{}]", button.label)).collect();
     match message.text.rsplit_once(&format!("\n{}\n", labels.join(" "))) {
@@ -329,12 +328,12 @@ fn text(message: &Outgoing) -> String {
 fn keyboard(buttons: &[OutgoingButton]) -> Value {
     let rows: Vec<Value> =
         buttons.iter().map(|button| json!({ "text": button.label, "callback_data": button.id })).collect();
-    // Two a row: their labels are short, and a phone is narrow.
+    // Two in a row: the labels are short, and a phone is narrow.
     let rows: Vec<&[Value]> = rows.chunks(2).collect();
     json!({ "inline_keyboard": rows })
 }
 
-/// What only decorates.
+/// Logs the failure of a decoration.
 fn unimportant<T, E: std::fmt::Display>(done: Result<T, E>) {
     if let Err(failure) = done {
         tracing::debug!(%failure, "something that decorates was not shown on Telegram");

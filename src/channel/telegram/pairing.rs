@@ -1,4 +1,4 @@
-//! Who the owner of a new bot is: whoever sends it a code that was shown to them alone.
+//! Pairs a new bot with its owner: the first person to send it a code that only the owner has seen.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use tokio::time::timeout;
 
 use super::api::Api;
 
-/// How long the service holds a poll that brings nothing.
+/// Maximum time for which the server holds an empty poll.
 const POLL: Duration = Duration::from_secs(20);
 
-/// How long the person may take.
+/// Maximum wait for the code.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// A bot that is set up.
+/// A bot that is being set up.
 pub struct Pairing {
     api: Api,
     name: String,
 }
 
 impl Pairing {
-    /// Asks who the bot of this token is. `api`: the address of a Bot API server of one's own; `None`: Telegram's.
+    /// Looks up the bot of this token. `api` is the address of a self-hosted Bot API server; `None` means Telegram's.
     ///
     /// # Errors
-    /// What Telegram says against it, or why it was not reached.
+    /// Returns Telegram's refusal, or why it could not be reached.
     pub async fn begin(api: Option<&str>, token: &str) -> Result<Self, String> {
         let api = Api::new(api, token.to_owned());
         let bot = api.call("getMe", json!({})).await.map_err(|failure| failure.why)?;
@@ -31,16 +31,16 @@ impl Pairing {
         Ok(Self { name: crate::channel::terminal::plain(name), api })
     }
 
-    /// The bot's name, by which people find it.
+    /// Returns the bot's user name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Waits until somebody sends the bot `/start CODE` in a private chat. Returns their number.
+    /// Waits for a private message with the code, with or without `/start` before it. Returns the sender's id.
     ///
     /// # Errors
-    /// What Telegram says against it, or that nobody did within ten minutes.
+    /// Returns Telegram's refusal, or that no code arrived within ten minutes.
     pub async fn owner(&self, code: &str) -> Result<i64, String> {
         let late = |_| format!("nobody sent the code within {} minutes", PATIENCE.as_secs() / 60);
         timeout(PATIENCE, self.wait(code)).await.map_err(late)?
@@ -53,7 +53,7 @@ impl Pairing {
             for update in updates.as_array().into_iter().flatten() {
                 offset = update["update_id"].as_i64().map_or(offset, |id| id + 1);
                 if let Some(owner) = sender(&update["message"], code) {
-                    // The service is not to take the code for something that the person says.
+                    // Confirm the update, so that the service does not receive the code as a message.
                     self.updates(offset, Duration::ZERO).await?;
                     return Ok(owner);
                 }
@@ -67,7 +67,7 @@ impl Pairing {
     }
 }
 
-/// Who sends the code, if this message is that.
+/// Returns the sender's id if the message is the code in a private chat.
 fn sender(message: &Value, code: &str) -> Option<i64> {
     let text = message["text"].as_str()?.trim();
     let is_code = text.strip_prefix("/start").unwrap_or(text).trim() == code;

@@ -1,4 +1,4 @@
-//! What the person writes and presses, by long polling.
+//! Receives the person's messages and button presses by long polling.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,16 +15,16 @@ use crate::channel::status::Turn;
 use crate::channel::{Ear, Heard, ReceivedFile, Response, Said};
 use crate::definition::DefinitionId;
 
-/// How long the service holds a poll that brings nothing.
+/// Maximum time for which the server holds an empty poll.
 const POLL: Duration = Duration::from_secs(50);
 
-/// How many updates the service gives out at once. Their numbers rise by one, and begin anew anywhere after a quiet week.
+/// Maximum number of updates in one answer. Update ids rise by one, and restart at a random number after a week without updates.
 const MOST_AT_ONCE: i64 = 100;
 
-/// The wait after a failure, and the longest.
+/// Shortest and longest wait after a failure.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// How much of a command's output is one message, in characters.
+/// Maximum length of a command's output in a message, in characters.
 const LONGEST_OUTPUT: usize = 3500;
 
 #[derive(Debug, Deserialize)]
@@ -45,7 +45,7 @@ struct Message {
     caption: Option<String>,
     #[serde(default)]
     reply_to_message: Option<Box<Message>>,
-    /// Who wrote it, where the person hands on what somebody else has written.
+    /// Original sender of a forwarded message.
     #[serde(default)]
     forward_origin: Option<Value>,
     #[serde(default)]
@@ -109,13 +109,13 @@ struct File {
     file_size: Option<u64>,
 }
 
-/// Hands on what comes, in order, until Telegram does not accept the token. Returns why.
+/// Handles updates in order until Telegram rejects the token. Returns the reason.
 pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, ear: Ear) -> String {
     let commands: Vec<Value> =
         COMMANDS.iter().map(|known| json!({ "command": known.name, "description": known.about })).collect();
     unimportant(api.call("setMyCommands", json!({ "commands": commands })).await);
     let (mut offset, mut pause) = (None, PAUSES.0);
-    // What was taken is given out again until the next poll says so, also to the next process.
+    // Telegram repeats handled updates, also to the next process, until the next poll confirms them.
     let taken = ear.last_heard().await.and_then(|last| last.parse::<i64>().ok());
     let is_taken = |id: i64| taken.is_some_and(|last| (last - MOST_AT_ONCE + 1..=last).contains(&id));
     let mut tasks = JoinSet::new();
@@ -153,14 +153,14 @@ pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, ear: Ear) -> String {
                 }
                 while tasks.try_join_next().is_some() {}
             }
-            // 404: it has not the form of a token.
+            // 404: the text does not have the form of a token.
             Err(Failure { code: Some(code @ (401 | 404)), .. }) => {
                 return format!(
                     "Telegram does not accept `TELEGRAM_TOKEN` ({code}): put the bot's token into .env, and start the service again"
                 );
             }
             Err(failure) => {
-                // 409: somebody else asks with the same token.
+                // 409: another program polls with the same token.
                 tracing::warn!(%failure, "Telegram is not heard now");
                 let asked = failure.retry_after.map(Duration::from_secs).unwrap_or_default();
                 tokio::time::sleep(pause.max(asked)).await;
@@ -179,7 +179,7 @@ async fn poll(api: &Api, offset: Option<i64>) -> Result<Vec<Value>, Failure> {
     Ok(updates.as_array().cloned().unwrap_or_default())
 }
 
-/// Takes one. `raw`: as it came.
+/// Handles one update. `raw` is its JSON.
 async fn take(update: Update, raw: &Value, api: &Api, inner: &Arc<Inner>, ear: &Ear, tasks: &mut JoinSet<()>) {
     let mark = update.update_id;
     let owner = inner.owner.map(|owner| owner.to_string());
@@ -191,7 +191,8 @@ async fn take(update: Update, raw: &Value, api: &Api, inner: &Arc<Inner>, ear: &
         let is_owner = owner.as_deref() == Some(&*by);
         let (api, inner, ear) = (api.clone(), Arc::clone(inner), ear.clone());
         if is_owner && message.has_files() {
-            // What is confirmed is lost with the service, unless it is kept. Files take their time, and keep no word waiting.
+            // The next poll confirms the update, so it would be lost with the service unless it is kept. Slow downloads delay no other
+            // message.
             let name = mark.to_string();
             if ear.keep(&name, raw.to_string()).await {
                 ear.mark(mark).await;
@@ -204,7 +205,7 @@ async fn take(update: Update, raw: &Value, api: &Api, inner: &Arc<Inner>, ear: &
         }
         let heard = heard(message, &api, is_owner).await;
         match heard {
-            // In their order; what a command waits for keeps no word waiting.
+            // Messages stay in order. Commands run concurrently, so they delay no message.
             Heard::Said(_) => {
                 let response = ear.hear(&by, owner.as_deref(), heard).await;
                 if is_owner {
@@ -231,7 +232,7 @@ async fn take(update: Update, raw: &Value, api: &Api, inner: &Arc<Inner>, ear: &
     }
 }
 
-/// Fetches the files of a message of the owner's, and has it heard. It is kept under this name until then: heard twice, it is one turn.
+/// Downloads the files of the owner's message, then handles it. It stays stored under `name` until then. Handling it twice makes one turn.
 async fn fetch(message: Message, name: String, api: Api, inner: Arc<Inner>, ear: Ear) {
     let (chat, id) = (message.chat.id, message.message_id);
     inner.react(Some(id), Some(EYES)).await;
@@ -249,7 +250,7 @@ async fn fetch(message: Message, name: String, api: Api, inner: Arc<Inner>, ear:
 async fn pressed(query: Pressed, owner: Option<String>, api: &Api, inner: Arc<Inner>, ear: &Ear) {
     let (by, button) = (query.from.id.to_string(), query.data);
     let response = ear.hear(&by, owner.as_deref(), Heard::Pressed { button }).await;
-    // The button stops turning, whatever comes of it.
+    // Stop the button's progress indicator in any case.
     let toast: Option<String> = match &response {
         Response::Done(text) | Response::Refused(text) => Some(text.chars().take(190).collect()),
         Response::Stranger { tell: true } => Some(TO_STRANGERS.to_owned()),
@@ -262,7 +263,7 @@ async fn pressed(query: Pressed, owner: Option<String>, api: &Api, inner: Arc<In
             let sent = ear.sent(&message.message_id.to_string()).await;
             unimportant(settle(api, message.chat.id, message.message_id, sent.as_ref(), &outcome).await);
         }
-        // The toast has said it.
+        // The toast has shown it.
         Response::Refused(_) | Response::Stranger { .. } => {}
         other => show(other, message.chat.id, None, api, inner, ear).await,
     }
@@ -270,7 +271,7 @@ async fn pressed(query: Pressed, owner: Option<String>, api: &Api, inner: Arc<In
 
 async fn heard(message: Message, api: &Api, is_owner: bool) -> Heard {
     let mut files = Vec::new();
-    // A stranger's files are not fetched.
+    // Files of strangers are not downloaded.
     if is_owner {
         let photo = message.photo.last().map(|photo| (photo.clone(), "photo.jpg"));
         let others = [
@@ -297,12 +298,12 @@ async fn heard(message: Message, api: &Api, is_owner: bool) -> Heard {
         text = format!("(a sticker: {})", sticker.emoji);
     }
     if message.forward_origin.is_some() {
-        // It is nothing that the person says, and no command.
+        // The text is not the person's own, and no command.
         let lines: Vec<String> = text.lines().map(|line| format!("> {line}")).collect();
         text = format!("A message that I hand on:\n{}", lines.join("\n"));
     }
     let heard = Heard::of_text(Said {
-        // Another bot counts its messages from 1 again.
+        // Another bot numbers its messages from 1 again.
         id: Some(format!("{}x{}", api.bot(), message.message_id)),
         text,
         reply_to: answered.as_ref().map(|answered| answered.message_id.to_string()),
@@ -310,7 +311,7 @@ async fn heard(message: Message, api: &Api, is_owner: bool) -> Heard {
         files,
     });
     match heard {
-        // Telegram's app says it for the person who opens the chat.
+        // Telegram's app sends `/start` when the person opens the chat.
         Heard::Asked { command, .. } if command == "start" => Heard::Asked { command: "help".into(), argument: None },
         heard => heard,
     }
