@@ -1,4 +1,4 @@
-//! Delivery by channels that do what a test says, in simulated time.
+//! Tests of delivery by scripted channels, in simulated time.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,12 +19,12 @@ use crate::journal::{
     testing,
 };
 
-/// What a channel does with its next messages, the first one first; afterwards it sends.
+/// The failures of a channel's next messages, in order. Later messages succeed.
 #[derive(Default)]
 struct Script {
     answers: Vec<NotSent>,
     sent: Vec<String>,
-    /// How many buttons each had.
+    /// Number of buttons of each sent message.
     buttons: Vec<usize>,
 }
 
@@ -88,7 +88,7 @@ impl Desk {
         self.journal.message(message).await.unwrap();
     }
 
-    /// A job asks whether it may do something, and waits so many minutes. The question's number.
+    /// Asks a question of a job that waits for this number of minutes. Returns the question's number.
     async fn ask(&self, minutes: u64) -> i64 {
         let new = NewQuestion {
             run: RunId::new("1"),
@@ -109,9 +109,9 @@ impl Desk {
         self.journal.ask(new, message).await.unwrap().number
     }
 
-    /// Until nothing waits and nothing is unrouted.
+    /// Waits until no message waits and none is unrouted.
     async fn settled(&self) {
-        // A night is looked at less often than a moment.
+        // Long waits need fewer checks.
         let mut pause = Duration::from_secs(1);
         loop {
             let waiting = self.scripts.keys().map(|name| self.journal.waiting(name, 10));
@@ -131,7 +131,7 @@ impl Desk {
         messages
     }
 
-    /// `CHANNEL STATE` of each delivery of a message.
+    /// Returns `CHANNEL STATE` for each delivery of a message.
     fn deliveries(&self, number: usize) -> Vec<String> {
         let word = |state| match state {
             DeliveryState::Waiting => "waiting",
@@ -189,7 +189,7 @@ async fn a_channel_that_fails_for_long_hands_over_and_says_so_once() {
     assert_eq!(desk.deliveries(1), ["phone failed", "post delivered"]);
     let since = desk.messages()[0].deliveries[1].ended.unwrap() - desk.messages()[0].at;
     assert!(since >= chrono::TimeDelta::minutes(5), "{since}");
-    // It is tried again with each message, and is silent about it.
+    // The broken channel is retried with each message, without another notice.
     desk.say("three").await;
     desk.settled().await;
     assert_eq!(desk.sent("post").last().map(String::as_str), Some("three"));
@@ -352,7 +352,7 @@ fn nothing_that_an_agent_writes_turns_the_direction_of_writing_or_rings() {
     }
 }
 
-/// Works no more, from the beginning.
+/// A channel that is lost from the beginning.
 struct Lost;
 
 #[async_trait]
@@ -407,7 +407,7 @@ async fn what_waits_for_the_digest_comes_with_it_at_the_end_of_quiet_hours() {
     desk.settled().await;
     let digest = "2 messages waited for the end of quiet hours.\n\n09:00 one\n\n23:00 by night";
     assert_eq!(desk.sent("phone"), ["at once", digest]);
-    // The service is off when it is due.
+    // The service is down when the digest is due.
     desk.journal.message(for_digest("two")).await.unwrap();
     sleep(Duration::from_secs(60)).await;
     deliveries.finish().await;
@@ -415,7 +415,7 @@ async fn what_waits_for_the_digest_comes_with_it_at_the_end_of_quiet_hours() {
     let deliveries = desk.deliver().await;
     desk.settled().await;
     assert_eq!(desk.sent("phone").last().unwrap(), "two");
-    // Nothing waits for quiet hours that are no more.
+    // Removed quiet hours hold no message.
     desk.journal.message(for_digest("three")).await.unwrap();
     sleep(Duration::from_secs(60)).await;
     assert_eq!(desk.sent("phone").len(), 3);
@@ -475,7 +475,7 @@ async fn what_has_buttons_keeps_them_in_the_morning_and_no_text_swallows_the_nex
     let digest = "2 messages waited for the end of quiet hours.\n\n00:00 ```\nlet tea\n```\n\n00:00 two";
     assert_eq!(desk.sent("phone"), [digest, "May I push? (1)", "Tea."]);
     assert_eq!(desk.scripts["phone"].lock().unwrap().buttons, [0, 1, 2]);
-    // A night of many reminders is one message, but for what asks.
+    // A night with many reminders is one digest, except for the question.
     sleep(Duration::from_secs(15 * 3600)).await;
     desk.ask(24 * 60).await;
     for number in 0..6 {

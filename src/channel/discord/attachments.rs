@@ -1,17 +1,17 @@
-//! Files that come with a message.
+//! Files attached to a message.
 
 use std::time::Duration;
 
 use super::incoming::Attachment;
 use crate::channel::ReceivedFile;
 
-/// The largest file that is taken.
+/// Maximum size of a file, in bytes.
 const LARGEST: u64 = 25 * 1024 * 1024;
 
-/// How long one may take.
+/// Timeout of one download.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Fetches them, one after the other.
+/// Downloads the files one after another.
 pub(super) async fn fetch(attachments: Vec<Attachment>) -> Vec<ReceivedFile> {
     let mut files = Vec::new();
     for attachment in attachments {

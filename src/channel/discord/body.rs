@@ -1,4 +1,4 @@
-//! What is sent to Discord, as its JSON. Texts are data: they ping nobody, fetch nothing and stay within Discord's limits.
+//! JSON bodies of requests to Discord. Texts are data: they mention nobody, load no previews and stay within Discord's limits.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
@@ -12,17 +12,17 @@ use crate::channel::{Outgoing, OutgoingButton, terminal};
 use crate::definition::DefinitionId;
 use crate::journal::Rich;
 
-/// The longest text of a message.
+/// Maximum length of a message's text, in UTF-16 code units.
 pub(super) const LONGEST: usize = 2000;
 
-/// How many messages may answer one command: Discord's limit for an application that is in no server.
+/// Maximum number of messages that answer one command. Discord's limit for an application without a server.
 const MOST_ANSWERS: usize = 5;
 
-/// Flags of a message: it shows no previews of links, and it is shown to one person.
+/// Message flags: no link previews; visible to one person only.
 pub(super) const NO_PREVIEWS: u64 = 1 << 2;
 pub(super) const FOR_ONE: u64 = 1 << 6;
 
-/// The messages that show one of ours; at least one.
+/// Returns the Discord messages that show one of ours; at least one.
 pub(super) fn messages(message: &Outgoing) -> Vec<Value> {
     let mut bodies = match message.rich.as_ref().and_then(embed) {
         Some(embed) => vec![json!({ "embeds": [embed], "allowed_mentions": { "parse": [] } })],
@@ -35,7 +35,7 @@ pub(super) fn messages(message: &Outgoing) -> Vec<Value> {
     bodies
 }
 
-/// The messages that show a text; at least one.
+/// Returns the Discord messages that show a text; at least one.
 pub(super) fn texts(text: &str) -> Vec<Value> {
     let mut parts = split(&terminal::plain_lines(text), LONGEST);
     if parts.is_empty() {
@@ -44,19 +44,19 @@ pub(super) fn texts(text: &str) -> Vec<Value> {
     parts.iter().map(|part| self::text(part)).collect()
 }
 
-/// One message of at most [`LONGEST`].
+/// Returns one message with a text of at most [`LONGEST`].
 pub(super) fn text(text: &str) -> Value {
     json!({ "content": text, "flags": NO_PREVIEWS, "allowed_mentions": { "parse": [] } })
 }
 
-/// The same for the one person who asked.
+/// Like [`texts`], but visible only to the person who asked.
 pub(super) fn for_one(text: &str) -> Vec<Value> {
     let mut bodies = texts(text);
     bodies.iter_mut().for_each(|body| body["flags"] = json!(NO_PREVIEWS | FOR_ONE));
     bodies
 }
 
-/// What shows a turn. `turn`: it goes, and a button ends it.
+/// Returns a status message. With `turn`, the turn is running and the message has a stop button.
 pub(super) fn status(text: &str, turn: Option<&DefinitionId>) -> Value {
     let mut body = self::text(text);
     if let Some(turn) = turn {
@@ -65,7 +65,7 @@ pub(super) fn status(text: &str, turn: Option<&DefinitionId>) -> Value {
     body
 }
 
-/// What a command has printed, for the one person who asked.
+/// Returns the output of a command, visible only to the person who asked.
 pub(super) fn printed(text: &str) -> Vec<Value> {
     let text = text.trim_end();
     if !text.contains('\n') {
@@ -80,14 +80,14 @@ pub(super) fn printed(text: &str) -> Vec<Value> {
     bodies
 }
 
-/// Makes Discord take a message once, however often it is sent within some minutes.
+/// Makes Discord create only one message for this nonce within a few minutes.
 pub(super) fn once(mut body: Value, nonce: &str) -> Value {
     body["nonce"] = json!(nonce);
     body["enforce_nonce"] = json!(true);
     body
 }
 
-/// Shows it as the answer to a message, which the person may have removed.
+/// Adds a reply reference. The person may have deleted the message.
 pub(super) fn replying(mut body: Value, answered: Option<Id<MessageMarker>>) -> Value {
     if let Some(answered) = answered {
         body["message_reference"] = json!({ "message_id": answered, "fail_if_not_exists": false });
@@ -95,37 +95,37 @@ pub(super) fn replying(mut body: Value, answered: Option<Id<MessageMarker>>) -> 
     body
 }
 
-/// The same for the same part of the same message; another where a journal began anew. At most 25 characters.
+/// Returns the nonce of one part of a message, in at most 25 characters. The time tells apart the messages of different journals.
 pub(super) fn nonce(number: i64, at: DateTime<Utc>, part: usize) -> String {
     format!("{:x}.{:x}.{part}", number & 0xfff_ffff_ffff, at.timestamp() & 0xffff_ffff)
 }
 
-/// What an edit says instead.
+/// Completes a body so that it replaces the whole content of a message.
 pub(super) fn edit(mut body: Value) -> Value {
     if let Some(fields) = body.as_object_mut() {
-        // What the message had before goes.
+        // Remove the previous content.
         for empty in ["embeds", "components"] {
             fields.entry(empty).or_insert_with(|| json!([]));
         }
         fields.entry("content").or_insert_with(|| json!(""));
-        // A message with an embed of ours must be allowed to show it.
+        // Without this, the no-previews flag would hide our own embed.
         fields.entry("flags").or_insert_with(|| json!(0));
     }
     body
 }
 
-/// In the place of a message's buttons: what came of them, in one line.
+/// Replaces a message's buttons by one disabled button with the outcome, in one line.
 pub(super) fn settled(outcome: &str) -> Value {
     let label = label(outcome.trim().lines().next().unwrap_or_default());
     json!({ "components": [row(&[json!({ "type": 2, "style": 2, "label": label, "custom_id": "settled", "disabled": true })])] })
 }
 
-/// Whether [`settled`] shows all of it.
+/// Whether [`settled`] shows the whole outcome.
 pub(super) fn fits_a_label(outcome: &str) -> bool {
     label(outcome) == outcome.trim()
 }
 
-/// The commands, as Discord offers them.
+/// Returns the commands in the form that Discord registers.
 pub(super) fn commands() -> Value {
     COMMANDS.iter().map(command).collect()
 }
@@ -138,7 +138,7 @@ fn command(command: &ChatCommand) -> Value {
             json!({ "type": 3, "name": argument.name, "description": argument.about, "required": argument.required })
         })
         .collect();
-    // For a person who has added the application, in the conversation with the bot.
+    // For a person who has added the application to their account, in the conversation with the bot.
     json!({
         "type": 1, "name": command.name, "description": command.about, "options": options,
         "integration_types": [1], "contexts": [1],
@@ -168,7 +168,7 @@ fn label(text: &str) -> String {
     }
 }
 
-/// A message's embed; `None`: it does not fit into one, and its text says the same.
+/// Returns the embed of a message. Returns `None` if it exceeds a limit; the text has the same content.
 fn embed(rich: &Rich) -> Option<Value> {
     let clean = |text: &str| terminal::plain_lines(text).trim().to_owned();
     let mut sum = 0;

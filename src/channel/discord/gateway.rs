@@ -1,7 +1,7 @@
-//! The connection by which Discord says what happens.
+//! The connection to Discord's gateway, which delivers events.
 //!
-//! The library connects again and resumes. We hand on what comes, wait longer the more often it fails, and say why once Discord
-//! refuses us for good.
+//! The library reconnects and resumes. This module passes the events on, waits longer with each failure, and returns the reason once
+//! Discord refuses the bot for good.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,12 +23,12 @@ use super::rest::{Failure, for_good};
 use super::{Inner, Known, body};
 use crate::channel::Ear;
 
-/// The longest wait before something is tried again.
+/// Longest wait before a retry.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Listens until Discord refuses us for good. Returns why.
+/// Listens until Discord refuses the bot for good. Returns the reason.
 pub(super) async fn listen(inner: Arc<Inner>, ear: Ear) -> String {
-    // What it spawns ends with it, and a fault of the library's ends it alone.
+    // Aborting this task ends all that it spawned. A panic in the library ends only this task.
     let mut task = JoinSet::new();
     task.spawn(run(inner, ear));
     match task.join_next().await {
@@ -73,25 +73,25 @@ async fn run(inner: Arc<Inner>, ear: Ear) -> String {
     ended(connection.closed)
 }
 
-/// What a connection has been.
+/// The state of the connection.
 struct Connection {
     inner: Arc<Inner>,
     known: Known,
     ear: Ear,
     heard: UnboundedSender<Incoming>,
     tasks: JoinSet<()>,
-    /// The bot's own user.
+    /// User id of the bot.
     own: Option<Id<UserMarker>>,
-    /// How often it failed since it last worked.
+    /// Number of failures since the connection last worked.
     failures: u32,
-    /// With which code it was last closed.
+    /// Code and reason with which it was last closed.
     closed: Option<(u16, String)>,
 }
 
 impl Connection {
     fn failed(&mut self, why: String) {
         self.failures = self.failures.saturating_add(1);
-        // Discord ends connections now and then; that is nothing to speak of.
+        // Discord closes connections now and then, so one failure is not worth a warning.
         if self.failures == 2 {
             tracing::warn!(%why, "Discord cannot be listened to; it is tried again");
         } else {
@@ -106,7 +106,7 @@ impl Connection {
         self.failures = 0;
     }
 
-    /// Waits where it failed again and again. The library waits by itself where it does not get as far as a connection.
+    /// Waits after repeated failures. The library itself waits if it cannot open a connection.
     async fn pause(&self) {
         if let Some(doublings @ 1..) = self.failures.checked_sub(1) {
             sleep(LONGEST_PAUSE.min(Duration::from_secs(1) * 2_u32.saturating_pow(doublings.min(8)))).await;
@@ -119,7 +119,7 @@ impl Connection {
             Some("READY") => parsed(event.data).map(|ready: Ready| {
                 self.works();
                 self.own = Some(ready.user.id);
-                // Nobody is there to take it once the service ends.
+                // The receiver is gone once the service stops.
                 let _sent = self.heard.send(Incoming::Gap);
             }),
             Some("RESUMED") => {
@@ -139,7 +139,7 @@ impl Connection {
     }
 
     fn said(&mut self, message: Message) {
-        // Our own come back, too.
+        // The gateway also delivers the bot's own messages.
         if Some(message.author.id) == self.own || !Inner::is_said(&message) {
             return;
         }
@@ -155,7 +155,7 @@ fn parsed<T: for<'de> Deserialize<'de>>(data: Value) -> Result<T, serde_json::Er
     serde_json::from_value(data)
 }
 
-/// Tells Discord the commands that there are.
+/// Registers the commands with Discord.
 async fn register(inner: Arc<Inner>, known: Known) {
     let path = format!("applications/{}/commands", known.application);
     let commands = body::commands();
@@ -164,7 +164,7 @@ async fn register(inner: Arc<Inner>, known: Known) {
     }
 }
 
-/// Tries something until it works or will never work.
+/// Retries a request until it succeeds or fails for good.
 async fn patiently<T, F: Future<Output = Result<T, Failure>>>(mut ask: impl FnMut() -> F) -> Result<T, Failure> {
     let mut pause = Duration::from_secs(1);
     loop {
@@ -190,7 +190,7 @@ impl Inner {
     }
 }
 
-/// Why a connection is not made again.
+/// Returns the reason why the connection is not reopened.
 fn ended(closed: Option<(u16, String)>) -> String {
     let (code, reason) = closed.unwrap_or_default();
     match code {

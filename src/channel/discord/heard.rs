@@ -1,4 +1,4 @@
-//! What the owner writes.
+//! Messages from the owner.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,38 +19,38 @@ use crate::channel::hearing::TO_STRANGERS;
 use crate::channel::status::{self, Turn};
 use crate::channel::{Ear, Heard, Response, Said};
 
-/// The reaction to a message that is being answered, and how it is written in an address.
+/// Reaction to a message that is being answered, as text and percent-encoded.
 const EYES: &str = "👀";
 const EYES_IN_PATH: &str = "%F0%9F%91%80";
 
-/// What is logged of something that cannot be read.
+/// Log text for data that cannot be read.
 pub(super) const NOT_UNDERSTOOD: &str = "something that Discord said was not understood, and is left out";
 
-/// A message that is older than every other.
+/// A message id that is older than all others.
 const FIRST: Id<MessageMarker> = Id::new(1);
 
-/// How many messages are fetched at once: Discord's limit.
+/// Maximum number of messages per request. Discord's limit.
 const PAGE: usize = 100;
 
-/// So many messages of the connection may have been fetched too.
+/// Number of recent messages that are remembered, since the gateway may deliver messages that were also fetched.
 const RECENT: usize = 1000;
 
-/// Wait before messages are fetched again that could not be.
+/// Wait before failed requests for messages are repeated.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// A message that comes from a person, and an ordinary one or an answer.
+/// Types of a person's messages: ordinary and reply.
 const KINDS: [u8; 2] = [0, 19];
 
-/// What the connection brings, in order.
+/// Incoming events of the gateway, in order.
 pub(super) enum Incoming {
-    /// There may be messages that came while nobody was connected.
+    /// Messages may have been missed while no connection was open.
     Gap,
-    /// A message, and the task that shows that it has come.
+    /// A message, and the task that adds the reaction to it.
     Message(Box<Message>, JoinHandle<()>),
 }
 
 impl Inner {
-    /// Hands messages to the service, one after the other.
+    /// Passes messages to the service, one after another.
     pub(super) async fn hear(self: Arc<Self>, known: Known, ear: Ear, mut incoming: UnboundedReceiver<Incoming>) {
         let mut hearing = Listener { inner: self, known, ear, turns: JoinSet::new(), recent: VecDeque::new() };
         let mut is_first = true;
@@ -69,12 +69,12 @@ impl Inner {
         }
     }
 
-    /// Whether it is something that a person says to the bot.
+    /// Whether the message is from a person to the bot.
     pub(super) fn is_said(message: &Message) -> bool {
         message.guild_id.is_none() && !message.author.bot && KINDS.contains(&message.kind)
     }
 
-    /// Shows that a message has come.
+    /// Adds the reaction to a message.
     pub(super) fn look(self: &Arc<Self>, channel: Id<ChannelMarker>, message: Id<MessageMarker>) -> JoinHandle<()> {
         let inner = Arc::clone(self);
         tokio::spawn(async move {
@@ -86,14 +86,14 @@ impl Inner {
     }
 
     async fn look_away(&self, channel: Id<ChannelMarker>, message: Id<MessageMarker>, eyes: JoinHandle<()>) {
-        // A panic of it is no reason to leave the reaction.
+        // Remove the reaction even if that task panicked.
         let _looked = eyes.await;
         if let Err(failure) = self.rest.delete(reaction(channel, message)).await {
             tracing::debug!(%failure, "a reaction was not removed");
         }
     }
 
-    /// Messages of a conversation, oldest first, and how many there were with those that cannot be read.
+    /// Returns messages of a conversation, oldest first, and their number including unreadable ones.
     async fn messages(&self, of: Id<ChannelMarker>, which: &str) -> Result<(Vec<Message>, usize), Failure> {
         let page = self.rest.get(format!("channels/{of}/messages?{which}")).await?;
         let page: Vec<Value> = incoming::read("messages", page)?;
@@ -106,20 +106,20 @@ impl Inner {
     }
 }
 
-/// Who hands messages to the service.
+/// The task that passes messages to the service.
 struct Listener {
     inner: Arc<Inner>,
     known: Known,
     ear: Ear,
-    /// Turns that are shown, and answers that are sent.
+    /// Running turns and pending replies.
     turns: JoinSet<()>,
-    /// What was heard last.
+    /// Ids of recent messages.
     recent: VecDeque<Id<MessageMarker>>,
 }
 
 impl Listener {
     async fn hear(&mut self, message: Message, eyes: JoinHandle<()>) {
-        // What came by the connection may have been fetched too.
+        // The gateway may deliver a message that was also fetched.
         if self.recent.contains(&message.id) {
             return;
         }
@@ -162,7 +162,7 @@ impl Listener {
         });
     }
 
-    /// Goes on showing what an earlier process has begun to show.
+    /// Continues to show the turns of an earlier process.
     async fn resume(&mut self) {
         let of = self.known.dm;
         for turn in Turn::left(&self.ear).await {
@@ -181,11 +181,11 @@ impl Listener {
         }
     }
 
-    /// Fetches what the owner has written while nobody was connected.
+    /// Fetches the messages that the owner wrote while no connection was open.
     async fn catch_up(&mut self) {
         let last = self.ear.last_heard().await.and_then(|last| last.parse::<Id<MessageMarker>>().ok());
         let Some(mut last) = last else {
-            // What was written before the bot first listened is nothing that it is told. What comes from now on is.
+            // On the first start earlier messages are ignored. Only later ones are handled.
             let Some((messages, count)) = self.fetched("limit=20").await else { return };
             let newest = messages.last().map(|message| message.id).or((count == 0).then_some(FIRST));
             if let Some(newest) = newest {
@@ -207,7 +207,7 @@ impl Listener {
         }
     }
 
-    /// Messages of the conversation, as soon as they can be fetched; `None`: they cannot.
+    /// Fetches messages of the conversation. Retries until it succeeds. Returns `None` after a permanent failure.
     async fn fetched(&self, which: &str) -> Option<(Vec<Message>, usize)> {
         loop {
             match self.inner.messages(self.known.dm, which).await {
@@ -224,7 +224,7 @@ impl Listener {
         }
     }
 
-    /// Removes the reactions that a service has left that was killed.
+    /// Removes reactions left over from a service that was killed.
     async fn tidy(&self) {
         let last = self.ear.last_heard().await.and_then(|last| last.parse::<u64>().ok());
         let Some(next) = last.and_then(|last| last.checked_add(1)) else { return };
@@ -233,7 +233,7 @@ impl Listener {
         for message in messages {
             let ours = |one: &incoming::Reaction| one.me && one.emoji.name.as_deref() == Some(EYES);
             if message.reactions.iter().any(ours) {
-                // It stays where that cannot be.
+                // A failure leaves the reaction.
                 let _removed = self.inner.rest.delete(reaction(self.known.dm, message.id)).await;
             }
         }
@@ -244,7 +244,7 @@ fn reaction(channel: Id<ChannelMarker>, message: Id<MessageMarker>) -> String {
     format!("channels/{channel}/messages/{message}/reactions/{EYES_IN_PATH}/@me")
 }
 
-/// A message as the service hears it.
+/// Converts a message for the service.
 async fn said(message: Message) -> Said {
     let mut text = message.content;
     for sticker in &message.sticker_items {

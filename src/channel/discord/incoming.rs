@@ -1,4 +1,4 @@
-//! What Discord sends, as far as we read it. Whatever else stands in it may change.
+//! The fields of Discord's data that we read. All other fields may change.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,7 +19,7 @@ struct Team {
 }
 
 impl Application {
-    /// Whose it is. A team's application names the team in the place of its owner.
+    /// Returns the owner of the application. For a team's application that is the team's owner.
     pub(super) fn owner(&self) -> Option<Id<UserMarker>> {
         match &self.team {
             Some(team) => Some(team.owner_user_id),
@@ -35,7 +35,7 @@ pub(super) struct User {
     pub(super) bot: bool,
 }
 
-/// Something with an id alone.
+/// A channel, reduced to its id.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Channel {
     pub(super) id: Id<ChannelMarker>,
@@ -47,7 +47,7 @@ pub(super) struct Gateway {
     pub(super) url: String,
 }
 
-/// What comes by the connection.
+/// An event from the gateway.
 #[derive(Debug, Deserialize)]
 pub(super) struct Event {
     #[serde(rename = "t", default)]
@@ -56,7 +56,7 @@ pub(super) struct Event {
     pub(super) data: Value,
 }
 
-/// READY.
+/// The READY event.
 #[derive(Debug, Deserialize)]
 pub(super) struct Ready {
     pub(super) user: User,
@@ -103,7 +103,7 @@ pub(super) struct Sticker {
 
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Reference {
-    /// 1: it is forwarded, and answers nothing.
+    /// 1: the message is forwarded and is no reply.
     #[serde(rename = "type", default)]
     pub(super) kind: u8,
     #[serde(default)]
@@ -134,7 +134,7 @@ pub(super) struct Emoji {
     pub(super) name: Option<String>,
 }
 
-/// A button that was pressed, or a command.
+/// A button press or a command.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Interaction {
     pub(super) id: Id<InteractionMarker>,
@@ -157,7 +157,7 @@ impl Interaction {
         user.map(|user| user.id)
     }
 
-    /// Whether its token can stand in an address.
+    /// Whether the token is safe in a URL.
     pub(super) fn has_token(&self) -> bool {
         !self.token.is_empty() && self.token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.=".contains(&byte))
     }
@@ -181,14 +181,14 @@ pub(super) struct OptionGiven {
     pub(super) value: Value,
 }
 
-/// The message that the button is on.
+/// The message with the pressed button.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Pressed {
     pub(super) id: Id<MessageMarker>,
     pub(super) channel_id: Id<ChannelMarker>,
 }
 
-/// Reads an answer of Discord's.
+/// Parses an answer of Discord.
 pub(super) fn read<T: for<'de> Deserialize<'de>>(what: &str, value: Value) -> Result<T, super::rest::Failure> {
     serde_json::from_value(value)
         .map_err(|error| super::rest::for_now(format!("Discord's {what} cannot be read: {error}")))

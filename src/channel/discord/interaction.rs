@@ -1,4 +1,4 @@
-//! Buttons that are pressed, and commands. Discord waits three seconds for an answer, so that they are first told that it comes.
+//! Button presses and commands. Discord waits three seconds for an answer, so each is first acknowledged and answered later.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use crate::channel::hearing::TO_STRANGERS;
 use crate::channel::status::{self, Turn};
 use crate::channel::{Ear, Heard, Response};
 
-/// Kinds of what comes in.
+/// Types of interactions.
 const COMMAND: u8 = 2;
 const BUTTON: u8 = 3;
 
-/// Kinds of answers: at once; a command's later; a button's later, in the message or not at all.
+/// Types of responses: immediate; deferred, to a command; deferred, to a button, optionally as an edit of its message.
 const AT_ONCE: u8 = 4;
 const COMMAND_LATER: u8 = 5;
 const BUTTON_LATER: u8 = 6;
 
 impl Inner {
-    /// Takes one, and shows what came of it.
+    /// Handles an interaction and shows its outcome.
     pub(super) async fn interact(self: Arc<Self>, known: Known, ear: Ear, interaction: Interaction) {
         let Some(by) = interaction.by().filter(|_| interaction.has_token()) else { return };
         let heard = match interaction.kind {
@@ -62,13 +62,13 @@ impl Inner {
         }
     }
 
-    /// Says that the answer comes. Returns whether Discord still takes one.
+    /// Announces an answer. Returns whether Discord still accepts one.
     async fn defer(&self, interaction: &Interaction) -> bool {
         let deferred = match interaction.kind {
             BUTTON => self.call_back(interaction, BUTTON_LATER, Value::Null).await,
             _ => self.call_back(interaction, COMMAND_LATER, json!({ "flags": body::FOR_ONE })).await,
         };
-        // It was asked for all the same; the answer comes as a message.
+        // The interaction is handled anyway. The answer is sent as a message.
         deferred.inspect_err(|failure| tracing::info!(%failure, "a button or a command was heard too late")).is_ok()
     }
 
@@ -88,7 +88,7 @@ impl Inner {
         }
     }
 
-    /// Shows a text to who asked.
+    /// Shows a text to the person who asked.
     async fn tell(
         &self,
         known: &Known,
@@ -102,7 +102,7 @@ impl Inner {
         let webhook = format!("webhooks/{}/{}", known.application, interaction.token);
         for (part, mut body) in body::printed(text).into_iter().enumerate() {
             if part == 0 && interaction.kind == COMMAND {
-                // That it is for one person was said when it was deferred.
+                // The deferred response has already set the visibility.
                 body["flags"] = json!(body::NO_PREVIEWS);
                 self.rest.send(Method::Patch, format!("{webhook}/messages/@original"), &body).await?;
             } else {
@@ -120,7 +120,7 @@ impl Inner {
     }
 }
 
-/// What was written after a command.
+/// Returns the argument of a command.
 fn argument(interaction: &Interaction) -> Option<String> {
     let given = interaction.data.options.first()?;
     let text = match &given.value {

@@ -1,7 +1,7 @@
-//! Discord: the conversation of one person, the owner, with an application of theirs. No server is needed.
+//! Discord: the private conversation of one person, the owner, with their application. It needs no server.
 //!
-//! Messages go out by REST. What the owner writes, presses and asks for comes in by a connection to the gateway (`gateway`),
-//! which is open as long as the channel listens. A turn is shown while it goes by one message that is edited (`turn`).
+//! Messages are sent by REST. The owner's messages, button presses and commands arrive over a connection to the gateway (`gateway`), which
+//! is open while the channel listens. One message that is edited shows a running turn (`turn`).
 
 mod attachments;
 mod body;
@@ -33,33 +33,33 @@ use crate::config::DiscordChannel;
 use crate::definition::DefinitionId;
 use rest::{Failure, Rest, UNKNOWN_MESSAGE, for_good};
 
-/// The channel.
+/// The Discord channel.
 pub struct Discord {
     inner: Arc<Inner>,
 }
 
-/// What everything of the channel shares.
+/// State shared by the tasks of the channel.
 struct Inner {
     settings: DiscordChannel,
     token: String,
     rest: Rest,
     known: OnceCell<Known>,
     statuses: Statuses,
-    /// Why the channel will not work again, once that is so.
+    /// The reason why the channel cannot work again, if so.
     lost: Lost,
 }
 
-/// What has to be asked for once.
+/// Ids that are requested once.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     application: Id<ApplicationMarker>,
     owner: Id<UserMarker>,
-    /// The conversation of the owner with the bot.
+    /// The private conversation of the owner with the bot.
     dm: Id<ChannelMarker>,
 }
 
 impl Discord {
-    /// Nothing is sent before the first message. Must be called where tasks of tokio's can run.
+    /// Creates the channel. Nothing is sent before the first message. Must be called in a Tokio runtime.
     #[must_use]
     pub fn new(settings: DiscordChannel, token: Option<String>) -> Self {
         let lost = match token {
@@ -78,7 +78,7 @@ impl Discord {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Asks Discord whose the token is.
+    /// Checks the token. Returns the name of its bot.
     pub(super) async fn probe(&self) -> Result<String, NotSent> {
         self.inner.lost.check()?;
         let bot = self.inner.rest.get("users/@me".into()).await?;
@@ -109,7 +109,7 @@ impl Channel for Discord {
     }
 
     async fn settle(&self, external: &str, _message: &Outgoing, outcome: &str) -> Result<(), NotSent> {
-        // The id of a message of another channel's.
+        // The id belongs to a message of another channel.
         let Some(id) = last_part(external) else { return Ok(()) };
         let known = self.inner.known().await?;
         Ok(self.inner.settle(known.dm, id, outcome).await?)
@@ -122,7 +122,7 @@ impl Channel for Discord {
 }
 
 impl Inner {
-    /// Who the owner is, and the conversation with them.
+    /// Returns the ids of the application, the owner and their conversation.
     async fn known(&self) -> Result<Known, Failure> {
         self.known.get_or_try_init(|| self.ask()).await.copied()
     }
@@ -143,7 +143,7 @@ impl Inner {
         Ok(Known { application: application.id, owner, dm: dm.id })
     }
 
-    /// Sends each part of a message once. The buttons are on the last one.
+    /// Sends the parts of a message that were not sent yet. The last part has the buttons.
     async fn deliver(&self, message: &Outgoing, sent: &mut Sent) -> Result<(), NotSent> {
         let known = self.known().await?;
         let bodies = body::messages(message);
@@ -161,7 +161,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Sends one message of Discord's.
+    /// Sends one Discord message.
     async fn create(&self, to: Id<ChannelMarker>, body: &Value) -> Result<Id<MessageMarker>, Failure> {
         Ok(self.created(to, body).await?.id)
     }
@@ -171,7 +171,7 @@ impl Inner {
         incoming::read("message", created)
     }
 
-    /// Changes one. Returns whether it is there.
+    /// Edits a message. Returns whether the message still exists.
     async fn edit(&self, of: Id<ChannelMarker>, message: Id<MessageMarker>, body: &Value) -> Result<bool, Failure> {
         match self.rest.send(Method::Patch, format!("channels/{of}/messages/{message}"), body).await {
             Ok(_) => Ok(true),
@@ -180,13 +180,13 @@ impl Inner {
         }
     }
 
-    /// Shows what came of a message's buttons in their place.
+    /// Replaces a message's buttons by their outcome.
     async fn settle(&self, of: Id<ChannelMarker>, message: Id<MessageMarker>, outcome: &str) -> Result<(), Failure> {
-        // One that the person has removed has no buttons.
+        // A message that the person deleted has no buttons.
         self.edit(of, message, &body::settled(outcome)).await.map(drop)
     }
 
-    /// Says something in answer to what came in, whose id makes each part unique.
+    /// Replies to an incoming message. Its id makes the nonce of each part unique.
     async fn reply(&self, to: Id<ChannelMarker>, answered: u64, text: &str) -> Result<(), Failure> {
         for (part, body) in body::texts(text).into_iter().enumerate() {
             self.create(to, &body::once(body, &format!("{answered:x}.r{part}"))).await?;

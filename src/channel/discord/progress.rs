@@ -1,16 +1,16 @@
-//! How Discord shows a turn while it goes.
+//! Text style of Discord's status messages.
 
 use std::time::Duration;
 
 use super::body::LONGEST;
 use crate::channel::progress::Style;
 
-/// Small letters; refused calls are struck through.
+/// Subtext lines. Denied calls are struck through.
 pub(super) const STYLE: Style = Style {
     longest: LONGEST,
     first: Duration::from_millis(200),
     pause: Duration::from_millis(500),
-    // "is typing" is shown for ten seconds.
+    // Discord shows "is typing" for ten seconds.
     typing: Duration::from_secs(8),
     literal,
     call: |label| format!("{SMALL}{label}"),
@@ -18,15 +18,15 @@ pub(super) const STYLE: Style = Style {
     status: |doing, seconds| format!("{SMALL}{doing}, {seconds} s"),
 };
 
-/// What a line in small letters begins with.
+/// Markdown prefix of a subtext line.
 const SMALL: &str = "-# ";
 
-/// Whether a message shows a turn that was going.
+/// Whether a message is the status message of a turn.
 pub(super) fn is_status(text: &str) -> bool {
     text.lines().last().is_some_and(|line| line.starts_with(SMALL) && line.ends_with(" s"))
 }
 
-/// A text without what Discord would format.
+/// Escapes the characters that Discord would format.
 fn literal(text: &str) -> String {
     let mut shown = String::new();
     for c in text.chars() {

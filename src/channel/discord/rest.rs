@@ -1,4 +1,4 @@
-//! Requests to Discord's REST interface, and what their failures mean.
+//! Requests to Discord's REST API, and the meaning of their failures.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -13,31 +13,31 @@ use twilight_http::request::{Method, Request, RequestBuilder};
 
 use crate::channel::{NotSent, terminal};
 
-/// How long a request may take, with its waits for a rate limit.
+/// Timeout of a request, including waits for a rate limit.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often a request is made that Discord answers with "too many requests". The library would go on for ever, and at once
-/// where the answer does not say for how long to wait.
+/// Maximum number of attempts of a rate-limited request. The library would retry without end, and without a pause if the answer gives no
+/// delay.
 const TRIES: u8 = 4;
 
-/// Error codes of Discord's.
+/// Discord's error codes.
 pub(super) const UNKNOWN_MESSAGE: u64 = 10008;
 const CANNOT_WRITE: u64 = 50007;
 
-/// Who makes requests.
+/// A client of the REST API.
 pub(super) struct Rest {
     client: Client,
 }
 
-/// Why a request failed.
+/// The reason why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub(super) struct Failure {
-    /// What went wrong.
+    /// Description of the failure.
     pub(super) why: String,
-    /// Discord's code for it; 0: it gave none.
+    /// Discord's error code, or 0.
     pub(super) code: u64,
-    /// Whether the same request may succeed later.
+    /// Whether a retry may succeed.
     pub(super) again: bool,
 }
 
@@ -48,7 +48,7 @@ impl From<Failure> for NotSent {
 }
 
 impl Rest {
-    /// `api`: the address of a compatible server; `None`: Discord's.
+    /// Creates a client. `api` is the address of a compatible server; `None` means Discord's.
     pub(super) fn new(token: &str, api: Option<&str>) -> Self {
         crate::tls::choose_provider();
         // A 401 may belong to the token of one interaction, so the library must not remember it for all requests.
@@ -69,7 +69,7 @@ impl Rest {
         self.call(RequestBuilder::raw(Method::Delete, path).build()).await
     }
 
-    /// With a body; `Value::Null`: without one.
+    /// Sends a request with a body. `Value::Null` means no body.
     pub(super) async fn send(&self, method: Method, path: String, body: &Value) -> Result<Value, Failure> {
         let request = RequestBuilder::raw(method, path);
         self.call(if body.is_null() { request } else { request.json(body) }.build()).await
@@ -109,14 +109,14 @@ fn failure(error: Error) -> Failure {
         ErrorType::RequestTimedOut => for_now("Discord did not answer".into()),
         ErrorType::RequestError => for_now(format!("Discord cannot be reached{source}")),
         ErrorType::RequestCanceled => for_now("Discord limits how often the bot may ask".into()),
-        // The answer to a fault that was no JSON: a gateway's page between us and Discord.
+        // An error answer that is not JSON comes from a proxy between us and Discord.
         ErrorType::Parsing { .. } => for_now("Discord answered with an error that is not JSON".into()),
         ErrorType::CreatingHeader { .. } => for_good("`DISCORD_TOKEN` has characters that no token has"),
         _ => for_good(format!("the request cannot be made{source}")),
     }
 }
 
-/// What an answer means that is no success.
+/// Converts an error answer to a failure.
 fn refused(status: u16, body: &[u8]) -> Failure {
     #[derive(Default, Deserialize)]
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! The channel against a stub of Discord, with a service of the tests' own behind it.
+//! Tests of the channel against a stub of Discord and a stub of the service.
 
 #[path = "../../../tests/it/support/discord.rs"]
 mod stub;
@@ -21,14 +21,14 @@ use stub::{Fault, OWNER, STRANGER, TOKEN};
 
 type Answer = dyn Fn(&Heard) -> Response + Send + Sync;
 
-/// The service: what it has heard, and what it answers.
+/// A service that records its input and gives scripted answers.
 struct Service {
     answer: Box<Answer>,
     heard: Mutex<Vec<Heard>>,
     strangers: Mutex<Vec<String>>,
     last: Mutex<Option<String>>,
     turns: Mutex<HashMap<DefinitionId, UnboundedSender<Progress>>>,
-    /// What shows each turn.
+    /// The status message of each turn.
     shown: Mutex<HashMap<DefinitionId, String>>,
     kept: Mutex<HashMap<String, String>>,
 }
@@ -88,7 +88,7 @@ impl Hearing for Service {
     }
 }
 
-/// A channel that listens.
+/// A channel that can listen, with both stubs.
 struct Desk {
     discord: stub::Discord,
     channel: Arc<Discord>,
@@ -112,7 +112,7 @@ impl Desk {
         Self { discord, channel, service: Arc::new(service), listening: None }
     }
 
-    /// Every message is a turn.
+    /// A desk on which every message begins a turn.
     fn talking() -> Self {
         Self::answering(|_| Response::Turn(DefinitionId::new("chat-1")))
     }
@@ -128,7 +128,7 @@ impl Desk {
         self
     }
 
-    /// The program ends and is started again.
+    /// Restarts the program.
     async fn start_again(&mut self) {
         self.hang_up().await;
         self.channel = Arc::new(channel(&self.discord));
@@ -223,7 +223,7 @@ async fn a_message_is_sent_once_whatever_the_answer_was() {
     let id = desk.send(&tea).await.unwrap().unwrap();
     assert_eq!(desk.discord.texts(), ["Tea is ready."]);
     assert_eq!(desk.discord.messages()[0]["id"], *id);
-    // A service that was killed before it could record it.
+    // The service was killed before it could record the delivery.
     assert_eq!(channel(&desk.discord).send(&tea, &mut Sent::default()).await.unwrap(), Some(id));
     assert_eq!(desk.discord.texts().len(), 1);
     desk.no_problems();
@@ -284,7 +284,7 @@ async fn an_embed_shows_title_fields_and_buttons_and_is_settled() {
     let shown = desk.discord.messages().remove(0);
     assert_eq!(shown["embeds"][0]["fields"], json!([{ "name": "branch", "value": "main" }]));
     assert_eq!(shown["components"][0]["components"][0]["custom_id"], "9:0");
-    // Another program's channel object settles it after a restart.
+    // After a restart another channel object settles the message.
     channel(&desk.discord).settle(&id, &build, "Done at 12:00").await.unwrap();
     let shown = desk.discord.messages().remove(0);
     let button = &shown["components"][0]["components"][0];
@@ -340,7 +340,7 @@ async fn a_message_is_seen_answered_as_it_goes_and_becomes_the_answer() {
     shows("\nNothing\n-# Writing, ").await;
     let interrupt = json!({ "type": 2, "style": 2, "label": "Interrupt", "custom_id": "interrupt:chat-1" });
     assert_eq!(desk.discord.messages()[0]["components"], json!([{ "type": 1, "components": [&interrupt] }]));
-    // A question is a message of its own, and the turn is shown on.
+    // A question is a separate message. The status message continues.
     desk.send(&Outgoing { answers: None, ..message(2, "chat-1", "May I?") }).await.unwrap();
     turn.send(Progress::Call { label: "Bash ls".into() }).unwrap();
     shows("-# Bash ls, ").await;
@@ -357,7 +357,7 @@ async fn a_message_is_seen_answered_as_it_goes_and_becomes_the_answer() {
     assert!(!desk.discord.requests("POST", "/typing").is_empty());
     let expect = Said { id: Some(said), text: "What is on today?".into(), ..Said::default() };
     assert_eq!(desk.heard(), [Heard::Said(expect)]);
-    // What it says besides is a message of its own.
+    // A further message of the turn is separate.
     desk.send(&message(4, "chat-1", "By the way.")).await.unwrap();
     assert_eq!(desk.discord.texts(), ["Nothing is on today.", "May I?", "By the way."]);
     desk.no_problems();
@@ -382,7 +382,7 @@ async fn a_turn_without_an_answer_leaves_no_button() {
         let fits = texts.iter().zip(&left).all(|(text, left)| text.starts_with(left) && text.ends_with(" s"));
         assert!(texts.len() == left.len() && fits, "{texts:?}");
         assert!(desk.discord.messages().iter().all(|message| message["components"] == json!([])));
-        // It is hidden already, and another process has shown it.
+        // The message is hidden already, by a channel object that did not post it.
         desk.channel.hide(&turn_id, &message).await.unwrap();
         channel(&desk.discord).hide(&turn_id, &message).await.unwrap();
         assert_eq!(desk.discord.texts(), [""; 0]);
@@ -461,7 +461,7 @@ async fn an_answer_that_is_faster_than_the_turn_is_shown_is_not_followed_by_a_st
     desk.send(&answer).await.unwrap();
     let said = desk.discord.say("Hello");
     let _turn = desk.turn().await;
-    // It is not told that the turn is over.
+    // The channel gets no event that the turn ended.
     desk.until("it was seen", || (!desk.discord.requests("PUT", "/reactions/").is_empty()).then_some(())).await;
     desk.until("the reaction is gone", || desk.discord.reactions(&said).is_empty().then_some(())).await;
     assert_eq!(desk.discord.texts(), ["Good morning."]);
@@ -504,7 +504,7 @@ async fn what_is_written_while_nobody_listens_is_heard_once_and_in_order() {
     desk.discord.say("last");
     let texts = desk.heard_texts(122).await;
     assert_eq!((&*texts[0], &*texts[1], &*texts[120]), ("one", "offline 0", "offline 119"));
-    // What came by the connection may be fetched too. It is heard once.
+    // A message that is both delivered and fetched is handled once.
     desk.discord.say("the very last");
     let texts = desk.heard_texts(123).await;
     assert_eq!((texts.len(), &*texts[121], &*texts[122]), (123, "last", "the very last"));
@@ -522,7 +522,7 @@ async fn the_very_first_message_may_be_written_while_nobody_listens() {
     desk.listen();
     assert_eq!(desk.heard_texts(1).await, ["first"]);
     desk.no_problems();
-    // The conversation was empty.
+    // The same with an empty conversation.
     let mut desk = Desk::answering(|_| Response::Text("Heard.".into())).connected().await;
     desk.until("it has looked what there is", || desk.service.last.lock().unwrap().clone()).await;
     desk.start_again().await;
@@ -596,7 +596,7 @@ async fn strangers_are_told_once_and_never_heard() {
     assert!(desk.heard().is_empty() && desk.discord.reactions(&first).is_empty());
     assert_eq!(desk.discord.asked(&pressed).first, None);
     assert_eq!(desk.discord.texts().len(), 2, "one line");
-    // Messages of bots, our own among them, and those of servers are nobody's words.
+    // Messages of bots, including our own, and messages in servers are ignored.
     desk.discord.write(OWNER, json!({ "content": "in a server", "guild_id": "1" }));
     desk.discord.write(OWNER, json!({ "content": "", "type": 6 }));
     desk.discord.say("mine");
@@ -727,7 +727,7 @@ async fn what_a_killed_service_has_left_is_tidied() {
     assert_eq!(desk.discord.reactions(&said).len(), 1);
     desk.service.turns.lock().unwrap().clear();
     desk.listen();
-    // The turn goes on, and is shown to its end.
+    // The turn is still running and is shown to its end.
     let turn = desk.turn().await;
     desk.until("it is seen again", || (desk.discord.requests("PUT", "/reactions/").len() == 2).then_some(())).await;
     turn.send(Progress::Ended { completed: true }).unwrap();

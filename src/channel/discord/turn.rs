@@ -1,4 +1,4 @@
-//! The message that shows how a turn goes, and becomes its answer.
+//! Status messages on Discord: a status message shows a turn's progress and then becomes its answer.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -28,7 +28,7 @@ impl Board for Inner {
 
     async fn type_on(&self) {
         if let Ok(known) = self.known().await {
-            // Whether it is seen to type is of no consequence.
+            // The typing indicator is optional.
             let _typing = self.rest.send(Method::Post, format!("channels/{}/typing", known.dm), &Value::Null).await;
         }
     }
@@ -56,7 +56,7 @@ impl Board for Inner {
 }
 
 impl Inner {
-    /// Sends the first part of a turn's answer: in the place of what showed the turn. `recorded`: that message, as the journal has it.
+    /// Sends the first part of an answer, in place of the turn's status message. `recorded` is that message's id in the journal.
     pub(super) async fn answer(
         &self,
         dm: Id<ChannelMarker>,
@@ -74,8 +74,8 @@ impl Inner {
         Ok(answered)
     }
 
-    /// Nobody has shown the turn. The service may have been killed after it did, or after it sent this answer. Discord knows that by the nonce
-    /// of the message that showed the turn, and gives it back instead of a new one.
+    /// Answers a turn that has no known status message. A previous process may have been killed after it posted the status message or this
+    /// answer. For the nonce of the status message Discord then returns that message instead of creating a new one.
     async fn answer_unseen(
         &self,
         dm: Id<ChannelMarker>,
@@ -95,14 +95,14 @@ impl Inner {
     }
 }
 
-/// The nonce of the message that shows a turn.
+/// Returns the nonce of a turn's status message.
 fn nonce(turn: &DefinitionId) -> String {
     let mut hasher = DefaultHasher::new();
     turn.hash(&mut hasher);
     format!("turn.{:x}", hasher.finish())
 }
 
-/// What an edit can say of it.
+/// Removes the fields that an edit may not contain.
 fn without_nonce(body: &Value) -> Value {
     let mut body = body.clone();
     if let Some(fields) = body.as_object_mut() {

@@ -191,7 +191,7 @@ async fn take(update: Update, raw: &Value, api: &Api, inner: &Arc<Inner>, ear: &
         let is_owner = owner.as_deref() == Some(&*by);
         let (api, inner, ear) = (api.clone(), Arc::clone(inner), ear.clone());
         if is_owner && message.has_files() {
-            // The next poll confirms the update, so it would be lost with the service unless it is kept. Slow downloads delay no other
+            // The next poll confirms the update, so `keep` saves it from a crash. Downloads run concurrently, so they delay no message.
             // message.
             let name = mark.to_string();
             if ear.keep(&name, raw.to_string()).await {
