@@ -1,4 +1,4 @@
-//! `agents …`, `spawn`, `sessions …`: agents, and those that were started.
+//! `agents …`, `spawn`, `sessions …`: named agents and spawned agents.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use super::values::span;
 /// `agents …`.
 #[derive(Debug, Subcommand)]
 pub enum Agents {
-    /// Every named agent, and where it comes from
+    /// List the named agents, and where each comes from
     List,
-    /// One agent: its tools, its mode, its prompt
+    /// Show an agent: its tools, its mode, its prompt
     Show {
-        /// Its name
+        /// The agent's name
         name: String,
     },
 }
@@ -21,16 +21,16 @@ pub enum Agents {
 /// `spawn`.
 #[derive(Debug, Args)]
 pub struct SpawnArgs {
-    /// What the agent is to do: its prompt
+    /// The task of the agent: its prompt
     #[arg(short, long, value_name = "TEXT")]
     pub message: String,
-    /// The named agent that it runs as
+    /// The named agent to run as
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// Its tools.
+    /// The tools of the agent.
     #[command(flatten)]
     pub tools: ToolArgs,
-    /// Wall clock for its run: `10m`, `1h30m`
+    /// Maximum duration of the run: `10m`, `1h30m`
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub timeout: Option<Duration>,
 }
@@ -49,22 +49,22 @@ pub struct ToolArgs {
 /// `sessions …`.
 #[derive(Debug, Subcommand)]
 pub enum Sessions {
-    /// The main session and every spawned agent's, newest first
+    /// List the main session and the sessions of spawned agents, newest first
     List,
-    /// One session: who started it, what it may use, what came of it
+    /// Show a session: its caller, its tools, its outcome
     Show {
-        /// Its id
+        /// The session's id
         session: String,
     },
-    /// Give a spawned agent's session its tool policy, once
+    /// Set the tool policy of a spawned agent's session, once
     Patch {
-        /// Its id
+        /// The session's id
         session: String,
-        /// What it may use.
+        /// The tools of the session.
         #[command(flatten)]
         tools: ToolArgs,
     },
-    /// Have a job forget its runs so far: its session begins anew
+    /// Reset a job's session, so that it forgets its runs so far
     Reset {
         /// The job's id
         id: String,

@@ -1,4 +1,4 @@
-//! The flags of `add` and `edit` that set a definition's fields, from the table of fields.
+//! The flags of `add` and `edit` that set a definition's fields. They are made from the table of fields.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -14,15 +14,15 @@ use crate::app::FieldChange;
 use crate::definition::fields::{FIELDS, Field, Flag, Shape};
 use crate::definition::{FieldValue, Kind};
 
-/// What flags set, in the order of the table. `C` says which fields there are flags for.
+/// The field changes that flags set, in the order of the table. `C` selects the fields that have flags.
 #[derive(Clone)]
 pub struct FieldFlags<C>(pub Vec<FieldChange>, PhantomData<C>);
 
 /// A command that sets fields.
 pub trait Sets {
-    /// The kinds of definition whose fields it has flags for.
+    /// Kinds of definition whose fields have flags.
     const KINDS: &'static [Kind];
-    /// Whether it makes a file: then it has the flags that only the program uses, too.
+    /// Whether the command creates a file. It then also has the hidden flags.
     const MAKES: bool;
 }
 
@@ -32,7 +32,7 @@ pub struct NewRoutine;
 /// `reminder add`.
 #[derive(Clone, Copy, Debug)]
 pub struct NewReminder;
-/// `edit`, of any kind: the definition says which it is.
+/// `edit`, of any kind. The definition determines the kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Edit;
 
@@ -52,7 +52,7 @@ impl Sets for Edit {
 }
 
 impl<C: Sets> FieldFlags<C> {
-    /// The flags of this command, with their fields.
+    /// Returns the flags of this command, with their fields.
     fn flags() -> impl Iterator<Item = (&'static Field, &'static Flag)> {
         let fields = FIELDS.iter().filter(|field| C::KINDS.iter().any(|kind| field.on.has(*kind)));
         let flags = fields.flat_map(|field| field.flags.iter().map(move |flag| (field, flag)));
@@ -127,12 +127,12 @@ fn arg(field: &'static Field, flag: &'static Flag, makes: bool) -> Arg {
     }
 }
 
-/// Reads a value; where a file is edited, an empty text too, which takes the field out.
+/// Returns the parser of a value. For `edit` it also accepts an empty text, which removes the field.
 fn parser(read: impl TypedValueParser<Value = FieldValue>, makes: bool) -> ValueParser {
     if makes { ValueParser::new(read) } else { ValueParser::new(OrNothing(read)) }
 }
 
-/// A value, or an empty text.
+/// A parser that also accepts an empty text.
 #[derive(Clone)]
 struct OrNothing<P>(P);
 
@@ -151,7 +151,7 @@ impl<P: TypedValueParser<Value = FieldValue>> TypedValueParser for OrNothing<P> 
     }
 }
 
-/// What a flag is for; of one that takes one of a few words, with all of them.
+/// Returns the help of a flag. If its values are fixed words, the help lists them all.
 fn help(field: &Field, flag: &Flag) -> String {
     let help = flag.help.unwrap_or(field.help).trim();
     match field.shape {
@@ -162,7 +162,7 @@ fn help(field: &Field, flag: &Flag) -> String {
     }
 }
 
-/// The argument of a flag as a value of its field.
+/// Returns the argument of a flag as a value of its field.
 fn argument(shape: Shape, Flag { long: flag, .. }: &Flag, matches: &ArgMatches) -> Option<FieldValue> {
     match shape {
         Shape::Flag | Shape::Count | Shape::Amount | Shape::Span | Shape::Text | Shape::Word(_) => {
@@ -172,7 +172,7 @@ fn argument(shape: Shape, Flag { long: flag, .. }: &Flag, matches: &ArgMatches) 
     }
 }
 
-/// One of these words; `-` and `_` are the same in it.
+/// Parses one of these words. `-` and `_` are equivalent.
 fn word(text: &str, words: &[&str]) -> Result<String, String> {
     let word = text.replace('-', "_");
     if words.contains(&word.as_str()) { Ok(word) } else { Err(format!("one of: {}", words.join(", "))) }

@@ -11,13 +11,13 @@ use super::values::minutes;
 /// `routine …`.
 #[derive(Debug, Subcommand)]
 pub enum Routine {
-    /// Make a routine
+    /// Create a routine
     Add(Box<RoutineAdd>),
-    /// All routines
+    /// List all routines
     List,
-    /// One routine
+    /// Show a routine
     Show {
-        /// Its id
+        /// The routine's id
         id: String,
     },
     /// Edit a routine's file in $VISUAL or $EDITOR, or set what is named; it is checked before it is written
@@ -25,25 +25,25 @@ pub enum Routine {
         /// Its id, or its file
         #[arg(id = "job", value_name = "ID")]
         id: String,
-        /// What to set.
+        /// The fields to set.
         #[command(flatten)]
         changes: Box<Changes>,
     },
-    /// Let disabled routines fire again
+    /// Enable disabled routines
     Enable {
-        /// Their ids
+        /// The routines' ids
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
-    /// Keep routines from firing, without losing them
+    /// Disable routines, without deleting them
     Disable {
-        /// Their ids
+        /// The routines' ids
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
     /// Delete routines' files
     Cancel {
-        /// Their ids; of a file with an error, its name
+        /// The routines' ids; for a file with an error, its name
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
@@ -52,13 +52,13 @@ pub enum Routine {
 /// `reminder …`.
 #[derive(Debug, Subcommand)]
 pub enum Reminder {
-    /// Make a reminder
+    /// Create a reminder
     Add(Box<ReminderAdd>),
-    /// All reminders
+    /// List all reminders
     List,
-    /// One reminder
+    /// Show a reminder
     Show {
-        /// Its id
+        /// The reminder's id
         id: String,
     },
     /// Edit a reminder's file in $VISUAL or $EDITOR, or set what is named; it is checked before it is written
@@ -66,67 +66,67 @@ pub enum Reminder {
         /// Its id, or its file
         #[arg(id = "job", value_name = "ID")]
         id: String,
-        /// What to set.
+        /// The fields to set.
         #[command(flatten)]
         changes: Box<Changes>,
     },
     /// Delete reminders' files
     Cancel {
-        /// Their ids; of a file with an error, its name
+        /// The reminders' ids; for a file with an error, its name
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
-    /// Let reminders fire so long from now instead, or once more
+    /// Postpone reminders, or fire them once more
     Snooze {
-        /// Their ids; one that has fired comes back
+        /// The reminders' ids, including those of fired reminders
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
         /// A time from now: `20m`, `1h30m`, `2days`, `90` (minutes)
         #[arg(value_parser = minutes)]
         span: Duration,
     },
-    /// Write reminders that have fired into reminders/ again, as they fired
+    /// Write fired reminders into reminders/ again, as they fired
     Restore {
-        /// The runs that they fired as, as `runs` shows them
+        /// The runs of the reminders, as `runs` shows them
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<String>,
-        /// When they are to fire, where their own time has passed: a time from now
+        /// The time from now at which to fire, if their own time has passed
         #[arg(long = "in", id = "span", value_name = "SPAN", value_parser = minutes, group = "when")]
         span: Option<Duration>,
-        /// The same as a time: `2026-11-22T09:00+01:00`, `tomorrow 9am`
+        /// The date and time at which to fire: `2026-11-22T09:00+01:00`, `tomorrow 9am`
         #[arg(long, value_name = "WHEN", group = "when")]
         at: Option<String>,
     },
-    /// Bring back reminders that failed; they fire at once
+    /// Bring back failed reminders; they fire at once
     Retry {
-        /// Their ids
+        /// The reminders' ids
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
 }
 
-/// `webhook …`. `edit`, `pause` and `resume` take a webhook's id, too.
+/// `webhook …`. `edit`, `pause` and `resume` accept a webhook's id, too.
 #[derive(Debug, Subcommand)]
 pub enum Webhook {
-    /// All webhooks
+    /// List all webhooks
     List,
-    /// One webhook
+    /// Show a webhook
     Show {
-        /// Its id
+        /// The webhook's id
         id: String,
     },
 }
 
-/// A prompt. None: an editor, on a terminal.
+/// A prompt. Without one, an editor opens, on a terminal.
 #[derive(Debug, Args)]
 pub struct Text {
-    /// What the agent is to do; `-`: standard input; without one $VISUAL or $EDITOR opens
+    /// The task of the agent; `-` reads it from standard input; without one, $VISUAL or $EDITOR opens
     #[arg(value_name = "TEXT")]
     pub text: Option<String>,
-    /// The same as a flag
+    /// The task of the agent, as a flag
     #[arg(short, long, value_name = "TEXT", conflicts_with = "text")]
     pub message: Option<String>,
-    /// The same, from a file
+    /// The task of the agent, from a file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["text", "message"])]
     pub file: Option<PathBuf>,
 }
@@ -134,10 +134,10 @@ pub struct Text {
 /// `routine add`.
 #[derive(Debug, Args)]
 pub struct RoutineAdd {
-    /// What the agent is to do: the prompt.
+    /// The agent's task: the prompt.
     #[command(flatten)]
     pub text: Text,
-    /// The fields of its file.
+    /// The fields of the file.
     #[command(flatten)]
     pub fields: FieldFlags<NewRoutine>,
 }
@@ -145,7 +145,7 @@ pub struct RoutineAdd {
 /// `reminder add`.
 #[derive(Debug, Args)]
 pub struct ReminderAdd {
-    /// What you are reminded of, or what the agent is to do.
+    /// The text of the reminder, or the agent's task.
     #[command(flatten)]
     pub text: Text,
     /// Minutes from now
@@ -157,12 +157,12 @@ pub struct ReminderAdd {
     /// A time: `2026-11-22T09:00+01:00`, `tomorrow 9am`, `friday 18:30`
     #[arg(long, value_name = "WHEN", group = "when")]
     pub at: Option<String>,
-    /// The fields of its file.
+    /// The fields of the file.
     #[command(flatten)]
     pub fields: FieldFlags<NewReminder>,
 }
 
-/// What `edit` can set without an editor. An empty text takes the line out of the file.
+/// The fields that `edit` sets without an editor. An empty text removes the field from the file.
 #[derive(Debug, Args)]
 pub struct Changes {
     /// What the agent is to do: the prompt
@@ -174,7 +174,7 @@ pub struct Changes {
     /// A reminder's time: `2026-11-22T09:00+01:00`, `tomorrow 9am`
     #[arg(long, value_name = "WHEN", group = "when")]
     pub at: Option<String>,
-    /// The fields of its file.
+    /// The fields of the file.
     #[command(flatten)]
     pub fields: FieldFlags<Edit>,
 }

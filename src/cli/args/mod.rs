@@ -1,4 +1,4 @@
-//! What can be typed: every command and flag, as clap reads them. No behaviour.
+//! The command line in clap's derive form: all commands and flags, without behaviour.
 
 mod agents;
 mod fields;
@@ -31,15 +31,15 @@ use crate::bot::budget::CAPACITY;
     max_term_width = 100
 )]
 pub struct Cli {
-    /// Flags that stand before or after the command.
+    /// Flags that may appear before or after the command.
     #[command(flatten)]
     pub global: Global,
-    /// What to do; nothing: a short help.
+    /// The command. Without one, a short help is printed.
     #[command(subcommand)]
     pub command: Option<Command>,
 }
 
-/// Flags of every command. Under a heading of their own: they would stand between a command's own.
+/// Flags of every command. They have a heading of their own, so that they do not mix with a command's flags.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Global {
@@ -54,10 +54,10 @@ pub struct Global {
     pub color: Color,
 }
 
-/// When output is coloured.
+/// When to colour the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Color {
-    /// Where it goes to a terminal.
+    /// If the output is a terminal.
     #[default]
     Auto,
     /// Always.
@@ -66,7 +66,7 @@ pub enum Color {
     Never,
 }
 
-/// What costs are summed up by.
+/// The grouping of costs.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum CostsBy {
     /// The job.
@@ -90,15 +90,15 @@ impl From<CostsBy> for crate::app::CostsBy {
 /// `questions`.
 #[derive(Debug, Subcommand)]
 pub enum Questions {
-    /// Answer one; the first answer counts
+    /// Answer a question; the first answer counts
     Answer {
-        /// Its number, as `questions` shows it
+        /// The question's number, as `questions` shows it
         #[arg(value_name = "N")]
         number: i64,
-        /// `allow`: this call; `run`: all that the same rule asks about in this run; `always`: from now on; `deny`
+        /// `allow`: this call; `run`: every call in this run that the same rule asks about; `always`: from now on; `deny`
         #[arg(value_enum)]
         answer: Answer,
-        /// With `deny`: what the agent is told
+        /// With `deny`: a sentence for the agent
         sentence: Option<String>,
     },
 }
@@ -106,13 +106,13 @@ pub enum Questions {
 /// An answer to a question.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Answer {
-    /// This call may run.
+    /// Allows this call.
     Allow,
-    /// So may all that the rule asks about in this run.
+    /// Allows every call in this run that the same rule asks about.
     Run,
-    /// So may they from now on: the rule moves into `allowed_tools`.
+    /// Allows such calls from now on: moves the rule into `allowed_tools`.
     Always,
-    /// It may not; of a run that is to begin: it is skipped.
+    /// Denies the call. Skips the run, if the question is whether to start it.
     #[value(alias = "skip")]
     Deny,
 }
@@ -131,7 +131,7 @@ impl From<Answer> for crate::journal::Answer {
 /// `channels`.
 #[derive(Debug, Subcommand)]
 pub enum Channels {
-    /// Send a message by a channel, and say what becomes of it
+    /// Send a message by a channel and report the outcome
     Test {
         /// The channel's name
         name: String,
@@ -141,7 +141,7 @@ pub enum Channels {
 /// `journal`.
 #[derive(Debug, Subcommand)]
 pub enum Journal {
-    /// Copy it to a server that several hosts share, or back into a file
+    /// Copy the journal to a server that several hosts share, or back into a file
     Copy {
         /// `postgres://USER@HOST/NAME`, or `file`
         #[arg(long, value_name = "PLACE")]
@@ -155,11 +155,11 @@ pub enum Journal {
 /// `mcp`.
 #[derive(Debug, Subcommand)]
 pub enum Mcp {
-    /// Each server, and whether it runs
+    /// List the servers and whether each runs
     List,
-    /// The tools that a server offers, as rules name them
+    /// List the tools that a server offers, as rules name them
     Tools {
-        /// The server's name; without it, those of each
+        /// The server's name [default: all servers]
         server: Option<String>,
     },
     /// Call a tool yourself
@@ -168,7 +168,7 @@ pub enum Mcp {
         server: String,
         /// The tool's name
         tool: String,
-        /// Its arguments, as a JSON object
+        /// The tool's arguments, as a JSON object
         #[arg(default_value = "{}")]
         arguments: String,
     },
@@ -177,80 +177,80 @@ pub enum Mcp {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Every command with an example each
+    /// Show every command with an example
     Help {
-        /// Show one command's flags instead: `help reminder add`
+        /// Show the flags of one command instead: `help reminder add`
         command: Vec<String>,
     },
-    /// Run the service in the foreground; with --json every event is a line
+    /// Run the service in the foreground; with --json, print each event as a line
     Run(RunArgs),
-    /// Make the data folder; on a terminal a few questions lead through it
+    /// Create the data folder; on a terminal, guided by a few questions
     Init(InitArgs),
-    /// Check definitions, all or those named
+    /// Check all definitions, or only some
     Check {
         /// Files or ids
         #[arg(value_name = "FILE")]
         files: Vec<PathBuf>,
     },
-    /// Whether all that jobs depend on is in order, and what to do
+    /// Check everything that jobs depend on, and say how to fix it
     Doctor {
         /// Repair what is safe to repair: permissions of secrets, a stale socket, missing folders
         #[arg(long)]
         fix: bool,
     },
-    /// Write the data folder into one file, also while the service runs
+    /// Write the data folder into one file, even while the service runs
     Backup {
-        /// A new file, a tar archive
+        /// A new file, in tar format
         file: PathBuf,
-        /// Take .env, tools/ and logins along
+        /// Include .env, tools/ and logins
         #[arg(long)]
         secrets: bool,
     },
-    /// The journal: what has run, and what you were told
+    /// Manage the journal: the record of runs and messages
     Journal {
-        /// What to do with it.
+        /// The subcommand.
         #[command(subcommand)]
         command: Journal,
     },
-    /// Make the data folder from a backup; where there is one, say how it differs
+    /// Create the data folder from a backup; if there is one already, show how it differs
     Restore {
         /// The backup
         file: PathBuf,
     },
-    /// Have systemd run the service
+    /// Run the service under systemd
     #[command(subcommand)]
     Service(Service),
-    /// How the service is doing
+    /// Show how the service is doing
     Status,
-    /// The coming occurrences
+    /// List upcoming occurrences
     Next(NextArgs),
-    /// Why a job did what it did, and what it does next
+    /// Explain why a job did what it did, and what it does next
     Why {
         /// The job, or one of its runs
         #[arg(value_name = "ID")]
         id: String,
-        /// At which time: `8:00`, `yesterday 8:00`, `2026-11-22 09:00`, or a day
+        /// The time in question: `8:00`, `yesterday 8:00`, `2026-11-22 09:00`, or a day
         #[arg(value_name = "TIME", num_args = 1..)]
         time: Vec<String>,
     },
-    /// What would become of the occurrences to come
+    /// Predict what upcoming occurrences would do
     Simulate(SimulateArgs),
-    /// What is coming, for other programs
+    /// Export upcoming runs for other programs
     #[command(subcommand)]
     Export(Export),
-    /// Take over jobs from another program
+    /// Import jobs from another program
     #[command(subcommand)]
     Import(Import),
-    /// Recurring jobs
+    /// Manage recurring jobs
     #[command(subcommand)]
     Routine(Routine),
-    /// One-shot jobs
+    /// Manage one-shot jobs
     #[command(subcommand)]
     Reminder(Reminder),
-    /// Jobs that other services set off
+    /// Show jobs that other services trigger
     #[command(subcommand)]
     Webhook(Webhook),
-    /// Open a job's file in $VISUAL or $EDITOR, also one with an error; it is checked before it is written
+    /// Edit a job's file in $VISUAL or $EDITOR, even one with an error; it is checked before it is written
     Edit {
         /// The job's id, or its file
         id: String,
@@ -263,154 +263,154 @@ pub enum Command {
         /// Show the prompt, the policy and the client's command instead
         #[arg(long)]
         dry_run: bool,
-        /// Show what it does, and exit by its outcome
+        /// Follow the runs, and exit by their outcome
         #[arg(long, conflicts_with = "dry_run")]
         wait: bool,
     },
-    /// What ran, newest first
+    /// List runs, newest first
     #[command(args_conflicts_with_subcommands = true)]
     Runs(RunsArgs),
-    /// End a run that is going
+    /// Cancel an active run
     CancelRun {
         /// The run's id, as `runs` shows it
         run: String,
     },
     /// Stop starting jobs until `resume`
     Pause {
-        /// Only these: their files say `enabled: false` then
+        /// Only these jobs: sets `enabled: false` in their files
         #[arg(value_name = "ID")]
         ids: Vec<String>,
     },
     /// Start jobs again
     Resume {
-        /// Only these, whether you paused them or failures did
+        /// Only these jobs, whether you or failures paused them
         #[arg(value_name = "ID")]
         ids: Vec<String>,
     },
     /// Schedule a chain's next check: inside its run, or `--for ID`
     #[command(alias = "follow_up_chain")]
     FollowUpChain {
-        /// The chain: the id of its first reminder, or of any check; the person's alone
+        /// The chain: the id of its first reminder, or of any check; not available to runs
         #[arg(long = "for", value_name = "ID")]
         chain: Option<String>,
         /// Minutes from now, or a span: `30`, `10s`, `1h30m`
         #[arg(long = "in", value_name = "MINUTES", value_parser = minutes)]
         delay: Duration,
     },
-    /// What a job may do, and why
+    /// Explain what a job may do, and why
     #[command(subcommand)]
     Policy(Policy),
-    /// Named agents
+    /// Show named agents
     #[command(subcommand)]
     Agents(Agents),
     /// Start an agent for one task, in a session of its own
     Spawn(SpawnArgs),
-    /// The main session, and those of spawned agents
+    /// Manage the main session and the sessions of spawned agents
     #[command(subcommand)]
     Sessions(Sessions),
-    /// What the bot said
+    /// Show the messages that the bot sent
     Inbox {
-        /// How many messages, newest last
+        /// The number of messages, newest last
         #[arg(short = 'n', default_value_t = 20, value_parser = count::<u32>)]
         count: u32,
-        /// Show those that come, too
+        /// Also show new messages as they arrive
         #[arg(short, long)]
         follow: bool,
     },
-    /// The service's own log
+    /// Show the service's own log
     Logs {
-        /// Only what names this job, one of its runs, or this run
+        /// Only lines about this job and its runs, or about this run
         #[arg(value_name = "RUN|ID")]
         about: Option<String>,
-        /// Show what comes, too
+        /// Also show new lines as they arrive
         #[arg(short, long)]
         follow: bool,
-        /// Only of so much time up to now: `2h`
+        /// Only lines of this last span of time: `2h`
         #[arg(long, value_name = "SPAN", value_parser = span)]
         since: Option<Duration>,
-        /// How many lines
+        /// The number of lines
         #[arg(short = 'n', default_value_t = 100, value_parser = count::<usize>)]
         count: usize,
     },
-    /// What runs have cost
+    /// Show what runs have cost
     Costs {
-        /// Summed up by job, day or model
+        /// Group by job, day or model
         #[arg(long, value_enum, default_value_t = CostsBy::Job, hide_possible_values = true)]
         by: CostsBy,
-        /// Only in so much time up to now: `30d`
+        /// Only costs of this last span of time: `30d`
         #[arg(long, value_name = "SPAN", value_parser = span)]
         since: Option<Duration>,
     },
     /// Talk with the bot
     Chat {
-        /// What to say; `-` reads it from standard input. Without it a conversation begins
+        /// The message; `-` reads it from standard input. Without it, a conversation begins
         text: Option<String>,
-        /// How many earlier exchanges are shown first
+        /// The number of earlier exchanges to show first
         #[arg(long, value_name = "N", default_value_t = 3)]
         history: usize,
     },
-    /// What jobs ask you before they go on, and your answers
+    /// List the questions that jobs ask before they continue, and your answers
     Questions {
-        /// What to do with one; nothing: all are listed.
+        /// The subcommand. Without one, all questions are listed.
         #[command(subcommand)]
         command: Option<Questions>,
     },
-    /// Log the agent in, from wherever you are
+    /// Log the agent in, from any device
     Login {
-        /// The code that the link has shown you; without it you get the link
+        /// The code that the link showed you; without it, print the link
         #[arg(allow_hyphen_values = true)]
         code: Option<String>,
     },
-    /// A link that opens the page in your browser
+    /// Open the page in your browser by a one-time link
     Web {
-        /// Log every browser out first
+        /// Log out all browsers first
         #[arg(long)]
         end_sessions: bool,
-        /// Print it, and open no browser
+        /// Print the link, without opening a browser
         #[arg(long)]
         no_open: bool,
     },
-    /// How messages reach you, and whether each way works
+    /// List the channels by which messages reach you, and whether each works
     Channels {
-        /// What to do with one; nothing: all are listed.
+        /// The subcommand. Without one, all channels are listed.
         #[command(subcommand)]
         command: Option<Channels>,
     },
-    /// MCP servers of your own, and what they offer
+    /// Show your own MCP servers, and what they offer
     Mcp {
-        /// What to do; nothing: all are listed.
+        /// The subcommand. Without one, all servers are listed.
         #[command(subcommand)]
         command: Option<Mcp>,
     },
-    /// How many messages background jobs may still send, and what may still be spent
+    /// Show how many messages background jobs may still send, and how much they may still spend
     Budget {
-        /// Set how many messages are left
+        /// Set the number of messages left
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(CAPACITY)))]
         set: Option<u32>,
-        /// Today may cost so much, until midnight
+        /// Set today's spending limit, until midnight
         #[arg(long, value_name = "USD", value_parser = cents, conflicts_with = "set")]
         day: Option<u64>,
-        /// This month may cost so much, until it ends
+        /// Set this month's spending limit, until the month ends
         #[arg(long, value_name = "USD", value_parser = cents, conflicts_with = "set")]
         month: Option<u64>,
-        /// Today may take so many tokens, until midnight
+        /// Set today's token limit, until midnight
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "set")]
         tokens: Option<u64>,
     },
-    /// The settings in force and where each came from
+    /// Show the settings in force, and where each came from
     Config,
-    /// A completion script for your shell
+    /// Print a completion script for a shell
     Completions {
-        /// Which shell
+        /// The shell
         shell: clap_complete::Shell,
     },
-    /// Write the manual pages, one a command
+    /// Write the manual pages, one for each command
     #[command(hide = true)]
     Man {
-        /// A folder; without one, the first page is printed
+        /// A folder; without one, print the first page
         folder: Option<PathBuf>,
     },
-    /// Any other name: `ollim-bot-NAME`
+    /// Any other name runs `ollim-bot-NAME`
     #[command(external_subcommand)]
     External(Vec<OsString>),
 }
@@ -418,9 +418,9 @@ pub enum Command {
 /// `export …`.
 #[derive(Debug, Subcommand)]
 pub enum Export {
-    /// Every occurrence to come as a calendar (RFC 5545)
+    /// Export every upcoming occurrence as a calendar (RFC 5545)
     Ics {
-        /// Of so many days from now
+        /// The number of days from now
         #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..=3660))]
         days: u16,
     },
@@ -429,30 +429,30 @@ pub enum Export {
 /// `import …`.
 #[derive(Debug, Subcommand)]
 pub enum Import {
-    /// Definitions, skills and agents of the Python ollim-bot; nothing here is overwritten
+    /// Import definitions, skills and agents of the Python ollim-bot, without overwriting anything
     OllimBot {
         /// Its data folder
         path: PathBuf,
-        /// Only say what would be taken over, and what not
+        /// Only show what would be imported, and what not
         #[arg(long)]
         dry_run: bool,
     },
-    /// Lines of a crontab, as routines that run a command; they are disabled until you enable them
+    /// Import lines of a crontab, as routines that run a command; they are disabled until you enable them
     Crontab {
-        /// The file; without one what `crontab -l` prints
+        /// The file [default: the output of `crontab -l`]
         file: Option<PathBuf>,
-        /// Its lines name a user, as those of /etc/crontab do: only yours are taken
+        /// Expect a user in each line, as in /etc/crontab, and import only yours
         #[arg(long)]
         user: bool,
-        /// Only say what would be taken over, and what not
+        /// Only show what would be imported, and what not
         #[arg(long)]
         dry_run: bool,
     },
-    /// Timers of systemd with their services, in the same way
+    /// Import systemd timers with their services, in the same way
     Systemd {
-        /// Files of timers, or folders with some; without one ~/.config/systemd/user
+        /// Timer files, or folders that contain some [default: ~/.config/systemd/user]
         units: Vec<PathBuf>,
-        /// Only say what would be taken over, and what not
+        /// Only show what would be imported, and what not
         #[arg(long)]
         dry_run: bool,
     },
@@ -461,13 +461,13 @@ pub enum Import {
 /// `init`.
 #[derive(Debug, Args)]
 pub struct InitArgs {
-    /// Also into a folder that has something in it; files that are there stay as they are
+    /// Use a folder that is not empty; existing files stay unchanged
     #[arg(long)]
     pub force: bool,
-    /// Ask nothing: no call is made and no service installed unless a flag says so
+    /// Ask nothing: make no call and install no service unless a flag says so
     #[arg(short, long)]
     pub yes: bool,
-    /// No samples
+    /// Install no samples
     #[arg(long)]
     pub bare: bool,
     /// The time zone, e.g. Europe/Berlin [default: the system's]
@@ -476,13 +476,13 @@ pub struct InitArgs {
     /// Send messages to this topic of an ntfy server, e.g. https://ntfy.sh/my-topic
     #[arg(long, value_name = "URL")]
     pub ntfy: Option<String>,
-    /// A server of your own that speaks Discord's or Telegram's protocol, for the bot that you are asked about
+    /// A server of your own with Discord's or Telegram's protocol, for the bot that the questions set up
     #[arg(long, value_name = "URL")]
     pub api: Option<String>,
     /// Try the agent's login with one short call, which costs less than a cent; exit 1 if it fails
     #[arg(long)]
     pub try_login: bool,
-    /// Have systemd run the service
+    /// Install the service under systemd
     #[arg(long)]
     pub service: bool,
 }
@@ -490,10 +490,10 @@ pub struct InitArgs {
 /// `run`.
 #[derive(Debug, Default, Args)]
 pub struct RunArgs {
-    /// End when no run is going and nothing is due within a minute
+    /// Exit when no run is active and nothing is due within a minute
     #[arg(long)]
     pub until_idle: bool,
-    /// End after this time: `10m`, `1h30m`
+    /// Exit after this time: `10m`, `1h30m`
     #[arg(long = "for", value_name = "DURATION", value_parser = span)]
     pub duration: Option<Duration>,
 }
@@ -501,19 +501,19 @@ pub struct RunArgs {
 /// `next`.
 #[derive(Debug, Args)]
 pub struct NextArgs {
-    /// How many, at most 10,000: there is no last occurrence
+    /// The number of occurrences, at most 10,000
     #[arg(short = 'n', default_value_t = 10, value_parser = limited_count)]
     pub count: u16,
-    /// Every occurrence not before this time
+    /// Show every occurrence at or after this time
     #[arg(long, value_name = "WHEN")]
     pub from: Option<String>,
-    /// Every occurrence not after this time
+    /// Show every occurrence at or before this time
     #[arg(long, value_name = "WHEN")]
     pub until: Option<String>,
-    /// Every occurrence instead of the next one of each job
+    /// Show every occurrence, instead of the next one of each job
     #[arg(long)]
     pub all: bool,
-    /// Every occurrence of these jobs
+    /// Show every occurrence of these jobs
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
 }
@@ -521,16 +521,16 @@ pub struct NextArgs {
 /// `simulate`.
 #[derive(Debug, Args)]
 pub struct SimulateArgs {
-    /// Of these jobs
+    /// Simulate these jobs
     #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
     pub ids: Vec<String>,
-    /// Of all jobs
+    /// Simulate all jobs
     #[arg(long)]
     pub all: bool,
-    /// Not before this time [default: now]
+    /// The start of the simulation [default: now]
     #[arg(long, value_name = "TIME")]
     pub from: Option<String>,
-    /// Not after this time [default: a day after the first]
+    /// The end of the simulation [default: a day after the start]
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
 }
@@ -538,15 +538,15 @@ pub struct SimulateArgs {
 /// `runs`.
 #[derive(Debug, Args)]
 pub struct RunsArgs {
-    /// Only this job's
+    /// Only runs of this job
     pub id: Option<String>,
-    /// Only those that did not do their work
+    /// Only runs that did not do their work
     #[arg(long)]
     pub failed: bool,
-    /// How many
+    /// The number of runs
     #[arg(short = 'n', default_value_t = 20, value_parser = count::<u32>)]
     pub count: u32,
-    /// `runs show`.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Option<Runs>,
 }
@@ -554,17 +554,17 @@ pub struct RunsArgs {
 /// `runs …`.
 #[derive(Debug, Subcommand)]
 pub enum Runs {
-    /// One run: what it was given, said and did, and the file as it fired
+    /// Show one run: its input, output and calls, and the file as it fired
     Show {
         /// The run's id
         run: String,
-        /// Every text in full, and what calls returned
+        /// Show every text in full, and the results of calls
         #[arg(long)]
         transcript: bool,
     },
-    /// What a run says and does as it happens; exit 1 if it does not do its work
+    /// Follow a run as it happens; exit 1 if it does not do its work
     Follow {
-        /// A run, or a job: its latest run; none: everything that happens
+        /// A run, or a job for its latest run; without one, follow everything
         #[arg(value_name = "RUN|ID")]
         target: Option<String>,
     },
@@ -573,16 +573,16 @@ pub enum Runs {
 /// `policy …`.
 #[derive(Debug, Subcommand)]
 pub enum Policy {
-    /// Would this call be allowed, and which rule says so? Exit 0: allowed, 1: denied
+    /// Check whether a call would be allowed, and by which rule; exit 0: allowed, 1: denied
     Explain(ExplainArgs),
-    /// The effective policy, and where each entry came from
+    /// Show the effective policy, and where each entry came from
     Show {
         /// A job's id, or a file
         definition: String,
     },
-    /// What jobs were refused, counted by job and rule
+    /// Count the refused calls of jobs, by job and rule
     Refusals {
-        /// Only those in so much time up to now, for example 7d
+        /// Only refusals of this last span of time, for example 7d
         #[arg(long, value_name = "SPAN", value_parser = span)]
         since: Option<Duration>,
     },
@@ -604,7 +604,7 @@ pub struct ExplainArgs {
     pub line: Option<String>,
 }
 
-/// An amount of US dollars, in cents: at least one, at most a million dollars.
+/// Parses an amount of US dollars into cents: at least one cent, at most a million dollars.
 fn cents(text: &str) -> Result<u64, String> {
     let amount = text.trim_start_matches('$').parse::<f64>().ok().filter(|amount| (0.01..=1e6).contains(amount));
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within these bounds")]

@@ -1,4 +1,4 @@
-//! `service`: the service as a unit of systemd.
+//! `service`: the service as a systemd unit.
 
 use clap::{Args, Subcommand};
 
@@ -7,33 +7,33 @@ use crate::app::{Command, UnitAct, UnitCommand};
 /// `service …`.
 #[derive(Debug, Subcommand)]
 pub enum Service {
-    /// Write the unit, start it, and have it started from now on
+    /// Write the unit, start it, and start it at each boot
     Install {
-        /// Show the unit, and install nothing
+        /// Print the unit, without installing it
         #[arg(long)]
         print: bool,
-        /// Whose manager.
+        /// The systemd manager.
         #[command(flatten)]
         flags: UnitFlags,
     },
-    /// Stop it, and remove the unit; the data folder stays
+    /// Stop the service and remove the unit; the data folder stays
     Uninstall(UnitFlags),
-    /// How the unit is; exit 1 if it does not run
+    /// Show the unit's state; exit 1 if it is not running
     Status(UnitFlags),
-    /// Start it
+    /// Start the service
     Start(UnitFlags),
-    /// End it in order; it starts again at the next boot
+    /// Stop the service gracefully; it starts again at the next boot
     Stop(UnitFlags),
-    /// End it in order, and start it again
+    /// Stop the service gracefully, and start it again
     Restart(UnitFlags),
-    /// What it logged
+    /// Show the service's log
     Logs(Logs),
 }
 
-/// Whose manager.
+/// The systemd manager that runs the unit.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct UnitFlags {
-    /// The machine's manager instead of your own
+    /// Use the machine's manager instead of your own
     #[arg(long)]
     pub system: bool,
 }
@@ -41,22 +41,22 @@ pub struct UnitFlags {
 /// `service logs`.
 #[derive(Clone, Debug, Args)]
 pub struct Logs {
-    /// Whose manager.
+    /// The systemd manager.
     #[command(flatten)]
     pub flags: UnitFlags,
-    /// Go on as more comes
+    /// Also show new lines as they arrive
     #[arg(short, long)]
     pub follow: bool,
-    /// So many lines of the end
+    /// The number of lines from the end
     #[arg(short = 'n', default_value_t = 100)]
     pub count: u32,
-    /// Not before this time, as journalctl(1) reads it: `-1h`, `yesterday`
+    /// Only lines since this time, as journalctl(1) reads it: `-1h`, `yesterday`
     #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
     pub since: Option<String>,
 }
 
 impl Service {
-    /// What it asks for; `logs` asks for no more than `status`.
+    /// Returns the command to execute. `logs` needs no more than `status`.
     pub(in super::super) fn command(self) -> Command {
         let (UnitFlags { system }, act) = match self {
             Self::Install { print: true, flags } => (flags, UnitAct::Print),

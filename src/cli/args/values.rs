@@ -1,9 +1,9 @@
-//! Values that are more than text, and what is said of one that is none.
+//! Parsers of flag values, with their errors.
 
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A span of time: `90s`, `10m`, `1h30m`.
+/// Parses a span of time: `90s`, `10m`, `1h30m`.
 pub(super) fn span(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(span) if span.is_zero() => Err("a span of time must be longer than nothing".into()),
@@ -12,7 +12,7 @@ pub(super) fn span(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Bare minutes, or a span of time.
+/// Parses a number of minutes, or a span of time.
 pub(super) fn minutes(text: &str) -> Result<Duration, String> {
     match text.parse::<u32>() {
         Ok(0) => Err("a span of time must be longer than nothing".into()),
@@ -21,19 +21,19 @@ pub(super) fn minutes(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// How many are to be shown.
+/// Parses a positive number.
 pub(super) fn count<N: FromStr + PartialOrd + Default>(text: &str) -> Result<N, String> {
     text.parse().ok().filter(|count| *count > N::default()).ok_or_else(|| "write a whole number from 1".into())
 }
 
-/// The same, of what never ends.
+/// Parses a positive number for an endless list, at most 10,000.
 pub(super) fn limited_count(text: &str) -> Result<u16, String> {
     const MOST: u16 = 10_000;
     let count = text.parse().ok().filter(|count| (1..=MOST).contains(count));
     count.ok_or_else(|| "write a whole number from 1 to 10,000".into())
 }
 
-/// A flag's list; one empty value is the empty list.
+/// Converts the values of a list flag. One empty value means the empty list.
 pub(in super::super) fn list(values: Vec<String>) -> Vec<String> {
     if values == [""] { Vec::new() } else { values }
 }
