@@ -1,4 +1,4 @@
-//! What was typed, as a command of the application.
+//! Converts parsed arguments into commands.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,92 +13,92 @@ use crate::policy::{BOT, ToolLists};
 use crate::refusal::Refusal;
 use crate::run::spawn::SpawnRequest;
 
-/// What a typed command asks for.
+/// A parsed command.
 #[derive(Debug)]
 pub enum Typed {
-    /// Something of the application, whoever asks.
+    /// A command of the application, for any caller.
     App(Command),
-    /// The same of several jobs: each is done or refused by itself.
+    /// The same command for several jobs. Each is executed or refused separately.
     Each(Vec<Command>),
-    /// Something of this process.
+    /// A command of this process.
     Own(Own),
 }
 
-/// What the command line does by itself, in the process that was typed at.
+/// Commands that the command line executes in its own process.
 #[derive(Debug)]
 pub enum Own {
-    /// A few commands and how things are.
+    /// Shows a short help and an overview.
     Short,
-    /// All commands, or one command's flags.
+    /// Shows the help of all commands, or of one.
     Help(Vec<String>),
-    /// A completion script.
+    /// Prints a completion script.
     Completions(clap_complete::Shell),
-    /// The manual pages, into a folder.
+    /// Writes the manual pages into a folder, or prints the first one.
     Man(Option<PathBuf>),
-    /// Sets the budget, and shows it.
+    /// Sets and shows the budget.
     SetBudget(u32),
-    /// Sets what today or this month may cost, and shows it.
+    /// Sets and shows the spending limits of today or this month.
     SetCap {
-        /// US cents of today.
+        /// US cents for today.
         day: Option<u64>,
-        /// US cents of this month.
+        /// US cents for this month.
         month: Option<u64>,
-        /// Tokens of today.
+        /// Tokens for today.
         tokens: Option<u64>,
     },
-    /// Opens an editor.
+    /// Edits a definition in an editor.
     Edit {
-        /// Its kind; `None`: either.
+        /// Kind of the definition; `None` means any.
         kind: Option<Kind>,
-        /// Its id, or its file.
+        /// Id or file of the definition.
         id: String,
     },
-    /// Opens an editor for a new definition.
+    /// Creates a definition in an editor.
     New {
-        /// What was said of it.
+        /// The fields from the command line.
         draft: Box<Draft>,
-        /// A reminder's time.
+        /// Time of a reminder.
         when: Option<When>,
     },
-    /// Fires by the service, or by one that is started for it.
+    /// Fires jobs by the service. Starts one for this if none is running.
     Fire {
-        /// What.
+        /// Ids of the jobs.
         ids: Vec<String>,
-        /// Whether the run is shown, and waited for.
+        /// Whether to follow the run to its end.
         wait: bool,
     },
-    /// Talks with the bot. `text`: says only this.
+    /// Talks with the bot. With `text`, sends only this message.
     Chat {
-        /// What to say.
+        /// The message.
         text: Option<String>,
-        /// How many earlier exchanges are shown first.
+        /// Number of earlier exchanges to show first.
         history: usize,
     },
-    /// Shows a run to its end; `None`: everything that happens.
+    /// Follows a run to its end, or all events if `None`.
     Follow(Option<String>),
     /// Shows the service's log.
     Logs {
-        /// Which lines.
+        /// Filter of the lines.
         filter: LogFilter,
-        /// Whether those that come are shown too.
+        /// Whether to show new lines too.
         follow: bool,
     },
-    /// Shows so many messages, and those that come.
+    /// Shows this number of messages, and then new ones.
     FollowInbox(u32),
-    /// Makes the data folder.
+    /// Creates the data folder.
     Init(args::InitArgs),
-    /// Is the service.
+    /// Runs the service.
     Run(args::RunArgs),
-    /// Becomes the program that shows the service's log.
+    /// Replaces this process by the program that shows the service's log.
     ServiceLogs(args::Logs),
-    /// Becomes a command of the person's own.
+    /// Replaces this process by a person's own command.
     External(Vec<std::ffi::OsString>),
 }
 
-/// What was typed. `folder`: what relative paths are relative to; `None`: only the data folder.
+/// Converts parsed arguments. Relative paths are relative to `folder`; inside a fork it is `None`.
 ///
 /// # Errors
-/// When a value is none of its flag's.
+/// Fails if an argument has an invalid value.
 #[expect(clippy::too_many_lines, reason = "a table: a row a command")]
 pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Typed, Refusal> {
     use args::{Agents, Policy, Runs, Sessions};
@@ -160,7 +160,7 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Costs { by, since }) => Command::Costs { by: by.into(), since },
         Some(args::Command::Inbox { count, follow: false }) => Command::Inbox { count },
         Some(args::Command::Status) => Command::Status,
-        // Inside a fork there is no folder, and both are refused.
+        // Inside a fork there is no folder, but both commands are refused.
         Some(args::Command::Backup { file, secrets }) => Command::Backup { file: absolute(file, folder), secrets },
         Some(args::Command::Journal { command: args::Journal::Copy { to, uses } }) => {
             Command::CopyJournal { to: (to != "file").then_some(to), uses }
@@ -244,7 +244,7 @@ fn of_routine(routine: args::Routine, folder: Option<&Path>) -> Result<Typed, Re
             let text = body(text, folder)?;
             let has_text = text.is_some();
             let draft = Box::new(FieldChange::draft(kind, text.unwrap_or_default(), &fields.0)?);
-            // A command says itself what it does.
+            // A command needs no text.
             let is_new = !has_text && draft.command.is_none();
             if is_new {
                 return Ok(Typed::Own(Own::New { draft, when: None }));
@@ -274,7 +274,7 @@ fn of_reminder(reminder: args::Reminder, folder: Option<&Path>) -> Result<Typed,
             let text = body(text, folder)?;
             let has_text = text.is_some();
             let draft = Box::new(FieldChange::draft(kind, text.unwrap_or_default(), &fields.0)?);
-            // A command says itself what it does.
+            // A command needs no text.
             let is_new = !has_text && draft.command.is_none();
             let when = when(span.or(delay.map(minutes)), at);
             if is_new {
@@ -292,7 +292,7 @@ fn of_reminder(reminder: args::Reminder, folder: Option<&Path>) -> Result<Typed,
     }))
 }
 
-/// With flags the fields are set; without any the file is edited.
+/// Sets fields if there are flags. Otherwise opens the editor.
 fn edit(kind: Kind, id: String, changes: Changes) -> Typed {
     let Changes { message, span, at, fields } = changes;
     if message.is_none() && span.is_none() && at.is_none() && fields.0.is_empty() {
@@ -302,7 +302,7 @@ fn edit(kind: Kind, id: String, changes: Changes) -> Typed {
     Typed::App(Command::Edit { kind, id, changes: Box::new(changes) })
 }
 
-/// The same of each of these; of one alone, a plain command.
+/// Returns the command for each id. A single id makes a plain command.
 fn each(mut ids: Vec<String>, command: impl Fn(String) -> Command) -> Typed {
     match ids.pop() {
         Some(id) if ids.is_empty() => Typed::App(command(id)),
@@ -310,7 +310,7 @@ fn each(mut ids: Vec<String>, command: impl Fn(String) -> Command) -> Typed {
     }
 }
 
-/// The prompt as it was given; `None`: it was not. Only the person's own process has standard input and files to read.
+/// Returns the prompt, if any. Only a person's process may read standard input and files.
 fn body(given: Text, folder: Option<&Path>) -> Result<Option<String>, Refusal> {
     let Text { text, message, file } = given;
     let text = text.or(message);
@@ -370,7 +370,7 @@ fn spawn(args: SpawnArgs) -> Result<SpawnRequest, Refusal> {
     Ok(SpawnRequest { prompt: message, agent, tools: tools_of(tools)?, timeout })
 }
 
-/// The two lists; `None` where neither was given. One empty value is the empty list.
+/// Parses the two lists; `None` if neither was given. One empty value means the empty list.
 fn tools_of(args: ToolArgs) -> Result<Option<ToolLists>, Refusal> {
     let list = |values: Option<Vec<String>>| values.map(args::list);
     let (allow, deny) = (list(args.allow), list(args.deny));

@@ -1,8 +1,7 @@
-//! Completion. The shell asks this program at each Tab, so what it offers are the jobs, runs and agents that there are, and commands
-//! of one's own too.
+//! Shell completion. The shell calls this program at each Tab, so it offers the current jobs, runs, agents and own commands.
 //!
-//! The scripts that clap writes ahead of time know none of these, and bash's offers nothing after the first word of a program with
-//! global flags (clap#6421).
+//! The static scripts of clap know none of these. The one for bash also offers nothing after the first word of a program with global flags
+//! (clap#6421).
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -22,13 +21,13 @@ use crate::definition::fields::{FIELDS, Shape};
 use crate::journal::RunFilter;
 use crate::refusal::Refusal;
 
-/// Set by the script: which shell asks.
+/// Environment variable in which the script names the shell.
 pub(super) const ASKED_BY: &str = "OLLIM_COMPLETE";
 
-/// So many runs are offered.
+/// Maximum number of runs offered.
 const RUNS: u32 = 50;
 
-/// What a value names.
+/// The kind of names that a value can be.
 #[derive(Clone, Copy, Debug)]
 enum Names {
     Jobs,
@@ -45,7 +44,7 @@ enum Names {
     Zones,
 }
 
-/// The beginning of a command's path, one of its arguments, and what that names. The first that fits counts.
+/// Prefix of a command's path, an argument's id, and its kind of names. The first match counts.
 const PLACES: &[(&str, &str, Names)] = &[
     ("reminder retry", "id", Names::Failed),
     ("reminder restore", "runs", Names::Runs),
@@ -83,10 +82,10 @@ const PLACES: &[(&str, &str, Names)] = &[
     ("", "timezone", Names::Zones),
 ];
 
-/// The script that makes a shell ask.
+/// Returns the script that sets up completion in a shell.
 ///
 /// # Errors
-/// When there is none for this shell.
+/// Fails if the shell is not supported.
 pub(super) fn script(shell: clap_complete::Shell) -> Result<String, Refusal> {
     let mut script = Vec::new();
     let shells = Shells::builtins();
@@ -98,8 +97,8 @@ pub(super) fn script(shell: clap_complete::Shell) -> Result<String, Refusal> {
     Ok(String::from_utf8_lossy(&script).into_owned())
 }
 
-/// What a shell is told that asks: `argv` is `ollim-bot -- WORD…`, as its script calls us. Nothing where there is nothing to say: a
-/// line that is being typed must not be torn by an error.
+/// Returns the completions for a shell. `argv` is `ollim-bot -- WORD…`, as the script calls it. On an error the result is empty, since a
+/// message would disturb the line being typed.
 pub(super) fn answer(shell: &OsStr, argv: &[OsString], folder: &Path, app: &App) -> String {
     let shells = Shells::builtins();
     let Some(completer) = shell.to_str().and_then(|shell| shells.completer(shell)) else { return String::new() };
@@ -117,13 +116,13 @@ pub(super) fn answer(shell: &OsStr, argv: &[OsString], folder: &Path, app: &App)
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// The data folder that the words name by `--home`.
+/// Returns the data folder from `--home`.
 pub(super) fn home_in(argv: &[OsString]) -> Option<&Path> {
     let named = argv.windows(2).find(|pair| pair[0] == "--home").map(|pair| Path::new(&pair[1]));
     named.or_else(|| argv.iter().find_map(|word| word.to_str()?.strip_prefix("--home=").map(Path::new)))
 }
 
-/// The command, whose arguments know what they name.
+/// Adds completions to the command's arguments.
 fn offering(command: clap::Command, path: &str, app: &Arc<App>) -> clap::Command {
     let command = command.mut_args(|arg| match names(path, &arg) {
         Some(offered) => {
@@ -147,7 +146,7 @@ fn names(path: &str, arg: &Arg) -> Option<Offer> {
     if let Some((.., names)) = PLACES.iter().find(|(start, id, _)| below(start) && arg.get_id() == *id) {
         return Some(Box::new(|app| candidates(*names, app).unwrap_or_default()));
     }
-    // A field whose values are words.
+    // A field with fixed words as values.
     let long = arg.get_long()?;
     let field = FIELDS.iter().find(|field| field.flags.iter().any(|flag| flag.long == long))?;
     match field.shape {
@@ -164,7 +163,7 @@ fn sessions(app: &App) -> Option<Vec<CompletionCandidate>> {
     Some(children.chain([CompletionCandidate::new("main")]).collect())
 }
 
-/// What there is; nothing where it cannot be read.
+/// Returns the current names, or `None` if they cannot be read.
 fn candidates(names: Names, app: &App) -> Option<Vec<CompletionCandidate>> {
     let candidate = |name: String, help: &str| {
         let help = (!help.is_empty()).then(|| StyledStr::from(plain(help)));

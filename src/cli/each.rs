@@ -1,9 +1,9 @@
-//! A command of several jobs: each is done or refused by itself, and the exit code says whether one was refused.
+//! A command for several jobs. Each is executed or refused separately, and the exit code shows whether any was refused.
 
 use super::output::Output;
 use crate::refusal::Refusal;
 
-/// Does each. In JSON what comes of them is one list.
+/// Executes the command for each item. With `--json`, combines the results into one list.
 pub(super) fn each<T>(
     items: Vec<T>,
     json: bool,

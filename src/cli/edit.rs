@@ -1,6 +1,6 @@
-//! The person's editor: `edit` without flags, whose copy is put in the file's place when it is valid, and `add` without a text.
+//! The person's editor. `edit` without flags edits a copy, which replaces the file if it is valid. `add` without a text edits a template.
 //!
-//! Nothing typed into a copy of a file is ever lost: whatever keeps it from the file's place, the copy stays and is named.
+//! No edit of a file is lost: if the copy cannot replace the file, the copy is kept and its path is shown.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
@@ -16,10 +16,10 @@ use crate::channel::terminal::plain;
 use crate::definition::{Draft, Kind, Problem};
 use crate::refusal::Refusal;
 
-/// Edits one definition, also one whose file has errors.
+/// Edits a definition, even one whose file has errors.
 ///
 /// # Errors
-/// When there is no such definition or no editor, what was written is not valid, or the file changed meanwhile.
+/// Fails if there is no such definition or no editor, if the new text is invalid, or if the file changed meanwhile.
 pub(super) fn edit(kind: Option<Kind>, id: &str, app: &App, view: &View, output: &mut Output) -> Result<(), Refusal> {
     let typed = kind.map_or_else(|| format!("edit {id}"), |kind| format!("{kind} edit {id}"));
     if let Caller::Run(_) = app.caller {
@@ -67,10 +67,10 @@ pub(super) fn edit(kind: Option<Kind>, id: &str, app: &App, view: &View, output:
     }
 }
 
-/// Makes a definition of what is written into a template. Nothing stays of what is given up.
+/// Creates a definition from an edited template. An abandoned text is deleted.
 ///
 /// # Errors
-/// When nobody is there to write, there is no editor, or it was given up.
+/// Fails without a terminal or an editor, or if the person gives up.
 pub(super) fn new(
     draft: Draft,
     when: Option<When>,
@@ -96,7 +96,7 @@ pub(super) fn new(
     Ok(())
 }
 
-/// Lets the person write until it is valid, or given up.
+/// Repeats the edit until the text is valid or the person gives up.
 fn write_new(
     kind: Kind,
     editor: &str,
@@ -119,7 +119,7 @@ fn write_new(
     }
 }
 
-/// Whether there is something below the frontmatter.
+/// Whether there is text below the frontmatter.
 fn has_text(text: &str) -> bool {
     let mut fences = text.split_inclusive('\n').scan(0, |at, line| {
         *at += line.len();
@@ -131,7 +131,7 @@ fn has_text(text: &str) -> bool {
     }
 }
 
-/// The person's editor; `typed`: the command for which it is wanted.
+/// Returns the person's editor. `typed` is the command that needs it.
 fn editor<'a>(typed: &str, app: &'a App) -> Result<&'a str, Refusal> {
     ["VISUAL", "EDITOR"].iter().find_map(|name| app.env.text(name)).ok_or_else(|| {
         Refusal::user("there is no editor: neither VISUAL nor EDITOR is set")
@@ -143,7 +143,7 @@ fn read(copy: &Path) -> Result<String, Refusal> {
     fs::read_to_string(copy).map_err(|error| Refusal::user(format!("cannot read {}: {error}", copy.display())))
 }
 
-/// A copy that nobody but the person reads: forks never see `state/`.
+/// Creates a copy that only the person can read: forks never see `state/`.
 fn copy_of(file: &Path, text: &str, app: &App) -> Result<PathBuf, Refusal> {
     let folder = app.home.edits();
     let made = || {
@@ -156,7 +156,7 @@ fn copy_of(file: &Path, text: &str, app: &App) -> Result<PathBuf, Refusal> {
     made().map_err(|error: io::Error| Refusal::environment(format!("cannot write into {}: {error}", folder.display())))
 }
 
-/// The editor as a shell takes it: `code --wait` is a command and a flag.
+/// Runs the editor through a shell, since `code --wait` is a command with a flag.
 fn run(editor: &str, copy: &Path) -> Result<(), Refusal> {
     let ended = Process::new("sh").arg("-c").arg(format!("{editor} \"$@\"")).arg(editor).arg(copy).status();
     match ended {
@@ -166,7 +166,7 @@ fn run(editor: &str, copy: &Path) -> Result<(), Refusal> {
     }
 }
 
-/// Shows what is wrong and asks whether to edit again, where there is somebody to ask.
+/// Shows the problems, and asks on a terminal whether to edit again.
 fn again(problems: &[Problem], output: &mut Output) -> bool {
     let mut wrong = Output::default();
     for problem in problems {
@@ -183,7 +183,7 @@ fn again(problems: &[Problem], output: &mut Output) -> bool {
     shown.is_ok() && read.is_ok_and(|count| count > 0) && !answer.trim().to_lowercase().starts_with('n')
 }
 
-/// A copy that has done its work. One that stays harms nobody, but is said.
+/// Removes a copy that is no longer needed. A failure is harmless, so it is only reported.
 fn remove(copy: &Path, output: &mut Output) {
     if let Err(error) = fs::remove_file(copy) {
         output.note(format!("the copy {} could not be removed: {error}", copy.display()));

@@ -1,4 +1,4 @@
-//! Two examples for each command, which end its `--help` and its manual page. One table.
+//! A table with two examples for each command. They end its `--help` and its manual page.
 
 use std::ffi::OsString;
 
@@ -7,7 +7,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 use super::args::Cli;
 
-/// A command's path, its examples, and what else its help says.
+/// Path of each command, its examples, and further help.
 pub(super) const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
     ("run", ["ollim-bot run --until-idle", "ollim-bot run --json | jq -r .event"], ""),
     ("init", ["ollim-bot init", "ollim-bot --home ~/bots/home init --yes --bare"], "What is there stays as it is."),
@@ -239,7 +239,7 @@ pub(super) const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
     ("help", ["ollim-bot help", "ollim-bot help reminder add"], ""),
 ];
 
-/// What other tools call a command, and how it is called here; the words of a group, without it, among them.
+/// Names that other tools use for our commands, and subcommands that need their group.
 const MEANT: &[(&str, &str)] = &[
     ("rm", CANCEL),
     ("remove", CANCEL),
@@ -274,7 +274,7 @@ const CANCEL: &str = "reminder cancel` or `routine cancel";
 const ADD: &str = "reminder add` or `routine add";
 const LIST: &str = "next`, `routine list` or `reminder list";
 
-/// The same behind the name of a group: `routine rm`.
+/// Names that other tools use for subcommands, such as `routine rm`.
 const MEANT_IN_GROUP: &[(&str, &str)] = &[
     ("rm", "cancel"),
     ("remove", "cancel"),
@@ -289,26 +289,26 @@ const MEANT_IN_GROUP: &[(&str, &str)] = &[
     ("stop", "disable"),
 ];
 
-/// What somebody means who types the word of another tool, or of a group without the group.
+/// Returns the commands that a word of another tool, or a subcommand without its group, stands for.
 #[must_use]
 pub fn meant(word: &str) -> Option<&'static str> {
     of_table(MEANT, word)
 }
 
-/// The same of the word behind the name of a group.
+/// Returns the subcommand that a word of another tool stands for.
 #[must_use]
 pub fn meant_in_group(word: &str) -> Option<&'static str> {
     of_table(MEANT_IN_GROUP, word)
 }
 
-/// Whether the group that a usage line begins with has a command.
+/// Whether the group at the start of a usage line has this subcommand.
 #[must_use]
 pub fn group_has(usage: &str, command: &str) -> bool {
     let group = usage.split_whitespace().next().unwrap_or_default();
     Cli::command().find_subcommand(group).is_some_and(|group| group.find_subcommand(command).is_some())
 }
 
-/// What somebody means who gives a flag to a command that does not have it. `usage` begins with the command.
+/// Returns a hint for a flag that the command does not have. `usage` begins with the command.
 #[must_use]
 pub fn meant_by_flag(usage: &str, flag: &str) -> Option<String> {
     let of = |command: &str, flags: &[&str]| {
@@ -329,16 +329,16 @@ fn of_table(table: &[(&str, &'static str)], word: &str) -> Option<&'static str> 
     table.iter().find(|(other, _)| *other == word).map(|(_, ours)| *ours)
 }
 
-/// All commands, with their examples.
+/// Returns the whole command line, with examples.
 #[must_use]
 pub fn command() -> clap::Command {
     with_examples(Cli::command(), "")
 }
 
-/// What was typed, the program's name first.
+/// Parses the arguments. The first one is the program's name.
 ///
 /// # Errors
-/// What clap says of a line that is none of ours, or of `--help` and `--version`.
+/// Returns clap's error, or its `--help` or `--version`.
 pub fn parse(words: impl IntoIterator<Item: Into<OsString> + Clone>) -> Result<Cli, clap::Error> {
     let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
     if let Some(long) = words.iter().find_map(|word| overlong_option(word.to_str()?)) {
@@ -348,8 +348,8 @@ pub fn parse(words: impl IntoIterator<Item: Into<OsString> + Clone>) -> Result<C
     Cli::from_arg_matches(&matches)
 }
 
-/// The beginning of an option whose name is longer than any of ours: clap would look for the nearest one, which takes time by its
-/// length.
+/// Returns the start of an option whose name is longer than any of ours. clap would search for a similar one, which takes time
+/// proportional to its length.
 fn overlong_option(word: &str) -> Option<&str> {
     const LONGEST: usize = 100;
     let name = word.split('=').next().filter(|name| name.starts_with("--"))?;
@@ -372,7 +372,7 @@ fn with_examples(command: clap::Command, path: &str) -> clap::Command {
     })
 }
 
-/// The words of a line with single quotes.
+/// Splits a line into words, with single quotes.
 #[cfg(test)]
 pub(super) fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
@@ -431,7 +431,7 @@ mod tests {
     #[test]
     fn every_example_is_a_command_line_that_can_be_read() {
         for line in EXAMPLES.iter().flat_map(|(_, lines, _)| lines) {
-            // What the shell does with the rest is its own.
+            // The rest of the line is for the shell.
             let Some(typed) = line.strip_prefix("ollim-bot ") else { continue };
             let typed = typed.split(" | ").next().unwrap().split(" > ").next().unwrap();
             let parsed = parse(std::iter::once("ollim-bot".to_owned()).chain(words(typed)));

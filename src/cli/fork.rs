@@ -1,4 +1,4 @@
-//! Inside a fork: the binary touches no file. What was typed goes to the service with the run's token; the service
+//! The command line inside a fork. The binary touches no file: it sends its arguments to the service with the run's token, and the service
 //! decides, executes and answers.
 
 use std::ffi::OsString;
@@ -18,10 +18,10 @@ use crate::policy::Verdict;
 use crate::refusal::{Cause, Refusal};
 use crate::run::tokens::RunAuthority;
 
-/// The fork's side: asks the service.
+/// Sends the arguments to the service. This runs in the fork.
 ///
 /// # Errors
-/// When the service refuses, or is not there.
+/// Fails if the service refuses, or is not running.
 pub fn ask(argv: &[OsString], token: &str, app: &App) -> Result<Output, Refusal> {
     let argv = argv
         .iter()
@@ -45,8 +45,8 @@ pub fn ask(argv: &[OsString], token: &str, app: &App) -> Result<Output, Refusal>
     }
 }
 
-/// The service's side: the run's own policy first, then what runs may do at all. `app` is the service's. Called on a
-/// blocking thread of its runtime.
+/// Executes a run's arguments in the service. The run's own policy decides first, then the rules for all runs. `app` is the service's.
+/// Must be called on a blocking thread of its runtime.
 #[must_use]
 pub fn execute(app: &App, run: Arc<RunAuthority>, argv: Vec<String>) -> Reply {
     let mut output = Output::default();
@@ -62,7 +62,7 @@ pub fn execute(app: &App, run: Arc<RunAuthority>, argv: Vec<String>) -> Reply {
     Reply::Output { stdout: output.stdout, stderr: output.stderr, exit: output.exit }
 }
 
-/// Records a denial with the run.
+/// Records a denial in the run.
 fn record(refusal: &Refusal, run: &RunAuthority, words: &[String]) {
     if refusal.cause != Cause::Denied {
         return;
@@ -117,7 +117,7 @@ fn decide(run: &Arc<RunAuthority>, words: &[String], app: &App, output: &mut Out
         Typed::Own(Own::External(typed)) => {
             super::refuse_json(json)?;
             let (name, args) = external::split(&typed)?;
-            // Found here too, so that a name that is not there is refused in the same words as outside.
+            // Check here too, so that an unknown name gets the same refusal as outside a fork.
             external::find(name, &app)?;
             let args = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
             return Ok(Some(Reply::Exec { name: name.to_owned(), args }));
@@ -141,7 +141,7 @@ fn decide(run: &Arc<RunAuthority>, words: &[String], app: &App, output: &mut Out
     Ok(None)
 }
 
-/// The command without its arguments: `ollim-bot reminder add`.
+/// Returns the command without its arguments: `ollim-bot reminder add`.
 fn shown(words: &[String]) -> String {
     let name = |word: &&String| word.bytes().all(|b| b.is_ascii_lowercase() || b == b'-') && !word.starts_with('-');
     let mut shown = vec!["ollim-bot"];
@@ -159,7 +159,7 @@ mod tests {
     use crate::app::PERSONS_ALONE;
     use crate::cli::examples;
 
-    /// Whether a job may not do what an example shows; `None`: it names what is not there.
+    /// Whether an example is refused to jobs. Returns `None` if it does not convert without a folder.
     fn is_alone(example: &str) -> Option<bool> {
         let line = example.split(" | ").next()?.split(" > ").next()?;
         let words = examples::words(line);

@@ -1,4 +1,4 @@
-//! `help`: every command with an example each. This is what an agent reads, so it is plain and short.
+//! `help`: all commands, with an example of each. Agents read it, so it is plain and short.
 
 use super::examples;
 use super::output::Output;
@@ -82,10 +82,10 @@ of routines: 'weekdays at 8:30', 'monthly on the 1st at 9'. --json: as JSON.
 Exit: 0 done, 1 yours to fix, 2 ours
 ";
 
-/// `help`, or `help COMMAND…`.
+/// Executes `help` or `help COMMAND…`.
 ///
 /// # Errors
-/// When there is no such command.
+/// Fails if there is no such command.
 pub(super) fn help(topic: &[String], app: &App, view: &View, output: &mut Output) -> Result<(), Refusal> {
     if topic.is_empty() {
         let Outcome::ExternalCommands(external) = app.execute(Command::ExternalCommands)? else { return Ok(()) };
@@ -115,7 +115,7 @@ pub(super) fn help(topic: &[String], app: &App, view: &View, output: &mut Output
     Ok(())
 }
 
-/// What stands where nothing was typed: a few commands and, where there is a data folder, how things are.
+/// Shows the help for an empty command line: a few commands, and an overview if there is a data folder.
 pub(super) fn short(app: &App, view: &View, output: &mut Output) -> Result<(), Refusal> {
     output.line("ollim-bot runs jobs written as markdown files, on time, with only the tools each file allows.");
     output.line("");
@@ -139,12 +139,12 @@ mod tests {
         }
     }
 
-    /// Every visible command is named with an example of it, and every example is a command line that can be read.
+    /// Every visible command has an example, and every example parses.
     #[test]
     fn every_command_has_an_example_that_parses() {
         fn leaves(command: &clap::Command, path: &str, found: &mut Vec<String>) {
             let mut under = command.get_subcommands().peekable();
-            // `runs` is a command with and without what stands under it.
+            // `runs` is both a command and a group.
             if under.peek().is_none() || command.get_name() == "runs" {
                 found.push(path.to_owned());
             }
@@ -156,7 +156,7 @@ mod tests {
         leaves(&examples::command(), "", &mut commands);
         let words = |line: &str| examples::words(line.split("  ").next().unwrap());
         let examples = HELP.lines().filter_map(|line| line.strip_prefix("  ollim-bot ")).map(words).collect::<Vec<_>>();
-        // Whose path each example begins with.
+        // The paths with which examples begin.
         let named = examples.iter().flat_map(|words| (1..=words.len().min(2)).map(|count| words[..count].join(" ")));
         let listed: Vec<String> = named
             .chain(

@@ -1,4 +1,4 @@
-//! The manual pages, for packages: `ollim-bot man DIR` writes one for each command.
+//! Manual pages, for packages: `ollim-bot man DIR` writes one for each command.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,10 @@ use super::examples;
 use super::output::Output;
 use crate::refusal::Refusal;
 
-/// Writes all pages into a folder, or the first to standard output.
+/// Writes all pages into a folder, or the first one to stdout.
 ///
 /// # Errors
-/// When they cannot be written.
+/// Fails if the pages cannot be written.
 pub(super) fn man(folder: Option<&Path>, output: &mut Output) -> Result<(), Refusal> {
     let Some(folder) = folder else {
         let mut page = Vec::new();

@@ -1,7 +1,7 @@
-//! The command line: parses what was typed into a [`Command`](crate::app::Command), and renders what comes of it.
+//! The command line: parses the arguments into a [`Command`](crate::app::Command), and renders the outcome.
 //!
-//! A person's commands are executed in their own process. Inside a fork this binary touches no file: what was typed goes
-//! to the service (see [`fork`]), which executes it there.
+//! A person's commands are executed in their own process. Inside a fork this binary touches no file: it sends its arguments to the service
+//! (see [`fork`]), which executes them there.
 
 pub mod args;
 pub mod by_channel;
@@ -46,10 +46,10 @@ use crate::daemon::wire::RUN_TOKEN;
 use crate::home::Home;
 use crate::refusal::Refusal;
 
-/// `0.1.0 (5a91c0de12 2027-01-31)`: the commit that a release was built from, and its date (see `build.rs`).
+/// `0.1.0 (5a91c0de12 2027-01-31)`: the version, and the commit and date of a release build (see `build.rs`).
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("OLLIM_BUILT_FROM"));
 
-/// The whole program: reads what was typed, does it, prints, and gives the exit code.
+/// Runs the whole program: parses the arguments, executes the command, prints the output. Returns the exit code.
 #[must_use]
 pub fn main(argv: Vec<OsString>) -> ExitCode {
     let typed = examples::parse(&argv);
@@ -68,14 +68,14 @@ fn start(argv: &[OsString], typed: Result<Cli, clap::Error>, output: &mut Output
     let env = Environment::of_process();
     let folder = std::env::current_dir().unwrap_or_else(|_| "/".into());
     let flag = typed.as_ref().ok().and_then(|cli| cli.global.home.as_deref());
-    // Set to nothing, or to what is no text, it is still there: whoever has it is a fork, and not the person.
+    // Even an empty or undecodable token counts: only a fork has the variable.
     let token = env.as_it_is(RUN_TOKEN).map(|token| token.to_string_lossy().into_owned());
     if let (Some(shell), None) = (env.as_it_is(complete::ASKED_BY), &token) {
         let home = app::home(complete::home_in(argv), &env, &folder)?;
         output.stdout = complete::answer(shell, argv, &folder, &for_person(home, env.clone()));
         return Ok(());
     }
-    // A fork's `--home` is not looked at here: the service sees it, and refuses it.
+    // A fork's `--home` is ignored here. The service sees it, and refuses it.
     let home = app::home(flag.filter(|_| token.is_none()), &env, &folder)?;
     let app = for_person(home, env);
     if let Some(token) = token {
@@ -91,7 +91,7 @@ fn start(argv: &[OsString], typed: Result<Cli, clap::Error>, output: &mut Output
     }
 }
 
-/// The application as the person uses it from a process of their own.
+/// Creates the application for a person's own process.
 #[must_use]
 pub fn for_person(home: Home, env: Environment) -> App {
     let service = Arc::new(Remote { home: home.clone(), clock: Clock::system(), env: env.clone() });
@@ -102,10 +102,10 @@ fn command_names() -> Vec<String> {
     Cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
 }
 
-/// Does what was typed, and renders what comes of it.
+/// Executes the command and renders its outcome.
 ///
 /// # Errors
-/// Why it was not done. What was put out before stands.
+/// Returns the refusal. The output written before it is kept.
 pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Result<(), Refusal> {
     let Cli { global, command } = cli;
     let view = View::of(app, global.json);
@@ -143,7 +143,7 @@ pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Resul
     Ok(())
 }
 
-/// Does what the command line does by itself, around commands of the application.
+/// Executes a command of this process, which may use commands of the application.
 fn execute_own(own: Own, global: &Global, app: &App, view: &View, output: &mut Output) -> Result<(), Refusal> {
     match own {
         Own::SetCap { day, month, tokens } => {
@@ -189,9 +189,9 @@ fn execute_own(own: Own, global: &Global, app: &App, view: &View, output: &mut O
     Ok(())
 }
 
-/// What clap says of a line that it cannot read, or of `--help` and `--version`, in our own form.
+/// Shows clap's help, version or error in our own format.
 fn usage(error: &clap::Error, output: &mut Output) {
-    // A group alone lists its commands.
+    // A group without a subcommand lists its commands.
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         output.stdout.push_str(&error.render().ansi().to_string());
         return;
@@ -229,7 +229,7 @@ fn usage(error: &clap::Error, output: &mut Output) {
     output.fail(&failed);
 }
 
-/// `--json` before a command of one's own would be lost.
+/// Refuses `--json` before a person's own command, which would not receive it.
 fn refuse_json(json: bool) -> Result<(), Refusal> {
     if json {
         return Err(Refusal::user("`--json` before one of your own commands is not handed on to it")

@@ -1,4 +1,4 @@
-//! Opens the page in the person's browser, where that can be seen.
+//! Opens the page in the person's browser, if there is a screen.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, IsTerminal as _, Write as _};
@@ -10,10 +10,10 @@ use super::args;
 use super::output::{FAINT, Output, paint};
 use crate::app::{App, Environment, Outcome, ServiceReply};
 
-/// What opens a file as the person's desktop does.
+/// The program that opens a file in the default application.
 const OPENER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
 
-/// Whether the link that is printed is to be opened, too: on a terminal that has a screen beside it, and not over ssh.
+/// Whether to open the link: `web` on a terminal with a screen, and not over ssh.
 pub(super) fn is_wanted(command: Option<&args::Command>, json: bool, env: &Environment) -> bool {
     let is_set = |names: [&str; 2]| names.iter().any(|name| env.text(name).is_some());
     let has_screen = cfg!(target_os = "macos") || is_set(["DISPLAY", "WAYLAND_DISPLAY"]);
@@ -22,16 +22,16 @@ pub(super) fn is_wanted(command: Option<&args::Command>, json: bool, env: &Envir
     asks && !json && has_screen && !is_remote && io::stdout().is_terminal()
 }
 
-/// Opens the link that a command has made. Where no browser can be opened, the link is there all the same.
+/// Opens the link of an outcome. If that fails, the person still has the printed link.
 pub(super) fn open(outcome: &Outcome, app: &App, output: &mut Output) {
-    // Where a tunnel leads to the page, it is to be opened first.
+    // A tunnel must be opened before the link.
     let Outcome::Service(ServiceReply::WebLink { url, tunnel: None, .. }) = outcome else { return };
     if let Err(error) = lead(url, app) {
         output.note(paint(FAINT, &format!("no browser was opened ({OPENER}: {error}): open the link yourself")));
     }
 }
 
-/// Everybody on the machine reads command lines, and the link logs in: so a browser is given a file that leads there.
+/// Opens the link through a private file. All users can read command lines, and the link logs in.
 fn lead(url: &str, app: &App) -> io::Result<()> {
     let (file, url) = (app.home.state().join("open.html"), url.replace('"', "%22"));
     match fs::remove_file(&file) {

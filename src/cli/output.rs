@@ -1,7 +1,7 @@
-//! The one place that prints. Commands fill an [`Output`]; the process that was typed at writes it out.
+//! The only module that prints. Commands fill an [`Output`], and the person's process writes it.
 //!
-//! Text may hold colours; they are stripped where the reader is no terminal, so a command never asks. A long table has none
-//! in the first place where that is known before: to strip them takes longer than to write it.
+//! Text may contain colours. They are stripped if the reader is no terminal, so commands need not check. Tables omit them from the start
+//! if that is known, since stripping a long table takes longer than writing it.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -18,42 +18,42 @@ use crate::refusal::{Cause, Refusal};
 
 /// Headings and ids.
 pub const STRONG: Style = Style::new().bold();
-/// What matters less.
+/// Less important text.
 pub const FAINT: Style = Style::new().dimmed();
-/// What went well.
+/// A success.
 pub const GOOD: Style = AnsiColor::Green.on_default();
-/// What went wrong.
+/// A failure.
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
-/// What may go wrong.
+/// A warning.
 pub const WARN: Style = AnsiColor::Yellow.on_default();
-/// A way out.
+/// A suggested fix.
 pub const HINT: Style = AnsiColor::Cyan.on_default();
 
-/// The last column has room for so many characters; where it has less, a row goes on in further lines.
+/// Minimum width of the last column, in characters. With less room, a row continues on further lines.
 const SHORTEST: usize = 20;
 
-/// How far the further lines of a row are indented.
+/// Indentation of the further lines of a row.
 const INDENT: usize = 2;
 
-/// What a command has to say: data, everything else, and how it ended.
+/// The output of a command: data, notes and exit code.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
-    /// Data.
+    /// The data.
     pub stdout: String,
-    /// Everything else.
+    /// The notes.
     pub stderr: String,
-    /// 0 done, 1 the person can fix it, 2 the program or the environment failed.
+    /// 0: done; 1: the person can fix it; 2: the program or the environment failed.
     pub exit: u8,
-    /// Tables need no colours.
+    /// Whether tables omit colours.
     #[serde(skip)]
     pub plain_tables: bool,
-    /// How many characters fit a line; `None`: as many as there are.
+    /// Width of a line, in characters; `None` means unlimited.
     #[serde(skip)]
     pub width: Option<usize>,
 }
 
 impl Output {
-    /// For this process's own stdout.
+    /// Creates an output for this process's stdout.
     #[must_use]
     pub fn to_stdout(color: Color) -> Self {
         Self {
@@ -63,19 +63,19 @@ impl Output {
         }
     }
 
-    /// A line of data.
+    /// Adds a line of data.
     pub fn line(&mut self, text: impl AsRef<str>) {
         self.stdout.push_str(text.as_ref());
         self.stdout.push('\n');
     }
 
-    /// A line beside the data.
+    /// Adds a line to the notes.
     pub fn note(&mut self, text: impl AsRef<str>) {
         self.stderr.push_str(text.as_ref());
         self.stderr.push('\n');
     }
 
-    /// One JSON document as the data.
+    /// Adds one JSON document as data.
     pub fn json(&mut self, value: &impl Serialize) {
         match serde_json::to_string_pretty(value) {
             Ok(text) => self.line(text),
@@ -83,29 +83,29 @@ impl Output {
         }
     }
 
-    /// Columns of data, each as wide as its widest cell, two blanks between; the last is not padded.
+    /// Adds a table. Each column is as wide as its widest cell, with two blanks between columns. The last one is not padded.
     pub fn table(&mut self, rows: &[Vec<Cell>]) {
         self.table_without(rows, &[]);
     }
 
-    /// The same. Where a line would not fit the terminal, these columns are left out, the first of them first, until it does; the
-    /// last column is cut between words. Where that is not enough, each row goes on in further lines.
+    /// Like [`table`](Self::table), but drops the columns `least`, in order, until a line fits the terminal. The last column is cut
+    /// between words. If that is not enough, rows continue on further lines.
     pub fn table_without(&mut self, rows: &[Vec<Cell>], least: &[usize]) {
         self.lay_out(rows, least, |cell, width| vec![cut(cell, width)]);
     }
 
-    /// A name and a value a line. A value that does not fit the terminal goes on below its beginning.
+    /// Adds lines of a name and a value. A value that does not fit the terminal continues below its start.
     pub fn facts(&mut self, rows: &[Vec<Cell>]) {
         self.lay_out(rows, &[], |cell, width| wrapped(&cell.text, width).into_iter().map(Cow::Owned).collect());
     }
 
-    /// Text from anywhere, made safe to show, in lines that fit the terminal.
+    /// Makes text safe to show, and wraps it to the terminal.
     #[must_use]
     pub fn wrapped(&self, text: &str) -> Vec<String> {
         wrapped(&plain(text), self.width.unwrap_or(usize::MAX))
     }
 
-    /// `fit`: the last cell of a row in lines of at most so many characters.
+    /// Adds a table. `fit` splits the last cell of a row into lines of at most the given width.
     fn lay_out(&mut self, rows: &[Vec<Cell>], least: &[usize], fit: impl Fn(&Cell, usize) -> Vec<Cow<'_, str>>) {
         let layout = Layout::of(rows, least, self.width.unwrap_or(usize::MAX));
         for row in rows {
@@ -133,14 +133,14 @@ impl Output {
         }
     }
 
-    /// Adds a cell to a line that is so long. Returns how long it is then.
+    /// Appends a cell to a line of length `used`. Returns the new length.
     fn add(&mut self, cell: &Cell, used: usize) -> usize {
         self.stdout.push_str("  ");
         self.paint(cell, &cell.text);
         used + 2 + cell.width
     }
 
-    /// Puts a cell below what there is of a row. Returns how long the last line is then.
+    /// Adds a cell on a new line of the row. Returns the length of the last line.
     fn add_below(&mut self, cell: &Cell, used: usize, indent: usize, limit: usize) -> usize {
         if used > 0 {
             self.end_line();
@@ -156,7 +156,7 @@ impl Output {
         self.stdout.push('\n');
     }
 
-    /// Lines of one cell, those below the first behind so many blanks.
+    /// Adds the lines of one cell. All but the first are indented by `indent` blanks.
     fn paint_lines(&mut self, cell: &Cell, lines: &[impl AsRef<str>], indent: usize) {
         for (index, line) in lines.iter().enumerate() {
             if index > 0 {
@@ -172,7 +172,7 @@ impl Output {
         paint_into(&mut self.stdout, style, text);
     }
 
-    /// Ends with an error.
+    /// Adds an error and sets the exit code.
     pub fn fail(&mut self, refusal: &Refusal) {
         self.exit = match refusal.cause {
             Cause::Caller | Cause::Denied => 1,
@@ -184,11 +184,10 @@ impl Output {
         }
     }
 
-    /// Writes what there is by now, and goes on with nothing: for commands that do not end soon. Returns whether anybody reads
-    /// it.
+    /// Writes and clears the output so far, for long-running commands. Returns whether the streams are still read.
     ///
     /// # Errors
-    /// When the streams cannot be written for another reason, such as a full disk.
+    /// Fails if the streams cannot be written, for example because the disk is full. A closed pipe is no error.
     pub fn print_now(&mut self, color: Color) -> Result<bool, Refusal> {
         let written = write_all(io::stdout(), color, &self.stdout)
             .and_then(|read| Ok(read & write_all(io::stderr(), color, &self.stderr)?));
@@ -197,10 +196,10 @@ impl Output {
         written.map_err(|error| Refusal::environment(format!("cannot write: {error}")))
     }
 
-    /// Writes all of it to this process's own stdout and stderr. A closed pipe (`… | head`) is not an error.
+    /// Writes the output to this process's stdout and stderr. A closed pipe (`… | head`) is not an error.
     ///
     /// # Errors
-    /// When the streams cannot be written for another reason, such as a full disk.
+    /// Fails if the streams cannot be written for another reason, such as a full disk.
     pub fn print(&self, color: Color) -> io::Result<()> {
         let out = write_all(io::stdout(), color, &self.stdout);
         let err = write_all(io::stderr(), color, &self.stderr);
@@ -208,13 +207,13 @@ impl Output {
     }
 }
 
-/// How many characters fit a line of this process's own terminal; `None`: its output goes elsewhere.
+/// Returns the width of this process's terminal, or `None` if stdout is no terminal.
 fn terminal_width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
-/// What `color` means for a stream; never `Auto`.
+/// Returns the choice of `color` for a stream; never `Auto`.
 fn choice(stream: &impl RawStream, color: Color) -> ColorChoice {
     match color {
         Color::Auto => AutoStream::choice(stream),
@@ -223,7 +222,7 @@ fn choice(stream: &impl RawStream, color: Color) -> ColorChoice {
     }
 }
 
-/// In one piece: a long list is one system call, not one for every line. Returns whether anybody reads it.
+/// Writes the text in a single call, instead of one for each line. Returns whether the stream is still read.
 fn write_all(mut stream: impl RawStream, color: Color, text: &str) -> io::Result<bool> {
     let colored = text.contains('\u{1b}');
     let written = if colored && choice(&stream, color) == ColorChoice::Never {
@@ -237,7 +236,7 @@ fn write_all(mut stream: impl RawStream, color: Color, text: &str) -> io::Result
     }
 }
 
-/// One cell of a table.
+/// A cell of a table.
 #[derive(Clone, Debug)]
 pub struct Cell {
     text: String,
@@ -246,7 +245,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Text from anywhere, made safe to show, in one style.
+    /// Creates a cell in one style. Makes the text safe to show.
     pub fn new(text: impl AsRef<str>, style: Style) -> Self {
         let text = plain(text.as_ref());
         Self { width: text.chars().count(), text, style }
@@ -259,13 +258,13 @@ impl<T: AsRef<str>> From<T> for Cell {
     }
 }
 
-/// Where the columns of a table stand.
+/// The columns of a table that fit.
 struct Layout {
-    /// Those that are shown, each with its width.
+    /// Visible columns, each with its width.
     columns: Vec<(usize, usize)>,
-    /// How many of them stand one below the other; what is behind them goes on in further lines.
+    /// Number of aligned columns. The columns after them continue on further lines.
     aligned: usize,
-    /// How many characters fit a line.
+    /// Width of a line, in characters.
     limit: usize,
 }
 
@@ -297,7 +296,7 @@ impl Layout {
     }
 }
 
-/// A cell's text in at most so many characters, cut between words where there are some.
+/// Cuts a cell's text to `limit` characters, between words if possible.
 fn cut(cell: &Cell, limit: usize) -> Cow<'_, str> {
     if cell.width <= limit {
         return Cow::Borrowed(&cell.text);
@@ -305,12 +304,12 @@ fn cut(cell: &Cell, limit: usize) -> Cow<'_, str> {
     let end = cell.text.char_indices().nth(limit.saturating_sub(1)).map_or(cell.text.len(), |(end, _)| end);
     let start = cell.text[..end].rfind(' ').filter(|_| !cell.text[end..].starts_with(' ')).map_or(0, |blank| blank + 1);
     let word = cell.text[start..].split(' ').next().unwrap_or_default().chars().count();
-    // A word that is alone too long is broken.
+    // Break a word that is longer than the limit.
     let end = if start > 0 && word < limit { start } else { end };
     Cow::Owned(format!("{}…", cell.text[..end].trim_end()))
 }
 
-/// A line in pieces of at most `width` characters, broken between words where there are some.
+/// Wraps a line into pieces of at most `width` characters, between words if possible.
 #[must_use]
 pub fn wrapped(line: &str, width: usize) -> Vec<String> {
     let mut pieces = Vec::new();
@@ -325,7 +324,7 @@ pub fn wrapped(line: &str, width: usize) -> Vec<String> {
     pieces
 }
 
-/// Text in a style.
+/// Formats text in a style.
 #[must_use]
 pub fn paint(style: Style, text: &str) -> String {
     let mut painted = String::new();
@@ -337,7 +336,7 @@ fn paint_into(painted: &mut String, style: Style, text: &str) {
     if style == Style::new() || text.is_empty() {
         painted.push_str(text);
     } else {
-        // A String takes everything.
+        // Writing to a String cannot fail.
         let _ = write!(painted, "{style}{text}{style:#}");
     }
 }
@@ -409,7 +408,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever the width: no line is longer, and no word is broken that fits a line of its own.
+        /// At any width no line is too long, and no word is broken that fits on a line.
         #[test]
         fn no_line_is_too_long(
             rows in proptest::collection::vec(proptest::collection::vec("[a-z]{0,9}( [a-z]{1,9}){0,5}", 1..6), 1..5),
