@@ -1,4 +1,4 @@
-//! Commands that the person gives by a channel: the same as at a terminal, their words as one text.
+//! Commands that the person gives by a channel. They work as at a terminal, and return their output as one text.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use super::output::Output;
 use super::{Cli, execute};
 use crate::app::App;
 
-/// A line on a phone.
+/// Width of a line on a phone, in characters.
 const WIDTH: usize = 60;
 
-/// Executes a command line for the person and returns what it says. `Err`: it was not done, and why.
+/// Executes a command line for the person. Returns its output.
 ///
 /// # Errors
-/// What the command line would say.
+/// Returns the error text that the command line would show.
 pub fn execute_words(app: &App, words: &[String]) -> Result<String, String> {
     let parse = || {
         Cli::try_parse_from(std::iter::once("ollim-bot").chain(words.iter().map(String::as_str)))
@@ -26,7 +26,7 @@ pub fn execute_words(app: &App, words: &[String]) -> Result<String, String> {
     if cli.global.home.is_some() || cli.global.json {
         return Err(here);
     }
-    // What waits, asks or goes on has nobody here.
+    // Commands that wait, ask or follow need a terminal.
     match command::typed(cli.command, None) {
         Ok(
             Typed::App(_)

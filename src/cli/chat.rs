@@ -1,7 +1,7 @@
-//! `chat`: a conversation with the bot at a terminal, or one message from a script.
+//! `chat`: a conversation with the bot at a terminal, or a single message from a script.
 //!
-//! A thread reads what is typed, another one what happens; both go into one queue, so that an answer, a message of a job and
-//! a word of the person's come in their order, and none waits for another.
+//! One thread reads the input, another one the events. Both write to one queue. So answers, messages of jobs and the person's input are
+//! shown in order, and none waits for another.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
@@ -24,21 +24,21 @@ use crate::definition::DefinitionId;
 use crate::journal::{Event, EventKind, ForkEnd, Message, RunFilter, RunId, RunState};
 use crate::refusal::Refusal;
 
-/// What comes next.
+/// An item of the queue.
 enum Next {
-    /// The person has typed a line.
+    /// A line of input.
     Typed(String),
-    /// The person types nothing more.
+    /// The end of the input.
     Closed,
-    /// Something has happened.
+    /// An event.
     Happened(Box<Event>),
-    /// The service has ended, or cannot be heard any more.
+    /// The end of the events, with the error if the service cannot be read any more.
     Silent(Option<Refusal>),
     /// Ctrl-C.
     Interrupted,
 }
 
-/// What is typed at the bot itself.
+/// Help for the conversation.
 const HELP: &str = "\
 /help       this help
 /history    what was said before
@@ -55,10 +55,10 @@ const HELP: &str = "\
 /COMMAND    any command of ollim-bot: /next, /status, /runs show RUN, /fire ID; and /jobs, /why, /snooze ID 20m, /retry ID
 Ctrl-C ends the answer that is going; a second one leaves.";
 
-/// Says `text` and shows the answer; without it, talks until the person leaves.
+/// Sends `text` and shows the answer. Without a text, talks until the person leaves.
 ///
 /// # Errors
-/// When the service does not run, or there is no agent to talk with.
+/// Fails if the service is not running, or if there is no agent to talk with.
 pub(super) fn chat(
     text: Option<&str>,
     history: usize,
@@ -84,7 +84,7 @@ fn read_all() -> Result<String, Refusal> {
         .map_err(|error| Refusal::environment(format!("standard input cannot be read: {error}")))
 }
 
-/// What a turn has sent beside its answer, where this is that.
+/// Returns the message that a turn sent besides its answer, if the event is one.
 fn aside_of(event: &Event, app: &App) -> Result<Option<Message>, Refusal> {
     match (&event.kind, &event.run) {
         (EventKind::Message { message, .. }, Some(run)) => app.aside(run, *message),
@@ -92,7 +92,7 @@ fn aside_of(event: &Event, app: &App) -> Result<Option<Message>, Refusal> {
     }
 }
 
-/// Shows it. A question is nothing that a script is to read.
+/// Shows that message. A question goes to stderr, since scripts must not read it.
 fn show_aside(aside: &Message, event: &Event, view: &View, output: &mut Output) {
     let mut shown = Output { width: output.width, plain_tables: output.plain_tables, ..Output::default() };
     shown.line("");
@@ -101,7 +101,7 @@ fn show_aside(aside: &Message, event: &Event, view: &View, output: &mut Output) 
     place.push_str(&shown.stdout);
 }
 
-/// Exit code 1: there was no answer.
+/// Sends one message and shows the answer. The exit code is 1 if the turn failed or gave no answer.
 fn say_once(
     text: &str,
     events: Events,
@@ -135,7 +135,7 @@ fn say_once(
         }
         if let EventKind::RunEnded { outcome, retry_at: None, .. } = &event.kind {
             output.exit = u8::from(*outcome != RunState::Completed || !is_answered);
-            // Who leaves before the service knows that the answer was read gets it on another channel, too.
+            // Wait, since an answer that the service does not know as read is also sent by another channel.
             return answer.map_or(Ok(()), |answer| app.until_delivered(answer));
         }
     }
@@ -155,11 +155,11 @@ struct Conversation<'a> {
     shown: Chat<'a>,
     global: &'a Global,
     output: &'a mut Output,
-    /// Turns that are not over.
+    /// Turns that have not ended.
     open: BTreeSet<DefinitionId>,
-    /// The runs that answer: the first one now, the others after it.
+    /// Runs of turns. The first one is answering; the others follow.
     answering: Vec<RunId>,
-    /// Whether it was said that Ctrl-C ends nothing yet.
+    /// Whether the person was told that there is no answer to interrupt yet.
     warned: bool,
 }
 
@@ -220,7 +220,7 @@ impl<'a> Conversation<'a> {
         self.output.print_now(self.global.color).map(drop)
     }
 
-    /// A run that is not cancelled goes on, and can be interrupted again.
+    /// Interrupts the running answer. If cancelling fails, the run stays and can be interrupted again.
     fn interrupt_first(&mut self) -> Result<(), Refusal> {
         let none = || Refusal::user("no answer is going");
         let run = self.answering.first().cloned().ok_or_else(none)?;
@@ -234,7 +234,7 @@ impl<'a> Conversation<'a> {
         Ok(())
     }
 
-    /// Puts out what there is, and, unless an answer is going, the sign that something can be typed.
+    /// Writes the output and, unless an answer is pending, the prompt sign.
     fn prompt(&mut self) -> Result<(), Refusal> {
         self.output.exit = 0;
         self.output.print_now(self.global.color)?;
@@ -315,7 +315,7 @@ impl<'a> Conversation<'a> {
         Ok(())
     }
 
-    /// A command that channels have too, or one of the command line's.
+    /// Executes a channel command or a command line.
     fn command(&mut self, words: &str) -> Result<(), Refusal> {
         let mut words = words.split_whitespace();
         let name = words.next().unwrap_or_default();
@@ -341,7 +341,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// A command line.
+    /// Executes a command line.
     fn line(&mut self, words: &[&str]) -> Result<(), Refusal> {
         if words.first().is_some_and(|first| ["run", "chat", "edit"].contains(first)) {
             return Err(Refusal::user("this cannot be done here").hint("leave with /quit, and type it there"));
@@ -371,7 +371,7 @@ impl<'a> Conversation<'a> {
     fn happened(&mut self, event: &Event) {
         let ours = event.id.as_ref().filter(|id| id.is_turn());
         let Some(turn) = ours else {
-            // What jobs and the service have to say.
+            // Messages of jobs and of the service.
             if matches!(event.kind, EventKind::Message { .. }) {
                 self.output.line("");
                 super::render::inbox_message(event, self.view, self.output);
@@ -415,7 +415,7 @@ fn type_lines(next: &Sender<Next>) {
             return;
         }
     }
-    // Nobody listens any more where the conversation is over.
+    // The conversation may be over.
     let _over = next.send(Next::Closed);
 }
 
@@ -435,7 +435,7 @@ fn hear(events: Events, next: &Sender<Next>) {
     let _over = next.send(Next::Silent(None));
 }
 
-/// Ctrl-C comes into the queue instead of ending the process.
+/// Sends Ctrl-C to the queue, so that it does not end the process.
 fn on_interrupt(next: Sender<Next>) -> Result<(), Refusal> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Refusal::environment(format!("signals cannot be read: {error}")))?;

@@ -1,4 +1,4 @@
-//! Commands of one's own: `ollim-bot NAME …` runs `ollim-bot-NAME` from the data folder's `bin/`, then `PATH`.
+//! A person's own commands: `ollim-bot NAME …` runs `ollim-bot-NAME` from the data folder's `bin/` or, failing that, from `PATH`.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -11,10 +11,10 @@ use crate::home::Home;
 use crate::refusal::Refusal;
 use crate::search_path::is_program;
 
-/// Where `ollim-bot-NAME` is. A name is letters, digits, `-` and `_`: never a path.
+/// Finds the program `ollim-bot-NAME`. A name consists of letters, digits, `-` and `_`, so it is never a path.
 ///
 /// # Errors
-/// When there is none, with the nearest name that there is.
+/// Fails if there is no such program. The hint names the nearest known command.
 pub fn find(name: &str, app: &App) -> Result<PathBuf, Refusal> {
     if is_command_name(name) {
         let file = format!("{EXTERNAL_PREFIX}{name}");
@@ -35,7 +35,7 @@ pub fn find(name: &str, app: &App) -> Result<PathBuf, Refusal> {
     )))
 }
 
-/// Becomes the command: this process is replaced. Returns only when that fails.
+/// Replaces this process by the command. Returns only if that fails.
 #[must_use]
 pub fn become_command(program: &Path, args: &[OsString], home: &Home) -> Refusal {
     let error = Command::new(program).args(args).env("OLLIM_HOME", home.root()).exec();
@@ -47,7 +47,7 @@ pub fn become_command(program: &Path, args: &[OsString], home: &Home) -> Refusal
 }
 
 fn nearest(name: &str, app: &App) -> Option<String> {
-    // Measuring takes time by the product of both lengths.
+    // The distance takes time proportional to the product of both lengths.
     let name = Some(name).filter(|name| name.len() < 100)?;
     let mut known: Vec<(usize, String)> = (app.command_names)()
         .into_iter()
@@ -59,10 +59,10 @@ fn nearest(name: &str, app: &App) -> Option<String> {
     known.into_iter().next().map(|(_, known)| known)
 }
 
-/// The name and the arguments of an external command, as clap has them.
+/// Splits clap's words into the name and the arguments of an external command.
 ///
 /// # Errors
-/// When the name is no UTF-8.
+/// Fails if the name is not UTF-8.
 pub fn split(words: &[OsString]) -> Result<(&str, &[OsString]), Refusal> {
     let (name, args) =
         words.split_first().map_or((OsStr::new(""), [].as_slice()), |(name, args)| (name.as_os_str(), args));

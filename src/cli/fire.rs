@@ -1,4 +1,4 @@
-//! `fire`: by the service where it runs, else by one that is started for this run.
+//! `fire`: fires a job by the running service, or else by a service that is started for this run.
 
 use super::args::Color;
 use super::output::{FAINT, Output, paint};
@@ -9,10 +9,10 @@ use crate::daemon::ending::Until;
 use crate::journal::RunState;
 use crate::refusal::Refusal;
 
-/// Fires a definition. `wait`: shows the run to its end, in these colours.
+/// Fires a definition. With `wait`, follows the run to its end, in these colours.
 ///
 /// # Errors
-/// When there is no such definition, or it cannot run now.
+/// Fails if there is no such definition, or if it cannot run now.
 pub(super) fn fire(id: &str, wait: Option<Color>, app: &App, view: &View, output: &mut Output) -> Result<(), Refusal> {
     let id = match (app.execute(Command::Fire { id: id.to_owned() })?, wait) {
         (Outcome::NotRunning(id), _) => id,

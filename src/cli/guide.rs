@@ -1,4 +1,4 @@
-//! `init` on a terminal: a few questions, each with an answer that Enter gives. Nothing costs money that nobody agreed to.
+//! `init` on a terminal: a few questions, each with a default for Enter. Nothing costs money without the person's consent.
 
 mod phone;
 mod talk;
@@ -17,10 +17,10 @@ use crate::home::Home;
 use crate::journal::RunState;
 use crate::refusal::Refusal;
 
-/// Makes the data folder as the flags and, on a terminal, the person say.
+/// Creates the data folder from the flags and, on a terminal, from the person's answers.
 ///
 /// # Errors
-/// When it cannot be made, or a step that a flag asks for fails.
+/// Fails if the folder cannot be created, or if a step that a flag asks for fails.
 pub(super) fn init(args: InitArgs, color: Color, app: &App, view: &View, output: &mut Output) -> Result<(), Refusal> {
     let asks = !args.yes && !view.json && io::stdin().is_terminal() && io::stderr().is_terminal();
     let guide = Guide { color, app, view, asks };
@@ -31,7 +31,7 @@ struct Guide<'a> {
     color: Color,
     app: &'a App,
     view: &'a View,
-    /// Whether there is somebody to ask.
+    /// Whether to ask the person.
     asks: bool,
 }
 
@@ -41,7 +41,7 @@ impl Guide<'_> {
         let mut options = InitOptions { force, bare, timezone, ntfy, talk: None };
         let mut token = None;
         if self.asks {
-            // What would refuse it anyway is said before anything is asked.
+            // Report a refusal before the questions.
             self.app.may_init(&options)?;
             let place = plain(&self.app.home.root().display().to_string());
             output.line(format!("{} keeps everything in {}.", paint(STRONG, "ollim-bot"), paint(STRONG, &place)));
@@ -50,7 +50,7 @@ impl Guide<'_> {
             }
             let samples = "Write samples? They cost nothing until you enable them.";
             options.bare = options.bare || !self.yes(samples, true, output)?;
-            // Settings that are there stay as they are.
+            // Existing settings stay unchanged.
             let is_new = !self.app.home.config_file().exists();
             if is_new && options.ntfy.is_none() {
                 options.ntfy = self.phone(output)?;
@@ -64,7 +64,7 @@ impl Guide<'_> {
         if let (Some(kind), Some(token)) = (talk, &token) {
             self.app.keep_secret(talk::variable(kind), token)?;
         }
-        // Only now there are settings: what was asked so far depends on none.
+        // Reload the settings, which exist only now. No step before depends on them.
         let app = &self.app.reread();
         render::render(made, self.view, output);
         let answers = !(self.asks || try_login) || self.client(try_login, app, output)?;
@@ -85,7 +85,7 @@ impl Guide<'_> {
         Ok(())
     }
 
-    /// The zone, where it is to be another than the system's.
+    /// Returns the time zone, if it differs from the system's.
     fn zone(&self, output: &mut Output) -> Result<Option<String>, Refusal> {
         let detected = self.app.zone()?;
         loop {
@@ -100,7 +100,7 @@ impl Guide<'_> {
         }
     }
 
-    /// The topic by which messages are to reach the person's phone.
+    /// Returns the ntfy topic for the person's phone, if any.
     fn phone(&self, output: &mut Output) -> Result<Option<String>, Refusal> {
         let suggested = self.app.new_topic()?;
         output.line("The app ntfy (https://ntfy.sh, no account) shows messages on your phone. Who knows a topic reads what is sent to it.");
@@ -120,7 +120,8 @@ impl Guide<'_> {
         }
     }
 
-    /// Which client there is, and whether its login works. `try_it`: a flag asks for the call. Gives `false` if the call failed.
+    /// Shows which client there is, and tests its login if the person or the flag `try_it` asks for it. Returns `false` if the call
+    /// failed.
     fn client(&self, try_it: bool, app: &App, output: &mut Output) -> Result<bool, Refusal> {
         if self.asks {
             app.agent_findings().iter().for_each(|finding| render::finding(finding, output));
@@ -158,7 +159,7 @@ impl Guide<'_> {
         Ok(self.asks && possible && self.yes("Have systemd run it, from now on and after a restart?", true, output)?)
     }
 
-    /// Installs the unit. What fails is told, and ends `init` only where a flag asked for it.
+    /// Installs the unit. A failure is reported, and ends `init` only if a flag asked for the unit.
     fn install(&self, by_flag: bool, app: &App, output: &mut Output) -> Result<bool, Refusal> {
         match app.execute(Command::Unit(UnitCommand { system: false, act: UnitAct::Install })) {
             Ok(installed) => render::render(installed, self.view, output),
@@ -183,7 +184,7 @@ impl Guide<'_> {
         })
     }
 
-    /// The person's answer, without blanks around it.
+    /// Asks a question. Returns the trimmed answer.
     fn ask(&self, question: &str, output: &mut Output) -> Result<String, Refusal> {
         output.stderr.push_str(&format!("{} ", paint(HINT, question)));
         output.print_now(self.color)?;
@@ -197,7 +198,7 @@ impl Guide<'_> {
     }
 }
 
-/// Where messages reach the person, where that is not a phone alone.
+/// Shows where messages reach the person, apart from a phone.
 fn reach(talk: Option<&str>, output: &mut Output) {
     if let Some(kind) = talk {
         output.line(format!("Messages go to the channel `{kind}`. The bot answers there as soon as the service runs."));
@@ -216,10 +217,10 @@ fn next_steps(installed: bool, output: &mut Output) {
     output.line(paint(FAINT, "Your first reminder: ollim-bot reminder add --in 1m 'Hello'"));
 }
 
-/// One short turn of the client, in a data folder of its own, as a job would have it.
+/// Tests the login by one short run of a job, in a temporary data folder.
 ///
 /// # Errors
-/// Why it did not work.
+/// Returns the reason of the failure.
 fn try_login(app: &App) -> Result<String, Refusal> {
     const TRIAL: &str = "---\ncron: '@yearly'\nclient: claude\nbackground: true\nisolated: true\nallowed_tools: []\n\
                          model: haiku\nthinking: false\nmax_turns: 1\nmax_cost_usd: 0.01\ntimeout: 2m\n---\nSay: ready.\n";

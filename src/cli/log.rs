@@ -1,4 +1,4 @@
-//! The program's log: to the terminal as a person reads it, and of the service to `state/log/` as `logs` reads it.
+//! Logging: readable text on the terminal and, for the service, JSON files in `state/log/`, which `logs` reads.
 
 use std::fs::DirBuilder;
 use std::io::IsTerminal as _;
@@ -17,10 +17,10 @@ use crate::app::App;
 use crate::clock::Clock;
 use crate::refusal::Refusal;
 
-/// What is logged: a filter in the syntax of `tracing`.
+/// Environment variable with the log filter, in the syntax of `tracing`.
 const LOG: &str = "OLLIM_LOG";
 
-/// Sends the log to standard error, and to files where `kept` says so: what `OLLIM_LOG` says, else `usual`.
+/// Starts the log on stderr and, if `kept`, in files. The filter is `OLLIM_LOG`, or else `usual`.
 pub(super) fn start(usual: &str, color: Color, kept: bool, app: &App) -> Result<(), Refusal> {
     let filter = app.env.text(LOG).unwrap_or(usual);
     let filter = EnvFilter::try_new(filter).map_err(|error| {
@@ -50,7 +50,7 @@ pub(super) fn start(usual: &str, color: Color, kept: bool, app: &App) -> Result<
             .with_writer(files)
     });
     let subscriber = tracing_subscriber::registry().with(filter).with(terminal).with(files);
-    // In a test several commands may run in one process; the first one's log counts.
+    // In a test several commands may run in one process. The first log is kept.
     let _first = tracing::subscriber::set_global_default(subscriber);
     if let Some(failure) = failure {
         tracing::warn!("`ollim-bot logs` will show nothing of what follows: {failure}");
@@ -58,7 +58,7 @@ pub(super) fn start(usual: &str, color: Color, kept: bool, app: &App) -> Result<
     Ok(())
 }
 
-/// A file a day. Old ones are removed by the service's maintenance.
+/// Creates the appender, with one file a day. The service's maintenance removes old files.
 fn files(app: &App) -> Result<RollingFileAppender, String> {
     let folder = app.home.log();
     let failed = |error: &dyn std::fmt::Display| format!("no log can be kept in {}: {error}", folder.display());
@@ -68,7 +68,7 @@ fn files(app: &App) -> Result<RollingFileAppender, String> {
     files.build(&folder).map_err(|error| failed(&error))
 }
 
-/// The weekday and the time, as messages on the console have it.
+/// Formats the weekday and the time, like messages on the console.
 struct Local(Tz, Clock);
 
 impl FormatTime for Local {
@@ -77,7 +77,7 @@ impl FormatTime for Local {
     }
 }
 
-/// RFC 3339.
+/// Formats times as RFC 3339.
 struct Exact(Tz, Clock);
 
 impl FormatTime for Exact {

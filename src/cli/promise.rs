@@ -1,4 +1,4 @@
-//! What a time that was promised depends on: a service that runs and starts things.
+//! Warnings about what would keep a promised time from being met, such as a service that is not running.
 
 use super::args::Color;
 use super::output::{HINT, Output, WARN, paint};
@@ -8,7 +8,7 @@ use crate::channel::terminal::plain;
 use crate::journal::{RunRecord, RunState};
 use crate::refusal::Refusal;
 
-/// Whether an outcome says that something will fire.
+/// Whether the outcome promises that something will fire.
 pub(super) fn is_promise(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Scheduled(recorded) => recorded.job.next.is_some(),
@@ -18,7 +18,7 @@ pub(super) fn is_promise(outcome: &Outcome) -> bool {
     }
 }
 
-/// Says beside the data that `TZ` does not count, where times are shown that are read in its place.
+/// Warns that `TZ` is invalid, if the outcome shows times in the fallback zone.
 pub(super) fn warn_of_zone(outcome: &Outcome, app: &App, output: &mut Output) {
     let shows_times =
         matches!(outcome, Outcome::Scheduled(_) | Outcome::Upcoming(_) | Outcome::Status(_) | Outcome::Settings(_));
@@ -30,8 +30,8 @@ pub(super) fn warn_of_zone(outcome: &Outcome, app: &App, output: &mut Output) {
     }
 }
 
-/// Says beside the data that what is shown as running was cut off, where no service runs that could go on with it. What another host
-/// runs, this one cannot tell.
+/// Warns that runs shown as running were cut off, if no service is running. Runs of other hosts are excluded, since their state is unknown
+/// here.
 pub(super) fn warn_of_cut_off(outcome: &Outcome, app: &App, output: &mut Output) {
     let is_running = |run: &RunRecord| run.outcome == RunState::Running && run.host.is_none();
     let shows_it = match outcome {
@@ -46,15 +46,15 @@ pub(super) fn warn_of_cut_off(outcome: &Outcome, app: &App, output: &mut Output)
     }
 }
 
-/// Whether what will fire may wait for a login.
+/// Whether the promised runs may wait for a login.
 pub(super) fn needs_login(outcome: &Outcome) -> bool {
     !matches!(outcome, Outcome::Scheduled(recorded) if recorded.job.definition.is_without_agent())
 }
 
-/// Says what the end of the service waits for, before anybody waits for that.
+/// Tells the person which runs a stopping service waits for, before the wait begins.
 ///
 /// # Errors
-/// When nothing can be written.
+/// Fails if the output cannot be written.
 pub(super) fn say_the_wait(command: &Command, app: &App, color: Color, output: &mut Output) -> Result<(), Refusal> {
     let Command::Unit(UnitCommand { act: UnitAct::Stop | UnitAct::Restart | UnitAct::Uninstall, .. }) = command else {
         return Ok(());
@@ -71,7 +71,7 @@ pub(super) fn say_the_wait(command: &Command, app: &App, color: Color, output: &
     output.print_now(color).map(drop)
 }
 
-/// Says beside the data what keeps it from firing, and the command that mends it. `home`: as it was typed.
+/// Warns about the reason why nothing fires, with the command that fixes it. `home` is the `--home` flag as given.
 pub(super) fn warn(app: &App, needs_login: bool, home: Option<&std::path::Path>, output: &mut Output) {
     let command = |rest: &str| match home {
         Some(home) => format!("`ollim-bot --home {} {rest}`", home.display()),
@@ -89,7 +89,7 @@ pub(super) fn warn(app: &App, needs_login: bool, home: Option<&std::path::Path>,
         Ok(Some(status)) if needs_login && status.waits_for_agent() => {
             ("jobs wait for the agent client", format!("see why: {}", command("status")))
         }
-        // Where the settings or the journal cannot be read, another line says so.
+        // Another line reports unreadable settings or an unreadable journal.
         Ok(Some(_)) => match app.spent_caps().unwrap_or_default().first() {
             Some(cap) if needs_login => {
                 until = format!(

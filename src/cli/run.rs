@@ -1,4 +1,4 @@
-//! `run`: the service in the foreground. Makes the data folder where there is none.
+//! `run`: runs the service in the foreground. Creates the data folder if there is none.
 
 use std::io::{self, Write as _};
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::definition::DefinitionId;
 use crate::journal::RunId;
 use crate::refusal::Refusal;
 
-/// Our own words, and what libraries warn of.
+/// Default log filter: our own messages, and warnings of libraries.
 const USUAL: &str = "warn,ollim_bot=info";
 
-/// Runs until it is told to end.
+/// Runs the service until it is stopped.
 ///
 /// # Errors
-/// When the service cannot start, or ends by itself.
+/// Fails if the service cannot start, or if it ends with an error.
 pub(super) fn run(args: &RunArgs, color: Color, app: &App, view: &View) -> Result<(), Refusal> {
     let made = !app.home.root().exists();
     if made {
@@ -36,7 +36,7 @@ pub(super) fn run(args: &RunArgs, color: Color, app: &App, view: &View) -> Resul
     serve(until, None, app, view.json.then(|| stream(view))).map(drop)
 }
 
-/// Writes each event to standard output, a line of JSON each.
+/// Returns a callback that writes each event to stdout as one line of JSON.
 fn stream(view: &View) -> ShowEvent {
     let view = view.clone();
     Arc::new(move |event| {
@@ -48,14 +48,14 @@ fn stream(view: &View) -> ShowEvent {
     })
 }
 
-/// Starts the service, and waits for its end.
+/// Starts the service and waits until it ends.
 pub(super) fn serve(
     until: Until,
     only: Option<DefinitionId>,
     app: &App,
     events: Option<ShowEvent>,
 ) -> Result<Option<RunId>, Refusal> {
-    // What is wrong with the settings is said before anything is made.
+    // Report invalid settings before anything is created.
     app.config()?;
     make_folders(&app.home)?;
     let start = Start {
@@ -66,14 +66,14 @@ pub(super) fn serve(
         execute_words: by_channel::execute_words,
         events,
     };
-    // The machine's alarm (`wake`) is for the service and not for what it starts. What cannot be cleared was not there.
+    // The ambient capability for `wake` alarms must not reach child processes. A failure means that there was none.
     let _none = rustix::thread::clear_ambient_capability_set();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Refusal::environment(format!("cannot start: {error}")))?;
     let ended = runtime.block_on(service::run(start));
-    // A terminal that is stopped may hold a thread that writes to it: it is not waited for.
+    // Do not wait: a thread may block on a write to a stopped terminal.
     runtime.shutdown_background();
     ended.map_err(Refusal::from)
 }

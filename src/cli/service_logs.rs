@@ -1,4 +1,4 @@
-//! `service logs`: this process becomes `journalctl`, which pages, follows and colours by itself.
+//! `service logs`: replaces this process by `journalctl`, which pages, follows and colours by itself.
 
 use std::os::unix::process::CommandExt as _;
 
@@ -6,7 +6,7 @@ use super::args::Logs;
 use crate::app::{App, log_command};
 use crate::refusal::Refusal;
 
-/// Returns only when that fails.
+/// Replaces this process. Returns only if that fails.
 pub(super) fn become_log(logs: &Logs, json: bool, app: &App) -> Refusal {
     let Logs { flags, follow, count, since } = logs;
     let mut words = vec!["--lines".to_owned(), count.to_string()];

@@ -1,4 +1,4 @@
-//! Commands that show what happens as it happens, until a run ends or a person has seen enough.
+//! Commands that show events as they happen, until a run ends or the person stops them.
 
 use super::args::Color;
 use super::output::Output;
@@ -7,7 +7,7 @@ use crate::app::{App, LogFilter};
 use crate::journal::{EventKind, RunId, RunState};
 use crate::refusal::Refusal;
 
-/// `runs follow`: one run to its end, or everything. Exit code 1: the run did not do its work.
+/// `runs follow`: follows one run to its end, or all events. The exit code is 1 if the run did not do its work.
 pub(super) fn runs(
     target: Option<&str>,
     app: &App,
@@ -37,7 +37,7 @@ pub(super) fn runs(
     Ok(())
 }
 
-/// `inbox --follow`: messages as they come, after what was put out before.
+/// `inbox --follow`: shows new messages as they arrive.
 pub(super) fn inbox(app: &App, view: &View, color: Color, output: &mut Output) -> Result<(), Refusal> {
     for event in app.watch_messages()? {
         inbox_message(&event?, view, output);
@@ -49,7 +49,7 @@ pub(super) fn inbox(app: &App, view: &View, color: Color, output: &mut Output) -
     Ok(())
 }
 
-/// `logs`: what the service has logged, and, if asked for, what comes.
+/// `logs`: shows the service's log and, with `follow`, new lines.
 pub(super) fn logs(
     filter: &LogFilter,
     follow: bool,

@@ -1,4 +1,4 @@
-//! A phone that is reached by ntfy: one message shows whether it is.
+//! Sets up ntfy on a phone, and tests it with one message.
 
 use super::Guide;
 use crate::app::App;
@@ -8,14 +8,14 @@ use crate::cli::output::{BAD, FAINT, GOOD, Output, STRONG, paint};
 use crate::config::ChannelKind;
 use crate::refusal::Refusal;
 
-/// What the person sees there first.
+/// The test message.
 const GREETING: &str = "ollim-bot can reach you here.";
 
-/// How it is tried later.
+/// How to test it later.
 const LATER: &str = "Once the service runs: `ollim-bot channels test phone`";
 
 impl Guide<'_> {
-    /// Sends one message, once the person has subscribed, and asks whether it came.
+    /// Sends one message after the person has subscribed, and asks whether it arrived.
     pub(super) fn try_phone(&self, app: &App, output: &mut Output) -> Result<(), Refusal> {
         let config = app.config()?;
         let ntfy = config.channels.iter().find_map(|channel| match &channel.kind {

@@ -1,4 +1,4 @@
-//! A bot of Discord's or Telegram's: its token, whose it is, and a message that shows that it works. Nothing is written before.
+//! Sets up a Discord or Telegram bot: its token, its owner, and a test message. Nothing is stored before that message is sent.
 
 use std::io::{self, Read as _};
 
@@ -15,16 +15,16 @@ use crate::config::{DiscordChannel, TelegramChannel};
 use crate::definition::Urgency;
 use crate::refusal::Refusal;
 
-/// What the person sees there first.
+/// The test message.
 const GREETING: &str = "ollim-bot can write to you here. It answers as soon as its service runs.";
 
-/// The name of a service's token in `.env`.
+/// Returns the name of a service's token in `.env`.
 pub(super) fn variable(kind: &str) -> &'static str {
     if kind == "discord" { "DISCORD_TOKEN" } else { "TELEGRAM_TOKEN" }
 }
 
 impl Guide<'_> {
-    /// The service by which the person wants to talk with the bot, with the bot's token. It has shown a message there.
+    /// Returns the service that the person chose, with the bot's token, after a test message was sent there.
     pub(super) fn talk(&self, api: Option<String>, output: &mut Output) -> Result<Option<(Talk, String)>, Refusal> {
         let kind = loop {
             match &*self.ask("Talk with the bot? `discord`, `telegram`, or Enter for neither:", output)?.to_lowercase()
@@ -60,7 +60,7 @@ impl Guide<'_> {
         }
     }
 
-    /// Finds out whose the bot is, and writes to them. The outer error: nobody can be asked.
+    /// Finds the bot's owner and sends them the test message. The outer error means that the code could not be created or shown.
     async fn by_telegram(&self, talk: Talk, token: &str, output: &mut Output) -> Result<Result<Talk, String>, Refusal> {
         let code = self.app.new_code()?;
         let pairing = match Pairing::begin(talk.api.as_deref(), token).await {
@@ -104,7 +104,7 @@ impl Guide<'_> {
         }
     }
 
-    /// A line that is not shown while it is typed, without blanks around it.
+    /// Reads a line without echo. Returns it trimmed.
     fn hidden(&self, question: &str, output: &mut Output) -> Result<String, Refusal> {
         let cannot = |error: io::Error| Refusal::environment(format!("cannot read from the terminal: {error}"));
         let hidden = Hidden::begin().map_err(cannot)?;
@@ -119,7 +119,7 @@ impl Guide<'_> {
     }
 }
 
-/// What the person does at the service before.
+/// Returns the steps for the person at the service.
 fn steps(kind: &str) -> &'static [&'static str] {
     match kind {
         "discord" => &[
@@ -132,14 +132,14 @@ fn steps(kind: &str) -> &'static [&'static str] {
     }
 }
 
-/// The terminal shows nothing of what is typed, and gives it letter by letter, until this is dropped.
+/// Disables echo and line editing of the terminal until it is dropped.
 struct Hidden(Termios);
 
 impl Hidden {
     fn begin() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut now = before.clone();
-        // Ctrl-C comes as a letter, so that the terminal is put in order before the end.
+        // Ctrl-C arrives as a character, so that the terminal is restored before the exit.
         now.local_modes &= !(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
         tcsetattr(io::stdin(), OptionalActions::Drain, &now)?;
         Ok(Self(before))
@@ -148,12 +148,12 @@ impl Hidden {
 
 impl Drop for Hidden {
     fn drop(&mut self) {
-        // It may be gone.
+        // The terminal may be gone.
         let _gone = tcsetattr(io::stdin(), OptionalActions::Drain, &self.0);
     }
 }
 
-/// A line; `None`: the person has had enough (Ctrl-C, Ctrl-D), or has gone.
+/// Reads a line. Returns `None` on Ctrl-C, Ctrl-D or the end of the input.
 fn read_line() -> io::Result<Option<String>> {
     let mut line = Vec::new();
     let mut letter = [0];
