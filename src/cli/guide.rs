@@ -120,8 +120,7 @@ impl Guide<'_> {
         }
     }
 
-    /// Shows which client there is, and tests its login if the person or the flag `try_it` asks for it. Returns `false` if the call
-    /// failed.
+    /// Shows the client, and tests its login if the person or the flag `try_it` agrees. Returns `false` if the test failed.
     fn client(&self, try_it: bool, app: &App, output: &mut Output) -> Result<bool, Refusal> {
         if self.asks {
             app.agent_findings().iter().for_each(|finding| render::finding(finding, output));

@@ -1,4 +1,4 @@
-//! The named agents, and where each comes from.
+//! Renders named agents and their sources.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::channel::terminal::plain_lines;
 use crate::cli::output::{BAD, Cell, FAINT, Output, STRONG};
 use crate::policy::{PermissionMode, ToolPattern};
 
-/// A name whose highest source is broken is listed with what is wrong, never left out.
+/// Lists all agents. A name whose highest source is broken is listed with the problem.
 pub(super) fn list(agents: &Agents, view: &View, output: &mut Output) {
     if view.json {
         output.json(&agents.entries().map(entry_json).collect::<Value>());
@@ -41,7 +41,7 @@ fn row(entry: &AgentEntry) -> Vec<Cell> {
     }
 }
 
-/// One agent: its tools, its mode, its prompt.
+/// Shows one agent: its tools, its mode, its prompt.
 pub(super) fn show(agent: &NamedAgent, view: &View, output: &mut Output) {
     if view.json {
         let mut value = agent_json(agent);
@@ -85,7 +85,7 @@ fn entry_json(entry: &AgentEntry) -> Value {
     }
 }
 
-/// The keys of the agent's file in snake_case, as all our keys are, and where it stands.
+/// Returns the keys of the agent's file in snake_case, like all our keys, and its location.
 fn agent_json(agent: &NamedAgent) -> Value {
     let mut value = json!({
         "name": agent.name,
@@ -123,7 +123,7 @@ fn mode(mode: PermissionMode) -> &'static str {
     }
 }
 
-/// A description's first words, for a list.
+/// Returns the first words of a description, for a list.
 fn shortened(text: &str) -> String {
     const LONGEST: usize = 60;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! Backups: written, and read again.
+//! Renders backups and restores.
 
 use bytesize::ByteSize;
 use serde_json::json;
@@ -8,10 +8,10 @@ use crate::app::{BackedUp, Differences, Restored, Unread};
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
 
-/// So many paths of a kind are named; JSON has all.
+/// Maximum number of paths shown of each kind. JSON has all.
 const NAMED: usize = 10;
 
-/// What is in it, and what is not; exit 1 where something could not be read.
+/// Shows the content of a backup and what is missing. The exit code is 1 if something could not be read.
 pub(super) fn written(backup: &BackedUp, view: &View, output: &mut Output) {
     output.exit = u8::from(!backup.unread.is_empty());
     if view.json {
@@ -54,7 +54,7 @@ pub(super) fn written(backup: &BackedUp, view: &View, output: &mut Output) {
     output.note(paint(FAINT, "back again: `ollim-bot --home DIR restore FILE`"));
 }
 
-/// The data folder, or how it differs; exit 1 where nothing was written.
+/// Shows a restored folder, or how it differs. The exit code is 1 if nothing was written or the journal is damaged.
 pub(super) fn restored(restored: &Restored, view: &View, output: &mut Output) {
     match restored {
         Restored::Done { files, made, journal, secrets } => {
@@ -83,7 +83,7 @@ pub(super) fn restored(restored: &Restored, view: &View, output: &mut Output) {
     }
 }
 
-/// A time that a backup has in it.
+/// Formats a time from a backup.
 fn moment(made: &str, view: &View) -> String {
     made.parse().map_or_else(|_| plain(made), |at| view.moment(at))
 }

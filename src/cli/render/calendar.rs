@@ -1,4 +1,4 @@
-//! What is coming, as a calendar of RFC 5545.
+//! Renders upcoming occurrences as a calendar (RFC 5545).
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use super::View;
 use crate::app::{Occurrence, Upcoming};
 use crate::cli::output::Output;
 
-/// A line's longest part, in octets, without its end.
+/// Maximum length of a line without its line end, in octets.
 const LONGEST: usize = 75;
 
-/// One event for each occurrence. With `--json` the calendar is one text.
+/// Renders one event for each occurrence. With `--json` the calendar is one string.
 pub(super) fn calendar(upcoming: &Upcoming, view: &View, output: &mut Output) {
     let text = text(&upcoming.occurrences, view.now);
     if view.json {
@@ -48,7 +48,7 @@ fn utc(at: DateTime<Utc>) -> String {
     at.format("%Y%m%dT%H%M%SZ").to_string()
 }
 
-/// A value of the type TEXT. Control characters are none of its letters.
+/// Escapes a value of type TEXT. Drops control characters, which are not allowed in it.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.replace("\r\n", "\n").chars() {
@@ -67,7 +67,7 @@ fn escaped(text: &str) -> String {
 struct Calendar(String);
 
 impl Calendar {
-    /// One content line, folded between letters.
+    /// Writes one content line, folded between characters.
     fn line(&mut self, line: &str) {
         let mut length = 0;
         for letter in line.chars() {
@@ -88,7 +88,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// No line is too long, each ends as it should, and unfolded it is what it was.
+        /// No line is too long, each has the right end, and unfolding restores the input.
         #[test]
         fn a_line_is_folded_and_unfolds(line in "[ -~äé🍵]{0,300}") {
             let mut calendar = Calendar::default();

@@ -1,4 +1,4 @@
-//! The channels.
+//! Renders channels.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::app::{ChannelState, times};
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, Cell, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
 
-/// Every channel, and how it is doing.
+/// Lists the channels with their state.
 pub(super) fn list(channels: &[ChannelState], view: &View, output: &mut Output) {
     if view.json {
         output.json(&json!(channels));
@@ -43,7 +43,7 @@ pub(super) fn list(channels: &[ChannelState], view: &View, output: &mut Output) 
     }
 }
 
-/// What others than the owner have written by a channel.
+/// Describes how many messages strangers sent by a channel.
 pub(super) fn strangers(channel: &str, count: u64) -> String {
     let messages = if count == 1 { "1 message came" } else { &format!("{count} messages came") };
     format!("{channel}: {messages} from strangers; nothing was done")

@@ -1,4 +1,4 @@
-//! A turn of the conversation: what the bot says, and a small line for each call.
+//! Renders a turn of the conversation: the bot's text, and a short line for each call.
 
 use super::View;
 use crate::agent::Observation;
@@ -7,30 +7,30 @@ use crate::channel::terminal::{plain, plain_lines};
 use crate::cli::output::{BAD, FAINT, Output, paint};
 use crate::journal::{Event, EventKind, RunState};
 
-/// What the note of a program begins with that a call was not allowed to start.
+/// Prefix of the note that a call was not allowed to start a program.
 const PROGRAM_REFUSED: &str = "a program was refused: ";
 
 /// Renders the events of turns.
 pub struct Chat<'a> {
     view: &'a View,
-    /// Whether calls are shown beside what is said.
+    /// Whether to show calls.
     calls: bool,
-    /// What was shown letter by letter of what is being said.
+    /// The part of the current text that was already shown as it arrived.
     letters: String,
-    /// What was said last.
+    /// The last complete text.
     said: String,
-    /// Messages at the end of the turn: its answer, which was said already, and what else the service says.
+    /// Messages at the end of the turn: the answer, which is shown already, and messages of the service.
     last: Vec<String>,
 }
 
 impl<'a> Chat<'a> {
-    /// `calls`: whether calls are shown beside what is said.
+    /// Creates a renderer. `calls` is whether to show calls.
     #[must_use]
     pub fn new(view: &'a View, calls: bool) -> Self {
         Self { view, calls, letters: String::new(), said: String::new(), last: Vec::new() }
     }
 
-    /// Writes one event: a line of JSON, or text.
+    /// Writes one event as a line of JSON or as text.
     pub fn write(&mut self, event: &Event, output: &mut Output) {
         if self.view.json {
             if matches!(event.kind, EventKind::Letters { .. }) {
@@ -50,7 +50,7 @@ impl<'a> Chat<'a> {
                 let letters = std::mem::take(&mut self.letters);
                 match text.strip_prefix(&letters) {
                     Some(rest) if !letters.is_empty() => output.line(plain_lines(rest.trim_end())),
-                    // Some letters were missed.
+                    // Some of the text was missed.
                     None => output.line(format!("\n{}", plain_lines(text.trim()))),
                     Some(_) => output.line(plain_lines(text.trim())),
                 }

@@ -1,4 +1,4 @@
-//! What is wrong with which file, and where.
+//! Renders the problems of files, with their locations.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::cli::output::{BAD, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
 use crate::definition::{Definition, DefinitionId, Problem};
 use crate::policy::BOT;
 
-/// All problems and a summary. Exit 1 if any is an error.
+/// Renders all problems and a summary. The exit code is 1 if any is an error.
 pub(super) fn checked(checked: &Checked, view: &View, output: &mut Output) {
     let errors = checked.problems.iter().filter(|problem| problem.is_error()).count();
     if errors > 0 {
@@ -32,7 +32,7 @@ pub(super) fn checked(checked: &Checked, view: &View, output: &mut Output) {
         }));
         return;
     }
-    // Of all files at once it would be a long list, and bury what is wrong.
+    // For all files the list would be long, and hide the problems.
     if checked.chosen {
         explain(checked, output);
     }
@@ -54,7 +54,7 @@ pub(super) fn checked(checked: &Checked, view: &View, output: &mut Output) {
     output.line(if errors == 0 && warnings == 0 { paint(GOOD, &summary) } else { summary.as_str().into() });
 }
 
-/// What the Bash rules of definitions include, and what holds them here.
+/// Shows what the Bash rules of definitions include, and how they are enforced here.
 fn explain(checked: &Checked, output: &mut Output) {
     let mut any = false;
     for definition in &checked.definitions {
@@ -80,7 +80,7 @@ fn included(definition: &Definition) -> Vec<String> {
     granted.iter().chain(restrictions.asked_tools()).filter_map(|pattern| BOT.includes(pattern)).collect()
 }
 
-/// The block of a problem, its first words coloured.
+/// Formats a problem, with its marks coloured.
 pub(in super::super) fn problem(problem: &Problem) -> String {
     problem
         .to_string()

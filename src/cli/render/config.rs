@@ -1,4 +1,4 @@
-//! The settings in force and where each came from.
+//! Renders the settings in force, and where each came from.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What runs have cost, with a small bar chart.
+//! Renders the costs of runs, with a small bar chart.
 
 use serde_json::json;
 
@@ -7,13 +7,13 @@ use crate::app::words::{grouped, money};
 use crate::app::{Costs, CostsBy};
 use crate::cli::output::{Cell, FAINT, GOOD, Output, STRONG, paint};
 
-/// The longest bar, in characters.
+/// Maximum length of a bar, in characters.
 const BAR: u32 = 24;
 
-/// The sums, and all of them together.
+/// Renders the sums and their total.
 pub(super) fn costs(costs: &Costs, view: &View, output: &mut Output) {
     let rows = &costs.rows;
-    // The sum of nothing is -0.0.
+    // `sum` of nothing would be -0.0.
     let total = rows.iter().fold(0.0, |sum, row| sum + row.cost_usd);
     let unreported = rows.iter().fold(0.0, |sum, row| sum + row.unreported_usd);
     let name = match costs.by {
@@ -64,7 +64,7 @@ pub(super) fn costs(costs: &Costs, view: &View, output: &mut Output) {
     }
 }
 
-/// A bar of eighths: even a small share is seen.
+/// Draws a bar in steps of an eighth, so that even a small share is visible.
 fn bar(share: f64) -> String {
     let eighths = (0..BAR * 8).take_while(|eighth| f64::from(*eighth) < share * f64::from(BAR * 8)).count();
     let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"].get(eighths % 8).copied().unwrap_or_default();

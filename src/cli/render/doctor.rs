@@ -1,4 +1,4 @@
-//! How everything is that jobs depend on.
+//! Renders the state of everything that jobs depend on.
 
 use serde_json::json;
 
@@ -7,10 +7,10 @@ use crate::app::{Diagnosis, Finding, Health};
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, FAINT, GOOD, HINT, Output, WARN, paint};
 
-/// The widest word of [`mark`], and the widest name of a check.
+/// Width of the longest mark and of the longest name of a check.
 const INDENT: usize = 7 + 13;
 
-/// A line for each thing, what to do below it, and a summary. Exit 1 if anything is wrong.
+/// Renders a line for each finding, with its steps below, and a summary. The exit code is 1 if anything is wrong.
 pub(super) fn diagnosis(diagnosis: &Diagnosis, view: &View, output: &mut Output) {
     if diagnosis.is_wrong() {
         output.exit = 1;
@@ -32,7 +32,7 @@ pub(super) fn diagnosis(diagnosis: &Diagnosis, view: &View, output: &mut Output)
     });
 }
 
-/// What was found of one thing, and what to do.
+/// Renders a finding and its steps.
 pub(in super::super) fn line(finding: &Finding, output: &mut Output) {
     let (mark, style) = match finding.health {
         Health::Ok => ("ok", GOOD),

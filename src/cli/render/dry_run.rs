@@ -1,4 +1,4 @@
-//! What a run would be given.
+//! Renders the input that a run would get.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::channel::terminal::{plain, plain_lines};
 use crate::cli::output::{FAINT, Output, STRONG, paint};
 use crate::run::gate::{GateVerdict, SILENT};
 
-/// The prompts, the policy and the client's command line.
+/// Renders the prompts, the policy and the client's command line.
 pub(super) fn dry_run(dry_run: &DryRun, view: &View, output: &mut Output) {
     if view.json {
         output.json(&as_json(dry_run));
@@ -25,7 +25,7 @@ pub(super) fn dry_run(dry_run: &DryRun, view: &View, output: &mut Output) {
     output.note(paint(FAINT, note));
 }
 
-/// What comes before a run or after it, where something does.
+/// Renders the steps before or after a run, if any.
 fn around(title: &str, lines: &[String], output: &mut Output) {
     if lines.is_empty() {
         return;
@@ -104,7 +104,7 @@ fn shown(dry_run: &DryRun, output: &mut Output) {
     output.line(plain_lines(&command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")));
 }
 
-/// A command, and what it may start.
+/// Renders a command, and the programs that it may start.
 fn of_command(line: &str, refused: Option<&str>, policy: &JobPolicy, output: &mut Output) {
     output.line(paint(STRONG, "Command, run without a model"));
     output.line(plain_lines(line));
@@ -116,7 +116,7 @@ fn of_command(line: &str, refused: Option<&str>, policy: &JobPolicy, output: &mu
     policy::table(policy, output);
 }
 
-/// A gate's verdict in one word, and what it said.
+/// Returns a gate's verdict in one word, and its output.
 fn words(gate: &GateVerdict) -> (&'static str, &str) {
     match gate {
         GateVerdict::Wake(said) => ("wake", said),
@@ -125,7 +125,7 @@ fn words(gate: &GateVerdict) -> (&'static str, &str) {
     }
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

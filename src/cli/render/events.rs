@@ -1,4 +1,4 @@
-//! What happens in a run, a line or a few for each event.
+//! Renders the events of runs, in one or a few lines each.
 
 use std::collections::HashMap;
 
@@ -12,48 +12,48 @@ use crate::channel::terminal::plain_lines;
 use crate::cli::output::{FAINT, Output, paint, wrapped};
 use crate::journal::{Event, EventKind};
 
-/// Of a longer text so many lines are shown, unless all of it is asked for.
+/// Number of lines to which a longer text is folded.
 const FOLDED_LINES: usize = 3;
 
-/// So many characters of a call stand beside its result.
+/// Maximum length of a call shown beside its result, in characters.
 const LONGEST_CALL: usize = 40;
 
-/// Renders events one after the other.
+/// Renders a sequence of events.
 pub struct Events<'a> {
     view: &'a View,
-    /// Whether texts are shown in full.
+    /// Whether to show texts in full.
     full: bool,
-    /// Whether each event says which job it belongs to.
+    /// Whether to show each event's job.
     named: bool,
-    /// The results of calls, where they are known, by the client's id of the call.
+    /// Known results of calls, by the client's id of the call.
     results: HashMap<String, String>,
-    /// Calls that have no result yet, in words, by the client's id of the call.
+    /// Calls without a result so far, as text, by the client's id of the call.
     open: HashMap<String, String>,
-    /// Whether several of these are open, or were: then what follows says which it belongs to.
+    /// Whether several calls were open at once. Then verdicts and results name their call, until none is open.
     side_by_side: bool,
 }
 
 impl<'a> Events<'a> {
-    /// Those of one run, with long texts folded.
+    /// Creates a renderer for one run, with long texts folded.
     #[must_use]
     pub fn of_run(view: &'a View) -> Self {
         let (results, open) = (HashMap::new(), HashMap::new());
         Self { view, full: false, named: false, results, open, side_by_side: false }
     }
 
-    /// Those of all runs.
+    /// Creates a renderer for all runs.
     #[must_use]
     pub fn of_all(view: &'a View) -> Self {
         Self { named: true, ..Self::of_run(view) }
     }
 
-    /// Those of one run, with every text in full.
+    /// Creates a renderer for one run, with every text in full.
     #[must_use]
     pub fn in_full(view: &'a View, results: HashMap<String, String>) -> Self {
         Self { full: true, results, ..Self::of_run(view) }
     }
 
-    /// Writes one event: a line of JSON, or text.
+    /// Writes one event as a line of JSON or as text.
     pub fn write(&mut self, event: &Event, output: &mut Output) {
         if self.view.json {
             output.line(as_json(event, self.view).to_string());
@@ -77,7 +77,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Which call a verdict or a result belongs to, where several are made side by side.
+    /// Returns the call of a verdict or result, if several calls are open.
     fn belongs_to(&mut self, kind: &EventKind) -> String {
         let EventKind::Observed(seen) = kind else { return String::new() };
         let (id, is_over) = match seen {
@@ -98,13 +98,13 @@ impl<'a> Events<'a> {
         shown
     }
 
-    /// A text in lines that fit the terminal.
+    /// Splits a text into lines that fit the terminal.
     fn folded(&self, text: &str, width: Option<usize>) -> Vec<String> {
         let text = plain_lines(text.trim());
         let width = width.map_or(usize::MAX, |width| width.saturating_sub(21).max(20));
         let shown = text.lines().filter(|line| self.full || !line.trim().is_empty());
         let mut lines: Vec<String> = shown.flat_map(|line| wrapped(line, width)).collect();
-        // A line that says that one is left out takes the place of that one.
+        // Folding a single line would save nothing.
         if !self.full && lines.len() > FOLDED_LINES + 1 {
             let more = lines.len() - FOLDED_LINES;
             lines.truncate(FOLDED_LINES);
@@ -114,13 +114,13 @@ impl<'a> Events<'a> {
     }
 }
 
-/// That a call may run, and by which rule.
+/// Describes that a call is allowed, and by which rule.
 fn allowed(kind: &EventKind) -> Option<(&'static str, Tone, String)> {
     let EventKind::Observed(Observation::ToolDecided { allowed: true, rule, .. }) = kind else { return None };
     Some(("allowed", Tone::Faint, rule.as_ref().map(|rule| format!("by `{rule}`")).unwrap_or_default()))
 }
 
-/// An event with its time in the zone of records.
+/// Returns the JSON of an event, with its time in the zone of records.
 pub(super) fn as_json(event: &Event, view: &View) -> Value {
     let mut value = json!(event);
     value["at"] = json!(times::rfc3339(event.at, view.zone));

@@ -1,11 +1,11 @@
-//! The hosts that share a journal.
+//! Renders the hosts that share a journal.
 
 use super::View;
 use crate::app::{times, words};
 use crate::cli::output::{BAD, Cell, FAINT, GOOD, WARN};
 use crate::journal::HostRecord;
 
-/// A row a host.
+/// Returns a row for each host.
 pub(super) fn rows(hosts: &[HostRecord], view: &View) -> Vec<Vec<Cell>> {
     hosts.iter().map(|host| row(host, view)).collect()
 }

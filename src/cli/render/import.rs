@@ -1,11 +1,11 @@
-//! What became of another bot's folder.
+//! Renders the result of an import.
 
 use super::View;
 use crate::app::{Imported, Left};
 use crate::channel::terminal::plain;
 use crate::cli::output::{FAINT, GOOD, HINT, Output, WARN, paint};
 
-/// What was taken over, what to look at, and what was not. Exit 1 where nothing was.
+/// Renders what was imported, what needs a look, and what was left. The exit code is 1 if nothing was imported.
 pub(super) fn imported(imported: &Imported, view: &View, output: &mut Output) {
     if imported.taken.is_empty() {
         output.exit = 1;
@@ -34,7 +34,7 @@ pub(super) fn imported(imported: &Imported, view: &View, output: &mut Output) {
     ));
 }
 
-/// One line for each file, and one for what is so of several.
+/// Renders a line for each file. Files with the same reason share a line.
 fn said(files: &[Left], word: &str, output: &mut Output) {
     let is_same = |one: &Left, other: &Left| (&one.why, &one.hint) == (&other.why, &other.hint);
     let is_shared = |one: &Left| files.iter().filter(|other| is_same(one, other)).count() > 1;

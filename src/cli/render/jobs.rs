@@ -1,4 +1,4 @@
-//! Definitions: listed, shown, and just written.
+//! Renders definitions: lists, details, and confirmations of changes.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ use crate::cli::output::{BAD, Cell, FAINT, HINT, Output, STRONG, paint};
 use crate::definition::fields::FIELDS;
 use crate::definition::{Background, Cadence, Chain, Definition, Draft, Kind, Trigger};
 
-/// A definition was written and fires: `scheduled ID: at Sun 22 Nov 09:00 CET (in 19h 4m)`.
+/// Confirms that a definition was written and fires: `scheduled ID: at Sun 22 Nov 09:00 CET (in 19h 4m)`.
 pub(super) fn scheduled(recorded: &Recorded, view: &View, output: &mut Output) {
     let Recorded { job, warnings, chain, is_new, times, plain_by_default } = recorded;
     for warning in warnings {
@@ -49,7 +49,7 @@ pub(super) fn scheduled(recorded: &Recorded, view: &View, output: &mut Output) {
     }
 }
 
-/// A routine was written and does not fire any more.
+/// Confirms that a routine was written and is disabled.
 pub(super) fn disabled(recorded: &Recorded, view: &View, output: &mut Output) {
     for warning in &recorded.warnings {
         output.note(check::problem(warning));
@@ -61,7 +61,7 @@ pub(super) fn disabled(recorded: &Recorded, view: &View, output: &mut Output) {
     }
 }
 
-/// A definition's file was deleted.
+/// Confirms that a definition's file was deleted.
 pub(super) fn cancelled(job: &Job, view: &View, output: &mut Output) {
     if view.json {
         output.json(&as_json(&job.definition, job.next));
@@ -74,12 +74,12 @@ fn name(job: &Job) -> String {
     paint(STRONG, &plain(job.definition.id.as_str()))
 }
 
-/// In the definition's own zone.
+/// Formats a time in the definition's own zone.
 fn moment(at: DateTime<Utc>, job: &Job, view: &View) -> String {
     times::local_and_relative(at, view.now, job.definition.zone)
 }
 
-/// A definition with the keys that others build on.
+/// Returns a definition as JSON with stable keys.
 fn as_json(definition: &Definition, next: Option<DateTime<Utc>>) -> Value {
     let draft = Draft::from(definition);
     let fields = FIELDS.iter().filter(|field| field.on.has(definition.kind()) && !field.note);
@@ -97,7 +97,7 @@ fn as_json(definition: &Definition, next: Option<DateTime<Utc>>) -> Value {
     Value::Object(value)
 }
 
-/// All definitions of a kind, then what is wrong with the rest.
+/// Lists all definitions of a kind, then failed reminders and files with errors.
 pub(super) fn list(list: &JobList, view: &View, output: &mut Output) {
     let JobList { kind, jobs, failed, errors } = list;
     if view.json {
@@ -107,7 +107,7 @@ pub(super) fn list(list: &JobList, view: &View, output: &mut Output) {
     if jobs.is_empty() {
         output.note(format!("no {kind}s"));
     }
-    // How far off the next time is, then where it runs.
+    // Drop the relative time first, then the place.
     let least: &[usize] = if *kind == Kind::Routine { &[2, 4] } else { &[2, 3] };
     output.table_without(&jobs.iter().map(|job| row(job, view.now)).collect::<Vec<_>>(), least);
     if jobs.iter().any(|job| job.paused) {
@@ -130,7 +130,7 @@ pub(super) fn list(list: &JobList, view: &View, output: &mut Output) {
     }
 }
 
-/// A line of a list.
+/// Returns a row of a list.
 fn row(job: &Job, now: DateTime<Utc>) -> Vec<Cell> {
     let Job { definition, next: at, paused } = job;
     let when = match (*at, definition.enabled) {
@@ -150,7 +150,7 @@ fn row(job: &Job, now: DateTime<Utc>) -> Vec<Cell> {
     before.into_iter().chain(recurs.map(Cell::from)).chain(behind).collect()
 }
 
-/// Where it runs, where that is not the main session; its place in its chain; its model.
+/// Describes where the job runs, unless it is the main session; its position in its chain; and its model.
 fn place(definition: &Definition) -> String {
     let mut words = Vec::new();
     if definition.is_delivered_as_written() {
@@ -168,7 +168,7 @@ fn place(definition: &Definition) -> String {
     words.join(", ")
 }
 
-/// One definition, with all its fields.
+/// Shows one definition with all its fields.
 pub(super) fn show(job: &Job, view: &View, output: &mut Output) {
     let Job { definition, next, .. } = job;
     if view.json {
@@ -195,7 +195,7 @@ pub(super) fn show(job: &Job, view: &View, output: &mut Output) {
     output.line(plain_lines(definition.body.trim_end()));
 }
 
-/// When it fires.
+/// Shows when the job fires.
 fn fires(job: &Job, view: &View, fact: &mut impl FnMut(&str, String)) {
     let Job { definition, next, paused } = job;
     let when = |at: DateTime<Utc>| moment(at, job, view);
@@ -241,7 +241,7 @@ fn how_it_runs(definition: &Definition) -> String {
     }
 }
 
-/// The fields that `show` puts into words of its own.
+/// Fields that `show` renders in words of its own.
 const SHOWN_APART: [&str; 15] = [
     "id",
     "description",

@@ -1,4 +1,4 @@
-//! A journal that was copied.
+//! Renders the copy of a journal.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::app::CopiedJournal;
 use crate::cli::output::{Cell, FAINT, Output};
 use crate::journal::Copied;
 
-/// What was copied, and what to do now.
+/// Renders what was copied, and the next step.
 pub(super) fn copied(copied: &CopiedJournal, view: &View, output: &mut Output) {
     let CopiedJournal { from, to, setting, is_used, copied: Copied { tables, kept_aside } } = copied;
     if view.json {

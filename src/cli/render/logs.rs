@@ -1,4 +1,4 @@
-//! Lines of the service's log.
+//! Renders lines of the service's log.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use crate::app::{LogLine, times};
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, FAINT, GOOD, Output, WARN, paint, wrapped};
 
-/// A sentence has room for so many characters, however narrow the terminal is.
+/// Minimum width of the message, in characters, even on a narrow terminal.
 const SHORTEST: usize = 20;
 
-/// One line: when, how grave, the sentence, the values beside it.
+/// Renders one line: time, level, message and fields.
 pub(in super::super) fn line(line: &LogLine, view: &View, output: &mut Output) {
     if view.json {
         let mut value = json!(line.fields);
@@ -31,7 +31,7 @@ pub(in super::super) fn line(line: &LogLine, view: &View, output: &mut Output) {
     let mut fields = String::new();
     for (name, value) in &line.fields {
         let value = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
-        // A String takes everything.
+        // Writing to a String cannot fail.
         let _ = write!(fields, " {name}={value}");
     }
     let time = times::local_to_the_second(line.at, view.now, view.zone);
@@ -39,7 +39,7 @@ pub(in super::super) fn line(line: &LogLine, view: &View, output: &mut Output) {
     let before = time.chars().count() + 7;
     let width = output.width.map_or(usize::MAX, |width| width.saturating_sub(before).max(SHORTEST));
     let mut said = wrapped(&format!("{message}{fields}"), width).into_iter();
-    // On one line the values stand back.
+    // If all fits on one line, the fields are faint.
     let first = match said.next().unwrap_or_default() {
         whole if said.len() == 0 && whole.len() == message.len() + fields.len() => {
             format!("{message}{}", paint(FAINT, &fields))

@@ -1,4 +1,4 @@
-//! The person's MCP servers.
+//! Renders the person's MCP servers.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::app::ServerTools;
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, paint};
 
-/// Each server, and whether it runs.
+/// Lists the servers, and whether each runs.
 pub(super) fn servers(servers: &[ServerState], is_running: bool, view: &View, output: &mut Output) {
     if view.json {
         output.json(&json!(servers));
@@ -38,7 +38,7 @@ pub(super) fn servers(servers: &[ServerState], is_running: bool, view: &View, ou
     }
 }
 
-/// What servers offer, by the names that rules use.
+/// Lists the tools of servers, by the names that rules use.
 pub(super) fn tools(servers: &[ServerTools], view: &View, output: &mut Output) {
     if view.json {
         let shown = |of: &ServerTools| match &of.tools {
@@ -65,7 +65,7 @@ pub(super) fn tools(servers: &[ServerTools], view: &View, output: &mut Output) {
     output.table(&rows);
 }
 
-/// What a tool has answered.
+/// Renders the answer of a tool.
 pub(super) fn called(answer: &ExternalAnswer, view: &View, output: &mut Output) {
     if view.json {
         output.json(&json!(answer));

@@ -1,4 +1,4 @@
-//! Renders outcomes: text for a person, or one JSON document with the keys that others build on.
+//! Renders outcomes: as text for a person, or as one JSON document with stable keys.
 
 mod agents;
 mod backup;
@@ -48,33 +48,33 @@ use crate::bot::budget::{CAPACITY, PingBudget};
 use crate::channel::terminal::plain;
 use crate::journal::Spending;
 
-/// How outcomes are shown: as what, and by which clock.
+/// Options of rendering.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// As one JSON document.
+    /// Whether to render one JSON document.
     pub json: bool,
-    /// What "in 5m" counts from.
+    /// Reference time of relative times such as "in 5m".
     pub now: DateTime<Utc>,
-    /// The zone of records.
+    /// Time zone of records.
     pub zone: Tz,
-    /// The data folder.
+    /// Data folder.
     pub home: std::path::PathBuf,
 }
 
 impl View {
-    /// By the application's clock and settings.
+    /// Creates a view from the application's clock and settings.
     #[must_use]
     pub fn of(app: &App, json: bool) -> Self {
         Self { json, now: app.now(), zone: app.zone_of_records(), home: app.home.root().to_owned() }
     }
 
-    /// `Sun 22 Nov 09:00 CET (in 19h 4m)`.
+    /// Formats a time: `Sun 22 Nov 09:00 CET (in 19h 4m)`.
     fn moment(&self, at: DateTime<Utc>) -> String {
         times::local_and_relative(at, self.now, self.zone)
     }
 }
 
-/// How a tone looks on a terminal.
+/// Returns the style of a tone.
 fn style(tone: Tone) -> anstyle::Style {
     match tone {
         Tone::Plain => anstyle::Style::new(),
@@ -86,7 +86,7 @@ fn style(tone: Tone) -> anstyle::Style {
     }
 }
 
-/// Renders what came of a command.
+/// Renders the outcome of a command.
 pub fn render(outcome: Outcome, view: &View, output: &mut Output) {
     match outcome {
         Outcome::Overview(overview) => status::overview(overview.as_ref(), view, output),

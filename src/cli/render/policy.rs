@@ -1,4 +1,4 @@
-//! What a job may do, which rule says so, and where each rule came from.
+//! Renders policies: what a job may do, by which rule, and where each rule came from.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::cli::output::{BAD, Cell, FAINT, GOOD, Output, STRONG, WARN, paint};
 use crate::journal::RefusedCalls;
 use crate::policy::{Decision, Verdict};
 
-/// A verdict and its reason. Exit 1 if it is a denial.
+/// Renders a verdict and its reason. The exit code is 1 for a denial.
 pub(super) fn explained(explained: &Explanation, view: &View, output: &mut Output) {
     let Explanation { decision, client_args } = explained;
     if decision.verdict == Verdict::Deny {
@@ -48,7 +48,7 @@ fn shown(decision: &Decision, output: &mut Output) {
     output.facts(&rows);
 }
 
-/// Every entry, and what the client is started with because of it.
+/// Renders all entries, and the tools and the sandbox that result from them.
 pub(super) fn show(policy: &JobPolicy, view: &View, output: &mut Output) {
     if view.json {
         output.json(&json!({
@@ -74,7 +74,7 @@ pub(super) fn show(policy: &JobPolicy, view: &View, output: &mut Output) {
     ]);
 }
 
-/// Every entry, and where it came from.
+/// Renders all entries, and where each came from.
 pub(super) fn table(policy: &JobPolicy, output: &mut Output) {
     let rows: Vec<Vec<Cell>> = policy
         .entries
@@ -96,7 +96,7 @@ pub(super) fn table(policy: &JobPolicy, output: &mut Output) {
     }
 }
 
-/// What jobs were refused, the latest first.
+/// Lists the refused calls of jobs, latest first.
 pub(super) fn refused(calls: &[RefusedCalls], view: &View, output: &mut Output) {
     if view.json {
         output.json(&calls);

@@ -1,4 +1,4 @@
-//! What jobs have asked, and what came of an answer.
+//! Renders the questions of jobs, and the result of an answer.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::channel::terminal::plain_lines;
 use crate::cli::output::{FAINT, Output, STRONG, paint};
 use crate::journal::Question;
 
-/// The open ones whole, and the last ones that have ended in a line each.
+/// Lists open questions in full, and recently ended ones in a line each.
 pub(super) fn list(questions: &[Question], view: &View, output: &mut Output) {
     if view.json {
         output.json(&questions);
@@ -45,7 +45,7 @@ pub(super) fn list(questions: &[Question], view: &View, output: &mut Output) {
     }
 }
 
-/// What came of an answer.
+/// Renders the result of an answer.
 pub(super) fn answered(answered: &Answered, view: &View, output: &mut Output) {
     if view.json {
         let Answered { question, change } = answered;

@@ -1,4 +1,4 @@
-//! Runs and messages.
+//! Renders runs and messages.
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
@@ -13,7 +13,7 @@ use crate::cli::output::{Cell, FAINT, Output, STRONG, paint, wrapped};
 use crate::config::CONSOLE;
 use crate::journal::{Delivery, DeliveryState, Event, EventKind, Message, Occasion, RunFilter, RunRecord};
 
-/// Runs, newest first.
+/// Lists runs, newest first.
 pub(super) fn list(runs: &[RunRecord], filter: &RunFilter, view: &View, output: &mut Output) {
     let (now, zone) = (view.now, view.zone);
     if view.json {
@@ -38,11 +38,11 @@ pub(super) fn list(runs: &[RunRecord], filter: &RunFilter, view: &View, output: 
             Cell::new(remarks(run, now, zone), FAINT),
         ]);
     }
-    // How late it was and how long it took stand in `runs show` too.
+    // `runs show` also has the delay and the duration.
     output.table_without(&rows, &[3, 4]);
 }
 
-/// One run: what happened in it, and the file as it fired.
+/// Shows one run: its facts and events, and the file as it fired.
 pub(super) fn show(details: RunDetails, view: &View, output: &mut Output) {
     let RunDetails { run, events, full, results } = details;
     let (run, now, zone) = (&run, view.now, view.zone);
@@ -83,7 +83,7 @@ pub(super) fn show(details: RunDetails, view: &View, output: &mut Output) {
     fact("model", run.model.clone().unwrap_or_default());
     fact("cost", taken(run.cost_usd, run.tokens));
     if let Some(path) = &run.transcript {
-        // In one piece, to be copied.
+        // On one line, so that it can be copied.
         output.line(format!("{}  {}", paint(FAINT, "transcript"), plain(&path.display().to_string())));
     }
     if !events.is_empty() {
@@ -107,7 +107,7 @@ pub(super) fn show(details: RunDetails, view: &View, output: &mut Output) {
     }
 }
 
-/// What the bot has said, newest last.
+/// Lists the messages that the bot sent, newest last.
 pub(super) fn inbox(messages: &[Message], view: &View, output: &mut Output) {
     let zone = view.zone;
     if view.json {
@@ -131,7 +131,7 @@ pub(super) fn inbox(messages: &[Message], view: &View, output: &mut Output) {
     }
 }
 
-/// Where a message went, if that is not the console alone, and what keeps it from there.
+/// Describes the deliveries of a message, unless the console alone has it, and their errors.
 fn delivery_words(message: &Message, view: &View) -> String {
     if message.deliveries.is_empty() {
         return if message.delivered.is_none() { "not delivered yet".to_owned() } else { String::new() };
@@ -153,7 +153,7 @@ fn delivery_words(message: &Message, view: &View) -> String {
     message.deliveries.iter().filter_map(words).collect::<Vec<_>>().join("; ")
 }
 
-/// A message as it comes.
+/// Renders a new message.
 pub(in super::super) fn inbox_message(event: &Event, view: &View, output: &mut Output) {
     let EventKind::Message { message: number, text } = &event.kind else { return };
     if view.json {
@@ -172,7 +172,7 @@ fn indented(text: &str, output: &mut Output) {
     }
 }
 
-/// A run with the keys that others build on.
+/// Returns a run as JSON with stable keys.
 pub(in super::super) fn as_json(run: &RunRecord, zone: Tz) -> Value {
     let time = |at: Option<DateTime<Utc>>| at.map(|at| times::rfc3339(at, zone));
     let mut shown = json!({
@@ -199,7 +199,7 @@ pub(in super::super) fn as_json(run: &RunRecord, zone: Tz) -> Value {
         "covers_from": time(run.covers_from),
         "occasion": run.occasion,
     });
-    // Where there is one host, nobody asks which.
+    // With a single host the key is omitted.
     if let Some(host) = &run.host {
         shown["host"] = json!(host);
     }
@@ -246,7 +246,7 @@ fn remarks(run: &RunRecord, now: DateTime<Utc>, zone: Tz) -> String {
     if let Some(cost) = run.cost_usd.filter(|cost| *cost > 0.0) {
         remarks.push(money(cost));
     }
-    // `runs show` has all of it.
+    // `runs show` has the whole error.
     if let Some(line) = run.error.as_deref().and_then(|error| error.lines().next()) {
         remarks.push(line.to_owned());
     }

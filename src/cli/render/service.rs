@@ -1,4 +1,4 @@
-//! What the service has done.
+//! Renders the replies of the service.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::channel::terminal::plain;
 use crate::cli::output::{FAINT, Output, STRONG, paint};
 use crate::journal::{Delivery, DeliveryState, RunState};
 
-/// A sentence, and how to see what becomes of it.
+/// Renders a reply as a sentence, with a hint where to see the outcome.
 #[expect(clippy::too_many_lines, reason = "a table: a row a reply")]
 pub(super) fn reply(reply: &ServiceReply, view: &View, output: &mut Output) {
     let done = match reply {

@@ -1,4 +1,4 @@
-//! The main session and those of spawned agents.
+//! Renders the main session and the sessions of spawned agents.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::channel::terminal::plain_lines;
 use crate::cli::output::{Cell, FAINT, Output, STRONG};
 use crate::run::spawn::MAIN;
 
-/// All sessions, newest first.
+/// Lists all sessions, newest first.
 pub(super) fn list(sessions: &SessionList, view: &View, output: &mut Output) {
     let SessionList { main, children } = sessions;
     if view.json {
@@ -40,7 +40,7 @@ pub(super) fn list(sessions: &SessionList, view: &View, output: &mut Output) {
     output.table(&rows);
 }
 
-/// One session: who started it, what it may use, what came of it.
+/// Shows one session: its caller, its tools, its outcome.
 pub(super) fn show(session: &Session, view: &View, output: &mut Output) {
     let session = match session {
         Session::Main(main) if view.json => return output.json(&main_json(main)),
@@ -101,7 +101,7 @@ fn agent(session: &ChildSession) -> Option<&str> {
     session.definition.as_ref()?.background()?.agent.as_deref()
 }
 
-/// The word of its last attempt; `waiting` before there is one.
+/// Returns the state of the last attempt, or `waiting` before the first one.
 fn state(session: &ChildSession) -> String {
     session.record.state.map_or_else(|| "waiting".to_owned(), |state| state.to_string())
 }

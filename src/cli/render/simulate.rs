@@ -1,4 +1,4 @@
-//! What would become of occurrences.
+//! Renders the predicted outcomes of occurrences.
 
 use serde_json::{Value, json};
 
@@ -8,13 +8,13 @@ use crate::app::{Fate, Foreseen, Simulated, Taken, times};
 use crate::channel::terminal::plain;
 use crate::cli::output::{Cell, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
 
-/// A line for each, then what was taken for granted.
+/// Renders a line for each occurrence, then the assumptions.
 pub(super) fn simulated(simulated: &Simulated, view: &View, output: &mut Output) {
     if view.json {
         output.json(&as_json(simulated, view));
         return;
     }
-    // Where there are only jobs without times, these say so themselves.
+    // Jobs that fire on events have notes of their own below.
     if simulated.occurrences.is_empty() && (!simulated.jobs.is_empty() || simulated.on_events.is_empty()) {
         output.note("nothing is due");
     }
@@ -86,7 +86,7 @@ fn row(one: &Foreseen, simulated: &Simulated, view: &View) -> Vec<Cell> {
     ]
 }
 
-/// With the keys that others build on.
+/// Returns the prediction as JSON with stable keys.
 fn as_json(simulated: &Simulated, view: &View) -> Value {
     let at = |at| times::rfc3339(at, view.zone);
     let occurrences = simulated.occurrences.iter().map(|one| {

@@ -1,4 +1,4 @@
-//! How the service is doing, what runs, what comes, what went wrong.
+//! Renders the status: the service, active and upcoming runs, and problems.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::cli::output::{BAD, Cell, FAINT, GOOD, HINT, Output, STRONG, WARN, pai
 use crate::journal::{RunRecord, RunState};
 use crate::refusal::Refusal;
 
-/// How many of those that wait are shown; JSON has all.
+/// Maximum number of waiting runs shown. JSON has all.
 const WAITING: usize = 10;
 
-/// All that is known.
+/// Renders the whole status.
 pub(super) fn status(status: &Status, view: &View, output: &mut Output) {
     if view.json {
         output.json(&as_json(status, view));
@@ -31,7 +31,7 @@ pub(super) fn status(status: &Status, view: &View, output: &mut Output) {
     }
 }
 
-/// One line, below a blank one; nothing where there is no data folder.
+/// Renders the overview as one line below a blank one. Renders nothing if there is no data folder.
 pub(super) fn overview(overview: Option<&Overview>, view: &View, output: &mut Output) {
     let Some(Overview { service, jobs, errors, next }) = overview else { return };
     let service = match service {
@@ -132,7 +132,7 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
     }
 }
 
-/// Names and what is so, in their order.
+/// Named facts, in order.
 #[derive(Default)]
 struct Facts(Vec<Vec<Cell>>);
 
@@ -141,7 +141,7 @@ impl Facts {
         self.0.push(vec![Cell::new(name, FAINT), value]);
     }
 
-    /// Whether it does what a person expects of it.
+    /// Adds the state of the service, and what keeps jobs from starting.
     fn of_service(&mut self, service: &ServiceStatus, status: &Status, now: DateTime<Utc>) {
         let Status { need_agent, spent, .. } = status;
         let mut fact = |name: &str, value: Cell| self.add(name, value);
@@ -177,7 +177,7 @@ impl Facts {
         }
     }
 
-    /// Who does the work, and how it reaches the person.
+    /// Adds the agent client, the ways to the person, the listeners and the sandbox.
     fn of_client_and_channels(&mut self, service: &ServiceStatus, status: &Status, now: DateTime<Utc>) {
         let mut fact = |name: &str, value: Cell| self.add(name, value);
         let version = service.client.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What became of the service's unit.
+//! Renders the state of the service's unit.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::app::{UnitAct, UnitOutcome, UnitStatus};
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, Cell, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
 
-/// A sentence or the unit's facts, and what to know.
+/// Renders a sentence or the unit's facts, with notes. The exit code is 1 if a status shows an inactive unit.
 pub(super) fn outcome(outcome: &UnitOutcome, view: &View, output: &mut Output) {
     if let UnitOutcome::Status { status, .. } = outcome
         && !status.is_active()

@@ -1,4 +1,4 @@
-//! The coming occurrences, in order of time.
+//! Renders upcoming occurrences in order of time.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, Cell, FAINT, HINT, Output, STRONG, paint};
 use crate::journal::RunState;
 
-/// A table, and which routines are paused.
+/// Renders a table, then the jobs that fire on events and the paused ones.
 pub(super) fn upcoming(upcoming: &Upcoming, view: &View, output: &mut Output) {
     let Upcoming { occurrences, paused, on_events } = upcoming;
     if view.json {
@@ -29,7 +29,7 @@ pub(super) fn upcoming(upcoming: &Upcoming, view: &View, output: &mut Output) {
     }
 }
 
-/// Occurrences with the keys that others build on.
+/// Returns occurrences as JSON with stable keys.
 pub(super) fn as_json(occurrences: &[Occurrence], view: &View) -> Vec<Value> {
     let of = |Occurrence { at, definition, last }: &Occurrence| {
         json!({
@@ -44,10 +44,10 @@ pub(super) fn as_json(occurrences: &[Occurrence], view: &View) -> Vec<Value> {
     occurrences.iter().map(of).collect()
 }
 
-/// The columns of [`rows`] that a narrow terminal can do without, the least first: the kind, and how far off it is.
+/// The columns of [`rows`] that a narrow terminal drops, in this order: the kind, and the relative time.
 pub(super) const LEAST: &[usize] = &[3, 1];
 
-/// Occurrences as lines of a table, a header first where there are any.
+/// Returns the rows of a table, with a header if there are any.
 pub(super) fn rows(occurrences: &[Occurrence], view: &View) -> Vec<Vec<Cell>> {
     let now = view.now;
     let of = |Occurrence { at, definition, last }: &Occurrence| {

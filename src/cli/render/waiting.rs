@@ -1,4 +1,4 @@
-//! What waits: for a slot, for another attempt, for `resume`, a login or the service.
+//! Renders waiting runs: for a slot, another attempt, `resume`, a login or the service.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn words(due: &Overdue, view: &View) -> String {
     format!("due {times} since {}", view.moment(due.since))
 }
 
-/// With the keys that others build on.
+/// Returns overdue definitions as JSON with stable keys.
 pub(super) fn as_json(due: &[Overdue]) -> Vec<Value> {
     due.iter()
         .map(|due| {
@@ -32,7 +32,7 @@ pub(super) fn as_json(due: &[Overdue]) -> Vec<Value> {
         .collect()
 }
 
-/// Lines of a table: what is claimed or was begun, then what is only due.
+/// Returns the rows of a table: unfinished runs, then overdue definitions.
 pub(super) fn rows<'a>(
     unfinished: impl Iterator<Item = &'a RunRecord>,
     due: &[Overdue],
@@ -49,7 +49,7 @@ fn state(run: &RunRecord, now: DateTime<Utc>) -> String {
             let waits = run.error.as_ref().map(|why| format!(": it waits, since {why}"));
             format!("due {}{}", times::relative(run.scheduled, now), waits.unwrap_or_default())
         }
-        // A person has fired it before its time.
+        // A person fired it before its time.
         RunState::Claimed => words::state(run.outcome),
         RunState::Running | RunState::Interrupted => "was cut off".to_owned(),
         _ => words::outcome(run, now),

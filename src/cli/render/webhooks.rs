@@ -1,4 +1,4 @@
-//! Webhooks: where they are delivered to, and what they have refused.
+//! Renders webhooks: where they listen, and what they refused.
 
 use anstyle::Style;
 use chrono::{DateTime, Utc};
@@ -10,7 +10,7 @@ use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, Cell, WARN};
 use crate::journal::RefusedDeliveries;
 
-/// What `status` says of them.
+/// Adds the webhooks to the facts of `status`.
 pub(super) fn facts(status: &Status, now: DateTime<Utc>, fact: &mut impl FnMut(&str, Cell)) {
     if status.webhooks > 0 {
         let listener = status.service.as_ref().map(|service| service.webhooks.as_ref());
@@ -28,7 +28,7 @@ pub(super) fn facts(status: &Status, now: DateTime<Utc>, fact: &mut impl FnMut(&
     }
 }
 
-/// `deploy: 3 deliveries refused, the last 5 minutes ago: 401, the signature is not right`.
+/// Returns a line such as `deploy: 3 deliveries refused (5m ago): 401, the signature is not right`.
 fn line(refused: &RefusedDeliveries, now: DateTime<Utc>) -> String {
     let name = refused.id.as_ref().map_or("unknown webhooks", |id| id.as_str());
     let times = if refused.times == 1 { "1 delivery".to_owned() } else { format!("{} deliveries", refused.times) };
@@ -36,7 +36,7 @@ fn line(refused: &RefusedDeliveries, now: DateTime<Utc>) -> String {
     plain(&format!("{name}: {times} refused ({last}): {}, {}", refused.status, refused.why))
 }
 
-/// For other programs.
+/// Returns refused deliveries as JSON with stable keys.
 pub(super) fn as_json(refused: &RefusedDeliveries, zone: Tz) -> Value {
     json!({
         "id": refused.id,

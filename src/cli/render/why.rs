@@ -1,4 +1,4 @@
-//! Why a job did what it did: sentences first, then what they are known from. Lines, not a table: a phone has 60 columns.
+//! Renders why a job did what it did: sentences first, then the evidence. It uses lines, not a table, since a phone has 60 columns.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::app::{Evidence, Said, Why, times};
 use crate::channel::terminal::plain;
 use crate::cli::output::{FAINT, Output, STRONG, paint, wrapped};
 
-/// The answer.
+/// Renders the explanation.
 pub(super) fn why(why: &Why, view: &View, output: &mut Output) {
     if view.json {
         output.json(&as_json(why, view));
@@ -29,7 +29,7 @@ pub(super) fn why(why: &Why, view: &View, output: &mut Output) {
     }
 }
 
-/// With the keys that others build on.
+/// Returns the explanation as JSON with stable keys.
 fn as_json(why: &Why, view: &View) -> Value {
     let said = |said: &Said| json!({ "situation": said.situation, "sentence": said.sentence });
     let at = |at: chrono::DateTime<chrono::Utc>| times::rfc3339(at, view.zone);
