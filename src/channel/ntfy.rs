@@ -299,7 +299,7 @@ fn chosen(message: &Outgoing, is_seen: bool, show_text: bool) -> Vec<(String, &s
         button.map(|button| button.action.as_str()).unwrap_or_default()
     };
     let has_room = |place: &usize| match message.asks {
-        // "Always" requires the file in view. A yes to more than one call requires the whole question in view.
+        // "Always" is not offered: the file is not in view. A yes to more than one call requires the whole question in view.
         true => match action(*place).rsplit(':').next() {
             Some("once" | "deny") => true,
             Some("run") => is_seen,

@@ -14,7 +14,7 @@ const MOST_LINES: usize = 4;
 /// Maximum length of a shown call or reason of a denial, in characters.
 const LONGEST_LINE: usize = 60;
 
-/// Prefix of a stop button's id; the turn's id follows.
+/// Prefix of an interrupt button's id; the turn's id follows.
 pub const INTERRUPT: &str = "interrupt:";
 
 /// Text style and timing of a channel's service.
@@ -37,7 +37,7 @@ pub(super) struct Style {
     pub status: fn(&str, u64) -> String,
 }
 
-/// Returns the stop button of a status message. The answer has none.
+/// Returns the interrupt button of a status message. The answer has none.
 pub(super) fn interrupt(turn: &DefinitionId) -> OutgoingButton {
     OutgoingButton { id: format!("{INTERRUPT}{turn}"), label: "Interrupt".into() }
 }

@@ -75,7 +75,7 @@ fn cut(text: &str, room: usize, outside: bool) -> (&str, &str) {
     (piece, next.strip_prefix('\n').unwrap_or(next))
 }
 
-/// Returns the length of the longest prefix of whole graphemes in at most `room` UTF-16 code units; at least one character.
+/// Returns the byte length of the longest prefix of whole graphemes in at most `room` UTF-16 code units; at least one character.
 fn fitting(text: &str, room: usize) -> usize {
     let mut used = 0;
     for (at, grapheme) in text.grapheme_indices(true) {

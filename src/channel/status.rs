@@ -64,10 +64,10 @@ pub(super) trait Board: Send + Sync {
     /// Shows that the bot is typing. Failures are ignored.
     async fn type_on(&self);
 
-    /// Posts a status message with a stop button. Returns the service's id of the message.
+    /// Posts a status message with an interrupt button. Returns the service's id of the message.
     async fn post(&self, turn: &Turn, text: &str) -> Result<String, NotSent>;
 
-    /// Edits a message. Keeps the stop button of `turn`. Returns whether the message still exists.
+    /// Edits a message. Keeps the interrupt button of `turn`. Returns whether the message still exists.
     async fn change(&self, message: &str, turn: Option<&DefinitionId>, text: &str) -> Result<bool, NotSent>;
 
     /// Deletes a message.
@@ -245,7 +245,7 @@ async fn update(board: &impl Board, ear: &Ear, turn: &Turn, status: &mut Status,
     Ok(())
 }
 
-/// Removes the stop button from the status message of a turn that ended without an answer here. The progress in it stays. A message
+/// Removes the interrupt button from the status message of a turn that ended without an answer here. The progress in it stays. A message
 /// without any is deleted.
 pub(super) async fn hide(board: &impl Board, turn: &DefinitionId, recorded: &str) -> Result<(), NotSent> {
     let mut status = board.statuses().close(turn, Some(recorded)).await;

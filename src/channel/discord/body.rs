@@ -56,7 +56,7 @@ pub(super) fn for_one(text: &str) -> Vec<Value> {
     bodies
 }
 
-/// Returns a status message. With `turn`, the turn is running and the message has a stop button.
+/// Returns a status message. With `turn`, the turn is running and the message has an interrupt button.
 pub(super) fn status(text: &str, turn: Option<&DefinitionId>) -> Value {
     let mut body = self::text(text);
     if let Some(turn) = turn {
