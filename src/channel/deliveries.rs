@@ -36,7 +36,7 @@ pub struct Deliveries {
     ending: watch::Sender<bool>,
 }
 
-/// Chooses the channels of a message.
+/// The chooser of a message's channels.
 #[derive(Clone)]
 struct Chooser {
     names: Arc<[String]>,
@@ -153,7 +153,7 @@ async fn route(journal: Journal, chooser: Chooser) {
     }
 }
 
-/// Moves open questions from the terminal to the default channel when the last terminal closes.
+/// Routes the terminal's open questions to the default channel when the last terminal closes.
 async fn hand_on_questions(journal: Journal, chooser: Chooser) {
     let mut chats = chooser.chats.count();
     while chats.changed().await.is_ok() {

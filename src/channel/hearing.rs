@@ -166,11 +166,11 @@ pub trait Hearing: Send + Sync {
     async fn shown(&self, channel: &str, turn: &DefinitionId) -> Option<String>;
     /// Returns the message that was sent under the service's id `message`.
     async fn sent(&self, channel: &str, message: &str) -> Option<Outgoing>;
-    /// Stores an input until [`let_go`](Self::let_go) removes it. Returns whether it was stored.
+    /// Stores an entry until [`let_go`](Self::let_go) removes it. Returns whether it was stored.
     async fn keep(&self, channel: &str, name: &str, what: String) -> bool;
-    /// Returns the stored inputs with their names.
+    /// Returns the stored entries with their names.
     async fn kept(&self, channel: &str) -> Vec<(String, String)>;
-    /// Removes a stored input.
+    /// Removes a stored entry.
     async fn let_go(&self, channel: &str, name: &str);
 }
 
@@ -229,17 +229,17 @@ impl Ear {
         self.hearing.sent(&self.channel, message).await
     }
 
-    /// Stores an input, over restarts, until [`let_go`](Self::let_go) removes it. Returns whether it was stored.
+    /// Stores an entry, over restarts, until [`let_go`](Self::let_go) removes it. Returns whether it was stored.
     pub async fn keep(&self, name: &str, what: String) -> bool {
         self.hearing.keep(&self.channel, name, what).await
     }
 
-    /// Returns the stored inputs with their names.
+    /// Returns the stored entries with their names.
     pub async fn kept(&self) -> Vec<(String, String)> {
         self.hearing.kept(&self.channel).await
     }
 
-    /// Removes a stored input.
+    /// Removes a stored entry.
     pub async fn let_go(&self, name: &str) {
         self.hearing.let_go(&self.channel, name).await;
     }

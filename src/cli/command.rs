@@ -95,7 +95,7 @@ pub enum Own {
     External(Vec<std::ffi::OsString>),
 }
 
-/// Converts parsed arguments. Relative paths are relative to `folder`; inside a fork it is `None`.
+/// Converts parsed arguments. Paths are relative to `folder`. If it is `None`, as in a fork, only the data folder is available.
 ///
 /// # Errors
 /// Fails if an argument has an invalid value.

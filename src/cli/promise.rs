@@ -51,7 +51,7 @@ pub(super) fn needs_login(outcome: &Outcome) -> bool {
     !matches!(outcome, Outcome::Scheduled(recorded) if recorded.job.definition.is_without_agent())
 }
 
-/// Tells the person which runs a stopping service waits for, before the wait begins.
+/// Tells the person how many runs a stopping service waits for, and how long at most, before the wait begins.
 ///
 /// # Errors
 /// Fails if the output cannot be written.

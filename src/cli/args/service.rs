@@ -7,7 +7,7 @@ use crate::app::{Command, UnitAct, UnitCommand};
 /// `service …`.
 #[derive(Debug, Subcommand)]
 pub enum Service {
-    /// Write the unit, start it, and start it at each boot
+    /// Write the unit, start it, and enable it
     Install {
         /// Print the unit, without installing it
         #[arg(long)]
