@@ -1,34 +1,34 @@
-//! Which client does a turn.
+//! The choice of the client for a turn.
 
 use std::sync::Arc;
 
 use super::client::AgentClient;
 
-/// There is no agent.
+/// The error that no agent is available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoAgent {
-    /// A sentence without its full stop: why, and what to do.
+    /// The reason and the remedy, as a sentence without its full stop.
     pub why: String,
-    /// Whether all that it lacks is a login.
+    /// Whether only a login is missing.
     pub lacks_login: bool,
 }
 
 /// The clients of a service.
 pub trait Clients: Send + Sync {
-    /// The client for a turn that begins now. `needs_agent`: only an agent may do it.
+    /// Returns the client for a turn that begins now. `needs_agent` says that only an agent may do it.
     ///
     /// # Errors
-    /// [`NoAgent`].
+    /// [`NoAgent`] if no client is available.
     fn choose(&self, needs_agent: bool) -> Result<Arc<dyn AgentClient>, NoAgent>;
-    /// Whether there is no agent by choice, and none will come.
+    /// Returns whether the service has no agent by choice, so that none will come.
     fn are_without_agent(&self) -> bool {
         false
     }
-    /// A run is about to be asked for: what takes time and depends on none may be made ready.
+    /// Prepares for a run that is about to be requested: does slow work that depends on no particular run.
     fn get_ready(&self);
 }
 
-/// One client for every turn, whatever the turn needs.
+/// One client for every turn.
 #[derive(Clone)]
 pub struct Always(pub Arc<dyn AgentClient>);
 

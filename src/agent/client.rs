@@ -1,4 +1,4 @@
-//! What every agent client is given and gives back.
+//! The interface of agent clients: requests, hosts and reports.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,10 +16,10 @@ use super::tools::{ExternalAnswer, ExternalServer};
 use super::{Observation, Tokens};
 use crate::policy::{BgForkConfig, Decision, ToolCall};
 
-/// An object of JSON.
+/// A JSON object.
 pub type JsonObject = serde_json::Map<String, serde_json::Value>;
 
-/// The client's own id of a conversation.
+/// The client's id of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SessionId(pub String);
@@ -30,58 +30,58 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// Which conversation a client has.
+/// The conversation of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionMode {
-    /// A fresh one, thrown away afterwards.
+    /// A new conversation, deleted after the run.
     Isolated,
-    /// A copy of the main session, thrown away afterwards: the snapshot of its transcript to resume.
+    /// A copy of the main session, deleted after the run. It resumes a snapshot of the transcript.
     ForkOfMain {
         /// The copy in the run's folder.
         transcript: PathBuf,
     },
-    /// A turn of the main session itself; `None` where there is none yet.
+    /// A turn of the main session itself; `None` if there is none yet.
     Main(Option<SessionId>),
-    /// A turn of a conversation beside the main session, with all that the main session has: a copy of the transcript that it
-    /// goes on from; `None` where there is nothing yet.
+    /// A turn of a conversation beside the main session, with the main session's rights. It resumes this copy of a
+    /// transcript; `None` if there is nothing to resume.
     Beside(Option<PathBuf>),
 }
 
 impl SessionMode {
-    /// Whether the person takes part.
+    /// Returns whether the person takes part in the conversation.
     #[must_use]
     pub fn is_attended(&self) -> bool {
         matches!(self, Self::Main(_) | Self::Beside(_))
     }
 }
 
-/// The client's options, named as the Agent SDKs name them. Patterns are in the client's own format.
+/// The client's options, named as in the Agent SDKs. Patterns are in the client's own format.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClientOptions {
-    /// The allowlist in force, the automatic entry included; `None`: no allowlist.
+    /// The effective allowlist, including the automatic entry; `None` means no allowlist.
     pub allowed_tools: Option<Vec<String>>,
-    /// The denylist; `None`: none.
+    /// The denylist; `None` means no denylist.
     pub disallowed_tools: Option<Vec<String>>,
-    /// Model alias or full name.
+    /// A model's alias or full name.
     pub model: Option<String>,
-    /// `None`: the client's default.
+    /// The thinking mode; `None` means the client's default.
     pub thinking: Option<crate::definition::Thinking>,
-    /// At most so many turns.
+    /// Maximum number of turns.
     pub max_turns: Option<u32>,
-    /// At most so many US dollars.
+    /// Maximum cost, in US dollars.
     pub max_budget_usd: Option<f64>,
-    /// What has set that, in words; the client is not told.
+    /// The origin of `max_budget_usd`, in words. The client does not receive it.
     pub max_budget_from: &'static str,
-    /// The agents that it may call, as `--agents` takes them; `None`: none.
+    /// The agents that the client may call, in the format of `--agents`; `None` means none.
     pub agents: Option<String>,
-    /// Replaces the client's own system prompt.
+    /// The replacement of the client's own system prompt.
     pub system_prompt: Option<String>,
-    /// Added to the system prompt.
+    /// Text that is appended to the system prompt.
     pub append_system_prompt: Option<String>,
 }
 
 impl ClientOptions {
-    /// Sets what a background job's file restricts.
+    /// Sets the restrictions of a background job.
     #[must_use]
     pub fn with_restrictions(mut self, config: &BgForkConfig) -> Self {
         let words = |list: &[crate::policy::ToolPattern]| list.iter().map(ToString::to_string).collect();
@@ -93,74 +93,74 @@ impl ClientOptions {
 
 /// One turn for a client to do.
 pub struct Request {
-    /// Names the run in logs: 8 hex digits.
+    /// The run's name in logs: 8 hex digits.
     pub run: String,
-    /// The run's own folder: the client's configuration, transcript, temporary files. Exists, 0700.
+    /// The run's own folder for the client's configuration, transcript and temporary files. It exists with mode 0700.
     pub run_dir: PathBuf,
-    /// The client's working folder. Exists.
+    /// The client's working folder. It exists.
     pub work_dir: PathBuf,
-    /// The whole prompt, our tag first.
+    /// The whole prompt, beginning with our tag.
     pub prompt: String,
-    /// The person's own text: what the `notify` client delivers.
+    /// The person's own text, which the `notify` client delivers.
     pub message: String,
-    /// Why only a model can do this job (`tools beyond …`, `skills`); `None`: `notify` can.
+    /// The reason why only a model can do this job (`tools beyond …`, `skills`); `None` if `notify` can.
     pub needs_agent: Option<String>,
-    /// Which conversation.
+    /// The conversation of the turn.
     pub session: SessionMode,
     /// The client's options.
     pub options: ClientOptions,
-    /// Built-in tools that exist for the client (`--tools`), exactly.
+    /// Exactly the built-in tools that are visible to the client (`--tools`).
     pub visible_tools: Vec<String>,
-    /// Rules for the client's own wall (`--disallowedTools`).
+    /// Rules for the client's own permission check (`--disallowedTools`).
     pub deny_rules: Vec<String>,
-    /// MCP tools of our server that exist for the client: bare names (`ping_user`).
+    /// Our server's MCP tools that are visible to the client, by bare name (`ping_user`).
     pub mcp_tools: Vec<String>,
-    /// Servers beside ours, with their tools that exist for the client.
+    /// Further MCP servers, with their visible tools.
     pub external: Vec<ExternalServer>,
-    /// What the client and its shell may reach.
+    /// The sandbox of the client and its shell.
     pub sandbox: Sandbox,
-    /// The token that stands for this run on the control socket.
+    /// The token that identifies this run on the control socket.
     pub token: String,
-    /// Those that stand for the agents that it may call.
+    /// The tokens of the agents that the client may call, by agent name.
     pub agent_tokens: BTreeMap<String, String>,
-    /// Wall clock for the whole run.
+    /// Maximum wall-clock time of the whole run.
     pub timeout: Duration,
-    /// Longest silence of the client.
+    /// Maximum time without output of the client.
     pub inactivity_timeout: Duration,
-    /// How long a call may wait for a person; `None`: it asks nobody.
+    /// Time for a person to answer about a call; `None` if the run asks nobody.
     pub asks: Option<Duration>,
-    /// What the person's message is called that this turn answers ([`FurtherMessage::id`]); `None`: it answers none.
+    /// The id of the person's message that this turn answers ([`FurtherMessage::id`]); `None` if it answers none.
     pub answers: Option<String>,
-    /// What its processes may take together.
+    /// Resource limits for all processes of the run together.
     pub limits: Limits,
-    /// Ends the run when cancelled (a person, or the service stopping).
+    /// Ends the run when cancelled, by a person or by the service's shutdown.
     pub cancel: CancellationToken,
-    /// Answers the client's questions.
+    /// The host that answers the client's questions.
     pub host: Arc<dyn RunHost>,
 }
 
-/// What a client's processes may reach, whatever its tools are. The client adds what every run of it needs.
+/// The access of a client's processes, whatever its tools are. The client adds the access that each of its runs needs.
 #[derive(Clone, Debug, Default)]
 pub struct Sandbox {
-    /// The client's own domain; `None`: whatever the service may (a turn of the main session).
+    /// The client's own domain; `None` means the service's own access (a turn of the main session).
     pub client: Option<Domain>,
-    /// The shell that it is given, in which each program is judged when it starts. `None`: in a domain it has no shell at all,
-    /// elsewhere the system's.
+    /// The shell, in which each program is judged when it starts. `None` means no shell at all if the client has a domain, and
+    /// the system's shell otherwise.
     pub shell: Option<ShellSpec>,
-    /// The shells of the agents that it may call, by their names.
+    /// The shells of the agents that the client may call, by agent name.
     pub agents: BTreeMap<String, ShellSpec>,
 }
 
-/// Something that the person says while a turn goes.
+/// A message that the person sends during a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FurtherMessage {
-    /// Its own name, by which its turn finds out that it was taken up.
+    /// The message's id, by which its turn learns that the model received it.
     pub id: String,
-    /// The whole prompt, our tag first.
+    /// The whole prompt, beginning with our tag.
     pub prompt: String,
 }
 
-/// What our server answers to a tool call.
+/// Our server's answer to a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolAnswer {
     /// A sentence for the agent.
@@ -169,111 +169,111 @@ pub struct ToolAnswer {
     pub is_error: bool,
 }
 
-/// The other side of a running client: decides calls, serves tools, keeps the record. Every method may be
-/// called from several tasks at once. An error or a panic of one is a denial to the client.
+/// The other side of a running client. It decides calls, serves tools and keeps the record. Every method may be
+/// called from several tasks at once. The client treats an error or a panic as a denial.
 #[async_trait]
 pub trait RunHost: Send + Sync {
-    /// The verdict on a call, before it runs. Effects are durably marked before an allow is returned.
+    /// Decides a call before it runs. Side effects are durably marked before an allow is returned.
     async fn decide(&self, call: ToolCall) -> Decision;
-    /// How many of its calls and programs wait for a person now. Such a wait is no silence of the client's. Whoever asks nobody has
-    /// none.
+    /// Returns how many calls and programs wait for a person now. Such a wait does not count as the client's silence. The default
+    /// is for a host that asks nobody.
     fn parked(&self) -> watch::Receiver<u32> {
         watch::channel(0).1
     }
-    /// Whether [`stop`](Self::stop) may keep the turn of this run going; if not, it is not asked.
+    /// Returns whether [`stop`](Self::stop) may continue the turn of this run. If not, it is not called.
     fn may_hold_up(&self) -> bool;
-    /// The verdict on a program that the client's shell is about to start. Effects are durably marked before it may. An
-    /// environment in the answer is added to the clean one.
+    /// Decides whether the client's shell may start a program. Side effects are durably marked before an allow is returned.
+    /// The answer's environment is added to the clean one.
     async fn judge(&self, _start: Start) -> Answer {
         Answer::Deny { code: 126, message: "denied: nothing may be started here".into() }
     }
-    /// The subagent that a script of the client's shell belongs to; `None`: the session itself.
+    /// Returns the subagent that runs a script of the client's shell; `None` means the session itself.
     ///
     /// # Errors
-    /// A sentence for the agent: the script belongs to no call that was allowed.
+    /// A sentence for the agent if the script belongs to no allowed call.
     async fn caller(&self, _script: String) -> Result<Option<String>, String> {
         Ok(None)
     }
-    /// The client is about to end its turn. `Some(reason)` keeps it going. `again`: it was kept going before.
+    /// Decides at the end of a turn: `Some(reason)` continues it. `again` says that this method has continued it before.
     async fn stop(&self, again: bool) -> Option<String>;
     /// Serves one of our MCP tools, by its bare name. The hook has approved the call.
     async fn call_tool(&self, name: &str, arguments: serde_json::Value) -> ToolAnswer;
-    /// Serves a tool of a server beside ours. The hook has approved the call. Whoever has none refuses.
+    /// Serves a tool of a further server. The hook has approved the call. The default, for a host without servers, refuses.
     async fn call_external(&self, server: &str, tool: &str, _arguments: JsonObject) -> ExternalAnswer {
         ExternalAnswer::refused(format!("there is no tool `{tool}` of `{server}` here"))
     }
-    /// A process that holds everything the client starts is there: told once when it is started, and again when
-    /// the client has said which session it has.
+    /// Records the process that holds everything the client starts. Called when it starts, and again when the client
+    /// reports its session.
     async fn started(&self, pid: u32, session: Option<SessionId>);
-    /// Something that the client was seen to say or do. Called in the order in which it did; returns at once.
+    /// Records an observation of the client. Called in the order of events; returns at once.
     fn observe(&self, _seen: Observation) {}
-    /// A part of what the model says, before [`observe`](Self::observe) has the whole of it. Told in turns of the main session
-    /// only; returns at once.
+    /// Receives a part of the model's text, before [`observe`](Self::observe) receives the whole. Called only if the person
+    /// takes part; returns at once.
     fn letters(&self, _text: &str) {}
-    /// Waits for what the person says while the turn goes. May be dropped and called again; nothing is lost.
+    /// Waits for a message that the person sends during the turn. Cancel safe.
     async fn said_meanwhile(&self) -> FurtherMessage {
         std::future::pending().await
     }
-    /// The client has given the model something that was [said meanwhile](Self::said_meanwhile): this turn answers it.
+    /// Records that the model received a message from [`said_meanwhile`](Self::said_meanwhile). This turn answers it.
     fn taken_up(&self, _id: &str) {}
-    /// A call that the client itself refused, without asking the hook.
+    /// Records a call that the client itself refused without asking the hook.
     async fn client_denied(&self, tool: String, input: serde_json::Value, reason: String);
-    /// The `notify` client delivers the person's own text, and the job's next link is scheduled where it has one.
+    /// Delivers the person's own text for the `notify` client, and schedules the job's next follow-up if it has one.
     ///
     /// # Errors
-    /// A sentence on what failed; then nothing is delivered.
+    /// A sentence on the cause. Nothing is delivered then.
     async fn deliver(&self, text: String) -> Result<(), String>;
 }
 
-/// Why a run did not do its work. The classes of failure are those of the client.
+/// The failure of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What kind of failure.
+    /// The kind of failure.
     pub class: FailureClass,
-    /// A sentence for the person: what went wrong and what to do.
+    /// A sentence for the person: the cause and the remedy.
     pub message: String,
 }
 
-/// Kinds of failure, as the record names them (snake_case).
+/// The kinds of failure. The record names them in snake_case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureClass {
     /// The client could not be started.
     SpawnFailed,
-    /// It did not answer `initialize`.
+    /// The client did not answer `initialize`.
     InitializeTimeout,
-    /// No login, or a refused one (401).
+    /// The login is missing or was refused (401).
     NotLoggedIn,
-    /// 429, 5xx, no network.
+    /// The API answered 408, 429 or 5xx, or cannot be reached.
     Overloaded,
     /// The client ended the turn with an error.
     ErrorResult,
-    /// Too many lines that are not JSON, or a line over 64 MiB.
+    /// The client wrote too many malformed lines, or a line over 64 MiB.
     Garbage,
-    /// It ended without a result.
+    /// The client exited without a result.
     ExitedEarly,
     /// The session to resume does not exist.
     MainSessionMissing,
-    /// It shows tools that the policy does not, or none of ours that it does.
+    /// The client shows tools that the policy hides, or none of a server that the job has.
     SurfaceMismatch,
-    /// The job asks for what only an agent can do, and there is none.
+    /// The job needs an agent, and none is available.
     NeedsClaude,
     /// The job's gate neither woke its agent nor skipped the occurrence.
     GateFailed,
-    /// The job's command did not end with exit code 0, or was refused a program.
+    /// The job's command exited with a code other than 0, or a program was refused.
     CommandFailed,
-    /// The run ended well, without what the job's file expects of it.
+    /// The run completed without the delivery that the job's file requires.
     NotDelivered,
-    /// Its processes took more than `limits` allows.
+    /// The run's processes exceeded `limits`.
     LimitExceeded,
-    /// An MCP server of the person's, which the job's rules name, is not there.
+    /// An MCP server that the job's rules name is not available.
     McpServerMissing,
     /// A fault of our own: a panic, a full disk.
     Internal,
 }
 
 impl Failure {
-    /// Of this kind, with a sentence for the person.
+    /// Creates a failure of this kind, with a sentence for the person.
     #[must_use]
     pub fn new(class: FailureClass, message: impl Into<String>) -> Self {
         Self { class, message: message.into() }
@@ -281,7 +281,7 @@ impl Failure {
 }
 
 impl FailureClass {
-    /// Whether another attempt may succeed by itself.
+    /// Returns whether another attempt may succeed without a change.
     #[must_use]
     pub fn may_pass(self) -> bool {
         matches!(
@@ -291,32 +291,32 @@ impl FailureClass {
     }
 }
 
-/// How one attempt ended.
+/// The end of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttemptEnd {
     /// The client finished its turn.
     Completed,
-    /// It did not.
+    /// The attempt failed.
     Failed(Failure),
-    /// It went over its time; the sentence says which limit.
+    /// The attempt exceeded a time limit, which the sentence names.
     TimedOut(String),
     /// `Request::cancel` ended it.
     Cancelled,
-    /// No client was asked, and that is in order.
+    /// No client was started, as intended.
     Skipped(Skip),
 }
 
-/// Why no client was asked.
+/// The reason why no client was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Skip {
-    /// The job's gate has looked and found nothing to do: what it said.
+    /// The job's gate found nothing to do. The text is its output.
     Gate(String),
-    /// Nothing is left to pay with: of what, as a sentence without its full stop.
+    /// A budget is used up. The text names it, as a sentence without its full stop.
     Budget(String),
 }
 
 impl Skip {
-    /// How the reason of a skip by a gate begins in the record.
+    /// The prefix in the record of a skip by a gate.
     pub const BY_GATE: &str = "gate: ";
 }
 
@@ -329,44 +329,44 @@ impl fmt::Display for Skip {
     }
 }
 
-/// Which client did a turn.
+/// The client that did a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsedClient {
     /// `claude` or `notify`.
     pub name: &'static str,
-    /// As it says itself, where it does.
+    /// The version that the client reports, if any.
     pub version: Option<String>,
-    /// Whether it has a model, and so a login.
+    /// Whether the client uses a model, and so a login.
     pub is_agent: bool,
 }
 
-/// An attempt's end with what the client reported.
+/// The end of an attempt, with the client's figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttemptReport {
-    /// How it ended.
+    /// The end of the attempt.
     pub end: AttemptEnd,
     /// The client's last text: a foreground job's answer.
     pub answer: Option<String>,
-    /// The session it had.
+    /// The client's session.
     pub session: Option<SessionId>,
-    /// The transcript on disk.
+    /// The path of the transcript.
     pub transcript: Option<PathBuf>,
-    /// US dollars.
+    /// The cost, in US dollars.
     pub cost_usd: Option<f64>,
-    /// Turns of the model.
+    /// Number of the model's turns.
     pub turns: Option<u32>,
-    /// The model that it says it has.
+    /// The model that the client reports.
     pub model: Option<String>,
-    /// What it took of it.
+    /// The token usage.
     pub tokens: Option<Tokens>,
-    /// Who did it; `None`: nobody was asked.
+    /// The client that was used; `None` if none was started.
     pub client: Option<UsedClient>,
-    /// What the person is told in the same commit as the outcome, so that it is told exactly once.
+    /// Messages to the person. They are committed with the outcome, so that each is sent exactly once.
     pub messages: Vec<String>,
 }
 
 impl AttemptReport {
-    /// Ended so, and the client reported nothing.
+    /// Creates a report with this end and no figures.
     #[must_use]
     pub fn bare(end: AttemptEnd) -> Self {
         Self {
@@ -384,17 +384,17 @@ impl AttemptReport {
     }
 }
 
-/// Something that can do a turn. It returns when everything it started has ended.
+/// A client that can do a turn. [`run`](Self::run) returns when everything that it started has ended.
 #[async_trait]
 pub trait AgentClient: Send + Sync {
     /// `claude` or `notify`.
     fn name(&self) -> &'static str;
-    /// Whether it starts processes, which need a sandbox.
+    /// Returns whether the client starts processes, which need a sandbox.
     fn starts_processes(&self) -> bool {
         true
     }
-    /// A run is about to be asked for: what takes time and depends on none may be made ready.
+    /// Prepares for a run that is about to be requested: does slow work that depends on no particular run.
     fn get_ready(&self) {}
-    /// Does the turn. Never panics; every fault is in the report.
+    /// Does the turn. Never panics; the report contains every fault.
     async fn run(&self, request: Request) -> AttemptReport;
 }

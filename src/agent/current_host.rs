@@ -1,4 +1,4 @@
-//! The host of whatever turn a client does now: a client that stays from one turn to the next has one host after the other.
+//! The host of a client's present turn. The main session's client may serve several turns, each with its own host.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -7,21 +7,21 @@ use serde_json::Value;
 
 use super::{ExternalAnswer, JsonObject, RunHost, ToolAnswer};
 
-/// Hands on what is asked beside the client's own stream: calls of our tools, and programs of its shell. Between turns nothing is
-/// allowed.
+/// A forwarder to the present turn's host: for calls of our tools and for programs of the client's shell. Between turns
+/// it denies everything.
 #[derive(Default)]
 pub struct CurrentHost(RwLock<Option<Arc<dyn RunHost>>>);
 
 const NO_TURN: &str = "denied: no turn is going";
 
 impl CurrentHost {
-    /// With a turn of this host's.
+    /// Creates a forwarder to this host.
     #[must_use]
     pub fn new(host: Arc<dyn RunHost>) -> Self {
         Self(RwLock::new(Some(host)))
     }
 
-    /// From now on a turn of this host's goes; `None`: none does.
+    /// Sets the host of the present turn; `None` means that no turn is running.
     pub(super) fn set(&self, host: Option<Arc<dyn RunHost>>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = host;
     }

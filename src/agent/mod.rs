@@ -1,10 +1,10 @@
 //! Agent clients: `claude` over its control protocol, and `notify`, which needs no model.
 //!
 //! A client is started with a [`Request`], which cannot be made without a policy, and talks back through a
-//! [`RunHost`]. Nothing here names a routine, a reminder or a channel.
+//! [`RunHost`]. This module does not know routines, reminders or channels.
 //!
-//! A `claude` never runs bare: a runner (the crate `agent_sandbox`) holds its whole process tree and ends it when the run or the
-//! service ends, keeps the tree in a kernel sandbox, and has each program that its shell starts judged.
+//! A `claude` always runs under a runner (the crate `agent_sandbox`). The runner holds its whole process tree and ends it with the
+//! run or the service. It keeps the tree in a kernel sandbox, and has each program judged that the client's shell starts.
 
 mod choice;
 pub mod claude;

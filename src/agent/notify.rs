@@ -1,14 +1,14 @@
-//! The client that needs no model: it delivers the person's own text to the person.
+//! The client without a model: it delivers the person's own text to the person.
 
 use async_trait::async_trait;
 use futures::FutureExt;
 
 use super::client::{AgentClient, AttemptEnd, AttemptReport, Failure, FailureClass, Request};
 
-/// Its name in the record.
+/// The client's name in the record.
 pub const NOTIFY: &str = "notify";
 
-/// Delivers `Request::message`. A job that only an agent can do ends as failed.
+/// A client that delivers `Request::message`. It fails a job that needs an agent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Notify;
 
@@ -30,7 +30,7 @@ impl AgentClient for Notify {
                 format!("{why}: only an agent can do this, and `notify` runs none; install and log in `claude`");
             AttemptEnd::Failed(Failure::new(FailureClass::NeedsClaude, message))
         } else {
-            // A delivery that has begun is not cut off: it is there or it is not.
+            // A delivery that has begun is not interrupted, so that it happens completely or not at all.
             match std::panic::AssertUnwindSafe(request.host.deliver(request.message)).catch_unwind().await {
                 Ok(Ok(())) => AttemptEnd::Completed,
                 Ok(Err(message)) => AttemptEnd::Failed(Failure::new(FailureClass::Internal, message)),

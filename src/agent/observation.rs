@@ -1,29 +1,29 @@
-//! What a client is seen to do in a run: the part of a run's record that only the client's own messages tell.
+//! Observations of a client in a run: the part of the record that comes from the client's own messages.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::policy::Layer;
 
-/// Something that a client said or did, in the order in which it did.
+/// An observation of a client. Observations are recorded in the order of events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Observation {
-    /// It has set up its session.
+    /// The client has set up its session.
     ClientReady {
-        /// The client's version, where it says so.
+        /// The client's version, if it reports one.
         version: Option<String>,
-        /// The model, where it says so.
+        /// The model, if the client reports one.
         model: Option<String>,
     },
-    /// The model said something.
+    /// The model wrote a message.
     Said {
-        /// The text, as it stands in the message.
+        /// The text of the message.
         text: String,
     },
-    /// A command (`client: exec`) printed something: whole lines, where they are not long.
+    /// A command (`client: exec`) printed output, in whole lines unless they are long.
     Printed {
-        /// What it printed, on standard output and standard error.
+        /// The output on standard output and standard error.
         text: String,
     },
     /// The model calls a tool.
@@ -35,18 +35,18 @@ pub enum Observation {
         /// Its input.
         input: Value,
     },
-    /// The call was decided.
+    /// The host decided the call.
     ToolDecided {
         /// The client's id of the call.
         call: String,
         /// Whether it may run.
         allowed: bool,
-        /// The sentence that the agent was given; empty where it may run.
+        /// The sentence for the agent; empty if the call may run.
         reason: String,
-        /// The layer that decided; `None`: none came to a verdict, or an earlier version of the program recorded it.
+        /// The layer that decided; `None` if no verdict was reached, or an earlier version of the program recorded it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         layer: Option<Layer>,
-        /// The rule that decided, where one matched.
+        /// The rule that decided, if one matched.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rule: Option<String>,
     },
@@ -54,26 +54,26 @@ pub enum Observation {
     ToolResult {
         /// The client's id of the call.
         call: String,
-        /// The length of its result's text in bytes.
+        /// Length of the result's text, in bytes.
         bytes: usize,
         /// Whether it failed.
         failed: bool,
     },
-    /// The client has made the conversation shorter, since it was too long or the person asked for it.
+    /// The client compacted the conversation, since it was too long or at the person's request.
     Compacted {
-        /// Its length before, in tokens, where the client says it.
+        /// The length before, in tokens, if the client reports it.
         before: Option<u64>,
-        /// Its length afterwards.
+        /// The length afterwards, in tokens, if the client reports it.
         after: Option<u64>,
     },
-    /// A request to the model's API failed; the client tries it again by itself.
+    /// A request to the model's API failed, and the client retries it by itself.
     ApiRetry {
-        /// What the API did: `the API cannot be reached`.
+        /// The failure: `the API cannot be reached`.
         fault: String,
     },
 }
 
-/// [`Observation::Compacted`] in words.
+/// Formats an [`Observation::Compacted`] for the person.
 #[must_use]
 pub fn compacted(before: Option<u64>, after: Option<u64>) -> String {
     let tokens = match (before, after) {
@@ -84,21 +84,21 @@ pub fn compacted(before: Option<u64>, after: Option<u64>) -> String {
     format!("The conversation was made shorter{tokens}")
 }
 
-/// What a run took of its model, in tokens.
+/// The token usage of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tokens {
-    /// Read afresh.
+    /// Input tokens that were not cached.
     pub input: u64,
-    /// Read from the cache.
+    /// Input tokens read from the cache.
     pub cache_read: u64,
-    /// Written to the cache.
+    /// Input tokens written to the cache.
     pub cache_write: u64,
-    /// Written by the model.
+    /// Output tokens.
     pub output: u64,
 }
 
 impl Tokens {
-    /// Those that count against `tokens_day`: all but what was read from the cache.
+    /// Returns the tokens that count against `tokens_day`: all except those read from the cache.
     #[must_use]
     pub fn counted(&self) -> u64 {
         self.input + self.cache_write + self.output

@@ -1,7 +1,7 @@
-//! Path sockets that lead around the kernel's wall: Landlock does not keep a process from connecting to one (up to ABI 8),
-//! and what answers there acts with the rights of whoever started it.
+//! Path sockets that lead out of the sandbox. Landlock (up to ABI 8) does not prevent a connection to one, and the server
+//! behind it acts with the rights of the user who started it.
 //!
-//! Looks for well-known ones only, and asks each by a connection that is closed at once. Nothing is sent.
+//! Checks only well-known sockets, each with a connection that is closed at once. Nothing is sent.
 
 use std::path::{Path, PathBuf};
 
@@ -12,13 +12,13 @@ use serde::Serialize;
 /// A socket that answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PathSocket {
-    /// Who listens there: `tmux`, `docker`, …
+    /// The server that listens: `tmux`, `docker`, …
     pub what: &'static str,
-    /// Where.
+    /// The path of the socket.
     pub path: PathBuf,
 }
 
-/// The well-known sockets that answer this user. `variable` gives a variable of the environment that they are named in.
+/// Returns the well-known sockets that accept this user. `variable` looks up an environment variable that may name one.
 #[must_use]
 pub fn answering<'a>(variable: impl Fn(&str) -> Option<&'a str>, home: &Path) -> Vec<PathSocket> {
     let mut found: Vec<PathSocket> = Vec::new();
@@ -81,7 +81,7 @@ fn candidates<'a>(variable: impl Fn(&str) -> Option<&'a str>, home: &Path) -> Ve
     all
 }
 
-/// The path in an address such as `unix:path=/run/user/1000/bus,guid=…`.
+/// Returns the path in an address such as `unix:path=/run/user/1000/bus,guid=…`.
 fn bus_path(address: &str) -> Option<&str> {
     address.split(';').find_map(|one| one.strip_prefix("unix:")?.split(',').find_map(|pair| pair.strip_prefix("path=")))
 }
@@ -92,7 +92,7 @@ fn answers(path: &Path) -> bool {
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         connect(&socket, &SocketAddrUnix::new(path)?)
     };
-    // Full, or of another kind: somebody listens.
+    // A full queue or a socket of another type also means that a server listens.
     matches!(asked(), Ok(()) | Err(Errno::AGAIN | Errno::INPROGRESS | Errno::PROTOTYPE))
 }
 
@@ -114,10 +114,10 @@ mod tests {
             ask().into_iter().filter(ours).collect::<Vec<_>>(),
             [PathSocket { what: "tmux", path: path.clone() }]
         );
-        // Its file stays; nobody is behind it.
+        // The socket's file stays, but no server listens.
         drop(listener);
         assert!(path.exists() && !ask().iter().any(ours));
-        // A file that is no socket.
+        // A regular file is not a socket.
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "").unwrap();
         assert!(!ask().iter().any(ours));

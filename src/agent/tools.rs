@@ -1,6 +1,6 @@
-//! How a client reaches the server of our tools: JSON-RPC messages through a pipe, no port.
+//! The connection of a client to the servers of its tools: JSON-RPC messages through a pipe, without a port.
 //!
-//! The server is handed in, so that clients know nothing of what it serves.
+//! The server is passed in as a function, so that clients do not know its tools.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,27 +16,27 @@ use super::CurrentHost;
 /// The name of our own server.
 pub const SERVER: &str = "discord";
 
-/// A server beside our own, with the tools of it that a run has.
+/// A further MCP server, with those of its tools that a run has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalServer {
-    /// Its name.
+    /// The server's name.
     pub name: String,
-    /// What the run has of it.
+    /// The tools that the run has.
     pub tools: Vec<ExternalTool>,
 }
 
-/// A tool of such a server.
+/// A tool of a further server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExternalTool {
-    /// Its bare name: letters, digits, `_` and `-`.
+    /// The bare name: letters, digits, `_` and `-`.
     pub name: String,
-    /// What it says of itself, for the agent.
+    /// The server's description of the tool, for the agent.
     pub description: String,
-    /// Its arguments, as JSON Schema.
+    /// The arguments, as JSON Schema.
     pub schema: Arc<Map<String, Value>>,
 }
 
-/// What such a tool answers.
+/// The answer of a further server's tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExternalAnswer {
     /// Content blocks of the Model Context Protocol.
@@ -46,13 +46,13 @@ pub struct ExternalAnswer {
 }
 
 impl ExternalAnswer {
-    /// It was not done, or failed: a sentence for the agent.
+    /// Creates the answer to a call that was refused or failed, with a sentence for the agent.
     #[must_use]
     pub fn refused(text: String) -> Self {
         Self { content: vec![json!({"type": "text", "text": text})], is_error: true }
     }
 
-    /// Its texts, a line each.
+    /// Returns the text blocks, joined with line feeds.
     #[must_use]
     pub fn text(&self) -> String {
         let texts = self.content.iter().filter_map(|block| block.get("text").and_then(Value::as_str));
@@ -63,31 +63,31 @@ impl ExternalAnswer {
 /// A server as `mcp list` shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerState {
-    /// Its name.
+    /// The server's name.
     pub name: String,
     /// The program, or the address.
     pub reached_by: String,
-    /// How many tools it offers; `None`: it does not run.
+    /// Number of tools that it offers; `None` if it is not running.
     pub tools: Option<usize>,
-    /// What it calls itself, with its version.
+    /// The name and version that it reports.
     pub says: Option<String>,
-    /// Why it does not run, where it should.
+    /// The reason why it is not running although it should.
     pub wrong: Option<String>,
-    /// How often it was started.
+    /// Number of starts.
     pub starts: u64,
-    /// Whether each run has one of its own.
+    /// Whether each run has its own instance.
     pub per_run: bool,
 }
 
 impl ServerState {
-    /// One that does not run, and was not tried.
+    /// Creates the state of a server that was not started.
     #[must_use]
     pub fn unstarted(name: String, reached_by: String, per_run: bool) -> Self {
         Self { name, reached_by, tools: None, says: None, wrong: None, starts: 0, per_run }
     }
 }
 
-/// JSON-RPC with one run's servers of tools. Dropping it ends the servers; calls that the host is serving go on.
+/// The JSON-RPC channels to one run's tool servers. Dropping it ends the servers; the host finishes its calls.
 pub struct ToolPipe {
     /// Requests and notifications of the client, by the server's name.
     pub to_servers: BTreeMap<String, mpsc::Sender<Value>>,
@@ -98,7 +98,7 @@ pub struct ToolPipe {
 }
 
 impl ToolPipe {
-    /// Waits, at most so long, for the calls that the host is serving. Whether there are none left.
+    /// Waits until the host has finished its calls, for at most `at_most`. Returns whether it has.
     pub(super) async fn drain(&self, at_most: Duration) -> bool {
         self.calls.close();
         let drained = tokio::time::timeout(at_most, self.calls.wait()).await.is_ok();
@@ -106,7 +106,7 @@ impl ToolPipe {
         drained
     }
 
-    /// Takes no more calls, and waits, at most so long, for those that the host is serving.
+    /// Accepts no more calls, and waits for the host to finish its calls, for at most `at_most`.
     pub(super) async fn end(self, at_most: Duration) {
         drop((self.to_servers, self.from_server));
         self.calls.close();
@@ -116,5 +116,5 @@ impl ToolPipe {
     }
 }
 
-/// Starts servers that offer exactly these tools, of our own (bare names) and of others, and hand their calls to the host.
+/// A function that starts the servers of exactly these tools, our own (bare names) and further ones. They pass calls to `host`.
 pub type ServeTools = fn(tools: &[String], external: &[ExternalServer], host: Arc<CurrentHost>) -> ToolPipe;

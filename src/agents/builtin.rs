@@ -1,10 +1,10 @@
-//! The agents that are built in. Each is a file like a person's own, embedded, and read by the same reader; that all of
-//! them are valid is held by a test.
+//! The built-in agents. Each one is an embedded file, read like a person's own. A test checks that all of them are
+//! valid.
 
 use super::file::{self, AgentFile, Parsed};
 use super::{Scope, Source};
 
-/// Their names.
+/// The names of the built-in agents, in the order of `TEXTS`.
 pub(super) const NAMES: [&str; 6] =
     ["Bash", "general-purpose", "statusline-setup", "Explore", "Plan", "claude-code-guide"];
 
@@ -17,15 +17,15 @@ const TEXTS: [&str; 6] = [
     include_str!("builtin/claude-code-guide.md"),
 ];
 
-/// All of them, read.
+/// Parses all built-in agents.
 pub(super) fn all() -> impl Iterator<Item = Parsed> {
     NAMES.into_iter().zip(TEXTS).map(|(name, text)| {
         file::parse(&AgentFile {
             source: Source { scope: Scope::Builtin, path: format!("<builtin:{name}>").into() },
             bytes: text.as_bytes(),
-            // Held by the policy and the kernel wall, so no field of a file.
+            // The policy and the sandbox enforce this, so no field of a file says it.
             read_only: matches!(name, "Explore" | "Plan"),
-            // It edits the client's own settings, which no fork reaches.
+            // This agent edits the client's own settings, which no fork can access.
             main_session_only: name == "statusline-setup",
         })
     })

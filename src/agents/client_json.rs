@@ -1,11 +1,11 @@
-//! Agents in the form that the client takes: the value of its `--agents` flag, and the rules that hide its own.
+//! Agents in the form that the client takes: the value of its `--agents` flag, and the rules that hide its own agents.
 //!
-//! What version 2.1.197 does with the flag was seen on the real client, and the tests hold it there: an entry of a name
-//! that the client has replaces the client's own; an entry with a value that it does not know is dropped in silence, so
-//! that its own agent runs; `permissionMode: acceptEdits` or `bypassPermissions` takes effect over the session's
-//! `dontAsk`; a `disallowedTools` entry with parentheses takes the whole tool away; parentheses in `tools` are ignored;
-//! subagents may call further agents; an agent sees no tool that the session's `--tools` lacks. So what is sent is
-//! narrow and plain, and what is finer is held by the policy, call by call.
+//! The client, version 2.1.197, treats the flag as follows; tests check this against the real client. An entry replaces
+//! the client's own agent of the same name. The client silently drops an entry with a value that it does not know, so
+//! that its own agent runs. `permissionMode: acceptEdits` or `bypassPermissions` overrides the session's `dontAsk`. A
+//! `disallowedTools` entry with parentheses takes the whole tool away; parentheses in `tools` are ignored. Subagents may
+//! call further agents. An agent sees no tool that the session's `--tools` lacks. So the client receives only plain
+//! restrictions, and the policy enforces the finer ones, call by call.
 
 use serde_json::{Map, Value, json};
 
@@ -13,26 +13,26 @@ use crate::policy::{PermissionMode, ToolPattern, blocked_for_subagents};
 
 use super::{AgentError, AgentModel, NamedAgent};
 
-/// The longest single argument that Linux takes (`MAX_ARG_STRLEN`), without its end.
+/// Length of the longest single argument that Linux takes (`MAX_ARG_STRLEN`), in bytes, without the final NUL.
 pub const LONGEST_ARGUMENT: usize = 131_071;
 
-/// The agents that the client has by itself; some only in some kinds of session.
+/// The client's own agents. The client offers some of them only in some kinds of session.
 pub(super) const CLIENT_AGENTS: &[&str] =
     &["claude", "Explore", "general-purpose", "Plan", "statusline-setup", "claude-code-guide", "Bash"];
 
-/// Tools that lists may name and the client does not offer here.
+/// Tools that lists may name but that the client does not offer here.
 const NOT_OFFERED: &[&str] = &["LS", "LSP"];
 
-/// The value of `--agents`: each agent once, by its name.
+/// Returns the value of `--agents`: an object with one entry for each agent, keyed by its name.
 #[must_use]
 pub fn agents_json<'a>(agents: impl IntoIterator<Item = &'a NamedAgent>) -> Value {
     Value::Object(agents.into_iter().map(|agent| (agent.name.clone(), entry(agent))).collect())
 }
 
-/// [`agents_json`] as the one argument it is handed over in; `None` where there is no agent.
+/// Returns [`agents_json`] as one command-line argument; `None` if there is no agent.
 ///
 /// # Errors
-/// [`AgentError::TooLong`]: the client could not be started with it.
+/// [`AgentError::TooLong`] if the kernel would not start the client with this argument.
 pub fn agents_argument<'a>(agents: impl IntoIterator<Item = &'a NamedAgent>) -> Result<Option<String>, AgentError> {
     let value = agents_json(agents);
     if value.as_object().is_none_or(Map::is_empty) {
@@ -45,8 +45,8 @@ pub fn agents_argument<'a>(agents: impl IntoIterator<Item = &'a NamedAgent>) -> 
     Ok(Some(text))
 }
 
-/// The rules for `--disallowedTools` that take every agent of the client's own out of sight, save the `granted` ones
-/// (which [`agents_json`] replaces): without them its own `claude` or `Plan` would be listed beside ours.
+/// Returns the rules for `--disallowedTools` that hide the client's own agents, except the `granted` ones, which
+/// [`agents_json`] replaces. Without these rules the client would list its own `claude` or `Plan` beside ours.
 #[must_use]
 pub fn hidden_agents<'a>(granted: impl IntoIterator<Item = &'a NamedAgent>) -> Vec<String> {
     let granted: Vec<&str> = granted.into_iter().map(|agent| agent.name.as_str()).collect();
@@ -54,7 +54,7 @@ pub fn hidden_agents<'a>(granted: impl IntoIterator<Item = &'a NamedAgent>) -> V
 }
 
 fn entry(agent: &NamedAgent) -> Value {
-    // On one line: the client lists agents one a line, and a line break could pass for another agent.
+    // The description is put on one line: the client lists one agent a line, and a line break could forge another agent.
     let description = agent.description.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut entry = json!({
         "description": description,
@@ -68,7 +68,7 @@ fn entry(agent: &NamedAgent) -> Value {
         AgentModel::Default => {}
         AgentModel::Inherit | AgentModel::Named(_) => entry["model"] = agent.model.as_str().into(),
     }
-    // `default` is what the session has: `dontAsk` in a fork. Sent, it would replace that.
+    // `default` means the session's mode, `dontAsk` in a fork. If sent, it would replace that mode.
     if agent.permission_mode == PermissionMode::DontAsk {
         entry["permissionMode"] = "dontAsk".into();
     }
@@ -78,7 +78,7 @@ fn entry(agent: &NamedAgent) -> Value {
     entry
 }
 
-/// The names alone, each once, of what the client can offer.
+/// Returns the names of the tools that the client can offer, each once and without parentheses.
 fn tools_seen(tools: &[ToolPattern]) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for tool in tools {
@@ -89,7 +89,7 @@ fn tools_seen(tools: &[ToolPattern]) -> Vec<&str> {
     names
 }
 
-/// What is taken away whole: the agent's own denials without parentheses, and what no subagent has.
+/// Returns the tools to take away whole: the agent's own denials without parentheses, and the tools blocked for subagents.
 fn disallowed(agent: &NamedAgent) -> Vec<&str> {
     let own = agent.disallowed_tools.iter().filter(|rule| matches!(rule.specifier(), None | Some("*")));
     let mut names: Vec<&str> = own.map(ToolPattern::tool).collect();

@@ -1,7 +1,7 @@
-//! One agent's file, made into an agent and everything that is wrong with it. Pure: no I/O.
+//! Parses one agent's file into an agent and the list of its problems. Pure: no I/O.
 //!
-//! The format is the client's own: what the client ignores in silence (a name without a description, a mode it does not
-//! know) is a located problem here, since the client would then run another agent in its place.
+//! The format is the client's own. The client silently ignores a name without a description or an unknown mode, and
+//! would run another agent instead. Here these are problems with a line and a column.
 
 mod claims;
 mod keys;
@@ -15,7 +15,7 @@ use keys::{FIELDS, Use, nearest};
 
 use super::{AgentModel, NamedAgent, Source, tool_list};
 
-/// A file's content, and what the program itself says of it.
+/// An agent file's content, with the properties that the program sets rather than the file.
 pub(super) struct AgentFile<'a> {
     pub source: Source,
     pub bytes: &'a [u8],
@@ -23,14 +23,14 @@ pub(super) struct AgentFile<'a> {
     pub main_session_only: bool,
 }
 
-/// What a file says.
+/// The result of parsing a file.
 #[derive(Debug)]
 pub(super) struct Parsed {
-    /// The names that the file means, as far as they can be told. Never empty.
+    /// The names that the file claims or, if it is broken, may claim. Never empty.
     pub names: Vec<String>,
-    /// `None` if any problem is an error.
+    /// The agent; `None` if any problem is an error.
     pub agent: Option<NamedAgent>,
-    /// In the file's order.
+    /// The problems, in the file's order.
     pub problems: Vec<Problem>,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn parse(file: &AgentFile) -> Parsed {
     };
     match document.block.entries() {
         Ok(entries) => Reading::new(file, &document, &entries).finish(),
-        // The client's own generator writes descriptions that are no YAML, and the client reads them.
+        // The client's own generator writes descriptions that are not valid YAML, and the client reads them.
         Err(error) => match claims::with_quoted_description(text) {
             Some((text, line)) => {
                 let document = frontmatter::split(&text).ok();
@@ -88,7 +88,7 @@ fn hint_of(hint: Option<String>) -> String {
     hint.unwrap_or_else(|| "each setting is a line `key: value`".into())
 }
 
-/// A file being read: its fields, and what was found wrong so far.
+/// A file being read: its fields and the problems found so far.
 struct Reading<'a> {
     file: &'a AgentFile<'a>,
     document: &'a Document,
@@ -201,7 +201,7 @@ impl<'a> Reading<'a> {
         None
     }
 
-    /// A text that has to be there and say something.
+    /// Reads a text field that must be present and not blank.
     fn required(&mut self, name: &'static str, what: &str) -> Option<String> {
         let text = self.read(name, |value| value.text())?.map(|text| text.trim().to_owned());
         if let Some(text) = text.filter(|text| !text.is_empty()) {
@@ -212,7 +212,7 @@ impl<'a> Reading<'a> {
         None
     }
 
-    /// The two lists as they hold. `None`: there is an error in them.
+    /// Resolves the two lists against each other; `None` if they contain an error.
     fn lists(
         &mut self,
         tools: Option<Vec<ToolPattern>>,
@@ -261,8 +261,8 @@ impl<'a> Reading<'a> {
         Some(Lists { tools: Some(left), disallowed })
     }
 
-    /// What `read` makes of a field; a fault becomes an error. The outer `None`: there is a fault. The inner: the file
-    /// does not have the field.
+    /// Applies `read` to a field and records a fault as an error. The outer `None` means a fault, the inner `None` that the
+    /// file does not have the field.
     fn read<T>(&mut self, name: &'static str, read: impl Fn(&Value) -> Result<T, Fault>) -> Option<Option<T>> {
         let Some(index) = self.entries.iter().position(|entry| entry.key == name) else { return Some(None) };
         let (node, block) = (&self.entries[index].value, &self.document.block);
@@ -296,7 +296,7 @@ impl<'a> Reading<'a> {
         self.problem(severity, Some(&key), message, Some(hint), at);
     }
 
-    /// A problem at a field's key; at the file's first line where it does not have the field.
+    /// Records a problem at a field's key, or at the file's first line if the field is missing.
     fn at_field(&mut self, severity: Severity, name: &str, message: String, hint: String) {
         match self.entries.iter().position(|entry| entry.key == name) {
             Some(index) => self.at_key(severity, index, message, hint),
@@ -305,20 +305,20 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// The two lists as they hold.
+/// The two tool lists, resolved against each other.
 struct Lists {
     tools: Option<Vec<ToolPattern>>,
     disallowed: Vec<ToolPattern>,
 }
 
-/// `permissionMode` as a file says it.
+/// The value of `permissionMode` as written in the file.
 #[derive(Clone)]
 enum Mode {
     Default,
     DontAsk,
-    /// The client's mode that only reads.
+    /// The client's read-only mode.
     Plan,
-    /// A mode of the client that grants more than rules say.
+    /// A mode of the client that grants more than the rules do.
     Wider(&'static str),
 }
 
@@ -355,7 +355,7 @@ fn model(value: &Value) -> Result<AgentModel, Fault> {
     })
 }
 
-/// A read-only agent's denials hold the tools that write.
+/// Adds the writing tools to a read-only agent's denials.
 fn take_writing(mut disallowed: Vec<ToolPattern>, read_only: bool) -> Vec<ToolPattern> {
     if read_only {
         let writing = WRITING_TOOLS.iter().filter_map(|tool| ToolPattern::parse(tool).ok());

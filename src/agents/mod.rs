@@ -1,9 +1,9 @@
-//! Named agents: markdown files like the agent client's subagents, and the six that are built in.
+//! Named agents: Markdown files like the client's subagents, and the six built-in ones.
 //!
-//! A file is a [`NamedAgent`] only if all of it is valid. [`Agents`] resolves names: the data folder's `agents/` before
-//! `~/.claude/agents/` before the built-in ones. What always holds: a name resolves to the agent of the highest source
-//! that claims it, or to that source's problem, never to a lower source behind it; an agent's rules only take away.
-//! Knows the policy's patterns and the reader of definitions; knows nothing of runs or of a running client.
+//! A file is a [`NamedAgent`] only if all of it is valid. [`Agents`] resolves names: the data folder's `agents/` comes
+//! before `~/.claude/agents/`, and that before the built-in ones. A name always resolves to the agent of the highest source
+//! that claims it, or to that source's problem, never to a lower source. An agent's rules only take rights away.
+//! This module uses the policy's patterns and the definitions' parser. It does not know runs or a running client.
 
 mod builtin;
 mod client_json;
@@ -22,42 +22,42 @@ use crate::definition::{KnownAgents, Problem};
 use crate::home::Home;
 use crate::policy::{AgentRules, PermissionMode, ToolPattern};
 
-/// Why there is no such agent to use.
+/// The reason why an agent cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AgentError {
     /// No source has the name.
     #[error("there is no agent `{name}`{}", .near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
     Unknown {
-        /// As it was asked for.
+        /// The requested name.
         name: String,
-        /// A name there is, close to it.
+        /// An existing name that is similar.
         near: Option<String>,
     },
-    /// The highest source that has the name has it in a form that cannot be used.
+    /// The highest source that claims the name is broken.
     #[error("agent `{name}` cannot be used: {}:{}:{}: {}", .problem.file.display(), .problem.line, .problem.column, .problem.message)]
     Unusable {
-        /// As it was asked for.
+        /// The requested name.
         name: String,
-        /// What is wrong, and where.
+        /// The first problem of that source.
         problem: Box<Problem>,
     },
-    /// It is for the main session, and a background job asked for it.
+    /// A background job requested an agent of the main session.
     #[error("agent `{0}` works in the main session only")]
     MainSessionOnly(String),
-    /// Too much text for one argument of a command line.
+    /// The agents' JSON does not fit into one command-line argument.
     #[error(
         "the agents' prompts are {length} bytes together, more than the {limit} that fit on the client's command line; shorten one, or name fewer agents"
     )]
     TooLong {
-        /// Bytes of the JSON.
+        /// Length of the JSON, in bytes.
         length: usize,
-        /// The most there may be.
+        /// Maximum length, in bytes.
         limit: usize,
     },
 }
 
 impl AgentError {
-    /// What to do now.
+    /// Returns the advice to show with the error.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
@@ -69,7 +69,7 @@ impl AgentError {
     }
 }
 
-/// The word on agents for whoever reads definitions: their files are read each time it is asked.
+/// Returns the lookup of agents for the definitions' parser. It reads the agents' files again at each call.
 #[must_use]
 pub fn known_agents(home: &Home, user_home: Option<&Path>) -> KnownAgents {
     let (home, user_home) = (home.clone(), user_home.map(Path::to_path_buf));
@@ -80,7 +80,7 @@ pub fn known_agents(home: &Home, user_home: Option<&Path>) -> KnownAgents {
     })
 }
 
-/// Where an agent comes from, the highest first.
+/// The source of an agent, the highest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
@@ -88,12 +88,12 @@ pub enum Scope {
     Project,
     /// The person's `~/.claude/agents/`.
     User,
-    /// This program.
+    /// The agents embedded in this program.
     Builtin,
 }
 
 impl Scope {
-    /// 1 is the highest.
+    /// Returns the priority; 1 is the highest.
     #[must_use]
     pub fn priority(self) -> u8 {
         match self {
@@ -103,7 +103,7 @@ impl Scope {
         }
     }
 
-    /// The word that `--json` shows.
+    /// Returns the word that `--json` shows.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -114,29 +114,29 @@ impl Scope {
     }
 }
 
-/// Where an agent stands.
+/// The location of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Which of the three.
+    /// The scope of the file.
     pub scope: Scope,
-    /// The file, absolute; `<builtin:Plan>` for a built-in one.
+    /// The absolute path of the file; `<builtin:Plan>` for a built-in agent.
     pub path: PathBuf,
 }
 
 /// An agent's model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AgentModel {
-    /// The file says nothing: the client's default for subagents.
+    /// The client's default for subagents: the file names no model or `default`.
     #[default]
     Default,
-    /// `inherit`: the model of whoever calls it.
+    /// The caller's model (`inherit`).
     Inherit,
-    /// An alias or a full name.
+    /// A model's alias or full name.
     Named(String),
 }
 
 impl AgentModel {
-    /// As the file writes it; `default` where it says nothing.
+    /// Returns the model as a file writes it; `default` if the file names none.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -156,33 +156,33 @@ impl Serialize for AgentModel {
 /// A valid named agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedAgent {
-    /// ASCII letters, digits, `-`, `_`, `.`; unique whatever the case of its letters, as the client reads it.
+    /// ASCII letters, digits, `-`, `_`, `.`. Unique regardless of case, since the client ignores case.
     pub name: String,
-    /// What it is for: the calling model picks it by this.
+    /// The agent's purpose, by which the calling model picks it.
     pub description: String,
-    /// Its system prompt. Never blank.
+    /// The system prompt. Never blank.
     pub prompt: String,
-    /// The tools it has, without those that `disallowed_tools` takes away whole; `None`: all that its caller has.
+    /// The agent's tools, without those that `disallowed_tools` takes away whole. `None` means all tools of its caller.
     /// Never empty.
     pub tools: Option<Vec<ToolPattern>>,
-    /// Tools taken away from it. A read-only agent's list holds the tools that write.
+    /// Tools that the agent may not use. For a read-only agent they include the writing tools.
     pub disallowed_tools: Vec<ToolPattern>,
-    /// Its model.
+    /// The model that the agent uses.
     pub model: AgentModel,
-    /// What happens to a call that no list decides.
+    /// The treatment of a call that no list decides.
     pub permission_mode: PermissionMode,
-    /// At most so many turns.
+    /// Maximum number of turns.
     pub max_turns: Option<u32>,
-    /// It may only read (the policy holds it): the built-in `Explore` and `Plan`, and files with `permissionMode: plan`.
+    /// Whether the policy lets it only read: the built-in `Explore` and `Plan`, and files with `permissionMode: plan`.
     pub read_only: bool,
-    /// No background job may have it.
+    /// Whether only the main session may use it, and no background job.
     pub main_session_only: bool,
-    /// Where it stands.
+    /// The location of its file.
     pub source: Source,
 }
 
 impl NamedAgent {
-    /// What the policy needs of it.
+    /// Returns the rules that the policy needs.
     #[must_use]
     pub fn rules(&self) -> AgentRules {
         AgentRules {
@@ -194,7 +194,7 @@ impl NamedAgent {
         }
     }
 
-    /// The value for the client's `--model` where a job runs as this agent; `None`: the job's own model.
+    /// Returns the value of the client's `--model` for a job that runs as this agent; `None` means the job's own model.
     #[must_use]
     pub fn model_argument(&self) -> Option<&str> {
         match &self.model {

@@ -1,4 +1,4 @@
-//! Which agent a name means: the files of both folders and the built-in ones, the highest source first.
+//! Resolves names to agents: the files of both folders and the built-in ones, the highest source first.
 
 mod folder;
 
@@ -13,34 +13,34 @@ use super::file::Parsed;
 use super::{AgentError, NamedAgent, Scope, Source, builtin};
 use folder::Found;
 
-/// Every name that some source claims, each with its agent or with what is wrong.
+/// All names that a source claims, each with its agent or its problem.
 #[derive(Clone, Debug, Default)]
 pub struct Agents {
-    /// By the name in lower case: the client takes `explore` for `Explore`.
+    /// The entries by name in lower case, since the client takes `explore` for `Explore`.
     by_name: BTreeMap<String, AgentEntry>,
-    /// A source that could not be read: what lies below it may not take its place.
+    /// A source that could not be read. No agent of a lower source may replace its agents.
     closed: Option<Problem>,
     problems: Vec<Problem>,
 }
 
-/// What the highest source that has a name says of it.
+/// The entry of a name in the highest source that claims it.
 #[derive(Clone, Debug)]
 pub enum AgentEntry {
-    /// An agent.
+    /// A valid agent.
     Usable(NamedAgent),
-    /// Something that keeps there from being one.
+    /// A problem that prevents use of the agent.
     Broken {
-        /// As far as it can be told.
+        /// The name, or a guess at it.
         name: String,
-        /// The highest source that has it.
+        /// The highest source that claims the name.
         source: Source,
-        /// The first thing that is wrong.
+        /// The first error.
         problem: Problem,
     },
 }
 
 impl AgentEntry {
-    /// The name, as the file spells it.
+    /// Returns the name as the file spells it.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -48,7 +48,7 @@ impl AgentEntry {
             Self::Broken { name, .. } => name,
         }
     }
-    /// Where it stands.
+    /// Returns the location of the agent.
     #[must_use]
     pub fn source(&self) -> &Source {
         match self {
@@ -61,7 +61,7 @@ impl AgentEntry {
     }
 }
 
-/// Where the agents are that a person has for every program, in their home folder.
+/// Returns the folder of a person's agents for every program, in their home folder.
 #[must_use]
 pub fn user_folder(user_home: &Path) -> PathBuf {
     user_home.join(".claude/agents")
@@ -69,8 +69,8 @@ pub fn user_folder(user_home: &Path) -> PathBuf {
 
 impl Agents {
     /// Reads `$OLLIM_HOME/agents` and [`user_folder`] in the person's home folder (`None`: there is none). A folder that
-    /// does not exist is empty. Every run has this done for it, since what counts is what the files say at that moment; it
-    /// costs a few small files, and nothing is kept that could be out of date. Nothing fails: what cannot be read is a problem, and hides what is below it.
+    /// does not exist is empty. Every run calls this, so that the files' present content counts; that costs a few small
+    /// files. This never fails: an unreadable file or folder is a problem, and hides the agents of lower sources.
     #[must_use]
     pub fn load(home: &Home, user_home: Option<&Path>) -> Self {
         let mut agents = Self::default();
@@ -83,7 +83,7 @@ impl Agents {
         agents
     }
 
-    /// Problems name files of the data folder relative to it, as all problems do.
+    /// Makes the problems' paths relative to the data folder, as all problems have them.
     fn name_files_from(&mut self, root: &Path) {
         let broken = self.by_name.values_mut().filter_map(|entry| match entry {
             AgentEntry::Broken { problem, .. } => Some(problem),
@@ -96,7 +96,7 @@ impl Agents {
         }
     }
 
-    /// The built-in ones alone.
+    /// Returns the built-in agents alone.
     #[must_use]
     pub fn built_in() -> Self {
         let mut agents = Self::default();
@@ -104,10 +104,10 @@ impl Agents {
         agents
     }
 
-    /// The agent of that name, spelled as its file spells it.
+    /// Returns the agent of that name, spelled as in its file.
     ///
     /// # Errors
-    /// [`AgentError::Unknown`], or [`AgentError::Unusable`] where the highest source that has the name is broken.
+    /// [`AgentError::Unknown`], or [`AgentError::Unusable`] if the highest source that claims the name is broken.
     pub fn get(&self, name: &str) -> Result<&NamedAgent, AgentError> {
         match self.by_name.get(&name.to_lowercase()) {
             Some(AgentEntry::Usable(agent)) if agent.name == name => Ok(agent),
@@ -122,7 +122,7 @@ impl Agents {
         }
     }
 
-    /// [`get`](Self::get), for a background job.
+    /// Returns the same as [`get`](Self::get), for a background job.
     ///
     /// # Errors
     /// Those of `get`, and [`AgentError::MainSessionOnly`].
@@ -131,7 +131,7 @@ impl Agents {
         if agent.main_session_only { Err(AgentError::MainSessionOnly(name.into())) } else { Ok(agent) }
     }
 
-    /// Every agent that can be used, by name.
+    /// Returns all usable agents, by name.
     pub fn usable(&self) -> impl Iterator<Item = &NamedAgent> {
         self.by_name.values().filter_map(|entry| match entry {
             AgentEntry::Usable(agent) => Some(agent),
@@ -139,19 +139,19 @@ impl Agents {
         })
     }
 
-    /// Everything wrong with any file, those that a higher one hides included.
+    /// Returns the problems of all files, including those that a higher source hides.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// Every name, the broken ones included, sorted without regard to case.
+    /// Returns all entries, including broken ones, sorted without regard to case.
     pub fn entries(&self) -> impl Iterator<Item = &AgentEntry> {
         self.by_name.values()
     }
 
     fn near(&self, name: &str) -> Option<String> {
-        // Measuring takes time by the product of both lengths.
+        // The distance takes time proportional to the product of both lengths.
         let name = Some(name).filter(|name| name.len() < 100)?;
         let distance =
             |entry: &&AgentEntry| strsim::damerau_levenshtein(&entry.name().to_lowercase(), &name.to_lowercase());
@@ -164,7 +164,7 @@ impl Agents {
         self.add(scope, found);
     }
 
-    /// Takes in a source. Sources come highest first; a name that is taken stays taken.
+    /// Adds a source. Sources are added highest first, and an entry of a higher source stays.
     fn add(&mut self, scope: Scope, found: Vec<Found>) {
         let closed = self.closed.clone();
         let mut own: BTreeMap<String, AgentEntry> = BTreeMap::new();
@@ -194,7 +194,7 @@ impl Agents {
         }
     }
 
-    /// Enters a name of one source. Two files of one name: neither holds. One of them broken: the name is broken.
+    /// Enters a name of one source. If two of its files claim the name, or one of them is broken, the name is broken.
     fn claim(&mut self, own: &mut BTreeMap<String, AgentEntry>, entry: AgentEntry) {
         let key = entry.name().to_lowercase();
         match (own.remove(&key), entry) {
@@ -218,7 +218,7 @@ impl Agents {
         };
     }
 
-    /// A name that differs from the client's or one of ours in case alone: the client would list both and call neither.
+    /// Rejects names that differ from a built-in name in case only: the client would list both and call neither.
     fn spelling(&mut self, own: &mut BTreeMap<String, AgentEntry>) {
         for known in builtin::NAMES.iter().chain(CLIENT_AGENTS) {
             let Some(entry) = own.get_mut(&known.to_lowercase()) else { continue };
@@ -241,7 +241,7 @@ fn unusable(name: &str, problem: &Problem) -> AgentError {
     AgentError::Unusable { name: name.into(), problem: Box::new(problem.clone()) }
 }
 
-/// The names that a file claims, each with its agent or its first error.
+/// Returns the names that a file claims, each with its agent or the file's first error.
 fn entries_of(scope: Scope, parsed: Parsed) -> Vec<AgentEntry> {
     if let Some(agent) = parsed.agent {
         return vec![AgentEntry::Usable(agent)];

@@ -1,11 +1,11 @@
-//! An agent's tool lists: YAML lists, or the client's text with commas, and what is left of one after the other.
+//! An agent's tool lists: parsing of YAML lists and of the client's text with commas, and subtraction of one list from another.
 
 use crate::definition::frontmatter::Node;
 use crate::definition::quoted;
 use crate::definition::values::{Fault, Value};
 use crate::policy::{BOT, PatternError, ToolPattern};
 
-/// The patterns of a list, in either form.
+/// Parses a list in either form.
 pub(super) fn patterns(value: &Value) -> Result<Vec<ToolPattern>, Fault> {
     match value.node {
         Node::Text(text) => pieces(text).into_iter().map(|piece| pattern(value.name, piece, None)).collect(),
@@ -31,7 +31,7 @@ fn pattern(field: &str, text: &str, item: Option<usize>) -> Result<ToolPattern, 
     })
 }
 
-/// The client's form: commas or blanks between tools, save inside parentheses.
+/// Splits the client's form at commas and blanks, except inside parentheses.
 fn pieces(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut depth = 0_usize;
@@ -52,10 +52,10 @@ fn pieces(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// What `tools` leaves once `disallowed` is taken away, and what was dropped.
+/// Returns `tools` without those that `disallowed` takes away, and the dropped ones.
 ///
-/// Dropped is what a rule takes away whole. A rule that takes a part (`Bash(git push *)` of `Bash`) stays for the policy
-/// to hold, call by call.
+/// A tool is dropped only if a rule takes it away whole. A rule for a part (`Bash(git push *)` of `Bash`) drops nothing;
+/// the policy enforces it call by call.
 pub(super) fn without(tools: Vec<ToolPattern>, disallowed: &[ToolPattern]) -> (Vec<ToolPattern>, Vec<ToolPattern>) {
     tools.into_iter().partition(|tool| !disallowed.iter().any(|rule| takes_whole(rule, tool)))
 }
@@ -66,7 +66,7 @@ fn takes_whole(rule: &ToolPattern, tool: &ToolPattern) -> bool {
     if !everything(rule) {
         return rule_name == tool_name && rule.specifier() == tool.specifier();
     }
-    // `*` and `mcp__discord__*` by their beginning; `mcp__discord` is all of its server's tools.
+    // `*` and `mcp__discord__*` match by prefix; `mcp__discord` matches all tools of its server.
     if let Some(beginning) = rule_name.strip_suffix('*') {
         return tool_name.starts_with(beginning);
     }
@@ -74,12 +74,12 @@ fn takes_whole(rule: &ToolPattern, tool: &ToolPattern) -> bool {
     rule_name == tool_name || (rule_name.starts_with("mcp__") && server())
 }
 
-/// Whether a list says `*`: every tool that the caller has.
+/// Returns whether a list contains `*`: every tool of the caller.
 pub(super) fn is_everything(tools: &[ToolPattern]) -> bool {
     tools.iter().any(|tool| tool.tool() == "*")
 }
 
-/// `` `Read`, `Grep` ``.
+/// Formats a list as `` `Read`, `Grep` ``.
 pub(super) fn named(tools: &[ToolPattern]) -> String {
     tools.iter().map(|tool| quoted(&tool.to_string())).collect::<Vec<_>>().join(", ")
 }

@@ -1,5 +1,5 @@
-//! A job that needs no client at all: its body is the message. It has no folder, no policy and no prompt, so a thousand of them
-//! that fall due together cost little more than their commits.
+//! Jobs that need no client: the body is the message. Such a job has no folder, no policy and no prompt, so a thousand of them
+//! that are due together cost little more than their commits.
 
 use super::follow_up::NextCheck;
 use super::runner::{Runner, needs_agent};
@@ -8,14 +8,14 @@ use crate::definition::{Definition, Kind};
 use crate::schedule::Job;
 
 impl Runner {
-    /// Whether a definition is told the person as it stands, because its file says so or because there is no agent by choice.
+    /// Returns whether the body is delivered as it is: the file says so, or there is no agent by choice and the job needs none.
     pub(super) fn tells_only(&self, definition: &Definition) -> bool {
         let by_choice = || self.clients.are_without_agent() && definition.background().is_none();
         definition.kind() != Kind::Session
             && (definition.is_delivered_as_written() || by_choice() && needs_agent(definition).is_none())
     }
 
-    /// The end of a job whose body is all that there is to do; `None`: there is more, for it makes the next check of its chain.
+    /// Returns the end of a job that only delivers its body; `None` if it needs more, such as the next check of its chain.
     pub(super) fn as_written(&self, job: &Job) -> Option<AttemptReport> {
         if !self.tells_only(&job.definition) || NextCheck::of(&job.definition).is_open() {
             return None;
@@ -29,7 +29,7 @@ impl Runner {
     }
 }
 
-/// The person's own text, with what is to be said of its being late.
+/// Returns the person's own text, preceded by the note that it is late, if any.
 pub(super) fn message(job: &Job) -> String {
     let body = job.definition.body.trim_end();
     match &job.late {

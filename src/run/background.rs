@@ -1,4 +1,4 @@
-//! Background runs: each by a disposable client, which is a fork of the main session, goes on with the job's own session, or is fresh.
+//! Background runs. Each has a disposable client that forks the main session, continues the job's own session, or starts fresh.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,16 +27,16 @@ use crate::journal::{EventKind, ForkRecord, PendingUpdates};
 use crate::refusal::Refusal;
 use crate::schedule::Job;
 
-/// A background run with everything that its file decides.
+/// A background run with everything that its file determines.
 struct Prepared<'a> {
     job: &'a Job,
     client: &'a Arc<dyn AgentClient>,
     settings: RunSettings,
     run_dir: PathBuf,
-    /// The fork that it is a turn of, which the person reads.
+    /// The fork of which this run is a turn, if any. The person reads its answer.
     fork: Option<ForkRecord>,
     host: Arc<Host>,
-    /// It does not know the main session.
+    /// Whether the run does not know the main session.
     isolated: bool,
     options: ClientOptions,
     system_prompt: SystemPrompt,
@@ -50,7 +50,7 @@ impl<'a> Prepared<'a> {
     fn turn(&self, session: SessionMode, prompt: String) -> Turn<'a> {
         let mut options = self.options.clone();
         if self.isolated && matches!(session, SessionMode::ForkOfMain { .. }) {
-            // A client that is told of no model goes on with the session's, which the file may not name any more.
+            // Without this the client would use the resumed session's model, which the file may no longer name.
             options.model.get_or_insert_with(|| main_session::DEFAULT.to_owned());
         }
         Turn {
@@ -71,20 +71,20 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// What earlier runs and the gate have left for a run.
+/// The results of earlier runs and of the gate, for a run's prompt.
 struct Past {
-    /// What earlier runs have answered.
+    /// The answers of earlier runs.
     memories: Vec<Memory>,
-    /// It goes on with the job's own session.
+    /// Whether the run continues the job's own session.
     goes_on: bool,
-    /// Why the job's own session begins anew.
+    /// The reason why the job's own session starts anew, if it does.
     begins_anew: Option<String>,
-    /// What the job's gate printed.
+    /// The output of the job's gate.
     gate: Option<String>,
 }
 
 impl Past {
-    /// Where the job's own session begins is told the agent, and the record.
+    /// Records how the job's own session begins, for the prompt and as an event.
     fn begins(&mut self, thread: &Thread, host: &Host) {
         self.goes_on = matches!(thread, Thread::On(_));
         self.begins_anew = thread.lost();
@@ -98,7 +98,7 @@ impl Past {
 }
 
 impl Runner {
-    /// Wakes the agent, unless the job's gate says no, and holds its report against what the job expects.
+    /// Runs the agent, unless the job's gate prevents it, and checks the report against the job's expectations.
     pub(super) async fn background(
         &self,
         job: &Job,
@@ -119,7 +119,7 @@ impl Runner {
         let mut report = self.in_session(&prepared, copy, gate).await;
         prepared.host.questions.close().await;
         if report.as_ref().is_ok_and(|report| matches!(report.end, AttemptEnd::Skipped(_))) {
-            // What woke the agent is new again when there is money for it.
+            // The gate reports the same change again when there is budget for the agent.
             self.drop_state(job)?;
         }
         if let (Some(expected), Ok(report)) = (expected, &mut report) {
@@ -141,7 +141,7 @@ impl Runner {
         let settings = self.settings();
         let run_dir = self.run_dir(job)?;
         let fork = self.fork_of(&job.definition.id).await?;
-        // Held until the host of a session is known: its policy may be set at any moment.
+        // Held until the session's host is known, since its policy may be set at any moment.
         let (running, spawned) = match job.definition.kind() {
             Kind::Session => {
                 let running = self.spawner.running.lock().await;
@@ -179,7 +179,7 @@ impl Runner {
         })
     }
 
-    /// Waits until it is the turn of what is said in a fork; then the fork's conversation does not change any more.
+    /// Waits for the turn of a message in a fork. The fork's conversation does not change while the returned guard is held.
     async fn turn_of_fork(
         &self,
         prepared: &Prepared<'_>,
@@ -190,7 +190,7 @@ impl Runner {
         Ok((Some(turn), Some(copy)))
     }
 
-    /// Has the client do it, once more in a fresh session where the one to go on with cannot be read. `copy`: the fork's
+    /// Runs the client, and once more in a fresh session if the session to resume cannot be read. `copy` is the fork's
     /// conversation.
     async fn in_session(
         &self,
@@ -215,7 +215,7 @@ impl Runner {
             return Ok(report);
         }
         if knows_main_session {
-            // The job is not lost with the conversation, which the main session's next turn begins anew.
+            // The job runs although the conversation is lost; the main session's next turn begins a new one.
             warn!("the main session cannot be forked; the job starts fresh");
         } else {
             thread = self.unreadable_thread(&job.definition).await?;
@@ -225,7 +225,7 @@ impl Runner {
         self.run(prepared.turn(SessionMode::Isolated, prompt)).await
     }
 
-    /// What the client begins with, and the reports that a fork of the main session is given.
+    /// Returns the session that the client starts with, and the pending reports for a fork of the main session.
     async fn session(
         &self,
         prepared: &Prepared<'_>,
@@ -246,7 +246,7 @@ impl Runner {
         Ok((session, updates))
     }
 
-    /// The prompt of a background job, with what is so around it now.
+    /// Builds the prompt of a background job, with the present facts around it.
     async fn fork_prompt(
         &self,
         prepared: &Prepared<'_>,
@@ -257,7 +257,7 @@ impl Runner {
         let Prepared { job, host, settings, .. } = prepared;
         let budget =
             self.bot.budget.read(self.clock.now()).await.map_err(|error| Refusal::environment(error.to_string()))?;
-        // Who has one task leaves nothing to others.
+        // A spawned agent has one task and leaves nothing to other jobs.
         let nearby_jobs = match prepared.spawned_by {
             Some(_) => Vec::new(),
             None => nearby_jobs::around(&job.definition, self.clock.now(), &self.schedule).await,

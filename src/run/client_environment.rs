@@ -1,4 +1,4 @@
-//! What every client is started with: its environment, the programs that jobs find, and the sandbox's own program.
+//! The environment of all clients, the search path of jobs, and the program of the sandbox.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use crate::agent::claude::options::ClientEnvironment;
 use crate::config::Config;
 use crate::home::Home;
 
-/// The sandbox's stages as a program of their own, beside ours; ours has them too, and takes longer to start.
+/// Returns the program of the sandbox's stages: `ollim-shell` beside our own binary, or else our own, which starts more slowly.
 #[must_use]
 pub fn shell_binary(own_binary: &Path) -> PathBuf {
     let beside = own_binary.with_file_name("ollim-shell");
     if beside.is_file() { beside } else { own_binary.to_path_buf() }
 }
 
-/// Where jobs find programs: beside our own binary, among the person's own commands, then the service's own search path.
+/// Returns the search path of jobs: our own binary's folder, the person's own commands, then the service's `PATH`.
 #[must_use]
 pub fn search_path(env: &BTreeMap<String, String>, own_binary: &Path, home: &Home) -> Vec<PathBuf> {
     let path = env.get("PATH").map(String::as_str).unwrap_or_default();
@@ -22,7 +22,7 @@ pub fn search_path(env: &BTreeMap<String, String>, own_binary: &Path, home: &Hom
     own_binary.parent().map(Path::to_path_buf).into_iter().chain([home.bin()]).chain(rest).collect()
 }
 
-/// What every client's environment is made of.
+/// Returns the basis of every client's environment.
 #[must_use]
 pub fn client_environment(
     config: &Config,

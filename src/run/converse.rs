@@ -1,7 +1,7 @@
-//! What the person says: each message is a turn of the main session, recorded before it begins.
+//! Messages of the person. Each one is a turn of the main session or of a fork, recorded before it begins.
 //!
-//! A turn is a session of its own kind in the journal, so that it has one outcome like any other occurrence, whatever becomes of
-//! the process. Turns run one after the other, in the order in which they were said.
+//! The journal keeps a turn as a session of its own kind, so that it has one outcome like any other occurrence, even after
+//! a crash. Turns run one after the other, in the order of the messages.
 
 use std::path::Path;
 
@@ -13,29 +13,29 @@ use crate::refusal::Refusal;
 
 use super::spawn::{LONGEST_PROMPT, Spawner};
 
-/// How many messages may wait for their turn.
+/// Maximum number of messages that wait for their turn.
 const MOST_WAITING: u32 = 64;
 
-/// Something that the person says.
+/// A message of the person.
 #[derive(Clone, Debug, Default)]
 pub struct Word {
-    /// What.
+    /// The text.
     pub text: String,
-    /// Where the answer goes; `None`: the default channel.
+    /// The channel of the answer; `None` means the default channel.
     pub channel: Option<String>,
-    /// What its channel's service calls it, in letters and digits: the same is answered once.
+    /// The id from the channel's service, in letters and digits. Messages with the same id are answered once.
     pub external: Option<String>,
-    /// The fork that it is said in; `None`: the main session.
+    /// The fork of the message; `None` means the main session.
     pub fork: Option<DefinitionId>,
-    /// The run whose conversation the fork goes on from: it goes on under that job's rules.
+    /// The run whose conversation the fork continues, under that job's rules.
     pub of_job: Option<RunId>,
 }
 
 impl Spawner {
-    /// Records what the person says, and has the main session or a fork answer it.
+    /// Records a message, and has the main session or a fork answer it.
     ///
     /// # Errors
-    /// Why it was not recorded.
+    /// The reason why it was not recorded.
     pub async fn say(&self, word: Word) -> Result<DefinitionId, Refusal> {
         let Word { text, channel, external, fork, of_job } = word;
         let text = text.trim();
@@ -53,7 +53,7 @@ impl Spawner {
             self.restrict_as_job(&mut draft, run).await?;
         }
         draft.channel = channel;
-        // Who waits for an answer is told at once why there is none.
+        // The person waits for the answer, so a failure is reported at once and not retried.
         draft.retry = Some(0);
         let definition = draft.render(Some(&id));
         let loaded = self.loaded(&id, &definition)?;
@@ -72,13 +72,13 @@ impl Spawner {
         fail_point!(WordRecorded);
         match started {
             Started::Recorded => {
-                // Before its own turn can begin.
+                // This must happen before the message's own turn can begin.
                 if let Some(further) = further {
                     self.meanwhile.say(further);
                 }
                 self.schedule.upsert(loaded);
             }
-            // It has its turn.
+            // The message was recorded before and has its turn.
             Started::Already => {}
             Started::TooManyByRun(_) | Started::TooManyOpen(_) => {
                 return Err(Refusal::user(format!("{MOST_WAITING} messages and agents are waiting already"))
@@ -90,13 +90,13 @@ impl Spawner {
 }
 
 impl Spawner {
-    /// What a run's file said when it fired.
+    /// Parses the definition as it was when the run fired.
     pub(super) fn fired(&self, run: &Resumable) -> Option<Definition> {
         let file = Path::new("runs").join(format!("{}.md", run.id));
         parse(run.kind, &file, run.definition.as_ref()?.as_bytes(), &self.defaults).definition
     }
 
-    /// What a job has read must not reach what the job may not do: who goes on with its conversation has its rules.
+    /// Applies a job's rules to a turn that continues its conversation. Text that the job has read must not gain the job's missing rights.
     async fn restrict_as_job(&self, draft: &mut Draft, run: &RunId) -> Result<(), Refusal> {
         let gone = || Refusal::user(format!("the conversation of run {run} is not there any more"));
         let job = self.journal.conversation_of(run).await?.ok_or_else(gone)?;
@@ -116,7 +116,7 @@ impl Spawner {
         if let Some(background) = parsed.background() {
             draft.restrict(&background.restrictions);
         }
-        // The person hears the answer anyway, so nobody owes a report.
+        // The person gets the answer anyway, so no report is required.
         if draft.update_main_session != UpdateMode::Blocked {
             draft.update_main_session = UpdateMode::Freely;
         }
@@ -125,7 +125,7 @@ impl Spawner {
     }
 }
 
-/// The id of the turn that answers a message: always the same for one that its service has a name for.
+/// Returns the id of the turn that answers a message. A message with an id from its service always gets the same one.
 fn turn_id(channel: Option<&str>, external: Option<&str>) -> Result<DefinitionId, Refusal> {
     let is_plain =
         |name: &&str| (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric());

@@ -1,7 +1,7 @@
-//! What a run may hand on: whatever it makes has no more than the run itself.
+//! Delegation limits: a definition or agent that a run makes has no more rights than the run itself.
 //!
-//! Pure. A job's file that a run asks for is narrowed here, or refused with a sentence; what was made before may be
-//! changed only by the job that made it, and only while it has no more than that job.
+//! Pure. A job that a run wants to make is limited here, or refused with a sentence. A job may change only the jobs that
+//! it made itself, and only while they have no more rights than it has.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use crate::policy::{
 };
 use crate::refusal::Refusal;
 
-/// Files made by runs that may stand at one time, all together.
+/// Maximum number of existing files that runs have made, all runs together.
 pub const MADE_AT_MOST: usize = 100;
 
-/// Patterns in one list of a job that a run makes: they are compiled whenever its file is read.
+/// Maximum number of patterns in one list of a job made by a run. They are compiled whenever its file is read.
 pub const PATTERNS_AT_MOST: usize = 64;
 
-/// Whose run it is.
+/// The kind of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// A turn of the main session.
@@ -29,12 +29,12 @@ enum Place {
     Fork,
     /// An agent that a run or the person spawned.
     Spawned,
-    /// A command that another job made. Limits of agents do not hold on a command, so it hands nothing on that could lack them.
+    /// A command that another job made. An agent's limits do not apply to commands, so it must not make jobs without them.
     MadeCommand,
 }
 
 impl Place {
-    /// Why it makes, changes and spawns nothing; `None`: it may.
+    /// Returns the reason why the run may not make, change or spawn anything; `None` if it may.
     fn makes_nothing(self) -> Option<&'static str> {
         match self {
             Self::Main | Self::Fork => None,
@@ -44,11 +44,11 @@ impl Place {
     }
 }
 
-/// What a run has, as far as it can be handed on.
+/// The rights of a run, as far as it can delegate them.
 #[derive(Clone, Debug)]
 pub struct DelegationLimit {
     title: String,
-    /// Under which what it makes is known: its own id, in a chain that of the first link.
+    /// The id recorded as the maker of its jobs: its own or, in a chain, that of the first reminder.
     creator: DefinitionId,
     place: Place,
     restrictions: BgForkConfig,
@@ -56,18 +56,18 @@ pub struct DelegationLimit {
     policy: Policy,
     isolated: bool,
     agent: Option<String>,
-    /// How long a run of its own may take, and whether its file says so.
+    /// The timeout in its file; `None` if the file has none.
     timeout: Option<Duration>,
     usual_timeout: Duration,
-    /// The fields of its file; all at their default for a turn of the main session.
+    /// The fields of its file. All have their defaults for a turn of the main session.
     own: Draft,
     skills: Vec<String>,
-    /// The follow-ups that a reminder has left; `None`: it recurs, or is a turn of the main session.
+    /// Remaining follow-ups of a reminder; `None` for a recurring definition or a turn of the main session.
     links_left: Option<u32>,
 }
 
 impl DelegationLimit {
-    /// The limit of a definition's run under this policy.
+    /// Creates the limit of a definition's run under this policy.
     #[must_use]
     pub fn of(definition: &Definition, policy: &Policy, settings: &RunSettings) -> Self {
         let background = definition.background();
@@ -81,7 +81,7 @@ impl DelegationLimit {
             Trigger::Reminder { chain: Some(Chain { parent, .. }), .. } => parent.clone(),
             _ => definition.id.clone(),
         };
-        // A turn of the main session is no measure for the jobs that it makes: only what it may do is.
+        // A turn of the main session limits only the tools of the jobs that it makes, not their other fields.
         let own = background.is_some();
         Self {
             title: definition.title(),
@@ -105,28 +105,28 @@ impl DelegationLimit {
         }
     }
 
-    /// Who it is, for sentences: `routine email-triage`.
+    /// Returns the run's title for sentences, such as `routine email-triage`.
     #[must_use]
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// Its own restrictions: what a spawned agent of it has at most.
+    /// Returns the run's restrictions, which also apply to an agent that it spawns.
     #[must_use]
     pub fn restrictions(&self) -> &BgForkConfig {
         &self.restrictions
     }
 
-    /// The agent that it runs as.
+    /// Returns the agent that it runs as.
     #[must_use]
     pub fn agent(&self) -> Option<&str> {
         self.agent.as_deref()
     }
 
-    /// Narrows a job that is to be made to what this run has.
+    /// Limits a new job to this run's rights.
     ///
     /// # Errors
-    /// A sentence for the agent: what is more than it has.
+    /// A sentence for the agent that names the excessive right.
     pub fn narrow(&self, draft: &mut Draft) -> Result<(), Refusal> {
         if let Some(why) = self.place.makes_nothing() {
             return Err(Refusal::denied(format!("{} {why}, and makes no jobs", self.title)));
@@ -143,12 +143,12 @@ impl DelegationLimit {
                 )),
             };
         }
-        // The service calls it, whatever network the job has.
+        // The service itself calls this address, whatever network access the job has.
         if self.place != Place::Main && draft.heartbeat_url.is_some() && draft.heartbeat_url != self.own.heartbeat_url {
             return Err(Refusal::denied("only the person chooses whom the service calls; leave `--heartbeat-url` out"));
         }
         if self.place != Place::Main {
-            // Not every channel is as safe as the person's own choice.
+            // Other channels may be less safe than the one that the person chose.
             if draft.channel.is_some() && draft.channel != self.own.channel {
                 return Err(Refusal::denied("only the person chooses where messages go; leave `--channel` out"));
             }
@@ -179,11 +179,11 @@ impl DelegationLimit {
         }
     }
 
-    /// What it makes is no more urgent than itself, waits for the digest where it does, and requires what it requires. A command's output
-    /// is not sent at all.
+    /// Limits a new job to this run's urgency, hosts and wake, and adds this run's requirements and its digest. A command has no
+    /// digest.
     ///
     /// # Errors
-    /// A sentence where it is to be critical or to wake the machine, and the job is not or does not.
+    /// A sentence if the new job would be critical, wake the machine, or use other hosts, and this run's job does not.
     pub fn soften(&self, draft: &mut Draft) -> Result<(), Refusal> {
         if self.place == Place::Main {
             return Ok(());
@@ -211,8 +211,8 @@ impl DelegationLimit {
         Ok(())
     }
 
-    /// What holds of a command besides: no agent's file narrows it, and only the person has its output sent each time. What may send
-    /// no message itself has none of its output sent.
+    /// Limits a new command. An agent's file cannot limit it, so a run with an agent makes none. Only the person may have output sent
+    /// each time. If this run may send no message, none of the output is sent.
     fn narrow_command(&self, draft: &mut Draft) -> Result<(), Refusal> {
         if let Some(own) = &self.agent {
             return Err(Refusal::denied(format!(
@@ -230,7 +230,7 @@ impl DelegationLimit {
         Ok(())
     }
 
-    /// The folders of its sandbox; `None`: a turn of the main session runs in none.
+    /// Returns the folders of the run's sandbox; `None` for a turn of the main session, which has no sandbox.
     fn sandbox(&self) -> Option<&PathRoots> {
         (self.place != Place::Main).then(|| self.policy.path_roots())
     }
@@ -269,10 +269,10 @@ impl DelegationLimit {
         self.limit_fields(draft)
     }
 
-    /// Holds each field whose limit is [`Limit::AtMost`] to the run's own value, which is also its default.
+    /// Limits each field with [`Limit::AtMost`] to the run's own value, which is also the default.
     ///
     /// # Errors
-    /// A sentence where more is asked for than it has.
+    /// A sentence if a value exceeds the run's own.
     pub fn limit_fields(&self, draft: &mut Draft) -> Result<(), Refusal> {
         let client = draft.client;
         let heeded = FIELDS.iter().filter(|field| field.is_heeded_by(client));
@@ -290,10 +290,10 @@ impl DelegationLimit {
         Ok(())
     }
 
-    /// The timeout of what it makes.
+    /// Returns the timeout of a new job.
     ///
     /// # Errors
-    /// A sentence where more is asked for than it has.
+    /// A sentence if the requested timeout exceeds the run's own.
     pub fn timeout_of(&self, asked: Option<Duration>) -> Result<Option<Duration>, Refusal> {
         let most = self.timeout.unwrap_or(self.usual_timeout);
         match asked {
@@ -323,16 +323,16 @@ impl DelegationLimit {
         self.skills.iter().any(|own| own == name) || self.policy.decide(&call).verdict == Verdict::Allow
     }
 
-    /// Whether what it makes counts among what runs make: a turn of the main session does what the person says.
+    /// Returns whether its jobs count as made by runs. Those of the main session do not, since it acts for the person.
     #[must_use]
     pub fn is_counted(&self) -> bool {
         self.place != Place::Main
     }
 
-    /// Whether it may change, move or remove a job that is there.
+    /// Checks that the run may change, move or remove an existing job.
     ///
     /// # Errors
-    /// A sentence: it is not its own, or it has more.
+    /// A sentence if the run did not make the job, or the job has more rights.
     pub fn may_change(&self, definition: &Definition) -> Result<(), Refusal> {
         let title = definition.title();
         if self.place == Place::Main {
@@ -358,29 +358,29 @@ impl DelegationLimit {
         }
     }
 
-    /// Whether it may spawn an agent with these tools.
+    /// Checks that the run may spawn an agent with these tools.
     ///
     /// # Errors
-    /// A sentence with the first pattern that it has not itself.
+    /// A sentence with the first pattern that exceeds the run's rights.
     pub fn may_spawn(&self, tools: Option<&ToolLists>) -> Result<(), Refusal> {
         if let Some(why) = self.place.makes_nothing() {
             return Err(Refusal::denied(format!("{} {why}, and spawns none", self.title)));
         }
         let Some(asked) = tools.and_then(|tools| tools.allow.as_deref()) else { return Ok(()) };
-        // What it has to ask about, the child has to ask about, too: its caller's lists hold beside its own.
+        // These tools may be granted too. The caller's lists also apply to the child, so the child has to ask about them as well.
         let mut granted = self.restrictions.effective_allowed_tools().unwrap_or_else(|| self.main_tools.clone());
         granted.extend(self.restrictions.asked_tools().iter().cloned());
-        // Denials of a part need no look: they are held beside the child's own lists, call by call.
+        // Partial denials need no check here: they also apply to the child, call by call.
         BOT.demand(&Granted { owner: &self.title, patterns: &granted, sandbox: self.sandbox() }, &[], asked)
             .map_err(|error| Refusal::denied(error.to_string()))?;
         may_all(&self.policy, asked, &self.title)
     }
 }
 
-/// Whether a policy covers all that is asked for.
+/// Checks that a policy covers all requested patterns.
 ///
 /// # Errors
-/// A sentence with the first pattern that is more.
+/// A sentence with the first pattern that it does not cover.
 pub(super) fn may_all(policy: &Policy, asked: &[ToolPattern], whose: &str) -> Result<(), Refusal> {
     match asked.iter().find(|pattern| !policy.covers(pattern)) {
         Some(pattern) => {

@@ -1,8 +1,8 @@
-//! A webhook's text, with what was delivered in the place of its `{{field}}`s.
+//! The text of a webhook, with the delivered values in place of its `{{field}}`s.
 //!
-//! A value stands in the text as JSON: a text between quotes, on one line, with nothing in it that ends the quotes or is seen as
-//! something else than it is. So it cannot go on the person's sentence, nor begin a line of its own. The text is walked through once:
-//! `{{` within a value is no field.
+//! A value is inserted as JSON: text in quotes, on one line, with escapes for every character that could end the quotes or
+//! disguise the text. So a value cannot continue the person's sentence or begin a line of its own. The text is scanned
+//! once, so `{{` within a value is not a field.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use crate::definition::hook::{Part, parts};
 use crate::journal::Occasion;
 use crate::schedule::Job;
 
-/// So much of a text stands in the place of a field.
+/// Maximum number of characters inserted of a text.
 const LONGEST_TEXT: usize = 500;
 
-/// A value of more than so many bytes is not put in: it stands below, with the rest of what was delivered.
+/// Maximum length of an inserted value, in bytes. A longer one is left out; the prompt shows the whole delivery below.
 const LONGEST_VALUE: usize = 4_000;
 
-/// The job of a delivery, with its fields filled. Others stay as they are.
+/// Fills the fields of a webhook's job. Other jobs stay unchanged.
 pub(super) fn filled(mut job: Job) -> Job {
     if job.definition.hook().is_none() {
         return job;
     }
     let payload = match &job.occasion {
         Some(Occasion::Delivered { payload, .. }) => serde_json::from_str(payload).unwrap_or_default(),
-        // A person has fired it.
+        // A person fired the webhook, without a delivery.
         _ => Json::Null,
     };
     Arc::make_mut(&mut job.definition).body = fill(&job.definition.body, &payload);
@@ -54,7 +54,7 @@ fn fill(text: &str, payload: &Json) -> String {
     out
 }
 
-/// The value of a field: one within another stands behind a full stop.
+/// Returns the value of a field. Full stops separate the names of nested fields.
 fn find<'a>(payload: &'a Json, name: &str) -> Option<&'a Json> {
     name.split('.').try_fold(payload, |value, name| match value {
         Json::Object(map) => map.get(name),
@@ -65,7 +65,7 @@ fn find<'a>(payload: &'a Json, name: &str) -> Option<&'a Json> {
 
 /// Writes a value as JSON on one line.
 fn write(value: &Json, out: &mut String) {
-    // What is that long is not put in.
+    // A value of this length is not inserted anyway.
     if out.len() > LONGEST_VALUE {
         return;
     }
@@ -119,7 +119,7 @@ fn write_text(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// Whether a letter ends a line, is not seen, or makes what is around it look different.
+/// Returns whether a character ends a line, is invisible, or changes the look of its surroundings.
 fn is_unseen(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,
@@ -157,7 +157,7 @@ mod tests {
         check("{{a}}", json!({ "a": vec!["x".repeat(400); 20] }), "(`a` of what was delivered)");
     }
 
-    /// Texts as an attacker writes them.
+    /// Generates texts as an attacker would write them.
     fn hostile() -> impl Strategy<Value = String> {
         let piece = prop_oneof![
             "\\PC{0,8}",
@@ -190,8 +190,8 @@ mod tests {
     }
 
     proptest! {
-        /// Between the person's own words stands one JSON value on their line, which is the one that was delivered: whatever it says,
-        /// nothing of it is outside of its quotes.
+        /// Each field becomes exactly one JSON value on the person's line, equal to the delivered one. Nothing of it is outside of its
+        /// quotes.
         #[test]
         fn nothing_of_a_value_gets_out_of_its_place(payload in payloads()) {
             let text = fill("Before {{a}} between\n{{b}} behind.", &payload);

@@ -1,4 +1,4 @@
-//! The broker of a client: where its shell and programs present themselves, and who decides what they may start.
+//! The broker of a client: the socket where its shell and programs identify themselves, and the judge of what they may start.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use async_trait::async_trait;
 
 use crate::agent::{CurrentHost, Request};
 
-/// The broker of a run: where it listens, and what shells and programs that have lost their descriptors present to it.
+/// The broker's address, and the token that a shell or program presents if it has lost its descriptors.
 #[derive(Clone)]
 pub(super) struct Broker {
     pub socket: PathBuf,
@@ -21,7 +21,7 @@ impl Broker {
         Ok(Self { socket: request.run_dir.join("shell.sock"), token: token::random()? })
     }
 
-    /// The variables in which they find it.
+    /// Returns the environment variables by which shells and programs find the broker.
     pub(super) fn presented(&self) -> [(String, String); 2] {
         [
             (agent_sandbox::SOCKET_VARIABLE.into(), self.socket.display().to_string()),
@@ -30,15 +30,15 @@ impl Broker {
     }
 }
 
-/// Puts the clean environment under what the host's answer adds to it.
+/// The judge of a run's program starts. It puts the clean environment under the variables that the host's answer adds.
 pub(super) struct RunJudge {
     pub host: Arc<CurrentHost>,
     pub clean: BTreeMap<String, String>,
-    /// What stands for the run on the control socket.
+    /// The token of the run on the control socket.
     pub token: String,
-    /// What stands for an agent that it calls.
+    /// The tokens of the agents that the run calls, by agent name.
     pub agent_tokens: BTreeMap<String, String>,
-    /// What the run took more of than it may.
+    /// The resource limit that the run exceeded, as a sentence.
     pub exceeded: Mutex<Option<String>>,
 }
 
@@ -51,14 +51,14 @@ impl RunJudge {
 #[async_trait]
 impl Judge for RunJudge {
     async fn judge(&self, start: Start) -> Answer {
-        // An agent that is not known presents nothing.
+        // An unknown agent gets no token.
         let token = match &start.caller {
             None => Some(&self.token),
             Some(agent) => self.agent_tokens.get(agent),
         };
         let presented = token.map(|token| ("OLLIM_RUN_TOKEN".to_owned(), token.clone()));
         let (host, runtime) = (self.host.clone(), tokio::runtime::Handle::current());
-        // Off the threads that serve everything else: arguments are as long as an agent likes.
+        // Judging runs on a blocking thread: an agent may pass arguments of any length.
         let judged = tokio::task::spawn_blocking(move || runtime.block_on(host.judge(start))).await;
         let failed = |_| Answer::Deny { code: 126, message: "denied, since the decision failed".into() };
         match judged.unwrap_or_else(failed) {

@@ -1,4 +1,4 @@
-//! The main session's client between two turns: it stays, so that the next answer begins without its start.
+//! The main session's client between two turns. It stays alive, so that the next turn needs no start of a client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use tokio::time::Instant;
 use super::Limits;
 use super::live::Live;
 
-/// Where it waits. Clones share it.
+/// The storage for the idle client. Clones share it.
 #[derive(Clone, Default)]
 pub struct IdleClient(Arc<Mutex<Place>>);
 
 #[derive(Default)]
 struct Place {
     idle: Option<Idle>,
-    /// Counts the calls of [`IdleClient::end`]: a client that was started before the last one does not stay.
+    /// Number of calls of [`IdleClient::end`]. A client that was started before the last call is not kept.
     ended: u64,
 }
 
@@ -26,12 +26,12 @@ struct Idle {
 }
 
 impl IdleClient {
-    /// What a client that is started now tells when it is to [stay](Self::put).
+    /// Returns the count of ends. A client started now records it, and [`put`](Self::put) compares it.
     pub(super) async fn now(&self) -> u64 {
         self.0.lock().await.ended
     }
 
-    /// It stays, unless all were [ended](Self::end) since it was started.
+    /// Keeps the client. Ends it instead if [`end`](Self::end) was called since it was started.
     pub(super) async fn put(&self, live: Live, limits: &Limits) {
         let mut place = self.0.lock().await;
         if live.started_at == place.ended {
@@ -46,7 +46,7 @@ impl IdleClient {
         self.0.lock().await.idle.take().map(|idle| idle.live)
     }
 
-    /// For how long one waits; `None`: none does.
+    /// Returns for how long a client has been idle; `None` if there is no idle client.
     pub async fn waits(&self) -> Option<Duration> {
         let mut place = self.0.lock().await;
         if place.idle.as_mut().is_some_and(|idle| !idle.live.is_alive()) {
@@ -55,7 +55,7 @@ impl IdleClient {
         place.idle.as_ref().map(|idle| idle.since.elapsed())
     }
 
-    /// Ends the one that waits. One that answers ends after its turn.
+    /// Ends the idle client. A client in a turn ends after that turn.
     pub async fn end(&self) {
         let idle = {
             let mut place = self.0.lock().await;

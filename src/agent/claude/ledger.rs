@@ -1,24 +1,24 @@
-//! What a turn keeps account of: the verdicts on calls, and the requests that our server has not answered yet.
+//! The accounts of a turn: the verdicts on calls, and the requests that our server has not answered yet.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-/// Verdicts. Clones share one account.
+/// Verdicts on calls. Clones share one account.
 #[derive(Clone, Default)]
 pub(super) struct Verdicts(Arc<Mutex<Given>>);
 
 #[derive(Default)]
 struct Given {
-    /// By the client's id of the call.
+    /// Whether each call was allowed, by the client's id of the call.
     calls: HashMap<String, bool>,
-    /// Approved calls that have not come to our server yet, by the client's name of the tool.
+    /// Number of approved calls that have not arrived at our server yet, by the client's name of the tool.
     approved: BTreeMap<String, u32>,
 }
 
 impl Verdicts {
-    /// The host's verdict. A call that is asked about twice, as a hook and as a permission, may still run only once.
+    /// Records the host's verdict. A call judged twice, as a hook and as a permission, still counts as one approval.
     pub(super) fn give(&self, call: String, tool: String, allow: bool) {
         let mut given = self.lock();
         let before = given.calls.insert(call, allow);
@@ -27,7 +27,7 @@ impl Verdicts {
         }
     }
 
-    /// Takes note that a call did not run although nobody was asked about it. Whether that was news.
+    /// Records that a call did not run although the host was not asked. Returns whether no verdict was recorded before.
     pub(super) fn refused_unasked(&self, call: &str) -> bool {
         let mut given = self.lock();
         let news = !given.calls.contains_key(call);
@@ -37,12 +37,12 @@ impl Verdicts {
         news
     }
 
-    /// Takes note that a call was denied, whatever was said of it before. Whether that was news.
+    /// Records that a call was denied, whatever the verdict before. Returns whether this changes the verdict.
     pub(super) fn refused(&self, call: &str) -> bool {
         self.lock().calls.insert(call.to_string(), false) != Some(false)
     }
 
-    /// Uses up one approval of the tool. `false`: there is none.
+    /// Uses up one approval of the tool. Returns `false` if there is none.
     pub(super) fn redeem(&self, tool: &str) -> bool {
         let mut given = self.lock();
         let left = given.approved.get_mut(tool).filter(|left| **left > 0);
@@ -54,8 +54,8 @@ impl Verdicts {
     }
 }
 
-/// The client's requests at our server, under an id of our own: the client has more than one conversation with the
-/// server at once, each of which counts its requests from zero.
+/// The client's open requests at our server, each under an id of our own. The client has several conversations with the
+/// server at once, and each of them numbers its requests from zero.
 #[derive(Default)]
 pub(super) struct AtServer {
     open: BTreeMap<u64, Question>,
@@ -64,26 +64,26 @@ pub(super) struct AtServer {
 
 /// A request of the client to our server.
 pub(super) struct Question {
-    /// The control request that it came in.
+    /// The id of the control request that carried it.
     pub request: String,
-    /// Its JSON-RPC id, as the client has it.
+    /// The JSON-RPC id that the client chose.
     pub rpc: Value,
 }
 
 impl AtServer {
-    /// How many are open.
+    /// Returns the number of open requests.
     pub(super) fn len(&self) -> usize {
         self.open.len()
     }
 
-    /// Opens one; gives the id that the server is to answer to.
+    /// Opens a request and returns the id under which the server answers.
     pub(super) fn open(&mut self, request: &str, rpc: Value) -> u64 {
         self.last += 1;
         self.open.insert(self.last, Question { request: request.to_string(), rpc });
         self.last
     }
 
-    /// Closes one, if it is open.
+    /// Closes a request and returns it, if it is open.
     pub(super) fn close(&mut self, id: u64) -> Option<Question> {
         self.open.remove(&id)
     }

@@ -1,19 +1,19 @@
-//! Lines of a stream, with a bound on their length: a client that writes without end costs a bounded memory.
+//! Lines of a stream, with a bounded length: a client that writes endlessly uses bounded memory.
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The longest line that is taken. A tool result with large files in it comes to a few MiB.
+/// Maximum length of a line, in bytes. A tool result with large files comes to a few MiB.
 pub(super) const LONGEST: usize = 64 * 1024 * 1024;
 
-/// What is read at once, and what the buffer shrinks to.
+/// Size of a read, and the size to which the buffer shrinks, in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// Why there is no next line.
+/// The error of [`Lines::next`].
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LineError {
-    /// It has no end within [`LONGEST`].
+    /// The line does not end within the limit.
     #[error("a line of more than {} MiB", .0 / 1024 / 1024)]
     TooLong(usize),
     /// The stream cannot be read.
@@ -21,13 +21,13 @@ pub(super) enum LineError {
     Io(#[from] io::Error),
 }
 
-/// Reads line by line. [`Lines::next`] may be cancelled at any moment; nothing is lost.
+/// A reader of lines. [`Lines::next`] is cancel safe.
 pub(super) struct Lines<R> {
     stream: R,
     buffer: Vec<u8>,
-    /// Where the next line begins.
+    /// The position in the buffer where the next line begins.
     start: usize,
-    /// Up to here the buffer holds no further line feed.
+    /// The position in the buffer up to which there is no further line feed.
     searched: usize,
     longest: usize,
 }
@@ -41,10 +41,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Self { stream, buffer: Vec::new(), start: 0, searched: 0, longest }
     }
 
-    /// The next line, without its end. `None`: the stream has ended; what came after the last line feed is a line too.
+    /// Returns the next line without its line feed, or `None` at the end of the stream. Text after the last line feed is a line.
     ///
     /// # Errors
-    /// [`LineError`]; the stream is of no use afterwards.
+    /// [`LineError`]. The stream must not be read afterwards.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, LineError> {
         loop {
             if let Some(at) = self.buffer[self.searched..].iter().position(|&byte| byte == b'\n') {
@@ -73,7 +73,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         self.buffer.drain(..self.start);
         self.start = 0;
         self.searched = self.buffer.len();
-        // A long line has passed: its memory is not kept for the short ones.
+        // Releases the memory of a long line; short lines do not need it.
         if self.buffer.len() < CHUNK && self.buffer.capacity() > 16 * CHUNK {
             self.buffer.shrink_to(CHUNK);
         }

@@ -1,4 +1,4 @@
-//! A client that is started, with all that serves it: for one turn, or, in the main session, for as many as come.
+//! A started client and the parts that serve it. It does one turn; in the main session it may do several.
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use super::{Claude, Limits};
 use crate::agent::client::{Request, SessionId, SessionMode};
 use crate::agent::{CurrentHost, ExternalServer, Tokens, ToolPipe};
 
-/// What a client was started for.
+/// The terms under which a client was started.
 pub(super) struct Terms {
     pub launch: Launch,
     pub greeting: Value,
@@ -28,7 +28,7 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// Whether a client that was started for these can do a turn under others: it may have no more.
+    /// Returns whether a client started under these terms may do a turn under `others`: it must not have more rights.
     pub(super) fn are_within(&self, others: &Self) -> bool {
         self.launch.is_within(&others.launch)
             && self.greeting == others.greeting
@@ -37,11 +37,11 @@ impl Terms {
     }
 }
 
-/// What of a client's command line differs from turn to turn.
+/// The parts of a client's command line that differ from turn to turn.
 #[derive(Clone)]
 pub(super) struct Beginning {
     pub session: SessionMode,
-    /// What it may cost, all its turns together.
+    /// Maximum cost of all its turns together, in US dollars.
     pub max_budget_usd: Option<f64>,
 }
 
@@ -53,37 +53,37 @@ pub(super) struct Live {
     pub terms: Terms,
     pub beginning: Beginning,
     pub broker: Broker,
-    /// Removed with it.
+    /// The control group, removed together with the client.
     pub group: Option<Group>,
-    /// The conversation that it has.
+    /// The conversation that the client holds.
     session: Option<SessionId>,
-    /// What its turns have cost and taken so far: it sums up.
+    /// The cost of the turns so far. The client reports sums over all its turns.
     cost_usd: f64,
     tokens: Tokens,
-    /// What it was given and has not taken up.
+    /// Messages that the client was given and has not taken up yet.
     given: Vec<Given>,
-    /// Whether it has not done a turn yet.
+    /// Whether the client has not done a turn yet.
     is_new: bool,
-    /// [`IdleClient::now`](super::IdleClient) at its start.
+    /// The value of [`IdleClient::now`](super::IdleClient) at the client's start.
     pub started_at: u64,
-    /// What the runner itself is.
+    /// The program of the runner.
     shell_binary: PathBuf,
 }
 
-/// How a turn went.
+/// The result of a turn.
 pub(super) struct Done {
     pub termination: Termination,
     pub client: ClientState,
     pub exit: Exit,
-    /// The client, where it can go on.
+    /// The client, if it can do further turns.
     pub live: Option<Live>,
-    /// It had waited for this turn, and ended before it heard of it.
+    /// Whether an idle client ended before it took up this turn.
     pub is_unheard: bool,
 }
 
 impl Live {
     /// # Errors
-    /// Our own binary cannot be started, as a sentence.
+    /// An error if the runner cannot be started, or an old socket cannot be removed.
     pub(super) async fn start(
         claude: &Claude,
         request: &Request,
@@ -98,7 +98,7 @@ impl Live {
             agent_tokens: request.agent_tokens.clone(),
             exceeded: Mutex::default(),
         });
-        // That of the one before, where the folder is the same.
+        // The previous client leaves its socket behind if it used the same folder.
         if let Err(error) = std::fs::remove_file(&broker.socket)
             && error.kind() != std::io::ErrorKind::NotFound
         {
@@ -130,7 +130,7 @@ impl Live {
         self.process.is_alive()
     }
 
-    /// Whether it is there, has the conversation that the request goes on with, and has nothing else to do before.
+    /// Returns whether the client is alive, holds the conversation that the request continues, and has no other message to answer.
     pub(super) fn can_go_on(&mut self, request: &Request) -> bool {
         let SessionMode::Main(Some(session)) = &request.session else { return false };
         self.is_alive()
@@ -138,20 +138,20 @@ impl Live {
             && self.given.first().is_none_or(|given| request.answers.as_ref() == Some(&given.id))
     }
 
-    /// Whether what it may still cost is about what the request may: not more, and not much less.
+    /// Returns whether the client's remaining budget is about the request's: not more, and not much less.
     pub(super) fn can_pay(&self, request: &Request) -> bool {
         match (self.beginning.max_budget_usd, request.options.max_budget_usd) {
             (None, None) => true,
             (Some(whole), Some(wanted)) => {
                 let left = whole - self.cost_usd;
-                // Sums of costs are not exact to the last digit.
+                // Sums of costs have rounding errors.
                 left < wanted * 1.001 && left > wanted * 0.9
             }
             _ => false,
         }
     }
 
-    /// Does a turn.
+    /// Does one turn.
     pub(super) async fn turn(mut self, request: &Request, deadline: Instant, limits: &Limits) -> Done {
         self.host.set(Some(request.host.clone()));
         session::started(&*request.host, self.process.pid()).await;
@@ -190,7 +190,7 @@ impl Live {
                     return Done { termination, client, exit: Exit::default(), live: Some(self), is_unheard };
                 }
             }
-            // It is of no use any more.
+            // The client cannot be used any more.
             Termination::Ended(_) => {
                 let client = less(turn.client, (self.cost_usd, self.tokens));
                 let exit = self.process.end(Duration::ZERO).await;
@@ -205,7 +205,7 @@ impl Live {
         Done { termination, client: less(client, before), exit, live: None, is_unheard }
     }
 
-    /// Ends it, and waits until nothing of it is left. `grace`: for it to leave by itself; one that was given a message already has none.
+    /// Ends the client and all its processes. It may leave by itself within `grace`, unless it already has a message to take up.
     pub(super) async fn end(self, grace: Duration, limits: &Limits) {
         let grace = if self.given.is_empty() { grace } else { Duration::ZERO };
         self.host.set(None);
@@ -221,7 +221,7 @@ impl Live {
     }
 }
 
-/// The figures of one turn, of a client that sums up those of all.
+/// Returns the figures of one turn, given the sums up to it and the sums before it.
 fn less(client: ClientState, (cost_usd, tokens): (f64, Tokens)) -> ClientState {
     ClientState {
         cost_usd: client.cost_usd.map(|sum| (sum - cost_usd).max(0.0)),

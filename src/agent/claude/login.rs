@@ -1,7 +1,7 @@
-//! Where a client's login comes from. It is looked for anew for each run: a person may log in while the service runs.
+//! The sources of a client's login. Each run looks for it again, since a person may log in while the service runs.
 //!
-//! In order: an API key, a long-lived token, the person's own login of the client. The last one is only read: its access token
-//! ends within hours, and the client renews it ([`sign_in`](super::sign_in)).
+//! The order is: an API key, a long-lived token, the person's own login of the client. The last one is only read: its
+//! access token expires within hours, and the client renews it ([`sign_in`](super::sign_in)).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,29 +11,29 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 
-/// How a person logs in.
+/// The instruction for a person how to log in.
 pub const LOG_IN: &str = "log in with `ollim-bot login` or by `/login` on a channel; or run `claude setup-token` and put \
                           CLAUDE_CODE_OAUTH_TOKEN=… (or ANTHROPIC_API_KEY=…) into .env of the data folder, which the service \
                           reads when it starts";
 
-/// A login that ends so soon is renewed first. The client does that less than five minutes before.
+/// Remaining validity at which a login is renewed first. The client itself renews it less than five minutes before the end.
 const RENEWED_BEFORE: TimeDelta = TimeDelta::minutes(4);
 
-/// What a client logs in with. Never shown, not even by `Debug`.
+/// The credentials of a client. They are never shown, not even by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
-    /// Where it was found: `ANTHROPIC_API_KEY in .env`, or the client's own file.
+    /// The place where it was found: `ANTHROPIC_API_KEY in .env`, or the path of the client's own file.
     pub source: String,
-    /// Its kind.
+    /// The kind of the login.
     pub kind: LoginKind,
     pub(super) secret: String,
-    /// It has ended, or does so in a moment: the client has to renew it first.
+    /// Whether the client has to renew it first: it has expired or is about to, and it can be renewed.
     pub(super) is_over: bool,
-    /// It has ended.
+    /// Whether it has expired.
     pub(super) has_ended: bool,
 }
 
-/// The two kinds of login that a client takes by descriptor.
+/// The two kinds of login that a client reads from a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginKind {
     /// An API key of the console.
@@ -43,7 +43,7 @@ pub enum LoginKind {
 }
 
 impl LoginKind {
-    /// The variable that tells the client which descriptor to read.
+    /// Returns the environment variable that names the descriptor to read.
     pub(super) fn variable(self) -> &'static str {
         match self {
             Self::ApiKey => "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR",
@@ -53,13 +53,13 @@ impl LoginKind {
 }
 
 impl Login {
-    /// Whether a variable holds it, and not the client's own file.
+    /// Returns whether the login comes from a variable rather than the client's own file.
     #[must_use]
     pub fn is_variable(&self) -> bool {
         !self.source.contains('/')
     }
 
-    /// What a person does where it is refused.
+    /// Returns the advice for a person whose login is refused.
     #[must_use]
     pub fn remedy(&self) -> String {
         match self.is_variable() {
@@ -78,22 +78,22 @@ impl fmt::Debug for Login {
     }
 }
 
-/// Where to look.
+/// The places to look for a login.
 #[derive(Clone, Default)]
 pub struct LoginSources {
-    /// `ANTHROPIC_API_KEY` and `CLAUDE_CODE_OAUTH_TOKEN` are read from it: the service's environment, with what `.env` of
-    /// the data folder says.
+    /// The service's environment, merged with `.env` of the data folder. `ANTHROPIC_API_KEY` and `CLAUDE_CODE_OAUTH_TOKEN`
+    /// are read from it.
     pub variables: BTreeMap<String, String>,
-    /// The names of those that the environment sets.
+    /// The names of the variables that the environment itself sets.
     pub of_environment: BTreeSet<String>,
-    /// The client's own file of the person: `~/.claude/.credentials.json`.
+    /// The path of the person's own login of the client: `~/.claude/.credentials.json`.
     pub credentials: Option<PathBuf>,
-    /// Held while the login is renewed: when that did not work last.
+    /// A lock held while the login is renewed. It contains the time of the last failed renewal.
     pub(super) renewing: Arc<tokio::sync::Mutex<Option<tokio::time::Instant>>>,
 }
 
 impl LoginSources {
-    /// These variables, of which `environment` sets some, and the client's own file in a person's home folder.
+    /// Creates sources from these variables, of which `environment` sets some, and the client's file in a person's home folder.
     #[must_use]
     pub fn of(
         variables: BTreeMap<String, String>,
@@ -115,7 +115,7 @@ impl fmt::Debug for LoginSources {
     }
 }
 
-/// The first login found. `None`: there is none, or only one that has ended at `now` and cannot be renewed.
+/// Returns the first login found; `None` if there is none, or only one that has expired at `now` and cannot be renewed.
 #[must_use]
 pub fn find_login(sources: &LoginSources, now: DateTime<Utc>) -> Option<Login> {
     let variable = |name: &str, kind| {

@@ -1,8 +1,8 @@
-//! The `claude` client: one process a run, over its stream-json control protocol.
-//!
-//! [`options`] says how it is started, [`login`] with what login, `process` holds it, `session` does a turn with it,
-//! `outcome` names its end. Everything fails closed: a client that is not understood is ended, and a call that is not approved
-//! does not run.
+//! The `claude` client, driven over its stream-json control protocol. A run has a process of its own; turns of the main
+//! session may share one.
+//! [`options`] builds its command line, [`login`] finds its login, `process` holds the process, `session` does a turn, and
+//! `outcome` classifies the end. Everything fails closed: a client that sends anything unintelligible is ended, and a call
+//! that is not approved does not run.
 
 mod broker;
 mod idle;
@@ -53,22 +53,22 @@ use super::observation::{Observation, compacted};
 use super::tools::ServeTools;
 use crate::clock::Clock;
 
-/// How long things may take.
+/// Timeouts of a client.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// For the answer to `initialize`.
+    /// Timeout for the answer to `initialize`.
     pub initialize: Duration,
-    /// A client that does not answer `initialize` is started again after each of these.
+    /// Delays after which a client that did not answer `initialize` is started again.
     pub again_after: Vec<Duration>,
-    /// For a verdict, beside the time that the person is given where one is asked.
+    /// Timeout for a verdict, in addition to the time that a person has for an answer.
     pub verdict: Duration,
-    /// So long the client waits for a verdict, longer than that takes; then it denies by itself. Whole seconds.
+    /// Time after which the client itself denies a call without a verdict. Longer than `verdict`; whole seconds.
     pub client_waits: Duration,
-    /// For a turn to break off when it is interrupted.
+    /// Time for a turn to stop after an interrupt.
     pub interrupt: Duration,
-    /// For a client to leave by itself after its turn.
+    /// Time for a client to exit by itself after its turn.
     pub leave: Duration,
-    /// For the host to come to an end with what it was asked, when the turn is over.
+    /// Time for the host to finish open tool calls after the turn.
     pub host_ends: Duration,
 }
 
@@ -87,40 +87,40 @@ impl Default for Limits {
     }
 }
 
-/// The client, ready to be started any number of times.
+/// The configured client. It can be started any number of times.
 #[derive(Clone, Debug)]
 pub struct Claude {
-    /// The client's program, absolute ([`find`]).
+    /// The absolute path of the client's program.
     pub command: PathBuf,
-    /// The program that is the sandbox's stages: the runner of each client, its shell, and what the shell finds as programs.
+    /// The program of the sandbox's stages: the runner of each client, its shell, and the programs that the shell finds.
     pub shell_binary: PathBuf,
-    /// The next run's runner.
+    /// The prespawned runner for the next run.
     pub ready: Ready,
-    /// The main session's client, between two turns.
+    /// The main session's client between two turns.
     pub idle: IdleClient,
     /// The main session's own configuration folder (`CLAUDE_CONFIG_DIR`).
     pub main_config: PathBuf,
-    /// What every client's environment is made of.
+    /// The basis of every client's environment.
     pub client_environment: ClientEnvironment,
-    /// Where its login is looked for, each time.
+    /// The places to look for a login, at each run.
     pub login: LoginSources,
     /// Starts the server of our tools.
     pub serve_tools: ServeTools,
-    /// For the time when a login ends.
+    /// The clock that decides whether a login has expired.
     pub clock: Clock,
-    /// How long things may take.
+    /// The timeouts.
     pub limits: Limits,
-    /// The control groups of runs; `None`: none is delegated to the service.
+    /// The control groups of runs; `None` if none is delegated to the service.
     pub groups: Option<Delegated>,
 }
 
-/// The prompt by which the client makes a conversation shorter: the one command of its own that it is given.
+/// The prompt that makes the client shorten a conversation. It is the only command of the client's own that it receives.
 pub const COMPACT: &str = "/compact";
 
-/// What the client at `command` says of its version, e.g. `2.1.197`, with this `PATH`.
+/// Returns the version that the client at `command` reports, e.g. `2.1.197`. `path` is its `PATH`.
 ///
 /// # Errors
-/// It cannot be started, or does not answer within ten seconds.
+/// A [`Failure`] if it cannot be started, exits with an error, or does not answer within ten seconds.
 pub async fn version(command: &Path, path: &str) -> Result<String, Failure> {
     let failed = |why: String| Failure::new(FailureClass::SpawnFailed, outcome::cannot_start(command, &why));
     let output = tokio::process::Command::new(command)
@@ -141,7 +141,7 @@ pub async fn version(command: &Path, path: &str) -> Result<String, Failure> {
     }
 }
 
-/// Says of a login that was refused which it was.
+/// Adds the login's source to the message of a refused login.
 fn name_login(end: &mut AttemptEnd, login: &Login) {
     if let AttemptEnd::Failed(failure) = end
         && failure.class == FailureClass::NotLoggedIn
@@ -151,22 +151,22 @@ fn name_login(end: &mut AttemptEnd, login: &Login) {
 }
 
 impl Claude {
-    /// The login that a run would be started with now.
+    /// Returns the login with which a run would be started now.
     #[must_use]
     pub fn find_login(&self) -> Option<Login> {
         find_login(&self.login, self.clock.now())
     }
 
-    /// See [`version`].
+    /// Returns the client's version; see [`version`].
     ///
     /// # Errors
-    /// As there.
+    /// The same as of [`version`].
     pub async fn version(&self) -> Result<String, Failure> {
         let path = self.client_environment.own.get("PATH").cloned().unwrap_or_default();
         version(&self.command, &path).await
     }
 
-    /// The client's configuration folder in this run.
+    /// Returns the client's configuration folder in this run.
     fn config_dir(&self, request: &Request) -> PathBuf {
         match request.session {
             SessionMode::Main(_) | SessionMode::Beside(_) => self.main_config.clone(),
@@ -174,7 +174,7 @@ impl Claude {
         }
     }
 
-    /// What a client is started for that is to do this request.
+    /// Returns the terms under which a client is started for this request.
     fn terms(
         &self,
         request: &Request,
@@ -204,17 +204,17 @@ impl Claude {
         let mut env = environment(&self.client_environment, &config_dir, &request.run_dir, &request.token);
         env.extend(variables(&options));
         if request.session.is_attended() {
-            // What is copied from the transcript when the turn is over is all there, though the client goes on.
+            // With this flag the transcript is complete when it is copied after the turn, although the client stays alive.
             env.insert("CLAUDE_CODE_EAGER_FLUSH".into(), "1".into());
         }
         if request.asks.is_some() {
-            // A line may wait for a person; the run's own limit holds.
+            // A command may wait for a person's answer, so only the run's own time limit applies.
             let most = request.timeout.as_millis().to_string();
             env.insert("BASH_DEFAULT_TIMEOUT_MS".into(), most.clone());
             env.insert("BASH_MAX_TIMEOUT_MS".into(), most);
         }
         if request.sandbox.client.is_some() {
-            // Git gives up at a configuration file that it sees and cannot read, as the person's is out of reach.
+            // Git fails if it sees a configuration file that it cannot read, and the sandbox denies access to the person's.
             env.entry("GIT_CONFIG_GLOBAL".into()).or_insert_with(|| "/dev/null".into());
         }
         let shell = request.sandbox.shell.clone().map(|mut spec| {
@@ -248,12 +248,12 @@ impl Claude {
         }
     }
 
-    /// What every shell and program of a run has in its environment, whatever started it.
+    /// Returns the environment that every shell and program of a run has.
     fn clean_environment(&self, request: &Request) -> BTreeMap<String, String> {
         shell_environment(&self.client_environment, &request.run_dir.join("tmp"))
     }
 
-    /// The same for programs that run outside of the shell: they may have to present the run.
+    /// Returns the environment of programs that run outside of the shell. They may have to present the run.
     fn programs_environment(&self, request: &Request, broker: &Broker) -> BTreeMap<String, String> {
         let mut env = self.clean_environment(request);
         if let Some(shell) = &request.sandbox.shell {
@@ -264,14 +264,14 @@ impl Claude {
         env
     }
 
-    /// What every client needs, whatever its job may do.
+    /// Adds the rights that every client needs, whatever its job may do.
     fn complete(&self, mut domain: Domain, request: &Request, config_dir: &Path) -> Domain {
         domain.write.extend(system::sinks());
         domain.write.extend([request.run_dir.clone(), config_dir.to_path_buf()]);
         domain.list.push(request.work_dir.clone());
         let files = files_of_command(&self.command);
         domain.execute.extend(match farm::is_script(&self.command) {
-            // It runs other programs by design: which ones, nobody knows.
+            // A script runs other programs, which are not known in advance.
             true => system::programs(),
             false => Vec::new(),
         });
@@ -340,8 +340,7 @@ impl Claude {
         }
     }
 
-    /// The client that waits for the main session's next turn, where it would be started in the same way for this one. Another one
-    /// is ended.
+    /// Takes the idle client for a turn of the main session. Returns it if its terms fit this request, and ends it otherwise.
     async fn waiting(&self, request: &Request, login: &Login) -> Option<Live> {
         if !matches!(request.session, SessionMode::Main(_)) {
             return None;
@@ -386,13 +385,13 @@ impl Claude {
         let transcript = client.session.as_ref().and_then(|session| transcript(config_dir, session));
         let shortened = client.compacted.unwrap_or_default();
         let shortened = format!("{}.", compacted(shortened.pre_tokens, shortened.post_tokens));
-        // By itself: the model goes on with a summary, and the person should know.
+        // The client compacted by itself: the model continues with a summary, and the person should know.
         let by_itself = client.compacted.is_some() && request.session.is_attended() && request.prompt != COMPACT;
         let told = by_itself.then(|| shortened.clone()).into_iter().collect();
         let mut answer = client.answer.clone();
         if request.prompt == COMPACT {
             answer = client.compacted.map(|_| shortened).or(answer);
-            // No model has said it.
+            // This text comes from no model, so the client has not reported it yet.
             answer.iter().for_each(|text| request.host.observe(Observation::Said { text: text.clone() }));
         }
         AttemptReport {
@@ -410,7 +409,7 @@ impl Claude {
     }
 }
 
-/// What a client's own command needs to be readable: its file, and where it is a script of an npm package, the package.
+/// Returns the paths that the client's command must be able to read: its file and, for a script of an npm package, the package.
 fn files_of_command(command: &Path) -> Vec<PathBuf> {
     let command = resolved(command);
     let package = command.ancestors().skip(1).find(|path| {
@@ -424,7 +423,7 @@ fn files_of_command(command: &Path) -> Vec<PathBuf> {
     std::iter::once(command).chain(package).collect()
 }
 
-/// A folder that only this user can look into. One that a fork may have put there leads nowhere else.
+/// Creates a folder that only this user can access. Refuses a symlink, which a fork may have put there.
 fn make_own(folder: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     if folder.symlink_metadata()?.is_dir() {
@@ -433,9 +432,9 @@ fn make_own(folder: &Path) -> std::io::Result<()> {
     Err(std::io::Error::new(std::io::ErrorKind::NotADirectory, "it is a symlink"))
 }
 
-/// The client keeps transcripts by working folder, under a name that only it can make.
+/// Finds a session's transcript. The client keeps transcripts by working folder, under a name that only it can derive.
 fn transcript(config_dir: &Path, session: &SessionId) -> Option<PathBuf> {
-    // The id is the client's word: it must not lead elsewhere.
+    // The client chose the id, so it must not lead to another folder.
     if session.0.contains(['/', '\0']) {
         return None;
     }

@@ -1,10 +1,10 @@
-//! The client's command line and environment: pure functions of what a run asks for.
+//! The client's command line and environment, as pure functions of a run's request.
 //!
-//! System prompts are not among them: they go to the client in `initialize`, out of sight of other processes and however long
-//! they are.
+//! System prompts are not part of them. `initialize` passes them, so that other processes cannot see them and their
+//! length is unlimited.
 //!
-//! A fork gets no `--allowedTools`: that flag pre-approves, and where it stands a failing hook fails open. What a
-//! job may do is approved by our hook, call by call; `dontAsk` denies whatever the hook does not approve.
+//! A fork gets no `--allowedTools`: that flag pre-approves calls, and with it a failing hook fails open. Our hook
+//! approves each call that a job may make; `dontAsk` denies every call that the hook does not approve.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::path::Path;
 use crate::agent::{ClientOptions, SessionMode};
 use crate::definition::Thinking;
 
-/// The client's arguments, without the program.
+/// Returns the client's arguments, without the program.
 #[must_use]
 pub fn command_line(
     session: &SessionMode,
@@ -28,14 +28,14 @@ pub fn command_line(
     line.option("--output-format", "stream-json");
     line.option("--permission-mode", if main { "default" } else { "dontAsk" });
     if main {
-        // Hidden; without it the client never asks for a permission.
+        // A hidden flag. Without it the client never asks for a permission.
         line.option("--permission-prompt-tool", "stdio");
-        // A person reads along, and may say more meanwhile: it tells when the model is given that.
+        // A person reads along and may send more messages. The client then reports when it gives one to the model.
         line.flag("--include-partial-messages");
         line.flag("--replay-user-messages");
     }
     line.option("--setting-sources", "");
-    // None but ours, which `initialize` names.
+    // The client uses only our MCP servers, which `initialize` names.
     line.flag("--strict-mcp-config");
     line.option("--tools", visible_tools.join(","));
     if !deny_rules.is_empty() {
@@ -49,7 +49,7 @@ pub fn command_line(
         line.option("--model", model);
     }
     match options.thinking {
-        // Off is said in the environment.
+        // `variables` switches thinking off.
         None | Some(Thinking::Disabled) => {}
         Some(Thinking::Adaptive) => line.option("--thinking", "adaptive"),
         Some(Thinking::Budget(tokens)) => line.option("--max-thinking-tokens", tokens),
@@ -90,7 +90,7 @@ const PASSED_ON: &[&str] = &[
     "LOGNAME",
     "TZ",
     "USER",
-    // Where the API is, and how to get there.
+    // The address of the API, and the way to it.
     "ANTHROPIC_BASE_URL",
     "HTTPS_PROXY",
     "HTTP_PROXY",
@@ -101,37 +101,37 @@ const PASSED_ON: &[&str] = &[
     "NODE_EXTRA_CA_CERTS",
     "SSL_CERT_DIR",
     "SSL_CERT_FILE",
-    // Said by whoever built the container that the service runs in.
+    // Set by the builder of the container in which the service runs.
     "IS_SANDBOX",
 ];
 
-/// What is the same for every client of a service.
+/// The part of the environment that is the same for every client of a service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientEnvironment {
     /// The service's own environment.
     pub own: BTreeMap<String, String>,
-    /// `client_env` of the settings: set for every client, whatever the service's environment says.
+    /// The setting `client_env`. It overrides the service's own environment for every client.
     pub added: BTreeMap<String, String>,
-    /// Folders that `PATH` begins with: that of our own binary, and that of the person's own commands.
+    /// Folders at the front of `PATH`: the one of our own binary, and the one of the person's own commands.
     pub programs: Vec<String>,
     /// The data folder, for `OLLIM_HOME`.
     pub data_folder: String,
 }
 
-/// What the options add to the environment, where no argument does it.
+/// Returns the variables for options that no argument can express.
 ///
-/// 2.1.330 ignores `--thinking disabled` for the models of its time; the variable holds for every model and client.
+/// 2.1.330 ignores `--thinking disabled` for the models of its time; the variable works for every model and client.
 #[must_use]
 pub fn variables(options: &ClientOptions) -> BTreeMap<String, String> {
     let off = (options.thinking == Some(Thinking::Disabled)).then_some(("CLAUDE_CODE_DISABLE_THINKING", "1"));
     off.into_iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 
-/// The environment of every client, without its login and [`variables`].
+/// Returns the environment of every client, without its login and [`variables`].
 ///
-/// `config_dir` is the client's own configuration folder, `run_dir` the run's folder, `token` stands for the run on
-/// the control socket. Nothing that leads out of the wall gets in (`SSH_AUTH_SOCK`, `TMUX`, `DBUS_SESSION_BUS_ADDRESS`,
-/// `DOCKER_HOST`, …): what is not named here is not passed on.
+/// `config_dir` is the client's own configuration folder, `run_dir` the run's folder, and `token` identifies the run on
+/// the control socket. Only the variables named here are passed on. So none leads out of the sandbox, such as
+/// `SSH_AUTH_SOCK`, `TMUX`, `DBUS_SESSION_BUS_ADDRESS` or `DOCKER_HOST`.
 #[must_use]
 pub fn environment(
     client_environment: &ClientEnvironment,
@@ -157,16 +157,16 @@ pub fn environment(
         ("TMPDIR", &run_dir),
         ("CLAUDE_CODE_TMPDIR", &run_dir),
         ("CLAUDE_CODE_SHELL", "/bin/bash"),
-        // A bash whose standard input is a socket takes itself for a remote login and reads ~/.bashrc, unless it is
-        // told that a shell is around it.
+        // A bash whose standard input is a socket assumes a remote login and reads ~/.bashrc, unless `SHLVL` says that it
+        // runs inside a shell.
         ("SHLVL", "1"),
         ("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1"),
-        // Without it `@/path` anywhere in a prompt reads that file, with no tool and no hook.
+        // Without this, `@/path` anywhere in a prompt reads that file, with no tool and no hook.
         ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
-        // A client has one turn. What goes on beside it would end with it.
+        // A background task would end with the client, which may have only one turn.
         ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1"),
         ("CLAUDE_CODE_DISABLE_BUNDLED_SKILLS", "1"),
-        // How to commit and to sign commits, 450 to 1,500 bytes in each request.
+        // These instructions on commits and signing take 450 to 1,500 bytes in each request.
         ("CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS", "1"),
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
         ("DISABLE_AUTOUPDATER", "1"),
@@ -176,7 +176,7 @@ pub fn environment(
 }
 
 impl ClientEnvironment {
-    /// Whether the person has named a proxy for programs, in `client_env`.
+    /// Returns whether `client_env` names a proxy for programs.
     #[must_use]
     pub fn names_proxy(&self) -> bool {
         let is_proxy = |name: &String| name.to_ascii_lowercase().ends_with("_proxy");
@@ -184,8 +184,8 @@ impl ClientEnvironment {
     }
 }
 
-/// The environment of what runs in a job's shell, and of the programs that it starts: the service's harmless variables and
-/// `client_env`, nothing of the client. `temporary` is where temporary files go. `PATH` is not in it.
+/// Returns the environment of a job's shell and of the programs that it starts: the service's harmless variables and `client_env`,
+/// without variables of the client and without `PATH`. `temporary` is the folder for temporary files.
 #[must_use]
 pub fn shell_environment(client_environment: &ClientEnvironment, temporary: &Path) -> BTreeMap<String, String> {
     const PASSED_ON: &[&str] = &["HOME", "LANG", "LANGUAGE", "LOGNAME", "TZ", "USER"];
@@ -199,18 +199,18 @@ pub fn shell_environment(client_environment: &ClientEnvironment, temporary: &Pat
     let temporary = temporary.display().to_string();
     let ours: [(&str, &str); 12] = [
         ("TMPDIR", &temporary),
-        // A repository that somebody planted runs nothing.
+        // Git runs no program that a planted repository configures.
         ("GIT_CONFIG_COUNT", "2"),
         ("GIT_CONFIG_KEY_0", "safe.bareRepository"),
         ("GIT_CONFIG_VALUE_0", "explicit"),
         ("GIT_CONFIG_KEY_1", "core.fsmonitor"),
         ("GIT_CONFIG_VALUE_1", "false"),
-        // A bash whose standard input is a socket takes itself for a remote login and reads ~/.bashrc, unless it is
-        // told that a shell is around it.
+        // A bash whose standard input is a socket assumes a remote login and reads ~/.bashrc, unless `SHLVL` says that it
+        // runs inside a shell.
         ("SHLVL", "1"),
         ("GIT_EDITOR", "true"),
         ("GIT_TERMINAL_PROMPT", "0"),
-        // Nothing of the person's: it is out of reach, and git gives up where it sees it and cannot read it.
+        // The sandbox denies access to the person's configuration, and git fails if it sees a file that it cannot read.
         ("GIT_CONFIG_GLOBAL", "/dev/null"),
         ("PAGER", "cat"),
         ("GIT_PAGER", "cat"),

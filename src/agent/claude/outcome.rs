@@ -1,6 +1,6 @@
-//! Names the end of a run: which class of failure it is, and a sentence for the person that says what to do.
+//! Classification of a run's end: its class of failure, and a sentence that tells the person what to do.
 //!
-//! Pure: a function of what was seen.
+//! Pure: a function of the observations.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,20 +14,20 @@ use crate::agent::tools::SERVER;
 use crate::definition::money;
 use agent_sandbox::{CANNOT_START, NO_DOMAIN};
 
-/// Why a turn is over.
+/// The reason why a turn is over.
 #[derive(Debug)]
 pub(super) enum Termination {
-    /// By itself.
+    /// The turn ended by itself, or the client did.
     Ended(End),
     /// The run was cancelled.
     Cancelled,
-    /// The run's time is over: so long it was.
+    /// The run's time limit, given here, is over.
     TimedOut(Duration),
-    /// A fault of our own.
+    /// Our own code panicked.
     Panicked,
 }
 
-/// The end's name. No run is completed that did not come to the end of what it started.
+/// Classifies the end of a run. A run that left work unfinished is never completed.
 pub(super) fn name(
     termination: Termination,
     exit: &Exit,
@@ -66,7 +66,7 @@ pub(super) fn name(
     }
 }
 
-/// The end of a turn that was cut off while the client waited for an API that did not answer: that is its cause.
+/// Returns the end of a turn that was cut off while the client retried an unanswering API, which is then the cause.
 fn unreached(client: &ClientState, until: &str) -> Option<AttemptEnd> {
     let fault = client.api.fault.as_ref()?;
     let tries = match client.api.retries {
@@ -77,7 +77,7 @@ fn unreached(client: &ClientState, until: &str) -> Option<AttemptEnd> {
     Some(AttemptEnd::Failed(Failure::new(FailureClass::Overloaded, message)))
 }
 
-/// What came to no end: tasks that were cut off, calls that nobody could judge any more.
+/// Describes unfinished work: tasks that were cut off, and calls that came too late for a verdict.
 fn lost(client: &ClientState) -> Option<String> {
     let cut_off = client.tasks.any().then(|| format!("{} was still going and was cut off", client.tasks.names()));
     let calls = (client.asked_too_late > 0)
@@ -142,14 +142,14 @@ fn of_exit(exit: &Exit, command: &Path, resumed: bool) -> AttemptEnd {
     AttemptEnd::Failed(Failure::new(class, message))
 }
 
-/// Its processes took more than they may; the sentence says of what.
+/// Returns the failure of a run whose processes exceeded a limit. `what` is a sentence that names the limit.
 pub(super) fn exceeded(what: &str) -> Failure {
     let raise = if what.contains("`limits.") { "; raise it in config.yaml if the job needs more" } else { "" };
     let message = format!("the run was ended, since {what}{raise}");
     Failure::new(FailureClass::LimitExceeded, message)
 }
 
-/// What the client says where there is nothing to resume.
+/// The client's message when the session to resume does not exist.
 const NO_SESSION: &str = "No conversation found";
 
 fn session_missing() -> AttemptEnd {
@@ -167,7 +167,7 @@ fn last_words(exit: &Exit) -> String {
     if said.is_empty() { "; it said nothing".into() } else { format!("; it said:\n{said}") }
 }
 
-/// The end that a `result` tells of. `resumed`: the client was to go on with a session.
+/// Classifies a `result` message. `resumed` says that the client was to resume a session.
 fn of_result(result: &TurnResult, resumed: bool, options: &ClientOptions) -> AttemptEnd {
     if !result.is_error {
         return AttemptEnd::Completed;
@@ -237,7 +237,7 @@ pub(super) fn cannot_start(command: &Path, why: &str) -> String {
     )
 }
 
-/// `login`: the one that was refused; `None`: there was none.
+/// Formats the failure. `login` is the refused login; `None` means that there was none.
 pub(super) fn not_logged_in(why: &str, login: Option<&Login>) -> String {
     let from = login.map(|login| format!("; the login is from {}", login.source)).unwrap_or_default();
     let remedy = login.map_or_else(|| LOG_IN.to_owned(), Login::remedy);
@@ -320,7 +320,7 @@ mod tests {
             assert!(failure.message.contains(words), "{failure:?}");
         };
         check(Some(127), "x\nollim-bot: cannot start /bin/claude: no\n", SpawnFailed, "npm install -g");
-        // The client's own 127 is not ours.
+        // This 127 is the client's own, without our runner's message.
         check(Some(127), "sh: node: not found", ExitedEarly, "node: not found");
         check(
             Some(126),

@@ -1,7 +1,7 @@
-//! One client process behind its runner: starting it, its three streams, and its end.
+//! One client process behind its runner: its start, its three streams, and its end.
 //!
-//! However it ends, and even if the value is just dropped, nothing of it survives: the runner kills what is left as
-//! soon as our end of its socket is closed.
+//! No descendant survives, however the process ends and even if the value is just dropped: the runner kills all of them
+//! as soon as our end of its socket is closed.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -25,17 +25,17 @@ use super::lines::Lines;
 use agent_sandbox::runner::Started;
 use agent_sandbox::{Judge, Launch, tree};
 
-/// Messages that wait for the client to read them.
+/// Maximum number of messages that wait for the client to read them.
 const QUEUE: usize = 1024;
 
-/// The end of standard error that is kept.
+/// Number of bytes kept from the end of standard error.
 const TAIL: usize = 4096;
 
-/// How often it is looked whether a client has left something behind, and how long between two looks.
+/// Number of checks for processes that a client left behind, and the pause between two checks.
 const LOOKS: usize = 5;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(40);
 
-/// How long a runner may take to kill what is below it. It takes milliseconds; after that we do it ourselves.
+/// Time for a runner to kill its descendants. Normally it takes milliseconds; after this time we kill them ourselves.
 const WRAPPER_ENDS: Duration = Duration::from_secs(10);
 
 /// A running client.
@@ -44,9 +44,9 @@ pub(super) struct Process {
     to_client: Sender,
     writer: JoinHandle<()>,
     stderr: JoinHandle<Vec<u8>>,
-    /// Answers what the runner asks. Dropped, it closes the socket, which ends the runner.
+    /// The task that answers the runner's questions. Dropping it closes the socket, which ends the runner.
     answers: AbortOnDropHandle<()>,
-    /// The same socket, to close our half of it: the runner then ends, and what it said before is heard.
+    /// The same socket, to shut down only our half. The runner then ends, and its last messages can still be read.
     control: OwnedFd,
     runner: Child,
     pid: u32,
@@ -54,7 +54,7 @@ pub(super) struct Process {
     folder: Option<PathBuf>,
 }
 
-/// The way to the client's standard input. Cheap to clone.
+/// A handle that writes to the client's standard input. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Sender {
     queue: mpsc::Sender<Vec<u8>>,
@@ -62,8 +62,8 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// Sends one line. It is lost if the client reads nothing any more: what it asked is then not answered, and
-    /// an unanswered question is a no.
+    /// Sends one line. The line is dropped if the client no longer reads its input. Its question then stays unanswered,
+    /// which is a denial.
     pub(super) fn send(&self, message: &Value) {
         let mut line = message.to_string().into_bytes();
         line.push(b'\n');
@@ -72,38 +72,38 @@ impl Sender {
         }
     }
 
-    /// Closes the client's standard input, once all that was sent before is written.
+    /// Closes the client's standard input after all earlier messages are written.
     pub(super) fn close(&self) {
         self.close.cancel();
     }
 }
 
-/// How a client ended.
+/// The end of a client.
 #[derive(Debug, Default)]
 pub(super) struct Exit {
-    /// Its exit code, or 128 and the signal; `None`: the runner was killed.
+    /// The exit code, or 128 plus the signal; `None` if the runner was killed.
     pub code: Option<i32>,
-    /// The end of what it wrote to standard error.
+    /// The last part of its standard error.
     pub stderr: String,
 }
 
-/// A runner that waits to be told what to start. Dropped, it ends.
+/// A prespawned runner that waits for its command. It ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Waiting(Started);
 
 impl Waiting {
     /// # Errors
-    /// Our own binary cannot be started.
+    /// An error if the runner's program cannot be started.
     pub(super) fn start(shell_binary: &Path) -> io::Result<Self> {
         Started::new(shell_binary).map(Self)
     }
 
-    /// `None`: it has ended.
+    /// Returns the process id; `None` if the runner has ended.
     pub(super) fn pid(&self) -> Option<u32> {
         self.0.child.id()
     }
 
-    /// Whether it is still there.
+    /// Returns whether the runner is alive.
     pub(super) fn is_alive(&mut self) -> bool {
         matches!(self.0.child.try_wait(), Ok(None))
     }
@@ -111,7 +111,7 @@ impl Waiting {
 
 impl Process {
     /// # Errors
-    /// The runner has ended. (A client that cannot be started shows by [`Exit::code`].)
+    /// An error if the runner has ended. (A client that cannot be started is reported by [`Exit::code`].)
     pub(super) async fn start(waiting: Waiting, launch: &Launch, judge: Arc<dyn Judge>) -> io::Result<Self> {
         let pid = waiting.pid().ok_or_else(|| io::Error::other("the runner has ended"))?;
         let Started { child: runner, mut socket, stdout, stderr } = waiting.0;
@@ -135,18 +135,18 @@ impl Process {
         })
     }
 
-    /// The runner's: everything that the client starts is below it.
+    /// Returns the runner's process id. Everything that the client starts is a descendant of it.
     pub(super) fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Whether it is still there.
+    /// Returns whether the runner is alive.
     pub(super) fn is_alive(&mut self) -> bool {
         matches!(self.runner.try_wait(), Ok(None))
     }
 
-    /// Whether nothing is left of what the client has started: below the runner there is the client alone, beside the runner's own
-    /// processes. Looks for a moment, since a shell that has ended may be seen.
+    /// Returns whether the client is the only program below the runner, apart from the runner's own processes. Checks several times,
+    /// since a shell that has just ended may still be visible.
     pub(super) async fn is_client_alone(&self, shell_binary: &Path) -> bool {
         let shell_binary = agent_sandbox::resolved(shell_binary);
         for _ in 0..LOOKS {
@@ -162,22 +162,22 @@ impl Process {
         false
     }
 
-    /// The way to the client.
+    /// Returns a handle that writes to the client.
     pub(super) fn sender(&self) -> Sender {
         self.to_client.clone()
     }
 
-    /// Closes standard input, gives the client `grace` to leave by itself, then kills what is left. Returns when
-    /// nothing is.
+    /// Closes standard input, gives the client `grace` to exit by itself, then kills its processes. Returns when none is
+    /// left.
     pub(super) async fn end(mut self, grace: Duration) -> Exit {
         self.to_client.close();
         let left = timeout(grace, async {
-            // Its last words are read, so that it does not block on them.
+            // Reads the client's last output, so that it does not block on writing it.
             while let Ok(Some(_)) = self.lines.next().await {}
             self.runner.wait().await
         })
         .await;
-        // It fails where the runner has ended.
+        // This fails if the runner has already ended.
         let _ = shutdown(&self.control, Shutdown::Write);
         drop(self.lines);
         self.writer.abort();
@@ -190,7 +190,7 @@ impl Process {
                         pid = self.pid,
                         "the runner of an agent client hangs; its processes are killed from here"
                     );
-                    // Processes that follow each other quickly can be missed by one look.
+                    // A single check can miss processes that replace each other quickly.
                     let mut looks_in_vain = 0;
                     while looks_in_vain < 5 {
                         match tree::kill_below(self.pid) {
@@ -210,7 +210,7 @@ impl Process {
         if let Ok(status) = status {
             agent_sandbox::end_leftovers(status, self.folder.as_deref()).await;
         }
-        // Its last words; the socket is closed with it.
+        // Waits for the runner's last messages. The end of the task closes the socket.
         let _ = timeout(Duration::from_secs(1), &mut self.answers).await;
         let abort = self.stderr.abort_handle();
         let stderr = timeout(Duration::from_secs(1), self.stderr).await;
@@ -223,7 +223,7 @@ impl Process {
     }
 }
 
-/// Answers what the runner asks, and holds its socket for as long as the client is wanted.
+/// Answers the runner's questions, and keeps its socket open as long as the client is needed.
 async fn answer(socket: UnixStream, judge: Arc<dyn Judge>) {
     let (from, to) = socket.into_split();
     if let Err(error) = agent_sandbox::answer(from, to, judge).await {
@@ -239,7 +239,7 @@ async fn write_lines(mut pipe: pipe::Sender, mut waiting: mpsc::Receiver<Vec<u8>
             () = close.cancelled() => None,
         };
         let Some(line) = line else { return };
-        // A client that has closed its input ends in its own way; what it did not hear was not allowed.
+        // A client that has closed its input ends by itself. A verdict that it did not read is no approval.
         if pipe.write_all(&line).await.is_err() {
             return;
         }

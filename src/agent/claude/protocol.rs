@@ -1,7 +1,7 @@
-//! The wire: one JSON object a line, both ways, as the client's stream-json and control protocol have it.
+//! The wire format: one JSON object a line, both ways, following the client's stream-json and control protocol.
 //!
-//! Tolerant: unknown types, subtypes and fields are not errors, and a missing field is its empty value. Only a line
-//! that is no JSON object is malformed. What a field means is for the session to judge.
+//! Parsing is tolerant: unknown types, subtypes and fields are not errors, and a missing field is empty. Only a line that is
+//! not a JSON object with a `type` is malformed. The session decides what a field means.
 //! Source: the client's own Agent SDKs; every shape here was seen with 2.1.197 (`tests/fixtures/wire.jsonl`).
 
 use std::collections::BTreeMap;
@@ -13,39 +13,39 @@ use serde_json::{Value, json};
 use super::tasks::{self, News};
 use crate::agent::{ClientOptions, Tokens};
 
-/// The callback that is asked before each call of a tool.
+/// The id of the hook callback before each tool call.
 pub(super) const BEFORE_TOOL: &str = "hook_0";
-/// The callback that is asked before a turn ends.
+/// The id of the hook callback before the end of a turn.
 pub(super) const BEFORE_STOP: &str = "hook_1";
 
-/// One message of the client.
+/// A message of the client.
 #[derive(Debug)]
 pub(super) enum Incoming {
     /// `system/init`: the session as the client has set it up.
     Init(Init),
-    /// `system/api_retry`: a request failed; the client will try again by itself.
+    /// `system/api_retry`: a request failed, and the client will retry by itself.
     ApiRetry { status: Option<u16> },
     /// A task has begun or ended.
     Tasks(News),
-    /// A part of what the model says, while it says it.
+    /// A part of the model's text, streamed.
     Letters(String),
-    /// What the model said.
+    /// A message of the model.
     Assistant(Vec<Block>),
-    /// What was said to the model: tool results, mostly.
+    /// A message to the model, mostly tool results.
     User(Vec<Block>),
-    /// One of our own messages, which the client has given the model just now: the id that we gave it.
+    /// The client has just given the model one of our messages. `id` is the one that we gave the message.
     TakenUp { id: String },
-    /// The client has made the conversation shorter.
+    /// The client has compacted the conversation.
     Compacted(Compaction),
     /// The end of a turn.
     Result(Box<TurnResult>),
-    /// The client asks us. It waits for an answer with this id.
+    /// A question of the client. It waits for an answer with this id.
     Request { id: String, request: Request },
-    /// The client takes a question back.
+    /// The client withdraws a question.
     Cancel { id: String },
     /// The answer to one of our own requests.
     Response { id: String, error: Option<String> },
-    /// Anything else: its type and subtype.
+    /// Any other message: its type and subtype.
     Other(String),
 }
 
@@ -54,18 +54,18 @@ pub(super) enum Incoming {
 #[serde(default)]
 pub(super) struct Init {
     pub session_id: String,
-    /// The tools that exist. `Agent` is called `Task` here.
+    /// The existing tools. `Agent` is called `Task` here.
     pub tools: Vec<String>,
     pub claude_code_version: String,
     pub model: String,
 }
 
-/// What `system/compact_boundary` tells, in tokens.
+/// The metadata of `system/compact_boundary`, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct Compaction {
     pub pre_tokens: Option<u64>,
-    /// Said by 2.1.330, not by 2.1.197.
+    /// Reported by 2.1.330, not by 2.1.197.
     pub post_tokens: Option<u64>,
 }
 
@@ -103,7 +103,7 @@ pub(super) enum Block {
 #[serde(default)]
 pub(super) struct TurnResult {
     pub subtype: String,
-    /// Counts, whatever the subtype is called.
+    /// Whether the turn failed. This decides, whatever the subtype.
     pub is_error: bool,
     pub api_error_status: Option<u16>,
     pub result: Option<String>,
@@ -112,12 +112,12 @@ pub(super) struct TurnResult {
     pub num_turns: Option<u32>,
     pub total_cost_usd: Option<f64>,
     pub permission_denials: Vec<Denial>,
-    /// By the model's name; over the whole session, as the cost is.
+    /// Usage by the model's name, summed over the whole session like the cost.
     #[serde(rename = "modelUsage")]
     pub model_usage: BTreeMap<String, ModelUsage>,
 }
 
-/// What a session took of one model, in tokens.
+/// A session's usage of one model, in tokens.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct ModelUsage {
@@ -128,7 +128,7 @@ pub(super) struct ModelUsage {
 }
 
 impl TurnResult {
-    /// What was taken of all models; `None`: the client does not say.
+    /// Returns the usage summed over all models; `None` if the client reports none.
     pub(super) fn tokens(&self) -> Option<Tokens> {
         let of_model = |of: &ModelUsage| Tokens {
             input: of.input_tokens,
@@ -149,29 +149,29 @@ pub(super) struct Denial {
     pub tool_input: Value,
 }
 
-/// What the client asks.
+/// A question of the client.
 #[derive(Debug)]
 pub(super) enum Request {
-    /// May this call run?
+    /// Whether this call may run.
     BeforeTool(Call),
-    /// May the turn end? `again`: it was kept going before.
+    /// Whether the turn may end. `again` says that this hook has continued the turn before.
     BeforeStop { again: bool },
     /// A JSON-RPC message for one of our servers.
     Mcp { server: String, message: Value },
-    /// A permission, where the client would ask a person.
+    /// A permission for a call, asked where the client would ask a person.
     Permission(Call),
-    /// A question about a call that cannot be read: it is denied, in the form of a hook or of a permission.
+    /// A question about a call that cannot be parsed. It is denied in the given form.
     UnreadableCall(Form),
-    /// Anything else: its subtype, and what for.
+    /// Any other question: its subtype and details.
     Unknown(String),
 }
 
-/// The form that the answer about a call has.
+/// The form of the answer about a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Form {
-    /// [`BEFORE_TOOL`]'s.
+    /// The answer to [`BEFORE_TOOL`].
     Hook,
-    /// `can_use_tool`'s.
+    /// The answer to `can_use_tool`.
     Permission,
 }
 
@@ -187,22 +187,22 @@ pub(super) struct Call {
     pub agent_type: Option<String>,
 }
 
-/// Why a line is no message.
+/// The reason why a line is not a message.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Malformed {
     /// Not JSON.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    /// JSON, but no object with a `type`.
+    /// The line is JSON, but not an object with a `type`.
     #[error("not an object with a `type`")]
     NoType,
 }
 
-/// Reads one line.
+/// Parses one line.
 ///
 /// # Errors
-/// [`Malformed`]. A message of a known type whose fields have other types than they should is [`Incoming::Other`],
-/// save for a result, which is then an error, and for a question: that is [`Request::Unknown`] or [`Request::UnreadableCall`], so that it is answered.
+/// [`Malformed`]. A message of a known type with fields of the wrong types is [`Incoming::Other`]. Exceptions are a result, which
+/// becomes an error, and a question, which becomes [`Request::Unknown`] or [`Request::UnreadableCall`] and so is answered.
 pub(super) fn read(line: &[u8]) -> Result<Incoming, Malformed> {
     let mut message: Value = serde_json::from_slice(line)?;
     let kind = message.get("type").and_then(Value::as_str).ok_or(Malformed::NoType)?.to_string();
@@ -244,7 +244,7 @@ pub(super) fn read(line: &[u8]) -> Result<Incoming, Malformed> {
     })
 }
 
-/// What the session's own model says in a `stream_event`; what its agents say is none of the answer.
+/// Returns the text that the session's own model says in a `stream_event`. The text of its agents is not part of the answer.
 fn letters(message: &Value) -> Option<String> {
     let is_own = message.get("parent_tool_use_id").is_none_or(Value::is_null);
     let delta = message.pointer("/event/delta").filter(|_| is_own)?;
@@ -262,7 +262,7 @@ fn request(mut request: Value) -> Request {
                 (BEFORE_TOOL, "PreToolUse") => {
                     typed(input).map_or(Request::UnreadableCall(Form::Hook), Request::BeforeTool)
                 }
-                // A call all the same. An error as the answer might be taken for a yes.
+                // This still asks about a call, and the client might take an error as an approval.
                 (_, "PreToolUse") | (BEFORE_TOOL, _) => Request::UnreadableCall(Form::Hook),
                 (BEFORE_STOP, "Stop") => {
                     Request::BeforeStop { again: input.get("stop_hook_active") == Some(&Value::Bool(true)) }
@@ -287,7 +287,7 @@ fn typed<T: serde::de::DeserializeOwned>(value: Value) -> Option<T> {
     serde_json::from_value(value).ok()
 }
 
-/// The content of a message: a string is one text; a block that is not understood is left out.
+/// Takes the content of a message. A string becomes one text block; blocks that cannot be parsed are left out.
 fn blocks(message: &mut Value) -> Vec<Block> {
     match message.pointer_mut("/message/content").map(Value::take) {
         Some(Value::String(text)) => vec![Block::Text { text }],
@@ -296,7 +296,7 @@ fn blocks(message: &mut Value) -> Vec<Block> {
     }
 }
 
-/// The text of a tool result, without the tags that the client puts around an error for the model.
+/// Returns the text of a tool result, without the tags that the client puts around an error for the model.
 pub(super) fn text_of(content: &Value) -> String {
     let text = match content {
         Value::String(text) => text.clone(),
@@ -309,12 +309,12 @@ pub(super) fn text_of(content: &Value) -> String {
     without_error_tags(&text)
 }
 
-/// A tool result's text without the tags around an error.
+/// Removes the tags around an error from a tool result's text.
 pub(crate) fn without_error_tags(text: &str) -> String {
     text.replace("<tool_use_error>", "").replace("</tool_use_error>", "")
 }
 
-/// Whether the text of a tool result says that the call was denied, in the client's words.
+/// Returns whether the text of a tool result says, in the client's words, that the call was denied.
 pub(super) fn reads_as_denial(text: &str) -> bool {
     const WORDS: &[&str] = &[
         "permission to use",
@@ -329,12 +329,12 @@ pub(super) fn reads_as_denial(text: &str) -> bool {
     WORDS.iter().any(|words| beginning.contains(words))
 }
 
-/// Our first message. `timeout`: seconds after which the client gives up waiting for a verdict, and denies. `servers`: the
-/// MCP servers that the client is to have. `ask_to_stop`: whether it asks before it ends its turn. `options`: its system prompts
-/// are told here.
+/// Builds our first message. After `timeout` seconds without a verdict the client denies a call. `servers` are the client's
+/// MCP servers. `ask_to_stop` says whether the client asks before it ends its turn. `options` contains the system
+/// prompts.
 ///
-/// Each costs the client time, so none is there for nothing. A server that is named here is greeted once; one in
-/// `--mcp-config` is greeted when the client starts and again after this message.
+/// Each server and hook costs the client time, so the message contains only needed ones. A server named here is initialized
+/// once; a server in `--mcp-config` is initialized at the client's start and again after this message.
 pub(super) fn initialize(
     id: &str,
     timeout: u64,
@@ -359,7 +359,7 @@ pub(super) fn initialize(
     ours(id, request)
 }
 
-/// Asks the client to break off its turn.
+/// Builds the request to interrupt the turn.
 pub(super) fn interrupt(id: &str) -> Value {
     ours(id, json!({"subtype": "interrupt"}))
 }
@@ -368,7 +368,7 @@ fn ours(id: &str, request: Value) -> Value {
     json!({"type": "control_request", "request_id": id, "request": request})
 }
 
-/// What a person says. `id`, a UUID: the client tells when it gives the message to the model ([`Incoming::TakenUp`]).
+/// Builds a person's message. With `id`, a UUID, the client reports when it gives the message to the model ([`Incoming::TakenUp`]).
 pub(super) fn user(prompt: &str, id: Option<&str>) -> Value {
     let message = json!({"role": "user", "content": prompt});
     let mut line = json!({"type": "user", "message": message, "parent_tool_use_id": null, "session_id": ""});
@@ -382,7 +382,7 @@ fn answer(id: &str, response: Value) -> Value {
     json!({"type": "control_response", "response": {"subtype": "success", "request_id": id, "response": response}})
 }
 
-/// The verdict on a call, in the form that was asked for. `input`: the call's own.
+/// Builds the verdict on a call, in the requested form. `input` is the call's own.
 pub(super) fn verdict(id: &str, form: Form, allow: bool, reason: &str, input: &Value) -> Value {
     let output = json!({
         "hookEventName": "PreToolUse",
@@ -399,22 +399,22 @@ pub(super) fn verdict(id: &str, form: Form, allow: bool, reason: &str, input: &V
     )
 }
 
-/// Whether the turn may end; with a reason it goes on.
+/// Builds the answer whether the turn may end. With a reason in `go_on` the turn continues.
 pub(super) fn stop(id: &str, go_on: Option<&str>) -> Value {
     answer(id, go_on.map_or_else(|| json!({}), |reason| json!({"decision": "block", "reason": reason})))
 }
 
-/// A JSON-RPC message of our server.
+/// Builds the answer that carries a JSON-RPC message of our server.
 pub(super) fn mcp(id: &str, message: Value) -> Value {
     answer(id, json!({"mcp_response": message}))
 }
 
-/// A notification to our server was taken. Without it the client never begins its turn.
+/// Builds the acknowledgement of a notification to our server. Without it the client never begins its turn.
 pub(super) fn mcp_taken(id: &str) -> Value {
     mcp(id, json!({"jsonrpc": "2.0", "result": {}}))
 }
 
-/// The answer to what we do not understand.
+/// Builds the answer to a question that is not understood.
 pub(super) fn refusal(id: &str, error: &str) -> Value {
     json!({"type": "control_response", "response": {"subtype": "error", "request_id": id, "error": error}})
 }

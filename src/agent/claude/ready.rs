@@ -1,7 +1,7 @@
-//! A runner that is there before its run is.
+//! A runner that is started before its run.
 //!
-//! Starting our own binary twice takes longer than all else that a run waits for before its client starts. A runner
-//! knows nothing of a run until it is told, so one is started while the run is still being recorded. There is one at most,
+//! Starting our own binary twice takes longer than all the other work before a run's client starts. A runner
+//! knows no run until it receives its command, so it is started while the run is still being recorded. At most one waits,
 //! and it stays until a run takes it.
 
 use std::io;
@@ -12,24 +12,24 @@ use tokio::sync::Mutex;
 
 use super::process::Waiting;
 
-/// Where it waits. Clones share it.
+/// The storage for the prespawned runner. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Ready(Arc<Mutex<Option<Waiting>>>);
 
 impl Ready {
-    /// Sees to it that there is one.
+    /// Starts a runner if none is waiting.
     pub(super) async fn fill(&self, shell_binary: &Path) {
         let mut place = self.0.lock().await;
         if place.as_mut().is_none_or(|waiting| !waiting.is_alive()) {
-            // Whoever needs one starts it then, and says what is wrong.
+            // A failure is reported by `take`, which then starts a runner itself.
             *place = Waiting::start(shell_binary).ok();
         }
     }
 
-    /// The one that waits, or else a new one.
+    /// Takes the waiting runner, or starts a new one.
     ///
     /// # Errors
-    /// Our own binary cannot be started.
+    /// An error if the runner's program cannot be started.
     pub(super) async fn take(&self, shell_binary: &Path) -> io::Result<Waiting> {
         let waiting = self.0.lock().await.take();
         match waiting.and_then(|mut waiting| waiting.is_alive().then_some(waiting)) {
@@ -45,7 +45,7 @@ mod tests {
 
     #[tokio::test]
     async fn there_is_one_at_most_and_a_dead_one_is_none() {
-        // Any program that lives until nobody reads what it says.
+        // A program that runs until nobody reads its output.
         let lives = Path::new("yes");
         let ready = Ready::default();
         let waits = async || ready.0.lock().await.as_ref().and_then(Waiting::pid);
@@ -56,7 +56,7 @@ mod tests {
         assert_eq!(ready.take(lives).await.unwrap().pid(), first);
         assert_eq!(waits().await, None);
         assert!(ready.take(lives).await.unwrap().pid().is_some());
-        // It ends at once.
+        // This program ends at once.
         ready.fill(Path::new("true")).await;
         while ready.0.lock().await.as_mut().unwrap().is_alive() {
             tokio::task::yield_now().await;

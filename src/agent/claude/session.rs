@@ -1,11 +1,11 @@
 //! One turn of a client: our side of the control protocol, from `initialize` to `result`.
 //!
-//! What always holds: no call of a tool runs unless the host allowed it, in time, after the client had said which
-//! tools it shows and they were found to be those that the policy shows. A fault anywhere, ours or the client's, is a no.
-//! Every question of the client is answered, unless it does not read.
+//! A tool call runs only if the host allowed it in time, after the client had listed its visible tools and they had
+//! been found to be the policy's. A fault anywhere, ours or the client's, denies the call. Every question of the client
+//! is answered, unless the client does not read.
 //!
-//! A `result` ends the turn only when nothing that the client started is going. Until then the client's input stays open:
-//! its tasks ask for their calls, and their end begins another turn, with a `result` of its own.
+//! A `result` ends the turn only when nothing that the client started is running. Until then the client's input stays
+//! open: its tasks ask for their calls, and their end begins another turn with its own `result`.
 
 mod ending;
 mod surface;
@@ -30,16 +30,16 @@ use crate::agent::tools::SERVER;
 use crate::agent::{FurtherMessage, Observation, Request, RunHost, SessionId, Tokens, ToolPipe};
 use crate::policy::{ToolCall, Verdict};
 
-/// Questions that wait for the host at once; more are denied right away.
+/// Maximum number of questions that wait for the host at once. Further ones are denied at once.
 const AT_ONCE: usize = 64;
 
-/// Lines of garbage in one run.
+/// Maximum number of malformed lines in one turn.
 const MALFORMED: u32 = 100;
 
-/// Our first request.
+/// The id of our first request.
 const INITIALIZE: &str = "ollim-initialize";
 
-/// What the client has said of itself so far. It outlives a turn that is cut off.
+/// The state that the client has reported so far. It outlives a turn that is cut off.
 #[derive(Debug, Default)]
 pub(super) struct ClientState {
     pub session: Option<SessionId>,
@@ -49,93 +49,93 @@ pub(super) struct ClientState {
     pub version: Option<String>,
     pub model: Option<String>,
     pub tokens: Option<Tokens>,
-    /// Requests to the API that it makes again.
+    /// Requests to the API that the client retries.
     pub api: ApiTrouble,
-    /// What it has started and not ended.
+    /// Tasks that the client has started and not ended.
     pub tasks: Tasks,
-    /// Calls that it asked for when its input was closed: they did not run.
+    /// Number of calls requested after the client's input was closed. They did not run.
     pub asked_too_late: u32,
-    /// It has made the conversation shorter.
+    /// The last compaction of the conversation.
     pub compacted: Option<Compaction>,
 }
 
-/// A message that the client was given, and has not given the model yet.
+/// A message that the client has received and not yet given to the model.
 #[derive(Clone, Debug)]
 pub(super) struct Given {
-    /// Ours of the message.
+    /// Our id of the message in the protocol.
     uuid: String,
-    /// What it is called.
+    /// The id of the person's message ([`FurtherMessage::id`]).
     pub id: String,
 }
 
-/// How a turn begins.
+/// The way in which a turn begins.
 #[derive(Debug)]
 pub(super) enum Start {
-    /// With a client that was started for it: this is its first message.
+    /// The turn begins with a new client. The value is its first message.
     Greet(Value),
-    /// With one that waits, and was given these before. The first of them is what the turn answers: it is not said again.
+    /// The turn begins with an idle client that already has these messages. It answers the first, which is not sent again.
     GoOn(Vec<Given>),
 }
 
-/// Requests to the API that the client made again by itself.
+/// The client's own retries of API requests.
 #[derive(Debug, Default)]
 pub(super) struct ApiTrouble {
     pub retries: u32,
-    /// What the API did the last time; `None`: it has answered since, or never failed.
+    /// The last failure of the API; `None` if it has answered since, or never failed.
     pub fault: Option<String>,
 }
 
-/// How a turn came to its end.
+/// The way in which a turn ended.
 #[derive(Debug)]
 pub(super) enum End {
-    /// The client says so.
+    /// The client reported the result.
     Result(Box<TurnResult>),
-    /// It closed its output.
+    /// The client closed its output.
     Exited,
-    /// It did not answer `initialize` in time.
+    /// The client did not answer `initialize` in time.
     NotInitialized,
-    /// It answered `initialize` with an error.
+    /// The client answered `initialize` with an error.
     Refused(String),
     /// The API refuses the login.
     Unauthorized,
-    /// It shows tools that it must not show.
+    /// The client shows tools that it must not show.
     Surface(Vec<String>),
-    /// It shows none of the tools of a server that the job has.
+    /// The client shows none of the tools of a server that the job has.
     WithoutServer { name: String, version: String },
-    /// Too many lines that are no messages; the last one's fault.
+    /// The client wrote too many malformed lines. The text is the last one's fault.
     Malformed(String),
-    /// Its output cannot be read, or a line has no end.
+    /// The client's output cannot be read, or a line is too long.
     Unreadable(LineError),
-    /// It wrote nothing for so long, and waited for nothing.
+    /// The client wrote nothing for this time, although it waited for nothing.
     Silent(Duration),
 }
 
-/// One turn. It outlives [`Turn::drive`], so that the client's last words find who they are for.
+/// One turn. It outlives [`Turn::drive`], so that the client's last messages are still processed.
 pub(super) struct Turn<'a> {
     request: &'a Request,
     limits: &'a Limits,
     out: Sender,
     pid: u32,
-    /// What the client has said.
+    /// The state that the client has reported.
     pub client: ClientState,
     initialized: bool,
-    /// What it was given and has not taken up.
+    /// Messages that the client has received and not yet given to the model.
     pub given: Vec<Given>,
-    /// `system/init` came and showed nothing that it must not.
+    /// Whether `system/init` came and its tools passed the check.
     checked: bool,
     malformed: u32,
-    /// The end of a turn of the model, where the client has more to do.
+    /// A result that is held back, since the client still has tasks.
     held: Option<Box<TurnResult>>,
-    /// By then the client has begun to say what came of its tasks, if it does at all.
+    /// The time by which the client starts to report on its ended tasks, if it does at all.
     resumes_by: Option<Instant>,
-    /// Calls that the model made and that have no result yet: tool and input by the client's id.
+    /// The model's calls without a result yet: tool and input by the client's id.
     calls: HashMap<String, (String, Value)>,
     verdicts: Verdicts,
-    /// What the host is asked and told, each in a task of its own.
+    /// Questions and notifications for the host, each in its own task.
     asked: JoinSet<()>,
-    /// Verdicts that are being made, by the client's questions.
+    /// Pending verdicts, by the id of the client's question.
     judging: HashMap<String, AbortHandle>,
-    /// Requests at our server.
+    /// Pending requests at our server.
     at_server: AtServer,
 }
 
@@ -161,8 +161,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Does the turn. May be dropped at any moment, if [`break_off`](Self::break_off) follows: nothing that was not
-    /// allowed before is allowed afterwards.
+    /// Does the turn. May be cancelled at any moment if [`break_off`](Self::break_off) follows: no further call is allowed
+    /// afterwards.
     pub(super) async fn drive(&mut self, start: Start, process: &mut Process, pipe: &mut ToolPipe) -> End {
         let initialized_by = Instant::now() + self.limits.initialize;
         let is_resumed = matches!(start, Start::GoOn(_));
@@ -190,10 +190,10 @@ impl<'a> Turn<'a> {
                 }
                 Some(message) = pipe.from_server.recv() => self.pass_on(message),
                 Some(_) = self.asked.join_next() => last_heard = Instant::now(),
-                // One that waits says that it begins as soon as it hears.
+                // An idle client sends `system/init` as soon as it receives the prompt.
                 () = sleep_until(initialized_by), if !self.initialized || is_resumed && !self.checked => break End::NotInitialized,
                 message = self.request.host.said_meanwhile(), if self.checked => self.give(message),
-                // What waits for a person has begun to wait, or has its answer.
+                // A call has begun to wait for a person, or has its answer.
                 Ok(()) = parked.changed() => last_heard = Instant::now(),
                 () = sleep_until(silent_at), if self.owes_nothing() && *parked.borrow() == 0 => break End::Silent(self.request.inactivity_timeout),
                 () = async { sleep_until(self.resumes_by.unwrap_or(silent_at)).await }, if self.resumes_by.is_some() => {
@@ -208,12 +208,12 @@ impl<'a> Turn<'a> {
         end
     }
 
-    /// Whether the client has begun the turn.
+    /// Returns whether the client has begun the turn.
     pub(super) fn is_begun(&self) -> bool {
         self.checked
     }
 
-    /// Whether nothing is left to do for it: no call, and nothing that the client started.
+    /// Returns whether neither a call nor anything that the client started is pending.
     pub(super) fn is_done(&self) -> bool {
         self.owes_nothing() && !self.client.tasks.any()
     }
@@ -222,14 +222,14 @@ impl<'a> Turn<'a> {
         self.asked.is_empty() && self.at_server.len() == 0
     }
 
-    /// A verdict may need a person.
+    /// Returns the timeout for a verdict, which may need a person.
     fn verdict_within(&self) -> Duration {
         self.limits.verdict + self.request.asks.unwrap_or_default()
     }
 
-    /// The client gives it to the model where the model is between two steps, or after the turn: then it is the next turn's.
+    /// Sends a further message. The client gives it to the model between two steps, or after the turn as the next turn's.
     fn give(&mut self, message: FurtherMessage) {
-        // Without an id it would be taken up unnoticed: it has a turn of its own then.
+        // Without an id nobody would notice when the model gets the message, so it gets a turn of its own later.
         let Ok(random) = agent_sandbox::token::random() else { return };
         let uuid = uuid_of(&random);
         self.out.send(&protocol::user(&message.prompt, Some(&uuid)));
@@ -262,7 +262,7 @@ impl<'a> Turn<'a> {
         };
         match message {
             Incoming::Init(init) => {
-                // A turn begins; it will have an end of its own.
+                // Another turn begins, which ends with its own result.
                 (self.held, self.resumes_by) = (None, None);
                 return self.check_surface(init);
             }
@@ -303,7 +303,7 @@ impl<'a> Turn<'a> {
         None
     }
 
-    /// Compares what the client shows with what the policy shows.
+    /// Compares the client's visible tools with the policy's.
     fn check_surface(&mut self, init: Init) -> Option<End> {
         let surplus = surplus(&init.tools, self.request);
         if !surplus.is_empty() {
@@ -365,13 +365,13 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// A failed call that our hook was never asked about is one that the client refused by itself.
+    /// Reports the results of calls. If our hook was never asked about a failed call, the client itself refused it.
     fn results(&mut self, blocks: Vec<Block>) {
         for block in blocks {
             let Block::ToolResult { tool_use_id, content, is_error } = block else { continue };
             let Some((tool, input)) = self.calls.remove(&tool_use_id) else { continue };
             let reason = protocol::text_of(&content);
-            // Told once: `permission_denials` names it again. Some denials are not marked as errors.
+            // A denial is reported once, although `permission_denials` repeats it. Some denials are not marked as errors.
             let failed = is_error == Some(true) || protocol::reads_as_denial(&reason);
             let (call, bytes) = (tool_use_id.clone(), reason.len());
             self.request.host.observe(Observation::ToolResult { call, bytes, failed });
@@ -406,7 +406,7 @@ impl<'a> Turn<'a> {
         if !self.checked {
             return deny(&out, &id, form, "denied: the agent client has not said yet which tools it shows");
         }
-        // A fork asks nobody: `dontAsk` must have kept this question from being asked.
+        // A fork asks nobody, and `dontAsk` should have prevented this question.
         if matches!(form, Form::Permission) && !self.is_main() {
             return deny(&out, &id, form, "denied: nobody can be asked in a background job");
         }
@@ -448,7 +448,7 @@ impl<'a> Turn<'a> {
         let within = self.limits.verdict;
         self.asked.spawn(async move {
             let asked = timeout(within, AssertUnwindSafe(host.stop(again)).catch_unwind()).await;
-            // A fault must not keep an agent going for ever.
+            // On a fault the turn may end, so that an agent never runs forever.
             let go_on = asked.ok().and_then(Result::ok).flatten();
             out.send(&protocol::stop(&id, go_on.as_deref()));
         });
@@ -456,7 +456,7 @@ impl<'a> Turn<'a> {
 
     fn serve(&mut self, id: &str, server: &str, mut message: Value, to_server: &ToServer) {
         let Some(rpc) = message.get("id").filter(|rpc| !rpc.is_null()).cloned() else {
-            // A notification. One that is lost changes nothing.
+            // A notification; losing one changes nothing.
             let _ = to_server.try_send(message);
             return self.out.send(&protocol::mcp_taken(id));
         };
@@ -475,8 +475,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// A call of a server that the hook has not approved. The client asks the hook first, always; should it not,
-    /// nothing happens.
+    /// Returns the refusal of a server's tool call that the hook has not approved. The client always asks the hook first;
+    /// if it does not, the call has no effect.
     fn refused_call(&self, server: &str, message: &Value) -> Option<String> {
         if message.get("method").and_then(Value::as_str) != Some("tools/call") {
             return None;
@@ -486,7 +486,7 @@ impl<'a> Turn<'a> {
         (!approved).then(|| format!("`{name}` was not approved for this call, so nothing was done"))
     }
 
-    /// Passes a message of a server on: answers to the client's requests. What else it may say, nobody listens to.
+    /// Passes a server's answer to the client's request on. Other messages of a server are dropped.
     fn pass_on(&mut self, mut message: Value) {
         let answer = message.get("method").is_none();
         match message.get("id").and_then(Value::as_u64).and_then(|ours| self.at_server.close(ours)) {
@@ -498,7 +498,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Tells the host something, in a task of its own: a fault of the host's is not the turn's.
+    /// Notifies the host in a separate task, so that a fault of the host does not affect the turn.
     fn tell(&mut self, telling: impl Future<Output = ()> + Send + 'static) {
         self.asked.spawn(async move {
             if AssertUnwindSafe(telling).catch_unwind().await.is_err() {
@@ -508,7 +508,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// The first message to a client that is started for this.
+/// Returns the first message to a client that is started for this request.
 pub(super) fn greeting(request: &Request, limits: &Limits) -> Value {
     let ours = (!request.mcp_tools.is_empty()).then_some(SERVER);
     let servers: Vec<&str> = ours.into_iter().chain(request.external.iter().map(|server| &*server.name)).collect();
@@ -516,10 +516,10 @@ pub(super) fn greeting(request: &Request, limits: &Limits) -> Value {
     protocol::initialize(INITIALIZE, waits.as_secs(), &servers, request.host.may_hold_up(), &request.options)
 }
 
-/// Requests and notifications for one server.
+/// A channel of requests and notifications to one server.
 type ToServer = tokio::sync::mpsc::Sender<Value>;
 
-/// A UUID of random hex digits (RFC 9562, version 4).
+/// Formats random hex digits as a UUID (RFC 9562, version 4).
 fn uuid_of(random: &str) -> String {
     let part = |from: usize, to: usize| random.get(from..to).unwrap_or_default();
     format!("{}-{}-4{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32))
@@ -529,7 +529,7 @@ fn deny(out: &Sender, id: &str, form: Form, reason: &str) {
     out.send(&protocol::verdict(id, form, false, reason, &Value::Null));
 }
 
-/// For the host of a run that never came to a turn.
+/// Notifies the host of the client's process at the start of a turn. A panic of the host is only logged.
 pub(super) async fn started(host: &dyn RunHost, pid: u32) {
     if AssertUnwindSafe(host.started(pid, None)).catch_unwind().await.is_err() {
         tracing::error!("keeping the record of a run panicked");

@@ -1,8 +1,8 @@
-//! Logging the client in while the person is elsewhere: it gives a link, and the person brings back a code.
+//! Remote login of the client: the client prints a link, and the person brings back a code.
 //!
-//! Seen with 2.1.197 and 2.1.330. Over pipes `claude auth login` writes the link, then `Paste code here if prompted > `, reads one
-//! line, and ends with 0 once the login stands in the client's own file. It needs no terminal. A login in that file ends after hours;
-//! a client that starts less than five minutes before, or after that, renews it without a request to a model.
+//! Observed with 2.1.197 and 2.1.330: over pipes `claude auth login` writes the link, then `Paste code here if prompted > `. It reads
+//! one line, and exits with 0 once the login is in the client's own file. It needs no terminal. A login in that file expires after
+//! hours. A client that starts less than five minutes before, or later, renews it without a request to a model.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -17,29 +17,29 @@ use super::options::environment;
 use super::{Claude, protocol};
 use crate::agent::ClientOptions;
 
-/// How long the client may take to say its link.
+/// Time for the client to print its link.
 const LINK_WITHIN: Duration = Duration::from_secs(20);
 
-/// How long it may take with a code.
+/// Time for the client to finish with a code.
 const DONE_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long what it has said may take to come, once it has ended.
+/// Time to read the client's output after it has ended.
 const SAID_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long is waited for a login to be renewed. The client goes on for a while: killed while it renews, it would lose the login.
+/// Time that a run waits for a renewal. The client may take `LATE_WITHIN`: if killed during a renewal, it would lose the login.
 const RENEWED_WITHIN: Duration = Duration::from_secs(15);
 const LATE_WITHIN: Duration = Duration::from_secs(60);
 
-/// So long after a renewal that did not work none is tried.
+/// Time after a failed renewal during which none is tried.
 const NOT_AGAIN: Duration = Duration::from_secs(60);
 
-/// How often its file is looked at meanwhile.
+/// Interval of the checks of the login file during a renewal.
 const LOOKS_EACH: Duration = Duration::from_millis(50);
 
-/// As much of what it says as is read.
+/// Maximum number of bytes read of the client's output.
 const MOST: usize = 64 * 1024;
 
-/// A login that waits for the person's code. Dropped, the client that holds it ends.
+/// A login that waits for the person's code. Dropping it ends its client.
 #[derive(Debug)]
 pub struct SignIn {
     child: Child,
@@ -49,13 +49,13 @@ pub struct SignIn {
 }
 
 impl SignIn {
-    /// Starts one. The link that the person opens.
+    /// Starts a login. Returns it with the link that the person opens.
     ///
     /// # Errors
-    /// A sentence on what went wrong, without its full stop.
+    /// A sentence on the cause, without its full stop.
     pub async fn start(claude: &Claude) -> Result<(Self, String), String> {
         let mut command = of_the_person(claude);
-        // A browser here would be of no use to somebody elsewhere.
+        // A browser on this machine would not help a person elsewhere.
         command.args(["auth", "login"]).env("BROWSER", "false");
         let mut child = command.spawn().map_err(|error| format!("the agent client cannot be started: {error}"))?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -73,7 +73,7 @@ impl SignIn {
         Ok((sign_in, link))
     }
 
-    /// The first address that it says, once a blank follows it.
+    /// Reads the first `https://` address, up to the blank after it.
     async fn link(&mut self) -> Option<String> {
         let mut said = Vec::new();
         while said.len() < MOST && self.said.read_buf(&mut said).await.ok()? > 0 {
@@ -86,13 +86,13 @@ impl SignIn {
         None
     }
 
-    /// Gives it the code that the person was shown, and waits until the login is there.
+    /// Passes on the code that the person received, and waits until the login is stored.
     ///
     /// # Errors
-    /// What the client said, without its full stop.
+    /// The client's last message, without its full stop.
     pub async fn finish(mut self, code: &str) -> Result<(), String> {
         let line = format!("{}\n", code.trim());
-        // One that has ended says why.
+        // If the client has already ended, its output says why.
         let _ended = self.code.write_all(line.as_bytes()).await;
         let ended = timeout(DONE_WITHIN, self.child.wait()).await;
         if ended
@@ -101,12 +101,12 @@ impl SignIn {
         {
             return Ok(());
         }
-        // What it has started may hold its output open.
+        // A process that the client started may keep its output open.
         let why = timeout(SAID_WITHIN, self.end("Paste code here if prompted >")).await;
         Err(why.unwrap_or_else(|_| "the agent client did not say why".into()))
     }
 
-    /// The last thing that it says before it ends. `prompt` is none of it.
+    /// Reads the remaining output and returns its last line, with `prompt` removed.
     async fn end(&mut self, prompt: &str) -> String {
         let (mut said, mut faults) = (Vec::new(), Vec::new());
         let (mut on_output, mut on_error) = ((&mut self.said).take(MOST as u64), (&mut self.faults).take(MOST as u64));
@@ -118,7 +118,7 @@ impl SignIn {
 }
 
 impl Claude {
-    /// The login to start a client with. One that has ended, or does in a moment, is renewed first, where that is possible.
+    /// Returns the login to start a client with. If it has expired or is about to, it is renewed first, where possible.
     pub(super) async fn login(&self) -> Option<Login> {
         let found = self.find_login()?;
         if !found.is_over {
@@ -126,7 +126,7 @@ impl Claude {
         }
         let mut failed = self.login.renewing.lock().await;
         if self.find_login()?.is_over && failed.is_none_or(|at: Instant| at.elapsed() > NOT_AGAIN) {
-            // In a task of its own: the run that waits may be cancelled.
+            // The renewal runs in its own task, since the waiting run may be cancelled.
             let renewal = tokio::spawn(renew(self.clone()));
             let is_renewed = async {
                 while self.find_login().is_some_and(|login| login.is_over) && !renewal.is_finished() {
@@ -144,7 +144,7 @@ impl Claude {
     }
 }
 
-/// Starts the client without a prompt, and lets it go once its file has another login.
+/// Starts the client without a prompt, and ends it once its file has another login.
 async fn renew(claude: Claude) {
     let mut command = of_the_person(&claude);
     command.args(["--print", "--verbose", "--input-format", "stream-json", "--output-format", "stream-json"]);
@@ -154,7 +154,7 @@ async fn renew(claude: Claude) {
     let Some(mut input) = child.stdin.take() else { return };
     let greeting = protocol::initialize("renew", 1, &[], false, &ClientOptions::default());
     if input.write_all(format!("{greeting}\n").as_bytes()).await.is_ok() {
-        // It renews beside its answer to this.
+        // The client renews its login in parallel with its answer to this message.
         let is_over = || claude.find_login().is_some_and(|login| login.is_over);
         let start = Instant::now();
         while is_over() && start.elapsed() < LATE_WITHIN && matches!(child.try_wait(), Ok(None)) {
@@ -165,17 +165,17 @@ async fn renew(claude: Claude) {
     let _late = timeout(RENEWED_WITHIN, child.wait()).await;
 }
 
-/// The client as the person would start it: with the person's own folder, where its login is.
+/// Returns the command that starts the client with the person's own folder, which contains its login.
 fn of_the_person(claude: &Claude) -> Command {
     let temporary = std::env::temp_dir();
     let mut env = environment(&claude.client_environment, Path::new(""), &temporary, "");
-    // What only a run has.
+    // These variables belong to runs only.
     for name in ["CLAUDE_CONFIG_DIR", "CLAUDE_CODE_SHELL", "OLLIM_RUN_TOKEN", "OLLIM_HOME"] {
         env.remove(name);
     }
     let mut command = Command::new(&claude.command);
     command.env_clear().envs(env).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // No settings of a project: a job may write in the folder that the service was started in.
+    // `/` has no project settings. A job may write in the folder in which the service was started.
     command.current_dir("/").kill_on_drop(true);
     command
 }

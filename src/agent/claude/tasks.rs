@@ -1,7 +1,7 @@
-//! What the client has started and not ended yet: agents, and commands that go on beside the turn.
+//! The client's running tasks: agents, and commands that run beside the turn.
 //!
-//! Pure: what the client says of its tasks goes in, who is still going comes out. The client tells of a task that it
-//! waits for as of one that goes on by itself; only the latter outlive a `result`.
+//! Pure: it takes the client's messages about tasks and returns the running ones. The client reports a task that it
+//! waits for like one in the background; only the latter outlive a `result`.
 //! Seen with 2.1.197 (`task_*`) and 2.1.330 (`background_tasks_changed` as well).
 
 use std::collections::BTreeMap;
@@ -9,43 +9,43 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The tasks that are going.
+/// The running tasks.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
-    /// By the client's id.
+    /// The tasks by the client's id.
     running: BTreeMap<String, Task>,
-    /// The client is being ended: it stops its tasks, and says that they have ended.
+    /// Whether the client is being ended. It then stops its tasks, and reports that they have ended.
     closing: bool,
 }
 
 #[derive(Debug)]
 struct Task {
     what: String,
-    /// The client has named it in its list of what goes on by itself.
+    /// Whether the client has listed it as a background task.
     listed: bool,
 }
 
 /// A message about tasks.
 #[derive(Debug)]
 pub(super) enum News {
-    /// One has begun.
+    /// A task has begun.
     Started(ReportedTask),
-    /// One has ended, and the model knows it or will. `completed`: by itself.
+    /// A task has ended, and the model is notified of it. `completed` says that it ended by itself.
     Ended { id: String, completed: bool },
-    /// All that run beside the turn.
+    /// The list of all background tasks.
     Background(Vec<ReportedTask>),
 }
 
-/// What the client says of a task.
+/// The client's description of a task.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ReportedTask {
     pub task_id: String,
-    /// What the model called it.
+    /// The task's name, given by the model.
     pub description: String,
 }
 
-/// Reads a `system` message; `None`: it is not about the beginning or the end of a task.
+/// Parses a `system` message; `None` if it does not concern the start or the end of a task.
 pub(super) fn read(subtype: &str, message: &mut Value) -> Option<News> {
     let mut take = |field: &str| message.get_mut(field).map(Value::take);
     match subtype {
@@ -60,7 +60,7 @@ pub(super) fn read(subtype: &str, message: &mut Value) -> Option<News> {
 }
 
 impl Tasks {
-    /// Takes note.
+    /// Applies a message.
     pub(super) fn hear(&mut self, news: News) {
         match news {
             News::Started(task) => {
@@ -81,17 +81,17 @@ impl Tasks {
         }
     }
 
-    /// From here on the client is being ended: only a task that completes has ended by itself.
+    /// Records that the client is being ended: from now on only a completed task has ended by itself.
     pub(super) fn close(&mut self) {
         self.closing = true;
     }
 
-    /// Whether any is going.
+    /// Returns whether any task is running.
     pub(super) fn any(&self) -> bool {
         !self.running.is_empty()
     }
 
-    /// Those that are going, as the model called them: `` `look at the mail`, `build` ``.
+    /// Returns the names of the running tasks: `` `look at the mail`, `build` ``.
     pub(super) fn names(&self) -> String {
         let names: Vec<String> = self.running.values().map(|task| format!("`{}`", task.what)).collect();
         names.join(", ")
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(after("task_started", started("a")), "`the a`");
         assert_eq!(after("task_updated", json!({"task_id": "a", "patch": {"status": "completed"}})), "`the a`");
         assert_eq!(after("task_notification", json!({"task_id": "a", "status": "completed"})), "");
-        // The list comes before the message of the beginning, and after that of the end.
+        // The list comes before the message of a task's start, and after that of its end.
         assert_eq!(after("background_tasks_changed", listed(&["b"])), "`the b`");
         assert_eq!(after("task_started", started("b")), "`the b`");
         assert_eq!(after("task_started", started("waited-for")), "`the b`, `the waited-for`");

@@ -1,12 +1,12 @@
-//! Which versions of the client were tested, and what is said of others.
+//! The tested versions of the client, and the notice about others.
 //!
-//! The test suite runs on both; `./scripts/client-contract VERSION` judges any other. The client changes every week, so a
-//! version that was not tested is no error: it is said, and the run's own checks hold.
+//! The test suite runs on both; `./scripts/client-contract VERSION` checks any other. The client changes every week, so
+//! an untested version is no error: it is reported, and each run still checks the client.
 
-/// The oldest version that is supported, and the newest that was tested.
+/// The oldest supported version and the newest tested one.
 pub const TESTED: [&str; 2] = ["2.1.197", "2.1.330"];
 
-/// What to say of a version outside of those that were tested; `None`: nothing.
+/// Returns the notice about a version outside of the tested range; `None` if it is inside or is no version.
 #[must_use]
 pub fn untested(version: &str) -> Option<String> {
     let [oldest, newest] = TESTED;
@@ -21,7 +21,7 @@ pub fn untested(version: &str) -> Option<String> {
     })
 }
 
-/// `2.1.330-beta.1` is taken for `2.1.330`. `None`: not a version.
+/// Parses a version; `2.1.330-beta.1` counts as `2.1.330`. Returns `None` if it is not a version.
 fn numbers(version: &str) -> Option<Vec<u64>> {
     let plain = version.split(['-', '+']).next()?;
     plain.split('.').map(|number| number.parse().ok()).collect()

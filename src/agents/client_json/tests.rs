@@ -1,4 +1,4 @@
-//! What is sent, without a client.
+//! The JSON for the client, checked without a client.
 
 use std::path::PathBuf;
 
@@ -80,7 +80,7 @@ fn an_argument_that_cannot_be_handed_over_is_an_error() {
     let without = agents_argument([&long]).unwrap().unwrap().len();
     long.prompt = "p".repeat(LONGEST_ARGUMENT - without + 1);
     assert_eq!(agents_argument([&long]).unwrap().unwrap().len(), LONGEST_ARGUMENT);
-    // The limit is the kernel's: this is the longest that a program can be started with.
+    // The kernel sets the limit: a program cannot be started with a longer argument.
     let start = |argument: &str| std::process::Command::new("true").arg(argument).status();
     assert!(start(&agents_argument([&long]).unwrap().unwrap()).is_ok());
     assert!(start(&"p".repeat(LONGEST_ARGUMENT + 1)).is_err());

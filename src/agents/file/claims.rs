@@ -1,13 +1,13 @@
-//! Whose place a broken file takes: the names that it may mean, where it cannot be read well enough to say.
+//! The names that a broken file claims.
 //!
-//! A file that cannot be read must hide the agent it was to replace, or a person's own stricter `Explore` would give
-//! way to the built-in one by a typing error. So a guess names too many rather than too few.
+//! A file that cannot be read must still hide the agent that it would replace. Otherwise a typing error would turn a
+//! person's own, stricter `Explore` into the built-in one. So a guess returns too many names rather than too few.
 
 use std::path::Path;
 
 use crate::definition::frontmatter::{Entry, Node};
 
-/// The names of a file whose frontmatter was read, but names no agent: its stem, and whatever `name` says.
+/// Returns the names claimed by a file with valid frontmatter but no single `name`: its stem and each value of `name`.
 pub(super) fn of(path: &Path, entries: &[Entry]) -> Vec<String> {
     let said = entries.iter().filter(|entry| entry.key == "name").filter_map(|entry| match &entry.value {
         Node::Text(name) => Some(name.trim().to_owned()),
@@ -16,7 +16,7 @@ pub(super) fn of(path: &Path, entries: &[Entry]) -> Vec<String> {
     with_stem(path, said)
 }
 
-/// The names of a file that could not be read: what stands behind a `name:` anywhere, or its stem.
+/// Returns the names claimed by a file that could not be read: its stem and the text after each `name:`.
 pub(super) fn guessed(path: &Path, text: &str) -> Vec<String> {
     let said = text.lines().filter_map(|line| {
         let (key, value) = line.split_once(':')?;
@@ -26,7 +26,7 @@ pub(super) fn guessed(path: &Path, text: &str) -> Vec<String> {
     with_stem(path, said)
 }
 
-/// Without what stands around a word: blanks, quotes, a BOM, the marks of lists and flow mappings.
+/// Strips the characters around a word: blanks, quotes, a BOM, and the punctuation of lists and flow mappings.
 fn bare(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || "\"'{},-?\u{feff}".contains(c))
 }
@@ -40,8 +40,8 @@ fn with_stem(path: &Path, said: impl Iterator<Item = String>) -> Vec<String> {
     names
 }
 
-/// The text with its one-line `description` in quotes, and that line (from 1), where it has none that YAML would read:
-/// a colon or a `#` in it is common, and the client reads the line as it is.
+/// Returns the text with its unquoted one-line `description` put in quotes, and that line's number (from 1). A colon or a
+/// `#` in a description is common and breaks YAML, while the client reads the line as it is.
 pub(super) fn with_quoted_description(text: &str) -> Option<(String, u32)> {
     const KEY: &str = "description:";
     let mut number = 0_u32;

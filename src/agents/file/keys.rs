@@ -1,15 +1,15 @@
-//! The one table of an agent's fields, and what a misspelled one may have meant.
+//! The table of an agent's fields, and the guess at the field that a misspelled key means.
 
-/// What a field is for.
+/// The way a field is treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
-    /// Read.
+    /// The program reads the field.
     Read,
-    /// Read, and a restriction: a key close to it is an error.
+    /// The program reads the field, and it restricts the agent: a similar unknown key is an error.
     Restricts,
-    /// The client's; it has no effect here, and the person should know.
+    /// A field of the client's without effect here. The person is warned.
     NotHere,
-    /// The client's; for its screen only.
+    /// A field for the client's screen only. It is ignored.
     Screen,
 }
 
@@ -37,7 +37,7 @@ pub(super) const FIELDS: &[(&str, Use)] = &[
     ("observerMessage", Use::NotHere),
 ];
 
-/// Other words for a restriction: those of definitions and of skills.
+/// Names that definitions and skills use for a restriction.
 const SYNONYMS: &[(&str, &str)] = &[
     ("allowedtools", "tools"),
     ("blockedtools", "disallowedTools"),
@@ -48,11 +48,11 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("turns", "maxTurns"),
 ];
 
-/// The field an unknown key may have meant.
+/// Returns the field that an unknown key may have meant.
 pub(super) fn nearest(key: &str) -> Option<(&'static str, Use)> {
     let bare =
         |text: &str| -> String { text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect() };
-    // Measuring takes time by the product of both lengths.
+    // The distance takes time proportional to the product of both lengths.
     let word = bare(Some(key).filter(|key| key.len() < 60)?);
     let field = |name: &str| FIELDS.iter().find(|(field, _)| *field == name).copied();
     if let Some((_, name)) = SYNONYMS.iter().find(|(synonym, _)| *synonym == word) {

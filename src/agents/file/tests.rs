@@ -1,4 +1,4 @@
-//! Tables of files, and what is said of them.
+//! Tables of files and their expected problems.
 
 use super::*;
 use crate::agents::Scope;
@@ -12,7 +12,7 @@ fn read_bytes(bytes: &[u8]) -> Parsed {
     parse(&AgentFile { source, bytes, read_only: false, main_session_only: false })
 }
 
-/// With the two fields that every file needs.
+/// Parses a file with the given settings and the two required fields.
 fn with(settings: &str) -> Parsed {
     read(&format!("---\nname: x\ndescription: d\n{settings}\n---\nDo it.\n"))
 }
@@ -41,7 +41,7 @@ fn a_whole_file_is_read() {
 
 #[test]
 fn lists_hold_as_they_are_written() {
-    // Settings, what the agent has (`*`: all), what it never has.
+    // Settings, tools that the agent has (`*`: all), tools that it never has.
     for (settings, tools, never) in [
         ("", "*", ""),
         ("tools: '*'", "*", ""),
@@ -58,7 +58,7 @@ fn lists_hold_as_they_are_written() {
         ("permissionMode: plan", "*", "Write | Edit | NotebookEdit"),
         ("permissionMode: plan\ntools: Read, Edit", "Read", "Write | Edit | NotebookEdit"),
         ("permissionMode: plan\ndisallowedTools: Edit, Bash", "*", "Edit | Bash | Write | NotebookEdit"),
-        // Known to the client, renamed by it, or not offered here.
+        // Tools that the client knows, has renamed, or does not offer here.
         (
             "tools: LS, LSP, KillShell, TaskStop, BashOutput, Glob",
             "LS | LSP | KillShell | TaskStop | BashOutput | Glob",
@@ -96,7 +96,7 @@ fn a_description_that_is_no_yaml_is_read_as_the_client_reads_it() {
     assert_eq!(parsed.problems.len(), 1);
     assert_eq!((parsed.problems[0].line, parsed.problems[0].severity), (3, Severity::Warning));
     assert_eq!(parsed.agent.unwrap().description, "Use it: user: \"hi\" # it's so");
-    // It is the description alone that is taken so: what restricts is never guessed at.
+    // Only the description is read leniently; a restriction is never guessed.
     let parsed = read("---\nname: x\ndescription: a: b\ntools: c: d\n---\nDo it.\n");
     assert_eq!(parsed.agent, None);
 }

@@ -1,6 +1,6 @@
-//! Reads the agents' files of one folder, subfolders included, as the client does.
+//! Reads the agents' files of one folder and its subfolders, as the client does.
 //!
-//! Nothing here waits or reads without bound: only regular files are opened, and no more of one than an agent may have.
+//! Nothing here blocks or reads without bound: it opens only regular files and stops after an agent's maximum size.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -10,18 +10,18 @@ use crate::agents::file::{self, AgentFile, Parsed};
 use crate::agents::{Scope, Source};
 use crate::definition::{LARGEST_FILE, Problem, Severity};
 
-/// How deep subfolders are followed.
+/// Maximum depth of subfolders.
 const DEEPEST: usize = 8;
 
-/// What stands in a folder.
+/// An entry of a folder.
 pub(super) enum Found {
-    /// A file, read; its agent may be broken.
+    /// A file that was read. Its agent may be broken.
     File(Parsed),
-    /// A file or a folder that cannot be read: any name might stand in it.
+    /// An unreadable file or folder, which may hold any name.
     Unreadable(Problem),
 }
 
-/// Every agent's file below `path`, in the order of their paths. `must_stay_in`: symlinks that lead out of it are not
+/// Reads every agent's file below `path`, in the order of their paths. Symlinks that lead out of `must_stay_in` are not
 /// followed.
 pub(super) fn read(scope: Scope, path: &Path, must_stay_in: Option<&Path>) -> Vec<Found> {
     let mut found = Vec::new();
@@ -49,7 +49,7 @@ fn walk(folder: &Path, deeper: usize, files: &mut Vec<PathBuf>, found: &mut Vec<
         if name.starts_with(['.', '#']) || name.ends_with('~') {
             continue;
         }
-        // The entry's own type: a symlink to a folder could lead round in circles, and is left alone.
+        // This is the entry's own type. A symlink to a folder is skipped, since it could form a loop.
         match entry.file_type() {
             Ok(kind) if kind.is_dir() && deeper > 0 => walk(&path, deeper - 1, files, found),
             Ok(kind) if kind.is_dir() => {
@@ -81,7 +81,7 @@ fn one(scope: Scope, path: PathBuf, inside: Option<&Path>) -> Found {
     }
 }
 
-/// At most one byte more than an agent's file may have.
+/// Reads at most one byte more than an agent's file may have.
 fn content(path: &Path) -> io::Result<Vec<u8>> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is not a regular file"));

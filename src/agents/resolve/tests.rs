@@ -1,4 +1,4 @@
-//! Folders of files, and which agent a name then means.
+//! Resolution of names over folders of files.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::*;
 
-/// A data folder and a person's home.
+/// A data folder and a person's home folder.
 struct Folders(tempfile::TempDir);
 
 impl Folders {
@@ -41,7 +41,7 @@ impl Folders {
     }
 }
 
-/// The prompt's first line, or the error with the folders' place left out.
+/// Returns the prompt's first line, or the error without the folders' root.
 fn prompt(folders: &Folders, name: &str) -> String {
     match folders.load().get(name) {
         Ok(agent) => agent.prompt.lines().next().unwrap().to_owned(),
@@ -108,7 +108,7 @@ fn a_broken_file_is_an_error_and_never_a_fall_through() {
         let folders = Folders::new().write(Project, file, text).agent(User, "fine.md", "Explore");
         let said = prompt(&folders, "Explore");
         assert!(said.starts_with(expected), "{text}\n{said}");
-        // Nothing else suffers.
+        // Other agents stay usable.
         assert!(prompt(&folders, "Plan").starts_with("# Role"), "{text}");
     }
 }
@@ -121,7 +121,7 @@ fn two_files_of_one_name_are_both_wrong() {
         "agent `Plan` cannot be used: /.claude/agents/a.md:1:1: the agent name `Plan` is also that of /.claude/agents/b.md"
     );
     assert_eq!(folders.load().problems().len(), 2);
-    // A higher source settles it.
+    // An agent of a higher source replaces both.
     let folders = folders.agent(Project, "c.md", "Plan");
     assert_eq!(prompt(&folders, "Plan"), "Project c.md");
 }
@@ -158,7 +158,7 @@ fn what_cannot_be_read_hides_all_that_is_below_it() {
             assert!(said.contains("cannot be used: agents/") && said.contains("cannot be read"), "{what}: {said}");
         }
     }
-    // The folder itself.
+    // The agents' folder itself is unreadable.
     let folders = Folders::new();
     fs::write(folders.home().agents(), "a file").unwrap();
     assert!(prompt(&folders, "Plan").contains("agents:1:1: the folder cannot be read"));
@@ -173,7 +173,7 @@ fn what_editors_leave_is_no_agent() {
         .agent(User, ".git/Plan.md", "Plan")
         .agent(User, "Plan.txt", "Plan");
     assert!(prompt(&folders, "Plan").starts_with("# Role"));
-    // Outside the data folder a person's symlinks are a person's business.
+    // Outside the data folder a person may use symlinks.
     fs::write(folders.root().join("dotfile.md"), "---\nname: Plan\ndescription: d\n---\nlinked\n").unwrap();
     symlink(folders.root().join("dotfile.md"), folders.path(User, "Plan.md")).unwrap();
     assert_eq!(prompt(&folders, "Plan"), "linked");

@@ -31,7 +31,7 @@ fn config(allow: Option<&[&str]>, deny: Option<&[&str]>) -> BgForkConfig {
     BgForkConfig::new(UpdateMode::OnPing, true, allow.map(list), deny.map(list)).unwrap()
 }
 
-/// A background job with this allowlist, changed by `change`.
+/// Returns the limit of a background job with this allowlist, modified by `change`.
 fn job(allow: &[&str], change: impl FnOnce(&mut Definition)) -> DelegationLimit {
     let restrictions = config(Some(allow), None);
     let mut definition = reminder(Mode::Background(Background { restrictions, ..Background::default() }), None);
@@ -97,7 +97,7 @@ fn what_is_not_asked_for_is_as_the_maker_has_it() {
     (expect.max_turns, expect.max_cost_usd) = (Some(7), Some(0.5));
     expect.created_by = Some(DefinitionId::new("oven"));
     assert_eq!(made, expect);
-    // Narrowing what is narrow changes nothing.
+    // Limiting a draft twice changes nothing.
     let mut again = made.clone();
     limit.narrow(&mut again).unwrap();
     assert_eq!(again, made);
@@ -110,7 +110,7 @@ fn what_it_makes_requires_what_it_requires() {
     let made = |asked: Vec<crate::definition::Need>| {
         let mut made = Draft { requires: asked, ..draft() };
         careful.narrow(&mut made).unwrap();
-        // A spawned agent of it is held to the same.
+        // The same applies to an agent that it spawns.
         let mut spawned = draft();
         careful.soften(&mut spawned).unwrap();
         (made.requires, spawned.requires)
@@ -170,7 +170,7 @@ fn what_is_more_is_refused_with_its_name() {
     refused(&limit, |draft| draft.max_turns = Some(8), "`--max-turns 8` is more");
     refused(&limit, |draft| draft.max_cost_usd = Some(0.6), "`--max-cost-usd 0.6` is more");
     refused(&limit, |draft| draft.skills = vec!["mail".into(), "money".into()], "no skill `money`");
-    // Less is fine.
+    // A smaller request is granted.
     let mut less = draft();
     less.allowed_tools = texts(&["Bash(ollim-bot gmail unread)"]);
     (less.timeout, less.max_turns) = (Some(Duration::from_secs(5)), Some(1));
@@ -181,12 +181,12 @@ fn what_is_more_is_refused_with_its_name() {
         (&less.allowed_tools, less.timeout, less.max_turns),
         (&asked.allowed_tools, asked.timeout, asked.max_turns)
     );
-    // Where the file says no time, the usual one is the most.
+    // If the file names no timeout, the usual one is the maximum.
     let usual = job(&["Read"], |_| {});
     refused(&usual, |draft| draft.timeout = Some(Duration::from_secs(1801)), "`--timeout 30m 1s` is more");
 }
 
-/// What a rule for a whole tool opens in the sandbox is less than what narrow rules can open.
+/// In the sandbox a rule for a whole tool grants less than narrow rules can.
 #[test]
 fn a_whole_tool_hands_on_no_more_than_its_sandbox_opens() {
     let usual = of(&reminder(Mode::Background(Background::default()), None));
@@ -204,7 +204,7 @@ fn a_whole_tool_hands_on_no_more_than_its_sandbox_opens() {
     for pattern in ["Edit(notes/**)", "Read", "Bash(ls *)", "Bash"] {
         assert_eq!(asks(&usual, pattern), (true, true), "{pattern}");
     }
-    // The main session runs in no sandbox: its whole tools are whole.
+    // The main session has no sandbox, so a rule for a whole tool grants all of it.
     let main = of(&reminder(Mode::Foreground, None));
     assert_eq!(asks(&main, "Read(~/.ssh/**)"), (true, true));
 }
@@ -215,7 +215,7 @@ fn a_list_that_is_handed_on_is_short() {
     let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
     let limit = job(&["Bash(ls *)"], |_| {});
     refused(&limit, |draft| draft.allowed_tools = texts(&patterns), "at most 64 patterns");
-    // Its own list is longer: that goes on.
+    // A longer list may be inherited unchanged.
     let mut inherits = draft();
     job(&patterns, |_| {}).narrow(&mut inherits).unwrap();
     assert_eq!(inherits.allowed_tools, texts(&patterns));
@@ -272,7 +272,7 @@ fn only_the_maker_changes_a_job_and_only_while_it_has_no_more() {
         let why = limit.may_change(&read(&changed)).unwrap_err();
         assert!(why.reason.contains(part), "{why}");
     };
-    // A person's, another job's, one that a person has widened since, and a turn of the main session.
+    // A person's job, another job's, one that a person has widened since, and a turn of the main session.
     refused(&limit, &|draft| draft.created_by = None, "was not made by reminder oven");
     refused(&limit, &|draft| draft.created_by = Some(DefinitionId::new("other")), "was not made by");
     refused(&limit, &|draft| draft.allowed_tools = texts(&["Edit"]), "has more than reminder oven by now");
@@ -285,7 +285,7 @@ fn only_the_maker_changes_a_job_and_only_while_it_has_no_more() {
         },
         "has more than",
     );
-    // A chain's links change what the first one has made.
+    // A follow-up may change the jobs that the chain's first reminder made.
     let link = job(&["Read"], |own| {
         own.id = DefinitionId::new("link2");
         let chain = Chain { max: 3, depth: 1, parent: DefinitionId::new("oven") };
@@ -326,7 +326,7 @@ fn a_spawn_asks_for_no_tool_that_its_caller_lacks() {
     limit.may_spawn(Some(&tools(&[]))).unwrap();
     limit.may_spawn(Some(&tools(&["Bash(ollim-bot gmail unread)"]))).unwrap();
     assert!(limit.may_spawn(Some(&tools(&["Read", "Bash"]))).unwrap_err().reason.contains("`Bash` is more than"));
-    // Whatever takes it away: a denylist, or the agent that the caller runs as.
+    // The same holds if a denylist or the caller's agent takes the tool away.
     let denies = config(None, Some(&["Edit", "Bash(git push *)"]));
     let policy = policy::background("routine x", &denies, &settings().main_tools, &places());
     let definition = reminder(Mode::Background(Background { restrictions: denies, ..Background::default() }), None);
@@ -367,7 +367,7 @@ mod properties {
         proptest::collection::vec(proptest::sample::select(PATTERNS.as_slice()), 0..4)
     }
 
-    /// Which list there is, if any.
+    /// Generates an allowlist, a denylist, or neither.
     fn lists() -> impl Strategy<Value = (Option<Vec<&'static str>>, Option<Vec<&'static str>>)> {
         (0..3, list()).prop_map(|(which, list)| match which {
             0 => (None, None),
@@ -382,7 +382,7 @@ mod properties {
     }
 
     proptest! {
-        /// What was made may be changed by its maker, and does nothing that its maker may not do.
+        /// The maker may change its job, and the job may do nothing that its maker may not do.
         #[test]
         fn what_is_made_is_within_its_makers_reach(
             own in lists(),
@@ -430,7 +430,7 @@ mod properties {
                 ("mcp__discord__report_updates", serde_json::json!({})),
             ] {
                 let call = ToolCall { tool: tool.into(), input, cwd: places().work, agent_type: None };
-                // A line is judged by the programs in it.
+                // A command line is judged by its programs.
                 let verdict = |policy: &Policy| match call.input["command"].as_str() {
                     Some(line) => {
                         let words: Vec<String> = line.split(' ').map(ToOwned::to_owned).collect();

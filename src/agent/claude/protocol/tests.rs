@@ -1,8 +1,8 @@
-//! What is read, line by line.
+//! Tests of the parser, line by line.
 
 use super::*;
 
-/// One line for each message, as far as it is understood.
+/// Returns a description of one parsed message.
 fn understood(line: &[u8]) -> String {
     match read(line) {
         Ok(Incoming::Request { request: Request::BeforeTool(call), .. }) => {
@@ -78,7 +78,7 @@ fn system_prompts_are_told_at_the_start() {
     assert_eq!(told(None, Some("and")), (None, Some("and".into())));
 }
 
-/// Lines of a real session.
+/// The lines come from a real session.
 #[test]
 fn a_real_session_is_understood() {
     let lines = include_bytes!("../../../../tests/fixtures/wire.jsonl").split(|&byte| byte == b'\n');

@@ -1,7 +1,7 @@
-//! How a turn comes to its end, and what is heard after it.
+//! The end of a turn, and the processing of later messages.
 //!
-//! What always holds: a client's last words count as all the others do: results, denials, costs, tasks. Its questions are
-//! not answered any more, so what it asks for does not run, and [`ClientState`] says that it asked.
+//! A client's last messages count like all others: results, denials, costs, tasks. Its questions are not answered any
+//! more, so that the requested calls do not run, and [`ClientState`] counts them.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use super::{ClientState, End, Process, Turn};
 use crate::agent::claude::protocol::{self, Incoming, TurnResult};
 
 impl Turn<'_> {
-    /// What the host is told is told, and what it is doing it ends.
+    /// Waits, for a limited time, until the host has processed all questions and notifications.
     pub(super) async fn settle(&mut self) {
         let _ = timeout(self.limits.host_ends, async { while self.asked.join_next().await.is_some() {} }).await;
     }
 
-    /// Asks the client to break off, and takes note of what it then says. Whatever it asks is not answered any more.
+    /// Aborts the host's tasks, interrupts the client and processes its last messages. Its questions are no longer answered.
     pub(in crate::agent::claude) async fn break_off(&mut self, process: &mut Process) {
         self.asked.shutdown().await;
         self.client.tasks.close();
@@ -29,12 +29,12 @@ impl Turn<'_> {
                 }
             }
         };
-        // One that does not is killed soon.
+        // A client that does not stop is killed soon.
         let _ = timeout(within, broken_off).await;
         self.client.asked_too_late = 0;
     }
 
-    /// Closes the client's input and hears its last words, until it closes its output or `grace` has passed.
+    /// Closes the client's input and processes its last messages, until it closes its output or `grace` has passed.
     pub(in crate::agent::claude) async fn leave(&mut self, process: &mut Process, grace: Duration) {
         self.out.close();
         self.client.tasks.close();
@@ -47,7 +47,7 @@ impl Turn<'_> {
         self.settle().await;
     }
 
-    /// Hears a line that nothing is answered to: it is counted. Whether it ends a turn.
+    /// Processes a line without answering it; requested calls are counted. Returns whether the line ends a turn.
     fn hear_late(&mut self, line: &[u8]) -> bool {
         use protocol::Request::{BeforeTool, Permission, UnreadableCall};
         match protocol::read(line) {
@@ -67,10 +67,10 @@ impl Turn<'_> {
         false
     }
 
-    /// `None`: something that the client started is going.
+    /// Processes a result. Returns `None` if something that the client started is still running.
     pub(super) fn ended(&mut self, mut result: Box<TurnResult>) -> Option<End> {
         self.count(&mut result);
-        // After an error nothing is waited for.
+        // After an error the tasks are not awaited.
         if result.is_error || !self.client.tasks.any() {
             return Some(End::Result(result));
         }
@@ -81,7 +81,7 @@ impl Turn<'_> {
 
     fn count(&mut self, result: &mut TurnResult) {
         for denial in std::mem::take(&mut result.permission_denials) {
-            // Those that we denied are in the record already.
+            // Our own denials are already on record.
             if self.verdicts.refused(&denial.tool_use_id) {
                 let host = self.request.host.clone();
                 let reason = "denied by the agent client's own rules".to_string();
@@ -94,7 +94,7 @@ impl Turn<'_> {
 }
 
 impl ClientState {
-    /// The figures of a result. The client sums up what a session costs; turns it counts from one result to the next.
+    /// Takes the figures of a result. The client sums up the cost and tokens of a session, but counts the turns of each result.
     fn take_from(&mut self, result: &TurnResult) {
         self.cost_usd = result.total_cost_usd.or(self.cost_usd);
         self.tokens = result.tokens().or(self.tokens);

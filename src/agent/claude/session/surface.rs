@@ -1,11 +1,11 @@
-//! Whether a client shows the tools that it must, and no others.
+//! The check that a client shows the tools that it must, and no others.
 
 use std::iter;
 
 use crate::agent::Request;
 use crate::agent::tools::SERVER;
 
-/// The tools that are shown and must not be. `Agent` is called `Task` in the client's list.
+/// Returns the tools that are shown and must not be. The client's list calls `Agent` `Task`.
 pub(super) fn surplus(shown: &[String], request: &Request) -> Vec<String> {
     let of_servers: Vec<String> = servers(request).flat_map(|(_, tools)| tools).collect();
     let known = |name: &String| {
@@ -16,13 +16,13 @@ pub(super) fn surplus(shown: &[String], request: &Request) -> Vec<String> {
     shown.iter().filter(|name| !known(name)).cloned().collect()
 }
 
-/// A server of which no tool is shown: the job could reach nobody, or not do its work.
+/// Returns a server of which no tool is shown. Without it the job could reach nobody, or not do its work.
 pub(super) fn lacking<'a>(shown: &[String], request: &'a Request) -> Option<&'a str> {
     let mut servers = servers(request);
     servers.find(|(_, tools)| !shown.iter().any(|shown| tools.contains(shown))).map(|(name, _)| name)
 }
 
-/// Each server with its tools, by the client's names.
+/// Returns each server with its tools, by the client's names.
 fn servers(request: &Request) -> impl Iterator<Item = (&str, Vec<String>)> {
     let ours = (!request.mcp_tools.is_empty())
         .then(|| (SERVER, request.mcp_tools.iter().map(|tool| format!("mcp__{SERVER}__{tool}")).collect()));
