@@ -1,6 +1,6 @@
-//! What a job's shell would do with a line: the line runs in the shell's own domain, with nothing to write to, and each program
-//! that it starts is judged and not run. Programs return nothing and succeed, so a line whose course depends on what one
-//! prints can take another turn than it would.
+//! A dry run of a command line in a job's shell. The line runs in the shell's own domain and can write only temporary files.
+//! Every program is judged. Programs that a rule grants do not run: they print nothing and succeed. So a line that depends on
+//! their output can take another course than in a run.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,36 +17,36 @@ use super::sandbox::{JobSandbox, Judged, SandboxPlan};
 use crate::agent::claude::options::{ClientEnvironment, shell_environment};
 use crate::policy::{Decision, Policy, ShellRights, Verdict};
 
-/// A line that waits for something is ended after this.
+/// Time after which a dry run is ended.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// What a line may take while it is tried.
+/// Resource limits of a dry run.
 pub const LIMITS: Limits = Limits { memory: 1 << 30, processes: 128, disk: 64 << 20, cpus: None };
 
-/// Files that others stand in for, at most.
+/// Maximum number of files that are replaced by stand-ins.
 const MOST_STAND_INS: usize = 8;
 
-/// What came of a line.
+/// The result of a dry run.
 #[derive(Clone, Debug)]
 pub struct DryRun {
-    /// The decision on each program, in the order in which they were started.
+    /// The decisions on programs, in the order of their starts.
     pub programs: Vec<Decision>,
-    /// What the shell itself said, e.g. that it may not open a file.
+    /// The shell's own messages, e.g. that it may not open a file.
     pub said: Vec<String>,
-    /// The line was still running after ten seconds.
+    /// Whether the line was still running after ten seconds.
     pub cut_off: bool,
-    /// Every program is granted, so what a program may not do here it may do in a run.
+    /// Whether every program is granted. A run then permits accesses that a program is denied here.
     pub wide: bool,
 }
 
 impl DryRun {
-    /// The first program that was refused.
+    /// Returns the first program that was refused.
     #[must_use]
     pub fn refused(&self) -> Option<&Decision> {
         self.programs.iter().find(|decision| decision.verdict == Verdict::Deny)
     }
 
-    /// What the shell was kept from, by itself.
+    /// Returns the shell's first message about something that it could not access or find.
     #[must_use]
     pub fn kept_from(&self) -> Option<&str> {
         const REFUSALS: &[&str] =
@@ -58,7 +58,7 @@ impl DryRun {
     }
 }
 
-/// Judges and records, and starts nothing.
+/// A judge that records its decisions, and starts no program outside of the shell's domain.
 struct Recorder {
     policy: Policy,
     sandbox: JobSandbox,
@@ -77,11 +77,11 @@ impl Judge for Recorder {
     }
 }
 
-/// Runs `line` under `policy` without an effect. `plan.run_dir` is an empty folder of its own; `rights` are those of the job's
-/// shell. `besides`: a variable that names a folder below it, which is made.
+/// Runs `line` under `policy` without an effect. `plan.run_dir` is an empty folder for this run; `rights` are those of the job's
+/// shell. `besides` names a variable and the folder below `run_dir` that it points to; the folder is created.
 ///
 /// # Errors
-/// When the sandbox cannot be made or the shell cannot be started.
+/// An error if the sandbox cannot be set up or the shell cannot be started.
 pub async fn dry_run(
     policy: &Policy,
     plan: SandboxPlan,
@@ -92,7 +92,7 @@ pub async fn dry_run(
 ) -> io::Result<DryRun> {
     let (run_dir, work, binary) = (plan.run_dir.clone(), plan.home.work(), plan.shell_binary.clone());
     let temporary = run_dir.join("tmp");
-    // Each program is asked about, those too that could run unasked.
+    // The shell asks about each program, even if it could start all of them unasked.
     let wide = rights.everything;
     let rights = ShellRights { everything: false, ..rights.clone() };
     let sandbox = JobSandbox::make(plan, Some(&rights))?;
@@ -133,7 +133,7 @@ pub async fn dry_run(
         };
         let said = said(&String::from_utf8_lossy(&stderr), wide);
         let programs = std::mem::take(&mut *recorder.seen.lock().unwrap_or_else(PoisonError::into_inner));
-        // A file that the line may write is not written here: another one stands in for it, and the line runs once more.
+        // A file that a run could write cannot be written here. A stand-in replaces it, and the line runs again.
         let stopped = said.iter().filter_map(|line| file_of(line));
         let mut granted = stopped.filter(|file| writable.iter().any(|tree| work.join(file).starts_with(tree)));
         match granted.find(|file| line.contains(*file)).map(str::to_owned) {
@@ -146,8 +146,8 @@ pub async fn dry_run(
     }
 }
 
-/// The lines that are the shell's or its programs' own. `wide`: every program is granted, so that a path which the shell may not
-/// execute here is executed in a run.
+/// Returns the messages of the shell and its programs. With `wide`, every program is granted, so a denial to execute a path is
+/// left out: a run would execute it.
 fn said(text: &str, wide: bool) -> Vec<String> {
     let by_path = |line: &str| {
         wide && line.starts_with("bash: ") && line.ends_with(": Permission denied") && line.contains(": /")
@@ -156,13 +156,13 @@ fn said(text: &str, wide: bool) -> Vec<String> {
     own.map(str::to_owned).collect()
 }
 
-/// The file that bash says it may not open: `bash: line 1: notes/x: Permission denied`.
+/// Returns the file that bash may not open, from a line such as `bash: line 1: notes/x: Permission denied`.
 fn file_of(said: &str) -> Option<&str> {
     let file = said.strip_suffix(": Permission denied")?.strip_prefix("bash: line ")?;
     file.split_once(": ").map(|(_, file)| file)
 }
 
-/// The script in which the client hands a line to its shell.
+/// Returns the script in which the client passes a line to its shell.
 #[must_use]
 pub fn as_the_client_does(line: &str) -> String {
     format!("shopt -u extglob 2>/dev/null || true && eval '{}' < /dev/null", line.replace('\'', r"'\''"))

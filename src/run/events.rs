@@ -1,4 +1,4 @@
-//! What is recorded of a run while it runs: what its client says and does, in order and within bounds.
+//! The record of a run while it runs: its client's messages and actions, in order and within bounds.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,20 +9,20 @@ use crate::agent::Observation;
 use crate::journal::{EventKind, Journal, RunId};
 use crate::policy::on_one_line;
 
-/// Longest text of one event, in characters. The client's transcript has all of it.
+/// Maximum length of a text in an event, in characters. The client's transcript contains the whole text.
 const LONGEST_TEXT: usize = 20_000;
 
-/// What one run may add to the journal by talking, in bytes.
+/// Maximum size of one run's events in the journal, in bytes.
 const MOST_RECORDED: usize = 2 * 1024 * 1024;
 
-/// What an event takes beside its texts, in bytes.
+/// Assumed size of an event without its texts, in bytes.
 const EVENT_SIZE: usize = 200;
 
 /// The events of one run.
 pub(super) struct RunEvents {
     run: RunId,
     journal: Journal,
-    /// Bytes that may still be recorded.
+    /// Number of bytes that may still be recorded.
     left: AtomicUsize,
 }
 
@@ -31,7 +31,7 @@ impl RunEvents {
         Self { run, journal, left: AtomicUsize::new(MOST_RECORDED) }
     }
 
-    /// Adds something that has happened. A run that says too much has the rest left out, and that is recorded.
+    /// Records an event. If the run exceeds its limit, a `Cut` event is recorded instead, and all further events are dropped.
     pub(super) fn add(&self, kind: EventKind) {
         let size = EVENT_SIZE + size_of(&kind);
         let spent = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| match left {
@@ -45,12 +45,12 @@ impl RunEvents {
         }
     }
 
-    /// The prompt that the client is given.
+    /// Records the prompt that the client is given.
     pub(super) fn prompt(&self, prompt: &str) {
         self.add(EventKind::Prompt { text: cut(prompt) });
     }
 
-    /// What the client is seen to do.
+    /// Records an observation of the client.
     pub(super) fn observe(&self, mut seen: Observation) {
         match &mut seen {
             Observation::Said { text } | Observation::Printed { text } => *text = cut(text),

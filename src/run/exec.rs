@@ -1,8 +1,8 @@
-//! A job's command (`client: exec`): a line in the job's shell, and no agent.
+//! A job's command (`client: exec`): a line in the job's shell, without an agent.
 //!
-//! It runs behind what a gate runs behind ([`super::shell_line`]), but its programs are judged by the run's host: they are recorded,
-//! marked and asked about as those of an agent are. The run counts as one with an effect before the shell starts, since nobody can
-//! tell what a line has done when it is cut off.
+//! It runs in the same sandbox as a gate ([`super::shell_line`]), but the run's host judges its programs. So they are recorded, and
+//! the person is asked about them, as in an agent's run. The run is marked as having side effects before the shell starts, since
+//! nobody can tell what a line has done when it is cut off.
 
 mod output;
 
@@ -25,40 +25,40 @@ use crate::policy::on_one_line;
 use crate::refusal::Refusal;
 use crate::schedule::Job;
 
-/// Its name in the record.
+/// The client's name in the record.
 pub const EXEC: &str = "exec";
 
-/// What is printed is recorded so soon, together with what follows at once.
+/// Delay before output is recorded. Output that follows within this time is recorded with it.
 const TOGETHER: Duration = Duration::from_millis(250);
 
-/// So many pieces are recorded while the command goes; the rest at its end.
+/// Maximum number of records while the command runs. The remaining output is recorded at its end.
 const MOST_PIECES: usize = 400;
 
-/// Bytes of one recorded piece.
+/// Maximum size of one recorded piece, in bytes.
 const PIECE: usize = 16 * 1024;
 
-/// Characters of a line of the output, where it stands in an error.
+/// Maximum length of an output line in an error, in characters.
 const LONGEST_LINE: usize = 200;
 
-/// Characters of the output that the person is sent.
+/// Maximum length of the output in a message to the person, in characters.
 const MOST_SENT: usize = 4000;
 
-/// What is seen of a command while it goes.
+/// Events noted while a command runs.
 #[derive(Default)]
 struct Seen {
-    /// The first program that was refused: its words, and why.
+    /// The first program that was refused: its words, and the reason.
     refused: Mutex<Option<(String, String)>>,
-    /// What it took more of than it may.
+    /// The resource limit that the command exceeded, as a sentence.
     exceeded: Mutex<Option<String>>,
 }
 
-/// How the line ended.
+/// The end of a command line.
 enum End {
-    /// By itself, with this exit code.
+    /// The shell exited with this code.
     Code(Option<i32>),
-    /// After `timeout`.
+    /// The time limit was reached.
     TimedOut(Duration),
-    /// It was cancelled.
+    /// The run was cancelled.
     Cancelled,
 }
 
@@ -66,7 +66,7 @@ impl Runner {
     /// Runs a job's command to its end.
     ///
     /// # Errors
-    /// When something of ours failed.
+    /// An error if our own part failed. A failed command is a report.
     pub(super) async fn exec(&self, job: &Job, command: &str) -> Result<AttemptReport, Refusal> {
         if job.cancel.is_cancelled() {
             return Ok(AttemptReport::bare(AttemptEnd::Cancelled));
@@ -121,7 +121,7 @@ impl Runner {
         let judges = Arc::clone(&seen);
         let judge = |env| Arc::new(CommandJudge { host: Arc::clone(host), env, seen: judges }) as Arc<dyn Judge>;
         let ended = line.run(judge, until, &mut heard).await;
-        // What it has started is gone, and so is what stood for it.
+        // All processes of the command have ended, so its token is revoked.
         drop(own);
         let ended = ended.map_err(|error| Refusal::environment(format!("the command cannot be run: {error}")))?;
         let mut output = output.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -136,7 +136,7 @@ impl Runner {
     }
 }
 
-/// Records the beginning of what is printed while it is printed. Ends never.
+/// Records output while it is printed, up to [`MOST_PIECES`] times. Never returns.
 async fn record_as_it_comes(host: &Host, output: &Mutex<Output>, printed: &Notify) {
     for _ in 0..MOST_PIECES {
         printed.notified().await;
@@ -147,7 +147,7 @@ async fn record_as_it_comes(host: &Host, output: &Mutex<Output>, printed: &Notif
     std::future::pending().await
 }
 
-/// Records what was printed, in pieces.
+/// Records output in pieces.
 fn record(host: &Host, mut text: &str) {
     while !text.trim().is_empty() {
         let mut end = text.len().min(PIECE);
@@ -160,7 +160,7 @@ fn record(host: &Host, mut text: &str) {
     }
 }
 
-/// What is reported of a command that has ended so.
+/// Builds the report of a command that has ended.
 fn report_of(end: End, seen: &Seen, output: &Output, job: &Job) -> AttemptReport {
     let definition = &*job.definition;
     let refused = seen.refused.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -177,7 +177,7 @@ fn report_of(end: End, seen: &Seen, output: &Output, job: &Job) -> AttemptReport
             "the command took longer than {} (`timeout`) and was ended",
             humantime::format_duration(limit)
         ))),
-        // Whatever the line makes of a refusal.
+        // This holds whatever exit code the line returns after a refusal.
         (_, Some(_), _) if deliver(definition) == Deliver::Never => {
             failed("the command was refused a program; `deliver: never` keeps its name to the run's record".to_owned())
         }
@@ -198,7 +198,7 @@ fn report_of(end: End, seen: &Seen, output: &Output, job: &Job) -> AttemptReport
     }
 }
 
-/// What the person is sent of a command that was completed.
+/// Returns the output to send to the person after a completed command, if any.
 fn sent(output: &Output, job: &Job) -> Option<String> {
     let text = output.text();
     if !matches!(deliver(&job.definition), Deliver::Always | Deliver::Digest) || text.trim().is_empty() {
@@ -220,17 +220,17 @@ fn sent(output: &Output, job: &Job) -> Option<String> {
     })
 }
 
-/// How many bytes are kept of what a job's command prints: little where a job has made it, which pays for nothing of it.
+/// Returns how many bytes of output are kept: few if another job made this job, since the output costs the maker nothing.
 fn kept(definition: &Definition) -> usize {
     if definition.created_by.is_some() { 4 * 1024 } else { 64 * 1024 }
 }
 
-/// Whether words of a job may reach the person.
+/// Returns whether a job's own words may reach the person.
 pub(super) fn may_ping(definition: &Definition) -> bool {
     definition.background().is_some_and(|background| background.restrictions.allow_ping)
 }
 
-/// What the person is sent of the output: nothing where the job may not reach them.
+/// Returns which output the person is sent: none if the job may not reach them.
 fn deliver(definition: &Definition) -> Deliver {
     if may_ping(definition) { definition.deliver } else { Deliver::Never }
 }
@@ -243,10 +243,10 @@ fn lock(output: &Mutex<Output>) -> std::sync::MutexGuard<'_, Output> {
     output.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has the run's host judge its programs, and keeps the first that was refused.
+/// A judge that asks the run's host about programs, and keeps the first that was refused.
 struct CommandJudge {
     host: Arc<Host>,
-    /// What programs outside of the shell have.
+    /// The environment of programs outside of the shell.
     env: BTreeMap<String, String>,
     seen: Arc<Seen>,
 }
@@ -256,7 +256,7 @@ impl Judge for CommandJudge {
     async fn judge(&self, start: Start) -> Answer {
         let words = start.argv.join(" ");
         let (host, runtime) = (Arc::clone(&self.host), tokio::runtime::Handle::current());
-        // Off the threads that serve everything else: arguments are as long as a line likes.
+        // Judging runs on a blocking thread: a line may pass arguments of any length.
         let judged = tokio::task::spawn_blocking(move || runtime.block_on(host.judge(start))).await;
         match judged {
             Ok(Answer::Outside { program, env, domain, takes_umask }) => {

@@ -1,4 +1,4 @@
-//! Whether a run has delivered what its job's file expects.
+//! The check that a run has delivered what its job's file expects.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,21 +8,21 @@ use super::tools::DeliveryState;
 use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass};
 use crate::definition::Expect;
 
-/// What is expected, and how it was before the agent began.
+/// The expected delivery, and the state before the agent began.
 #[derive(Debug)]
 pub(super) struct Expected {
     expect: Expect,
     work: PathBuf,
     before: Option<Facts>,
-    /// Whether words of the job may reach the person.
+    /// Whether the job's own words may reach the person.
     may_ping: bool,
 }
 
-/// What tells one state of a file from another: device, inode, size, and the nanoseconds of its last two changes.
+/// The facts that tell two states of a file apart: device, inode, size, and the times of the last two kinds of change.
 type Facts = (u64, u64, u64, (i64, i64), (i64, i64));
 
 impl Expected {
-    /// To be made before the agent begins.
+    /// Records the state before the agent begins.
     pub(super) fn new(expect: Expect, work: PathBuf, may_ping: bool) -> Self {
         let before = match &expect {
             Expect::File(path) => facts(&work, path),
@@ -31,12 +31,12 @@ impl Expected {
         Self { expect, work, before, may_ping }
     }
 
-    /// The file, as the person is told of it: a job that may not reach them chooses no words of that.
+    /// Returns the file's name for the person; a general phrase if the job may not reach them with words of its own.
     fn named(&self, path: &Path) -> String {
         if self.may_ping { format!("work/{}", path.display()) } else { "the file that it names".to_owned() }
     }
 
-    /// Makes a completed report a failed one where what is expected is not there.
+    /// Turns a completed report into a failed one if the expected delivery is missing.
     pub(super) fn hold(&self, report: &mut AttemptReport, delivery: &DeliveryState) {
         if report.end != AttemptEnd::Completed {
             return;
@@ -58,7 +58,7 @@ impl Expected {
     }
 }
 
-/// The facts of a file with something in it; `None`: there is none, or it leads out of `work/`.
+/// Returns the facts of a file that is not empty; `None` if there is none, or it is outside of `work/`.
 fn facts(work: &Path, path: &Path) -> Option<Facts> {
     let file = work.join(path).canonicalize().ok()?;
     let facts = fs::metadata(&file).ok()?;
@@ -98,11 +98,11 @@ mod tests {
         assert_eq!(end(&before, &nothing), None);
         let before = expected();
         assert!(says(&before, "is as it was before"));
-        // Another file of the same content, as an editor writes it.
+        // Another file with the same content, as editors write it, counts.
         fs::write(work.join("new"), "x").unwrap();
         fs::rename(work.join("new"), work.join("today.md")).unwrap();
         assert_eq!(end(&before, &nothing), None);
-        // What leads out of work/ is not there.
+        // A file outside of work/ does not count.
         fs::write(root.path().join("outside"), "x").unwrap();
         fs::remove_file(work.join("today.md")).unwrap();
         std::os::unix::fs::symlink("../outside", work.join("today.md")).unwrap();

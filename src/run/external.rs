@@ -1,4 +1,4 @@
-//! The MCP servers of the person's that a run has, with the tools of each that its rules grant.
+//! The person's MCP servers in a run, with the tools of each that the run's rules grant.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use crate::journal::EventKind;
 use crate::mcp::servers::{Connection, McpServers, RunServers};
 use crate::policy::Policy;
 
-/// So long the main session waits for servers: one that takes longer is there at a later turn.
+/// Time that the main session waits for servers. A slower one is available at a later turn.
 const A_PERSON_WAITS: Duration = Duration::from_secs(5);
 
 impl Runner {
-    /// Reaches the servers that the run's rules grant something of, all at once, and says what it has of each.
+    /// Connects to the servers of which the run's rules grant a tool, all at once, and returns the granted tools of each.
     ///
     /// # Errors
-    /// A server that the job's own rules name is not there, as a sentence without its full stop. Where only a wildcard or the main
-    /// session reaches it, the run goes on without it, and its record says so.
+    /// A sentence without its full stop if a server that the job's own rules name is not available. If only a wildcard or the main
+    /// session uses the server, the run continues without it, and its record says so.
     pub(super) async fn external(&self, host: &Host) -> Result<Vec<ExternalServer>, String> {
         let granted_of = |name: &String| host.policy().may_have_of_server(name);
         let names: Vec<String> = self.mcp_servers.names().into_iter().filter(granted_of).collect();
@@ -41,13 +41,13 @@ impl Runner {
                 Err(why) => host.events.add(EventKind::Note { text: format!("without its tools: {why}") }),
             }
         }
-        // A second turn of one run, in a new session, has what the first had.
+        // A second turn of the same run, in a new session, keeps the servers of the first.
         let _kept = host.servers.set(servers);
         Ok(served)
     }
 }
 
-/// A server that runs, and its tools. Its start goes on when nobody waits for it any more.
+/// Connects to a server and reads its tools. The server's start continues even if nobody waits for it any more.
 async fn reached(
     servers: McpServers,
     name: String,
@@ -69,7 +69,7 @@ async fn reached(
     read.map_err(|error| format!("the MCP server `{server}` is not there, by a fault of ollim-bot: {error}"))?
 }
 
-/// Whether a job's own rules name a server, and not only a wildcard that it falls under.
+/// Returns whether a job's own rules name a server, rather than match it by a wildcard.
 fn names_server(definition: &Definition, server: &str) -> bool {
     let Some(background) = definition.background() else { return false };
     let restrictions = &background.restrictions;
@@ -78,7 +78,7 @@ fn names_server(definition: &Definition, server: &str) -> bool {
     rules.into_iter().any(|rule| rule.tool() == whole || rule.tool().starts_with(&format!("{whole}__")))
 }
 
-/// Those of a server's tools that a policy grants.
+/// Returns the tools of a server that a policy grants.
 fn granted(policy: &Policy, server: &str, tools: Vec<ExternalTool>) -> Vec<ExternalTool> {
     let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
     let granted = policy.visible_of_server(server, &names);

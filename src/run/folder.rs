@@ -1,4 +1,4 @@
-//! What a run leaves in its own folder: its transcript stays, everything else goes.
+//! Cleanup of a run's own folder: the transcript stays, everything else is removed.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 
 use agent_sandbox::leftovers;
 
-/// What stays: the client's transcripts, and the copy of the main session that a fork began from.
+/// The entries that stay: the client's transcripts, and the copy of the main session that a fork resumed.
 const KEPT: [&str; 2] = ["claude", "main.jsonl"];
 
-/// What stays of the client's own folder.
+/// The entries of the client's own folder that stay.
 const KEPT_OF_CLIENT: [&str; 1] = ["projects"];
 
-/// Removes what a run has left in `folder`, when nothing of it is going any more. What cannot be removed is logged.
+/// Removes a run's leftovers in `folder`, after all its processes have ended. Failures are logged.
 pub async fn tidy(folder: PathBuf) {
-    // Its errors are logged there; a panic would be one of the folder's reading.
+    // `tidy_now` logs its errors.
     let _ended = tokio::task::spawn_blocking(move || tidy_now(&folder)).await;
 }
 
-/// The same, on this thread.
+/// Does the same as [`tidy`] on this thread.
 pub fn tidy_now(folder: &Path) {
     for (folder, kept) in [(folder.to_path_buf(), &KEPT[..]), (folder.join("claude"), &KEPT_OF_CLIENT[..])] {
-        // A run may end before it has one.
+        // A run may end before it has this folder.
         let Ok(entries) = fs::read_dir(&folder) else { continue };
         let left = entries.flatten().filter(|entry| !kept.iter().any(|kept| entry.file_name() == OsStr::new(kept)));
         for entry in left {

@@ -1,10 +1,10 @@
-//! Follows a folder and all that is below it. What changes is given in bursts.
+//! A watch of a folder and all folders below it, which returns changes in bursts.
 //!
-//! Each folder is opened from the trusted one on, and no link is followed on the way: who can write there cannot lead the watch
+//! Each folder is opened from the trusted base, without following symlinks: a job that can write there cannot lead the watch
 //! out of it. Nothing is polled.
 //!
-//! Each watch has a queue of the kernel's of its own (an instance of inotify): a job that floods its folder loses its own changes, and no
-//! other job loses any.
+//! Each watch has its own kernel queue (an inotify instance). A job that floods its folder loses its own changes, but not another
+//! job's.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -26,23 +26,23 @@ use crate::definition::{FolderEvent, folder_events, registered};
 use crate::journal::Occasion;
 use crate::schedule::Burst;
 
-/// A burst is over when nothing has happened for so long.
+/// Time without a change after which a burst is over.
 pub(super) const QUIET: Duration = Duration::from_secs(2);
 
-/// ... but never later than this after its first change.
+/// Maximum time from the first change of a burst to its end.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Folders that one routine watches.
+/// Maximum number of folders that one routine watches.
 const MOST_FOLDERS: usize = 2000;
 
-/// Files of a burst that are remembered by name, and those that a prompt names.
+/// Maximum number of a burst's files that are remembered by name, and that a prompt names.
 const REMEMBERED: usize = 10_000;
 const NAMED: usize = 50;
 
-/// Links that the kernel follows on one path.
+/// Maximum number of symlinks that the kernel follows on one path.
 const MOST_LINKS: usize = 40;
 
-/// Characters of a name that a prompt has.
+/// Maximum length of a file name in a prompt, in characters.
 const LONGEST_NAME: usize = 200;
 
 const CHANGES: WatchFlags = WatchFlags::CREATE
@@ -54,29 +54,29 @@ const CHANGES: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVE_SELF)
     .union(WatchFlags::ONLYDIR);
 
-/// Of the folders above it only matters whether they, and what leads to it, go. (The kernel does not tell of the end of a folder that is
-/// open, as the watched one is.)
+/// The events of the folders above. They matter only if these folders, or the entries that lead to the watched one, are removed or
+/// moved. (The kernel does not report the removal of an open folder, such as the watched one.)
 const ABOVE: WatchFlags = WatchFlags::DELETE
     .union(WatchFlags::MOVE)
     .union(WatchFlags::DELETE_SELF)
     .union(WatchFlags::MOVE_SELF)
     .union(WatchFlags::ONLYDIR);
 
-/// The folder itself is no longer where it was.
+/// The events by which a folder itself is no longer at its location.
 const ITSELF: ReadFlags = ReadFlags::DELETE_SELF.union(ReadFlags::MOVE_SELF).union(ReadFlags::UNMOUNT);
 
-/// Where a folder is: below one that nobody replaces by a link.
+/// The location of a folder, below a trusted folder that nobody can replace by a symlink.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Trusted, without links.
+    /// The path of the trusted folder, without symlinks.
     pub base: PathBuf,
-    /// From there on.
+    /// The path from there.
     pub below: PathBuf,
-    /// The links by which the person's path leads there: turned, it leads elsewhere.
+    /// The symlinks on the person's path to the folder. If one changes, that path leads elsewhere.
     pub links: Vec<PathBuf>,
 }
 
-/// The links on an absolute path, each by a path without links.
+/// Returns the symlinks on an absolute path, each as a path without symlinks.
 pub(super) fn links_on(path: &Path) -> Vec<PathBuf> {
     let parts = |path: &Path| -> VecDeque<OsString> {
         let named = |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::ParentDir);
@@ -106,10 +106,10 @@ pub(super) fn links_on(path: &Path) -> Vec<PathBuf> {
 }
 
 impl Place {
-    /// Opens it.
+    /// Opens the folder.
     ///
     /// # Errors
-    /// [`Errno::LOOP`] where a link is on the way.
+    /// [`Errno::LOOP`] if the path contains a symlink.
     pub fn open(&self) -> Result<OwnedFd, Errno> {
         let base =
             rustix::fs::openat(CWD, &self.base, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
@@ -117,42 +117,42 @@ impl Place {
     }
 }
 
-/// Why a watch has ended.
+/// The reason why a watch has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The folder is not there any more.
+    /// The folder is no longer at its location.
     Gone,
-    /// Changes were lost, and new folders with them.
+    /// The kernel dropped events, so that changes and new folders may have been missed.
     Lost,
 }
 
-/// A folder that is watched.
+/// The watch of a folder.
 #[derive(Debug)]
 pub(super) struct FolderWatch {
     inotify: AsyncFd<OwnedFd>,
     reads: Folders,
-    /// Folders that are new, and the one of them that is being read.
+    /// New folders to read, and the read of one of them in progress.
     unread: VecDeque<PathBuf>,
     reading: Option<JoinHandle<io::Result<Added>>>,
-    /// The watched folders, relative to the root.
+    /// The watched folders, as paths relative to the root.
     folders: HashMap<i32, PathBuf>,
-    /// Those above it and those with a link to it, each with the names that lead on to it.
+    /// The folders above and the folders of symlinks, each with the names of its entries that lead to the watched folder.
     above: HashMap<i32, Vec<OsString>>,
-    /// There are more folders than can be watched.
+    /// Whether there are more folders than can be watched.
     pub(super) has_too_many: bool,
     quiet: Duration,
     files: BTreeSet<PathBuf>,
     more: usize,
-    /// The first and the last change that is not told yet.
+    /// The times of the first and the last change that were not returned yet.
     since: Option<(Instant, Instant)>,
     end: Option<End>,
 }
 
 impl FolderWatch {
-    /// Begins to watch. `are_new`: what is there already counts as changed.
+    /// Starts a watch. `are_new` says that existing files count as changed.
     ///
     /// # Errors
-    /// When there is no such folder, or the kernel allows no (more) watches. Reads folders: not for a thread that serves others.
+    /// An error if the folder does not exist, or the kernel allows no more watches. Blocks while it reads folders.
     pub(super) fn open(place: &Place, quiet: Duration, are_new: bool) -> io::Result<Self> {
         let opened = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK);
         let inotify = registered(opened.map_err(|error| limited(error, Errno::MFILE, "instances"))?)?;
@@ -166,7 +166,7 @@ impl FolderWatch {
                 Err(_) => Place { base: folder.to_owned(), below: PathBuf::new(), links: Vec::new() }.open(),
             };
             let watch = |folder: OwnedFd| inotify::add_watch(inotify.get_ref(), by_number(&folder), ABOVE).ok();
-            // One that cannot be read cannot be watched either; it is looked at when something changes.
+            // A folder that cannot be read cannot be watched either. Its way is checked again at the next burst.
             if let Some(watch) = opened.ok().and_then(watch) {
                 above.entry(watch).or_default().push(name.to_owned());
             }
@@ -191,10 +191,10 @@ impl FolderWatch {
         Ok(watch)
     }
 
-    /// Waits for the next burst. May be dropped and called again.
+    /// Waits for the next burst. Cancel safe.
     ///
     /// # Errors
-    /// [`End`]: there is nothing more to come.
+    /// [`End`] if no further burst can come.
     pub(super) async fn burst(&mut self) -> Result<Burst, End> {
         loop {
             if let Some(reading) = &mut self.reading {
@@ -220,7 +220,7 @@ impl FolderWatch {
         }
     }
 
-    /// Whether there is nothing more to come.
+    /// Returns whether the watch has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.end.is_some()
     }
@@ -244,12 +244,12 @@ impl FolderWatch {
             if leads_here || event.what.intersects(ITSELF) {
                 self.end = self.end.or(Some(End::Gone));
             }
-            // A link to it may lie in it.
+            // The folder of a symlink may itself be a watched one.
             if !self.folders.contains_key(&event.watch) {
                 return;
             }
         }
-        // Events of a folder that was let go meanwhile.
+        // The event may be of a folder that is no longer watched.
         let Some(folder) = self.folders.get(&event.watch).cloned() else { return };
         if event.what.contains(ReadFlags::IGNORED) {
             self.folders.remove(&event.watch);
@@ -270,13 +270,13 @@ impl FolderWatch {
         }
     }
 
-    /// Reads a folder that is new on a thread that serves nobody else.
+    /// Reads a new folder on a blocking thread.
     fn read(&mut self, folder: PathBuf) {
         let (folders, room) = (self.reads.clone(), MOST_FOLDERS.saturating_sub(self.folders.len()));
         self.reading = Some(tokio::task::spawn_blocking(move || folders.add(&folder, room)));
     }
 
-    /// Takes in what was read of a new folder. All that is in it counts as changed.
+    /// Adds the result of reading a new folder. All its files count as changed.
     fn read_is(&mut self, read: io::Result<Added>) {
         match read {
             Ok(added) => self.take_in(added, true),
@@ -296,13 +296,13 @@ impl FolderWatch {
         }
     }
 
-    /// A folder was moved away: it may be anywhere now.
+    /// Stops watching a folder that was moved away, since its new location is unknown.
     fn let_go(&mut self, folder: &Path) {
         let moved: Vec<i32> =
             self.folders.iter().filter(|(_, path)| path.starts_with(folder)).map(|(watch, _)| *watch).collect();
         for watch in moved {
             self.folders.remove(&watch);
-            // It may be gone by itself.
+            // This fails if the kernel has already removed the watch.
             let _ = inotify::remove_watch(self.inotify.get_ref(), watch);
         }
     }
@@ -322,26 +322,26 @@ impl FolderWatch {
     }
 }
 
-/// What reads folders, and has the kernel tell of them.
+/// A reader of folders that also adds the kernel's watches.
 #[derive(Clone, Debug)]
 struct Folders {
     root: Arc<OwnedFd>,
-    /// The same queue as the watch's.
+    /// The inotify instance of the watch.
     inotify: Arc<OwnedFd>,
 }
 
-/// What was found in a folder.
+/// The result of reading a folder.
 #[derive(Debug, Default)]
 struct Added {
     folders: Vec<(i32, PathBuf)>,
-    /// At most [`REMEMBERED`]; the rest is counted.
+    /// The files, at most [`REMEMBERED`]; `more` counts the rest.
     files: Vec<PathBuf>,
     more: usize,
     has_too_many: bool,
 }
 
 impl Folders {
-    /// Watches a folder and all below it, at most so many.
+    /// Watches a folder and all folders below it, at most `room`.
     fn add(&self, from: &Path, room: usize) -> io::Result<Added> {
         let (mut added, mut left) = (Added::default(), vec![from.to_owned()]);
         while let Some(folder) = left.pop() {
@@ -351,7 +351,7 @@ impl Folders {
             }
             let opened = match beneath(&self.root, &folder) {
                 Ok(opened) => opened,
-                // It is gone again, or a link by now, or not ours to read.
+                // The folder was removed or replaced by a symlink meanwhile, or we may not read it.
                 Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::ACCESS) if !folder.as_os_str().is_empty() => {
                     continue;
                 }
@@ -382,7 +382,7 @@ impl Folders {
     }
 }
 
-/// Opens a folder below another one; no link is followed on the way.
+/// Opens a folder below another one, without following symlinks.
 fn beneath(root: &OwnedFd, folder: &Path) -> Result<OwnedFd, Errno> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -390,12 +390,12 @@ fn beneath(root: &OwnedFd, folder: &Path) -> Result<OwnedFd, Errno> {
     openat2(root, folder, how, Mode::empty(), resolve)
 }
 
-/// What an error of the kernel's means that says `full` where the user has all that there are to have, and what to do about it.
+/// Explains an inotify error: if it is `full` because the user's limit is reached, the error names the limit and the remedy.
 fn limited(error: Errno, full: Errno, what: &str) -> io::Error {
     let setting = format!("fs.inotify.max_user_{what}");
     let limit = std::fs::read_to_string(format!("/proc/sys/{}", setting.replace('.', "/")));
     let limit: u64 = limit.ok().and_then(|limit| limit.trim().parse().ok()).unwrap_or_default();
-    // The same error as that of a process that has too many files open.
+    // The kernel returns the same error if the process has too many open files.
     let has_files = || rustix::fs::open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).is_ok();
     if error != full || !has_files() {
         return error.into();
@@ -406,12 +406,12 @@ fn limited(error: Errno, full: Errno, what: &str) -> io::Error {
     ))
 }
 
-/// The way to what is open, whatever its name leads to by now.
+/// Returns a path to an open folder that stays valid if the folder is renamed or replaced.
 fn by_number(opened: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", opened.as_raw_fd())
 }
 
-/// A path as a prompt has it.
+/// Returns a path as a prompt shows it.
 fn name(path: &Path) -> String {
     let text = path.to_string_lossy();
     match text.char_indices().nth(LONGEST_NAME) {

@@ -1,4 +1,4 @@
-//! The next check of a chain: at most one in a run; a second call moves it.
+//! The next check of a chain. A run makes at most one; a second call moves it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::clock::whole_second;
 use crate::definition::{Definition, DefinitionError, Trigger};
 use crate::schedule::LiveDefinitions;
 
-/// How far away a check may be: a number that an agent got wrong is no time that anyone meant.
+/// Maximum delay of a check. A longer one is a mistake of the agent.
 const FARTHEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-/// A run's place in its chain, and the check that it has made.
+/// A run's position in its chain, and the check that it has made.
 pub(super) struct NextCheck {
     place: Place,
     made: Mutex<Option<PathBuf>>,
@@ -36,15 +36,15 @@ impl NextCheck {
         Self { place, made: Mutex::new(None) }
     }
 
-    /// Whether another check may follow.
+    /// Returns whether another check may follow.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.place, Place::Open(_))
     }
 
-    /// Schedules the next check `delay` from `now`; a second call moves it.
+    /// Schedules the next check `delay` after `now`. A second call moves it.
     ///
     /// # Errors
-    /// A sentence for the agent; then nothing has changed.
+    /// A sentence for the agent. Nothing has changed then.
     pub(super) async fn schedule(
         &self,
         delay: Duration,
@@ -78,7 +78,7 @@ impl NextCheck {
         let (check, words) = (follow_up.place(), humantime::format_duration(delay));
         let mut made = self.made.lock().await;
         if made.is_none() {
-            // An earlier attempt may have made it, or a run before a `reminder retry`.
+            // An earlier attempt, or a run before a `reminder retry`, may have made the check.
             let next = follow_up.clone();
             *made = definitions.find(move |definition| next.is(definition)).await.map(|found| found.file.clone());
         }
@@ -98,7 +98,7 @@ impl NextCheck {
     }
 }
 
-/// An error with its ways out, in one sentence for an agent.
+/// Returns an error with its hints, in one sentence for an agent.
 fn said(error: &DefinitionError) -> String {
     let hints = match error {
         DefinitionError::Invalid { problems } => problems.iter().filter_map(|problem| problem.hint.clone()).collect(),
@@ -133,7 +133,7 @@ mod tests {
             check.schedule(Duration::from_secs(60 * minutes), DateTime::UNIX_EPOCH, &self.definitions).await
         }
 
-        /// Each file's name, with the line that says when it fires.
+        /// Returns each file's name and the line with its time.
         fn files(&self) -> Vec<(String, String)> {
             let mut files: Vec<(String, String)> = fs::read_dir(self.folder.path().join("reminders"))
                 .unwrap()

@@ -1,4 +1,4 @@
-//! Turns of the main session, and of the forks of it that the person talks in.
+//! Turns of the main session, and of its forks in which the person talks.
 
 use std::sync::Arc;
 
@@ -20,22 +20,22 @@ use crate::journal::{EventKind, ForkRecord, PendingUpdates, RunId};
 use crate::refusal::Refusal;
 use crate::schedule::Job;
 
-/// What the person reads where they would have read the answer to a message that another turn has taken up.
+/// The answer to a message that another turn took up and answered.
 const ANSWERED_ABOVE: &str = "(The answer to your message before this one covers it.)";
 
-/// What the prompt says of a message that an earlier turn had taken up when it was cut off.
+/// The note in the prompt about a message that an earlier turn had taken up before it was cut off.
 const MAY_BE_DONE: &str =
     "[a turn that was cut off had this message already, and may have acted on it: look before you do it again]";
 
 impl Runner {
-    /// A turn of the main session; the dispatcher sends its answer to the person.
+    /// Runs a turn of the main session. The dispatcher sends its answer to the person.
     pub(super) async fn foreground(&self, job: &Job, client: &Arc<dyn AgentClient>) -> Result<AttemptReport, Refusal> {
         let fork = self.fork_of(&job.definition.id).await?;
         let (main, _turn_of_fork) = tokio::select! {
             held = self.hold_conversation(job, fork.as_ref()) => held,
             () = job.cancel.cancelled() => return Ok(AttemptReport::bare(AttemptEnd::Cancelled)),
         };
-        // The turn before may have answered it.
+        // An earlier turn may have answered the message meanwhile.
         let taken_up = self.bot.meanwhile.became_of(&job.definition.id);
         if let Some(TakenUp::Answered(run)) = &taken_up {
             return Ok(self.answered_above(job, run));
@@ -69,8 +69,8 @@ impl Runner {
         Ok(with_words(report, job, &host).await)
     }
 
-    /// Waits until nobody else has the conversation that the turn goes on with: the main session's, or a fork's. What is
-    /// told as it is written waits for none.
+    /// Waits for exclusive use of the conversation that the turn continues: the main session's, or a fork's. A job whose body is
+    /// delivered as it is needs none.
     async fn hold_conversation(
         &self,
         job: &Job,
@@ -83,7 +83,7 @@ impl Runner {
         }
     }
 
-    /// Everything that the first try of a turn needs, and the reports that it is given.
+    /// Prepares the first try of a turn. Returns it with the reports that it contains.
     async fn prepare_main<'a>(
         &self,
         job: &'a Job,
@@ -98,7 +98,7 @@ impl Runner {
             None => self.run_dir(job)?,
         };
         let setup = self.spawner.setup(&job.definition, None)?;
-        // The person's own session is held by its rules alone, unless these grant some programs and not others. Its agents are held.
+        // The main session has no sandbox if its rules grant every program or no shell at all. Its agents always have one.
         let everything = setup.policy.shell(None).is_none_or(|shell| shell.everything);
         let sandbox = if !client.starts_processes() || everything && setup.granted_to_agents.is_empty() {
             None
@@ -134,7 +134,7 @@ impl Runner {
         Ok((turn, updates))
     }
 
-    /// The end of a turn whose message an earlier turn has taken up and answered.
+    /// Returns the end of a turn whose message an earlier turn took up and answered.
     fn answered_above(&self, job: &Job, run: &RunId) -> AttemptReport {
         let events = RunEvents::new(job.run.clone(), self.journal.clone());
         let text = format!("the turn of run {run} answered it: it was said while that went");
@@ -145,9 +145,9 @@ impl Runner {
         AttemptReport { answer: Some(ANSWERED_ABOVE.to_owned()), ..AttemptReport::bare(AttemptEnd::Completed) }
     }
 
-    /// Records what the main session goes on with, and what it was told.
+    /// Records the main session's new state, and the reports that it has received.
     async fn keep(&self, report: &AttemptReport, updates: &PendingUpdates) -> Result<(), Refusal> {
-        // A client without a session has no model that read them.
+        // Without a session no model has read the reports.
         let Some(session) = report.session.clone() else { return Ok(()) };
         let unrecorded = |error: crate::journal::JournalError| Refusal::environment(error.to_string());
         self.bot.main.keep(session, report.transcript.clone()).await.map_err(unrecorded)?;
@@ -157,7 +157,7 @@ impl Runner {
         Ok(())
     }
 
-    /// A turn of the main session: of a new one where the old one cannot be resumed.
+    /// Runs a turn of the main session. If the session cannot be resumed, runs the turn in a new one.
     async fn main_turn(&self, turn: Turn<'_>) -> Result<AttemptReport, Refusal> {
         let report = self.run(turn.clone()).await?;
         if !session_is_missing(&report) {
@@ -172,7 +172,7 @@ impl Runner {
     }
 }
 
-/// The same, and a turn in which nothing was said says so.
+/// Adds a notice if a completed turn said nothing.
 async fn with_words(mut report: AttemptReport, job: &Job, host: &Host) -> AttemptReport {
     let has_words = report.answer.as_deref().is_some_and(|answer| !answer.trim().is_empty());
     let is_silent = report.end == AttemptEnd::Completed && !has_words && report.messages.is_empty();

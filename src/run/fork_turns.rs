@@ -1,4 +1,4 @@
-//! Turns of forks that the person talks in: what each goes on from, and the report that ends one.
+//! Turns of forks in which the person talks: the conversation that each continues, and the report that ends a fork.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::refusal::Refusal;
 use crate::schedule::Job;
 
 impl Runner {
-    /// The fork that a turn belongs to; `None`: the main session, or it is no turn.
+    /// Returns the fork of a turn; `None` for the main session, or if the id is not a turn's.
     pub(super) async fn fork_of(&self, id: &DefinitionId) -> Result<Option<ForkRecord>, Refusal> {
         if !id.is_turn() {
             return Ok(None);
@@ -24,7 +24,7 @@ impl Runner {
         }
     }
 
-    /// A copy of what a fork's next turn goes on from: its last turn, or what it was opened on.
+    /// Copies the transcript that a fork's next turn continues: of its last turn, or of the conversation it was opened on.
     pub(super) async fn copy_of_fork(&self, fork: &ForkRecord, run_dir: &Path) -> Result<Option<PathBuf>, Refusal> {
         let last = match (self.journal.last_of_fork(&fork.id).await?, &fork.from_run) {
             (None, Some(run)) => {
@@ -40,7 +40,7 @@ impl Runner {
         }
     }
 
-    /// Waits for the end of a run that may be going.
+    /// Waits for the end of a run that may be running.
     async fn until_over(&self, run: &RunId) {
         let mut activity = self.schedule.activity();
         loop {
@@ -52,7 +52,7 @@ impl Runner {
         }
     }
 
-    /// Where the turn was to write a fork's report: hands it to the main session, and the fork is over.
+    /// If the turn was to write a fork's report, passes the report to the main session and ends the fork.
     pub(super) async fn reported(
         &self,
         fork: &ForkRecord,
@@ -71,9 +71,9 @@ impl Runner {
                     .messages
                     .push("The fork has ended. The main session is told this report at its next turn.".into());
             }
-            // The service is ending, or the person wants to go on.
+            // The service is stopping, or the person wants to continue the fork.
             None if report.end == AttemptEnd::Cancelled => self.journal.keep_fork(&fork.id).await?,
-            // Nothing is left to pay the report with: it stays open, and is idle from now on.
+            // No budget is left for the report. The fork stays open, and its idle time starts now.
             None if matches!(report.end, AttemptEnd::Skipped(_)) => {
                 self.journal.keep_fork(&fork.id).await?;
                 self.journal.heard_in_fork(&fork.id).await?;

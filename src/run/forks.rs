@@ -1,7 +1,7 @@
-//! Forks that the person talks in: how each is opened, which one a message belongs to, and its three ends.
+//! Forks in which the person talks: how they are opened, how messages are assigned to them, and their three ends.
 //!
-//! A fork of the main session has what the main session has. One that goes on with a job's conversation has that job's rules, and
-//! cannot become the main session: what the job has read would come with it.
+//! A fork of the main session has the main session's rights. A fork that continues a job's conversation has that job's rules. It
+//! cannot become the main session, since that would then contain what the job has read.
 
 use std::sync::Arc;
 
@@ -16,43 +16,43 @@ use crate::journal::{Button, ForkEnd, ForkRecord, Journal, Message, NewMessage, 
 use crate::policy::UpdateMode;
 use crate::refusal::Refusal;
 
-/// So long after its run's end a job's conversation can be gone on with.
+/// Time after a run's end in which its conversation can be continued.
 const RESUMABLE: TimeDelta = TimeDelta::days(7);
 
-/// After so long without a word of the person's a fork is idle: first they are asked, then it ends.
+/// Time without a message of the person's after which a fork is idle. They are asked first; after the same time again it ends.
 const IDLE: TimeDelta = TimeDelta::minutes(10);
 
-/// What the agent of a fork is told when its report is wanted.
+/// The prompt by which a fork's agent writes its report.
 pub(super) const WRITE_REPORT: &str = "[the conversation in this fork ends here] Write a report of it for the main session, in at most ten sentences: \
 what it was about, what was found and decided, what is still to be done. Your answer is the report; call no tools.";
 
-/// Opens and ends forks.
+/// The parts that open and end forks.
 #[derive(Clone)]
 pub struct Forks {
-    /// The record.
+    /// The journal.
     pub journal: Journal,
-    /// Starts turns.
+    /// The spawner that starts turns.
     pub spawner: Arc<Spawner>,
-    /// What forks are forks of.
+    /// The main session that is forked.
     pub main: MainSession,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
 }
 
-/// What was asked of a fork cannot be done as it is.
+/// The result of a request to end a fork.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It is over, or its report is being written. What the person is told.
+    /// The fork is over, or its report is being written. The text is for the person.
     Told(String),
-    /// The main session has moved on meanwhile: it is saved only if the person wants that all the same. What they are asked.
+    /// The main session has changed since, so the person has to confirm the save. The text is the question.
     Confirm(String),
 }
 
 impl Forks {
-    /// Opens a fork of the main session, or of a run's conversation. The person is sent a card with its three ends.
+    /// Opens a fork of the main session, or of a run's conversation. The person is sent a card with the fork's ends.
     ///
     /// # Errors
-    /// When it cannot be recorded.
+    /// An error if the fork cannot be recorded.
     pub async fn open(
         &self,
         topic: Option<String>,
@@ -79,7 +79,7 @@ impl Forks {
         Ok(fork)
     }
 
-    /// Whether the main session may be told of it: a job whose file blocks that tells it nothing in a fork either.
+    /// Returns whether a report may go to the main session. The job's file may block that, also in a fork.
     async fn may_report(&self, fork: &ForkRecord) -> Result<bool, Refusal> {
         let Some(run) = &fork.from_run else { return Ok(true) };
         let job = self.definition_of(run).await?;
@@ -87,17 +87,17 @@ impl Forks {
         Ok(background.is_some_and(|background| background.restrictions.update_main_session != UpdateMode::Blocked))
     }
 
-    /// What a run's file said when it fired.
+    /// Returns a run's definition as it was when the run fired.
     async fn definition_of(&self, run: &RunId) -> Result<Option<Definition>, Refusal> {
         let found = self.journal.conversation_of(run).await?;
         Ok(found.and_then(|found| self.spawner.fired(&found)))
     }
 
-    /// Whether a message of ours was written in the main session itself, so that what its buttons say may be said there. What a
-    /// job or a fork writes on a button is theirs, and the person does not see it.
+    /// Returns whether the main session itself wrote a message of ours, so that its buttons' texts may be said there. A job or a fork
+    /// chooses its buttons' texts, and the person does not see them.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// An error if the journal cannot be read.
     pub async fn is_of_main_session(&self, message: &Message) -> Result<bool, Refusal> {
         let Some(run) = &message.run else { return Ok(false) };
         match message.id.as_ref().filter(|id| id.is_turn()) {
@@ -106,10 +106,10 @@ impl Forks {
         }
     }
 
-    /// The fork that a message belongs to; `None`: the main session. `answers`: the message of ours that it answers.
+    /// Returns the fork of a message; `None` means the main session. `answers` is the message of ours that it answers.
     ///
     /// # Errors
-    /// When the journal cannot be read or written.
+    /// An error if the journal cannot be read or written.
     pub async fn of_message(&self, answers: Option<&Message>, channel: &str) -> Result<Option<ForkRecord>, Refusal> {
         let open = self.journal.open_forks().await?;
         let open = || open.iter().filter(|fork| fork.how.is_none());
@@ -130,7 +130,7 @@ impl Forks {
         self.open(topic, Some(run.clone()), Some(channel.to_owned())).await.map(Some)
     }
 
-    /// The fork that a message of ours comes from, or whose card it is.
+    /// Returns the fork that sent a message of ours, or whose card it is.
     async fn fork_of(&self, message: &Message) -> Result<Option<DefinitionId>, Refusal> {
         let buttons = message.rich.iter().flat_map(|rich| &rich.buttons);
         let by_button = buttons.filter_map(|button| Some(fork_action(&button.action)?.1)).next();
@@ -143,41 +143,41 @@ impl Forks {
         }
     }
 
-    /// Whether a job's conversation can be gone on with: it was an agent's, of a job of the person's, and ended in the last week.
+    /// Returns whether a job's conversation can be continued: the person's background job ended within the last week.
     async fn can_resume(&self, run: &RunId) -> Result<bool, Refusal> {
         let Some(found) = self.journal.conversation_of(run).await? else { return Ok(false) };
         let is_background = self.spawner.fired(&found).is_some_and(|job| job.background().is_some());
-        // One that is going is waited for.
+        // A running job counts; the fork's turn waits for its end.
         let is_recent = found.ended.is_none_or(|ended| self.clock.now() - ended < RESUMABLE);
         let is_there = found.ended.is_none() || found.transcript.is_some_and(|transcript| transcript.is_file());
         Ok(is_recent && is_background && found.kind != Kind::Session && is_there)
     }
 
-    /// The fork of this id; without one, the one in which the person said something last, by this channel if there is one.
+    /// Returns the fork with this id, or without an id the fork that the person used last, preferably by this channel.
     ///
     /// # Errors
-    /// It is over, or there is none.
+    /// An error if the fork is over, or none is open.
     pub async fn named(&self, id: Option<&DefinitionId>, channel: &str) -> Result<ForkRecord, Refusal> {
         let open = self.journal.open_forks().await?;
         if let Some(id) = id {
             return open.into_iter().find(|fork| fork.id == *id).ok_or_else(|| Refusal::user("this fork is over"));
         }
         let mut open: Vec<ForkRecord> = open.into_iter().filter(|fork| fork.how.is_none()).collect();
-        // Stable: within both parts the last one comes first.
+        // The sort is stable, so within both groups the fork that was used last stays first.
         open.sort_by_key(|fork| fork.channel.as_deref() != Some(channel));
         let none = || Refusal::user("there is no fork that is open").hint("`/fork TOPIC` opens one");
         open.into_iter().next().ok_or_else(none)
     }
 
-    /// Whether a word of the person's waits for its answer there.
+    /// Returns whether a message of the person's waits for its answer in the fork.
     async fn is_busy(&self, fork: &ForkRecord) -> Result<bool, Refusal> {
         Ok(self.journal.open_sessions().await?.into_iter().any(|session| session.fork.as_ref() == Some(&fork.id)))
     }
 
-    /// Ends a fork. `anyway`: also if the main session has moved on.
+    /// Ends a fork. With `anyway`, saves it even if the main session has changed since.
     ///
     /// # Errors
-    /// Why it goes on.
+    /// The reason why the fork stays open.
     pub async fn end(&self, fork: &ForkRecord, how: ForkEnd, anyway: bool) -> Result<Ended, Refusal> {
         if fork.how == Some(ForkEnd::Report) {
             return Err(Refusal::user("its report is being written; the fork is over then"));
@@ -223,7 +223,7 @@ impl Forks {
         let transcript = last.transcript.filter(|transcript| transcript.is_file()).ok_or_else(gone)?;
         let expected = (!anyway).then_some(&fork.main);
         if !self.main.replace(last.session.clone(), transcript, expected).await? {
-            // Somebody has pressed twice.
+            // The person has pressed the button twice.
             if self.main.id().as_ref() == Some(&last.session) {
                 return Err(Refusal::user("this fork is over"));
             }
@@ -255,10 +255,10 @@ impl Forks {
         Ok(())
     }
 
-    /// Asks about forks that are idle, and ends those that stay so.
+    /// Asks about idle forks, and ends those that stay idle.
     ///
     /// # Errors
-    /// When the journal cannot be read or written, or a report cannot be written now.
+    /// An error if the open forks cannot be read. A failure with one fork is logged.
     pub async fn look_after(&self) -> Result<(), Refusal> {
         for fork in self.journal.open_forks().await? {
             if let Err(refusal) = self.look_after_one(&fork).await {
@@ -273,7 +273,7 @@ impl Forks {
             return Ok(());
         }
         if fork.how.is_some() {
-            // The turn that was to write its report was cut off.
+            // The turn that was to write the report was cut off.
             return Ok(self.journal.keep_fork(&fork.id).await?);
         }
         match idleness(fork, self.clock.now()) {
@@ -311,7 +311,7 @@ fn idleness(fork: &ForkRecord, now: DateTime<Utc>) -> Idleness {
     }
 }
 
-/// The buttons of the ends that a fork can have.
+/// Returns the buttons of the ends that a fork can have.
 fn ends(fork: &ForkRecord, reports: bool) -> Vec<Button> {
     let ends = [
         ("Save", ForkEnd::Save, fork.from_run.is_none()),
@@ -325,7 +325,7 @@ fn ends(fork: &ForkRecord, reports: bool) -> Vec<Button> {
     ends.into_iter().filter(|(_, _, is_possible)| *is_possible).map(button).collect()
 }
 
-/// `fork:save:fork-1f0c9a2b`, and `fork:save-anyway:…`.
+/// Parses a button's action, such as `fork:save:fork-1f0c9a2b` or `fork:save-anyway:…`.
 #[must_use]
 pub fn fork_action(action: &str) -> Option<(ForkAction, DefinitionId)> {
     let (end, id) = action.strip_prefix("fork:")?.split_once(':')?;
@@ -334,16 +334,16 @@ pub fn fork_action(action: &str) -> Option<(ForkAction, DefinitionId)> {
     Some((ForkAction { how, anyway }, DefinitionId::new(id)))
 }
 
-/// What a button of a fork does.
+/// The action of a fork's button.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForkAction {
-    /// The end.
+    /// The end that the button chooses.
     pub how: ForkEnd,
-    /// Also if the main session has moved on.
+    /// Whether to save the fork even if the main session has changed since.
     pub anyway: bool,
 }
 
-/// What the person is told of a fork that has ended so.
+/// Returns the message for the person about a fork that has ended in this way.
 #[must_use]
 pub fn over(how: ForkEnd) -> &'static str {
     match how {
@@ -353,7 +353,7 @@ pub fn over(how: ForkEnd) -> &'static str {
     }
 }
 
-/// The question whether a fork is to be saved although the main session has moved on.
+/// Returns the question whether to save a fork although the main session has changed since.
 #[must_use]
 pub fn confirmation(id: &DefinitionId, channel: Option<String>, question: String) -> NewMessage {
     let buttons = vec![

@@ -1,8 +1,8 @@
 //! A job's gate: a command that decides, without a model, whether the agent is woken.
 //!
-//! It runs in the job's own shell, so each program that it starts is judged as in a run and has what the job's rules give it. It
-//! asks nobody: what the person would be asked about is refused. It may run again for the same occurrence, so what it does is
-//! not marked as an effect of the run. What it keeps in `$OLLIM_STATE` is the [`state`]'s.
+//! The gate runs in the job's own shell, so that each program is judged as in a run and has the rights that the job's rules grant.
+//! It asks nobody: a call that the person would be asked about is refused. It may run again for the same occurrence, so the run is
+//! not marked as having side effects. The module [`state`] keeps the content of `$OLLIM_STATE`.
 
 mod job;
 pub mod state;
@@ -21,43 +21,43 @@ use super::sandbox::Judged;
 use super::shell_line::{ShellLine, how_it_ended};
 use crate::policy::{Decision, Verdict, on_one_line};
 
-/// What a gate has said that ended with 1 and printed nothing.
+/// The reason of a skip by a gate that exited with 1 and printed nothing.
 pub const SILENT: &str = "exit 1";
 
-/// How long a gate may take where its file does not say.
+/// Timeout of a gate whose file names none.
 pub const USUAL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The variable that names the folder in which a gate keeps things.
+/// The environment variable that names the folder of the gate's state.
 pub const STATE_VARIABLE: &str = "OLLIM_STATE";
 
-/// Bytes of what it prints that the agent is given.
+/// Maximum length of the output that the agent is given, in bytes.
 pub const MOST_SHOWN: usize = 16 * 1024;
 
-/// Bytes of files that it writes, in all and each.
+/// Maximum size of the files that a gate writes, in total and each, in bytes.
 const DISK: u64 = 256 << 20;
 
-/// Bytes of each of its streams that are looked at.
+/// Maximum number of bytes kept of each output stream.
 const MOST_KEPT: usize = 1 << 20;
 
-/// Characters of a line of what it prints, where it stands in the record.
+/// Maximum length of an output line in the record, in characters.
 const LONGEST_LINE: usize = 200;
 
-/// Refused programs that are kept.
+/// Maximum number of refused programs that are recorded.
 const MOST_REFUSED: usize = 20;
 
-/// What a gate says.
+/// The verdict of a gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GateVerdict {
-    /// Exit 0: the agent is woken, and is given this.
+    /// Exit code 0: the agent is woken and given this output.
     Wake(String),
-    /// Exit 1: there is nothing to do, and why.
+    /// Exit code 1: there is nothing to do, for this reason.
     Skip(String),
-    /// Anything else: what went wrong, as a sentence without its full stop.
+    /// Any other end: the cause, as a sentence without its full stop.
     Failed(String),
 }
 
 impl GateVerdict {
-    /// The verdict where a gate's state is kept by `keep`: one that wrote what cannot be kept has failed.
+    /// Stores the gate's state with `keep`. The gate has failed if its state cannot be kept.
     #[must_use]
     pub fn keeping(self, keep: impl FnOnce() -> io::Result<()>) -> Self {
         match self {
@@ -70,45 +70,45 @@ impl GateVerdict {
     }
 }
 
-/// Decides about a program.
+/// A function that decides about a program.
 pub type Decide = Arc<dyn Fn(&Start) -> Judged + Send + Sync>;
 
-/// A gate that is about to run.
+/// A gate that is ready to run.
 pub struct Gate {
     /// The line, in the job's shell.
     pub line: ShellLine,
-    /// It is ended after this.
+    /// Time after which it is ended.
     pub timeout: Duration,
     /// The judge of the programs that it starts.
     pub decide: Decide,
 }
 
-/// How a gate ended.
+/// The end of a gate.
 #[derive(Clone, Debug)]
 pub struct GateEnd {
-    /// What it says.
+    /// The verdict.
     pub verdict: GateVerdict,
     /// The programs that were refused.
     pub refused: Vec<Decision>,
 }
 
-/// The folder that `$OLLIM_STATE` names, in that of a run.
+/// Returns the folder for `$OLLIM_STATE` in a run's folder.
 #[must_use]
 pub fn state_in(run_dir: &Path) -> PathBuf {
     run_dir.join("tmp").join("state")
 }
 
 impl Gate {
-    /// The folder that `$OLLIM_STATE` names. Made before the gate runs.
+    /// Returns the folder for `$OLLIM_STATE`. It must exist before the gate runs.
     #[must_use]
     pub fn state(&self) -> PathBuf {
         state_in(&self.line.run_dir)
     }
 
-    /// Runs it to its end; `None`: `cancel` was there first. Nothing of it is left afterwards.
+    /// Runs the gate to its end; `None` if `cancel` completes first. None of its processes remains.
     ///
     /// # Errors
-    /// When its shell cannot be started, or does not end.
+    /// An error if its shell cannot be started, or does not end.
     pub async fn run(self, cancel: impl Future<Output = ()>) -> io::Result<Option<GateEnd>> {
         let state = self.state().display().to_string();
         let Self { mut line, timeout, decide } = self;
@@ -150,7 +150,7 @@ impl Gate {
     }
 }
 
-/// What the end of a gate's shell says.
+/// Returns the verdict for the end of a gate's shell.
 fn verdict(code: Option<i32>, stdout: &[u8], stderr: &[u8]) -> GateVerdict {
     let first = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
@@ -159,7 +159,7 @@ fn verdict(code: Option<i32>, stdout: &[u8], stderr: &[u8]) -> GateVerdict {
     };
     match code {
         Some(0) => GateVerdict::Wake(beginning(stdout)),
-        // Most programs end with 1 where something is wrong, too, and say so there.
+        // Most programs also exit with 1 on an error, and report it on standard error.
         Some(1) if first(stdout).is_empty() && !first(stderr).is_empty() => GateVerdict::Failed(format!(
             "the gate ended with exit code 1 and said on standard error: {}; one that skips says why on standard output",
             first(stderr)
@@ -173,7 +173,7 @@ fn verdict(code: Option<i32>, stdout: &[u8], stderr: &[u8]) -> GateVerdict {
     }
 }
 
-/// The beginning of what it printed, as text.
+/// Returns the beginning of the output, as text.
 fn beginning(bytes: &[u8]) -> String {
     let kept = String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_SHOWN)]).trim_end().to_owned();
     if bytes.len() > MOST_SHOWN {
@@ -182,14 +182,14 @@ fn beginning(bytes: &[u8]) -> String {
     kept
 }
 
-/// Judges the programs of a gate as those of a run, and asks nobody.
+/// A judge that treats a gate's programs as those of a run, but asks nobody.
 struct GateJudge {
     decide: Decide,
     env: BTreeMap<String, String>,
     seen: Arc<Seen>,
 }
 
-/// What was seen of a gate while it ran.
+/// Events noted while a gate runs.
 #[derive(Default)]
 struct Seen {
     refused: Mutex<Vec<Decision>>,

@@ -1,4 +1,4 @@
-//! The other side of a running client: answers its hook, serves our tools, keeps the record.
+//! The host of a running client: it answers the client's hook, serves our tools and keeps the record.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
@@ -29,78 +29,78 @@ use crate::policy::{BOT, Decision, Layer, Policy, ToolCall, UpdateMode, Verdict,
 use crate::refusal::Refusal;
 use crate::schedule::LiveDefinitions;
 
-/// Prefix of our own tools in the client's names. Their effects are recorded by the tools themselves.
+/// The prefix of our own tools in the client's names. These tools record their side effects themselves.
 const OUR_TOOLS: &str = "mcp__discord__";
 
-/// So many characters of each text of what was refused are kept.
+/// Maximum length of each text of a refused call that is recorded, in characters.
 const MOST_SHOWN: usize = 2000;
 
-/// So many characters of a tool's name are kept: the model may call what it likes.
+/// Maximum length of a recorded tool name, in characters. The model may call tools by any name.
 pub(super) const LONGEST_NAME: usize = 100;
 
-/// So many refused calls and programs of one run are recorded, and logged, one by one.
+/// Maximum number of one run's refused calls and programs that are recorded and logged one by one.
 const MOST_DENIALS: u32 = 200;
 
-/// So many allowed lines wait for their shell at most.
+/// Maximum number of allowed lines that wait for their shell.
 const MOST_LINES: usize = 256;
 
-/// One run's host.
+/// The host of one run.
 pub struct Host {
     pub(super) run: RunId,
-    /// The name of the client that does it.
+    /// The name of the run's client.
     pub(super) client: &'static str,
     pub(super) definition: Arc<Definition>,
-    /// It is a turn of a fork that the person talks in.
+    /// Whether it is a turn of a fork in which the person talks.
     pub(super) is_beside: bool,
     pub(super) policy: Policy,
-    /// What its processes may reach; `None`: those of the main session, whatever the service may.
+    /// The sandbox of its processes; `None` for the main session, whose processes have the service's own access.
     pub(super) sandbox: Option<JobSandbox>,
-    /// Shell lines that were allowed and have not been started: the line, and the subagent that it belongs to.
+    /// Allowed shell lines that were not started yet, each with the subagent that asked for it.
     pub(super) allowed_lines: std::sync::Mutex<Vec<(String, Option<String>)>>,
-    /// What the person is asked.
+    /// The run's questions to the person.
     pub(super) questions: RunQuestions,
-    /// Calls of our own command that the person has allowed and that have not presented themselves: the words, and the subagent.
+    /// Calls of our own command that the person allowed and that have not arrived yet: the words and the subagent.
     pub(super) asked_commands: std::sync::Mutex<Vec<(Vec<String>, Option<String>)>>,
-    /// How many of its calls and programs were refused.
+    /// Number of refused calls and programs.
     pub(super) denials: AtomicU32,
-    /// What holds instead since a session was given its policy.
+    /// The narrower policy that a session was given, which replaces `policy`.
     pub(super) narrowed: OnceLock<Policy>,
-    /// What it may hand on.
+    /// The rights that the run may delegate.
     pub(super) limit: DelegationLimit,
     pub(super) spawner: Arc<Spawner>,
-    /// What it is seen to do.
+    /// The recorder of the run's events.
     pub(super) events: RunEvents,
-    /// Bare names of our tools that this run has.
+    /// The bare names of our tools that the run has.
     pub(super) tools: Vec<String>,
-    /// The servers beside ours that it has, once its client is about to start.
+    /// The further MCP servers that the run has. Set before its client starts.
     pub(super) servers: OnceLock<RunServers>,
     pub(super) journal: Journal,
     pub(super) clock: Clock,
     pub(super) bot: Bot,
     pub(super) bot_name: String,
     pub(super) next_check: NextCheck,
-    /// How far away the `notify` client puts a chain's next check.
+    /// The delay of a chain's next check that the `notify` client schedules.
     pub(super) notify_delay: Duration,
     pub(super) definitions: LiveDefinitions,
     pub(super) delivery: Mutex<DeliveryState>,
-    /// What the `notify` client delivers: recorded together with the outcome, so it is neither lost nor doubled.
+    /// Messages from the `notify` client. They are committed with the outcome, so that none is lost or sent twice.
     pub(super) delivered: Mutex<Vec<String>>,
 }
 
 impl Host {
-    /// What it may do now.
+    /// Returns the present policy.
     pub(super) fn policy(&self) -> &Policy {
         self.narrowed.get().unwrap_or(&self.policy)
     }
 
-    /// From now on it may do no more than this; a session's policy is set once.
+    /// Replaces the policy with a narrower one. A session's policy can be set only once.
     pub(super) fn narrow(&self, policy: Policy) {
         if self.narrowed.set(policy).is_err() {
             error!(run = %self.run, "a session was given a second policy; the first one holds");
         }
     }
 
-    /// What keeps its agent from ending without a report; `sent`: it has sent the person something.
+    /// Returns the sentence that keeps the agent from ending without a report. `sent` says whether the run has sent a message.
     fn owes_report(&self, sent: bool) -> Option<&'static str> {
         let background = self.definition.background()?;
         if !self.tools.iter().any(|tool| tool == tools::REPORT_UPDATES) {
@@ -115,19 +115,19 @@ impl Host {
         }
     }
 
-    /// Whether a program that its rules grant is there to change something.
+    /// Returns whether a rule grants a program that may change files.
     fn may_change_by_bash(&self) -> bool {
         let background = self.definition.background();
         let Some(restrictions) = background.map(|background| &background.restrictions) else { return true };
         match restrictions.effective_allowed_tools() {
-            // What is asked about has its own mark, when it was allowed.
+            // A program that the person allows is marked separately, when it starts.
             Some(granted) => granted.iter().any(|pattern| BOT.may_change_files(pattern)),
             None => true,
         }
     }
 
-    /// The verdict on a call, with the person's where a rule asks. Decided and shown again when they have answered: a link may lead
-    /// elsewhere by then, and the yes was for what they were shown.
+    /// Decides a call, with the person's answer where a rule asks. After an answer the call is decided and shown again: a symlink may lead
+    /// elsewhere by then, and the approval was for what was shown.
     async fn decide_asking(&self, call: &ToolCall) -> Decision {
         let mut asked: Vec<(String, String)> = Vec::new();
         loop {
@@ -156,7 +156,7 @@ impl Host {
         }
     }
 
-    /// Keeps a call of our own command that the person has allowed: the process that it is asks once more, by the control socket.
+    /// Records a call of our own command that the person allowed. Its process will ask again, over the control socket.
     fn note_asked(&self, start: &Start) {
         let name = start.argv.first().and_then(|program| program.rsplit('/').next());
         if name != Some(BOT.command) {
@@ -169,7 +169,7 @@ impl Host {
         asked.push((start.argv.get(1..).unwrap_or_default().to_vec(), start.caller.clone()));
     }
 
-    /// Whether the person has allowed this call of our own command, which then counts no more.
+    /// Returns whether the person allowed this call of our own command. Uses up that approval.
     fn was_asked(&self, words: &[String], agent: Option<&str>) -> bool {
         let mut asked = self.asked_commands.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |(known, caller): &(Vec<String>, Option<String>)| {
@@ -181,9 +181,9 @@ impl Host {
     /// Starts an agent for this run.
     ///
     /// # Errors
-    /// A sentence for the agent; then none was started.
+    /// A sentence for the agent. No agent was started then.
     pub(super) async fn spawn_agent(&self, request: SpawnRequest) -> Result<DefinitionId, Refusal> {
-        // What is refused anyway is no effect.
+        // A request that is refused anyway has no side effect, so it is checked before the mark.
         self.limit.may_spawn(request.tools.as_ref())?;
         let marked = self.mark(tools::SPAWN_AGENT).await;
         marked
@@ -193,7 +193,7 @@ impl Host {
         Ok(spawned)
     }
 
-    /// Marks that this run is about to have an effect. To be awaited before it is allowed.
+    /// Marks that this run is about to have a side effect. The mark must be committed before the effect is allowed.
     pub(super) async fn mark(&self, what: &str) -> Result<(), JournalError> {
         fail_point!(BeforeMark);
         self.journal.mark_effect(&self.run, what).await?;
@@ -201,12 +201,12 @@ impl Host {
         Ok(())
     }
 
-    /// Puts something refused into the log and into the run's record: so many, and so much of each, that a job fills neither.
+    /// Logs and records a denial. The number and the length of the entries are limited, so that a job cannot fill log or record.
     pub(super) async fn record(&self, denial: Denial) {
         self.record_with(denial, None).await;
     }
 
-    /// The same, with what the events say of it besides.
+    /// Does the same, and adds `note` to the run's events.
     pub(super) async fn record_with(&self, mut denial: Denial, note: Option<&str>) {
         denial.tool = on_one_line(&denial.tool, LONGEST_NAME);
         denial.reason = on_one_line(&denial.reason, MOST_SHOWN);
@@ -232,7 +232,7 @@ impl Host {
     }
 }
 
-/// Leaves the beginning of every text in a tool's input.
+/// Shortens every text in a tool's input to its beginning.
 pub(super) fn cut_all(value: &mut Value) {
     match value {
         Value::String(text) => {
@@ -247,8 +247,8 @@ pub(super) fn cut_all(value: &mut Value) {
     }
 }
 
-/// The line in a script of the client's: `… && eval 'LINE' …`, in which a quote stands as `'"'"'`, or `… && eval WORD …`, where
-/// the line is one word of characters that mean nothing to a shell.
+/// Returns the line in a script of the client's. The script is `… && eval 'LINE' …`, with a quote written as `'"'"'`, or
+/// `… && eval WORD …` if the line is one word without special characters.
 fn line_of(script: &str) -> Option<String> {
     const QUOTE: &str = r#"'"'"'"#;
     let (_, rest) = script.split_once("&& eval ")?;
@@ -304,7 +304,7 @@ impl OnBehalf for Host {
 impl RunHost for Host {
     async fn decide(&self, call: ToolCall) -> Decision {
         let mut decision = self.decide_asking(&call).await;
-        // Which programs a line starts is not known yet; one that changes something may be among them.
+        // The programs of a line are not known yet, and one of them may change something.
         let reads = decision.read_only && !(call.tool == "Bash" && self.may_change_by_bash());
         let effect = decision.verdict == Verdict::Allow && !reads && !call.tool.starts_with(OUR_TOOLS);
         if effect && let Err(error) = self.mark(&call.tool).await {
@@ -324,7 +324,7 @@ impl RunHost for Host {
             debug!(run = %self.run, tool = %call.tool, "call allowed");
             if let ("Bash", Some(line)) = (call.tool.as_str(), call.input.get("command").and_then(Value::as_str)) {
                 let mut lines = self.allowed_lines.lock().unwrap_or_else(PoisonError::into_inner);
-                // A client that asks for lines and never runs them keeps no memory of ours.
+                // This bounds the memory for a client that asks for lines and never runs them.
                 if lines.len() >= MOST_LINES {
                     lines.remove(0);
                 }
@@ -340,13 +340,13 @@ impl RunHost for Host {
         };
         let Judged { mut decision, mut answer } = sandbox.judge(self.policy(), &start);
         let mut asked = Vec::new();
-        // One that cannot be started is not asked about. What was allowed is judged again: much can change while the person thinks.
+        // The person is not asked about a program that cannot start. After an answer it is judged again, since much can change meanwhile.
         while decision.verdict == Verdict::Ask && !matches!(answer, Answer::Deny { .. }) {
             let rule = decision.rule.clone().unwrap_or_default();
             if asked.contains(&rule) {
                 break;
             }
-            // What runs without a client is the line itself.
+            // Without a client the script is the line itself.
             let line = line_of(&start.script).unwrap_or_else(|| start.script.to_string());
             let call = questions::program(&start, &line, &sandbox.work());
             if let Err(why) = self.questions.ask(&rule, "Bash", call).await {
@@ -448,7 +448,7 @@ impl RunHost for Host {
         if let Err(error) = started.await {
             error!(run = %self.run, %error, "the start of the client could not be recorded");
         }
-        // A turn of the main session: its id is kept from now on, whatever becomes of the turn.
+        // The main session's id is kept from now on, however the turn ends.
         if let (Some(session), None, false) = (session, self.definition.background(), self.is_beside)
             && let Err(error) = self.bot.main.keep(session, None).await
         {

@@ -1,19 +1,19 @@
-//! What the kernel enforces of a sandbox, in words.
+//! The kernel's support of the sandbox, in words.
 
 use agent_sandbox::SandboxStatus;
 
-/// What the running kernel enforces.
+/// The support of the running kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelSupport {
-    /// Whether it enforces domains at all.
+    /// Whether the kernel enforces domains at all.
     pub enforced: bool,
-    /// Whether it enforces all that a domain says.
+    /// Whether the kernel enforces every part of a domain.
     pub whole: bool,
-    /// What it enforces, for a person.
+    /// The enforced parts, for a person.
     pub words: &'static str,
 }
 
-/// Asks the kernel.
+/// Queries the kernel.
 #[must_use]
 pub fn kernel_support() -> KernelSupport {
     match agent_sandbox::probe() {

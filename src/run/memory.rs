@@ -1,7 +1,7 @@
-//! What a job is told of earlier runs: its own last answer (`remember`) and those of other jobs (`context_from`).
+//! Answers of earlier runs in a job's prompt: its own last one (`remember`) and those of other jobs (`context_from`).
 //!
-//! Answers come from the journal, by the [lineage](Definition::lineage) of the job that gave them. What a job has made reads only
-//! what the same job has made, whatever its file names: it is asked for under that maker.
+//! Answers come from the journal, by the [lineage](Definition::lineage) of the job that gave them. A job that another job made can
+//! read only answers of jobs with the same maker, whatever its file names: the lookup includes the maker.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use super::runner::Runner;
 use crate::definition::{Definition, DefinitionId, Remember, lineage};
 use crate::journal::{JournalError, JournalReader, Remembered};
 
-/// Characters of an answer that are handed on.
+/// Maximum length of an answer in the prompt, in characters.
 const MOST_HANDED_ON: usize = 8000;
 
-/// What is known of one job's last completed run.
+/// The last completed run of a job, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// Whose; `None`: its own.
+    /// The other job; `None` means the job itself.
     pub of: Option<DefinitionId>,
-    /// `None`: there is none.
+    /// The run's answer; `None` if no completed run is recorded.
     pub found: Option<Remembered>,
 }
 
 impl Memory {
-    /// A paragraph of the prompt.
+    /// Returns the paragraph for the prompt.
     pub(super) fn paragraph(&self, now: DateTime<Utc>, zone: Tz) -> String {
         let Some(Remembered { run, ended, answer, .. }) = &self.found else {
             return match &self.of {
@@ -49,7 +49,7 @@ impl Memory {
     }
 }
 
-/// The beginning of an answer.
+/// Returns the beginning of an answer.
 fn beginning(answer: &str) -> String {
     match answer.char_indices().nth(MOST_HANDED_ON) {
         None => answer.to_owned(),
@@ -57,8 +57,8 @@ fn beginning(answer: &str) -> String {
     }
 }
 
-/// Under which lineage the answers of a job that `definition` names are found; `None`: under the last one of that id.
-/// `there`: the job of this id, or whose chain it began, that is there now.
+/// Returns the lineage under which the answers of the job `id` are found; `None` means the last lineage of that id. `there` is the
+/// existing job of this id, or the existing check of its chain.
 fn named(definition: &Definition, id: &DefinitionId, there: Option<&Definition>) -> Option<String> {
     match &definition.created_by {
         Some(maker) => Some(lineage(id, Some(maker))),
@@ -66,15 +66,15 @@ fn named(definition: &Definition, id: &DefinitionId, there: Option<&Definition>)
     }
 }
 
-/// Whether a definition is that job, or a check of the chain that it began.
+/// Returns whether a definition is that job, or a check of the chain that it began.
 pub(crate) fn is_job(definition: &Definition, id: &DefinitionId) -> bool {
     definition.id == *id || definition.chain().is_some_and(|chain| chain.parent == *id)
 }
 
-/// What a job is told, as it is now. `there`: the job of an id, or a check of the chain that it began, that there is now.
+/// Returns the answers for a job's prompt. `there` looks up the existing job of an id, or a check of the chain that it began.
 ///
 /// # Errors
-/// When the journal cannot be read.
+/// An error if the journal cannot be read.
 pub fn memories<'a>(
     definition: &Definition,
     there: impl Fn(&DefinitionId) -> Option<&'a Definition>,
@@ -97,10 +97,10 @@ pub fn memories<'a>(
 }
 
 impl Runner {
-    /// What a job's run is told of earlier ones.
+    /// Returns the answers of earlier runs for a job's prompt.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// An error if the journal cannot be read.
     pub(super) async fn memories(&self, definition: &Definition) -> Result<Vec<Memory>, JournalError> {
         let mut there: Vec<(&DefinitionId, Arc<Definition>)> = Vec::new();
         for id in &definition.context_from {

@@ -1,4 +1,4 @@
-//! Which other background jobs a run is told of, so that it can leave a thing to a later one.
+//! The other background jobs that a prompt mentions, so that a run can leave a task to a later one.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use crate::definition::Definition;
 use crate::policy::on_one_line;
 use crate::schedule::Schedule;
 
-/// All that fall due in this time are named.
+/// All jobs that are due within this time are mentioned.
 const SOON: TimeDelta = TimeDelta::hours(3);
-/// If these are fewer than so many, later ones are named too,
+/// Minimum number of upcoming jobs: later ones are added up to this number,
 const AT_LEAST: usize = 3;
 /// but none after this time.
 const AT_MOST: TimeDelta = TimeDelta::hours(12);
-/// So many characters of a description are told.
+/// Maximum length of a description, in characters.
 const LONGEST_DESCRIPTION: usize = 200;
-/// So many of the next occurrences are looked at: foreground jobs are among them.
+/// Number of upcoming occurrences to look at, including those of foreground jobs.
 const LOOKED_AT: usize = 64;
 
-/// The background jobs around `now`, `own` excepted, in order of time.
+/// Returns the background jobs around `now`, except `own`, in order of time.
 pub async fn around(own: &Definition, now: DateTime<Utc>, schedule: &Schedule) -> Vec<NearbyJob> {
     let snapshot = schedule.snapshot(LOOKED_AT).await;
     select(own, now, &snapshot.recent, &snapshot.next)
@@ -41,7 +41,7 @@ fn select(own: &Definition, now: DateTime<Utc>, recent: &[Timed], next: &[Timed]
         .map(|(at, definition)| NearbyJob {
             at: *at,
             title: definition.title(),
-            // A job that others have made tells them nothing by it.
+            // The description of a job that another job made is left out, so that it cannot influence other jobs.
             description: match definition.created_by {
                 Some(_) => String::new(),
                 None => on_one_line(&definition.description, LONGEST_DESCRIPTION),
@@ -50,7 +50,7 @@ fn select(own: &Definition, now: DateTime<Utc>, recent: &[Timed], next: &[Timed]
         .collect()
 }
 
-/// A job's own chain is told of by itself, link by link.
+/// Returns whether both definitions are checks of one chain. The prompt describes the run's own chain separately.
 fn same_chain(one: &Definition, other: &Definition) -> bool {
     one.chain().is_some_and(|chain| other.chain().is_some_and(|other| other.parent == chain.parent))
 }

@@ -1,11 +1,11 @@
-//! Whether the machine has what a job requires (`requires`), as the kernel tells it.
+//! The check of a job's requirements on the machine (`requires`), by files of the kernel.
 
 use std::fs;
 use std::path::Path;
 
 use crate::definition::Need;
 
-/// What is missing, as a sentence without its full stop; `None`: nothing. `root`: `/`.
+/// Returns the first unmet requirement, as a sentence without its full stop; `None` if all are met. `root` is `/`.
 #[must_use]
 pub fn unmet(needs: &[Need], root: &Path) -> Option<&'static str> {
     let missing = |need: &Need| match need {
@@ -15,7 +15,7 @@ pub fn unmet(needs: &[Need], root: &Path) -> Option<&'static str> {
     needs.iter().find_map(missing)
 }
 
-/// Whether a default route leads out of the machine. Where the kernel shows no routes nothing is held up.
+/// Returns whether there is a default route. If the kernel shows no routes at all, the job is not delayed.
 fn is_online(root: &Path) -> bool {
     const UP: u32 = 0x1;
     const REJECT: u32 = 0x200;
@@ -39,14 +39,14 @@ fn is_online(root: &Path) -> bool {
         })
 }
 
-/// Whether the machine is on mains. One without a battery is.
+/// Returns whether the machine runs on mains power. A machine without a battery does.
 fn has_power(root: &Path) -> bool {
     let Ok(entries) = fs::read_dir(root.join("sys/class/power_supply")) else { return true };
     let (mut discharges, mut supplied) = (false, false);
     for entry in entries.flatten() {
         let read = |name: &str| fs::read_to_string(entry.path().join(name)).unwrap_or_default().trim().to_owned();
         match &*read("type") {
-            // That of a mouse or a headset is no concern of the machine's.
+            // Batteries of devices such as a mouse or a headset do not count.
             "Battery" if read("scope") != "Device" => discharges |= read("status") == "Discharging",
             "Mains" | "USB" => supplied |= read("online") == "1",
             _ => {}
@@ -81,7 +81,7 @@ mod tests {
             (default, NOWHERE, true),
             (local, NOWHERE, false),
             ("eth0 00000000 010200C0 0002 0 0 0 00000000 0 0 0", NOWHERE, false),
-            // Half of the internet by a tunnel is no default route.
+            // A tunnel's route for half of the internet is not a default route.
             ("tun0 00000000 010200C0 0003 0 0 0 00000080 0 0 0", NOWHERE, false),
             ("", NOWHERE, false),
             (local, &v6, true),

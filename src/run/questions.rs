@@ -1,8 +1,8 @@
-//! Questions: a call that a rule of `ask_tools` matches waits here until the person has answered, or has not in time.
+//! Questions: a call that a rule of `ask_tools` matches waits here until the person answers or the deadline passes.
 //!
-//! A question is a row of the journal and a message in the outbox before anybody waits for it. The first answer counts; the journal
-//! decides which that was. Nobody polls: whoever waits is woken by the answer, by the deadline, or by the end of the run. Of hosts that share
-//! the journal, each looks at the questions when another has recorded something: the answer may be given on any of them.
+//! A question is in the journal and in the outbox before any call waits for it. The first answer counts, and the journal decides which
+//! one was first. Nothing is polled: an answer, the deadline or the end of the run wakes the waiting call. If several hosts share a
+//! journal, each host checks the questions when another one has recorded something, since any host may take the answer.
 
 mod shown;
 mod starts;
@@ -23,22 +23,22 @@ use crate::journal::{
 use crate::policy::{AskTerms, BOT, Silence, ToolPattern};
 use crate::refusal::Refusal;
 
-/// How many questions may be open: of one run, and all together.
+/// Maximum number of open questions, of one run and of all runs together.
 const OPEN_OF_RUN: usize = 8;
 const OPEN: usize = 64;
 
-/// How many one run may ask.
+/// Maximum number of questions of one run.
 const OF_RUN: u32 = 30;
 
-/// The longest call that is asked about, in characters of what the person is shown.
+/// Maximum length of a call that the person is asked about, in characters as shown.
 const LONGEST: usize = 16_000;
 
-/// A call that is longer than this is folded in the message: so many characters of its beginning and of its end stay.
+/// Length from which a call is folded in the message, and the lengths of the beginning and the end that stay, in characters.
 const FOLDED: usize = 3000;
 const BEGINNING: usize = 1500;
 const END: usize = 500;
 
-/// What the person is being asked, by all runs. Clones share it.
+/// The open questions of all runs. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Questions {
     journal: Journal,
@@ -49,14 +49,14 @@ pub struct Questions {
 
 #[derive(Debug, Default)]
 struct Open {
-    /// Held from a question's commit until somebody waits for its answer, so that no answer comes before.
+    /// Held from a question's commit until its call waits, so that no answer can come before.
     ordered: tokio::sync::Mutex<()>,
     waiting: Mutex<BTreeMap<i64, Waiting>>,
-    /// Those whose end was said here, where several hosts see it.
+    /// The questions whose end was already reported here. Used only if several hosts share the journal.
     said: Mutex<BTreeSet<i64>>,
 }
 
-/// A call that waits.
+/// A call that waits for an answer.
 #[derive(Debug)]
 struct Waiting {
     run: RunId,
@@ -65,23 +65,23 @@ struct Waiting {
     told: oneshot::Sender<Question>,
 }
 
-/// The rules that the person has said yes to for the rest of a run.
+/// The rules that the person has approved for the rest of a run.
 type Granted = Arc<Mutex<BTreeSet<String>>>;
 
 impl Questions {
-    /// None is open: see [`end_left_open`](Self::end_left_open).
+    /// Creates an empty set of questions. See [`end_left_open`](Self::end_left_open) for those of the previous process.
     #[must_use]
     pub fn new(journal: Journal, clock: Clock) -> Self {
         Self { journal, clock, open: Arc::default(), ended: broadcast::Sender::new(OPEN) }
     }
 
-    /// Questions that are answered, or whose time is up, from now on.
+    /// Subscribes to the questions that are answered or time out from now on.
     #[must_use]
     pub fn ended(&self) -> broadcast::Receiver<Question> {
         self.ended.subscribe()
     }
 
-    /// Learns what is answered on other hosts, within a second or so. Never returns.
+    /// Follows answers given on other hosts, with a delay of about a second. Never returns.
     pub async fn follow(self) {
         let Some(mut news) = self.journal.news_of_hosts() else { return std::future::pending().await };
         let mut before = None;
@@ -96,7 +96,7 @@ impl Questions {
         }
     }
 
-    /// Says what has ended meanwhile. `before`: up to there it was said; `None`: what has ended by now, nobody has asked for.
+    /// Reports the questions after number `before` that have ended. `None`: the first call reports only those that wait here.
     async fn look(&self, before: &mut Option<i64>) -> Result<(), JournalError> {
         let _ordered = self.open.ordered.lock().await;
         let is_first = before.is_none();
@@ -124,14 +124,14 @@ impl Questions {
         if self.journal.hosts().is_some() && !lock(&self.open.said).insert(question.number) {
             return;
         }
-        // Nobody may show it.
+        // There may be no subscriber.
         let _unseen = self.ended.send(question.clone());
     }
 
-    /// Ends what an earlier life of the service was asking, and tells the person. To be called once, at a start.
+    /// Ends the questions of the previous process, and notifies the person. Call it once, at the start.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// An error if the commit fails.
     pub async fn end_left_open(&self) -> Result<usize, JournalError> {
         self.journal
             .end_questions_left_open(|question| NewMessage {
@@ -144,11 +144,11 @@ impl Questions {
             .await
     }
 
-    /// The person answers a question. Others of the same run and rule are answered with it where the answer is for the run.
-    /// `channel`: where they answer; `sentence`: what the agent is told besides a no. Returns the question as it stands.
+    /// Records the person's answer to a question. An answer for the whole run also ends other questions of the same run and rule.
+    /// `channel` is where the person answers; `sentence` is the reason that the agent gets with a denial. Returns the question.
     ///
     /// # Errors
-    /// There is no such question, or it has been answered.
+    /// An error if there is no such question, or it has been answered.
     pub async fn answer(
         &self,
         number: i64,
@@ -174,9 +174,8 @@ impl Questions {
         Ok(question)
     }
 
-    /// Tells of a question that has ended, and ends others with it where the answer is for the run.
+    /// Wakes the call of a question that has ended. An answer for the whole run also ends the run's other questions of the same rule.
     async fn ended_with_others(&self, question: &Question) -> Result<(), JournalError> {
-        // Whose call it is, is not known once it was told.
         let others = self.same(question);
         self.tell(question);
         let Some(end @ (QuestionEnd::Run | QuestionEnd::Always)) = question.answer else { return Ok(()) };
@@ -189,7 +188,7 @@ impl Questions {
         Ok(())
     }
 
-    /// Open questions of the same run and rule.
+    /// Returns the open questions of the same run and rule.
     fn same(&self, question: &Question) -> Vec<i64> {
         let waiting = self.waiting();
         let is_same = |number: &i64, one: &Waiting| {
@@ -199,14 +198,14 @@ impl Questions {
         same.map(|(number, _)| *number).collect()
     }
 
-    /// Wakes whoever waits for a question that has ended.
+    /// Wakes the call that waits for a question that has ended.
     fn tell(&self, question: &Question) {
         self.say_ended(question);
         let Some(waiting) = self.waiting().remove(&question.number) else { return };
         if matches!(question.answer, Some(QuestionEnd::Run | QuestionEnd::Always)) {
             lock(&waiting.granted).insert(waiting.rule);
         }
-        // The call may be gone.
+        // The call may have been dropped.
         let _ = waiting.told.send(question.clone());
     }
 
@@ -215,23 +214,23 @@ impl Questions {
     }
 }
 
-/// What one run asks.
+/// The questions of one run.
 #[derive(Debug)]
 pub(super) struct RunQuestions {
     questions: Questions,
     run: RunId,
     definition: Arc<Definition>,
     terms: AskTerms,
-    /// The run's own limit of time, in which waiting counts.
+    /// The run's time limit, which includes the time of waiting.
     timeout: Duration,
-    /// The person's.
+    /// The person's time zone.
     zone: Tz,
-    /// What the run has where its file has no allowlist.
+    /// The run's tools if its file has no allowlist.
     main_tools: Vec<ToolPattern>,
     granted: Granted,
-    /// How many it has asked; `None`: it asks no more.
+    /// Number of questions asked so far; `None` once the run is over.
     asked: Mutex<Option<u32>>,
-    /// How many of its calls wait now.
+    /// Number of calls that are waiting now.
     parked: watch::Sender<u32>,
 }
 
@@ -259,20 +258,20 @@ impl RunQuestions {
         }
     }
 
-    /// How many of its calls wait for the person.
+    /// Returns the number of calls that wait for the person.
     pub(super) fn parked(&self) -> watch::Receiver<u32> {
         self.parked.subscribe()
     }
 
-    /// Whether the person has said yes to what a rule asks about, for the rest of the run.
+    /// Returns whether the person has approved a rule for the rest of the run.
     pub(super) fn is_granted(&self, rule: &str) -> bool {
         lock(&self.granted).contains(rule)
     }
 
-    /// Asks the person about a call, and waits. `rule`: the one that asks; `call`: the whole call, as it is shown.
+    /// Asks the person about a call, and waits. `rule` is the rule that asks; `call` is the whole call as it is shown.
     ///
     /// # Errors
-    /// The call may not run: a sentence for the agent.
+    /// A sentence for the agent if the call may not run.
     pub(super) async fn ask(&self, rule: &str, tool: &str, call: String) -> Result<(), String> {
         if self.is_granted(rule) {
             return Ok(());
@@ -310,7 +309,7 @@ impl RunQuestions {
         }
     }
 
-    /// Records the question. `None`: the person has said yes for the whole run meanwhile.
+    /// Records the question; `None` if the person has approved the rule for the whole run meanwhile.
     async fn put(
         &self,
         rule: &str,
@@ -358,7 +357,7 @@ impl RunQuestions {
         Ok(Some((question.number, answer)))
     }
 
-    /// Nobody has answered in time, unless somebody does at this moment.
+    /// Ends a question whose deadline has passed. An answer that was recorded first counts instead.
     async fn silence(&self, number: i64) -> Result<Question, String> {
         let end = match self.terms.default {
             Silence::Allow => QuestionEnd::SilenceAllow,
@@ -372,7 +371,7 @@ impl RunQuestions {
         Ok(question)
     }
 
-    /// Whether there is a file in which the rule would grant what it asks about.
+    /// Returns whether a job's file with this rule would grant the calls that the rule asks about.
     fn may_become_a_rule(&self, rule: &str) -> bool {
         let Some(background) = self.definition.background() else { return false };
         let in_main_tools = || {
@@ -383,7 +382,7 @@ impl RunQuestions {
             && (background.restrictions.allowed_tools().is_some() || in_main_tools())
     }
 
-    /// The run is over: what it asks is dropped, and it asks no more.
+    /// Ends the run's open questions. It cannot ask any more.
     pub(super) async fn close(&self) {
         let _ordered = self.questions.open.ordered.lock().await;
         *lock(&self.asked) = None;
@@ -394,7 +393,7 @@ impl RunQuestions {
     }
 }
 
-/// A question that ends with whoever waits for its answer.
+/// A guard that ends its question when the waiting call is dropped.
 struct StillOpen<'a> {
     questions: &'a Questions,
     number: Option<i64>,
@@ -409,7 +408,7 @@ impl Drop for StillOpen<'_> {
     }
 }
 
-/// One more call waits, for as long as this lives.
+/// A guard that counts one waiting call while it exists.
 struct Parked<'a>(&'a watch::Sender<u32>);
 
 impl<'a> Parked<'a> {
@@ -425,7 +424,7 @@ impl Drop for Parked<'_> {
     }
 }
 
-/// What the message that asks is made from, beside the question.
+/// The inputs of the message that asks, besides the question.
 struct Message {
     definition: Arc<Definition>,
     terms: AskTerms,
@@ -443,7 +442,7 @@ impl Message {
             (_, Some(_)) => (shown::text(&self.definition.title()), "its ask_tools"),
         };
         let title = format!("{who} asks (question {number})");
-        // It holds no backtick, so that nothing of it is taken for the message's own form.
+        // The call contains no backtick, so it cannot end the code block.
         let call = format!("```\n{}\n```", folded(call, *number));
         let until = question.deadline.with_timezone(&self.zone).format("%H:%M:%S");
         let waits = humantime::format_duration(self.terms.deadline);
@@ -484,7 +483,7 @@ impl Message {
     }
 }
 
-/// The beginning and the end of a long call, and where the rest is.
+/// Returns the beginning and the end of a long call, with a note where to see the rest.
 fn folded(call: &str, number: i64) -> String {
     let count = call.chars().count();
     if count <= FOLDED {

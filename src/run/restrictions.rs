@@ -1,31 +1,31 @@
-//! The tools that a job's agent is told of: those that are left after every list that narrows its job.
+//! The tools that an agent's prompt names: those that remain after all lists that apply to its job.
 //!
-//! Pure, and for the prompt alone: calls are decided by the policy.
+//! Pure, and only for the prompt: the policy decides calls.
 
 use crate::policy::{AgentRules, BOT, BgForkConfig, Policy, ToolPattern, Verdict, help_pattern};
 
-/// What an agent may use.
+/// The restrictions of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Restrictions {
-    /// All that it has; `None`: whatever the main session has.
+    /// All tools that it has; `None` means the main session's tools.
     pub only: Option<Vec<ToolPattern>>,
-    /// What it has not, though `only` or the main session have it.
+    /// Denials within `only`, or within the main session's tools.
     pub never: Vec<ToolPattern>,
-    /// What the person is asked about first.
+    /// The tools about which the person is asked first.
     pub asked: Vec<ToolPattern>,
-    /// Its shell runs only programs that read.
+    /// Whether its shell runs only programs that read.
     pub read_only: bool,
 }
 
 impl Restrictions {
-    /// Those of a job's file.
+    /// Returns the restrictions of a job's file.
     #[must_use]
     pub fn of(config: &BgForkConfig) -> Self {
         let never = config.disallowed_tools().unwrap_or_default().to_vec();
         Self { only: config.effective_allowed_tools(), never, asked: config.asked_tools().to_vec(), read_only: false }
     }
 
-    /// Narrowed by a pair of lists. `main_tools`: what the main session has.
+    /// Narrows the restrictions by a pair of lists. `main_tools` are the main session's tools.
     pub fn narrow(&mut self, allow: Option<&[ToolPattern]>, deny: &[ToolPattern], main_tools: &[ToolPattern]) {
         if let Some(allow) = allow {
             self.asked = BOT.common(&self.asked, allow);
@@ -34,14 +34,14 @@ impl Restrictions {
         self.never.extend(deny.iter().filter(|denial| !self.never.contains(denial)).cloned().collect::<Vec<_>>());
     }
 
-    /// Narrowed to what a named agent has.
+    /// Narrows the restrictions to the tools of a named agent.
     pub fn narrow_to_agent(&mut self, agent: &AgentRules, main_tools: &[ToolPattern]) {
         self.narrow(agent.tools.as_deref(), &agent.disallowed, main_tools);
         self.read_only |= agent.read_only;
     }
 
-    /// Without what its policy takes away in every case, and without denials of what it has not. `ours`: the bare names of our
-    /// tools that it has.
+    /// Removes the tools that the policy denies in every case, and denials of tools that are not granted. `ours` are the bare names of our
+    /// tools that the run has.
     #[must_use]
     pub fn held_against(mut self, policy: &Policy, ours: &[String]) -> Self {
         self.asked = BOT.without(&self.asked, &self.never);
@@ -58,7 +58,7 @@ impl Restrictions {
         if helped && !only.iter().any(|pattern| BOT.covers(pattern, &help)) {
             only.push(help);
         }
-        // A denial of reading speaks of every file tool, any other one of its own tool.
+        // A denial of `Read` affects every file tool; another denial affects its own tool only.
         let speaks_of = |denial: &ToolPattern, pattern: &ToolPattern| {
             let (denied, granted) = (denial.canonical_tool(), pattern.canonical_tool());
             denied == granted || denied == "Read" || [denied, granted].iter().any(|tool| tool.contains(['*', '_']))
@@ -70,7 +70,7 @@ impl Restrictions {
         self
     }
 
-    /// As the prompt says it; empty where nothing is restricted.
+    /// Returns the sentences for the prompt; empty if nothing is restricted.
     #[must_use]
     pub fn sentences(&self) -> String {
         let listed = |intro: &str, patterns: &[ToolPattern]| {
@@ -114,7 +114,7 @@ mod tests {
         texts.iter().map(|text| ToolPattern::parse(text).unwrap()).collect()
     }
 
-    /// A spawned agent's: its caller's lists, then its own.
+    /// Checks a spawned agent's sentences, given its caller's lists and then its own.
     #[track_caller]
     fn check(allowed: Option<&[&str]>, denied: Option<&[&str]>, allow: Option<&[&str]>, deny: &[&str], expected: &str) {
         let config = BgForkConfig::new(Default::default(), false, allowed.map(list), denied.map(list)).unwrap();
@@ -136,7 +136,7 @@ mod tests {
         check(None, None, None, &[], "");
         check(None, None, None, &["Bash(git push *)"], &format!("{NOT} - Bash(git push *)"));
         check(None, Some(&["WebFetch"]), None, &["Bash"], &format!("{NOT} - WebFetch - Bash"));
-        // Its caller has no list, and one of its own has nothing before it.
+        // The caller has no list, so the agent's own list stands alone.
         check(
             None,
             None,

@@ -1,33 +1,33 @@
-//! What a command prints, as far as it is kept: the beginning and the end.
+//! The kept part of a command's output: the beginning and the end.
 
 use std::collections::VecDeque;
 
-/// A beginning of a line that is at least so long is shown before the line is at its end.
+/// Length from which an unfinished line is shown before its end, in bytes.
 const LONG_LINE: usize = 4 * 1024;
 
-/// Lines, and characters of each, that stand for all that was printed.
+/// Number of lines that stand for the whole output in an error.
 const LAST_LINES: usize = 3;
 
-/// What was printed so far.
+/// The output so far.
 #[derive(Debug)]
 pub(super) struct Output {
-    /// Bytes that are kept of the beginning, and of the end.
+    /// Maximum number of bytes kept of the beginning, and of the end.
     most: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
-    /// Bytes that are neither in the one nor in the other.
+    /// Number of bytes between the beginning and the end that were dropped.
     left_out: u64,
-    /// Bytes of the head that were taken.
+    /// Number of bytes of the beginning that were taken.
     taken: usize,
 }
 
 impl Output {
-    /// Nothing yet. Of what comes, so many bytes are kept.
+    /// Creates an empty output that keeps at most `bytes` bytes.
     pub(super) fn keeping(bytes: usize) -> Self {
         Self { most: bytes / 2, head: Vec::new(), tail: VecDeque::new(), left_out: 0, taken: 0 }
     }
 
-    /// Something more was printed.
+    /// Adds printed bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let (head, rest) = bytes.split_at(bytes.len().min(self.most - self.head.len()));
         self.head.extend_from_slice(head);
@@ -38,7 +38,7 @@ impl Output {
         self.tail.extend(kept);
     }
 
-    /// The lines of the beginning that were not taken yet; empty: there are none.
+    /// Takes the new complete lines of the beginning, or a long incomplete one. Empty if there are none.
     pub(super) fn take_lines(&mut self) -> String {
         let new = &self.head[self.taken..];
         let end = match new.iter().rposition(|byte| *byte == b'\n') {
@@ -51,7 +51,7 @@ impl Output {
         text
     }
 
-    /// What was not taken yet, with a line in the place of what is left out.
+    /// Takes the rest, with a line in place of the dropped part.
     pub(super) fn take_rest(&mut self) -> String {
         let mut bytes = self.head.split_off(self.taken.min(self.head.len()));
         self.taken = 0;
@@ -60,7 +60,7 @@ impl Output {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// All that is kept.
+    /// Returns all that is kept.
     pub(super) fn text(&self) -> String {
         let mut bytes = self.head.clone();
         self.append_tail(&mut bytes);
@@ -74,7 +74,7 @@ impl Output {
         bytes.extend(&self.tail);
     }
 
-    /// Its last lines with something in them, in one line.
+    /// Returns the last lines that are not blank, joined into one line.
     pub(super) fn last_lines(&self, longest: usize) -> String {
         let text = self.text();
         let lines = text.lines().rev().map(str::trim).filter(|line| !line.is_empty()).take(LAST_LINES);
@@ -84,7 +84,7 @@ impl Output {
     }
 }
 
-/// Where the last whole letter ends.
+/// Returns the end of the last complete UTF-8 character.
 fn letters_end(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(output.take_rest(), "thr\u{fffd}ee");
     }
 
-    /// Whatever the pieces are, the beginning and the end are kept, and what is between them is counted.
+    /// Keeps the beginning and the end, and counts the bytes between them, for every size of the pieces.
     #[test]
     fn of_what_is_long_the_beginning_and_the_end_are_kept() {
         for piece in [1, 7, 1000, HEAD, HEAD + TAIL, 500_000] {

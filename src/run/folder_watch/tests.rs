@@ -1,4 +1,4 @@
-//! What a watch tells of, and what it does not follow.
+//! The reported changes, and the paths that a watch does not follow.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -51,7 +51,7 @@ async fn what_changes_together_is_one_burst() {
     folder.write("new/deep/c");
     fs::remove_file(folder.base.join("in/old")).unwrap();
     assert_eq!(files(&mut watch).await, ["a", "new/deep/c", "old", "sub/b"]);
-    // Folders that are new are watched, too, and those that are gone are let go.
+    // New folders are watched, too, and removed ones are not any more.
     folder.write("new/deep/d");
     assert_eq!(files(&mut watch).await, ["new/deep/d"]);
     fs::rename(folder.base.join("in/new"), folder.base.join("elsewhere")).unwrap();
@@ -72,7 +72,7 @@ async fn no_link_leads_it_out() {
     fs::write(outside.join("secret"), "x").unwrap();
     folder.write("a");
     assert_eq!(files(&mut watch).await, ["a", "later"]);
-    // A link in the place of a folder that was watched.
+    // A symlink replaces a folder that was watched.
     folder.write("sub/b");
     files(&mut watch).await;
     fs::rename(folder.base.join("in/sub"), folder.base.join("in/moved")).unwrap();
@@ -81,7 +81,7 @@ async fn no_link_leads_it_out() {
     fs::write(outside.join("secret"), "y").unwrap();
     folder.write("c");
     assert_eq!(files(&mut watch).await, ["c"]);
-    // And in the place of the watched one itself, or of one above it.
+    // A symlink replaces the watched folder itself, or one above it.
     fs::rename(folder.base.join("in"), folder.base.join("away")).unwrap();
     symlink(&outside, folder.base.join("in")).unwrap();
     assert_eq!(watch.burst().await, Err(End::Gone));
@@ -99,11 +99,11 @@ async fn a_folder_that_goes_ends_it() {
     assert_eq!(files(&mut watch).await, ["a"]);
     assert_eq!(watch.burst().await, Err(End::Gone));
     assert_eq!(FolderWatch::open(&folder.place(), QUIET, false).unwrap_err().kind(), io::ErrorKind::NotFound);
-    // When it is there again, all that is in it is new.
+    // When the folder exists again, all its files are new.
     folder.write("b/c");
     let mut watch = FolderWatch::open(&folder.place(), Duration::from_millis(100), true).unwrap();
     assert_eq!(files(&mut watch).await, ["b/c"]);
-    // One above it goes.
+    // A folder above is moved.
     fs::create_dir_all(folder.base.join("x/y")).unwrap();
     let below = Place { base: folder.base.clone(), below: "x/y".into(), links: Vec::new() };
     let mut watch = FolderWatch::open(&below, QUIET, false).unwrap();
@@ -169,7 +169,7 @@ async fn a_link_on_the_way_that_is_turned_ends_it() {
         let mut watch = FolderWatch::open(&place, Duration::from_millis(100), false).unwrap();
         fs::write(dir.join("old/in/a"), "x").unwrap();
         assert_eq!(files(&mut watch).await, ["a"]);
-        // Beside it something else may change.
+        // Another entry beside the symlink may change.
         fs::write(dir.join("links/other"), "x").unwrap();
         if turn == 0 {
             symlink("../new", dir.join("links/next")).unwrap();
@@ -179,7 +179,7 @@ async fn a_link_on_the_way_that_is_turned_ends_it() {
         }
         assert_eq!(watch.burst().await, Err(End::Gone), "{turn}");
     }
-    // A circle leads nowhere, and is no fault.
+    // A loop of symlinks leads nowhere and is not an error.
     symlink("b", dir.join("a")).unwrap();
     symlink("a", dir.join("b")).unwrap();
     assert_eq!(links_on(&dir.join("a/in")).len(), MOST_LINKS);

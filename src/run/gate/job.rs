@@ -17,22 +17,22 @@ use crate::run::sandbox::Judged;
 use crate::run::shell_line::{LineOfFile, OfJob};
 use crate::schedule::Job;
 
-/// What becomes of a run by its gate.
+/// The consequence of a gate for its run.
 pub(in crate::run) enum Gated {
-    /// The agent is woken. `said`: what the gate printed; `None`: the job has no gate.
+    /// The agent is woken.
     Woken {
-        /// See above.
+        /// The output of the gate; `None` if the job has no gate.
         said: Option<String>,
     },
-    /// It is not, and this is its end.
+    /// The agent is not woken, and the run ends in this way.
     Ended(AttemptEnd),
 }
 
 impl Runner {
-    /// Runs a job's gate, where it has one.
+    /// Runs a job's gate, if it has one.
     ///
     /// # Errors
-    /// When something of ours failed.
+    /// An error if our own part failed.
     pub(in crate::run) async fn gate(
         &self,
         job: &Job,
@@ -72,7 +72,7 @@ impl Runner {
             host.record(Denial { tool: "Bash".into(), input, layer, rule, reason }).await;
         }
         let verdict = verdict.keeping(|| state.take(&folder, &job.run));
-        // The agent is given nothing of it.
+        // The agent must not see the gate's state.
         agent_sandbox::leftovers::remove(&folder)
             .map_err(|error| internal("the gate's folder cannot be removed", error))?;
         fail_point!(GateEnded);
@@ -83,7 +83,7 @@ impl Runner {
                 Ok(Gated::Woken { said: Some(said) })
             }
             GateVerdict::Skip(why) => Ok(Gated::Ended(AttemptEnd::Skipped(Skip::Gate(why)))),
-            // What it says is its own words, and these may not reach the person.
+            // The reason contains the gate's own words, which may not reach the person.
             GateVerdict::Failed(why) if !may_ping(&job.definition) => {
                 note(why);
                 failed(format!("the gate failed; `ollim-bot runs show {}` says how", job.run))
@@ -92,16 +92,16 @@ impl Runner {
         }
     }
 
-    /// Drops what the gate of this run wrote.
+    /// Discards the state that the gate of this run wrote.
     ///
     /// # Errors
-    /// When it cannot be removed.
+    /// An error if it cannot be removed.
     pub(in crate::run) fn drop_state(&self, job: &Job) -> Result<(), Refusal> {
         let dropped = KeptState::of(&self.home, &job.definition).discard(&job.run);
         dropped.map_err(|error| Refusal::environment(format!("what the gate keeps cannot be dropped: {error}")))
     }
 
-    /// Keeps or drops the copies of earlier runs, by how these ended.
+    /// Promotes or discards the states of earlier runs, depending on their ends.
     async fn settle(&self, state: &KeptState) -> Result<(), Refusal> {
         let waiting = state.waiting();
         if waiting.is_empty() {
@@ -114,7 +114,7 @@ impl Runner {
         for run in waiting.iter().filter(|run| !ended.iter().any(|(known, _)| known == *run)) {
             state.discard(run).map_err(internal)?;
         }
-        // In the order of the runs: the last one counts.
+        // The runs are in order, so that the last one counts.
         for (run, end) in ended {
             if end.is_well() {
                 state.promote(&run).map_err(internal)?;

@@ -1,10 +1,10 @@
-//! What a gate keeps from one time to the next: `$OLLIM_STATE`.
+//! The state that a gate keeps between runs: `$OLLIM_STATE`.
 //!
-//! A gate works on a copy in its run's folder. The copy becomes what is kept when its occurrence was completed, or skipped by the
-//! gate; after any other end the next gate finds what was there before, so that what was new is new again. A copy waits beside
-//! what is kept, under its run's name, until the journal knows how the run ended. So a crash at any moment loses nothing.
+//! A gate works on a copy in its run's folder. The copy replaces the kept state if the occurrence was completed, or skipped by the
+//! gate. After any other end the next gate finds the earlier state, so that it reports the same news again. Until the journal
+//! knows the run's end, the copy waits beside the kept state under the run's name. So a crash at any moment loses nothing.
 //!
-//! The gate may have made anything in there. Nothing is followed: only files and folders are kept, few and small.
+//! A gate may create anything in its folder. Nothing is followed, and only a limited number of small files and folders is kept.
 
 use std::fs;
 use std::io;
@@ -20,37 +20,37 @@ use crate::hexadecimal::hex;
 use crate::home::Home;
 use crate::journal::RunId;
 
-/// Bytes, and files and folders, that are kept of one job.
+/// Maximum size of a job's state, in bytes, and maximum number of its files and folders.
 const MOST_BYTES: u64 = 16 << 20;
 const MOST_FILES: u32 = 1000;
 
-/// Folders within folders.
+/// Maximum depth of folders.
 const DEEPEST: u32 = 16;
 
-/// What is kept, and a copy that waits.
+/// The name of the kept state, and the prefix of a waiting copy's name.
 const KEPT: &str = "kept";
 const WAITING: &str = "after-";
 
-/// What one job's gate keeps.
+/// The state of one job's gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptState(PathBuf);
 
 impl KeptState {
-    /// That of a job, by its id and the id of the job that made it; in a chain by the id of its first link. So no job can make one
-    /// that takes over what another's gate has kept.
+    /// Returns the state of a job, by its id and the id of the job that made it; in a chain by the id of the first reminder. So no job can
+    /// make another one that takes over a gate's state.
     pub fn of(home: &Home, definition: &Definition) -> Self {
         Self::named(home, &definition.lineage())
     }
 
     fn named(home: &Home, name: &str) -> Self {
-        // An id is any text, and longer than a name may be.
+        // An id is arbitrary text, and may be longer than a file name.
         let hex = hex(name.as_bytes());
         let mut folder = home.gates();
         folder.extend(hex.as_bytes().chunks(200).map(std::ffi::OsStr::from_bytes));
         Self(folder)
     }
 
-    /// What was not written since `before`.
+    /// Returns the states that were last written before `before`.
     pub fn old(home: &Home, before: SystemTime) -> Vec<Self> {
         let mut found = Vec::new();
         let mut folders = vec![home.gates()];
@@ -70,42 +70,42 @@ impl KeptState {
         found.into_iter().map(Self).collect()
     }
 
-    /// All that is kept is dropped.
+    /// Removes the state and all waiting copies.
     ///
     /// # Errors
-    /// When it cannot be removed.
+    /// An error if something cannot be removed.
     pub fn remove(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.0)? {
             let entry = entry?;
-            // What a longer id keeps stands beside it.
+            // The folder also contains the states of longer ids.
             if entry.file_name() == KEPT || entry.file_name().as_bytes().starts_with(WAITING.as_bytes()) {
                 leftovers::remove(&entry.path())?;
             }
         }
-        // It stays where something of another id is in it.
+        // This fails, as it should, if the folder contains another id's state.
         let _not_empty = fs::remove_dir(&self.0);
         Ok(())
     }
 
-    /// The runs whose copies wait.
+    /// Returns the runs whose copies are waiting.
     pub fn waiting(&self) -> Vec<RunId> {
         let names = fs::read_dir(&self.0).into_iter().flatten().flatten().map(|entry| entry.file_name());
         names.filter_map(|name| Some(RunId::new(name.to_str()?.strip_prefix(WAITING)?))).collect()
     }
 
-    /// The copy of a run takes the place of what is kept.
+    /// Replaces the kept state with the copy of a run.
     pub fn promote(&self, run: &RunId) -> io::Result<()> {
-        // Cut off between the two, the copy still waits.
+        // After a crash between the two steps the copy is still waiting.
         leftovers::remove(&self.0.join(KEPT))?;
         fs::rename(self.copy_of(run), self.0.join(KEPT))
     }
 
-    /// The copy of a run is dropped.
+    /// Removes the copy of a run.
     pub fn discard(&self, run: &RunId) -> io::Result<()> {
         leftovers::remove(&self.copy_of(run))
     }
 
-    /// Makes `folder` with what is kept; `after`: with the copy of this run instead.
+    /// Creates `folder` with the kept state or, given `after`, with the copy of that run.
     pub fn copy_into(&self, folder: &Path, after: Option<&RunId>) -> io::Result<()> {
         own_folder(folder)?;
         let from = after.map_or_else(|| self.0.join(KEPT), |run| self.copy_of(run));
@@ -116,10 +116,10 @@ impl KeptState {
         }
     }
 
-    /// Takes `folder`, which nothing writes into any more, as the copy of this run.
+    /// Moves `folder`, which nobody writes to any more, to the copy of this run.
     ///
     /// # Errors
-    /// When it holds what may not be kept ([`Self::look_at`]); then it is not kept.
+    /// An error if it contains something that may not be kept ([`Self::look_at`]). It is not kept then.
     pub fn take(&self, folder: &Path, run: &RunId) -> io::Result<()> {
         Self::look_at(folder)?;
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
@@ -127,10 +127,10 @@ impl KeptState {
         fs::rename(folder, self.copy_of(run))
     }
 
-    /// Whether `folder` could be taken.
+    /// Checks that `folder` could be kept.
     ///
     /// # Errors
-    /// When it holds more than may be kept, or something that is no file.
+    /// An error if it exceeds a limit, or contains anything but files and folders.
     pub fn look_at(folder: &Path) -> io::Result<()> {
         if !folder.symlink_metadata()?.is_dir() {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no folder any more"));
@@ -147,7 +147,7 @@ fn own_folder(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(folder)
 }
 
-/// What was copied so far.
+/// The amount that was copied so far.
 #[derive(Default)]
 struct Copy {
     bytes: u64,
@@ -155,7 +155,7 @@ struct Copy {
 }
 
 impl Copy {
-    /// Copies what lies in `from`; `to`: `None` to look only.
+    /// Copies the content of `from`. Without `to`, only checks it.
     fn folder(&mut self, from: &Path, to: Option<&Path>, depth: u32) -> io::Result<()> {
         let refuse = |why: String| Err(io::Error::new(io::ErrorKind::InvalidData, why));
         if depth > DEEPEST {
@@ -214,7 +214,7 @@ mod tests {
         state.take(&copy, &second).unwrap();
         state.discard(&second).unwrap();
         assert_eq!((state.waiting(), read(&state, &copy).as_deref()), (vec![], Some("one")));
-        // Another job's is another, though its id begins alike.
+        // Another job's state is separate, even if its id has the same beginning.
         let other = KeptState::named(&home, &"a/../b\u{e9}".repeat(59));
         assert_eq!(read(&other, &copy), None);
     }
@@ -237,7 +237,7 @@ mod tests {
     fn what_was_not_written_for_long_is_found_and_removed() {
         let root = tempfile::tempdir().unwrap();
         let home = Home::new(root.path());
-        // The folder of the longer id is in that of the shorter one.
+        // The folder of the longer id is inside that of the shorter one.
         let (short, long) = (KeptState::named(&home, &"x".repeat(100)), KeptState::named(&home, &"x".repeat(150)));
         for (state, run) in [(&short, RunId::new("00000001")), (&long, RunId::new("00000002"))] {
             let copy = root.path().join("copy");

@@ -1,7 +1,7 @@
-//! A call as the person is shown it: on one line, whole, and so that nothing in it can look like something else.
+//! A call as it is shown to the person: complete, on one line, and so that no part can pass for something else.
 //!
-//! Whatever is not plainly visible is written as the shell (for programs) or JSON (for tools) spells it: control characters, line
-//! ends, marks that turn the direction of writing, invisible letters, and backticks, which would end a quotation in a message.
+//! A character that is not plainly visible is escaped as the shell (for programs) or JSON (for tools) does it: control characters, line
+//! ends, marks for the direction of writing, invisible letters, and backticks, which would end a quotation in a message.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use agent_sandbox::Start;
 use serde_json::Value;
 
-/// A program with its real words, the variables that its line sets, its folder where that is not `work`, and the line that it
-/// stands in where there is more in it. The line has not been judged: what comes before the program has run.
+/// Formats a program start: the real words, the variables that its line sets, its folder unless that is `work`, and the whole line if it
+/// contains more. The line has not been judged; its parts before the program have already run.
 pub(in crate::run) fn program(start: &Start, line: &str, work: &Path) -> String {
     let variables = start.env.iter().map(|(name, value)| format!("{}={}", word(name), word(value)));
     let words: Vec<String> = variables.chain(start.argv.iter().map(|argument| word(argument))).collect();
@@ -28,7 +28,7 @@ pub(in crate::run) fn program(start: &Start, line: &str, work: &Path) -> String 
     text
 }
 
-/// A tool with its input. Where a path that it names leads elsewhere by links, where that is; and its folder where that is not `work`.
+/// Formats a tool call with its input. Adds the real path of a path that symlinks lead elsewhere, and the folder unless it is `work`.
 pub(in crate::run) fn tool(name: &str, input: &Value, agent: Option<&str>, (folder, work): (&Path, &Path)) -> String {
     let mut text = format!("{} {}", word(name), json(input));
     for key in ["file_path", "notebook_path", "path"] {
@@ -48,10 +48,10 @@ pub(in crate::run) fn tool(name: &str, input: &Value, agent: Option<&str>, (fold
     text
 }
 
-/// How many links are followed.
+/// Maximum number of symlinks that are followed.
 const MOST_LINKS: usize = 40;
 
-/// Where a path leads: links are followed as far as there is something, also one that leads to nothing yet.
+/// Resolves the symlinks of a path, as far as it exists. Also follows a symlink whose target does not exist yet.
 fn real(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     let mut missing: Vec<OsString> = Vec::new();
@@ -71,13 +71,13 @@ fn real(path: &Path) -> PathBuf {
     missing.iter().rev().fold(path, |path, name| path.join(name))
 }
 
-/// A text of a file, such as a rule, with everything that is not plainly visible by its number.
+/// Formats a text of a file, such as a rule, with code points in place of characters that are not plainly visible.
 pub(super) fn text(text: &str) -> String {
     let shown = |c: char| if is_shown(c) { c.to_string() } else { c.escape_unicode().to_string() };
     text.chars().map(shown).collect()
 }
 
-/// One word as a shell reads it.
+/// Formats one word as a shell reads it.
 fn word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./+:=,@%".contains(c) || (!c.is_ascii() && is_shown(c));
     if !text.is_empty() && text.chars().all(plain) {
@@ -118,9 +118,9 @@ fn json(value: &Value) -> String {
     out
 }
 
-/// Whether a character is seen as what it is, wherever it stands.
+/// Returns whether a character always looks like what it is.
 fn is_shown(c: char) -> bool {
-    /// Scripts that are written from right to left, and letters without a shape.
+    /// Scripts that are written from right to left, and invisible letters.
     const NOT: [(char, char); 8] = [
         ('\u{0590}', '\u{08ff}'),
         ('\u{115f}', '\u{1160}'),
@@ -195,10 +195,10 @@ mod tests {
         check(&["x", ""], &[], "/w", "x ''");
         check(&["x", "it's"], &[], "/w", "x $'it\\'s'");
         check(&["x", "$(rm)", "a\\b"], &[], "/w", "x '$(rm)' 'a\\b'");
-        // A line end cannot begin a line of its own, nor a backtick end a quotation.
+        // A line end cannot begin a new line, and a backtick cannot end a quotation.
         check(&["x", "a\nAllowed.", "`b`"], &[], "/w", "x $'a\\nAllowed.' $'\\x60b\\x60'");
         check(&["x", "\r\u{1b}[2K\u{8}"], &[], "/w", "x $'\\x0d\\x1b[2K\\x08'");
-        // Right to left, invisible, and joined.
+        // Characters that are written from right to left, invisible, or combining.
         check(&["x", "a\u{202e}b", "\u{200b}", "\u{feff}"], &[], "/w", "x $'a\\u202eb' $'\\u200b' $'\\ufeff'");
         check(&["x", "\u{5d0}1", "e\u{301}", "\u{3164}"], &[], "/w", "x $'\\u05d01' $'e\\u0301' $'\\u3164'");
         check(&["x", "Grüße", "\u{1f600}"], &[], "/w", "x Grüße $'\\U0001f600'");
@@ -225,7 +225,7 @@ mod tests {
         std::os::unix::fs::symlink(folder.join("real"), folder.join("link")).unwrap();
         let shown = |name: &str| tool("Read", &json!({ "file_path": name }), None, (&folder, &folder));
         assert_eq!(shown("real"), "Read {\"file_path\":\"real\"}");
-        // A file that is not there yet, behind a link to a folder, and behind one that leads to nothing yet.
+        // A file that does not exist yet, behind a symlink to a folder; and one behind a symlink whose target does not exist yet.
         std::fs::create_dir(folder.join("live")).unwrap();
         std::os::unix::fs::symlink("live", folder.join("drafts")).unwrap();
         std::os::unix::fs::symlink("live/later", folder.join("soon")).unwrap();

@@ -1,7 +1,7 @@
-//! Whether a run may begin: a job with `approve` waits for the person's yes.
+//! Approval of a run: a job with `approve` waits for the person's approval.
 //!
-//! The question is a row of the journal like those about calls, and outlives a restart: nothing of the run has begun. Nobody holds a future for
-//! it: the schedule looks at the answer when there is one, or when the time is up.
+//! The question is in the journal like those about calls. It survives a restart, since nothing of the run has begun. No future waits
+//! for it: the schedule checks the answer when one is given, or when the deadline passes.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use crate::journal::{Button, JournalError, NewMessage, NewQuestion, Question, Qu
 use crate::policy::AskTerms;
 use crate::schedule::{Approval, Job};
 
-/// Characters of what is to be done that the person is shown.
+/// Maximum length of a description or a body that the person is shown, in characters.
 const SHOWN: usize = 500;
 
 impl Questions {
-    /// Whether a job may begin. Asks the person, whose zone it is, once for each occurrence. What they have fired by hand they have said yes to, and what
-    /// its file does not hold back any more needs no answer.
+    /// Returns whether a job may begin. Asks the person, whose time zone is `zone`, once for each occurrence. A job that the person fired
+    /// by hand is approved, and so is one whose file no longer has `approve`.
     ///
     /// # Errors
-    /// When the journal fails.
+    /// An error if the journal fails.
     pub(in crate::run) async fn approval(&self, job: &Job, zone: Tz) -> Result<Approval, JournalError> {
         let _ordered = self.open.ordered.lock().await;
         let asked = self.journal.start_question(&job.run).await?;
         if job.by_hand || !job.definition.approve {
-            // Their word outlives a restart, as an answer does.
+            // Ends an open question. The approval by hand survives a restart, like an answer.
             let end = if job.by_hand { QuestionEnd::Once } else { QuestionEnd::Ended };
             if let Some(question) = asked.filter(|one| one.answer.is_none()) {
                 let ended = self.journal.end_question(question.number, end, None, None).await?;
@@ -35,7 +35,7 @@ impl Questions {
             return Ok(Approval::Granted);
         }
         let question = match asked {
-            // One that was dropped was not answered.
+            // A dropped question has no answer.
             Some(question) if question.answer != Some(QuestionEnd::Ended) => question,
             _ => self.ask_for_start(job, zone).await?,
         };
@@ -59,7 +59,7 @@ impl Questions {
     async fn ask_for_start(&self, job: &Job, zone: Tz) -> Result<Question, JournalError> {
         let definition = Arc::clone(&job.definition);
         let terms = definition.background().map(|background| background.restrictions.ask_terms()).unwrap_or_default();
-        // A yes to a command is to all of it.
+        // Approval covers the whole command, so all of it is shown.
         let (what, shown) = match &definition.command {
             Some(command) => (command.trim(), usize::MAX),
             None if definition.description.is_empty() => (definition.body.trim(), SHOWN),

@@ -10,7 +10,7 @@ use crate::journal::testing;
 use crate::policy::BgForkConfig;
 use crate::run::prompt::tests::reminder;
 
-/// A journal, and runs that ask.
+/// A journal and the questions of test runs.
 struct Scene {
     _folder: TempDir,
     journal: Journal,
@@ -37,7 +37,7 @@ impl Scene {
         Arc::new(RunQuestions::new(questions, run, definition, timeout, main_tools, chrono_tz::UTC))
     }
 
-    /// Asks in a task of its own, and waits until it is asked.
+    /// Asks in a separate task, and waits until the question is open.
     async fn asked(&self, run: &Arc<RunQuestions>, rule: &'static str) -> tokio::task::JoinHandle<Result<(), String>> {
         let before = *run.parked().borrow();
         let known = self.questions.waiting().len();
@@ -54,7 +54,7 @@ impl Scene {
         self.questions.answer(number, answer, None, "phone").await
     }
 
-    /// The end of a question that has one; it is asked for a second time, which changes nothing.
+    /// Returns the end of a question that has ended. Ending it a second time changes nothing.
     async fn end(&self, number: i64) -> Option<QuestionEnd> {
         let (question, ended) = self.journal.end_question(number, QuestionEnd::Deny, None, None).await.unwrap()?;
         assert!(!ended, "question {number} was open");
@@ -98,7 +98,7 @@ async fn an_answer_for_the_run_ends_the_same_questions_of_this_run_alone() {
     let [first, second, wider, elsewhere] = waiting;
     assert_eq!((first.await.unwrap(), second.await.unwrap()), (Ok(()), Ok(())));
     assert!(!wider.is_finished() && !elsewhere.is_finished());
-    // No question any more in this run, and one in every other.
+    // This run asks no more about the rule; another one does.
     assert_eq!(one.ask(RULE, "Bash", "git push".into()).await, Ok(()));
     assert!(!one.is_granted("Bash(git *)") && !other.is_granted(RULE));
     assert_eq!(scene.questions.waiting().len(), 2);
@@ -118,10 +118,10 @@ async fn silence_is_what_the_file_says() {
         let scene = Scene::new();
         let run = scene.run("1", Some(&[]), AskTerms { default, ..AskTerms::default() });
         let waiting = scene.asked(&run, RULE).await;
-        // The deadline is the next thing that happens.
+        // Nothing else happens before the deadline.
         assert_eq!(waiting.await.unwrap().is_ok(), allowed);
         assert_eq!(scene.end(1).await, Some(end));
-        // It was for the one call.
+        // Silence decides only the one call.
         assert!(!run.is_granted(RULE));
     }
 }
@@ -161,7 +161,7 @@ async fn a_run_asks_so_much_and_no_more() {
     assert!(refused.contains("asked the person 30 times already"), "{refused}");
     let long = run.ask(RULE, "Bash", "x".repeat(LONGEST + 1)).await.unwrap_err();
     assert!(long.contains("too long to be shown"), "{long}");
-    // Other runs may ask, until there are too many of them.
+    // Other runs may ask, up to the limit of all runs together.
     let mut others = Vec::new();
     for number in 0..OPEN / OPEN_OF_RUN {
         let other = scene.run(&format!("other {number}"), Some(&[]), AskTerms::default());
@@ -213,7 +213,7 @@ fn a_question_says_what_each_answer_is() {
     assert_eq!(told.channel.as_deref(), Some("phone"));
     for part in [
         "[1001 characters are folded here: `ollim-bot questions` shows question 3 whole]",
-        // In the person's zone, whatever the job's is.
+        // The time is in the person's zone, not in the job's.
         "Without an answer by 13:10:00 (in 10m) it is denied",
         "answer 3 allow|run|deny",
     ] {
@@ -234,7 +234,7 @@ fn a_question_says_what_each_answer_is() {
 #[tokio::test(start_paused = true)]
 async fn a_rule_can_become_one_of_the_file_where_the_file_can_grant_it() {
     let scene = Scene::new();
-    // An allowlist takes it; without one the main session must have it.
+    // A file with an allowlist can take any rule; otherwise the main session must have the tool.
     assert!(scene.run("1", Some(&[]), AskTerms::default()).may_become_a_rule(RULE));
     assert!(!scene.run("1", None, AskTerms::default()).may_become_a_rule(RULE));
     assert!(scene.run("1", None, AskTerms::default()).may_become_a_rule("Read(notes/**)"));

@@ -1,11 +1,11 @@
-//! Each part of the preamble in every combination of what changes it, as one snapshot a part.
+//! Each part of the preamble in every combination of its inputs, with one snapshot a part.
 //!
-//! Every combination is rendered among parts that say as little as they can, which shows it, and again among parts that
-//! say as much as they can, where it must stand word for word.
+//! Every combination is rendered twice: among minimal other parts, for the snapshot, and among maximal other parts, where the
+//! same text must appear word for word.
 
 use super::*;
 
-/// All that a preamble depends on.
+/// All inputs of a preamble.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     late: bool,
@@ -112,7 +112,7 @@ fn paragraphs(case: Case) -> Vec<String> {
     text.split("\n\n").map(String::from).collect()
 }
 
-/// One part of the preamble: how many paragraphs of `LITTLE` stand before and after it, and what it says in each case.
+/// Checks one part of the preamble. `before` and `after` are the numbers of `LITTLE`'s other paragraphs before and after it.
 #[track_caller]
 fn check(part: &str, before: usize, after: usize, cases: &[(String, Change)]) {
     let mut shown = String::new();
@@ -136,7 +136,7 @@ fn case(title: impl Into<String>, change: impl Fn(&mut Case) + 'static) -> (Stri
     (title.into(), Box::new(change))
 }
 
-/// What a job has to reach the person.
+/// The combinations of tools that reach the person.
 const REACH: [&[&str]; 4] = [&[], &["ping_user"], &["discord_embed"], &["ping_user", "discord_embed"]];
 
 #[test]
