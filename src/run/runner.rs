@@ -1,6 +1,6 @@
-//! Does one attempt: makes the run's folder, policy and prompt, has the client do it, brings back the report.
+//! One attempt: creates the run's folder, policy and prompt, runs the client, and returns the report.
 //!
-//! Knows the definition and the client; what becomes of the occurrence is the dispatcher's.
+//! The runner knows the definition and the client. The dispatcher decides what follows for the occurrence.
 
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -49,44 +49,44 @@ use crate::policy::{JobNetwork, Policy, ToolLists, ToolPattern, Verdict, free_pr
 use crate::refusal::Refusal;
 use crate::schedule::{AgentNeed, Approval, Job, Launcher, LiveDefinitions, Schedule};
 
-/// Reports that a turn is given at most; older ones are counted.
+/// Maximum number of reports in a turn's prompt. Older ones are only counted.
 const UPDATES_SHOWN: usize = 10;
 
-/// The settings that runs depend on. They may change while the service runs; each run reads them once.
+/// The settings that affect runs. They may change while the service runs; each run reads them once.
 #[derive(Clone, Debug)]
 pub struct RunSettings {
     /// The main session's tools.
     pub main_tools: Vec<ToolPattern>,
-    /// What the main session asks about.
+    /// The tools about which the main session asks the person.
     pub main_ask_tools: Vec<ToolPattern>,
-    /// The model where a definition names none.
+    /// The model for definitions that name none.
     pub model: Option<String>,
-    /// How the main session's model thinks.
+    /// The thinking mode of the main session's model.
     pub thinking: Thinking,
-    /// Wall clock for a run where a definition says nothing.
+    /// Maximum wall-clock time of a run, for definitions that set none.
     pub timeout: Duration,
-    /// Longest silence of a client.
+    /// Maximum time without output of a client.
     pub inactivity_timeout: Duration,
-    /// How far away the `notify` client puts a chain's next link.
+    /// The delay of a chain's next check that the `notify` client schedules.
     pub notify_chain_delay: Duration,
-    /// Whether background jobs must not start without the whole kernel wall.
+    /// Whether background jobs must not start without the whole kernel sandbox.
     pub require_sandbox: bool,
-    /// Whether Bash allowlists may go unheld where the kernel cannot hold them.
+    /// Whether jobs with a Bash allowlist may run on a kernel that cannot enforce it.
     pub unheld_allowed: bool,
-    /// What the processes of one run may take.
+    /// Resource limits for all processes of one run together.
     pub limits: Limits,
-    /// What the person is called in prompts: their name, or `the user`.
+    /// The person's name in prompts, or `the user`.
     pub person: String,
     /// The tools of every spawned agent.
     pub spawned_tools: ToolLists,
-    /// What the bot is called in footers.
+    /// The bot's name in footers.
     pub bot_name: String,
-    /// What everything may cost together, and the zone of its days: the person's.
+    /// The budget of everything together, and the person's time zone, which determines its days.
     pub budget: (Spendable, Tz),
 }
 
 impl RunSettings {
-    /// What runs depend on, of all settings.
+    /// Selects the settings that affect runs.
     #[must_use]
     pub fn of(config: &Config) -> Self {
         Self {
@@ -108,47 +108,47 @@ impl RunSettings {
     }
 }
 
-/// Everything that attempts need.
+/// The parts that attempts need.
 pub struct Runner {
     /// The data folder.
     pub home: Home,
-    /// The person's home folder, which no fork sees.
+    /// The person's home folder, which is hidden from forks.
     pub user_home: PathBuf,
-    /// Where the programs of jobs are looked for, in order: that of our own binary, own commands, `PATH`.
+    /// The search path for jobs' programs: our own binary's folder, the person's own commands, `PATH`.
     pub path: Vec<PathBuf>,
-    /// The program that is the sandbox's stages.
+    /// The program of the sandbox's stages.
     pub shell_binary: PathBuf,
-    /// What the environment of gates is made of.
+    /// The basis of gates' environments.
     pub client_environment: ClientEnvironment,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// The record.
+    /// The journal.
     pub journal: Journal,
-    /// The settings in force.
+    /// The present settings.
     pub settings: Arc<RwLock<RunSettings>>,
     /// The clients.
     pub clients: Arc<dyn Clients>,
     /// The main session's client, between two turns.
     pub idle_client: IdleClient,
-    /// The control groups of runs; `None`: none is delegated to the service.
+    /// The control groups of runs; `None` if none is delegated to the service.
     pub groups: Option<Delegated>,
     /// The person's own MCP servers.
     pub mcp_servers: McpServers,
-    /// Where forks' tokens are known.
+    /// The tokens of forks.
     pub tokens: Tokens,
     /// The tokens of the main session's client.
     pub lasting_tokens: LastingTokens,
     /// The main session and the ping budget.
     pub bot: Bot,
-    /// What the person is being asked.
+    /// The questions to the person.
     pub questions: Questions,
-    /// The definitions in force; the checks of chains are made here.
+    /// The present definitions. Chains add their next checks here.
     pub definitions: LiveDefinitions,
-    /// What else runs around now.
+    /// The schedule, which also lists the other jobs around now.
     pub schedule: Schedule,
-    /// Starts agents.
+    /// The spawner of agents.
     pub spawner: Arc<Spawner>,
-    /// Tells monitors how runs go.
+    /// The monitors' heartbeats.
     pub hearts: Heartbeats,
 }
 
@@ -218,12 +218,12 @@ impl Launcher for Runner {
     }
 }
 
-/// What a monitor is told of an attempt's end: no word of what the job is about. One that was cancelled has neither worked nor
+/// Returns the beat for an attempt's end, without a word about the job's content. A cancelled attempt has neither succeeded nor
 /// failed.
 fn last_beat(end: &AttemptEnd, job: &Job) -> Option<Beat> {
     match end {
         AttemptEnd::Completed => Some(Beat::Success),
-        // A gate that found nothing has worked; where the money is spent, nobody has.
+        // A gate that found nothing to do has succeeded. Without budget nothing has been done.
         AttemptEnd::Skipped(Skip::Gate(_)) => Some(Beat::Success),
         AttemptEnd::Skipped(Skip::Budget(_)) => None,
         AttemptEnd::Failed(_) => Some(Beat::Fail(format!("failed, run {}", job.run))),
@@ -233,10 +233,10 @@ fn last_beat(end: &AttemptEnd, job: &Job) -> Option<Beat> {
 }
 
 impl Runner {
-    /// The client for a job that begins now.
+    /// Returns the client for a job that begins now.
     ///
     /// # Errors
-    /// Why there is none that can do it.
+    /// The reason why no client can do it.
     async fn client_for(&self, definition: &Definition) -> Result<Arc<dyn AgentClient>, NoAgent> {
         if definition.is_delivered_as_written() {
             return Ok(Arc::new(Notify));
@@ -252,14 +252,14 @@ impl Runner {
         if ran || needs_agent(definition).is_some() { Err(missing) } else { self.clients.choose(false) }
     }
 
-    /// An attempt by whoever does it.
+    /// Runs an attempt by the job's command or by a client.
     async fn attempt(&self, job: &Job) -> Result<AttemptReport, Refusal> {
         if let (Mode::Background(_), Some(command)) = (&job.definition.mode, &job.definition.command) {
             return self.exec(job, command).await;
         }
         let client = match self.client_for(&job.definition).await {
             Ok(client) => client,
-            // It was there a moment ago.
+            // The dispatcher found a client a moment ago.
             Err(missing) => {
                 let failure = Failure::new(FailureClass::SpawnFailed, missing.why);
                 return Ok(AttemptReport::bare(AttemptEnd::Failed(failure)));
@@ -271,7 +271,7 @@ impl Runner {
         }
     }
 
-    /// What the run's processes may reach, and the folders that this needs.
+    /// Creates the sandbox of the run's processes, with the folders that it needs.
     pub(super) fn sandbox(&self, setup: &Setup, run_dir: &Path, settings: &RunSettings) -> Result<JobSandbox, Refusal> {
         let policy = &setup.policy;
         let plan = SandboxPlan {
@@ -298,7 +298,7 @@ impl Runner {
         let make = || {
             let mut rights = rights;
             if let Some(rights) = rights.as_mut().filter(|_| policy.is_spawned()) {
-                // Its policy may be narrowed while it works, so each of its programs is asked about.
+                // The policy may be narrowed during the run, so the shell asks about each program.
                 rights.everything = false;
                 rights.judged.extend(free_programs().map(str::to_owned));
             }
@@ -312,7 +312,7 @@ impl Runner {
         })
     }
 
-    /// What the client calls back. It is no turn beside the main session.
+    /// Creates a run's host. The caller sets `is_beside` for a turn of a fork.
     pub(super) fn host(
         &self,
         job: &Job,
@@ -365,7 +365,7 @@ impl Runner {
         updates: &PendingUpdates,
         fork: Option<ForkFacts<'_>>,
     ) -> Result<String, Refusal> {
-        // Read now, not when the definition was: a skill is edited at any moment.
+        // Skills are read now, since they may have been edited after the definition was read.
         let skills = definition::load_skills(&self.home, &job.definition.skills)
             .map_err(|error| Refusal::environment(error.to_string()))?;
         let prompt = Prompt {
@@ -384,7 +384,7 @@ impl Runner {
         Ok(prompt.render())
     }
 
-    /// Its persona is read now: the file is edited at any moment.
+    /// Builds the system prompt. The persona is read now, since its file may be edited at any time.
     pub(super) fn system_prompt(&self, settings: &RunSettings, policy: &Policy, agent: Option<String>) -> SystemPrompt {
         let persona = definition::load_persona(&self.home).unwrap_or_else(|problem| {
             warn!("{}: {}", problem.file.display(), problem.message);
@@ -402,7 +402,7 @@ impl Runner {
         self.settings.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    /// The main session's, which it finds as its client has left it; what an earlier client has left is gone.
+    /// Creates the main session's run folder. Files of its idle client stay; those of an earlier client are removed.
     pub(super) async fn main_run_dir(&self) -> Result<PathBuf, Refusal> {
         if self.idle_client.waits().await.is_none() {
             folder::tidy(self.home.main_run()).await;
@@ -410,13 +410,13 @@ impl Runner {
         made_folders([self.home.work(), self.home.main_run()])
     }
 
-    /// The run's own folder, made.
+    /// Creates the run's own folder.
     pub(super) fn run_dir(&self, job: &Job) -> Result<PathBuf, Refusal> {
         made_folders([self.home.work(), self.home.runs().join(job.run.as_str())])
     }
 }
 
-/// Makes both, which this user alone can look into, and returns the second.
+/// Creates both folders, accessible to this user only, and returns the second.
 fn made_folders([first, second]: [PathBuf; 2]) -> Result<PathBuf, Refusal> {
     let make = |path: &Path| std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
     let made = make(&first).and_then(|()| make(&second));
@@ -424,22 +424,22 @@ fn made_folders([first, second]: [PathBuf; 2]) -> Result<PathBuf, Refusal> {
     Ok(second)
 }
 
-/// Bare names of our tools that a run of a definition has: those that make sense for it and that its policy grants.
+/// Returns the bare names of our tools for a run of a definition: those that suit it and that its policy grants.
 #[must_use]
 pub fn our_tools(definition: &Definition, policy: &Policy) -> Vec<String> {
     let mut offered = match definition.mode {
-        // The person reads what it says.
+        // The person reads the turn's text, so it needs no tool to send messages.
         Mode::Background(_) if definition.kind() == Kind::Session && definition.id.is_turn() => {
             vec![tools::REPORT_UPDATES]
         }
         Mode::Background(_) => vec![tools::PING_USER, tools::DISCORD_EMBED, tools::REPORT_UPDATES],
-        // The person reads what it says, and can be led beside it.
+        // The person reads the turn's text, and can talk in a fork beside it.
         Mode::Foreground if definition.id.is_turn() => vec![tools::DISCORD_EMBED, tools::ENTER_FORK],
         Mode::Foreground => vec![tools::DISCORD_EMBED],
     };
     if !policy.is_spawned() {
         offered.push(tools::SPAWN_AGENT);
-        // Its other name is there for who asks for it.
+        // The tool's other name is offered only to a job whose rules name it.
         if policy.names("mcp__discord__sessions_spawn") {
             offered.push(tools::SESSIONS_SPAWN);
         }
@@ -450,7 +450,7 @@ pub fn our_tools(definition: &Definition, policy: &Policy) -> Vec<String> {
     policy.visible_mcp(&offered)
 }
 
-/// The way in which a run of a definition can make its chain's next link.
+/// Returns how a run of a definition can schedule its chain's next check.
 #[must_use]
 pub fn follow_up_by(definition: &Definition, policy: &Policy) -> Option<FollowUpBy> {
     FollowUp::of(definition)?;
@@ -461,7 +461,7 @@ pub fn follow_up_by(definition: &Definition, policy: &Policy) -> Option<FollowUp
     (policy.decide_command(&command, None).verdict != Verdict::Deny).then_some(FollowUpBy::Command)
 }
 
-/// Why only a model can do a job; `None`: the `notify` client can deliver its body.
+/// Returns the reason why only a model can do a job; `None` if the `notify` client can deliver its body.
 #[must_use]
 pub fn needs_agent(definition: &Definition) -> Option<String> {
     if definition.client == Some(JobClient::Claude) {

@@ -1,7 +1,7 @@
-//! What a run is started with: its policy, the client's options, the agent that it runs as and those that it may call.
+//! The setup of a run: its policy, the client's options, the agent that it runs as, and the agents that it may call.
 //!
-//! Pure: definition, settings and agents are handed in. The one place where they are put together, for runs and for
-//! whoever shows what a run would have.
+//! Pure: the caller passes definition, settings and agents. This is the only place that combines them, both for runs and
+//! for displays of what a run would have.
 
 use std::collections::BTreeMap;
 
@@ -15,44 +15,44 @@ use crate::policy::{
 use super::restrictions::Restrictions;
 use super::runner::RunSettings;
 
-/// What a run has.
+/// The setup of a run.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// What it may do.
+    /// The policy.
     pub policy: Policy,
-    /// What the client is started with.
+    /// The client's options.
     pub options: ClientOptions,
-    /// Rules for the client's own wall: the policy's, and those that hide the client's own agents.
+    /// Rules for the client's own permission check: the policy's, and those that hide the client's own agents.
     pub deny_rules: Vec<String>,
-    /// The patterns that a wall of whole trees is made from: what is granted, without what is denied whole.
+    /// The patterns that the sandbox is made from: the granted ones, without those that are denied whole.
     pub granted: Vec<ToolPattern>,
-    /// What network its programs have.
+    /// The network access of its programs.
     pub network: JobNetwork,
-    /// The same patterns for each agent that it may call, narrowed to what that agent may do.
+    /// The same patterns for each agent that it may call, limited to that agent's rights.
     pub granted_to_agents: BTreeMap<String, Vec<ToolPattern>>,
-    /// What its agent is told of its tools.
+    /// The restrictions that the prompt names.
     pub restrictions: Restrictions,
     /// The prompt of the named agent that it runs as.
     pub agent_prompt: Option<String>,
 }
 
-/// Who started a spawned agent, and with what tools: what its policy is made from besides its definition, which
-/// carries its caller's restrictions.
+/// The caller of a spawned agent, and the agent's tools. Its policy is made from these and from its definition, which
+/// contains the caller's restrictions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spawned {
-    /// Who, in words.
+    /// The caller's title.
     pub caller: String,
     /// The agent that its caller runs as.
     pub caller_agent: Option<String>,
-    /// Global and its own lists, merged.
+    /// The settings' lists and its own, merged.
     pub tools: ToolLists,
 }
 
 impl Setup {
-    /// What a run of a definition has; `spawned` where it is no job of a file but a spawned agent.
+    /// Returns the setup of a definition's run. `spawned` is given for a spawned agent.
     ///
     /// # Errors
-    /// [`AgentError`] when the agent that it is to run as cannot be used now, or does not fit.
+    /// [`AgentError`] if the agent that it runs as cannot be used now, or does not fit.
     pub fn of(
         definition: &Definition,
         spawned: Option<&Spawned>,
@@ -138,7 +138,7 @@ impl Setup {
         setup.with_callable(callable, restrictions.allowed_tools().is_some(), places)
     }
 
-    /// Narrowed to what an agent may do.
+    /// Limits the setup to the rights of an agent.
     fn narrow(&mut self, agent: &AgentRules, main_tools: &[ToolPattern]) {
         self.policy = self.policy.clone().as_agent(agent);
         self.granted = narrowed(&self.granted, agent);
@@ -160,8 +160,8 @@ impl Setup {
         self.granted = BOT.without(&self.granted, denied);
     }
 
-    /// Hands the client those of `agents` that the policy lets it call, and hides its own. `named`: the job's file names them, so
-    /// each of them has to fit.
+    /// Gives the client those of `agents` that the policy lets it call, and hides the client's own. `named` says that the job has an
+    /// allowlist, so that each agent has to fit.
     fn with_callable(mut self, agents: Vec<&NamedAgent>, named: bool, places: &PathRoots) -> Result<Self, AgentError> {
         self.deny_rules = self.policy.deny_rules();
         if !self.policy.visible_tools().iter().any(|tool| tool == "Agent") {
@@ -177,7 +177,7 @@ impl Setup {
             agents.into_iter().filter(|agent| self.policy.decide(&call(agent)).verdict != Verdict::Deny).collect();
         let whole = agents_argument(callable.iter().copied());
         self.options.agents = match whole {
-            // No file names them: the session goes on without the longest.
+            // Without an allowlist no file names the agents, so the session runs without the longest ones.
             Err(AgentError::TooLong { .. }) if !named => longest_left_out(&mut callable)?,
             whole => whole?,
         };
@@ -190,14 +190,14 @@ impl Setup {
     }
 }
 
-/// What a job is granted, and what it may be once the person was asked: a sandbox is made before the run.
+/// Returns the granted patterns and those that ask the person: the sandbox is made before the run.
 fn with_asked(restrictions: &BgForkConfig, main_tools: &[ToolPattern]) -> Vec<ToolPattern> {
     let mut granted = restrictions.effective_allowed_tools().unwrap_or_else(|| main_tools.to_vec());
     granted.extend(restrictions.asked_tools().iter().cloned());
     granted
 }
 
-/// What is granted, without what an agent may not do.
+/// Returns the granted patterns, limited to the rights of an agent.
 fn narrowed(granted: &[ToolPattern], agent: &AgentRules) -> Vec<ToolPattern> {
     let granted = agent.tools.as_ref().map_or_else(|| granted.to_vec(), |tools| BOT.common(granted, tools));
     let mut granted = BOT.without(&granted, &agent.disallowed);
@@ -207,7 +207,7 @@ fn narrowed(granted: &[ToolPattern], agent: &AgentRules) -> Vec<ToolPattern> {
     granted
 }
 
-/// The agents as one argument, without as many of the longest as have to be left out for it to fit.
+/// Returns the agents as one argument. Leaves out the longest ones until it fits.
 fn longest_left_out(callable: &mut Vec<&NamedAgent>) -> Result<Option<String>, AgentError> {
     loop {
         match agents_argument(callable.iter().copied()) {

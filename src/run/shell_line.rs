@@ -1,5 +1,5 @@
-//! A command line in a job's shell, without an agent: each program that it starts is judged as in a run, and has what the job's
-//! rules give it. What decides about them is handed in; a gate ([`super::gate`]) and a job's command ([`super::exec`]) differ in that.
+//! A command line in a job's shell, without an agent. Each program is judged as in a run, and has the rights that the job's rules
+//! grant. The judge is a parameter: it differs between a gate ([`super::gate`]) and a job's command ([`super::exec`]).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,34 +24,34 @@ use crate::policy::{ToolCall, Verdict};
 use crate::refusal::Refusal;
 use crate::schedule::Job;
 
-/// A line that is about to run.
+/// A line that is ready to run.
 pub struct ShellLine {
-    /// The line.
+    /// The text of the line.
     pub line: String,
     /// The job's shell.
     pub shell: ShellSpec,
     /// The run's own folder.
     pub run_dir: PathBuf,
-    /// The folder in which it works.
+    /// The working folder.
     pub work: PathBuf,
-    /// Under which it runs.
+    /// The runner of its processes.
     pub runner: Started,
     /// The environment of every shell and program.
     pub clean: BTreeMap<String, String>,
-    /// What programs outside of the shell have besides.
+    /// Additional variables of programs outside of the shell.
     pub of_programs: BTreeMap<String, String>,
-    /// What its processes may take.
+    /// Resource limits of its processes.
     pub limits: Limits,
-    /// The control group of its processes, removed with it; `None`: none is delegated to the service.
+    /// The control group of its processes, removed with it; `None` if none is delegated to the service.
     pub group: Option<Group>,
 }
 
 impl ShellLine {
-    /// Runs it until it ends or `until` is there, which is `None`. Nothing of it is left afterwards. `judge` is made of the
-    /// environment that programs outside of the shell have; `heard` is handed what is printed.
+    /// Runs the line to its end; `None` if `until` completes first. None of its processes remains. `judge` receives the environment
+    /// of programs outside of the shell; `heard` receives the output.
     ///
     /// # Errors
-    /// When its shell cannot be started, or does not end.
+    /// An error if its shell cannot be started, or does not end.
     pub async fn run(
         self,
         judge: impl FnOnce(BTreeMap<String, String>) -> Arc<dyn Judge>,
@@ -74,7 +74,7 @@ impl ShellLine {
             env: presented,
             work_dir: self.work,
             secret: None,
-            // The shell enters its own before it reads the line.
+            // The shell enters its own domain before it reads the line.
             domain: None,
             shell: Some(ShellService { socket, token, spec, agents: BTreeMap::new() }),
             bounds: Some(Bounds { limits: self.limits, folder: self.run_dir, group: group.map(Path::to_owned) }),
@@ -83,45 +83,45 @@ impl ShellLine {
     }
 }
 
-/// How a shell ended, in words.
+/// Describes the end of a shell.
 pub(super) fn how_it_ended(code: Option<i32>) -> String {
     match code {
-        // As a shell tells of a program's signal.
+        // A shell reports a program's signal in this way.
         Some(code @ 129..=192) => format!("by signal {}", code - 128),
         Some(code) => format!("with exit code {code}"),
         None => "by a signal".to_owned(),
     }
 }
 
-/// A line as it stands in a job's file.
+/// A line of a job's file.
 pub(super) struct LineOfFile<'a> {
     pub(super) text: &'a str,
-    /// What the run counts as having done from its start on; `None`: nothing. Committed together with the rest.
+    /// The side effect that is recorded for the run before the line starts, if any.
     pub(super) effect: Option<&'a str>,
 }
 
-/// A line of a job's run, and what stands for the run while it goes.
+/// A line of a job's run, with the run's token.
 pub(super) struct OfJob {
     /// The line.
     pub line: ShellLine,
-    /// Dropped, it stands for nothing.
+    /// The grant of the token. Dropping it revokes the token.
     pub own: Grant,
 }
 
 impl Runner {
-    /// A runner for a line of a job's. It starts while the rest of the run is prepared, and ends when it is dropped.
+    /// Starts a runner for a line of a job. It starts while the rest of the run is prepared, and ends when it is dropped.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// An error if the runner cannot be started.
     pub(super) fn line_runner(&self) -> Result<Started, Refusal> {
         let started = Started::new(&self.shell_binary);
         started.map_err(|error| Refusal::environment(format!("the sandbox's runner cannot be started: {error}")))
     }
 
-    /// A line of a job's file in the job's shell. `Ok(Err(why))`: its tools do not cover it, which is recorded.
+    /// Prepares a line of a job's file for the job's shell. `Ok(Err(why))`: the job's tools do not cover the line, which is recorded.
     ///
     /// # Errors
-    /// When something of ours failed.
+    /// An error if our own part failed.
     pub(super) async fn shell_line(
         &self,
         line: LineOfFile<'_>,
@@ -144,7 +144,7 @@ impl Runner {
             host.record(Denial { tool: "Bash".into(), input: call.input, layer, rule: early.rule, reason }).await;
             return Ok(Err(early.reason));
         };
-        // What it spawns or makes is paid for by whoever pays for this run.
+        // This run's payer also pays for the agents and jobs that the line creates.
         let noted = self.journal.note_payer(&job.run, &job.definition);
         let marked = async {
             match line.effect {

@@ -1,7 +1,7 @@
-//! Spawning agents: a child session with a prompt, under its caller's own restrictions and the tool policy it carries.
+//! Spawned agents: child sessions with a prompt, under their caller's restrictions and a tool policy of their own.
 //!
-//! What always holds: the session is recorded before it can start; a spawned agent has no more than its caller and
-//! starts no further ones; its tool policy is set once, at its start or later, and holds from that moment on.
+//! A session is always recorded before it can start. A spawned agent has no more rights than its caller and starts no
+//! further agents. Its tool policy is set once, at its start or later, and applies from that moment on.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -24,50 +24,50 @@ use crate::policy::{self, PathRoots, ToolLists, UpdateMode};
 use crate::refusal::Refusal;
 use crate::schedule::{Loaded, Schedule};
 
-/// How many agents one run may start.
+/// Maximum number of agents that one run may start.
 const BY_RUN: u32 = 8;
-/// How many may run or wait, all together.
+/// Maximum number of agents that are running or waiting, all together.
 const OPEN: u32 = 32;
-/// Longest prompt, in bytes: what a definition's file may have, with room for its other lines.
+/// Maximum length of a prompt, in bytes: the limit of a definition's file, less room for its other lines.
 pub(super) const LONGEST_PROMPT: usize = 512 * 1024;
 
-/// What the main session is called where a session is named.
+/// The main session's name among sessions.
 pub const MAIN: &str = "main";
 
-/// An agent that is to be started.
+/// A request to start an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SpawnRequest {
-    /// What it is to do.
+    /// The agent's task.
     pub prompt: String,
     /// The named agent that it runs as.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Its tools; `None`: those of its caller, as the settings narrow them.
+    /// The tools; `None` means the caller's tools, as limited by the settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<ToolLists>,
-    /// Wall clock for its run.
+    /// Maximum wall-clock time of its run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
 }
 
-/// Starts agents and gives them their policies.
+/// The spawner, which starts agents and sets their policies.
 pub struct Spawner {
     /// The data folder.
     pub home: Home,
     /// The person's home folder.
     pub user_home: PathBuf,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// The record.
+    /// The journal.
     pub journal: Journal,
-    /// The settings in force.
+    /// The present settings.
     pub settings: Arc<RwLock<RunSettings>>,
-    /// What holds for definitions that do not say.
+    /// Defaults of definitions.
     pub defaults: Defaults,
-    /// Where what is started runs.
+    /// The schedule that runs the started agents.
     pub schedule: Schedule,
-    /// Told what the person says, which a turn that goes may answer.
+    /// The receiver of the person's messages that a running turn may answer.
     pub meanwhile: Meanwhile,
     /// The hosts of running sessions.
     pub running: tokio::sync::Mutex<RunningSessions>,
@@ -90,10 +90,10 @@ impl RunningSessions {
 }
 
 impl Spawner {
-    /// Starts an agent for a run (with its limit), or for the person; it works by itself from then on.
+    /// Starts an agent for a run (with its limit), or for the person. The agent then works by itself.
     ///
     /// # Errors
-    /// A sentence: why it was not started. Nothing is recorded then.
+    /// A sentence on why it was not started. Nothing is recorded then.
     pub async fn spawn(
         &self,
         request: SpawnRequest,
@@ -157,10 +157,10 @@ impl Spawner {
         Ok(id)
     }
 
-    /// Gives a child session its tool policy. It holds from now on, also where the session runs.
+    /// Sets the tool policy of a child session. It applies from now on, even if the session is running.
     ///
     /// # Errors
-    /// A sentence: it is the main session, carries one already, has ended, or is not there.
+    /// A sentence if it is the main session, has a policy already, has ended, or does not exist.
     pub async fn patch(&self, session: &str, tools: ToolLists, main_session: Option<&str>) -> Result<(), Refusal> {
         if session == MAIN || Some(session) == main_session {
             return Err(Refusal::user(
@@ -197,10 +197,10 @@ impl Spawner {
         Ok(())
     }
 
-    /// The sessions that an earlier life has left open.
+    /// Returns the sessions that the previous process left open.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// An error if the journal cannot be read.
     pub async fn left_open(&self) -> Result<Vec<Loaded>, Refusal> {
         let open = self.journal.open_sessions().await.map_err(|error| Refusal::user(error.to_string()))?;
         let load = |session: SessionRecord| match self.loaded(&session.id, &session.definition) {
@@ -213,10 +213,10 @@ impl Spawner {
         Ok(open.into_iter().filter_map(load).collect())
     }
 
-    /// What a session's policy is made from besides its definition.
+    /// Returns the inputs of a session's policy besides its definition.
     pub(super) async fn spawned(&self, id: &DefinitionId) -> Result<Spawned, Refusal> {
         let session = self.journal.session(id).await.map_err(|error| Refusal::user(error.to_string()))?;
-        // Without its record nobody knows what it may not do.
+        // The record contains the restrictions, so without it the session must not start.
         let session = session
             .ok_or_else(|| Refusal::user(format!("there is no record of session {id}, so it was not started")))?;
         let own = session.spawn_tool_policy.as_deref().map(serde_json::from_str).transpose();
@@ -230,7 +230,7 @@ impl Spawner {
         })
     }
 
-    /// What a definition's run has, by the agents that there are now: a file is edited at any moment.
+    /// Returns the setup of a definition's run. It reads the agents' files now, since they may be edited at any time.
     pub(super) fn setup(&self, definition: &Definition, spawned: Option<&Spawned>) -> Result<Setup, Refusal> {
         let agents = Agents::load(&self.home, Some(&self.user_home));
         let settings = self.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -254,10 +254,10 @@ impl Spawner {
     }
 }
 
-/// A fresh session in the background, with its caller's own restrictions.
+/// Builds a fresh background session with its caller's own restrictions.
 ///
 /// # Errors
-/// A sentence where it would have more than its caller.
+/// A sentence if the session would have more rights than its caller.
 fn draft_of(
     prompt: String,
     agent: Option<String>,

@@ -1,17 +1,17 @@
-//! The system prompt of our own: what an agent is part of, whatever its task.
+//! The bot's system prompt: the facts that do not depend on an agent's task.
 //!
-//! Pure. In a job's fresh session it replaces the client's own, which speaks of software engineering. To the main session, and
-//! to copies of it, it is added. What differs from run to run stands in the prompt.
+//! Pure. In a job's fresh session it replaces the client's own, which is about software engineering. For the main session and
+//! its copies it is appended. Facts that differ from run to run are in the prompt.
 
 use crate::agent::{ClientOptions, SessionMode};
 use crate::policy::{Policy, Verdict};
 
-/// What a system prompt is made from.
+/// The inputs of a system prompt.
 #[derive(Clone, Debug)]
 pub struct SystemPrompt {
-    /// What the bot is called.
+    /// The bot's name.
     pub bot: String,
-    /// What the person is called: `the user`, or their name.
+    /// The person's name, or `the user`.
     pub person: String,
     /// The text of `persona.md`.
     pub persona: Option<String>,
@@ -31,7 +31,7 @@ pub struct Makes {
 }
 
 impl Makes {
-    /// Those that a policy grants. A spawned agent makes none.
+    /// Returns the kinds of jobs that a policy grants. A spawned agent makes none.
     #[must_use]
     pub fn of(policy: &Policy) -> Self {
         let grants = |kind: &str| {
@@ -43,7 +43,7 @@ impl Makes {
 }
 
 impl SystemPrompt {
-    /// Adds it to the options of a client that has this session.
+    /// Adds the system prompt to a client's options, in the way that suits the session.
     #[must_use]
     pub fn given_to(&self, options: ClientOptions, session: &SessionMode) -> ClientOptions {
         match session {
@@ -54,7 +54,7 @@ impl SystemPrompt {
         }
     }
 
-    /// For a job's fresh session: the whole system prompt.
+    /// Returns the whole system prompt of a job's fresh session.
     #[must_use]
     pub fn of_job(&self) -> String {
         let Self { bot, person, .. } = self;
@@ -70,7 +70,7 @@ impl SystemPrompt {
         self.joined(&[&place, tags, end], "Each job needs `--background`, and has at most the tools that you have.")
     }
 
-    /// For the main session and copies of it: what is added to the client's own.
+    /// Returns the text that is appended to the client's system prompt, for the main session and its copies.
     #[must_use]
     pub fn of_conversation(&self) -> String {
         let Self { bot, person, .. } = self;
@@ -87,7 +87,7 @@ impl SystemPrompt {
         self.joined(&[&place, &tags], "With `--background` a job runs beside this conversation.")
     }
 
-    /// The paragraphs, then those that not every agent has. `on_jobs`: what holds for jobs that are made here.
+    /// Joins the paragraphs, followed by the optional ones. `on_jobs` is the sentence about jobs that are made here.
     fn joined(&self, paragraphs: &[&str], on_jobs: &str) -> String {
         let mut all: Vec<String> = paragraphs.iter().map(ToString::to_string).collect();
         all.extend(self.making(on_jobs));

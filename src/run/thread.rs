@@ -1,8 +1,8 @@
-//! `remember: thread`: a job's session goes on from run to run.
+//! `remember: thread`: a job's session continues from run to run.
 //!
-//! Each run goes on with a copy of the last completed one's transcript, under the policy that its file says now. A run that was not
-//! completed leaves nothing in it. What bounds it: the client compacts what the model reads; a transcript that has grown too long is
-//! not gone on with; and only the last few are kept.
+//! Each run resumes a copy of the last completed run's transcript, under the policy of the job's present file. A run that was not
+//! completed adds nothing. Three things limit the session: the client compacts the model's context, a transcript that has grown too
+//! long is not resumed, and only the last few transcripts are kept.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,27 +17,27 @@ use crate::definition::{Definition, Remember};
 use crate::journal::{Remembered, RunId};
 use crate::refusal::Refusal;
 
-/// A transcript that is longer is not gone on with.
+/// Maximum length of a transcript that is resumed, in bytes.
 const LONGEST: u64 = 4 << 20;
 
-/// So many transcripts of a job are kept.
+/// Number of a job's transcripts that are kept.
 const KEPT: u32 = 3;
 
-/// Where a run of a job with a session of its own begins.
+/// The way in which a job's own session begins in a run.
 #[derive(Debug)]
 pub(super) enum Thread {
-    /// The job has none.
+    /// The job has no session of its own.
     None,
-    /// Anew: it is the first.
+    /// The session starts anew, since this is its first run.
     First,
-    /// Anew, though there was one: why, and what it answered last.
+    /// The session starts anew although there was one: the reason, and the job's last answer.
     Lost(&'static str, Memory),
-    /// With a copy of this transcript.
+    /// The session continues from this copy of a transcript.
     On(PathBuf),
 }
 
 impl Thread {
-    /// What the agent is told, and the record: why it begins anew.
+    /// Returns the sentence on why the session starts anew, for the prompt and the record.
     pub(super) fn lost(&self) -> Option<String> {
         match self {
             Self::Lost(why, _) => Some(format!("This job's session begins anew, since {why}.")),
@@ -50,7 +50,7 @@ impl Runner {
     /// Finds the session of a job, and copies it into the run's folder.
     ///
     /// # Errors
-    /// When the journal or the transcript cannot be read.
+    /// An error if the journal or the transcript cannot be read.
     pub(super) async fn thread(&self, definition: &Definition, run_dir: &Path) -> Result<Thread, Refusal> {
         if definition.remember != Remember::Thread {
             return Ok(Thread::None);
@@ -58,7 +58,7 @@ impl Runner {
         let Some(last) = self.last_of(definition).await?.filter(|last| !last.forgotten) else {
             return Ok(Thread::First);
         };
-        // Before its file said so, the job may have had the main session's history, which is no part of a session of its own.
+        // Before `remember: thread`, runs may have had the main session's history, which must not enter the job's own session.
         let fired = self.journal.conversation_of(&last.run).await?.and_then(|run| self.spawner.fired(&run));
         if fired.as_ref().is_some_and(|fired| fired.remember != Remember::Thread) {
             return Ok(Thread::First);
@@ -73,23 +73,23 @@ impl Runner {
         }
         match copy_transcript(&transcript, run_dir).map_err(not_copied)? {
             None => lost("the agent client's file of it is gone"),
-            // The client would leave out what it cannot read, and what came before that, in silence.
+            // The client would silently leave out a damaged line and everything before it.
             Some(copy) if !is_whole(&transcript, &copy).map_err(not_copied)? => lost("its transcript is damaged"),
             Some(copy) => Ok(Thread::On(copy)),
         }
     }
 
-    /// Where a run's transcript lies now, also when the data folder has been moved.
+    /// Returns the present path of a run's transcript, even if the data folder has been moved.
     fn here(&self, run: &RunId, transcript: &Path) -> Option<PathBuf> {
         let mut parts = transcript.components();
         parts.find(|part| part.as_os_str() == run.as_str())?;
         Some(self.home.runs().join(run.as_str()).join(parts.as_path()))
     }
 
-    /// The client could not resume the session.
+    /// Returns the beginning of a new session after the client could not resume the old one.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// An error if the journal cannot be read.
     pub(super) async fn unreadable_thread(&self, definition: &Definition) -> Result<Thread, Refusal> {
         let last = Memory { of: None, found: self.last_of(definition).await? };
         Ok(Thread::Lost("the agent client could not go on with it", last))
@@ -99,9 +99,9 @@ impl Runner {
         Ok(self.journal.read(|journal| journal.remembered(&definition.lineage())).await?)
     }
 
-    /// Removes the transcripts of a job's session that newer ones hold, too. What cannot be removed is logged.
+    /// Removes old transcripts of a job's session, whose content newer ones contain as well. Failures are logged.
     pub(super) fn drop_older(&self, definition: &Definition) {
-        // This run is not recorded as completed yet.
+        // The present run is not recorded as completed yet.
         let kept = KEPT - 1;
         let older = self.journal.reader().and_then(|journal| journal.older_transcripts(&definition.lineage(), kept));
         for (run, transcript) in older.unwrap_or_default() {
@@ -117,7 +117,7 @@ impl Runner {
     }
 }
 
-/// Whether each line of a transcript is there to its end. A copy has no half line at its end.
+/// Returns whether each line of a transcript is complete. The copy has no incomplete last line.
 fn is_whole(transcript: &Path, copy: &Path) -> io::Result<bool> {
     let text = std::fs::read(copy)?;
     let mut lines = text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());

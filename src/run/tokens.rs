@@ -1,7 +1,7 @@
-//! Who a run is on the control socket: a token that it presents, dead with the run.
+//! The identity of a run on the control socket: a token that it presents, and that expires with the run.
 //!
-//! A token is random and held in memory only. Authority is never guessed from the process tree: after a double
-//! fork and a new session the tree looks like the person's.
+//! A token is random and kept in memory only. Authority is never derived from the process tree: after a double
+//! fork and a new session a process looks like the person's.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,49 +19,49 @@ use crate::journal::{Denial, RunId};
 use crate::policy::Decision;
 use crate::refusal::Refusal;
 
-/// What the service does for a live run, besides showing it things. Answers in words are for its agent.
+/// The service's actions for a live run. Text answers are for its agent.
 #[async_trait]
 pub trait OnBehalf: Send + Sync {
-    /// Its policy's verdict on a command line of our own, in words: `["ollim-bot", "gmail", "unread"]`. `agent`: the agent of its that
-    /// calls.
+    /// Returns the policy's verdict on a command line of our own command: `["ollim-bot", "gmail", "unread"]`. `agent` is the run's agent
+    /// that calls.
     fn decide_command(&self, words: &[String], agent: Option<&str>) -> Decision;
-    /// Schedules the next link of its chain, so long from now.
+    /// Schedules the chain's next check after `delay`.
     async fn follow_up(&self, delay: Duration) -> Result<String, Refusal>;
-    /// Marks that it is about to have an effect. Where that fails, the effect must not be had.
+    /// Marks that the run is about to have a side effect. If this fails, the effect must not happen.
     async fn mark_effect(&self, what: &str) -> Result<(), Refusal>;
-    /// Starts an agent for it: the session's id.
+    /// Starts an agent for the run, and returns its session's id.
     async fn spawn(&self, request: SpawnRequest) -> Result<DefinitionId, Refusal>;
-    /// Puts something that it was refused into its record.
+    /// Records a denial in the run's record.
     async fn record_denial(&self, denial: Denial);
 }
 
-/// What a live run may do.
+/// The authority of a live run.
 pub struct RunAuthority {
     /// The run.
     pub run: RunId,
-    /// `routine email-triage`.
+    /// The title, such as `routine email-triage`.
     pub title: String,
-    /// What it may hand on.
+    /// The rights that it may delegate.
     pub limit: DelegationLimit,
-    /// Who acts for it.
+    /// The host that acts for it.
     pub acts: Arc<dyn OnBehalf>,
-    /// The agent of the run's that calls; `None`: the run's own.
+    /// The run's agent that calls; `None` means the run itself.
     pub agent: Option<String>,
-    /// A permit for each call that the run may make at a time.
+    /// The permits for the run's concurrent calls.
     calls: Arc<Semaphore>,
 }
 
-/// Calls of one run at a time; with more of them it would take the person's own places on the control socket.
+/// Maximum number of one run's concurrent calls. More could take the person's own connections to the control socket.
 const CALLS: usize = 8;
 
 impl RunAuthority {
-    /// `title`: `routine email-triage`.
+    /// Creates the authority of a run. `title` is one such as `routine email-triage`.
     #[must_use]
     pub fn new(run: RunId, title: String, limit: DelegationLimit, acts: Arc<dyn OnBehalf>) -> Self {
         Self { run, title, limit, acts, agent: None, calls: Arc::new(Semaphore::new(CALLS)) }
     }
 
-    /// The same for an agent that the run calls.
+    /// Returns the authority of an agent that the run calls.
     #[must_use]
     pub fn of_agent(&self, name: &str) -> Self {
         let Self { run, title, limit, acts, agent: _, calls } = self;
@@ -69,7 +69,7 @@ impl RunAuthority {
         Self { run, title, limit, acts: acts.clone(), agent: Some(name.to_owned()), calls: calls.clone() }
     }
 
-    /// A place for one more call of this run; `None` while it has as many as it may.
+    /// Acquires a permit for one more call of this run; `None` if the maximum is reached.
     #[must_use]
     pub fn call(&self) -> Option<SemaphorePermit<'_>> {
         self.calls.try_acquire().ok()
@@ -82,20 +82,20 @@ impl fmt::Debug for RunAuthority {
     }
 }
 
-/// The tokens of the runs that are going. Clones share them.
+/// The tokens of live runs. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Tokens(Arc<Mutex<HashMap<String, Arc<RunAuthority>>>>);
 
 impl Tokens {
-    /// Lets a run present itself until the grant is dropped.
+    /// Creates a token by which a run can present itself until the grant is dropped.
     ///
     /// # Errors
-    /// When the system gives no random numbers.
+    /// An error if the system provides no random numbers.
     pub fn grant(&self, authority: RunAuthority) -> io::Result<Grant> {
         Ok(self.grant_as(agent_sandbox::token::random()?, authority))
     }
 
-    /// The same by a token that the run's client has already: it stands for one run after the other.
+    /// Grants authority to a token that the run's client already has. Such a token identifies one run after the other.
     #[must_use]
     pub fn grant_as(&self, token: String, authority: RunAuthority) -> Grant {
         let authority = Arc::new(authority);
@@ -103,7 +103,7 @@ impl Tokens {
         Grant { token, authority, tokens: self.clone() }
     }
 
-    /// The run that a token stands for.
+    /// Returns the authority of the run that presents a token.
     #[must_use]
     pub fn find(&self, token: &str) -> Option<Arc<RunAuthority>> {
         self.live().get(token).cloned()
@@ -114,21 +114,21 @@ impl Tokens {
     }
 }
 
-/// The tokens of a client that stays from one run to the next: its own, and those of the agents that it may call. They stand for
-/// nothing between two runs.
+/// The tokens of a client that serves several runs: its own, and those of the agents that it may call. Between two runs they
+/// identify nobody.
 #[derive(Debug, Default)]
 pub struct LastingTokens(Mutex<HashMap<Option<String>, String>>);
 
 impl LastingTokens {
-    /// There is no such client any more: the next one has others.
+    /// Drops the tokens, since the client has ended. The next client gets new ones.
     pub fn renew(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// That of an agent; `None`: the client's own.
+    /// Returns the token of an agent; `None` means the client's own.
     ///
     /// # Errors
-    /// When the system gives no random numbers.
+    /// An error if the system provides no random numbers.
     pub fn of(&self, agent: Option<&str>) -> io::Result<String> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match known.get(&agent.map(ToOwned::to_owned)) {
@@ -138,7 +138,7 @@ impl LastingTokens {
     }
 }
 
-/// A run's token; dropped with the run, which ends what it stands for.
+/// A run's token. Dropping it revokes the token.
 #[derive(Debug)]
 pub struct Grant {
     token: String,
@@ -157,7 +157,7 @@ impl Grant {
 impl Drop for Grant {
     fn drop(&mut self) {
         let mut live = self.tokens.live();
-        // It may stand for the next run by now.
+        // The token may identify the next run by now.
         if live.get(&self.token).is_some_and(|authority| Arc::ptr_eq(authority, &self.authority)) {
             live.remove(&self.token);
         }

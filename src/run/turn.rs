@@ -1,4 +1,4 @@
-//! One turn of an agent's client: what it may cost, the tokens that it is known by, and its report.
+//! One turn of an agent's client: its budget, its tokens and its report.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::policy::AskTerms;
 use crate::refusal::Refusal;
 use crate::schedule::Job;
 
-/// One client's turn.
+/// The inputs of one client's turn.
 #[derive(Clone)]
 pub(super) struct Turn<'a> {
     pub(super) client: &'a Arc<dyn AgentClient>,
@@ -36,14 +36,14 @@ pub(super) struct Turn<'a> {
     pub(super) settings: RunSettings,
 }
 
-/// By what the processes of a turn are known to the service.
+/// The tokens by which the service recognizes the processes of a turn.
 struct Granted {
     own: Grant,
     of_agents: BTreeMap<String, Grant>,
 }
 
 impl Runner {
-    /// Has the client do it. A turn for which nothing is left is not begun.
+    /// Runs the client. A turn without remaining budget is not started.
     pub(super) async fn run(&self, mut turn: Turn<'_>) -> Result<AttemptReport, Refusal> {
         let Turn { client, job, .. } = turn;
         let (host, caps) = (Arc::clone(&turn.host), caps(&job.definition, &turn.settings));
@@ -81,14 +81,14 @@ impl Runner {
         if let Some(cost) = report.cost_usd
             && let Err(error) = self.journal.settle_cost(&job.run, job.definition.title(), cost, caps).await
         {
-            // The run's end is recorded all the same; until then its cap counts.
+            // The run's end is recorded nevertheless. Until then the run's limit counts as its cost.
             warn!(%error, "what a run has cost could not be recorded at once");
         }
         report.messages.append(&mut *host.delivered.lock().await);
         Ok(report)
     }
 
-    /// Makes the tokens. What an agent may do is not what the job may do, by whatever way it asks, so each has its own.
+    /// Creates the tokens. An agent's rights differ from the job's, whatever way it asks, so each agent has its own token.
     async fn grant(&self, turn: &Turn<'_>) -> Result<Granted, Refusal> {
         let Turn { client, job, host, session, .. } = turn;
         let authority = RunAuthority::new(job.run.clone(), job.definition.title(), host.limit.clone(), host.clone());
@@ -111,7 +111,7 @@ impl Runner {
         Ok(Granted { own: grant(authority)?, of_agents })
     }
 
-    /// What the client is asked, without the person's own servers.
+    /// Builds the request to the client, without the person's own MCP servers.
     fn request(&self, turn: Turn<'_>, granted: &Granted) -> Request {
         let Turn { job, host, run_dir, session, options, deny_rules, prompt, sandbox, settings, .. } = turn;
         let of_agents = granted.of_agents.iter();
@@ -142,13 +142,13 @@ impl Runner {
     }
 }
 
-/// What a definition's run may cost.
+/// Returns the cost limits of a definition's run.
 fn caps(definition: &Definition, settings: &RunSettings) -> Caps {
     let (budget, zone) = settings.budget;
     Caps::of(definition, budget, zone)
 }
 
-/// The end of a run for which nothing is left. Who waits for an answer, or for a reminder, is told each time.
+/// Returns the end of a run without remaining budget. The person gets a message if they wait for an answer or a reminder.
 fn over_budget(definition: &Definition, why: &str) -> AttemptReport {
     let mut report = AttemptReport::bare(AttemptEnd::Skipped(Skip::Budget(why.to_owned())));
     match definition.kind() {
@@ -165,12 +165,12 @@ fn over_budget(definition: &Definition, why: &str) -> AttemptReport {
     report
 }
 
-/// Whether the session that was to go on could not be resumed. Then the agent was not asked anything.
+/// Returns whether the session to resume does not exist. The agent has received nothing then.
 pub(super) fn session_is_missing(report: &AttemptReport) -> bool {
     matches!(&report.end, AttemptEnd::Failed(failure) if failure.class == FailureClass::MainSessionMissing)
 }
 
-/// How long a call of a run may wait for the person; `None`: it asks about none.
+/// Returns how long a call of a run may wait for the person; `None` if the run asks about no call.
 fn asks(definition: &Definition, settings: &RunSettings) -> Option<Duration> {
     let (asked, terms) = match definition.background() {
         Some(background) => (background.restrictions.asked_tools(), background.restrictions.ask_terms()),

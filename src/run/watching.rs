@@ -1,7 +1,7 @@
-//! Follows the folders that routines watch (`watch`), and tells the schedule of what changes in them.
+//! Watches of the folders that routines follow (`watch`). They notify the schedule of changes.
 //!
-//! A folder of `work/` may be watched by every job. One elsewhere may be by a job whose rules let it read what is in it; that is looked
-//! at when the watch begins, and again before each burst counts.
+//! Every job may watch a folder of `work/`. A folder elsewhere requires that the job's rules let it read the folder's files. That is
+//! checked when the watch begins, and again before each burst counts.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
@@ -23,18 +23,18 @@ use crate::journal::{Journal, JournalReader, NewMessage};
 use crate::policy::{Policy, ToolCall, Verdict};
 use crate::schedule::{LiveDefinitions, Schedule};
 
-/// How often a folder that cannot be watched is looked for.
+/// Interval at which a folder that cannot be watched is tried again.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
-/// Where the journal keeps what the person was told.
+/// The journal's key for the problems of which the person was notified.
 const SETTING: &str = "unwatched";
 
-/// Why a folder cannot be watched.
+/// The reason why a folder cannot be watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unwatched {
-    /// It is not there.
+    /// The folder does not exist.
     Missing(PathBuf),
-    /// Something else, as a sentence without its full stop.
+    /// Another reason, as a sentence without its full stop.
     Other(String),
 }
 
@@ -47,10 +47,10 @@ impl std::fmt::Display for Unwatched {
     }
 }
 
-/// Where the folder that a definition watches is, under the policy of its runs.
+/// Returns the location of a definition's watched folder, under the policy of its runs.
 ///
 /// # Errors
-/// [`Unwatched`]: it is not there, is none, is behind a link in `work/`, or is not the job's to read.
+/// [`Unwatched`] if the folder does not exist, is not a folder, is behind a symlink in `work/`, or may not be read by the job.
 pub fn place(folder: &WatchedFolder, policy: &Policy, home: &Home) -> Result<Place, Unwatched> {
     let shown = match folder {
         WatchedFolder::OfWork(path) => Path::new("work").join(path),
@@ -91,7 +91,7 @@ pub fn place(folder: &WatchedFolder, policy: &Policy, home: &Home) -> Result<Pla
     }
 }
 
-/// What keeps each routine from seeing changes, as the service saw it last.
+/// Returns the problem of each routine that cannot see changes, as the service recorded it last.
 #[must_use]
 pub fn unwatched(journal: &JournalReader) -> BTreeMap<DefinitionId, String> {
     read(journal.setting(SETTING).ok().flatten())
@@ -101,14 +101,14 @@ fn read(stored: Option<String>) -> BTreeMap<DefinitionId, String> {
     stored.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
-/// The rule by which a policy lets a job write into a place: by a file tool, or by a program. `None`: none does.
+/// Returns the rule by which a policy lets a job write into a folder, with a file tool or a program; `None` if no rule does.
 #[must_use]
 pub fn writes_into(place: &Place, policy: &Policy, home: &Home) -> Option<String> {
     let folder = place.base.join(&place.below);
     let work = home.work();
     let work = work.canonicalize().unwrap_or(work);
     let by_tool = |tool: &'static str| {
-        // Files that rules name within it, and any other.
+        // The files in the folder that rules name, and any other file.
         let named = policy.granting(tool).filter_map(|rule| rule.specifier().map(|file| file.replace('*', "any-file")));
         let named = named.map(|file| match file.strip_prefix("//") {
             Some(absolute) => Path::new("/").join(absolute),
@@ -122,7 +122,7 @@ pub fn writes_into(place: &Place, policy: &Policy, home: &Home) -> Option<String
     ["Edit", "Write"].into_iter().find_map(by_tool).or_else(by_program)
 }
 
-/// The rule by which a tool may touch a file.
+/// Returns the rule by which a policy lets a tool access a file.
 fn granted(policy: &Policy, tool: &str, key: &str, file: &Path, home: &Home) -> Option<String> {
     let input = json!({ key: file, "content": "", "old_string": "a", "new_string": "b" });
     let call = ToolCall { tool: tool.into(), input, cwd: home.work(), agent_type: None };
@@ -130,25 +130,25 @@ fn granted(policy: &Policy, tool: &str, key: &str, file: &Path, home: &Home) -> 
     (decision.verdict == Verdict::Allow).then(|| decision.rule.unwrap_or_else(|| tool.to_owned()))
 }
 
-/// Follows all folders that are watched.
+/// The watches of all routines.
 #[derive(Clone)]
 pub struct Watching {
     /// The data folder.
     home: Home,
-    /// The definitions in force.
+    /// The present definitions.
     definitions: LiveDefinitions,
-    /// Who is told of changes.
+    /// The schedule that is notified of changes.
     schedule: Schedule,
-    /// Where the person is told of what cannot be watched.
+    /// The journal, for messages about problems.
     journal: Journal,
-    /// Knows what each job may read.
+    /// The spawner, which knows what each job may read.
     spawner: Arc<Spawner>,
-    /// What the person was told of each routine.
+    /// The problem of each routine of which the person was notified.
     told: Arc<Mutex<BTreeMap<DefinitionId, String>>>,
 }
 
 impl Watching {
-    /// Nothing is followed before [`Self::run`].
+    /// Creates the watches. They start with [`Self::run`].
     #[must_use]
     pub fn new(
         home: Home,
@@ -160,7 +160,7 @@ impl Watching {
         Self { home, definitions, schedule, journal, spawner, told: Arc::default() }
     }
 
-    /// Follows them until the future is dropped.
+    /// Runs the watches until the future is dropped.
     pub async fn run(self) {
         *self.told.lock().await = read(self.journal.setting(SETTING).await.ok().flatten());
         let mut changes = self.definitions.changes();
@@ -189,9 +189,9 @@ impl Watching {
         }
     }
 
-    /// Follows the folder of one routine.
+    /// Watches the folder of one routine.
     async fn follow(self, id: DefinitionId, folder: WatchedFolder) {
-        // What is there when the service begins was there before.
+        // Files that exist when the service starts are not new.
         let mut is_new = false;
         loop {
             let opened = self.open(&id, &folder, is_new).await;
@@ -210,18 +210,18 @@ impl Watching {
                 let burst = watch.burst().await;
                 self.tell(&id, watch.has_too_many.then(too_many).as_ref()).await;
                 match burst {
-                    // It is looked at again what the job may read, and what the path leads to.
+                    // The job's rights and the path's target are checked again.
                     Ok(burst) if self.place(&id, &folder).await.as_ref() == Ok(&place) => {
                         self.schedule.changed(id.clone(), burst);
                     }
                     Ok(burst) if watch.has_ended() => self.schedule.changed(id.clone(), burst),
-                    // What has changed is looked for again where the folder is then.
+                    // The changes are looked for again at the folder's present location.
                     Ok(_) => break true,
                     Err(end) => break end == End::Gone,
                 }
             };
             if is_new {
-                // A folder that is replaced again and again makes no more occurrences than one in which files change.
+                // A folder that is replaced repeatedly triggers no more occurrences than one whose files change.
                 tokio::time::sleep(QUIET).await;
             }
         }
@@ -243,7 +243,7 @@ impl Watching {
         })
     }
 
-    /// Where the folder is now, as the job may.
+    /// Returns the present location of the folder, if the job may read it.
     async fn place(&self, id: &DefinitionId, folder: &WatchedFolder) -> Result<Place, Unwatched> {
         let gone = || Unwatched::Other("its file is gone".to_owned());
         let definition = self.definitions.of(id).await.ok_or_else(gone)?;
@@ -255,8 +255,8 @@ impl Watching {
         looked.await.unwrap_or_else(|error| Err(Unwatched::Other(error.to_string())))
     }
 
-    /// Tells the person what keeps a routine from seeing changes: once for each reason, also over restarts. That a folder is not there
-    /// yet is no news; `status` says it.
+    /// Notifies the person of a problem of a routine's watch, once for each problem, even over restarts. A folder that does not exist yet
+    /// is not reported; `status` shows it.
     async fn tell(&self, id: &DefinitionId, why: Option<&Unwatched>) {
         let now = why.filter(|why| !matches!(why, Unwatched::Missing(_))).map(ToString::to_string);
         let mut told = self.told.lock().await;

@@ -1,4 +1,4 @@
-//! What holds for the lines of one caller: the job itself, or an agent that it may call.
+//! The sandbox for the command lines of one caller: the job itself, or an agent that it may call.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -11,38 +11,38 @@ use agent_sandbox::{Answer, Domain, ShellSpec, Start, farm, system};
 use super::{Judged, SandboxPlan, resolved};
 use crate::policy::{BOT, Location, Policy, ProgramDecision, ProgramStart, Rights, ShellRights, Writes, on_one_line};
 
-/// Characters of a sentence that a line is told.
+/// Maximum length of a message to a command line, in characters.
 const MOST_SAID: usize = 2000;
 
-/// Programs whose domains are kept.
+/// Maximum number of programs whose domains are cached.
 const MOST_KEPT: usize = 256;
 
-/// A program's domain, and its environment besides the clean one.
+/// A program's domain, and its variables in addition to the clean environment.
 pub(super) type ProgramDomain = (Domain, BTreeMap<String, String>);
 
-/// What holds for the lines of one caller. What stays the same for a run is worked out once, since each start waits for it.
+/// The sandbox of one caller. Values that stay the same for a run are computed once, since each program start waits for them.
 #[derive(Debug)]
 pub(super) struct Caller {
-    /// For the client, whose file tools are judged call by call.
+    /// The plan for the client, whose file tools are judged call by call.
     pub plan: SandboxPlan,
-    /// For the shell and programs: with what every list in force grants whole.
+    /// The plan for the shell and programs: only patterns that every applicable list grants whole.
     held: SandboxPlan,
-    /// `None`: it has no shell.
+    /// The shell; `None` if the caller has none.
     pub shell: Option<ShellSpec>,
-    /// What its programs may reach besides what every program may.
+    /// The access of all its programs, in addition to that of every program.
     base: Domain,
-    /// What may be executed by programs that run others.
+    /// The files and folders that may be executed by programs that run others.
     anything: Vec<PathBuf>,
-    /// Folders with the system's own programs.
+    /// The folders of the system's own programs.
     of_system: Vec<PathBuf>,
-    /// Trees in which the job may write, each by its own path and without symlinks.
+    /// The trees in which the job may write, each by its own path and by its path without symlinks.
     writable: Vec<PathBuf>,
-    /// What programs reach that were started before, by their files and rights.
+    /// The cached domains of started programs, by file and rights.
     domains: Mutex<HashMap<(PathBuf, Rights), ProgramDomain>>,
 }
 
 impl Caller {
-    /// Makes the folders that it needs. `rights`: what its shell may do; `None`: it has none.
+    /// Creates the folders that the caller needs. `rights` are those of its shell; `None` means no shell.
     pub(super) fn make(plan: SandboxPlan, rights: Option<&ShellRights>) -> io::Result<Self> {
         plan.prepare()?;
         let guarded = rights.map(|rights| plan.guarded(rights)).unwrap_or_default();
@@ -57,7 +57,7 @@ impl Caller {
         Ok(Self { plan, held, shell, base, anything, of_system, writable, domains: Mutex::default() })
     }
 
-    /// Decides about a program: whether it may start, where, and with what it reaches.
+    /// Decides whether a program may start, where, and in which domain.
     pub(super) fn judge(&self, policy: &Policy, start: &Start) -> Judged {
         let argv = self.named(&start.argv);
         let agent_type = start.caller.as_deref();
@@ -73,7 +73,7 @@ impl Caller {
         Judged { decision, answer }
     }
 
-    /// Of a program that needs no rule: it has no power but the shell's.
+    /// Answers for a program that needs no rule. It has no rights but the shell's.
     fn in_the_shell(&self, name: &str, program: PathBuf, start: &Start) -> Answer {
         let file = resolved(&program);
         if !self.of_system.iter().any(|folder| file.starts_with(folder)) {
@@ -84,7 +84,7 @@ impl Caller {
             return deny(126, message);
         }
         match &self.shell {
-            // What runs outside may do more than what it starts here.
+            // A program outside of the shell may have more rights, which this program must not inherit.
             Some(shell) if !start.by_shell => {
                 let env = start.env.clone().into_iter().chain(shell.env.clone()).collect();
                 Answer::Outside { program, env, domain: Box::new(shell.domain.clone()), takes_umask: true }
@@ -93,9 +93,9 @@ impl Caller {
         }
     }
 
-    /// Of a program that a rule grants.
+    /// Answers for a program that a rule grants.
     fn outside(&self, name: &str, program: PathBuf, rights: &Rights, start: &Start) -> Answer {
-        // Elsewhere `find` has resolved it.
+        // Outside of writable trees, `find` has resolved all symlinks.
         if self.may_have_changed(&program) && program.ancestors().any(Path::is_symlink) {
             let message = format!(
                 "denied: `{name}` is or follows a symlink where the job may write, and the job may have made it; the rule can \
@@ -113,9 +113,9 @@ impl Caller {
         }
         match self.domain_of(&program, rights) {
             Ok((domain, own)) => {
-                // What the line sets was judged harmless; `PATH` and the like stay ours.
+                // The variables that the line sets were judged harmless. `PATH` and similar variables stay ours.
                 let env = start.env.clone().into_iter().chain(own).collect();
-                // What a command of the person's keeps in its folder is for later runs, too.
+                // A person's command keeps files for later runs, so it does not take the line's umask.
                 let takes_umask = !matches!(rights.writes, Writes::Extension(_));
                 Answer::Outside { program, env, domain: Box::new(domain), takes_umask }
             }
@@ -123,10 +123,10 @@ impl Caller {
         }
     }
 
-    /// What a program with these rights may reach.
+    /// Returns the domain of a program with these rights.
     fn domain_of(&self, program: &Path, rights: &Rights) -> io::Result<ProgramDomain> {
         let work_out = || self.held.program(program, rights, &self.anything, self.base.clone());
-        // Whether it is a script counts, and can change.
+        // The domain depends on whether the file is a script, and that can change.
         if self.may_have_changed(program) {
             return work_out();
         }
@@ -144,7 +144,7 @@ impl Caller {
         Ok(domain)
     }
 
-    /// The arguments of a program with its plain name, where the shell has found it in a farm.
+    /// Returns the arguments with the program's plain name if the shell found the program in a farm.
     fn named(&self, argv: &[String]) -> Vec<String> {
         let mut argv = argv.to_vec();
         let farms = self.plan.farms();
@@ -159,8 +159,8 @@ impl Caller {
         argv
     }
 
-    /// The file of a program, by its name or by a path that a rule spells. Without symlinks, save where the job itself may have
-    /// made one: there it stays in the path, and the kernel grants nothing through it.
+    /// Returns the file of a program, by its name or by a path that a rule spells. Symlinks are resolved, except where the job itself may
+    /// have made them: there they stay in the path, and the kernel grants nothing through them.
     fn find(&self, name: &str, cwd: &Path) -> Option<PathBuf> {
         let file = match name.contains('/') {
             true => Some(cwd.join(name)).filter(|file| farm::is_program(file)),
@@ -169,13 +169,13 @@ impl Caller {
         file.map(|file| if self.may_have_changed(&file) { file } else { resolved(file) })
     }
 
-    /// Whether a file lies where the job may write.
+    /// Returns whether a file is in a tree in which the job may write.
     fn may_have_changed(&self, file: &Path) -> bool {
         self.writable.iter().any(|tree| file.starts_with(tree))
     }
 
-    /// Whether a program may be started outside of the shell from where it lies. By its name it is found on `PATH` only; by a path
-    /// an agent can name any file.
+    /// Returns whether a program may be started outside of the shell from its location. A name is looked up on `PATH` only, but a path
+    /// lets an agent name any file.
     fn is_within_reach(&self, name: &str, program: &Path) -> bool {
         !name.contains('/')
             || self.shell.as_ref().is_some_and(|shell| shell.spelled.iter().any(|spelled| spelled == name))
@@ -184,6 +184,6 @@ impl Caller {
 }
 
 fn deny(code: u8, message: String) -> Answer {
-    // It can hold words of the agent's.
+    // The message may contain words of the agent.
     Answer::Deny { code, message: on_one_line(&message, MOST_SAID) }
 }

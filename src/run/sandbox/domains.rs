@@ -1,4 +1,4 @@
-//! What the client, the shell and each program of a run may reach.
+//! The domains of a run's client, shell and programs.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,8 +12,8 @@ use super::trees::Trees;
 use super::{SandboxPlan, resolved};
 use crate::policy::{Executes, Rights, ShellRights, ToolPattern, Writes, free_programs};
 
-/// What git is told where it may execute no other program: it takes no command from a repository's configuration, which the job may
-/// have written. It may not execute hooks, and would end with an error where there are some.
+/// Settings for a git that may execute no other program. It takes no command from a repository's configuration, which the job may
+/// have written, and it skips hooks, since it would fail to execute them.
 const GIT_SETTINGS: [(&str, &str); 9] = [
     ("GIT_CONFIG_COUNT", "4"),
     ("GIT_CONFIG_KEY_2", "core.hooksPath"),
@@ -26,24 +26,24 @@ const GIT_SETTINGS: [(&str, &str); 9] = [
     ("GIT_SSH_COMMAND", "ssh"),
 ];
 
-/// Nor a proxy. Of a setting for one address or one remote no setting of ours gets ahead, but no host needs any of them.
+/// Variables that exempt every host from proxies. Our settings cannot override a repository's proxy for one address or remote.
 const GIT_DIRECT: [(&str, &str); 2] = [("NO_PROXY", "*"), ("no_proxy", "*")];
 
 impl SandboxPlan {
-    /// Temporary files of the run's shell and programs.
+    /// Returns the folder for temporary files of the run's shell and programs.
     pub(super) fn temporary(&self) -> PathBuf {
         self.run_dir.join("tmp")
     }
 
-    /// The client's own domain, before it adds what it needs itself. `shells`: what it is to start lies within. It reads what the job's
-    /// rules open and no more: its file tools are judged by names, and a job that makes links can change where a name leads
-    /// before the client opens it. So where its shell can make some, that holds in `work/`, too.
+    /// Returns the client's own domain, without the client's own needs. It includes the domains of `shells`, which the client starts. The
+    /// client reads only what the job's rules open: its file tools are judged by names, and a job that makes symlinks can change where a
+    /// name leads before the client opens it. If the job's shell can make symlinks, the restriction also applies in `work/`.
     pub(super) fn client<'a>(&self, shells: impl Iterator<Item = &'a ShellSpec>) -> Domain {
         const READING: &[&str] = &["*", "Edit", "Glob", "Grep", "LS", "NotebookEdit", "Read"];
         let Trees { mut read, write, .. } = self.trees(false);
         let work = self.home.work();
         if self.trees(true).write.iter().any(|tree| tree.starts_with(&work)) {
-            // A folder that is not there yet can be made: until then what is above it.
+            // A missing folder may be created later. Until then, the closest existing folder above it is opened.
             read = read.into_iter().filter_map(|tree| there(&tree, &work)).collect();
         } else {
             read.push(work);
@@ -54,7 +54,7 @@ impl SandboxPlan {
             false => {
                 read.extend(self.open(system::data()));
                 read.extend(system::sources());
-                // Settings that whoever keeps the machine has made for every client.
+                // Settings by the machine's administrator for every client.
                 read.push("/etc/claude-code".into());
                 Vec::new()
             }
@@ -62,7 +62,7 @@ impl SandboxPlan {
         let mut domain = Domain {
             beside,
             read,
-            // Names in it can be listed, as by the shell.
+            // The client may list the names in it, like the shell.
             list: vec![self.home.work()],
             write,
             execute: system::loaders(),
@@ -79,7 +79,7 @@ impl SandboxPlan {
         tidy(domain)
     }
 
-    /// Lays the folders of programs that are the same for every run: what a run's own rules speak of stands in its overlay.
+    /// Creates the folders of links to programs that are the same for every run. The overlay contains the links for a run's own rules.
     fn lay_farm(&self, programs: &BTreeMap<String, PathBuf>, of_system: impl Fn(&PathBuf) -> bool) -> io::Result<()> {
         let all = self.farm();
         let stamp = farm::stamp(&self.path, &self.shell_binary.display().to_string());
@@ -97,10 +97,10 @@ impl SandboxPlan {
         std::fs::write(stamped, stamp)
     }
 
-    /// Lays the run's own folders: the programs that its rules speak of, and the shell.
+    /// Creates the run's own folders of links: to the programs that its rules name, and to the shell.
     fn lay_overlay(&self, programs: &BTreeMap<String, PathBuf>, rights: &ShellRights) -> io::Result<()> {
         let own = |name: &&String| name.starts_with("ollim-bot");
-        // `git*` or the like begins many.
+        // A rule such as `Bash(git* push)` names no single program and sets `judge_all`.
         let judged = |name: &&String| rights.judge_all || rights.judged.contains(*name) || own(name);
         let asked = |name: &&String| rights.judge_all || rights.denied.contains(*name) || own(name);
         let denied_free = free_programs().filter(|name| !rights.free.contains(name) && programs.contains_key(*name));
@@ -113,16 +113,16 @@ impl SandboxPlan {
         farm::lay(&link, &BTreeMap::from([("bash".to_owned(), self.shell_binary.clone())]))
     }
 
-    /// A link by which a program's start reaches the broker.
+    /// Returns a link by which a program's start reaches the broker.
     fn trampoline(&self, name: &str) -> (String, PathBuf) {
         (name.to_owned(), self.shell_binary.clone())
     }
 
-    /// The shell of the job, and the folders that its `PATH` leads to.
+    /// Builds the job's shell, and the folders of its `PATH`.
     pub(super) fn shell(&self, rights: &ShellRights, anything: &[PathBuf]) -> io::Result<ShellSpec> {
         let programs = farm::known_programs(&self.path);
         let (all, overlay) = (self.farm(), self.overlay());
-        // Listed once: it is asked for each of a hundred programs.
+        // The folders are listed once, since about a hundred programs are looked up.
         let of_system = system::programs();
         let of_system = |file: &PathBuf| {
             let file = resolved(file);
@@ -144,7 +144,7 @@ impl SandboxPlan {
         let mut path = Vec::new();
         let mut domain = Domain { required: self.required, ..Domain::default() };
         if trees.everything {
-            // Worked out here: in the client's domain, in which the shell starts, `/` cannot be listed.
+            // `/` is listed here, since the shell starts in the client's domain, which cannot list it.
             read.extend(self.open(vec!["/".into()]));
         }
         if rights.everything && !rights.judge_all {
@@ -158,7 +158,7 @@ impl SandboxPlan {
             path.push(overlay.clone());
             domain.attributes = Attributes::None;
             execute.extend(["bash", "dash", "sh"].iter().filter_map(|name| programs.get(*name)).map(resolved));
-            // Those that a rule names, too: where the rule does not hold they run without power, like any other.
+            // This includes programs that a rule names. Where the rule does not apply they run without rights, like the others.
             let free = free_programs().filter(|name| !rights.denied.iter().any(|denied| denied == name));
             let files = free.filter_map(|name| programs.get(name));
             execute.extend(files.filter_map(of_system));
@@ -178,7 +178,7 @@ impl SandboxPlan {
         })
     }
 
-    /// What every program outside of the shell may reach, whatever its rights: places that no job can change.
+    /// Returns the access of every program outside of the shell, whatever its rights. No job can change these locations.
     fn every_program(&self) -> Domain {
         let mut domain = Domain { attributes: Attributes::None, ..Domain::default() };
         domain.read = self.open(system::data());
@@ -188,12 +188,12 @@ impl SandboxPlan {
         domain.write = system::sinks();
         domain.execute = system::loaders();
         domain.execute.push(self.shell_binary.clone());
-        // What it starts by way of a shell is judged like any other.
+        // A program that it starts through a shell is judged like any other.
         domain.execute.extend(["/bin/sh", "/bin/bash"].iter().map(resolved));
         tidy(domain)
     }
 
-    /// What the programs of this job may reach besides.
+    /// Returns the additional access of this job's programs.
     pub(super) fn base(&self) -> Domain {
         let Trees { mut read, everything, .. } = self.trees(false);
         read.push(self.home.work());
@@ -206,7 +206,7 @@ impl SandboxPlan {
         }
     }
 
-    /// What one program may reach, and what its environment has besides the clean one.
+    /// Returns the domain of one program, and its variables in addition to the clean environment.
     pub(super) fn program(
         &self,
         program: &Path,
@@ -234,14 +234,14 @@ impl SandboxPlan {
                 domain.execute.extend(folders.iter().map(resolved));
                 if let Some(interpreter) = farm::interpreter(program, &self.path) {
                     domain.execute.push(resolved(interpreter));
-                    // A script is held together by programs that have no power of their own.
+                    // A script combines programs that have no rights of their own.
                     names.extend(free_programs());
                 }
                 let files = names.iter().filter_map(|name| Some(((*name).to_owned(), farm::find(name, &self.path)?)));
                 let files: BTreeMap<String, PathBuf> = files.collect();
                 domain.execute.extend(files.values().map(resolved));
                 if !files.is_empty() {
-                    // They run in the program's own domain, so they need no rule of their own.
+                    // These programs run in the program's own domain, so they need no rule of their own.
                     let own = self.run_dir.join("helpers").join(program.file_name().unwrap_or_default());
                     farm::lay(&own, &files)?;
                     domain.read.push(own.clone());
@@ -262,13 +262,13 @@ impl SandboxPlan {
             }
             Writes::Extension(name) => {
                 let kept = self.home.tools().join(name);
-                // An agent can call what is not there.
+                // An agent may name a command that does not exist.
                 if let Some(command) = farm::find(&format!("ollim-bot-{name}"), &self.path) {
                     std::fs::create_dir_all(&kept)?;
                     domain.execute.push(resolved(command));
                 }
                 domain.write.push(kept);
-                // It reads what lies beside it, and executes there what is no command: those start by way of the broker.
+                // The command reads the files beside it, and executes them unless they are commands. Commands start through the broker.
                 domain.read.push(self.home.bin());
                 domain.execute.extend(files_in(&self.home.bin()).filter(|file| !is_command(file)));
             }
@@ -276,7 +276,7 @@ impl SandboxPlan {
         Ok((tidy(domain), env))
     }
 
-    /// The folders in which a shell or a program finds links under the names of programs.
+    /// Returns the folders in which a shell or a program finds links with the names of programs.
     pub(super) fn farms(&self) -> [PathBuf; 4] {
         [self.overlay(), self.guard(), self.farm(), self.judged_farm()]
     }
@@ -301,18 +301,18 @@ impl SandboxPlan {
         if self.network { Network::Internet } else { Network::None }
     }
 
-    /// What no job sees, unless a rule names what is in it.
+    /// Returns the folders that are hidden from every job, unless a rule names something in them.
     fn hidden(&self) -> Vec<PathBuf> {
         vec![self.user_home.clone(), self.home.root().to_path_buf()]
     }
 
-    /// The system's places without what is hidden: a service can have its home in `/opt`, or keep its data there.
+    /// Returns the system's locations without the hidden ones: a service's home or data may be in `/opt`.
     fn open(&self, places: Vec<PathBuf>) -> Vec<PathBuf> {
         agent_sandbox::without(&places, &self.hidden().iter().map(resolved).collect::<Vec<_>>())
     }
 
-    /// The files under which programs could be started past the broker: those that denials speak of, and the person's own
-    /// commands, which `ollim-bot` alone starts, with the service's verdict.
+    /// Returns the files by which programs could be started past the broker: those that denials name, and the person's own
+    /// commands, which only `ollim-bot` starts, after the service's verdict.
     pub(super) fn guarded(&self, rights: &ShellRights) -> Vec<PathBuf> {
         const GIT: &[&str] = &["/usr/lib/git-core", "/usr/libexec/git-core", "/usr/local/libexec/git-core"];
         let folders: Vec<PathBuf> =
@@ -336,10 +336,10 @@ impl SandboxPlan {
         files
     }
 
-    /// Everything that may be executed by what runs others: the system's programs, those of `PATH`, and what lies in `work/`.
-    /// `guarded`: files that are only started by way of the broker.
+    /// Returns everything that programs that run others may execute: the system's programs, those of `PATH`, and the files in `work/`.
+    /// `guarded` are the files that start only through the broker.
     pub(super) fn anything(&self, guarded: &[PathBuf]) -> Vec<PathBuf> {
-        // Own commands are started by `ollim-bot` alone, which asks for each.
+        // Only `ollim-bot` starts the person's own commands, and it asks about each.
         let hidden: Vec<PathBuf> = self.hidden().iter().map(resolved).collect();
         let path = self.path.iter().map(resolved).filter(|folder| !folder.starts_with(self.home.bin()));
         let path = path.flat_map(|folder| programs_of(folder, &hidden));
@@ -349,8 +349,8 @@ impl SandboxPlan {
     }
 }
 
-/// What may be executed of a folder of `PATH`: all that is in it. Where it is, or holds, a place that no job sees (a person may keep
-/// the program beside the data folder), its own files alone.
+/// Returns what may be executed of a folder of `PATH`: the whole folder. If the folder is hidden or contains a hidden one (a person may
+/// keep the program beside the data folder), only the files directly in it.
 fn programs_of(folder: PathBuf, hidden: &[PathBuf]) -> Vec<PathBuf> {
     if !hidden.iter().any(|hidden| hidden.starts_with(&folder)) {
         return vec![folder];
@@ -358,12 +358,12 @@ fn programs_of(folder: PathBuf, hidden: &[PathBuf]) -> Vec<PathBuf> {
     files_in(&folder).filter(|file| !file.is_symlink() && farm::is_program(file)).collect()
 }
 
-/// Whether a file is `ollim-bot` or a command of one's own, by its name.
+/// Returns whether a file is `ollim-bot` or a person's own command, by its name.
 fn is_command(file: &Path) -> bool {
     file.file_name().is_some_and(|name| name.as_bytes().starts_with(b"ollim-bot"))
 }
 
-/// What lies in a folder; nothing where it cannot be listed.
+/// Returns the entries of a folder; none if it cannot be listed.
 fn files_in(folder: &Path) -> impl Iterator<Item = PathBuf> {
     std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
 }
@@ -373,13 +373,13 @@ fn joined(path: &[PathBuf]) -> String {
     texts.join(":")
 }
 
-/// A place, or what is there above it, as far as `work`.
+/// Returns a path, or the closest existing path above it down from `work`.
 fn there(place: &Path, work: &Path) -> Option<PathBuf> {
     let is_there = |place: &&Path| !place.starts_with(work) || *place == work || place.symlink_metadata().is_ok();
     place.ancestors().find(is_there).map(Path::to_owned)
 }
 
-/// Each place once.
+/// Sorts the domain's lists and removes duplicates.
 fn tidy(mut domain: Domain) -> Domain {
     for list in [&mut domain.read, &mut domain.list, &mut domain.write, &mut domain.execute] {
         list.sort();
@@ -407,11 +407,11 @@ mod tests {
             assert_eq!(programs_of(folder.clone(), &[hidden]), [folder.join("tool")]);
         }
         assert_eq!(programs_of(folder.clone(), &["/home/elsewhere".into()]), std::slice::from_ref(&folder));
-        // A person's own programs may lie in their home.
+        // A person's own programs may be in their home folder.
         assert_eq!(programs_of(folder.join("bin"), std::slice::from_ref(&folder)), [folder.join("bin")]);
     }
 
-    /// Files in `work/` that the client of a job with these rules may open, of a few.
+    /// Checks which of a few files in `work/` the client of a job with these rules may open.
     #[track_caller]
     fn opened(rules: &[&str], expect: &[&str]) {
         let home = tempfile::tempdir().unwrap();
@@ -445,13 +445,13 @@ mod tests {
         opened(&["Edit(notes/**)", "Bash(git log *)"], &all[1..3]);
         opened(&["Edit(notes/sub/**)", "Read(notes/*.md)"], &all[1..3]);
         opened(&["Edit(notes/sub/**)", "Grep(mail/**)"], &all[2..]);
-        // A file may be made anew, so its folder is opened; a folder that is not there may be made.
+        // A file may be replaced, so its folder is opened. A missing folder may be created.
         opened(&["Edit(mail/**)", "Read(notes/sub/b)"], &all[2..]);
         opened(&["Edit(mail/**)", "Read(notes/sub/new/**)"], &all[2..]);
         for rule in ["Read(secret.txt)", "Read(**/*.md)", "Read(new/**)", "Read", "Glob", "*"] {
             opened(&["Edit(notes/**)", rule], &all);
         }
-        // Its shell makes no links.
+        // The shell of this job cannot make symlinks.
         opened(&["Read(notes/**)", "Edit(notes/*.md)"], &all);
     }
 

@@ -1,9 +1,9 @@
-//! The sandbox of a run: from the tools that it is granted to what its client, its shell and each program may reach.
+//! The sandbox of a run: it turns the granted tools into the access of the client, the shell and each program.
 //!
-//! Landlock grants whole trees, so a pattern counts here only where it names one: `Edit(notes/**)` opens `work/notes/` to the
-//! shell, `Edit(notes/*.md)` nothing, and the file tools serve the rest ([`trees`]). `state/`, the configuration, the definitions
-//! and the person's own files are never among what is granted ([`domains`]). Each program that is about to start is decided about
-//! for the caller whose line it is ([`caller`]).
+//! Landlock grants whole trees, so a pattern counts here only if it names one: `Edit(notes/**)` opens `work/notes/` to the
+//! shell, `Edit(notes/*.md)` opens nothing, and the file tools serve the rest ([`trees`]). `state/`, the configuration, the
+//! definitions and the person's own files are never granted ([`domains`]). Each program that is about to start is judged
+//! for the caller of its line ([`caller`]).
 
 mod caller;
 mod domains;
@@ -20,7 +20,7 @@ use crate::agent::Sandbox;
 use crate::home::Home;
 use crate::policy::{Decision, Layer, Policy, ShellRights, ToolPattern, Verdict};
 
-/// What a run's sandbox is made from.
+/// The inputs of a run's sandbox.
 #[derive(Clone, Debug)]
 pub struct SandboxPlan {
     /// The data folder.
@@ -29,44 +29,44 @@ pub struct SandboxPlan {
     pub user_home: PathBuf,
     /// The run's own folder.
     pub run_dir: PathBuf,
-    /// Where the links of the shell's `PATH` are made: in the run's folder. Each agent that the job may call has its own.
+    /// The folder for the links of the shell's `PATH`, in the run's folder. Each agent that the job may call has its own.
     pub links: PathBuf,
-    /// What the job may use: its allowlist in force, or the main session's tools.
+    /// The granted patterns: the job's effective allowlist, or the main session's tools.
     pub granted: Vec<ToolPattern>,
-    /// Where programs are looked for, in order.
+    /// The search path of programs.
     pub path: Vec<PathBuf>,
-    /// The program that is the sandbox's stages.
+    /// The program of the sandbox's stages.
     pub shell_binary: PathBuf,
     /// Whether the job must not start without the whole sandbox.
     pub required: bool,
-    /// Whether programs of the job may use the network.
+    /// Whether the job's programs may use the network.
     pub network: bool,
-    /// Whether the person has named a proxy for them.
+    /// Whether the person has configured a proxy for them.
     pub proxied: bool,
-    /// What each of its processes may take.
+    /// Resource limits for all processes of the run together.
     pub limits: Limits,
 }
 
-/// A run's sandbox, made.
+/// The sandbox of a run.
 #[derive(Debug)]
 pub struct JobSandbox {
-    /// What holds for the job itself.
+    /// The sandbox of the job's own lines.
     own: Caller,
-    /// What holds for the agents that it may call, by their names.
+    /// The sandboxes of the agents that it may call, by their names.
     agents: BTreeMap<String, Caller>,
 }
 
-/// A program that was decided about.
+/// The decision about a program.
 #[derive(Debug)]
 pub struct Judged {
     /// The verdict with its evidence.
     pub decision: Decision,
-    /// What the runner is told.
+    /// The answer to the runner.
     pub answer: Answer,
 }
 
 impl Judged {
-    /// It may not start, and that is no matter of rules.
+    /// Denies a start for a reason other than the rules.
     pub fn denied(message: String, start: &Start) -> Self {
         let decision = Decision {
             verdict: Verdict::Deny,
@@ -81,32 +81,32 @@ impl Judged {
 }
 
 impl JobSandbox {
-    /// Makes the folders that it needs. `rights`: what the job's shell may do; `None`: it has none.
+    /// Creates the sandbox and its folders. `rights` are those of the job's shell; `None` means no shell.
     ///
     /// # Errors
-    /// When a folder cannot be made.
+    /// An error if a folder cannot be created.
     pub fn make(plan: SandboxPlan, rights: Option<&ShellRights>) -> io::Result<Self> {
         Ok(Self { own: Caller::make(plan, rights)?, agents: BTreeMap::new() })
     }
 
-    /// The same with an agent that the job may call: what it is granted, and what its shell may do.
+    /// Adds an agent that the job may call, with its granted patterns and the rights of its shell.
     ///
     /// # Errors
-    /// When a folder cannot be made.
+    /// An error if a folder cannot be created.
     pub fn with_agent(
         mut self,
         name: &str,
         granted: Vec<ToolPattern>,
         rights: Option<&ShellRights>,
     ) -> io::Result<Self> {
-        // An agent's name names a file, so it is one part of a path.
+        // An agent's name is also a file name, so it is a single path component.
         let links = self.own.plan.links.join("agents").join(name);
         let plan = SandboxPlan { granted, links, ..self.own.plan.clone() };
         self.agents.insert(name.to_owned(), Caller::make(plan, rights)?);
         Ok(self)
     }
 
-    /// The same where the session's own lines run as the person's do, and only its agents are held.
+    /// Lets the session's own lines run as the person's do, and restricts only its agents.
     #[must_use]
     pub fn with_plain_shell(mut self) -> Self {
         if let Some(shell) = &mut self.own.shell {
@@ -115,13 +115,13 @@ impl JobSandbox {
         self
     }
 
-    /// The folder that it works in.
+    /// Returns the folder that the run works in.
     #[must_use]
     pub fn work(&self) -> PathBuf {
         self.own.plan.home.work()
     }
 
-    /// What the client is started with; `limited`: it is in a domain of its own.
+    /// Returns the sandbox that the client is started with. `limited` says whether the client has a domain of its own.
     #[must_use]
     pub fn for_client(&self, limited: bool) -> Sandbox {
         let shells = self.agents.iter().filter_map(|(name, agent)| Some((name.clone(), agent.shell.clone()?)));
@@ -131,7 +131,7 @@ impl JobSandbox {
         Sandbox { client, shell: own.shell.clone(), agents }
     }
 
-    /// Decides about a program: whether it may start, where, and with what it reaches.
+    /// Decides whether a program may start, where, and in which domain.
     #[must_use]
     pub fn judge(&self, policy: &Policy, start: &Start) -> Judged {
         let caller = match &start.caller {

@@ -1,4 +1,4 @@
-//! From path rules to trees: what of them the kernel can hold.
+//! Conversion of path rules to folder trees, as far as the kernel can enforce them.
 
 use std::ffi::OsStr;
 use std::io;
@@ -9,18 +9,18 @@ use agent_sandbox::folders;
 use super::SandboxPlan;
 use crate::policy::{BOT, PathRoots};
 
-/// What path rules open.
+/// The trees that path rules open.
 #[derive(Debug, Default)]
 pub(super) struct Trees {
     pub read: Vec<PathBuf>,
     pub write: Vec<PathBuf>,
-    /// A rule reads everything that is not hidden.
+    /// Whether a rule reads everything that is not hidden.
     pub everything: bool,
 }
 
 impl SandboxPlan {
-    /// The folders in `work/` that are granted, made where they are missing: the kernel grants only what is there.
-    /// Not through a link that a program has left there: what it leads to is made by nobody.
+    /// Creates the granted folders in `work/` that are missing, since the kernel grants only existing ones.
+    /// Does not follow a symlink that a program has left there: no folder is created through it.
     pub(super) fn prepare(&self) -> io::Result<()> {
         let work = self.home.work();
         for tree in self.trees(false).write {
@@ -33,8 +33,8 @@ impl SandboxPlan {
         std::fs::create_dir_all(self.temporary())
     }
 
-    /// What path rules open. `exactly`: only where the kernel can hold the whole rule, for a shell, which no file tool's check
-    /// stands before.
+    /// Returns the trees that path rules open. With `exactly`, only if the kernel can enforce the whole rule: for a shell, no file
+    /// tool checks the rest.
     pub(super) fn trees(&self, exactly: bool) -> Trees {
         let mut trees = Trees::default();
         let is_closed = self.closed_trees();
@@ -61,7 +61,7 @@ impl SandboxPlan {
         trees
     }
 
-    /// What `Edit` rules open to programs that write. A rule that names one file opens that file, where it is there, and not what lies
+    /// Returns what `Edit` rules open to programs that write. A rule that names one file opens that file, if it exists, and nothing
     /// beside it.
     pub(super) fn written_by_programs(&self) -> Vec<PathBuf> {
         let is_closed = self.closed_trees();
@@ -82,8 +82,8 @@ impl SandboxPlan {
         PathRoots { root, work, user_home: self.user_home.clone() }.closed_trees(&BOT)
     }
 
-    /// The literal prefix of a path rule (in which no `..` can stand); for writing, and in `work/`, the folder that it names. `None` where that is
-    /// closed to every job, or everything, or, if `exactly` is wanted, where the rule is narrower than a tree and no file.
+    /// Returns the literal prefix of a path rule (a rule has no `..`). For a file to write, or in `work/`, that is its folder. `None` for a
+    /// tree that is closed to every job, for everything, and, with `exactly`, for a rule that is neither a tree nor a file.
     fn tree(&self, rule: &str, write: bool, exactly: bool, is_closed: impl Fn(&Path) -> bool) -> Option<PathBuf> {
         let work = self.home.work();
         let (base, rest) = if let Some(rest) = rule.strip_prefix("//") {
@@ -100,7 +100,7 @@ impl SandboxPlan {
         if exactly && !(whole_tree || file) {
             return None;
         }
-        // A rule that names a file: the file may not be there yet, or be made anew, and the kernel grants only what is there.
+        // The rule names a file. The file may not exist yet, or may be replaced, and the kernel grants only what exists.
         let comes_and_goes = write || base == work;
         let folders = if comes_and_goes && file && !exactly { literal.saturating_sub(1) } else { literal };
         let tree: PathBuf = base.iter().map(OsStr::new).chain(parts[..folders].iter().map(OsStr::new)).collect();

@@ -23,8 +23,8 @@ fn words(patterns: &[ToolPattern]) -> Vec<String> {
     patterns.iter().map(ToString::to_string).collect()
 }
 
-/// Of the three walls that hold it, the two that do not look at a call: what the client shows and denies, and what the
-/// kernel's wall is made from.
+/// Checks the two layers that do not see calls: the client's visible tools and deny rules, and the patterns of the
+/// kernel sandbox.
 #[test]
 fn a_read_only_agent_is_granted_nothing_that_writes() {
     for agent in ["Explore", "Plan"] {
@@ -56,8 +56,8 @@ fn a_wall_is_made_from_what_all_grant_and_nobody_denies_whole() {
     assert!(setup.policy.is_spawned());
 }
 
-/// Its own many agents must not keep the main session from working: those that fit are handed over, the client's own
-/// stay hidden all the same.
+/// The main session must work even with too many agents: it gets those that fit, and the client's own agents stay
+/// hidden.
 #[test]
 fn the_main_session_gets_as_many_agents_as_fit() {
     let folder = tempfile::tempdir().unwrap();
@@ -73,7 +73,7 @@ fn the_main_session_gets_as_many_agents_as_fit() {
     let names: Vec<&String> = handed.as_object().unwrap().keys().collect();
     assert!(names.iter().any(|name| *name == "small") && names.iter().any(|name| *name == "Explore"), "{names:?}");
     assert!(!names.iter().any(|name| *name == "large"), "{names:?}");
-    // A job that names it is told.
+    // A job that names the agent fails.
     let job = definition("background: true\nallowed_tools: [Agent(Explore), Agent(large)]\n");
     let error = Setup::of(&job, None, &settings(), &places(), &agents).unwrap_err();
     assert!(matches!(error, AgentError::TooLong { .. }), "{error}");
@@ -89,7 +89,7 @@ fn agents_are_handed_over_where_the_file_names_them() {
     }
     assert!(!setup.deny_rules.iter().any(|rule| rule == "Agent(Explore)" || rule == "Agent"));
     assert_eq!(setup.options.model, None);
-    // Without an allowlist a job calls those that the main session may call, save those that work there only.
+    // Without an allowlist a job may call the main session's agents, except those for the main session only.
     for fields in ["", "disallowed_tools: [WebFetch]\n", "agent: general-purpose\n"] {
         let setup = of(&format!("background: true\n{fields}"));
         let agents: serde_json::Value = serde_json::from_str(&setup.options.agents.unwrap()).unwrap();

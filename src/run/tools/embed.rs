@@ -1,9 +1,9 @@
-//! A rich message: what fits, and how it reads as plain text.
+//! Rich messages: the check of their limits, and their form as plain text.
 
 use crate::journal::{Button, Rich};
 use crate::mcp::tools::DiscordEmbed;
 
-/// Discord's own limits, in characters; every channel has them, so that a message fits wherever it goes.
+/// Discord's limits, in characters. They apply to every channel, so that a message fits any channel.
 const LIMITS: [(&str, usize); 5] = [
     ("`title`", 256),
     ("`description`", 4096),
@@ -12,13 +12,13 @@ const LIMITS: [(&str, usize); 5] = [
     ("a button's `label`", 80),
 ];
 
-/// Most fields, and most buttons.
+/// Maximum number of fields, and of buttons.
 const MOST: usize = 25;
 
-/// Whether it fits.
+/// Checks that a message fits.
 ///
 /// # Errors
-/// A sentence for the agent: the field and its limit.
+/// A sentence for the agent that names the field and its limit.
 pub(super) fn check(embed: &DiscordEmbed) -> Result<(), String> {
     let [title, description, name, value, label] = LIMITS;
     let fits = |(what, most): (&str, usize), text: &str| match text.chars().count() {
@@ -51,7 +51,7 @@ pub(super) fn check(embed: &DiscordEmbed) -> Result<(), String> {
     Ok(())
 }
 
-/// The colours that have a name.
+/// The named colours.
 const COLORS: [(&str, u32); 6] = [
     ("blue", 0x34_98db),
     ("green", 0x2e_cc71),
@@ -61,7 +61,7 @@ const COLORS: [(&str, u32); 6] = [
     ("yellow", 0xf1_c40f),
 ];
 
-/// The message as channels with rich messages get it.
+/// Converts a message for channels with rich messages.
 pub(super) fn rich(embed: &DiscordEmbed, footer: &str) -> Rich {
     let color = embed.color.as_deref().and_then(|color| {
         let named = COLORS.iter().find(|(name, _)| *name == color).map(|(_, value)| *value);
@@ -81,7 +81,7 @@ pub(super) fn rich(embed: &DiscordEmbed, footer: &str) -> Rich {
     }
 }
 
-/// The message as lines, for channels without rich messages.
+/// Formats a message as lines, for channels without rich messages.
 pub(super) fn as_text(rich: &Rich) -> String {
     let mut lines = vec![rich.title.clone()];
     lines.extend(Some(&rich.description).filter(|text| !text.is_empty()).map(|text| closed(text)));
@@ -94,7 +94,7 @@ pub(super) fn as_text(rich: &Rich) -> String {
     lines.join("\n")
 }
 
-/// What stands behind a text is not in its code block.
+/// Closes a text's open code block, so that it does not include the text that follows.
 fn closed(text: &str) -> String {
     let end = if text.matches("```").count() % 2 == 1 { "\n```" } else { "" };
     format!("{text}{end}")
@@ -134,7 +134,7 @@ mod tests {
         refused(json!({"title": "x", "description": "é".repeat(4097)}), "at most 4096");
         refused(json!({"title": "x", "fields": vec![json!({"name": "a", "value": "b"}); 26]}), "26 fields");
         refused(json!({"title": "x", "buttons": [{"label": "a", "action": "rm -rf"}]}), "agent:<prompt>");
-        // A press of it would answer a question.
+        // Such a button would answer a question.
         refused(json!({"title": "x", "buttons": [{"label": "a", "action": "answer:3:always"}]}), "agent:<prompt>");
     }
 }

@@ -1,4 +1,4 @@
-//! What our MCP tools do. The hook has approved the call; what stands here is the second wall and the effect.
+//! The implementation of our MCP tools. The hook has approved each call; this module is the second layer, and does the work.
 //!
 //! Every refusal is a sentence that says what to do instead.
 
@@ -18,7 +18,7 @@ use crate::mcp::tools::{DiscordEmbed, EnterFork, FollowUpChain, PingUser, Report
 use crate::policy::{BOT, ToolLists};
 use crate::run::spawn::SpawnRequest;
 
-/// Bare names, as the client's `mcp__discord__…` ends.
+/// The bare names of the tools, without the client's prefix `mcp__discord__`.
 pub const PING_USER: &str = "ping_user";
 /// See [`PING_USER`].
 pub const DISCORD_EMBED: &str = "discord_embed";
@@ -33,20 +33,20 @@ pub const SPAWN_AGENT: &str = "spawn_agent";
 /// The same tool under another name.
 pub const SESSIONS_SPAWN: &str = crate::mcp::tools::spawn_agent::OTHER_NAME;
 
-/// So many characters a message to the person may have, and a report to the main session.
+/// Maximum length of a message to the person, and of a report to the main session, in characters.
 const LONGEST_MESSAGE: usize = 8000;
 /// See [`LONGEST_MESSAGE`].
 pub(super) const LONGEST_REPORT: usize = 4000;
 
-/// So many reports a run may make.
+/// Maximum number of reports of one run.
 const MOST_REPORTS: u32 = 20;
 
-/// What a run has told whom.
+/// The messages and reports that a run has sent.
 #[derive(Debug, Default)]
 pub struct DeliveryState {
-    /// It has sent the person a message.
+    /// Whether it has sent the person a message.
     pub sent: bool,
-    /// How often it has reported to the main session.
+    /// Number of its reports to the main session.
     pub reports: u32,
 }
 
@@ -88,18 +88,18 @@ async fn embed(host: &Host, arguments: Value) -> Result<String, String> {
     Ok("Sent.".into())
 }
 
-/// Sends a background job's one message, if nothing stands against it. `tool`: the one that was called.
+/// Sends a background job's one message, if nothing prevents it. `tool` is the tool that was called.
 async fn send(host: &Host, tool: &str, mut message: NewMessage, critical: bool) -> Result<String, String> {
     if host.definition.background().is_some_and(|background| !background.restrictions.allow_ping) {
         return Err("This job may not reach the user (allow_ping: false). Finish without a message.".into());
     }
-    // Held until the message is recorded: two calls at once are one message.
+    // Held until the message is recorded, so that two concurrent calls send one message.
     let mut delivery = host.delivery.lock().await;
     let instead = "Put it into report_updates if you have that, or leave it to a later job; only what cannot wait goes through, with critical: true.";
     if delivery.sent && !critical {
         return Err(format!("You have already sent a message in this run, and one is the most. {instead}"));
     }
-    // One that is critical by the person's own word may still be sent once only.
+    // The file's urgency does not allow a second message; only the agent's `critical` does.
     let critical = critical || host.definition.urgency == Urgency::Critical;
     if host.bot.main.is_busy(host.clock.now()) && !critical {
         return Err(format!("The user is in the middle of a conversation. {instead}"));
@@ -202,12 +202,12 @@ fn filled<'a>(tool: &str, message: &'a str, most: usize) -> Result<&'a str, Stri
 }
 
 impl Host {
-    /// Schedules the next link of this run's chain.
+    /// Schedules the next check of this run's chain.
     ///
     /// # Errors
-    /// A sentence for the agent; then nothing has changed.
+    /// A sentence for the agent. Nothing has changed then.
     pub(super) async fn schedule_check(&self, delay: Duration) -> Result<String, String> {
-        // What is refused anyway is no effect: a run that only tried may still be done again.
+        // A refused call has no side effect and is not marked, so that the run may still be repeated.
         if self.next_check.is_open() {
             let marked = self.mark(FOLLOW_UP_CHAIN).await;
             marked.map_err(|error| format!("Nothing was scheduled, since it could not be recorded: {error}."))?;
@@ -222,7 +222,7 @@ impl Host {
         Forks { journal, spawner, main: self.bot.main.clone(), clock: self.clock.clone() }
     }
 
-    /// A message from this run.
+    /// Creates a message from this run.
     pub(super) fn message(&self, text: String) -> NewMessage {
         NewMessage::said_by(&self.run, &self.definition, text)
     }
