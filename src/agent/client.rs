@@ -33,9 +33,9 @@ impl fmt::Display for SessionId {
 /// The conversation of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionMode {
-    /// A new conversation, deleted after the run.
+    /// A new conversation, discarded after the run.
     Isolated,
-    /// A copy of the main session, deleted after the run. It resumes a snapshot of the transcript.
+    /// A copy of the main session, or of the job's own earlier conversation. It resumes a snapshot of the transcript.
     ForkOfMain {
         /// The copy in the run's folder.
         transcript: PathBuf,
@@ -302,14 +302,14 @@ pub enum AttemptEnd {
     TimedOut(String),
     /// `Request::cancel` ended it.
     Cancelled,
-    /// No client was started, as intended.
+    /// No client was started, which is no failure.
     Skipped(Skip),
 }
 
 /// The reason why no client was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Skip {
-    /// The job's gate found nothing to do. The text is its output.
+    /// The job's gate found nothing to do. The text is its reason.
     Gate(String),
     /// A budget is used up. The text names it, as a sentence without its full stop.
     Budget(String),

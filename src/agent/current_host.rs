@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use super::{ExternalAnswer, JsonObject, RunHost, ToolAnswer};
 
-/// A forwarder to the present turn's host: for calls of our tools and for programs of the client's shell. Between turns
-/// it denies everything.
+/// A forwarder to the present turn's host, for tool calls and for programs of the client's shell. Between turns it denies all.
 #[derive(Default)]
 pub struct CurrentHost(RwLock<Option<Arc<dyn RunHost>>>);
 

@@ -1,5 +1,4 @@
-//! The built-in agents. Each one is an embedded file, read like a person's own. A test checks that all of them are
-//! valid.
+//! The built-in agents. Each one is an embedded file, read like a person's own. A test checks that all are valid.
 
 use super::file::{self, AgentFile, Parsed};
 use super::{Scope, Source};

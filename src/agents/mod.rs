@@ -162,8 +162,7 @@ pub struct NamedAgent {
     pub description: String,
     /// The system prompt. Never blank.
     pub prompt: String,
-    /// The agent's tools, without those that `disallowed_tools` takes away whole. `None` means all tools of its caller.
-    /// Never empty.
+    /// The tools, without those that `disallowed_tools` takes away whole. Never empty. `None` means all tools of the caller.
     pub tools: Option<Vec<ToolPattern>>,
     /// Tools that the agent may not use. For a read-only agent they include the writing tools.
     pub disallowed_tools: Vec<ToolPattern>,

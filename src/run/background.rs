@@ -190,8 +190,7 @@ impl Runner {
         Ok((Some(turn), Some(copy)))
     }
 
-    /// Runs the client, and once more in a fresh session if the session to resume cannot be read. `copy` is the fork's
-    /// conversation.
+    /// Runs the client, and again in a fresh session if the one to resume cannot be read. `copy` is the fork's conversation.
     async fn in_session(
         &self,
         prepared: &Prepared<'_>,

@@ -179,8 +179,7 @@ impl DelegationLimit {
         }
     }
 
-    /// Limits a new job to this run's urgency, hosts and wake, and adds this run's requirements and its digest. A command has no
-    /// digest.
+    /// Limits a new job to this run's urgency, hosts and wake, and adds this run's requirements and digest. A command has no digest.
     ///
     /// # Errors
     /// A sentence if the new job would be critical, wake the machine, or use other hosts, and this run's job does not.

@@ -190,8 +190,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each field becomes exactly one JSON value on the person's line, equal to the delivered one. Nothing of it is outside of its
-        /// quotes.
+        /// Each field becomes one JSON value on the person's line, equal to the delivered one. Nothing of it is outside its quotes.
         #[test]
         fn nothing_of_a_value_gets_out_of_its_place(payload in payloads()) {
             let text = fill("Before {{a}} between\n{{b}} behind.", &payload);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use agent_sandbox::leftovers;
 
-/// The entries that stay: the client's transcripts, and the copy of the main session that a fork resumed.
+/// The entries that stay: the client's transcripts, and the copy of the conversation that a fork resumed.
 const KEPT: [&str; 2] = ["claude", "main.jsonl"];
 
 /// The entries of the client's own folder that stay.

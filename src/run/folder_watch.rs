@@ -3,8 +3,7 @@
 //! Each folder is opened from the trusted base, without following symlinks: a job that can write there cannot lead the watch
 //! out of it. Nothing is polled.
 //!
-//! Each watch has its own kernel queue (an inotify instance). A job that floods its folder loses its own changes, but not another
-//! job's.
+//! Each watch has its own kernel queue (an inotify instance). A job that floods its folder loses only its own changes.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};

@@ -40,7 +40,7 @@ impl Runner {
         }
     }
 
-    /// Waits for the end of a run that may be running.
+    /// Waits until a run is no longer active.
     async fn until_over(&self, run: &RunId) {
         let mut activity = self.schedule.activity();
         loop {

@@ -93,8 +93,8 @@ impl Forks {
         Ok(found.and_then(|found| self.spawner.fired(&found)))
     }
 
-    /// Returns whether the main session itself wrote a message of ours, so that its buttons' texts may be said there. A job or a fork
-    /// chooses its buttons' texts, and the person does not see them.
+    /// Returns whether the main session itself wrote a message of ours, so that the prompts of its buttons may be sent there. A job or a
+    /// fork chooses its buttons' prompts, and the person does not see them.
     ///
     /// # Errors
     /// An error if the journal cannot be read.
@@ -106,7 +106,7 @@ impl Forks {
         }
     }
 
-    /// Returns the fork of a message; `None` means the main session. `answers` is the message of ours that it answers.
+    /// Returns the fork of a message; `None` means the main session. Opens a fork if `answers`, our message, is a job's.
     ///
     /// # Errors
     /// An error if the journal cannot be read or written.

@@ -11,9 +11,9 @@ use crate::schedule::Schedule;
 
 /// All jobs that are due within this time are mentioned.
 const SOON: TimeDelta = TimeDelta::hours(3);
-/// Minimum number of upcoming jobs: later ones are added up to this number,
+/// Minimum number of mentioned upcoming jobs, unless fewer are due within `AT_MOST`.
 const AT_LEAST: usize = 3;
-/// but none after this time.
+/// Jobs that are due later than this are never mentioned.
 const AT_MOST: TimeDelta = TimeDelta::hours(12);
 /// Maximum length of a description, in characters.
 const LONGEST_DESCRIPTION: usize = 200;

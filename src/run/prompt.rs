@@ -1,5 +1,4 @@
-//! The prompt of a run's agent: our tag, the time, the facts about this run, the body. The facts about the bot are in the system
-//! prompt.
+//! The prompt of a run's agent: our tag, the time, facts about this run, the body. Facts about the bot are in the system prompt.
 //!
 //! Pure. A prompt always begins with the tag, since the client runs a prompt that begins with `/` as its own command. It
 //! mentions nothing that does not apply to the run.
@@ -33,8 +32,7 @@ pub struct Prompt<'a> {
     pub occasion: Option<&'a Occasion>,
     /// Whether an earlier attempt was cut off before it had side effects.
     pub cut_off: bool,
-    /// The reports of background jobs since the last turn, oldest first.
-    /// Empty for isolated jobs.
+    /// The reports of background jobs since the last turn, oldest first. Empty for isolated jobs.
     pub updates: &'a [String],
     /// Number of further reports that are left out.
     pub updates_left_out: usize,

@@ -40,8 +40,8 @@ impl Restrictions {
         self.read_only |= agent.read_only;
     }
 
-    /// Removes the tools that the policy denies in every case, and denials of tools that are not granted. `ours` are the bare names of our
-    /// tools that the run has.
+    /// Removes tools that the policy always denies, and denials of tools that are not granted. `ours` are the run's tools of our
+    /// server, by bare name.
     #[must_use]
     pub fn held_against(mut self, policy: &Policy, ours: &[String]) -> Self {
         self.asked = BOT.without(&self.asked, &self.never);

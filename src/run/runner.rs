@@ -218,8 +218,7 @@ impl Launcher for Runner {
     }
 }
 
-/// Returns the beat for an attempt's end, without a word about the job's content. A cancelled attempt has neither succeeded nor
-/// failed.
+/// Returns the beat for an attempt's end, without a word about the job's content. A cancelled attempt sends none.
 fn last_beat(end: &AttemptEnd, job: &Job) -> Option<Beat> {
     match end {
         AttemptEnd::Completed => Some(Beat::Success),

@@ -22,8 +22,7 @@ use crate::refusal::Refusal;
 /// The service's actions for a live run. Text answers are for its agent.
 #[async_trait]
 pub trait OnBehalf: Send + Sync {
-    /// Returns the policy's verdict on a command line of our own command: `["ollim-bot", "gmail", "unread"]`. `agent` is the run's agent
-    /// that calls.
+    /// Returns the policy's verdict on a line of our own command: `["ollim-bot", "gmail", "unread"]`. `agent` is the calling agent.
     fn decide_command(&self, words: &[String], agent: Option<&str>) -> Decision;
     /// Schedules the chain's next check after `delay`.
     async fn follow_up(&self, delay: Duration) -> Result<String, Refusal>;

@@ -1,7 +1,7 @@
 //! Watches of the folders that routines follow (`watch`). They notify the schedule of changes.
 //!
 //! Every job may watch a folder of `work/`. A folder elsewhere requires that the job's rules let it read the folder's files. That is
-//! checked when the watch begins, and again before each burst counts.
+//! checked when the watch begins, and before each burst, except for the last burst of a watch that has ended.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;

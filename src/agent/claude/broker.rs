@@ -30,7 +30,7 @@ impl Broker {
     }
 }
 
-/// The judge of a run's program starts. It puts the clean environment under the variables that the host's answer adds.
+/// The judge of a run's program starts. It asks the host, and completes the host's answer with the clean environment.
 pub(super) struct RunJudge {
     pub host: Arc<CurrentHost>,
     pub clean: BTreeMap<String, String>,

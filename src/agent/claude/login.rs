@@ -16,7 +16,7 @@ pub const LOG_IN: &str = "log in with `ollim-bot login` or by `/login` on a chan
                           CLAUDE_CODE_OAUTH_TOKEN=… (or ANTHROPIC_API_KEY=…) into .env of the data folder, which the service \
                           reads when it starts";
 
-/// Remaining validity at which a login is renewed first. The client itself renews it less than five minutes before the end.
+/// A login that ends within this time is renewed first. The client itself renews one that ends in less than five minutes.
 const RENEWED_BEFORE: TimeDelta = TimeDelta::minutes(4);
 
 /// The credentials of a client. They are never shown, not even by `Debug`.
@@ -81,8 +81,8 @@ impl fmt::Debug for Login {
 /// The places to look for a login.
 #[derive(Clone, Default)]
 pub struct LoginSources {
-    /// The service's environment, merged with `.env` of the data folder. `ANTHROPIC_API_KEY` and `CLAUDE_CODE_OAUTH_TOKEN`
-    /// are read from it.
+    /// The service's environment, merged with `.env` of the data folder. It may contain `ANTHROPIC_API_KEY` and
+    /// `CLAUDE_CODE_OAUTH_TOKEN`.
     pub variables: BTreeMap<String, String>,
     /// The names of the variables that the environment itself sets.
     pub of_environment: BTreeSet<String>,

@@ -1,5 +1,5 @@
-//! The `claude` client, driven over its stream-json control protocol. A run has a process of its own; turns of the main
-//! session may share one.
+//! The `claude` client, driven over its stream-json control protocol. Each run has its own process; main-session turns may share one.
+//!
 //! [`options`] builds its command line, [`login`] finds its login, `process` holds the process, `session` does a turn, and
 //! `outcome` classifies the end. Everything fails closed: a client that sends anything unintelligible is ended, and a call
 //! that is not approved does not run.
@@ -104,7 +104,7 @@ pub struct Claude {
     pub client_environment: ClientEnvironment,
     /// The places to look for a login, at each run.
     pub login: LoginSources,
-    /// Starts the server of our tools.
+    /// The function that starts our tool server.
     pub serve_tools: ServeTools,
     /// The clock that decides whether a login has expired.
     pub clock: Clock,

@@ -167,8 +167,8 @@ impl Process {
         self.to_client.clone()
     }
 
-    /// Closes standard input, gives the client `grace` to exit by itself, then kills its processes. Returns when none is
-    /// left.
+    /// Closes standard input, gives the client `grace` to exit by itself, then kills the remaining processes.
+    /// Returns when none is left.
     pub(super) async fn end(mut self, grace: Duration) -> Exit {
         self.to_client.close();
         let left = timeout(grace, async {

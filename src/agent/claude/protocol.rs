@@ -330,8 +330,7 @@ pub(super) fn reads_as_denial(text: &str) -> bool {
 }
 
 /// Builds our first message. After `timeout` seconds without a verdict the client denies a call. `servers` are the client's
-/// MCP servers. `ask_to_stop` says whether the client asks before it ends its turn. `options` contains the system
-/// prompts.
+/// MCP servers. `ask_to_stop` makes the client ask before it ends its turn. `options` contains the system prompts.
 ///
 /// Each server and hook costs the client time, so the message contains only needed ones. A server named here is initialized
 /// once; a server in `--mcp-config` is initialized at the client's start and again after this message.

@@ -161,8 +161,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Does the turn. May be cancelled at any moment if [`break_off`](Self::break_off) follows: no further call is allowed
-    /// afterwards.
+    /// Does the turn. May be cancelled at any moment if [`break_off`](Self::break_off) follows: it allows no further call.
     pub(super) async fn drive(&mut self, start: Start, process: &mut Process, pipe: &mut ToolPipe) -> End {
         let initialized_by = Instant::now() + self.limits.initialize;
         let is_resumed = matches!(start, Start::GoOn(_));
@@ -486,7 +485,7 @@ impl<'a> Turn<'a> {
         (!approved).then(|| format!("`{name}` was not approved for this call, so nothing was done"))
     }
 
-    /// Passes a server's answer to the client's request on. Other messages of a server are dropped.
+    /// Passes on a server's answer to a request of the client. Other messages of a server are dropped.
     fn pass_on(&mut self, mut message: Value) {
         let answer = message.get("method").is_none();
         match message.get("id").and_then(Value::as_u64).and_then(|ours| self.at_server.close(ours)) {

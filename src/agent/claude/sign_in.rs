@@ -2,7 +2,7 @@
 //!
 //! Observed with 2.1.197 and 2.1.330: over pipes `claude auth login` writes the link, then `Paste code here if prompted > `. It reads
 //! one line, and exits with 0 once the login is in the client's own file. It needs no terminal. A login in that file expires after
-//! hours. A client that starts less than five minutes before, or later, renews it without a request to a model.
+//! hours. A client that starts less than five minutes before that, or later, renews it without a request to a model.
 
 use std::path::Path;
 use std::process::Stdio;

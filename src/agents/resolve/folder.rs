@@ -21,8 +21,7 @@ pub(super) enum Found {
     Unreadable(Problem),
 }
 
-/// Reads every agent's file below `path`, in the order of their paths. Symlinks that lead out of `must_stay_in` are not
-/// followed.
+/// Reads every agent's file below `path`, in the order of their paths. A symlink that leads out of `must_stay_in` is unreadable.
 pub(super) fn read(scope: Scope, path: &Path, must_stay_in: Option<&Path>) -> Vec<Found> {
     let mut found = Vec::new();
     let mut files = Vec::new();

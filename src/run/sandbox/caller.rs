@@ -42,7 +42,7 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    /// Creates the folders that the caller needs. `rights` are those of its shell; `None` means no shell.
+    /// Creates a caller's sandbox and its folders. `rights` are those of its shell; `None` means no shell.
     pub(super) fn make(plan: SandboxPlan, rights: Option<&ShellRights>) -> io::Result<Self> {
         plan.prepare()?;
         let guarded = rights.map(|rights| plan.guarded(rights)).unwrap_or_default();

@@ -373,7 +373,7 @@ fn joined(path: &[PathBuf]) -> String {
     texts.join(":")
 }
 
-/// Returns a path, or the closest existing path above it down from `work`.
+/// Returns a path or, if it is missing within `work`, the closest existing path above it.
 fn there(place: &Path, work: &Path) -> Option<PathBuf> {
     let is_there = |place: &&Path| !place.starts_with(work) || *place == work || place.symlink_metadata().is_ok();
     place.ancestors().find(is_there).map(Path::to_owned)

@@ -61,8 +61,7 @@ impl SandboxPlan {
         trees
     }
 
-    /// Returns what `Edit` rules open to programs that write. A rule that names one file opens that file, if it exists, and nothing
-    /// beside it.
+    /// Returns what `Edit` rules open to programs that write. A rule that names one file opens that file alone, if it exists.
     pub(super) fn written_by_programs(&self) -> Vec<PathBuf> {
         let is_closed = self.closed_trees();
         let rules =

@@ -23,8 +23,7 @@ fn words(patterns: &[ToolPattern]) -> Vec<String> {
     patterns.iter().map(ToString::to_string).collect()
 }
 
-/// Checks the two layers that do not see calls: the client's visible tools and deny rules, and the patterns of the
-/// kernel sandbox.
+/// Checks the two layers that do not see calls: the client's tools and deny rules, and the kernel sandbox's patterns.
 #[test]
 fn a_read_only_agent_is_granted_nothing_that_writes() {
     for agent in ["Explore", "Plan"] {
@@ -56,8 +55,7 @@ fn a_wall_is_made_from_what_all_grant_and_nobody_denies_whole() {
     assert!(setup.policy.is_spawned());
 }
 
-/// The main session must work even with too many agents: it gets those that fit, and the client's own agents stay
-/// hidden.
+/// The main session must work even with too many agents: it gets those that fit, and the client's own stay hidden.
 #[test]
 fn the_main_session_gets_as_many_agents_as_fit() {
     let folder = tempfile::tempdir().unwrap();
