@@ -11,9 +11,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use clap::Parser as _;
 
 use super::args::Global;
+use super::command::{self, Own, Typed};
 use super::output::{BAD, FAINT, Output, STRONG, paint};
 use super::render::{Chat, View};
-use super::{Cli, execute};
+use super::{Cli, execute_typed, external, open};
 use crate::agent::Observation;
 use crate::app::{App, Command, Events, Outcome, ServiceCommand, ServiceReply, another_answer};
 use crate::bot::main_session::MAKE_SHORTER;
@@ -343,16 +344,30 @@ impl<'a> Conversation<'a> {
 
     /// Executes a command line.
     fn line(&mut self, words: &[&str]) -> Result<(), Refusal> {
-        if words.first().is_some_and(|first| ["run", "chat", "edit"].contains(first)) {
-            return Err(Refusal::user("this cannot be done here").hint("leave with /quit, and type it there"));
+        let elsewhere = || Refusal::user("this cannot be done here").hint("leave with /quit, and type it there");
+        // The conversation reads standard input.
+        if words.contains(&"-") {
+            return Err(elsewhere());
         }
-        match Cli::try_parse_from(std::iter::once(&"ollim-bot").chain(words)) {
-            Ok(cli) => execute(cli, Path::new("."), self.app, self.output),
+        let Cli { global, command } = match Cli::try_parse_from(std::iter::once(&"ollim-bot").chain(words)) {
+            Ok(cli) => cli,
             Err(error) => {
                 self.output.line(error.render().to_string().trim_end());
-                Ok(())
+                return Ok(());
+            }
+        };
+        let view = View::of(self.app, global.json);
+        let opens = open::is_wanted(command.as_ref(), view.json, &self.app.env);
+        let typed = command::typed(command, Some(Path::new(".")))?;
+        if let Typed::Own(own) = &typed {
+            if let Own::External(words) = own {
+                external::find(external::split(words)?.0, self.app)?;
+            }
+            if own.takes_terminal() {
+                return Err(elsewhere());
             }
         }
+        execute_typed(typed, opens, &global, self.app, &view, self.output)
     }
 
     fn history(&mut self, count: usize) -> Result<(), Refusal> {

@@ -95,6 +95,20 @@ pub enum Own {
     External(Vec<std::ffi::OsString>),
 }
 
+impl Own {
+    /// Whether the command reads the terminal, follows events until it is interrupted, or replaces this process.
+    #[must_use]
+    pub const fn takes_terminal(&self) -> bool {
+        match self {
+            Self::Edit { .. } | Self::New { .. } | Self::Init(_) | Self::Chat { .. } | Self::Run(_) => true,
+            Self::Follow(_) | Self::FollowInbox(_) | Self::ServiceLogs(_) | Self::External(_) => true,
+            Self::Logs { follow, .. } => *follow,
+            Self::SetCap { .. } | Self::SetBudget(_) | Self::Fire { .. } => false,
+            Self::Short | Self::Help(_) | Self::Completions(_) | Self::Man(_) => false,
+        }
+    }
+}
+
 /// Converts parsed arguments. Paths are relative to `folder`. If it is `None`, as in a fork, only the data folder is available.
 ///
 /// # Errors

@@ -110,7 +110,19 @@ pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Resul
     let Cli { global, command } = cli;
     let view = View::of(app, global.json);
     let opens = open::is_wanted(command.as_ref(), view.json, &app.env);
-    match command::typed(command, Some(folder))? {
+    execute_typed(command::typed(command, Some(folder))?, opens, &global, app, &view, output)
+}
+
+/// Executes a converted command. `opens` is whether to open the page's link in a browser.
+fn execute_typed(
+    typed: Typed,
+    opens: bool,
+    global: &Global,
+    app: &App,
+    view: &View,
+    output: &mut Output,
+) -> Result<(), Refusal> {
+    match typed {
         Typed::App(command) => {
             promise::say_the_wait(&command, app, global.color, output)?;
             let outcome = app.execute(command)?;
@@ -120,7 +132,7 @@ pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Resul
             if opens {
                 open::open(&outcome, app, output);
             }
-            render::render(outcome, &view, output);
+            render::render(outcome, view, output);
             if promises {
                 promise::warn(app, needs_login, global.home.as_deref(), output);
             }
@@ -131,14 +143,14 @@ pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Resul
                 let outcome = app.execute(command)?;
                 promises |= promise::is_promise(&outcome);
                 needs_login |= promise::needs_login(&outcome);
-                render::render(outcome, &view, output);
+                render::render(outcome, view, output);
                 Ok(())
             });
             if promises {
                 promise::warn(app, needs_login, global.home.as_deref(), output);
             }
         }
-        Typed::Own(own) => execute_own(own, &global, app, &view, output)?,
+        Typed::Own(own) => execute_own(own, global, app, view, output)?,
     }
     Ok(())
 }

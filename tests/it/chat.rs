@@ -334,6 +334,11 @@ fn the_commands_of_channels_are_typed_too_and_a_refused_program_is_seen() {
             (b"/snooze far 20m\n", "in 20m"),
             (b"/retry\n", "`/retry` needs a reminder"),
             (b"/interrupt\n", "no answer is going"),
+            // They would read the input that the conversation reads, or take the terminal.
+            (b"/init\n", "this cannot be done here"),
+            (b"/reminder edit far\n", "this cannot be done here"),
+            (b"/reminder add --in 5m -m -\n", "this cannot be done here"),
+            (b"/inbox --follow\n", "this cannot be done here"),
             (b"Make it\n", "refused: "),
             (b"", "It was not."),
         ],

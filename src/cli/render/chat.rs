@@ -70,10 +70,14 @@ impl<'a> Chat<'a> {
             EventKind::Observed(Observation::ApiRetry { fault }) => {
                 output.note(paint(FAINT, &format!("  {}; trying again", plain(fault))));
             }
-            EventKind::RunEnded { outcome, error, .. } if *outcome != RunState::Completed => {
+            EventKind::RunEnded { outcome, error, retry_at } if *outcome != RunState::Completed => {
                 let why = error.as_ref().map(|why| format!(": {}", plain_lines(why))).unwrap_or_default();
                 self.last.clear();
-                output.note(paint(BAD, &format!("no answer{why}")));
+                if !std::mem::take(&mut self.letters).is_empty() {
+                    output.line("");
+                }
+                let again = if retry_at.is_some() { "; it is tried again" } else { "" };
+                output.note(paint(BAD, &format!("no answer{why}{again}")));
             }
             EventKind::RunEnded { .. } => {
                 for text in std::mem::take(&mut self.last).into_iter().filter(|text| *text != self.said) {

@@ -121,7 +121,12 @@ impl Reading<'_> {
                     Some(_) => "`run_at` is a reminder's: move the file to reminders/, or write `cron: '30 8 * * *'`",
                     None => "write for example `cron: '30 8 * * *'` (minute hour day month weekday)",
                 };
-                self.at_field(Severity::Error, "cron", "a routine needs `cron`, `every`, `after` or `watch`".into(), hint);
+                self.at_field(
+                    Severity::Error,
+                    "cron",
+                    "a routine needs `cron`, `every`, `after` or `watch`".into(),
+                    hint,
+                );
                 return None;
             }
         };
