@@ -1,4 +1,4 @@
-//! A copy of the journal while it is being written.
+//! Copies the journal while it is being written.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,19 +9,19 @@ use rusqlite::backup::{Backup, StepResult};
 use super::JournalError;
 use super::open::open_file_reader;
 
-/// A writer that holds the file longer than this is stuck.
+/// How long a writer may hold the file before it counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Copies the journal at `path` into a new file, as it is at one moment. Whether there was one.
+/// Copies the journal at `path` into a new file, as it is at one moment. Returns whether there was a journal.
 ///
 /// # Errors
-/// When it cannot be read, or the copy cannot be written.
+/// Fails when the journal cannot be read, or the copy cannot be written.
 pub fn copy_journal(path: &Path, copy: &Path) -> Result<bool, JournalError> {
     let Some(from) = open_file_reader(path)? else { return Ok(false) };
     let mut to = Connection::open(copy)?;
     let backup = Backup::new(&from, &mut to)?;
     let start = Instant::now();
-    // All pages in one step: a writer goes on beside it, and does not make it begin anew.
+    // All pages in one step: a concurrent writer is not blocked, and does not restart the backup.
     loop {
         match backup.step(-1)? {
             StepResult::Done => break,

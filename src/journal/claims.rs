@@ -1,7 +1,7 @@
-//! Claiming occurrences: what makes each of them happen once.
+//! Claims occurrences, so that each of them happens once.
 //!
-//! All that fall due together are claimed in one commit, before anything is started. The unique key (definition,
-//! time) decides: whoever finds a record there leaves the occurrence alone.
+//! All occurrences that fall due together are claimed in one commit, before anything is started. The key
+//! (definition, time) is unique. A claimant that finds a record leaves the occurrence alone.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -17,69 +17,69 @@ use super::rows::{ms, state};
 use super::{Journal, JournalError, Occasion, Occurrence, Origin, RunId, RunState};
 use crate::definition::{DefinitionId, Kind};
 
-/// What a due occurrence is claimed for.
+/// The purpose of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To run.
+    /// Run the occurrence.
     Run,
-    /// To run because a person said so, not because it fell due: does not count as accounted for.
+    /// Run the occurrence because a person asked for it. Does not move the watermark.
     RunByHand,
-    /// To be recorded as skipped, and why.
+    /// Record it as skipped, with the reason.
     Skip(String),
-    /// To be recorded as skipped together with every occurrence of its definition from then on, and why.
+    /// Record it as skipped for every occurrence of its definition since then, with the reason.
     SkipSince(DateTime<Utc>, String),
 }
 
-/// An occurrence to be claimed.
+/// An occurrence to claim.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewClaim {
-    /// Whose, and when it was due.
+    /// The definition and the scheduled time.
     pub occurrence: Occurrence,
     /// The definition's file, relative to the data folder.
     pub file: PathBuf,
     /// The file's text.
     pub text: Arc<str>,
-    /// What for.
+    /// The purpose.
     pub purpose: Purpose,
-    /// What it fell due for; `None`: its time.
+    /// The cause of the occurrence; `None`: its scheduled time.
     pub occasion: Option<Occasion>,
-    /// What it comes of, where that may be the doing of runs.
+    /// Its origin, if runs may have caused it.
     pub origin: Option<Origin>,
 }
 
-/// What came of a claim.
+/// The outcome of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// It is ours: the attempt (claimed, or skipped as asked).
+    /// It is claimed for this attempt, or recorded as skipped as requested.
     Claimed(RunId),
-    /// It has a record; the state of its last attempt.
+    /// It has a record already; holds the state of the last attempt.
     AlreadyRecorded(RunState),
 }
 
-/// What came of a delivery.
+/// The outcome of a delivery to a webhook.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delivered {
-    /// It is a new occurrence: the claim as it was made.
+    /// A new occurrence, with the claim as recorded.
     New(Box<NewClaim>, Claim),
-    /// It has its occurrence: the first attempt at that.
+    /// A repeated delivery, with the first attempt at its occurrence.
     Again(RunId),
 }
 
 impl Journal {
-    /// Claims all of `claims` in one commit; the answers are in their order. Of two for the same occurrence the
-    /// first wins.
+    /// Claims all of `claims` in one commit. Returns the answers in the same order. Of two claims for one
+    /// occurrence the first wins.
     ///
     /// # Errors
-    /// When the commit cannot be made; then none of them is claimed.
+    /// Fails when the commit cannot be made. Then none of them is claimed.
     pub async fn claim(&self, claims: Vec<NewClaim>) -> Result<Vec<Claim>, JournalError> {
         self.claim_delayed(claims, Vec::new(), |texts| texts.join("\n")).await
     }
 
-    /// As [`Self::claim`]. In the same commit, the person is told of `delays` of the definitions of which something was
-    /// claimed; `fold` makes one message of their texts.
+    /// As [`Self::claim`]. The same commit records the message about `delays` of the definitions that got a claim;
+    /// `fold` joins their texts into one message.
     ///
     /// # Errors
-    /// When the commit cannot be made; then none of them is claimed.
+    /// Fails when the commit cannot be made. Then none of them is claimed.
     pub async fn claim_delayed(
         &self,
         claims: Vec<NewClaim>,
@@ -107,11 +107,11 @@ impl Journal {
         Ok(answers)
     }
 
-    /// Claims an occurrence that is due for something else than its time, as [`record_occasion`] says, and tells the person of it.
-    /// Returns the claim as it was made.
+    /// Claims an occurrence whose cause is not its time, like [`record_occasion`], and records `message` to the
+    /// person. Returns the claim as recorded.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn claim_occasion(
         &self,
         claim: NewClaim,
@@ -131,11 +131,11 @@ impl Journal {
         Ok(claimed)
     }
 
-    /// Claims an occurrence for something that was delivered, as [`record_occasion`] says, unless the same was delivered to its definition
+    /// Claims an occurrence for a delivery, like [`record_occasion`], unless the definition got the same delivery
     /// at `since` or later.
     ///
     /// # Errors
-    /// When the commit cannot be made; then it is not known whether it was delivered.
+    /// Fails when the commit cannot be made. Then it is unknown whether it was delivered.
     pub async fn claim_delivery(&self, claim: NewClaim, since: DateTime<Utc>) -> Result<Delivered, JournalError> {
         let clock = self.clock.clone();
         self.writer
@@ -147,10 +147,10 @@ impl Journal {
             .await
     }
 
-    /// Begins another attempt at the occurrence of `last`, which must be over and its occurrence open.
+    /// Begins another attempt at the occurrence of `last`. The last attempt must have ended, and the occurrence must be open.
     ///
     /// # Errors
-    /// [`JournalError::NotGoing`] when the occurrence has its outcome already, or an attempt that is going.
+    /// [`JournalError::NotGoing`] when the occurrence has its outcome already, or a running attempt.
     pub async fn attempt_again(&self, last: &RunId) -> Result<RunId, JournalError> {
         let last = last.clone();
         self.writer
@@ -174,7 +174,7 @@ impl Journal {
     }
 }
 
-/// The first attempt at the occurrence of the same delivery.
+/// Returns the first attempt at the occurrence of the same delivery.
 fn delivered(connection: &Connection, claim: &NewClaim, since: DateTime<Utc>) -> Result<Option<RunId>, JournalError> {
     let key = claim.occasion.as_ref().and_then(Occasion::delivery);
     let run: Option<String> = connection.one(
@@ -186,8 +186,8 @@ fn delivered(connection: &Connection, claim: &NewClaim, since: DateTime<Utc>) ->
     Ok(run.map(RunId::new))
 }
 
-/// Claims an occurrence that is due for something else than its time: at its time, or as soon after it as its definition has no other.
-/// So none is taken for another.
+/// Claims an occurrence whose cause is not its time. Takes the first free time of its definition at or after the
+/// claim's, by milliseconds, so that no two occurrences are mistaken for each other.
 pub(super) fn record_occasion(
     connection: &Connection,
     claim: &NewClaim,
@@ -201,8 +201,8 @@ pub(super) fn record_occasion(
     Ok((claim, recorded))
 }
 
-/// Claims all of them. Those that are simply to run are recorded together, which matters where a thousand fall due at once and each
-/// statement is a journey to a server.
+/// Claims all of them. Plain runs are recorded together, which matters when a thousand fall due at once and each
+/// statement is a round trip to a server.
 fn record_all(connection: &Connection, claims: &[NewClaim], now: DateTime<Utc>) -> Result<Vec<Claim>, JournalError> {
     let is_simple = |claim: &NewClaim| claim.purpose == Purpose::Run && claim.occasion.is_none();
     let simple: Vec<&NewClaim> = claims.iter().filter(|claim| is_simple(claim)).collect();
@@ -220,10 +220,10 @@ fn record_all(connection: &Connection, claims: &[NewClaim], now: DateTime<Utc>) 
         .collect()
 }
 
-/// How many occurrences one statement records.
+/// Maximum number of occurrences that one statement records.
 const TOGETHER: usize = 500;
 
-/// The places of a statement that inserts `rows` rows of `columns` parameters each: `(?1, ?2), (?3, ?4)`.
+/// Returns the placeholders of a statement that inserts `rows` rows of `columns` parameters each: `(?1, ?2), (?3, ?4)`.
 pub(super) fn places(rows: usize, columns: usize) -> String {
     let row = |row: usize| {
         let places: Vec<String> = (1..=columns).map(|column| format!("?{}", row * columns + column)).collect();
@@ -232,7 +232,7 @@ pub(super) fn places(rows: usize, columns: usize) -> String {
     (0..rows).map(row).collect::<Vec<_>>().join(", ")
 }
 
-/// Records occurrences that are to run; of two for the same time the first is recorded.
+/// Records occurrences that are to run. Of two for the same time it records the first.
 fn record_together(
     connection: &Connection,
     claims: &[&NewClaim],
@@ -264,7 +264,7 @@ fn record_together(
     );
     let read = |row: &Row<'_>| Ok(((row.get::<String>("id")?, row.get::<i64>("at")?), row.get::<i64>("number")?));
     let mut recorded: HashMap<(String, i64), i64> = connection.all(&sql, &values[..], read)?.into_iter().collect();
-    // In the order in which they were asked for, so that the numbers of runs are, too.
+    // Keep the order of the claims, so that the numbers of the runs have it, too.
     let ours: Vec<Option<i64>> =
         claims.iter().zip(&times).map(|(claim, at)| recorded.remove(&(claim.occurrence.id.to_string(), *at))).collect();
     let mut runs = insert_runs(connection, &ours.iter().copied().flatten().collect::<Vec<_>>())?.into_iter();
@@ -284,7 +284,7 @@ fn record_together(
         .collect()
 }
 
-/// The states of the last attempts at these occurrences.
+/// Returns the states of the last attempts at these occurrences.
 fn last_states(
     connection: &Connection,
     occurrences: &[(&str, i64)],
@@ -301,11 +301,11 @@ fn last_states(
     );
     let read =
         |row: &Row<'_>| Ok(((row.get::<String>("id")?, row.get::<i64>("at")?), state(&row.get::<String>("state")?)?));
-    // Of several attempts the last one stays.
+    // Of several attempts the map keeps the last.
     Ok(connection.all(&sql, &values[..], read)?.into_iter().collect())
 }
 
-/// The first attempt at each of these occurrences.
+/// Records the first attempt at each of these occurrences.
 fn insert_runs(connection: &Connection, occurrences: &[i64]) -> Result<Vec<RunId>, JournalError> {
     if occurrences.is_empty() {
         return Ok(Vec::new());
@@ -323,13 +323,13 @@ fn insert_runs(connection: &Connection, occurrences: &[i64]) -> Result<Vec<RunId
     let done: HashSet<i64> = connection.all(&sql, &values[..], |row| row.get(0))?.into_iter().collect();
     let run_of = |(run, occurrence): (RunId, &i64)| match done.contains(occurrence) {
         true => Ok(run),
-        // Its id was taken.
+        // The random id was taken.
         false => insert_run(connection, *occurrence, 1, RunState::Claimed, None, None),
     };
     runs.into_iter().zip(occurrences).map(run_of).collect()
 }
 
-/// As [`account`], of all of them.
+/// Like [`account`], for all claims.
 fn account_all(connection: &Connection, claims: &[&NewClaim]) -> Result<(), JournalError> {
     let mut latest: BTreeMap<&DefinitionId, i64> = BTreeMap::new();
     for claim in claims.iter().filter(|claim| claim.occurrence.kind == Kind::Routine) {
@@ -349,7 +349,7 @@ fn account_all(connection: &Connection, claims: &[&NewClaim]) -> Result<(), Jour
     Ok(())
 }
 
-/// The numbers of their texts, by the definition's id.
+/// Returns the numbers of the claims' texts, by definition id.
 fn text_numbers<'a>(connection: &Connection, claims: &[&'a NewClaim]) -> Result<HashMap<&'a str, i64>, JournalError> {
     let texts: BTreeMap<&str, &str> = claims.iter().map(|claim| (claim.occurrence.id.as_str(), &*claim.text)).collect();
     let ids: Vec<&dyn ToValue> = texts.keys().map(|id| id as &dyn ToValue).collect();
@@ -423,7 +423,7 @@ fn record(connection: &Connection, claim: &NewClaim, now: DateTime<Utc>) -> Resu
     Ok(Claim::Claimed(run))
 }
 
-/// The state of the last attempt at an occurrence; `None`: it has no record.
+/// Returns the state of the last attempt at an occurrence; `None` if it has no record.
 pub(super) fn last_state(connection: &Connection, occurrence: &Occurrence) -> Result<Option<RunState>, JournalError> {
     let word: Option<String> = connection.one(
         "SELECT r.state FROM occurrence o JOIN run r ON r.occurrence = o.number
@@ -434,7 +434,7 @@ pub(super) fn last_state(connection: &Connection, occurrence: &Occurrence) -> Re
     word.as_deref().map(state).transpose()
 }
 
-/// Moves a routine's account on: all up to this occurrence have a record.
+/// Moves a routine's watermark on: all occurrences up to this one have a record.
 fn account(connection: &Connection, claim: &NewClaim) -> Result<(), JournalError> {
     if claim.occurrence.kind == Kind::Routine && claim.purpose != Purpose::RunByHand {
         connection.execute("UPDATE definition_seen SET accounted_until = CASE WHEN accounted_until < ?2 THEN ?2 ELSE accounted_until END WHERE id = ?1", params![claim.occurrence.id.as_str(), ms(claim.occurrence.at)])?;
@@ -442,12 +442,12 @@ fn account(connection: &Connection, claim: &NewClaim) -> Result<(), JournalError
     Ok(())
 }
 
-/// The text's number: the one it had last time, while it stays the same.
+/// Returns the number of the text. An unchanged text keeps its number.
 pub(super) fn text_number(connection: &Connection, claim: &NewClaim) -> Result<i64, JournalError> {
     text_of(connection, claim.occurrence.id.as_str(), &claim.text)
 }
 
-/// As [`text_number`], by the definition's id.
+/// Like [`text_number`], by definition id.
 pub(super) fn text_of(connection: &Connection, id: &str, text: &str) -> Result<i64, JournalError> {
     let last: Option<(i64, String)> = connection.one(
         "SELECT number, text FROM definition_text WHERE id = ?1 ORDER BY number DESC LIMIT 1",
@@ -479,7 +479,7 @@ fn insert_run(
         let run = RunId::random();
         let values =
             params![run.as_str(), occurrence, attempt, state.as_str(), ended.map(ms), error, connection.host()];
-        // Taken already, once in a few billion: another one.
+        // The random id is taken, once in a few billion: try another one.
         if connection.execute(sql, values)? == 1 {
             return Ok(run);
         }

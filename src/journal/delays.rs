@@ -1,4 +1,4 @@
-//! Jobs that do not run at their time: told once, then counted until one runs on time again.
+//! Delayed jobs: the first delay is reported, later ones are counted until a run is on time again.
 
 use std::fmt;
 
@@ -11,11 +11,11 @@ use super::outbox::{NewMessage, insert_message};
 use super::rows::{ms, time};
 use crate::definition::DefinitionId;
 
-/// Why an occurrence begins late, waits, or was missed: what the schedule saw when it could not begin.
+/// Why an occurrence begins late, waits, or was missed, as the schedule saw it at the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DelayCause {
-    /// The service did not run at its time.
+    /// The service was off at the scheduled time.
     ServiceOff,
     /// The person had paused everything.
     Paused,
@@ -25,23 +25,23 @@ pub enum DelayCause {
     Agent,
     /// The machine slept.
     Slept,
-    /// The clock was set forward past its time.
+    /// The clock was set forward past the scheduled time.
     ClockForward,
     /// The journal could not be written.
     Disk,
-    /// As many runs were going as may.
+    /// The maximum number of runs was running.
     Slot,
-    /// As many runs of jobs that runs have made were going as may.
+    /// The maximum number of runs of jobs made by runs was running.
     SlotOfJobs,
-    /// Another turn of the main session was going.
+    /// Another turn of the main session was running.
     MainSession,
-    /// An earlier occurrence of the same definition was not over.
+    /// An earlier occurrence of the same definition had not ended.
     EarlierRun,
-    /// The machine lacked what its file requires.
+    /// The machine lacked what the definition's file requires.
     Requires,
-    /// Its file was not valid.
+    /// The definition's file was not valid.
     FileInvalid,
-    /// The person had not said that it may begin (`approve`).
+    /// The person had not approved the job (`approve`).
     Approval,
 }
 
@@ -70,37 +70,37 @@ impl fmt::Display for DelayCause {
 /// Occurrences of one definition that run late, or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delay {
-    /// Whose.
+    /// The definition.
     pub id: DefinitionId,
-    /// How many there are at least.
+    /// Minimum number of occurrences.
     pub occurrences: u32,
-    /// It is told only if none of this name was told since one ran on time: the definition's id, or that of a kind.
-    /// `None`: it is always told.
+    /// The name under which delays are counted: the definition's id, or the name of a kind. A delay is reported
+    /// only if none of this name was since the last run on time. `None`: always reported.
     pub folds: Option<DefinitionId>,
-    /// What the person is told.
+    /// The message to the person.
     pub text: String,
 }
 
-/// Delays that were counted and not told.
+/// Delays that were counted and not reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Folded {
-    /// How many occurrences.
+    /// Number of occurrences.
     pub occurrences: u32,
-    /// When the message before them was recorded.
+    /// When the message about the delay before them was recorded.
     pub since: DateTime<Utc>,
 }
 
-/// Whether an attempt begins at its occurrence's time.
+/// Whether an attempt begins at its scheduled time.
 pub enum Punctuality {
-    /// It does not matter: a person fired it, it was told before, or it is another attempt.
+    /// Irrelevant: a person fired it, the delay was reported before, or it is a retry.
     Unknown,
     /// It begins late.
     Late(Delay),
-    /// It begins on time. If delays of this name before it were not told, the person is told this of them.
+    /// It begins on time. If earlier delays of this name were not reported, the person gets this message about them.
     OnTime(DefinitionId, Box<dyn Fn(Folded) -> String + Send>),
 }
 
-/// Records delays. Those that are to be told become one message, by `fold`.
+/// Records delays. Joins those to report into one message, with `fold`.
 pub(super) fn delayed<'a>(
     connection: &Connection,
     delays: impl IntoIterator<Item = &'a Delay>,
@@ -129,7 +129,7 @@ pub(super) fn delayed<'a>(
     insert_message(connection, &NewMessage { id, ..NewMessage::of_service(fold(&texts)) }, now)
 }
 
-/// Records how punctual an attempt is. Returns the number of a message about it; 0 where there is none.
+/// Records how punctual an attempt is. Returns the number of the message about it, or 0 if there is none.
 pub(super) fn begins(
     connection: &Connection,
     punctuality: &Punctuality,

@@ -1,7 +1,7 @@
-//! Which channels are to deliver a message, and how far each has come.
+//! The channels that deliver each message, and their delivery states.
 //!
-//! A message without a row here is routed first. Every row ends as delivered or failed; one that failed stands beside a row
-//! of the channel that took the message over, as long as there is one that has not refused it.
+//! A message without a row here has no channel yet. Every row ends as delivered or failed. A failed row stands
+//! beside the row of the channel that took the message over, if a channel remained that had not refused it.
 
 use super::database::{Connection, Row, params};
 use chrono::{DateTime, Utc};
@@ -13,15 +13,15 @@ use super::outbox::{MESSAGE, NewMessage, insert_message, read_message};
 use super::rows::{Columns, ms};
 use super::{Journal, JournalError, JournalReader, Message, Question, kept, questions};
 
-/// How far a channel is with a message.
+/// The delivery state of a message on one channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryState {
-    /// It is to deliver it.
+    /// The channel is to deliver the message.
     Waiting,
-    /// It has.
+    /// The channel has delivered it.
     Delivered,
-    /// It cannot.
+    /// The channel cannot deliver it.
     Failed,
 }
 
@@ -35,35 +35,35 @@ impl DeliveryState {
     }
 }
 
-/// One channel's part in a message.
+/// The delivery of one message by one channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
     /// The channel's name.
     pub channel: String,
-    /// How far it is.
+    /// The delivery state.
     pub state: DeliveryState,
-    /// The end of the quiet hours that it waits, or waited, for.
+    /// The end of the quiet hours that it waits or waited for.
     pub held_until: Option<DateTime<Utc>>,
-    /// What the channel's service calls the message.
+    /// The id of the message at the channel's service.
     pub external: Option<String>,
-    /// Why it could not be delivered, the last time.
+    /// Why the last attempt to deliver failed.
     pub error: Option<String>,
     /// When it was delivered or failed.
     pub ended: Option<DateTime<Utc>>,
 }
 
-/// A message that a channel is to deliver.
+/// A message that a channel has to deliver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waiting {
     /// The message.
     pub message: Message,
     /// The end of the quiet hours that it waits for.
     pub held_until: Option<DateTime<Utc>>,
-    /// The question that it asks, as it stands now.
+    /// The question in the message, in its current state.
     pub question: Option<Question>,
-    /// What the channel's service calls the parts that were sent of it, with blanks between.
+    /// The ids of its parts sent so far at the channel's service, separated by blanks.
     pub sent: Option<String>,
-    /// What it calls the message that shows the turn whose answer this is.
+    /// The id, at the channel's service, of the message that shows the turn answered by this one.
     pub status: Option<String>,
 }
 
@@ -72,32 +72,32 @@ pub struct Waiting {
 pub struct FailingChannel {
     /// Its name.
     pub name: String,
-    /// Since when.
+    /// When it began to fail.
     pub since: DateTime<Utc>,
-    /// Why, the last time.
+    /// Why the last delivery failed.
     pub error: String,
 }
 
-/// What a channel gives up, and who may take it.
+/// Messages that a channel gives up, and the channels that may take them.
 #[derive(Clone, Debug)]
 pub struct Refused {
     /// The channel.
     pub channel: String,
-    /// Only this message; `None`: all that wait for it.
+    /// The message; `None`: all that wait for the channel.
     pub only: Option<i64>,
-    /// Why.
+    /// The reason.
     pub why: String,
-    /// Who may take it, the first one first.
+    /// The channels that may take it, in order of preference.
     pub next: Vec<String>,
-    /// Whether the channel is broken, which the person is told once.
+    /// Whether the channel is broken. The person is notified of that once.
     pub is_broken: bool,
 }
 
 impl Journal {
-    /// Messages that no channel was chosen for, oldest first, at most `limit`.
+    /// Returns messages without a channel, oldest first, at most `limit`.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn unrouted(&self, limit: u32) -> Result<Vec<Message>, JournalError> {
         self.writer
             .commit(move |connection| {
@@ -111,10 +111,10 @@ impl Journal {
             .await
     }
 
-    /// Records which channels are to deliver which messages.
+    /// Records which channels have to deliver which messages.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn route(&self, routes: Vec<(i64, Vec<String>)>) -> Result<(), JournalError> {
         self.writer
             .commit(move |connection| {
@@ -128,10 +128,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Takes what waits for channels that are not among `known` to `instead`.
+    /// Moves messages that wait for channels outside `known` to `instead`.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn adopt(&self, known: Vec<String>, instead: String) -> Result<(), JournalError> {
         let clock = self.clock.clone();
         self.writer
@@ -147,10 +147,10 @@ impl Journal {
             .await
     }
 
-    /// What a channel is to deliver, oldest first, the critical before the rest and what waits for a digest behind it, at most `limit`.
+    /// Returns at most `limit` messages that a channel has to deliver, oldest first, critical ones before all, those for the digest last.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn waiting(&self, channel: &str, limit: u32) -> Result<Vec<Waiting>, JournalError> {
         let channel = channel.to_owned();
         self.writer
@@ -180,10 +180,10 @@ impl Journal {
             .await
     }
 
-    /// These wait for the end of quiet hours. The record of their runs says so.
+    /// Records that these messages wait for the end of quiet hours. Adds `note` to the events of their runs.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn hold(
         &self,
         channel: &str,
@@ -211,10 +211,10 @@ impl Journal {
             .await
     }
 
-    /// A channel has sent a part of these, which are one message; with those before it: `sent`.
+    /// Records that a channel has sent a part of these, as one message. `sent`: the ids of all parts so far.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn sent_in_part(&self, channel: &str, numbers: &[i64], sent: String) -> Result<(), JournalError> {
         let (channel, numbers) = (channel.to_owned(), numbers.to_vec());
         self.writer
@@ -230,10 +230,10 @@ impl Journal {
             .await
     }
 
-    /// A channel has delivered these, as one message that its service calls `external`. So it works.
+    /// Records that a channel has delivered these, as one message with the id `external`. So the channel works again.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn delivered(
         &self,
         channel: &str,
@@ -261,10 +261,10 @@ impl Journal {
             .await
     }
 
-    /// A channel could not deliver this one now. Returns since when it delivers nothing.
+    /// Records that a channel could not deliver this message now. Returns since when the channel fails.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn not_delivered(&self, channel: &str, number: i64, why: String) -> Result<DateTime<Utc>, JournalError> {
         let (channel, clock) = (channel.to_owned(), self.clock.clone());
         self.writer
@@ -279,11 +279,11 @@ impl Journal {
             .await
     }
 
-    /// Hands messages on to other channels: each to the first of them that works and has not refused it. Where there is none, one
-    /// that was refused for good has failed, and others go on to wait. The person is told once, on the channel that takes over.
+    /// Hands each message over to the first channel that works and has not refused it. If there is none, [`Refused::only`]
+    /// fails, and other messages keep waiting. Notifies the person once, on the channel that takes over.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn hand_over(&self, refused: Refused) -> Result<(), JournalError> {
         let clock = self.clock.clone();
         let note = self.writer.commit(move |connection| hand_over(connection, &refused, clock.now())).await?;
@@ -292,10 +292,10 @@ impl Journal {
         Ok(())
     }
 
-    /// A channel's part in a message; `None`: it has none.
+    /// Returns the delivery of a message by a channel; `None` if there is none.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn delivery(&self, message: i64, channel: &str) -> Result<Option<Delivery>, JournalError> {
         let channel = channel.to_owned();
         self.writer
@@ -306,7 +306,7 @@ impl Journal {
             .await
     }
 
-    /// Changes when channels have something else to deliver.
+    /// Returns a counter that changes when the work of the channels changes.
     #[must_use]
     pub fn routed(&self) -> watch::Receiver<u64> {
         self.routed.subscribe()
@@ -318,45 +318,45 @@ impl Journal {
 }
 
 impl JournalReader {
-    /// Channels that do not work now, by name.
+    /// Returns the channels that do not work now, by name.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn failing_channels(&self) -> Result<Vec<FailingChannel>, JournalError> {
         self.all("SELECT name, since, error FROM failing_channel ORDER BY name", &[], |row| {
             Ok(FailingChannel { name: row.get("name")?, since: row.at("since")?, error: row.get("error")? })
         })
     }
 
-    /// Whether a channel has delivered this message.
+    /// Returns whether a channel has delivered this message.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn is_delivered(&self, message: i64) -> Result<bool, JournalError> {
         let sql = "SELECT delivered IS NOT NULL FROM message WHERE number = ?1";
         Ok(self.all(sql, &[&message], |row| row.get(0))?.pop().unwrap_or(false))
     }
 
-    /// How many messages wait for each channel.
+    /// Returns how many messages wait for each channel.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn waiting_for_channels(&self) -> Result<Vec<(String, u64)>, JournalError> {
         let sql = "SELECT channel, count(*) FROM delivery WHERE state = 'waiting' GROUP BY channel";
         self.all(sql, &[], |row| Ok((row.get(0)?, row.get::<u32>(1)?.into())))
     }
 
-    /// When each channel has delivered something, the last time; one that never has is not there.
+    /// Returns when each channel last delivered a message. Leaves out channels that never have.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn last_delivered(&self) -> Result<Vec<(String, DateTime<Utc>)>, JournalError> {
         let sql = "SELECT channel, max(ended) AS last FROM delivery
                    WHERE state = 'delivered' AND ended IS NOT NULL GROUP BY channel";
         self.all(sql, &[], |row| Ok((row.get("channel")?, row.at("last")?)))
     }
 
-    /// Which channels deliver a message, in the order of their names.
+    /// Returns the deliveries of a message, in the order of the channels' names.
     pub(super) fn deliveries(&self, message: i64) -> Result<Vec<Delivery>, JournalError> {
         self.all(&format!("{DELIVERIES} WHERE message = ?1 ORDER BY channel"), &[&message], read_delivery)
     }
@@ -406,7 +406,7 @@ fn failing(connection: &Connection, channel: &str, why: &str, now: DateTime<Utc>
     Ok(())
 }
 
-/// Returns the number of the message that says so; 0 where there is none.
+/// Returns the number of the message to the person; 0 if there is none.
 fn hand_over(connection: &Connection, refused: &Refused, now: DateTime<Utc>) -> Result<i64, JournalError> {
     let Refused { channel, only, why, next, is_broken } = refused;
     if *is_broken {

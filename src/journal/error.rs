@@ -1,4 +1,4 @@
-//! What can go wrong with the journal, and which of it passes by itself.
+//! The errors of the journal, and which of them pass by themselves.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,25 +7,25 @@ use rusqlite::ErrorCode;
 
 use super::RunId;
 
-/// A fault of the journal. Cheap to clone: one fault may be the answer to many.
+/// An error of the journal. Cheap to clone, since one fault may be the answer to many requests.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum JournalError {
-    /// No room.
+    /// The disk is full.
     #[error("the disk is full, so the journal cannot be written; nothing new starts until there is room")]
     DiskFull(#[source] Arc<rusqlite::Error>),
-    /// The disk or the file cannot be written.
+    /// The disk or the file is read-only.
     #[error("the journal cannot be written (read-only disk or file); nothing new starts until it can")]
     ReadOnly(#[source] Arc<rusqlite::Error>),
-    /// Another process holds it.
+    /// Another process holds the lock.
     #[error("the journal is locked by another process; waiting for it")]
     Locked(#[source] Arc<rusqlite::Error>),
-    /// The disk refuses.
+    /// The disk refuses to read or write.
     #[error("the disk refuses to read or write the journal; trying again")]
     Io(#[source] Arc<rusqlite::Error>),
-    /// The file has gone from under us.
+    /// The file was removed while it was open.
     #[error("the journal {0} is gone; bring its folder back, or stop the service")]
     Gone(PathBuf),
-    /// Its content makes no sense to SQLite.
+    /// SQLite cannot make sense of the content.
     #[error("the journal is damaged; start the service again, which keeps the damaged file aside")]
     Damaged(#[source] Arc<rusqlite::Error>),
     /// A later version of this program wrote it.
@@ -35,113 +35,113 @@ pub enum JournalError {
     Newer {
         /// The file.
         path: PathBuf,
-        /// Its schema.
+        /// The schema of the file.
         found: usize,
         /// The newest schema known here.
         known: usize,
     },
-    /// The same of a journal on a server.
+    /// A later version of this program wrote the journal on the server.
     #[error(
         "the journal on {server} was written by a newer version (schema {found}, known up to {known}); update ollim-bot on this host"
     )]
     NewerOnServer {
-        /// Where.
+        /// The server.
         server: String,
-        /// Its schema.
+        /// The schema on the server.
         found: usize,
         /// The newest schema known here.
         known: usize,
     },
-    /// A copy into it was cut off.
+    /// A copy into this journal was cut off.
     #[error("the journal at {place} is a copy of {from} that was cut off; copy again: `ollim-bot journal copy`")]
     HalfCopied {
-        /// Where it is.
+        /// Location of the half copy.
         place: String,
-        /// Where the whole one is.
+        /// Location of the whole journal.
         from: String,
     },
-    /// Another journal is used in its place, as a host has said that shared it.
+    /// The journal was moved, as recorded by a host that shared it.
     #[error(
         "the journal at {place} was moved to {to}, and what fires is recorded there; set `journal` in config.yaml to where it is now, or \
          move it back from there: `ollim-bot journal copy --use`"
     )]
     Moved {
-        /// Where it was.
+        /// The old location.
         place: String,
-        /// Where it is.
+        /// The new location.
         to: String,
     },
-    /// Another data folder has this host's name.
+    /// Another data folder uses this host's name.
     #[error("another host is called `{0}` and is running; give one of them another name: `host` in config.yaml")]
     HostTaken(String),
-    /// Only the service brings a journal to a newer schema.
+    /// The schema is older. Only the service migrates a journal.
     #[error(
         "the journal {path} was written by an earlier version (schema {found}, now {known}); `ollim-bot run` brings it up to date"
     )]
     Older {
         /// The file.
         path: PathBuf,
-        /// Its schema.
+        /// The schema of the file.
         found: usize,
-        /// The schema that is read here.
+        /// The schema that this version reads.
         known: usize,
     },
-    /// The same of a journal on a server.
+    /// The schema on the server is older. Only the service migrates a journal.
     #[error(
         "the journal on {server} was written by an earlier version (schema {found}, now {known}); `ollim-bot run` brings it up to date"
     )]
     OlderOnServer {
-        /// Where.
+        /// The server.
         server: String,
-        /// Its schema.
+        /// The schema on the server.
         found: usize,
-        /// The schema that is read here.
+        /// The schema that this version reads.
         known: usize,
     },
-    /// Making its folder, or keeping a damaged file aside, failed.
+    /// Creating the folder, opening the file, or keeping a damaged file aside failed.
     #[error("the journal {path} cannot be opened")]
     Open {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: Arc<std::io::Error>,
     },
-    /// The run is not in the journal, or is not going any more.
+    /// The run is not in the journal, or is not running any more.
     #[error("run {0} is not going")]
     NotGoing(RunId),
     /// The journal was closed.
     #[error("the journal is closed")]
     Closed,
-    /// A row that this version does not understand.
+    /// This version does not understand a row.
     #[error("the journal holds {0}, which this version does not understand")]
     Unreadable(String),
-    /// The server of a shared journal does not answer, or cannot do it now.
+    /// The server of a shared journal does not answer, or cannot serve the request now.
     #[error("the journal's database does not answer; nothing new starts until it does")]
     Away(#[source] Arc<dyn std::error::Error + Send + Sync>),
-    /// Another host may have taken over what this one had.
+    /// Another host may have taken over the work of this one.
     #[error("this host has lost its lease on the journal, so it records nothing more")]
     Fenced,
-    /// The server of a shared journal refuses.
+    /// The server of a shared journal refuses the request.
     #[error("the journal's database refuses")]
     Database(#[source] Arc<tokio_postgres::Error>),
     /// The address of a shared journal cannot be used.
     #[error("`journal`: {0}")]
     Address(String),
-    /// A fault of our own.
+    /// A bug in this program.
     #[error("the journal failed")]
     Sql(#[source] Arc<rusqlite::Error>),
 }
 
 impl JournalError {
-    /// What it does not say itself: its sources, the nearest first. Empty where it has none.
+    /// Returns the messages of its sources, the nearest first. Empty if it has none.
     #[must_use]
     pub fn cause(&self) -> String {
         let sources = std::iter::successors(std::error::Error::source(self), |error| error.source());
         sources.map(ToString::to_string).collect::<Vec<_>>().join(": ")
     }
 
-    /// Whether waiting helps: the writer tries these again by itself.
+    /// Returns whether the fault may pass by itself. The writer retries after such a fault.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         matches!(

@@ -1,8 +1,8 @@
-//! What happened, in the order in which it did: the one stream that `runs show`, `runs follow`, channels and pages read.
+//! Everything that happened, in order: the one stream that `runs show`, `runs follow`, channels and pages read.
 //!
-//! The journal records an event in the commit of what it tells of, so that no event is without its fact and no fact
-//! without its event. A reader keeps the number of the last event that it has read; nothing is kept for it here, so a slow
-//! one loses nothing and holds nobody up.
+//! The journal records an event and its fact in one commit, so neither exists without the other. Each reader keeps
+//! the number of the last event that it has read. The journal keeps nothing for readers, so a slow reader loses
+//! nothing and blocks nobody.
 
 use super::database::{Connection, Row, ToValue, params};
 use chrono::{DateTime, Utc};
@@ -14,149 +14,149 @@ use super::{DelayCause, Journal, JournalError, JournalReader, RunId, RunState};
 use crate::agent::Observation;
 use crate::definition::DefinitionId;
 
-/// How many events are read at once.
+/// Maximum number of events in one read.
 const BATCH: u32 = 200;
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// Counts up over the whole journal.
+    /// Number of the event, rising over the whole journal.
     pub number: i64,
     /// When it was recorded.
     pub at: DateTime<Utc>,
-    /// The run that it belongs to, if it belongs to one.
+    /// The run that it belongs to, if any.
     pub run: Option<RunId>,
-    /// The definition that it belongs to, if it belongs to one.
+    /// The definition that it belongs to, if any.
     pub id: Option<DefinitionId>,
-    /// What it was.
+    /// The kind of event, with its data.
     #[serde(flatten)]
     pub kind: EventKind,
 }
 
-/// What happened.
+/// The kind of an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum EventKind {
     /// A run was launched.
     RunStarted {
-        /// 1 for the first.
+        /// The number of the attempt, from 1.
         attempt: u32,
-        /// When it was to run.
+        /// The scheduled time.
         scheduled: DateTime<Utc>,
     },
-    /// What the client was given to do.
+    /// The client was given its prompt.
     Prompt {
         /// The whole prompt.
         text: String,
     },
-    /// The person is sent a message.
+    /// A message to the person was recorded.
     Message {
         /// Its number.
         message: i64,
         /// Its text.
         text: String,
     },
-    /// The main session is told of something.
+    /// A report for the main session was recorded.
     Update {
         /// The report.
         text: String,
     },
-    /// The run did something beside its calls: it made the next check of its chain, started an agent, was refused a program.
+    /// The run did something other than a call: it created the next check of its chain, started an agent, was refused a program.
     Note {
         /// A sentence.
         text: String,
     },
-    /// An attempt is over, or an occurrence was skipped.
+    /// An attempt ended, or an occurrence was skipped.
     RunEnded {
-        /// How.
+        /// The outcome.
         outcome: RunState,
-        /// Why it did not do its work.
+        /// Why the work was not done.
         error: Option<String>,
-        /// When its occurrence is tried again, if it is.
+        /// When the occurrence is retried, if it is.
         retry_at: Option<DateTime<Utc>>,
     },
-    /// Its occurrence could not begin at its time, or was missed.
+    /// The occurrence could not begin at its time, or was missed.
     Delayed {
-        /// Why.
+        /// The cause.
         by: DelayCause,
-        /// Until when nothing could begin, where that is over.
+        /// When the cause ended, if it has.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<DateTime<Utc>>,
-        /// What exactly, in words, where there is more to say.
+        /// Details in words, if there are any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         what: Option<String>,
     },
-    /// The person has asked for the run, by a channel.
+    /// The person asked for the run through a channel.
     Requested {
         /// The channel.
         channel: String,
     },
     /// The clock was set, or the machine slept.
     ClockSet {
-        /// By how much, forwards or (negative) back.
+        /// The change in seconds; negative: backwards.
         seconds: i64,
-        /// The machine slept for that time.
+        /// Whether the machine slept during that time.
         slept: bool,
     },
-    /// A reminder falls due at another time than before.
+    /// A reminder's due time has changed.
     DueMoved {
-        /// When it was due.
+        /// The previous due time.
         from: DateTime<Utc>,
-        /// When it is.
+        /// The new due time.
         to: DateTime<Utc>,
     },
     /// Deliveries to a webhook were refused.
     DeliveryRefused {
-        /// What they were answered; of several the last.
+        /// The HTTP status of the answer; of several, the last.
         status: u16,
-        /// Why, in the same words.
+        /// The reason, in the words of the answer.
         why: String,
-        /// How many.
+        /// Number of deliveries.
         times: u64,
-        /// What was delivered by whoever had signed it, up to 2 KB of it; `None`: nobody had, or it was no text.
+        /// Up to 2 KB of the delivered text, if its signature was valid; `None`: it was not, or it was no text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         payload: Option<String>,
         /// When the last of several came.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last: Option<DateTime<Utc>>,
     },
-    /// A definition came to be in force, or is in force in another form.
+    /// A definition came into force, or changed.
     DefinitionChanged,
     /// A definition is no longer in force.
     DefinitionRemoved,
-    /// Something is wrong with a file.
+    /// A file has a problem.
     Problem {
         /// The file, relative to the data folder.
         file: String,
-        /// What is wrong; empty: it was put right.
+        /// The problem; empty: it was solved.
         text: String,
     },
-    /// The run said and did more than is recorded.
+    /// The run said and did more than was recorded.
     Cut,
-    /// A part of what the model says, while it says it: told to who talks with the bot, and never recorded. An
-    /// [`Observation::Said`] with the whole follows.
+    /// A part of the model's text while the model writes it. Sent only to a person who chats with the bot, never
+    /// recorded. An [`Observation::Said`] with the whole text follows.
     Letters {
         /// The part.
         text: String,
     },
-    /// What the client was seen to do.
+    /// An observed action of the client.
     #[serde(untagged)]
     Observed(Observation),
 }
 
-/// Which events are asked for. The default: all of them.
+/// A selection of events. The default: all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EventFilter {
-    /// Only this run's.
+    /// Only events of this run.
     pub run: Option<RunId>,
     /// Only messages to the person.
     pub messages: bool,
-    /// Whoever asks is a person who talks with the bot at a terminal.
+    /// Whether the reader is a person who chats with the bot at a terminal.
     pub chat: bool,
 }
 
-/// An event that is to be recorded.
+/// An event to record.
 pub(super) struct NewEvent<'a> {
     pub run: Option<&'a str>,
     pub id: Option<&'a str>,
@@ -164,8 +164,8 @@ pub(super) struct NewEvent<'a> {
 }
 
 impl Journal {
-    /// Records what is seen of a run, in its order, without waiting for the commit. It tells of something that has
-    /// happened already, so nothing depends on it.
+    /// Records an observation of a run, in order, without waiting for the commit. It reports something past, so
+    /// nothing depends on it.
     pub fn record(&self, run: &RunId, kind: EventKind) {
         let (run, now) = (run.clone(), self.clock.now());
         self.writer.enqueue(move |connection| {
@@ -173,7 +173,7 @@ impl Journal {
         });
     }
 
-    /// The same of something that belongs to no run.
+    /// Like [`Self::record`], for something that belongs to no run.
     pub fn record_apart(&self, id: Option<&DefinitionId>, kind: EventKind) {
         let (id, now) = (id.cloned(), self.clock.now());
         self.writer.enqueue(move |connection| {
@@ -182,16 +182,16 @@ impl Journal {
         });
     }
 
-    /// The number of the newest event, and each newer one when it is on the disk.
+    /// Returns the number of the newest event, updated once a newer one is on the disk.
     #[must_use]
     pub fn newest_event(&self) -> watch::Receiver<i64> {
         self.writer.newest_event()
     }
 
-    /// The oldest events after `number`, a batch at most. Returns at once.
+    /// Returns the oldest events after `number`, at most one batch. Does not wait for new ones.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn events(&self, number: i64, filter: &EventFilter) -> Result<Vec<Event>, JournalError> {
         let filter = filter.clone();
         self.writer.commit(move |connection| select(connection, number, &filter)).await
@@ -199,21 +199,21 @@ impl Journal {
 }
 
 impl JournalReader {
-    /// The oldest events after `number`, a batch at most.
+    /// Returns the oldest events after `number`, at most one batch.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn events(&self, number: i64, filter: &EventFilter) -> Result<Vec<Event>, JournalError> {
         self.connection().map_or(Ok(Vec::new()), |connection| select(connection, number, filter))
     }
 }
 
-/// The newest event's number; 0: there is none.
+/// Returns the number of the newest event; 0 if there is none.
 pub(super) fn newest(connection: &Connection) -> Result<i64, JournalError> {
     connection.last_number("event")
 }
 
-/// Records an event. One of a run is also one of its definition.
+/// Records an event. An event of a run belongs to its definition, too.
 pub(super) fn insert_event(
     connection: &Connection,
     event: NewEvent<'_>,
@@ -232,7 +232,7 @@ pub(super) fn insert_event(
 fn select(connection: &Connection, number: i64, filter: &EventFilter) -> Result<Vec<Event>, JournalError> {
     let kind = filter.messages.then_some("message");
     let run = filter.run.as_ref().map(RunId::as_str);
-    // Two statements, so that a run's events are found by their index.
+    // Two statements, so that the index finds a run's events.
     let mut values: Vec<&dyn ToValue> = vec![&number, &kind, &BATCH];
     values.extend(run.as_ref().map(|run| run as &dyn ToValue));
     let of_run = if run.is_some() { " AND run = ?4" } else { "" };

@@ -1,4 +1,4 @@
-//! Forks that the person talks in: conversations beside the main session, each until it is saved, reported or dropped.
+//! Interactive forks: conversations beside the main session, each until the person saves, reports or exits it.
 
 use std::path::PathBuf;
 
@@ -13,20 +13,20 @@ use super::{Journal, JournalError, RunId};
 use crate::agent::SessionId;
 use crate::definition::{DefinitionId, Kind};
 
-/// What becomes of a fork.
+/// How a fork ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ForkEnd {
-    /// It becomes the main session.
+    /// The fork becomes the main session.
     Save,
-    /// A summary goes to the main session's next turn.
+    /// A summary is given to the main session's next turn.
     Report,
-    /// It is dropped.
+    /// The fork is dropped.
     Exit,
 }
 
 impl ForkEnd {
-    /// As it is recorded.
+    /// Returns the word in the journal.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -36,39 +36,39 @@ impl ForkEnd {
         }
     }
 
-    /// The end that is recorded so.
+    /// Parses the word in the journal.
     #[must_use]
     pub fn of(word: &str) -> Option<Self> {
         [Self::Save, Self::Report, Self::Exit].into_iter().find(|end| end.as_str() == word)
     }
 }
 
-/// A fork as it stands.
+/// A fork and its current state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ForkRecord {
     /// Its id: `fork-1f0c9a2b`.
     pub id: DefinitionId,
     /// When it was opened.
     pub opened: DateTime<Utc>,
-    /// What it is about, as the person said.
+    /// The topic, as the person gave it.
     pub topic: Option<String>,
-    /// The run that it goes on from; `None`: the main session.
+    /// The run whose conversation it continues; `None`: the main session's.
     pub from_run: Option<RunId>,
-    /// How the main session stood when it was opened.
+    /// The state of the main session when the fork was opened.
     pub main: Option<String>,
     /// The channel that it was opened on.
     pub channel: Option<String>,
-    /// When the person said something in it last.
+    /// When the person last wrote in it.
     pub heard: DateTime<Utc>,
-    /// When the person was told that it is idle.
+    /// When the person was reminded that it is idle.
     pub reminded: Option<DateTime<Utc>>,
     /// When it ended.
     pub ended: Option<DateTime<Utc>>,
-    /// What became of it, or is to: a report is written before the end.
+    /// How it ended, or is about to: a report is written before the end.
     pub how: Option<ForkEnd>,
 }
 
-/// A conversation of a run's that can be gone on with.
+/// The conversation of a run, which a later run can resume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resumable {
     /// The run.
@@ -79,21 +79,21 @@ pub struct Resumable {
     pub kind: Kind,
     /// The client's id of the conversation.
     pub session: SessionId,
-    /// The client's transcript of it, once the run has ended.
+    /// The client's transcript, once the run has ended.
     pub transcript: Option<PathBuf>,
     /// When the run ended.
     pub ended: Option<DateTime<Utc>>,
-    /// The file's text when it fired.
+    /// The text of the definition's file when the run began.
     pub definition: Option<String>,
 }
 
 const FORKS: &str = "SELECT id, opened, topic, from_run, main, channel, heard, reminded, ended, how FROM fork";
 
 impl Journal {
-    /// Records a fork that was opened.
+    /// Records an opened fork.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn open_fork(&self, fork: ForkRecord) -> Result<(), JournalError> {
         self.writer
             .commit(move |connection| {
@@ -115,10 +115,10 @@ impl Journal {
             .await
     }
 
-    /// A fork; `None`: there is none of this id.
+    /// Returns a fork; `None` if there is none with this id.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn fork(&self, id: &DefinitionId) -> Result<Option<ForkRecord>, JournalError> {
         let id = id.clone();
         self.writer
@@ -126,10 +126,10 @@ impl Journal {
             .await
     }
 
-    /// The forks that are open, the one in which the person said something last first.
+    /// Returns the open forks, the one in which the person wrote last first.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn open_forks(&self) -> Result<Vec<ForkRecord>, JournalError> {
         self.writer
             .commit(move |connection| {
@@ -138,10 +138,10 @@ impl Journal {
             .await
     }
 
-    /// The person says something in a fork: it is not idle.
+    /// Records that the person writes in a fork, so it is not idle.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn heard_in_fork(&self, id: &DefinitionId) -> Result<(), JournalError> {
         let (id, clock) = (id.clone(), self.clock.clone());
         self.writer
@@ -155,10 +155,10 @@ impl Journal {
             .await
     }
 
-    /// The person was told that a fork is idle.
+    /// Records that the person was reminded of an idle fork.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn reminded_of_fork(&self, id: &DefinitionId) -> Result<(), JournalError> {
         let (id, clock) = (id.clone(), self.clock.clone());
         self.writer
@@ -170,10 +170,10 @@ impl Journal {
             .await
     }
 
-    /// Where a fork's conversation stands after its last turn; `None`: it has had none.
+    /// Returns a fork's conversation after its last turn; `None` if it has had no turn.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn last_of_fork(&self, id: &DefinitionId) -> Result<Option<Resumable>, JournalError> {
         self.resumable(
             "SELECT run FROM run JOIN occurrence o ON o.number = occurrence JOIN session s ON s.id = o.id
@@ -183,10 +183,10 @@ impl Journal {
         .await
     }
 
-    /// Where a run's conversation stands; `None`: it had none, or is not known any more.
+    /// Returns a run's conversation; `None` if it had none, or the run was deleted.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn conversation_of(&self, run: &RunId) -> Result<Option<Resumable>, JournalError> {
         self.resumable("SELECT ?1", run.to_string()).await
     }
@@ -215,10 +215,10 @@ impl Journal {
             .await
     }
 
-    /// Nothing is to become of a fork yet: its report could not be written.
+    /// Takes back the planned end of a fork, since its report could not be written.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn keep_fork(&self, id: &DefinitionId) -> Result<(), JournalError> {
         let id = id.clone();
         self.writer
@@ -229,11 +229,11 @@ impl Journal {
             .await
     }
 
-    /// Says what is to become of a fork that is open, and where `over`, that it is. Returns whether it was open and nothing
-    /// else was to become of it.
+    /// Records how an open fork is to end and, with `over`, that it has ended. Returns whether it was open and no
+    /// other end was planned.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn end_fork(&self, id: &DefinitionId, how: ForkEnd, over: bool) -> Result<bool, JournalError> {
         let (fork, clock) = (id.clone(), self.clock.clone());
         let ended =
@@ -244,28 +244,28 @@ impl Journal {
         Ok(ended)
     }
 
-    /// Forks that end from now on, and how.
+    /// Returns a stream of the forks that end from now on, and how.
     #[must_use]
     pub fn ended_forks(&self) -> broadcast::Receiver<(DefinitionId, ForkEnd)> {
         self.ended_forks.subscribe()
     }
 
     fn say_ended(&self, id: &DefinitionId, how: ForkEnd) {
-        // Nobody may show it.
+        // There may be no receiver.
         let _unseen = self.ended_forks.send((id.clone(), how));
     }
 
-    /// A fork's report goes to the main session, and with that the fork is over: one commit, so that it is never reported twice.
+    /// Gives a fork's report to the main session and ends the fork. One commit, so that it is never reported twice.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn report_fork(&self, run: &RunId, fork: &DefinitionId, text: String) -> Result<(), JournalError> {
         let (id, ending, clock) = (run.clone(), fork.clone(), self.clock.clone());
         let ended = self
             .writer
             .commit(move |connection| {
                 let now = clock.now();
-                // It may have ended otherwise meanwhile.
+                // The fork may have ended in another way meanwhile.
                 let ended = end(connection, &ending, ForkEnd::Report, Some(now))?;
                 if ended {
                     insert_report(connection, &id, &text, now)?;
@@ -281,7 +281,7 @@ impl Journal {
     }
 }
 
-/// See [`Journal::end_fork`]. `at`: when it is over.
+/// Implements [`Journal::end_fork`]. `at`: when the fork ended.
 fn end(
     connection: &Connection,
     id: &DefinitionId,

@@ -1,10 +1,10 @@
-//! What happened, durably: one row per occurrence, one per attempt, and what the person is to be told.
+//! The durable record: one row per occurrence, one per attempt, and the messages to the person.
 //!
-//! SQLite in `state/journal.db`. A claim is committed before anything is spawned, an outcome before a
-//! reminder's file is removed. Knows definitions by id only; knows nothing of clients or channels.
+//! It is the SQLite file `state/journal.db`, or a PostgreSQL server. A claim is committed before a process is spawned, and an
+//! outcome before a reminder's file is removed. Knows definitions by id only; knows nothing of clients or channels.
 //!
-//! [`Journal`] is the daemon's handle: everything it is asked in one moment is one commit, and an answer means
-//! that it is on the disk. [`JournalReader`] reads beside it, or without any daemon.
+//! [`Journal`] is the daemon's handle. It commits all requests of one moment together; when it answers, the commit
+//! is on the disk. [`JournalReader`] reads beside it, or without a daemon.
 
 mod backup;
 mod check;
@@ -93,35 +93,35 @@ pub use story::{Attempt, PastRun, Seen, Story};
 pub use timeline::Stretch;
 pub use updates::PendingUpdates;
 
-/// The journal, open for writing. Cheap to clone; clones share one file. Every method that is async must be called
-/// within a tokio runtime, and returns when what it did is on the disk.
+/// The journal, open for writing. Cheap to clone; all clones write to one journal. Async methods must be called
+/// within a tokio runtime, and return when the change is on the disk.
 #[derive(Clone, Debug)]
 pub struct Journal {
     writer: Arc<writer::Writer>,
     place: JournalPlace,
     clock: Clock,
-    /// Runs whose first effect is on the disk: marking it again costs nothing.
+    /// Runs whose first side effect is on the disk. Marking one of them again needs no commit.
     marked: Arc<Mutex<HashSet<RunId>>>,
-    /// The newest message's number.
+    /// The number of the newest message.
     newest: watch::Sender<i64>,
-    /// Counts changes of what channels have to deliver.
+    /// Counts changes to what channels have to deliver.
     routed: watch::Sender<u64>,
-    /// Forks that have ended, and how.
+    /// Notifies of forks that have ended, and how.
     ended_forks: broadcast::Sender<(DefinitionId, ForkEnd)>,
-    /// Who shares it; `None`: nobody does.
+    /// The hosts that share the journal; `None`: nobody shares it.
     hosts: Option<watch::Receiver<Hosts>>,
-    /// The newest event that was seen when the hosts were looked at.
+    /// The newest event at the last look at the hosts.
     looked: watch::Sender<i64>,
-    /// This host's name and epoch, where several share it.
+    /// The name and epoch of this host, if hosts share the journal.
     lease: Option<(String, i64)>,
-    /// The lease is not kept any more.
+    /// Whether this host has stopped renewing its lease.
     leaving: Arc<std::sync::atomic::AtomicBool>,
     kept_aside: Option<PathBuf>,
     watermark: Option<DateTime<Utc>>,
     _last: Arc<LastHandle>,
 }
 
-/// When the last handle goes, nobody waits for a fault to pass any more.
+/// Stops the wait for faults to pass when the last handle is dropped.
 #[derive(Debug)]
 struct LastHandle(Arc<writer::Writer>);
 
@@ -132,11 +132,11 @@ impl Drop for LastHandle {
 }
 
 impl Journal {
-    /// Opens the journal, or makes it (a file: 0600, its folder 0700). A damaged file is kept aside under another name, and a
-    /// fresh one started: see [`Self::kept_aside`].
+    /// Opens the journal, or creates it (a file with mode 0600, its folder with 0700). Keeps a damaged file aside
+    /// under another name and starts a fresh one: see [`Self::kept_aside`].
     ///
     /// # Errors
-    /// [`JournalError::Newer`], or whatever keeps the file from being opened.
+    /// [`JournalError::Newer`], or the reason why the journal cannot be opened.
     pub fn open(place: impl Into<JournalPlace>, clock: Clock) -> Result<Self, JournalError> {
         let place = place.into();
         let mut file = open::open(&place, clock.now())?;
@@ -163,18 +163,18 @@ impl Journal {
         })
     }
 
-    /// The same journal, for reading.
+    /// Opens the same journal for reading.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn reader(&self) -> Result<JournalReader, JournalError> {
         JournalReader::open(&self.place)
     }
 
-    /// Reads, as soon as it can be read: a fault that may pass is waited for, as by whoever writes.
+    /// Reads the journal. Waits for a fault that may pass, as the writer does.
     ///
     /// # Errors
-    /// When it cannot be read, or is closed meanwhile.
+    /// Fails when the journal cannot be read, or is closed during the wait.
     pub async fn read<T>(&self, read: impl Fn(&JournalReader) -> Result<T, JournalError>) -> Result<T, JournalError> {
         let mut pause = writer::FIRST_PAUSE;
         loop {
@@ -190,33 +190,33 @@ impl Journal {
         }
     }
 
-    /// Where [`Self::open`] put a damaged journal, for the person to be told.
+    /// Returns where [`Self::open`] put a damaged journal, so that the person can be notified.
     #[must_use]
     pub fn kept_aside(&self) -> Option<&Path> {
         self.kept_aside.as_deref()
     }
 
-    /// The latest time up to which a definition was accounted for when the journal was opened: the clock had shown it.
+    /// Returns the latest watermark of any definition when the journal was opened. The clock has shown this time before.
     #[must_use]
     pub fn watermark(&self) -> Option<DateTime<Utc>> {
         self.watermark
     }
 
-    /// How many commits were made.
+    /// Returns how many commits were made.
     #[cfg(test)]
     pub(crate) fn commits(&self) -> u32 {
         self.writer.commits.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// The fault that holds the journal up while there is one (disk full, read-only, locked, gone): callers wait
-    /// until it has passed.
+    /// Returns the current fault of the journal (disk full, read-only, locked, gone), if there is one. Callers
+    /// wait until it has passed.
     #[must_use]
     pub fn trouble(&self) -> watch::Receiver<Option<JournalError>> {
         self.writer.trouble()
     }
 
-    /// Refuses new work from now on, does what was asked before, answers what waits for a fault to pass with that
-    /// fault, and closes the file. Without it the file is as good, only left with its log.
+    /// Refuses new work, completes accepted work, and closes the journal. Work that waits for a fault to pass fails with
+    /// that fault. A journal that is dropped without `close` loses nothing; its log stays beside the file.
     pub async fn close(&self) {
         self.writer.close().await;
         if let Some((host, epoch)) = self.lease.clone() {
@@ -231,17 +231,17 @@ impl Journal {
 pub struct RunId(String);
 
 impl RunId {
-    /// A new one, at random; the journal keeps it unique.
+    /// Makes a random id. The journal keeps it unique.
     fn random() -> Self {
         let word = std::hash::RandomState::new().hash_one(std::time::Instant::now());
         Self(format!("{:08x}", word & 0xffff_ffff))
     }
-    /// `text` as it stands in the journal.
+    /// Wraps `text`, an id as the journal holds it.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
-    /// The id as text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -254,36 +254,36 @@ impl fmt::Display for RunId {
     }
 }
 
-/// A definition and one time at which it falls due: what the journal is unique by.
+/// A definition and one of its scheduled times. Unique in the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Occurrence {
-    /// Whose occurrence.
+    /// The definition.
     pub id: DefinitionId,
-    /// Routine or reminder.
+    /// The kind of the definition.
     pub kind: Kind,
     /// The scheduled time, to the millisecond.
     pub at: DateTime<Utc>,
 }
 
-/// How an attempt stands or ended.
+/// The state of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
     /// Claimed; nothing has been started.
     Claimed,
-    /// A client is going.
+    /// The client is running.
     Running,
-    /// It did its work.
+    /// The work was done.
     Completed,
-    /// It ended without doing it; the record says why.
+    /// The run ended without doing its work; the record says why.
     Failed,
-    /// It went over its time.
+    /// The run exceeded its time limit.
     TimedOut,
-    /// A person ended it.
+    /// A person ended the run.
     Cancelled,
-    /// The service ended while it was going.
+    /// The service ended during the run.
     Interrupted,
-    /// It never started; the record says why.
+    /// The run never started; the record says why.
     Skipped,
 }
 
@@ -294,11 +294,11 @@ pub struct Denial {
     pub tool: String,
     /// Its input as the agent sent it.
     pub input: serde_json::Value,
-    /// The layer that said no (see [`crate::policy::Layer`]), `client` where the client itself did.
+    /// The layer that refused it (see [`crate::policy::Layer`]); `client` if the client itself did.
     pub layer: String,
-    /// The rule, where one matched.
+    /// The rule that matched, if one did.
     pub rule: Option<String>,
-    /// The sentence that the agent was given.
+    /// The sentence that the agent received.
     pub reason: String,
 }
 
@@ -309,77 +309,77 @@ pub struct RunRecord {
     pub run: RunId,
     /// The definition's id.
     pub id: DefinitionId,
-    /// Routine or reminder.
+    /// The kind of the definition.
     pub kind: Kind,
-    /// When it was to run.
+    /// The scheduled time.
     pub scheduled: DateTime<Utc>,
-    /// When the client was started, or, where it is no process, the attempt; `None`: it never was.
+    /// When the client was started; for work without a process, when the attempt was. `None`: never.
     pub started: Option<DateTime<Utc>>,
-    /// When it ended; `None`: it is going.
+    /// When it ended; `None`: it is running.
     pub ended: Option<DateTime<Utc>>,
-    /// How it stands or ended.
+    /// The state.
     pub outcome: RunState,
-    /// 1 for the first.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// From the scheduled time to the claim, in milliseconds.
+    /// Time from the scheduled time to the claim, in milliseconds.
     pub late_ms: Option<i64>,
-    /// As the client reports it, in US dollars.
+    /// Cost in US dollars, as reported by the client.
     pub cost_usd: Option<f64>,
-    /// As the client reports it.
+    /// Number of turns, as reported by the client.
     pub turns: Option<u32>,
-    /// The model that the client says it had.
+    /// The model, as reported by the client.
     pub model: Option<String>,
-    /// What it took of it.
+    /// Tokens that the run used.
     pub tokens: Option<Tokens>,
     /// Refused calls, in order.
     pub denials: Vec<Denial>,
-    /// Why it failed, was skipped or was cut off.
+    /// Why the run failed, was skipped or was cut off.
     pub error: Option<String>,
-    /// When its occurrence is tried again, while that is waited for.
+    /// When the occurrence is retried, while the retry is pending.
     pub retry_at: Option<DateTime<Utc>>,
-    /// A skipped one that stands for all of its definition's occurrences from then on.
+    /// For a skipped one that stands for several occurrences: the scheduled time of the first.
     pub covers_from: Option<DateTime<Utc>>,
-    /// What its occurrence fell due for; `None`: its time.
+    /// What caused the occurrence; `None`: its scheduled time.
     pub occasion: Option<Occasion>,
-    /// The host that had it; `None`: the journal is a file, which has one.
+    /// The host that ran it; `None`: the journal is a file, which has one host.
     pub host: Option<String>,
-    /// Which client did it; `None`: none was asked, or an earlier version of the program recorded it.
+    /// The client that ran it; `None`: none was needed, or an earlier version of the program recorded the run.
     pub client: Option<String>,
-    /// The client's version, as it says itself.
+    /// The client's version, as reported by the client.
     pub client_version: Option<String>,
-    /// How many requests to the model's API the client had to make again.
+    /// How many requests to the model's API the client retried.
     pub api_retries: u32,
-    /// Why, the last time.
+    /// Why it retried the last one.
     pub api_fault: Option<String>,
-    /// The client's own transcript, where there is one.
+    /// The client's own transcript, if there is one.
     pub transcript: Option<PathBuf>,
-    /// The file's text when it fired.
+    /// The text of the definition's file when the run began.
     pub definition: Option<String>,
 }
 
-/// Something the person is to be told.
+/// A message to the person.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Message {
-    /// Counts up from 1 over the whole journal.
+    /// Number of the message, from 1, over the whole journal.
     pub number: i64,
     /// When it was recorded.
     pub at: DateTime<Utc>,
-    /// The run it came from, if it came from one.
+    /// The run that sent it, if one did.
     pub run: Option<RunId>,
-    /// The definition it came from, if it came from one.
+    /// The definition that it came from, if any.
     pub id: Option<DefinitionId>,
     /// The text, as the person reads it.
     pub text: String,
-    /// When the first channel had delivered it; `None`: not yet.
+    /// When the first channel delivered it; `None`: not yet.
     pub delivered: Option<DateTime<Utc>>,
-    /// How much it matters.
+    /// Urgency of the message.
     pub urgency: Urgency,
-    /// It waits for the next digest.
+    /// Whether it waits for the next digest.
     pub digest: bool,
-    /// The channel that its definition asks for.
+    /// The channel that its definition names.
     pub channel: Option<String>,
-    /// The same for channels that can show more than text.
+    /// The message for channels that can show more than text.
     pub rich: Option<Rich>,
-    /// Which channels deliver it, and how far they are. Only where they were asked for.
+    /// The channels that deliver it, with their delivery states. Filled only on request.
     pub deliveries: Vec<Delivery>,
 }

@@ -1,6 +1,6 @@
-//! Opening the journal's file: pragmas, migrations, and what to do with a damaged one.
+//! Opens the journal's file: pragmas, migrations, and damaged files.
 //!
-//! A damaged file is renamed with its companions, never overwritten and never deleted.
+//! A damaged file is renamed with its companions. It is never overwritten or deleted.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,13 +16,13 @@ use rusqlite::OpenFlags;
 use super::database::{Connection, Link};
 use super::{JournalError, JournalPlace, Server, schema};
 
-/// How long a reader waits for a lock before it says so.
+/// How long a reader waits for a lock before it reports it.
 const READER_WAITS: Duration = Duration::from_secs(2);
 
-/// How long the writer waits: it says so and tries again by itself.
+/// How long the writer waits for a lock before it reports it. It then retries by itself.
 const WRITER_WAITS: Duration = Duration::from_millis(200);
 
-/// A file by device and inode: tells whether the path still leads to what was opened.
+/// A file by device and inode. Shows whether the path still leads to the opened file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileIdentity(u64, u64);
 
@@ -36,13 +36,13 @@ impl FileIdentity {
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) connection: Connection,
-    /// The file, where it is one.
+    /// The identity of the file, if the journal is one.
     pub(super) identity: Option<FileIdentity>,
     /// Where a damaged file was put.
     pub(super) kept_aside: Option<PathBuf>,
 }
 
-/// Opens or makes the journal at `place`, ready to write.
+/// Opens or creates the journal at `place`, ready to write.
 pub(super) fn open(place: &JournalPlace, now: DateTime<Utc>) -> Result<Opened, JournalError> {
     match place {
         JournalPlace::File(path) => open_file(path, now),
@@ -54,7 +54,7 @@ pub(super) fn open(place: &JournalPlace, now: DateTime<Utc>) -> Result<Opened, J
     }
 }
 
-/// Opens the journal at `place` for reading only. `None`: there is none yet.
+/// Opens the journal at `place` for reading only. Returns `None` if there is none yet.
 pub(super) fn open_reader(place: &JournalPlace) -> Result<Option<Connection>, JournalError> {
     match place {
         JournalPlace::File(path) => Ok(open_file_reader(path)?.map(Connection::Sqlite)),
@@ -64,7 +64,7 @@ pub(super) fn open_reader(place: &JournalPlace) -> Result<Option<Connection>, Jo
 
 fn read_server(server: &Server) -> Result<Option<Connection>, JournalError> {
     match read_by(server, server.borrow()?) {
-        // It may have been kept from before and have broken since. A new one says whether the server is there.
+        // The borrowed connection may have broken since its last use. A new one shows whether the server answers.
         Err(error) if error.may_pass() => read_by(server, server.connect()?),
         read => read,
     }
@@ -80,7 +80,7 @@ fn read_by(server: &Server, link: Link) -> Result<Option<Connection>, JournalErr
     }
 }
 
-/// `now` only names a damaged file.
+/// Opens or creates the file at `path`. `now` is used only in the name of a damaged file.
 pub(super) fn open_file(path: &Path, now: DateTime<Utc>) -> Result<Opened, JournalError> {
     let io = |source: io::Error| JournalError::Open { path: path.to_owned(), source: Arc::new(source) };
     if let Some(folder) = path.parent() {
@@ -97,7 +97,7 @@ pub(super) fn open_file(path: &Path, now: DateTime<Utc>) -> Result<Opened, Journ
     Ok(Opened { connection: Connection::Sqlite(connection), identity: Some(identity), kept_aside })
 }
 
-/// Opens a file for reading only. `None`: there is no journal yet.
+/// Opens a file for reading only. Returns `None` if there is no journal yet.
 pub(super) fn open_file_reader(path: &Path) -> Result<Option<rusqlite::Connection>, JournalError> {
     match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -108,8 +108,8 @@ pub(super) fn open_file_reader(path: &Path) -> Result<Option<rusqlite::Connectio
     let mut connection = rusqlite::Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(READER_WAITS)?;
     let version = match schema::refuse_newer(&connection, path) {
-        // Even a reader makes the companions of a file in WAL mode. Where it cannot, nobody else writes either; what
-        // is in a log would not be seen, so there must be none.
+        // In WAL mode even a reader creates the companions. If it cannot, nobody else writes either. An immutable
+        // open ignores the log, so there must be none.
         Err(JournalError::Io(_)) if is_alone(path) => {
             let uri = format!("file:{}?immutable=1", in_uri(path));
             connection = rusqlite::Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?;
@@ -118,7 +118,7 @@ pub(super) fn open_file_reader(path: &Path) -> Result<Option<rusqlite::Connectio
         version => version?,
     };
     match version {
-        // Made, but its first commit is still to come.
+        // The file was created, but its first commit is still to come.
         0 => Ok(None),
         found if found < schema::MIGRATIONS.len() => {
             Err(JournalError::Older { path: path.to_owned(), found, known: schema::MIGRATIONS.len() })
@@ -127,25 +127,25 @@ pub(super) fn open_file_reader(path: &Path) -> Result<Option<rusqlite::Connectio
     }
 }
 
-/// Whether the journal has no log beside it: it was closed in order.
+/// Returns whether the journal has no log beside it, as after an orderly close.
 fn is_alone(path: &Path) -> bool {
     let mut log = OsString::from(path);
     log.push("-wal");
     fs::metadata(PathBuf::from(log)).map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |log| log.len() == 0)
 }
 
-/// A path as it stands in a URI (sqlite.org/uri.html).
+/// Escapes a path for a URI (sqlite.org/uri.html).
 fn in_uri(path: &Path) -> String {
     path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23")
 }
 
 fn prepare(path: &Path) -> Result<rusqlite::Connection, JournalError> {
-    // Prompts and messages are the person's own. SQLite gives the companions the file's own mode.
+    // Prompts and messages are private to the person. SQLite gives the companions the mode of the file.
     private(path).map_err(|source| JournalError::Open { path: path.to_owned(), source: Arc::new(source) })?;
     let mut connection = rusqlite::Connection::open(path)?;
     connection.busy_timeout(WRITER_WAITS)?;
     schema::refuse_newer(&connection, path)?;
-    // WAL: readers never wait. FULL: a commit is on the disk when it returns, power cut included
+    // WAL: readers never wait. FULL: a commit survives a power cut once it returns
     // (sqlite.org/pragma.html#pragma_synchronous).
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "full")?;
@@ -169,7 +169,7 @@ fn private(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Renames the file and its companions to `journal.db.damaged-20260301T120000Z…`, where `damaged` says why.
+/// Renames the file and its companions to `journal.db.damaged-20260301T120000Z…`. `why` is the word `damaged`.
 pub(super) fn keep_aside(path: &Path, why: &str, now: DateTime<Utc>) -> io::Result<PathBuf> {
     let stamp = now.format("%Y%m%dT%H%M%SZ");
     let named = |number: u32, suffix: &str| {
@@ -182,8 +182,8 @@ pub(super) fn keep_aside(path: &Path, why: &str, now: DateTime<Utc>) -> io::Resu
         PathBuf::from(name)
     };
     let number = (1..).find(|number| !named(*number, "").exists()).unwrap_or(1);
-    // The file first: if we are cut off here, what is left is a log without a file, which SQLite discards. The
-    // other way round a file without its log could pass for a sound journal that has forgotten its last claims.
+    // Rename the file first. After a crash here a log without a file is left, which SQLite discards. In the other
+    // order, a file without its log could pass for a sound journal that lacks its last claims.
     for suffix in ["", "-wal", "-shm"] {
         let mut from = OsString::from(path);
         from.push(suffix);

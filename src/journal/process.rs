@@ -1,18 +1,18 @@
-//! Naming a process so that a later one with the same number is never taken for it.
+//! Identifies a process, so that a later process with the same number is never mistaken for it.
 
 use std::fs;
 
-/// A process: its number, and when it was started in which boot. Two processes never share one.
+/// A process: its number, its boot, and its start time in that boot. No two processes share all three.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessIdentity {
-    /// Its number.
+    /// The process id.
     pub pid: u32,
     /// `boot id/ticks from boot to start`.
     pub start: String,
 }
 
 impl ProcessIdentity {
-    /// The process that has this number now; `None`: none has, or `/proc` does not tell.
+    /// Returns the process that has this id now; `None` if there is none, or if `/proc` cannot be read.
     #[must_use]
     pub fn of(pid: u32) -> Option<Self> {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
@@ -21,14 +21,14 @@ impl ProcessIdentity {
         Some(Self { pid, start: format!("{}/{ticks}", boot.trim()) })
     }
 
-    /// Whether this very process is still there (a zombie is).
+    /// Returns whether this same process still exists. A zombie does.
     #[must_use]
     pub fn is_there(&self) -> bool {
         Self::of(self.pid).as_ref() == Some(self)
     }
 }
 
-/// Field 22 of `/proc/PID/stat` (proc(5)). Field 2 is the program's name in brackets, which may hold anything.
+/// Returns field 22 of `/proc/PID/stat` (proc(5)). Field 2, the program's name in parentheses, may hold any characters.
 fn start_ticks(stat: &str) -> Option<u64> {
     let (_, after_name) = stat.rsplit_once(')')?;
     after_name.split_whitespace().nth(19)?.parse().ok()

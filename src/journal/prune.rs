@@ -1,4 +1,4 @@
-//! Forgetting what is old, without forgetting what still matters.
+//! Deletes old records, but keeps those that still matter.
 
 use chrono::{DateTime, Utc};
 
@@ -6,12 +6,12 @@ use super::rows::ms;
 use super::{Journal, JournalError};
 
 impl Journal {
-    /// Deletes occurrences that were claimed before `before`, with their attempts, and messages delivered,
-    /// questions answered and events recorded before then. Kept in any case: an open occurrence; a reminder's whose file has not been dealt with (it would fire
-    /// again); an undelivered message; the last completed one of a routine that is there, whose answer may be asked for. Returns how many occurrences went.
+    /// Deletes occurrences claimed before `before` with their attempts, and messages delivered, questions answered and events recorded
+    /// before then. Always keeps open occurrences, undelivered messages, reminders whose file is not dealt with (they would fire again),
+    /// and each existing routine's last completed occurrence (later runs may read its answer). Returns how many occurrences it deleted.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn prune(&self, before: DateTime<Utc>) -> Result<usize, JournalError> {
         self.writer
             .commit(move |connection| {

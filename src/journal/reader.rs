@@ -1,6 +1,6 @@
-//! Reading the journal from another process than the daemon, or with no daemon at all.
+//! Reads the journal from another process than the daemon, or without a daemon.
 //!
-//! Never writes, never waits for the writer; no journal yet reads as an empty one.
+//! Never writes, and never waits for the writer. A missing journal reads as an empty one.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -30,59 +30,59 @@ impl Drop for JournalReader {
     }
 }
 
-/// Which runs are asked for. The default: all of them.
+/// A selection of runs. The default: all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFilter {
-    /// Only this definition's.
+    /// Only runs of this definition.
     pub id: Option<DefinitionId>,
-    /// Only those that failed or went over their time.
+    /// Only runs that failed or exceeded their time limit.
     pub failed: bool,
-    /// Only those before this one, which is not among them.
+    /// Only runs before this one.
     pub before: Option<RunId>,
-    /// At most so many, the newest.
+    /// Maximum number of runs, the newest first.
     pub limit: Option<u32>,
 }
 
-/// What one run cost.
+/// The cost of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunCost {
-    /// Whose run.
+    /// The definition.
     pub id: DefinitionId,
-    /// When it began: the day for which it counts.
+    /// When it began. Its cost counts for that day.
     pub launched: DateTime<Utc>,
-    /// The model that it had, where the client says so.
+    /// The model, if the client reported it.
     pub model: Option<String>,
-    /// US dollars, as the client reports it.
+    /// Cost in US dollars, as reported by the client.
     pub cost_usd: f64,
-    /// What it counts besides in budgets: its cap, where it has ended without a figure.
+    /// Amount that budgets count in addition: the run's cap, if it ended without a reported cost.
     pub unreported_usd: f64,
-    /// What it took of the model.
+    /// Tokens that the run used.
     pub tokens: Tokens,
 }
 
-/// An occurrence with its outcome: what every due one has exactly one of.
+/// An occurrence with its outcome. Each due occurrence has exactly one record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OccurrenceRecord {
-    /// Whose, and when it was due.
+    /// The definition and the scheduled time.
     pub occurrence: Occurrence,
-    /// A skipped one that stands for all of its definition's from then on that have no record of their own.
+    /// For a skipped one that stands for several without a record of their own: the scheduled time of the first.
     pub covers_from: Option<DateTime<Utc>>,
-    /// A person fired it.
+    /// Whether a person fired it.
     pub by_hand: bool,
-    /// The outcome; `None`: still open.
+    /// The outcome; `None`: it is open.
     pub outcome: Option<RunState>,
-    /// When the next attempt is due, where one is.
+    /// When the next attempt is due, if one is.
     pub retry_at: Option<DateTime<Utc>>,
-    /// How many attempts it has had.
+    /// Number of attempts so far.
     pub attempts: u32,
 }
 
-/// How far a routine's occurrences have their records.
+/// The watermark of a routine, and its records beyond it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// Up to then each has one, or does not count.
+    /// The watermark: each occurrence up to then has a record, or does not count.
     pub until: DateTime<Utc>,
-    /// Later ones that have one all the same: the clock was set back since, or a person fired them.
+    /// Later occurrences that have a record: the clock was set back since, or a person fired them.
     pub beyond: HashSet<DateTime<Utc>>,
 }
 
@@ -95,26 +95,26 @@ SELECT r.number, r.run, o.id, o.kind, o.at AS scheduled, coalesce(r.started, r.l
 FROM run r JOIN occurrence o ON o.number = r.occurrence LEFT JOIN definition_text t ON t.number = o.text";
 
 impl JournalReader {
-    /// Opens the journal where there is one. It stays what it was at this moment: open anew to see a journal that
-    /// was made since.
+    /// Opens the journal, if there is one. Does not notice a journal that is created later: open it again to see
+    /// that one.
     ///
     /// # Errors
-    /// When there is a journal and it cannot be read by this version.
+    /// Fails when there is a journal that this version cannot read.
     pub fn open(place: impl Into<JournalPlace>) -> Result<Self, JournalError> {
         let place = place.into();
         Ok(Self(open_reader(&place)?, place))
     }
 
-    /// Where it is.
+    /// Returns the location of the journal.
     #[must_use]
     pub fn place(&self) -> &JournalPlace {
         &self.1
     }
 
-    /// Runs, the newest first.
+    /// Returns runs, the newest first.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRecord>, JournalError> {
         let id = filter.id.as_ref().map(DefinitionId::as_str);
         let limit = filter.limit.map_or(i64::MAX, i64::from);
@@ -128,26 +128,26 @@ impl JournalReader {
         self.read_runs(&sql, &[&id, &filter.failed, &limit, &before])
     }
 
-    /// The ids of a definition's runs, the newest first, at most `limit`.
+    /// Returns the ids of a definition's runs, the newest first, at most `limit`.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn latest(&self, id: &DefinitionId, limit: u32) -> Result<Vec<RunId>, JournalError> {
         let sql = "SELECT r.run FROM run r JOIN occurrence o ON o.number = r.occurrence
             WHERE o.id = ?1 ORDER BY r.number DESC LIMIT ?2";
         self.all(sql, &[&id.as_str(), &limit], |row| row.run("run"))
     }
 
-    /// What runs cost that began from then on, in no order.
+    /// Returns the costs of runs that began at `from` or later, in no order.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn costs(&self, from: Option<DateTime<Utc>>) -> Result<Vec<RunCost>, JournalError> {
-        // What was never launched has cost nothing, in budgets neither.
+        // A run that was never launched costs nothing, in budgets neither.
         let sql = "SELECT o.id, r.launched, r.model, coalesce(r.cost_usd, 0.0), coalesce(r.reserved_usd, 0.0), r.tokens
             FROM run r JOIN occurrence o ON o.number = r.occurrence
             WHERE r.launched >= ?1 AND (r.cost_usd IS NOT NULL OR r.reserved_usd IS NOT NULL AND r.ended IS NOT NULL)";
-        // By their places: there are many rows, and a name is looked for in each.
+        // Columns by index: there are many rows, and a name is searched for in each.
         self.all(sql, &[&from.map_or(i64::MIN, ms)], |row| {
             Ok(RunCost {
                 id: DefinitionId::new(row.get::<String>(0)?),
@@ -160,10 +160,10 @@ impl JournalReader {
         })
     }
 
-    /// What runs cost that began from `from` on and before `until`, and when the first of them began.
+    /// Returns the cost of runs that began from `from` until before `until`, and when the first of them began.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn cost_between(
         &self,
         from: DateTime<Utc>,
@@ -177,13 +177,13 @@ impl JournalReader {
         Ok(found.first().copied().unwrap_or_default())
     }
 
-    /// The last attempt at every occurrence that has no outcome yet, the newest first: claimed, going, cut off, or
-    /// failed and to be tried again.
+    /// Returns the last attempt at every open occurrence, the newest first: claimed, running, cut off, or failed
+    /// with a pending retry.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn unfinished(&self) -> Result<Vec<RunRecord>, JournalError> {
-        // From the few that are open, not from all that ever ran.
+        // Begin with the few open occurrences, not with all runs.
         let sql = format!(
             "{RUNS} WHERE r.number IN (SELECT max(number) FROM run
                WHERE occurrence IN (SELECT number FROM occurrence WHERE outcome IS NULL) GROUP BY occurrence)
@@ -192,11 +192,11 @@ impl JournalReader {
         self.read_runs(&sql, &[])
     }
 
-    /// The times of reminders that have their record already, though the file may still be there: they are claimed or
-    /// going, or their file has not been dealt with yet. None of them falls due again.
+    /// Returns the times of reminders that have a record, though their file may still exist: they are claimed or
+    /// running, or their file is not dealt with yet. They do not fall due again.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn claimed_reminders(&self) -> Result<HashMap<DefinitionId, Vec<DateTime<Utc>>>, JournalError> {
         let claimed = self.all(
             "SELECT id, at FROM occurrence WHERE outcome IS NULL AND kind = 'reminder' UNION ALL
@@ -211,10 +211,10 @@ impl JournalReader {
         Ok(by_id)
     }
 
-    /// How far each routine's occurrences have their records.
+    /// Returns the watermark of each routine.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn accounts(&self) -> Result<HashMap<DefinitionId, Account>, JournalError> {
         let sql = "SELECT d.id, d.accounted_until, o.at FROM definition_seen d
              LEFT JOIN occurrence o ON o.id = d.id AND o.at > d.accounted_until WHERE d.gone IS NULL";
@@ -226,38 +226,38 @@ impl JournalReader {
         Ok(accounts)
     }
 
-    /// The definitions that have had a run by another client than `client`.
+    /// Returns the definitions that have had a run by another client than `client`.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn ran_by_other_than(&self, client: &str) -> Result<HashSet<DefinitionId>, JournalError> {
         let sql = "SELECT DISTINCT o.id FROM run r JOIN occurrence o ON o.number = r.occurrence WHERE r.client NOT IN (?1, 'exec')";
         Ok(self.all(sql, &[&client], |row| row.id("id"))?.into_iter().collect())
     }
 
-    /// Every id that something was recorded of, a spawned agent's among them.
+    /// Returns every id in the journal, those of spawned agents included.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn ids(&self) -> Result<Vec<DefinitionId>, JournalError> {
         self.all("SELECT id FROM occurrence UNION SELECT id FROM session", &[], |row| row.id("id"))
     }
 
-    /// Whether anything was recorded of an id.
+    /// Returns whether the journal has a record of an id.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn knows(&self, id: &DefinitionId) -> Result<bool, JournalError> {
         let sql = "SELECT 1 FROM occurrence WHERE id = ?1 UNION ALL SELECT 1 FROM session WHERE id = ?1 LIMIT 1";
         Ok(!self.all(sql, &[&id.as_str()], |_| Ok(()))?.is_empty())
     }
 
-    /// One run; `None`: there is no such run. The id may be cut short where that is unambiguous.
+    /// Returns one run; `None` if there is no such run. Accepts an unambiguous prefix of the id, of four digits or more.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn run(&self, run: &RunId) -> Result<Option<RunRecord>, JournalError> {
-        // Ids are hexadecimal, so those that begin with `?1` lie between it and it with a `g`: found by the index.
+        // Ids are hexadecimal, so those that begin with `?1` lie between `?1` and `?1 || 'g'`, and the index finds them.
         let sql = format!("{RUNS} WHERE r.run = ?1 OR (length(?1) >= 4 AND r.run BETWEEN ?1 AND ?1 || 'g') LIMIT 2");
         let mut found = self.read_runs(&sql, &[&run.as_str()])?;
         let exact = found.iter().position(|record| record.run == *run);
@@ -268,27 +268,27 @@ impl JournalReader {
         })
     }
 
-    /// The newest event's number; 0 before the first.
+    /// Returns the number of the newest event; 0 if there is none.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn newest_event(&self) -> Result<i64, JournalError> {
         let newest = self.all("SELECT coalesce(max(number), 0) FROM event", &[], |row| row.get(0))?;
         Ok(newest.first().copied().unwrap_or(0))
     }
 
-    /// Messages to the person, the newest first.
+    /// Returns messages to the person, the newest first.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn messages(&self, limit: Option<u32>) -> Result<Vec<Message>, JournalError> {
         self.messages_where("m.run = ?1 OR ?1 IS NULL", None, limit)
     }
 
-    /// Those whose text has these words in it, letters of either case; `before`: only older ones than this number.
+    /// Returns messages whose text contains `words`, in upper or lower case. `before`: only older ones than this number.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn messages_with(&self, words: &str, before: Option<i64>, limit: u32) -> Result<Vec<Message>, JournalError> {
         let sql = format!(
             "SELECT {MESSAGE} FROM message m WHERE instr(lower(m.text), lower(?1)) > 0 AND (number < ?2 OR ?2 IS NULL)
@@ -297,10 +297,10 @@ impl JournalReader {
         self.with_deliveries(self.all(&sql, &[&words, &before, &limit], read_message)?)
     }
 
-    /// The same of those that a run has sent.
+    /// Returns messages that a run has sent, the newest first.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn messages_of(&self, run: &RunId, limit: u32) -> Result<Vec<Message>, JournalError> {
         self.messages_where("m.run = ?1", Some(run), Some(limit))
     }
@@ -323,10 +323,10 @@ impl JournalReader {
         Ok(messages)
     }
 
-    /// Occurrences, in the order in which they were claimed.
+    /// Returns occurrences, in the order of their claims.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn occurrences(&self, id: Option<&DefinitionId>) -> Result<Vec<OccurrenceRecord>, JournalError> {
         let id = id.map(DefinitionId::as_str);
         self.all(
@@ -338,10 +338,10 @@ impl JournalReader {
         )
     }
 
-    /// How a definition's latest run stands or ended, and since when; `None`: it has not run.
+    /// Returns the state of a definition's latest run, and since when; `None` if it has not run.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn last(&self, id: &DefinitionId) -> Result<Option<(RunState, DateTime<Utc>)>, JournalError> {
         let sql = "SELECT r.state, coalesce(r.ended, r.started, r.launched, o.claimed) AS at
             FROM occurrence o JOIN run r ON r.occurrence = o.number
@@ -350,10 +350,10 @@ impl JournalReader {
         Ok(self.all(sql, &[&id.as_str()], read)?.pop())
     }
 
-    /// How many runs there are in each state.
+    /// Returns how many runs are in each state.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn counts(&self) -> Result<Vec<(RunState, u64)>, JournalError> {
         self.all("SELECT state, count(*) FROM run GROUP BY state ORDER BY state", &[], |row| {
             let count: i64 = row.get(1)?;
@@ -361,18 +361,18 @@ impl JournalReader {
         })
     }
 
-    /// Definitions that have failed lately, or are paused because of it.
+    /// Returns definitions that failed lately, or are suppressed because of failures.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn consecutive_failures(&self) -> Result<Vec<ConsecutiveFailures>, JournalError> {
         self.all(FAILING, &[], failing)
     }
 
-    /// What is kept under `key`.
+    /// Returns the value of `key`.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn setting(&self, key: &str) -> Result<Option<String>, JournalError> {
         Ok(self.all("SELECT value FROM setting WHERE key = ?1", &[&key], |row| row.get(0))?.pop())
     }

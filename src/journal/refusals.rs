@@ -1,4 +1,4 @@
-//! What runs were refused, counted by job and rule.
+//! Refused calls of runs, counted by job and rule.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -7,34 +7,34 @@ use super::rows::{Columns, ms};
 use super::{JournalError, JournalReader, RunId};
 use crate::definition::DefinitionId;
 
-/// Calls of one job that the same rule, or the same missing rule, has refused.
+/// Calls of one job that the same rule, or the lack of the same rule, refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RefusedCalls {
     /// The job.
     pub id: DefinitionId,
     /// The tool.
     pub tool: String,
-    /// The layer that said no.
+    /// The layer that refused them.
     pub layer: String,
-    /// The rule, where one matched.
+    /// The rule that matched, if one did.
     pub rule: Option<String>,
-    /// How many calls.
+    /// Number of calls.
     pub count: u64,
     /// When the last one was refused.
     pub last: DateTime<Utc>,
-    /// The run that made it.
+    /// The run that made the last one.
     pub run: RunId,
-    /// Its input.
+    /// Input of the last one.
     pub input: serde_json::Value,
-    /// The sentence that the agent was given.
+    /// The sentence that the agent received.
     pub reason: String,
 }
 
 impl JournalReader {
-    /// Refused calls from then on, the latest first, at most `limit` rows.
+    /// Returns calls refused since `from`, the latest first, at most `limit` rows.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn refused_calls(&self, from: Option<DateTime<Utc>>, limit: u32) -> Result<Vec<RefusedCalls>, JournalError> {
         let sql = "SELECT * FROM (
               SELECT o.id, d.tool, d.layer, d.rule, d.at AS last, r.run, d.input, d.reason,

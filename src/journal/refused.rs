@@ -1,4 +1,4 @@
-//! Deliveries to webhooks that were refused, out of the events that tell of them.
+//! Refused deliveries to webhooks, read from their events.
 
 use chrono::{DateTime, Utc};
 
@@ -7,28 +7,28 @@ use super::rows::ms;
 use super::{JournalError, JournalReader};
 use crate::definition::DefinitionId;
 
-/// What a webhook has refused.
+/// Refused deliveries of one webhook with one status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedDeliveries {
-    /// Which; `None`: there was no such webhook.
+    /// The webhook; `None`: there was no such webhook.
     pub id: Option<DefinitionId>,
-    /// What they were answered.
+    /// The HTTP status of the answer.
     pub status: u16,
-    /// How often.
+    /// Number of refused deliveries.
     pub times: u64,
     /// When the last one came.
     pub last: DateTime<Utc>,
-    /// Why, of the last one.
+    /// Why the last one was refused.
     pub why: String,
-    /// What was delivered, of the last that was signed.
+    /// The payload of the last one that was signed.
     pub payload: Option<String>,
 }
 
 impl JournalReader {
-    /// What was refused since then, by webhook and by what it was answered.
+    /// Returns deliveries refused since then, grouped by webhook and status.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn refused_deliveries(&self, since: DateTime<Utc>) -> Result<Vec<RefusedDeliveries>, JournalError> {
         let sql = "SELECT number, at, run, id, data FROM event
                    WHERE kind = 'delivery_refused' AND at >= ?1 ORDER BY id, number";

@@ -1,4 +1,4 @@
-//! What earlier runs of a job have answered.
+//! The answers of a job's earlier runs.
 
 use std::path::PathBuf;
 
@@ -9,27 +9,27 @@ use super::rows::Columns;
 use super::{Journal, JournalError, JournalReader, RunId};
 use crate::definition::DefinitionId;
 
-/// A completed run as later ones know it.
+/// A completed run, as later runs know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remembered {
     /// The run.
     pub run: RunId,
     /// When it ended.
     pub ended: DateTime<Utc>,
-    /// What its agent said last.
+    /// The last text of its agent.
     pub answer: Option<String>,
-    /// The client's transcript, where it had one.
+    /// The client's transcript, if there was one.
     pub transcript: Option<PathBuf>,
-    /// The person has had the job forget it.
+    /// Whether the person made the job forget it.
     pub forgotten: bool,
 }
 
 impl Journal {
-    /// Has a job forget its runs so far, those that are going too. Other jobs are told its answers as before. Returns how many there
-    /// were.
+    /// Makes a job forget its runs so far, running ones included. Other jobs still receive its answers. Returns
+    /// how many runs there were.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn forget_runs(&self, lineage: String) -> Result<usize, JournalError> {
         self.writer
             .commit(move |connection| {
@@ -41,10 +41,10 @@ impl Journal {
 }
 
 impl JournalReader {
-    /// The last completed run of this [lineage](crate::definition::Definition::lineage).
+    /// Returns the last completed run of this [lineage](crate::definition::Definition::lineage).
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn remembered(&self, lineage: &str) -> Result<Option<Remembered>, JournalError> {
         let sql = "SELECT run, ended, answer, transcript, forgotten FROM run
             WHERE lineage = ?1 AND state = 'completed' AND ended IS NOT NULL ORDER BY number DESC LIMIT 1";
@@ -60,10 +60,10 @@ impl JournalReader {
         Ok(self.all(sql, &[&lineage], read)?.pop())
     }
 
-    /// The transcripts of completed runs of this lineage but for the last `kept`, the newest first, at most 50.
+    /// Returns the transcripts of completed runs of this lineage, the newest first, at most 50. Leaves out the last `kept`.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn older_transcripts(&self, lineage: &str, kept: u32) -> Result<Vec<(RunId, PathBuf)>, JournalError> {
         let sql =
             "SELECT run, transcript FROM run WHERE lineage = ?1 AND state = 'completed' AND transcript IS NOT NULL
@@ -71,10 +71,10 @@ impl JournalReader {
         self.all(sql, &[&lineage, &kept], |row| Ok((row.run("run")?, row.path("transcript")?)))
     }
 
-    /// The lineage of the last run under this id.
+    /// Returns the lineage of the last run under this id.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn lineage_of(&self, id: &DefinitionId) -> Result<Option<String>, JournalError> {
         let sql = "SELECT r.lineage FROM occurrence o JOIN run r ON r.occurrence = o.number
             WHERE o.id = ?1 AND r.lineage IS NOT NULL ORDER BY r.number DESC LIMIT 1";

@@ -1,4 +1,4 @@
-//! Between Rust values and what stands in the tables.
+//! Converts between Rust values and columns.
 
 use std::path::PathBuf;
 
@@ -13,18 +13,18 @@ pub(super) fn ms(at: DateTime<Utc>) -> i64 {
     at.timestamp_millis()
 }
 
-/// A time out of a column.
+/// Reads a time from a column.
 pub(super) fn time(ms: i64) -> Result<DateTime<Utc>, JournalError> {
     DateTime::from_timestamp_millis(ms).ok_or_else(|| JournalError::Unreadable(format!("the time {ms}")))
 }
 
-/// A time out of a column that may be empty.
+/// Reads a time from a column that may be empty.
 pub(super) fn maybe_time(ms: Option<i64>) -> Result<Option<DateTime<Utc>>, JournalError> {
     ms.map(time).transpose()
 }
 
 impl RunState {
-    /// The word that stands for it in the journal and in JSON.
+    /// Returns the word for the state in the journal and in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -39,13 +39,13 @@ impl RunState {
         }
     }
 
-    /// Whether an attempt in this state is over.
+    /// Returns whether an attempt in this state has ended.
     #[must_use]
     pub fn is_over(self) -> bool {
         !matches!(self, Self::Claimed | Self::Running)
     }
 
-    /// Whether the work was done, or there was none to do.
+    /// Returns whether the work was done, or there was none to do.
     #[must_use]
     pub fn is_well(self) -> bool {
         matches!(self, Self::Completed | Self::Skipped)
@@ -58,7 +58,7 @@ impl std::fmt::Display for RunState {
     }
 }
 
-/// A state out of a column.
+/// Reads a state from a column.
 pub(super) fn state(word: &str) -> Result<RunState, JournalError> {
     use RunState::{Cancelled, Claimed, Completed, Failed, Interrupted, Running, Skipped, TimedOut};
     [Claimed, Running, Completed, Failed, TimedOut, Cancelled, Interrupted, Skipped]
@@ -67,7 +67,7 @@ pub(super) fn state(word: &str) -> Result<RunState, JournalError> {
         .ok_or_else(|| JournalError::Unreadable(format!("the state `{word}`")))
 }
 
-/// A kind out of a column.
+/// Reads a kind from a column.
 pub(super) fn kind(word: &str) -> Result<Kind, JournalError> {
     [Kind::Routine, Kind::Reminder, Kind::Webhook, Kind::Session]
         .into_iter()

@@ -1,4 +1,4 @@
-//! A run's life after its claim: launched, started, its first effect, its denials, its end.
+//! A run after its claim: launch, start, first side effect, denials, end.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,56 +17,56 @@ use super::{Denial, Journal, JournalError, ProcessIdentity, RunId, RunState};
 use crate::agent::Tokens;
 use crate::definition::DefinitionId;
 
-/// What happens to an occurrence after one of its attempts has ended.
+/// The state of an occurrence after one of its attempts has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// The attempt's end is its outcome.
+    /// The end of the attempt is the outcome.
     Closed,
     /// Another attempt follows at this time.
     RetryAt(DateTime<Utc>),
-    /// It stays open for whoever starts next: the service is ending.
+    /// The occurrence stays open for the next process: the service is ending.
     Open,
 }
 
-/// How an attempt ended, and all that is recorded in the same commit.
+/// The end of an attempt, with everything recorded in the same commit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finish {
-    /// The attempt's end.
+    /// The final state of the attempt.
     pub state: RunState,
-    /// What follows for its occurrence.
+    /// The next state of its occurrence.
     pub after: After,
-    /// Kind of failure, in the record's words (`overloaded`).
+    /// Kind of failure, as the journal names it (`overloaded`).
     pub class: Option<&'static str>,
     /// Why it failed, was skipped or was cut off.
     pub error: Option<String>,
     /// The client's last text.
     pub answer: Option<String>,
-    /// The client's session.
+    /// The client's session id.
     pub session: Option<String>,
-    /// Its transcript on disk.
+    /// Path of the client's transcript.
     pub transcript: Option<PathBuf>,
-    /// US dollars.
+    /// Cost in US dollars.
     pub cost_usd: Option<f64>,
-    /// Turns of the model.
+    /// Number of the model's turns.
     pub turns: Option<u32>,
-    /// The model that the client says it has.
+    /// The model, as reported by the client.
     pub model: Option<String>,
-    /// What it took of it.
+    /// Tokens that the run used.
     pub tokens: Option<Tokens>,
-    /// Which client did it, and its version.
+    /// The client that ran it. [`Self::client_version`] holds its version.
     pub client: Option<String>,
     /// See [`Self::client`].
     pub client_version: Option<String>,
-    /// What the person is told.
+    /// Messages to the person.
     pub messages: Vec<NewMessage>,
-    /// The definition's failures in a row from now on, where they change.
+    /// The definition's consecutive failures from now on, if they change.
     pub consecutive_failures: Option<ConsecutiveFailures>,
-    /// Occurrences of jobs that follow this one. None is lost, and none comes twice: they are claimed in the commit of its outcome.
+    /// Occurrences of follow-up jobs. They are claimed in the commit of the outcome, so none is lost or claimed twice.
     pub followers: Vec<NewClaim>,
 }
 
 impl Finish {
-    /// An end that closes its occurrence, with nothing else to say.
+    /// Makes an end that closes its occurrence and records nothing else.
     #[must_use]
     pub fn closed(state: RunState, error: Option<String>) -> Self {
         Self {
@@ -91,9 +91,9 @@ impl Finish {
 }
 
 impl Journal {
-    /// The run is about to be launched, with the file's text as it is now; `lineage`: see
-    /// [its definition's](crate::definition::Definition::lineage). Nothing is spawned before this returns. What the person
-    /// is to be told of its punctuality is recorded in the same commit.
+    /// Records that the run is about to be launched, with the current text of its file. For `lineage`, see [its
+    /// definition's](crate::definition::Definition::lineage). Nothing is spawned before this returns. The same
+    /// commit records any message to the person about punctuality.
     ///
     /// # Errors
     /// [`JournalError::NotGoing`] when the run is not claimed.
@@ -128,10 +128,10 @@ impl Journal {
         Ok(())
     }
 
-    /// The run is claimed, and waits: why, as a sentence. Forgotten when it is launched.
+    /// Records why a claimed run waits, as a sentence. Its launch deletes the sentence.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn note_waiting(&self, run: &RunId, why: &'static str) -> Result<(), JournalError> {
         let run = run.clone();
         self.writer
@@ -145,12 +145,11 @@ impl Journal {
             .await
     }
 
-    /// The run's client is going. `process`: what to end, should the service die; `session`: the client's own id;
-    /// `client`: its name.
-    /// Called again, it adds what was not known before.
+    /// Records that the run's client is running. `process`: the process to end if the service dies; `session`: the
+    /// client's own id; `client`: its name. A second call adds what was unknown before.
     ///
     /// # Errors
-    /// [`JournalError::NotGoing`] when the run is over or unknown.
+    /// [`JournalError::NotGoing`] when the run has ended or is unknown.
     pub async fn started(
         &self,
         run: &RunId,
@@ -180,11 +179,11 @@ impl Journal {
             .await
     }
 
-    /// Marks that the run is about to have its first effect (`what`: the tool's name or `ping`). To be awaited before
-    /// the effect is allowed: from then on a cut-off run is not simply run again. Every time after the first is free.
+    /// Marks that the run is about to have its first side effect (`what`: the tool's name or `ping`). Await it before
+    /// allowing the effect: a run that is cut off afterwards is not simply retried. Later calls cost no commit.
     ///
     /// # Errors
-    /// [`JournalError::NotGoing`] when the run is over or unknown; the effect must then be refused.
+    /// [`JournalError::NotGoing`] when the run has ended or is unknown. Then the caller must refuse the effect.
     pub async fn mark_effect(&self, run: &RunId, what: &str) -> Result<(), JournalError> {
         if self.is_marked(run) {
             return Ok(());
@@ -195,10 +194,10 @@ impl Journal {
         Ok(())
     }
 
-    /// What the first effect of the run's occurrence was, in this attempt or an earlier one; `None`: it had none.
+    /// Returns the first side effect of the run's occurrence, in this attempt or an earlier one; `None` if it had none.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn effect(&self, run: &RunId) -> Result<Option<String>, JournalError> {
         let run = run.clone();
         self.writer
@@ -214,8 +213,8 @@ impl Journal {
             .await
     }
 
-    /// Counts a request to the model's API that the run's client makes again, without waiting for the commit. `fault`: what the
-    /// API did.
+    /// Counts a request to the model's API that the client retries, without waiting for the commit. `fault`: the
+    /// API's error.
     pub fn api_retry(&self, run: &RunId, fault: String) {
         let run = run.clone();
         self.writer.enqueue(move |connection| {
@@ -227,10 +226,10 @@ impl Journal {
         });
     }
 
-    /// Whether one of these definitions has had a run by another client than `client`.
+    /// Returns whether one of these definitions has had a run by another client than `client`.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn ran_by_other_than(&self, client: &'static str, ids: Vec<DefinitionId>) -> Result<bool, JournalError> {
         self.writer
             .commit(move |connection| {
@@ -246,10 +245,10 @@ impl Journal {
             .await
     }
 
-    /// The states of those of `runs` that are known, in the order in which they were begun.
+    /// Returns the states of the known runs among `runs`, in the order in which they were begun.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn ends_of(&self, runs: Vec<RunId>) -> Result<Vec<(RunId, RunState)>, JournalError> {
         self.writer
             .commit(move |connection| {
@@ -293,9 +292,9 @@ impl Journal {
             .await
     }
 
-    /// Records how an attempt ended, what follows, and what the person is told, in one commit. An attempt that is
-    /// over may be finished again as long as its occurrence is open: a failed one that was to be retried, and is
-    /// not; an interrupted one that is given up. Returns [`Finish::followers`] as they were claimed.
+    /// Records the end of an attempt, what follows, and the messages to the person, in one commit. An ended
+    /// attempt may be finished again while its occurrence is open: a failed one whose retry is called off, or an
+    /// interrupted one that is given up. Returns [`Finish::followers`] as they were claimed.
     ///
     /// # Errors
     /// [`JournalError::NotGoing`] when the occurrence has its outcome, or the run is unknown.
@@ -309,7 +308,7 @@ impl Journal {
                 for message in &finish.messages {
                     newest = insert_message(connection, message, now)?;
                 }
-                // Whoever follows a run reads no further than its end.
+                // Messages come first, since readers that follow a run stop at its end.
                 close_attempt(connection, &id, &finish, now)?;
                 if let Some(consecutive_failures) = &finish.consecutive_failures {
                     save_consecutive_failures(connection, consecutive_failures)?;
@@ -335,7 +334,7 @@ impl Journal {
     }
 }
 
-/// Kinds of failure in which no model was asked: the run cost nothing.
+/// Kinds of failure before any request to a model. Such a run cost nothing.
 const ASKED_NOBODY: [&str; 7] = [
     "spawn_failed",
     "initialize_timeout",
@@ -350,7 +349,7 @@ fn going(changed: usize, run: &RunId) -> Result<(), JournalError> {
     if changed == 1 { Ok(()) } else { Err(JournalError::NotGoing(run.clone())) }
 }
 
-/// Marks a going run's first effect; later ones change nothing.
+/// Marks the first side effect of a running run. Later calls change nothing.
 pub(super) fn mark(connection: &Connection, run: &RunId, what: &str, now: DateTime<Utc>) -> Result<(), JournalError> {
     let changed = connection.execute(
         "UPDATE run SET effect = coalesce(effect, ?2), effect_at = coalesce(effect_at, ?3)
@@ -410,7 +409,7 @@ fn close_attempt(
         params![occurrence, outcome, retry_at],
     )?;
     if outcome.is_some() {
-        // What was delivered is kept for as long as it may be needed.
+        // The payload is kept only while a run may need it.
         connection.execute(
                 "UPDATE occurrence SET occasion = json_remove(occasion, '$.payload') WHERE number = ?1 AND delivery IS NOT NULL", [occurrence])?;
         connection.execute(

@@ -1,6 +1,6 @@
-//! The journal's tables, and how a file written by an earlier version becomes one of this version.
+//! The journal's tables, and the migrations of files from earlier versions.
 //!
-//! Migrations are only ever added; `PRAGMA user_version` counts those that a file has been through.
+//! Migrations are only ever added. `PRAGMA user_version` holds how many a file has been through.
 
 use std::path::Path;
 
@@ -296,10 +296,10 @@ CREATE INDEX run_cost ON run (launched, cost_usd, reserved_usd, ended, payer) WH
 ",
 ];
 
-/// Which schema a file has; 0 for an empty one.
+/// Returns the schema of a file; 0 if it is empty.
 ///
 /// # Errors
-/// [`JournalError::Newer`] for one that this version does not know. The file is not touched.
+/// [`JournalError::Newer`] if this version does not know the schema. The file is not changed.
 pub(super) fn refuse_newer(connection: &Connection, path: &Path) -> Result<usize, JournalError> {
     let found = version(connection)?;
     if found > MIGRATIONS.len() {
@@ -308,7 +308,7 @@ pub(super) fn refuse_newer(connection: &Connection, path: &Path) -> Result<usize
     Ok(found)
 }
 
-/// Brings a file to today's schema, in one transaction: who reads it meanwhile finds it as it was.
+/// Migrates a file to the current schema, in one transaction. Concurrent readers see the old schema until then.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), JournalError> {
     let found = version(connection)?;
     if found >= MIGRATIONS.len() {
@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn a_file_is_brought_to_todays_schema_at_once_or_not_at_all() {
         let mut connection = Connection::open_in_memory().unwrap();
-        // In the way of a later step.
+        // Makes a later step fail.
         connection.execute_batch("CREATE TABLE shared_file (x)").unwrap();
         migrate(&mut connection).unwrap_err();
         assert_eq!(version(&connection).unwrap(), 0);

@@ -1,6 +1,6 @@
-//! Spawned agents' sessions: who started each, with what definition, and the tool policy that it carries.
+//! Sessions of spawned agents: the caller, the definition and the tool policy of each.
 //!
-//! A session has one occurrence, of the same id. Its policy can be set once, and never changed.
+//! A session has one occurrence with the same id. Its policy is set once and never changes.
 
 use super::database::{Connection, Row, ToValue, params};
 use chrono::{DateTime, Utc};
@@ -9,79 +9,79 @@ use super::rows::{Columns, ms, state, time};
 use super::{Journal, JournalError, JournalReader, RunId, RunState};
 use crate::definition::DefinitionId;
 
-/// A session that is to be started.
+/// A session to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSession {
-    /// Its id, and that of its occurrence.
+    /// The id of the session and of its occurrence.
     pub id: DefinitionId,
-    /// The run that starts it; `None`: the person does.
+    /// The run that starts it; `None`: the person starts it.
     pub by: Option<RunId>,
-    /// Who starts it, in words: `routine email-triage`, `the user`.
+    /// The caller in words: `routine email-triage`, `the user`.
     pub caller: String,
-    /// The agent that its caller runs as.
+    /// The agent that the caller runs as.
     pub caller_agent: Option<String>,
-    /// Its definition, as a file would have it.
+    /// The definition, in the form of a file.
     pub definition: String,
-    /// The tool policy that it was started with, as JSON; `None`: none.
+    /// The tool policy at the start, as JSON; `None`: none.
     pub spawn_tool_policy: Option<String>,
-    /// The fork that a turn belongs to; `None`: the main session.
+    /// The fork that a caller's turn belongs to; `None`: the main session.
     pub fork: Option<DefinitionId>,
 }
 
-/// What came of starting one.
+/// The outcome of starting a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Started {
-    /// It is recorded.
+    /// The session is recorded.
     Recorded,
-    /// The run has started so many already.
+    /// The run has started this many already.
     TooManyByRun(u32),
-    /// So many are going or waiting.
+    /// This many sessions are running or waiting.
     TooManyOpen(u32),
-    /// There is one of this id.
+    /// There is a session with this id already.
     Already,
 }
 
-/// What came of setting a policy.
+/// The outcome of setting a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicySet {
-    /// It is recorded.
+    /// The policy is recorded.
     Recorded,
     /// There is no such session.
     NotFound,
-    /// It carries one already.
+    /// The session has a policy already.
     Already,
-    /// It has ended.
+    /// The session has ended.
     Ended,
 }
 
-/// A session as it stands.
+/// A session and its current state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRecord {
     /// Its id.
     pub id: DefinitionId,
     /// When it was started.
     pub created: DateTime<Utc>,
-    /// The run that started it; `None`: the person did.
+    /// The run that started it; `None`: the person started it.
     pub by: Option<RunId>,
-    /// Who started it, in words.
+    /// The caller in words.
     pub caller: String,
-    /// The agent that its caller ran as.
+    /// The agent that the caller ran as.
     pub caller_agent: Option<String>,
     /// Its definition.
     pub definition: String,
     /// Its tool policy, as JSON.
     pub spawn_tool_policy: Option<String>,
-    /// Its last attempt, once there is one.
+    /// The last attempt, once there is one.
     pub run: Option<RunId>,
-    /// How that stands.
+    /// The state of that attempt.
     pub state: Option<RunState>,
-    /// Whether it has its outcome.
+    /// Whether the session has its outcome.
     pub ended: bool,
-    /// Its agent's last text.
+    /// The last text of its agent.
     pub answer: Option<String>,
     /// Why it did not do its work.
     pub error: Option<String>,
-    /// The fork that a turn belongs to; `None`: the main session.
+    /// The fork that a caller's turn belongs to; `None`: the main session.
     pub fork: Option<DefinitionId>,
 }
 
@@ -93,10 +93,10 @@ LEFT JOIN occurrence o ON o.id = s.id
 LEFT JOIN run r ON r.occurrence = o.number AND r.attempt = (SELECT max(attempt) FROM run WHERE occurrence = o.number)";
 
 impl Journal {
-    /// Records a session, unless its run has started `by_run` already, or `open` are not over.
+    /// Records a session, unless its run has started `by_run` sessions already, or `open` sessions have not ended.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn start_session(&self, new: NewSession, by_run: u32, open: u32) -> Result<Started, JournalError> {
         let clock = self.clock.clone();
         self.writer
@@ -138,7 +138,7 @@ impl Journal {
     /// Gives a session its tool policy, once.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn set_spawn_tool_policy(&self, id: &DefinitionId, policy: String) -> Result<PolicySet, JournalError> {
         let id = id.clone();
         self.writer
@@ -159,19 +159,19 @@ impl Journal {
             .await
     }
 
-    /// A session; `None`: there is none of this id.
+    /// Returns a session; `None` if there is none with this id.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn session(&self, id: &DefinitionId) -> Result<Option<SessionRecord>, JournalError> {
         let id = id.clone();
         self.writer.commit(move |connection| one(connection, &id)).await
     }
 
-    /// The sessions that are not over, in the order in which they were started.
+    /// Returns the sessions of this host that have not ended, in the order in which they were started.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn open_sessions(&self) -> Result<Vec<SessionRecord>, JournalError> {
         self.writer
             .commit(move |connection| {
@@ -185,10 +185,10 @@ impl Journal {
 }
 
 impl JournalReader {
-    /// Sessions of spawned agents, the newest first.
+    /// Returns the sessions of spawned agents, the newest first.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn sessions(&self) -> Result<Vec<SessionRecord>, JournalError> {
         self.all(&format!("{SESSIONS} ORDER BY s.created DESC, s.id"), &[], session)
     }

@@ -1,15 +1,15 @@
-//! Small facts that outlive the service: the main session's id, whether a person has paused it.
+//! Small values that outlive the service: the main session's id, whether a person has paused everything.
 
 use super::{Journal, JournalError};
 
-/// The setting that holds since when a person has paused everything, on all hosts.
+/// Key of the time since which a person has paused everything, on all hosts.
 pub const PAUSED: &str = "paused";
 
 impl Journal {
-    /// What is kept under `key`.
+    /// Returns the value of `key`.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn setting(&self, key: &'static str) -> Result<Option<String>, JournalError> {
         self.writer
             .commit(move |connection| {
@@ -18,11 +18,11 @@ impl Journal {
             .await
     }
 
-    /// Changes what is kept under `key`, in one commit: nobody changes it in between. `change` may be called more than once. Returns what it
-    /// returns beside the new value; `None` changes nothing.
+    /// Changes the value of `key` in one commit, so that nobody changes it in between. `change` may be called more
+    /// than once. It returns the new value and an answer, and the answer is returned; `None` changes nothing.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn change_setting<T: Send + 'static>(
         &self,
         key: &'static str,
@@ -41,10 +41,10 @@ impl Journal {
             .await
     }
 
-    /// Keeps `value` under `key`; `None` forgets it.
+    /// Sets the value of `key`; `None` deletes it.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn set_setting(&self, key: &'static str, value: Option<String>) -> Result<(), JournalError> {
         self.writer
             .commit(move |connection| {

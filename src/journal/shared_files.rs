@@ -1,54 +1,54 @@
 //! Files of definitions that the hosts of a journal keep equal.
 //!
-//! Each change has a version, and a later one has a higher version: a host reads what is newer than what it knows. A host publishes over the
-//! version that it knows, and nothing where another one has published over it first.
+//! Each change gets a version higher than all before it, so a host reads the changes above the version that it knows. A
+//! host publishes over the version that it knows. If another host has published over that version first, nothing changes.
 
 use super::database::{Connection, params};
 use super::{Journal, JournalError, JournalReader};
 
-/// The setting with this journal's name.
+/// Key of the setting with this journal's name.
 const KEPT_BY: &str = "shared_files";
 
-/// A file, as the newest host to change it has it.
+/// A file, as its latest change left it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedFile {
-    /// Relative to the data folder.
+    /// Path relative to the data folder.
     pub path: String,
-    /// The text; of a file that was removed, the one that it had.
+    /// The text; for a removed file, its last text.
     pub text: String,
     /// Whether it was removed.
     pub removed: bool,
-    /// Higher than that of any earlier change.
+    /// Version of the change. Higher than that of any earlier change.
     pub version: i64,
-    /// Where it was changed.
+    /// The host that changed it.
     pub host: String,
 }
 
 /// A change to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publication {
-    /// Relative to the data folder.
+    /// Path relative to the data folder.
     pub path: String,
-    /// The new text; `None`: it is removed.
+    /// The new text; `None`: the file is removed.
     pub text: Option<String>,
     /// The version that this host knows; 0: none.
     pub over: i64,
 }
 
 impl Journal {
-    /// Names this journal, unless it has a name: versions of files count in one journal only.
+    /// Names this journal, unless it has a name. The name scopes the versions of files, which are valid in one journal only.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn name_shared_files(&self, new: String) -> Result<(), JournalError> {
         let named = move |kept: Option<&str>| kept.is_none().then(|| (new.clone(), ()));
         self.change_setting(KEPT_BY, named).await.map(drop)
     }
 
-    /// Publishes files of a host in one commit. Returns the version of each; `None`: another host was first.
+    /// Publishes files of a host in one commit. Returns the version of each; `None` if another host was first.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn publish_files(&self, host: String, files: Vec<Publication>) -> Result<Vec<Option<i64>>, JournalError> {
         self.writer
             .commit(move |connection| {
@@ -83,12 +83,12 @@ impl Journal {
 }
 
 impl JournalReader {
-    /// In what versions of files count, and the newest one. It is the journal's name, the table, and which history its server follows: a
-    /// replica that takes over may have forgotten what was published last, and a restored copy has, and both give the same versions to other
-    /// changes.
+    /// Returns the history in which versions of files count, and the newest version. The history is the journal's
+    /// name, the table, and the server's timeline. A replica that takes over may lack the last changes, and a
+    /// restored copy does. Both give their versions to other changes.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn history_of_shared_files(&self) -> Result<(String, i64), JournalError> {
         let Some(connection) = self.connection() else { return Ok((String::new(), 0)) };
         let sql = match connection {
@@ -103,10 +103,10 @@ impl JournalReader {
         Ok((history, newest))
     }
 
-    /// The first files with a version over `known`, in the order of their versions, at most `count`.
+    /// Returns the files with a version above `known`, in order of version, at most `count`.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn shared_files(&self, known: i64, count: i64) -> Result<Vec<SharedFile>, JournalError> {
         let Some(connection) = self.connection() else { return Ok(Vec::new()) };
         let sql = "SELECT path, text, removed, version, changed_on FROM shared_file WHERE version > ?1 ORDER BY version LIMIT ?2";

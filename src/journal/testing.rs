@@ -1,4 +1,4 @@
-//! Journals for tests: in a file, or with OLLIM_TEST_JOURNAL=postgres on a real server.
+//! Journals for tests: in a file, or on a real server with OLLIM_TEST_JOURNAL=postgres.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,17 +13,17 @@ pub(crate) mod postgres;
 #[path = "../../tests/it/support/proxy.rs"]
 pub(crate) mod proxy;
 
-/// Where the journal of a test is that would have its file at `path`.
+/// Returns the journal of a test: the file at `path`, or the server that stands for it.
 pub(crate) fn place(path: &Path) -> JournalPlace {
     if is_on_server() { on_server(path) } else { path.into() }
 }
 
-/// The same on a real server in any case.
+/// Returns the journal for `path` on a real server, whatever OLLIM_TEST_JOURNAL says.
 pub(crate) fn on_server(path: &Path) -> JournalPlace {
     JournalPlace::Server(Server::at(&server_url(path), None).unwrap())
 }
 
-/// The address of that server.
+/// Returns the address of the server for `path`. Starts it at the first call.
 pub(crate) fn server_url(path: &Path) -> String {
     static SERVERS: Mutex<Option<HashMap<PathBuf, postgres::Postgres>>> = Mutex::new(None);
     let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -31,7 +31,7 @@ pub(crate) fn server_url(path: &Path) -> String {
     servers.entry(path.to_owned()).or_insert_with(postgres::Postgres::start).url()
 }
 
-/// Whether tests have their journals on a server.
+/// Returns whether tests have their journals on a server.
 pub(crate) fn is_on_server() -> bool {
     match std::env::var("OLLIM_TEST_JOURNAL").as_deref() {
         Err(_) | Ok("sqlite") => false,
@@ -46,7 +46,7 @@ pub(crate) fn execute(place: &JournalPlace, sql: &str) {
     super::database::Connection::Postgres(server.connect().unwrap()).batch(sql).unwrap();
 }
 
-/// A journal that nobody else can write until this is dropped.
+/// A lock on a journal: nobody else can write it until this is dropped.
 pub(crate) struct Held(Option<rusqlite::Connection>, Option<super::database::Connection>);
 
 impl Drop for Held {
@@ -60,7 +60,7 @@ impl Drop for Held {
     }
 }
 
-/// Keeps everybody else from writing the journal whose file would be at `path`.
+/// Locks the journal for `path` against all other writers.
 pub(crate) fn hold(path: &Path) -> Held {
     match place(path) {
         JournalPlace::File(path) => {

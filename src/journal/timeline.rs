@@ -1,4 +1,4 @@
-//! What ran within a span of time, in few words each: what a timeline draws.
+//! Runs within a span of time, as a timeline draws them.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -6,7 +6,7 @@ use super::rows::{Columns, kind, ms, state};
 use super::{JournalError, JournalReader, RunId, RunState};
 use crate::definition::{DefinitionId, Kind};
 
-/// A run that goes on for longer than this when a span begins may be missing from it.
+/// Maximum length of a run that a span is sure to include. A longer one may be missing if it began before the span.
 const LONGEST: TimeDelta = TimeDelta::days(1);
 
 /// An attempt, or an occurrence that was skipped.
@@ -18,19 +18,19 @@ pub struct Stretch {
     pub id: DefinitionId,
     /// Its kind.
     pub kind: Kind,
-    /// When it was begun; where it never was, when it was due.
+    /// When it began; if it never did, when it was due.
     pub from: DateTime<Utc>,
-    /// When it ended; `None`: it is going.
+    /// When it ended; `None`: it is running.
     pub until: Option<DateTime<Utc>>,
-    /// How it stands or ended.
+    /// The state.
     pub state: RunState,
 }
 
 impl JournalReader {
-    /// What ran or was skipped between `from` and `until`, in the order in which it was claimed.
+    /// Returns what ran or was skipped between `from` and `until`, in the order of the claims.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn stretches(&self, from: DateTime<Utc>, until: DateTime<Utc>) -> Result<Vec<Stretch>, JournalError> {
         let first = self.first_claimed(from - LONGEST)?;
         let sql = "SELECT r.run, o.id, o.kind, o.at, o.covers_from, coalesce(r.started, r.launched) AS started, r.ended, r.state
@@ -43,7 +43,7 @@ impl JournalReader {
                 id: row.id("id")?,
                 kind: kind(&row.get::<String>("kind")?)?,
                 from: started.or(covers).unwrap_or(at),
-                // What never began took no time; one that stands for others, theirs.
+                // A skipped occurrence took no time. One that stands for several spans from the first to the last.
                 until: if started.is_some() { row.maybe_at("ended")? } else { row.maybe_at("ended")?.map(|_| at) },
                 state: state(&row.get::<String>("state")?)?,
             })
@@ -52,8 +52,8 @@ impl JournalReader {
         Ok(found.into_iter().filter(within).collect())
     }
 
-    /// The number of the first occurrence that was claimed at `from` or later. Numbers rise with the time of the claim, so it is
-    /// found by halving; after a clock that was set back it may be an earlier one.
+    /// Returns the number of the first occurrence that was claimed at `from` or later. Numbers rise with the time
+    /// of the claim, so a binary search finds it. After the clock was set back, it may return an earlier one.
     fn first_claimed(&self, from: DateTime<Utc>) -> Result<i64, JournalError> {
         let newest = self.all("SELECT coalesce(max(number), 0) FROM occurrence", &[], |row| row.get::<i64>(0))?;
         let (mut low, mut high) = (0, newest.first().map_or(0, |newest| newest + 1));

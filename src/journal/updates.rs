@@ -1,4 +1,4 @@
-//! What background jobs have reported, kept until a turn of the main session has been given it.
+//! Reports of background jobs, kept until a turn of the main session receives them.
 
 use super::database::{Connection, params};
 use chrono::{DateTime, Utc};
@@ -8,22 +8,22 @@ use super::rows::ms;
 use super::runs::mark;
 use super::{Journal, JournalError, RunId};
 
-/// Reports that no turn has been given yet.
+/// Reports that no turn has received yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PendingUpdates {
-    /// The newest ones, oldest first.
+    /// The texts of the newest ones, oldest first.
     pub texts: Vec<String>,
-    /// How many older ones there are.
+    /// Number of older ones.
     pub left_out: usize,
-    /// The newest one's number: what [`Journal::updates_given`] takes.
+    /// Number of the newest one; the argument of [`Journal::updates_given`].
     pub newest: i64,
 }
 
 impl Journal {
-    /// Keeps a report of a run, which is an effect of it, in one commit.
+    /// Records a report of a run and marks its side effect, in one commit.
     ///
     /// # Errors
-    /// [`JournalError::NotGoing`] when its run is not going: then nothing is kept.
+    /// [`JournalError::NotGoing`] when the run is not running: then nothing is recorded.
     pub async fn report(&self, run: &RunId, text: String) -> Result<(), JournalError> {
         let (id, clock) = (run.clone(), self.clock.clone());
         self.writer.commit(move |connection| insert_report(connection, &id, &text, clock.now())).await?;
@@ -31,10 +31,10 @@ impl Journal {
         Ok(())
     }
 
-    /// The reports that no turn has been given, at most `most` of them.
+    /// Returns the reports that no turn has received, at most `most` of them.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn pending_updates(&self, most: usize) -> Result<PendingUpdates, JournalError> {
         self.writer
             .commit(move |connection| {
@@ -48,10 +48,10 @@ impl Journal {
             .await
     }
 
-    /// A turn has been given all reports up to this number: they are not given again.
+    /// Deletes all reports up to this number, once a turn has received them.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn updates_given(&self, newest: i64) -> Result<(), JournalError> {
         self.writer
             .commit(move |connection| {
@@ -62,7 +62,7 @@ impl Journal {
     }
 }
 
-/// A report of a run's for the main session, and the mark that it is an effect.
+/// Records a report of a run for the main session, and marks it as a side effect.
 pub(super) fn insert_report(
     connection: &Connection,
     run: &RunId,

@@ -1,7 +1,7 @@
-//! One SQL for both databases: SQLite's, and PostgreSQL's.
+//! One SQL for both databases: SQLite and PostgreSQL.
 //!
-//! Every statement of the journal is written once, in what both understand, with its parameters as `?1`, `?2`. Where the two differ,
-//! the difference is here: how a statement is sent, how values are read, what ends a transaction, and what an error means.
+//! Every statement of the journal is written once, in the SQL that both understand, with parameters as `?1`, `?2`. This module
+//! holds the differences: how a statement is sent, how values are read, what ends a transaction, and what an error means.
 
 mod postgres;
 mod sqlite;
@@ -25,14 +25,14 @@ pub(super) use params;
 /// A connection to either database.
 #[derive(Debug)]
 pub(super) enum Connection {
-    /// A file of this machine's.
+    /// A file on this machine.
     Sqlite(rusqlite::Connection),
     /// A server that several hosts share.
     Postgres(Link),
 }
 
 impl Connection {
-    /// Executes one statement. Returns how many rows it changed.
+    /// Executes one statement. Returns how many rows changed.
     pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<usize, JournalError> {
         match self {
             Self::Sqlite(file) => sqlite::execute(file, sql, &params.values()),
@@ -55,7 +55,7 @@ impl Connection {
         }
     }
 
-    /// Reads the first row that a statement returns; `None`: it returned none.
+    /// Reads the first row that a statement returns; `None` if it returned none.
     pub(super) fn one<T>(
         &self,
         sql: &str,
@@ -72,7 +72,7 @@ impl Connection {
         Ok(found)
     }
 
-    /// Reads the row that a statement returns in any case.
+    /// Reads the first row of a statement that always returns one.
     pub(super) fn row<T>(
         &self,
         sql: &str,
@@ -83,7 +83,7 @@ impl Connection {
             .ok_or_else(|| JournalError::Unreadable("no row where there must be one".to_owned()))
     }
 
-    /// The highest number that a row of `table` ever had, deleted ones included; 0 before the first.
+    /// Returns the highest number that a row of `table` ever had, deleted ones included; 0 if there was none.
     pub(super) fn last_number(&self, table: &str) -> Result<i64, JournalError> {
         match self {
             Self::Sqlite(_) => {
@@ -97,7 +97,7 @@ impl Connection {
         }
     }
 
-    /// The columns of a table, in their order.
+    /// Returns the columns of a table, in order.
     pub(super) fn columns(&self, table: &str) -> Result<Vec<String>, JournalError> {
         let sql = match self {
             Self::Sqlite(_) => "SELECT name FROM pragma_table_info(?1) ORDER BY cid",
@@ -109,13 +109,13 @@ impl Connection {
         self.all(sql, [table], |row| row.get("name"))
     }
 
-    /// The next row of `table` has a number above `number`.
+    /// Makes the next row of `table` get a number above `number`.
     pub(super) fn go_on_from(&self, table: &str, number: i64) -> Result<(), JournalError> {
         if number == 0 {
             return Ok(());
         }
         match self {
-            // Tables without AUTOINCREMENT are not in it: they go on from their highest number.
+            // Tables without AUTOINCREMENT are not in `sqlite_sequence`. They continue from their highest number.
             Self::Sqlite(_) => {
                 self.execute("UPDATE sqlite_sequence SET seq = ?2 WHERE name = ?1 AND seq < ?2", params![table, number])
             }
@@ -124,7 +124,7 @@ impl Connection {
         .map(drop)
     }
 
-    /// Begins a transaction that writes. Dropped, it is rolled back.
+    /// Begins a transaction that writes. Dropping it rolls it back.
     pub(super) fn transaction(&self) -> Result<Transaction<'_>, JournalError> {
         match self {
             Self::Sqlite(file) => file.execute_batch("BEGIN IMMEDIATE")?,
@@ -133,7 +133,7 @@ impl Connection {
         Ok(Transaction { connection: self, ended: false })
     }
 
-    /// Connects again where the connection has broken.
+    /// Connects again if the connection has broken.
     pub(super) fn mend(&mut self, server: &Server) -> Result<(), JournalError> {
         match self {
             Self::Postgres(link) if link.is_closed() => {
@@ -144,7 +144,7 @@ impl Connection {
         }
     }
 
-    /// Whether a commit whose answer was lost was made after all.
+    /// Returns whether a commit was made whose answer was lost.
     pub(super) fn was_committed(&self) -> Result<bool, JournalError> {
         match self {
             Self::Sqlite(_) => Ok(false),
@@ -152,26 +152,26 @@ impl Connection {
         }
     }
 
-    /// Nobody waits any more for what became of a commit whose answer was lost.
+    /// Forgets a commit whose answer was lost, since nobody waits for its outcome any more.
     pub(super) fn forget_doubt(&self) {
         if let Self::Postgres(link) = self {
             link.forget_doubt();
         }
     }
 
-    /// How long an answer of a server's is waited for from now on.
+    /// Sets how long to wait for an answer of a server from now on.
     pub(super) fn set_patience(&mut self, patience: Duration) {
         if let Self::Postgres(link) = self {
             link.set_patience(patience);
         }
     }
 
-    /// Whether nothing can be asked any more.
+    /// Returns whether the connection is unusable.
     pub(super) fn is_closed(&self) -> bool {
         matches!(self, Self::Postgres(link) if link.is_closed())
     }
 
-    /// The host that writes here; `None`: there is only one.
+    /// Returns the host that writes here; `None` if there is only one.
     pub(super) fn host(&self) -> Option<&str> {
         match self {
             Self::Sqlite(_) => None,
@@ -194,7 +194,7 @@ fn by_ref<'a, T>(
     move |row| read(&row)
 }
 
-/// Statements that are committed together. One of them may fail and be taken back alone.
+/// Statements that are committed together. A single one may fail and be rolled back alone.
 #[derive(Debug)]
 pub(super) struct Transaction<'a> {
     connection: &'a Connection,
@@ -202,18 +202,18 @@ pub(super) struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
-    /// Marks a place to go back to.
+    /// Sets the savepoint.
     pub(super) fn savepoint(&self) -> Result<(), JournalError> {
         self.connection.batch("SAVEPOINT operation")
     }
 
-    /// Keeps what was done since the savepoint, or takes it back.
+    /// Keeps the changes since the savepoint, or rolls them back.
     pub(super) fn end_savepoint(&self, keep: bool) -> Result<(), JournalError> {
         let back = if keep { "" } else { "ROLLBACK TO SAVEPOINT operation; " };
         self.connection.batch(&format!("{back}RELEASE SAVEPOINT operation"))
     }
 
-    /// Commits. It is on the disk when this returns.
+    /// Commits. The changes are on the disk when this returns.
     pub(super) fn commit(mut self) -> Result<(), JournalError> {
         match self.connection {
             Connection::Sqlite(file) => file.execute_batch("COMMIT")?,

@@ -1,8 +1,8 @@
-//! Statements on a server of PostgreSQL's.
+//! Statements on a PostgreSQL server.
 //!
-//! Each statement is one round trip, with its parameters as text whose types the server works out: nothing is prepared, so a pooler
-//! in transaction mode may stand between. The connection's own thread does the talking; whoever asks waits on their own thread, so
-//! that asking is possible everywhere. No answer is waited for longer than [`PATIENCE`].
+//! Each statement is one round trip. Its parameters are text, and the server infers their types. Nothing is
+//! prepared, so a pooler in transaction mode may stand between. The connection has its own thread. A caller blocks
+//! on its own thread, so any code can ask. No caller waits for longer than [`PATIENCE`].
 
 use std::error::Error;
 use std::fmt;
@@ -19,24 +19,24 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{JournalError, ToValue as _, Value};
 
-/// How long an answer is waited for.
+/// Maximum wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a connection may take to come about.
+/// Maximum wait for a connection.
 const CONNECT: Duration = Duration::from_secs(3);
 
-/// What each transaction that writes begins with. A host that is stopped in the middle of one is cut off, so that it holds up the others
-/// for so long at most. These are set each time, since a pooler may hand out another connection.
+/// Begins each transaction that writes. The timeouts cut off a host that stops in the middle, which bounds how
+/// long it blocks the others. They are set each time, since a pooler may hand out another connection.
 const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL idle_in_transaction_session_timeout = '5s';
     SET LOCAL statement_timeout = '9s'; SET LOCAL synchronous_commit = on; SELECT 1 FROM journal FOR UPDATE";
 
-/// Where a server is, and how to get in.
+/// The address of a server, with credentials.
 #[derive(Clone)]
 pub(in crate::journal) struct Place {
     config: Config,
-    /// `None`: without TLS.
+    /// The TLS settings; `None`: without TLS.
     tls: Option<MakeRustlsConnect>,
-    /// Without the password.
+    /// The address without the password.
     shown: String,
 }
 
@@ -53,11 +53,11 @@ impl fmt::Display for Place {
 }
 
 impl Place {
-    /// Reads `postgres://user@host:5432/name?sslmode=…&sslrootcert=…`. Over the network the server's certificate is verified, unless
-    /// `sslmode=disable` says that there is no TLS.
+    /// Parses `postgres://user@host:5432/name?sslmode=…&sslrootcert=…`. Verifies the server's certificate over the
+    /// network, unless `sslmode=disable` switches TLS off.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with it.
+    /// A sentence that says what is wrong with the address.
     pub(in crate::journal) fn read(url: &str, password: Option<&str>) -> Result<Self, String> {
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
         let (mut mode, mut root, mut rest) = (None, None, Vec::new());
@@ -133,15 +133,15 @@ fn host_name(host: &Host) -> String {
 /// A connection to a server.
 pub(in crate::journal) struct Link {
     client: Client,
-    /// An answer did not come in time: nothing more is asked.
+    /// Whether an answer did not come in time. Then nothing more is asked.
     broken: AtomicBool,
-    /// How long an answer is waited for.
+    /// Maximum wait for an answer.
     patience: Duration,
-    /// What a transaction that writes sees to first: that this host, with this epoch, may still write.
+    /// The host and epoch whose lease each writing transaction checks first.
     fence: Option<(String, i64)>,
-    /// The number of the transaction that writes.
+    /// The id of the transaction that writes.
     transaction: AtomicI64,
-    /// The number of one whose commit had no answer; 0: there is none.
+    /// The id of a transaction whose commit got no answer; 0: there is none.
     in_doubt: AtomicI64,
 }
 
@@ -152,14 +152,14 @@ impl fmt::Debug for Link {
 }
 
 impl Link {
-    /// Connects.
+    /// Connects to the server.
     pub(in crate::journal) fn open(place: &Place) -> Result<Self, JournalError> {
         let Place { config, tls, .. } = place.clone();
         let connected = talking()?.spawn(async move {
             match tls {
                 None => {
                     let (client, connection) = config.connect(NoTls).await?;
-                    // Its error is the answer to what is asked next.
+                    // The next request reports its error.
                     tokio::spawn(async move { drop(connection.await) });
                     Ok::<Client, tokio_postgres::Error>(client)
                 }
@@ -181,28 +181,28 @@ impl Link {
         })
     }
 
-    /// From now on nothing is written unless the lease of this host, with this epoch, holds.
+    /// From now on, writes only while this host holds its lease with this epoch.
     pub(in crate::journal) fn fence(&mut self, host: String, epoch: i64) {
         self.fence = Some((host, epoch));
     }
 
-    /// How long an answer is waited for from now on.
+    /// Sets the maximum wait for an answer.
     pub(in crate::journal) fn set_patience(&mut self, patience: Duration) {
         self.patience = patience;
     }
 
-    /// The same connection with the fence of another, and its doubt.
+    /// Returns the connection with the fence of `other`, and its commit in doubt.
     pub(in crate::journal) fn like(self, other: &Self) -> Self {
         let in_doubt = AtomicI64::new(other.in_doubt.load(Ordering::Relaxed));
         Self { fence: other.fence.clone(), in_doubt, ..self }
     }
 
-    /// The host that writes by this connection.
+    /// Returns the host that writes through this connection.
     pub(in crate::journal) fn host(&self) -> Option<&str> {
         self.fence.as_ref().map(|(host, _)| host.as_str())
     }
 
-    /// Whether nothing can be asked any more.
+    /// Returns whether the connection is unusable.
     pub(in crate::journal) fn is_closed(&self) -> bool {
         self.client.is_closed() || self.broken.load(Ordering::Relaxed)
     }
@@ -220,18 +220,18 @@ impl Link {
         Ok(self.waited(self.client.batch_execute(sql))??)
     }
 
-    /// Begins a transaction. As long as it lasts it is the only one that writes, on whatever host: what reads before it writes sees
-    /// nothing change in between, as in SQLite.
+    /// Begins a transaction. While it lasts, it is the only one that writes, on any host. So reads before a write
+    /// see no change in between, as in SQLite.
     pub(in crate::journal) fn begin(&self) -> Result<(), JournalError> {
         let begun = self.batch(BEGIN).and_then(|()| self.see_to_lease());
         if begun.is_err() {
-            // Where that fails too the connection is gone, and the transaction with it.
+            // If the rollback fails too, the connection is gone, and the transaction with it.
             let _gone = self.batch("ROLLBACK");
         }
         begun
     }
 
-    /// Fails unless the lease holds. Nobody can take it over before the transaction has ended: that is a transaction that writes, too.
+    /// Fails unless the lease holds. Nobody can take the lease over before the transaction ends, since that is a writing transaction, too.
     fn see_to_lease(&self) -> Result<(), JournalError> {
         let found = match &self.fence {
             None => self.query("SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT)", &[])?,
@@ -246,7 +246,7 @@ impl Link {
         Ok(())
     }
 
-    /// Commits. Where no answer comes, [`Self::was_committed`] finds out what became of it, by this connection or one that is like it.
+    /// Commits. If no answer comes, [`Self::was_committed`] finds out the outcome, through this connection or one made with [`Self::like`].
     pub(in crate::journal) fn commit(&self) -> Result<(), JournalError> {
         self.batch("COMMIT").inspect_err(|error| {
             if error.may_pass() {
@@ -255,13 +255,13 @@ impl Link {
         })
     }
 
-    /// Whether the commit that had no answer was made after all.
+    /// Returns whether the commit without an answer was made.
     pub(in crate::journal) fn was_committed(&self) -> Result<bool, JournalError> {
         let number = self.in_doubt.load(Ordering::Relaxed);
         if number == 0 {
             return Ok(false);
         }
-        // A server that has lost it, as a replica may, does not know the number.
+        // A server that has lost the transaction, as a replica may have, does not know its id.
         let known = "SELECT CASE WHEN ?1 < CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT)
              THEN pg_xact_status(CAST(CAST(?1 AS TEXT) AS XID8)) END";
         let found = self.query(known, &[number.value()])?;
@@ -273,12 +273,12 @@ impl Link {
         Ok(status.as_deref() == Some("committed"))
     }
 
-    /// Nobody waits any more for what became of it.
+    /// Forgets the commit in doubt.
     pub(in crate::journal) fn forget_doubt(&self) {
         self.in_doubt.store(0, Ordering::Relaxed);
     }
 
-    /// Waits for an answer on the caller's own thread.
+    /// Blocks the caller's thread until the answer comes.
     fn waited<T>(&self, answer: impl Future<Output = T>) -> Result<T, JournalError> {
         if self.broken.load(Ordering::Relaxed) {
             return Err(JournalError::Away(Arc::new(std::io::Error::from(std::io::ErrorKind::TimedOut))));
@@ -287,7 +287,7 @@ impl Link {
     }
 }
 
-/// The thread that talks with servers.
+/// Returns the runtime whose thread talks to servers.
 fn talking() -> Result<&'static tokio::runtime::Handle, JournalError> {
     static RUNTIME: OnceLock<Result<tokio::runtime::Runtime, Arc<std::io::Error>>> = OnceLock::new();
     let runtime = RUNTIME.get_or_init(|| {
@@ -297,14 +297,14 @@ fn talking() -> Result<&'static tokio::runtime::Handle, JournalError> {
     runtime.as_ref().map(tokio::runtime::Runtime::handle).map_err(|error| JournalError::Away(error.clone()))
 }
 
-/// Waits for an answer on the caller's own thread.
+/// Blocks the caller's thread until the answer comes, for at most `patience`.
 fn waited<T>(answer: impl Future<Output = T>, patience: Duration) -> Result<T, JournalError> {
     let _timers = talking()?.enter();
     futures::executor::block_on(async { tokio::time::timeout(patience, answer).await })
         .map_err(|elapsed| JournalError::Away(Arc::new(elapsed)))
 }
 
-/// The same statement with its parameters as PostgreSQL counts them.
+/// Rewrites the parameters `?1` as PostgreSQL's `$1`.
 fn numbered(sql: &str) -> String {
     let mut numbered = String::with_capacity(sql.len());
     let mut rest = sql;
@@ -319,7 +319,7 @@ fn numbered(sql: &str) -> String {
 }
 
 fn typed<'a>(values: &'a [Value<'a>]) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
-    // The server works the type out of where the parameter stands.
+    // The server infers the type from the position of the parameter.
     values.iter().map(|value| (value as &(dyn ToSql + Sync), Type::UNKNOWN)).collect()
 }
 
@@ -329,7 +329,7 @@ impl ToSql for Value<'_> {
             Self::Null => return Ok(IsNull::Yes),
             Self::Integer(value) => out.extend_from_slice(value.to_string().as_bytes()),
             Self::Real(value) => out.extend_from_slice(value.to_string().as_bytes()),
-            // No text of PostgreSQL's can hold it.
+            // PostgreSQL cannot store NUL in a text.
             Self::Text(text) if text.contains('\0') => out.extend_from_slice(text.replace('\0', "\u{fffd}").as_bytes()),
             Self::Text(text) => out.extend_from_slice(text.as_bytes()),
         }
@@ -350,10 +350,10 @@ impl ToSql for Value<'_> {
 impl From<tokio_postgres::Error> for JournalError {
     fn from(error: tokio_postgres::Error) -> Self {
         let passes = match error.code() {
-            // No answer of the server's: the connection broke.
+            // No answer of the server: the connection broke.
             None => error.is_closed() || error.source().is_some_and(|source| source.is::<std::io::Error>()),
             Some(code) => {
-                // Connection, resources (a full disk), an operator's doing, a fault of the disk.
+                // Classes: connection, resources (such as a full disk), operator intervention, system error.
                 ["08", "53", "57", "58"].iter().any(|class| code.code().starts_with(class))
                     || [
                         SqlState::LOCK_NOT_AVAILABLE,

@@ -1,4 +1,4 @@
-//! Statements on a file of SQLite's.
+//! Statements on an SQLite file.
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, params_from_iter};
@@ -20,7 +20,7 @@ pub(super) fn execute(file: &Connection, sql: &str, values: &[Value<'_>]) -> Res
     Ok(file.prepare_cached(sql)?.execute(params_from_iter(values))?)
 }
 
-/// At most `limit` rows.
+/// Reads at most `limit` rows.
 pub(super) fn all<T>(
     file: &Connection,
     sql: &str,

@@ -1,4 +1,4 @@
-//! What goes into a statement, and what comes out of a row.
+//! Parameters of statements, and values of columns.
 
 use std::borrow::Cow;
 
@@ -11,9 +11,9 @@ use crate::definition::DefinitionId;
 /// A parameter of a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::journal) enum Value<'a> {
-    /// Nothing.
+    /// NULL.
     Null,
-    /// A count, a time in milliseconds, a truth (0 or 1).
+    /// A count, a time in milliseconds, or a Boolean (0 or 1).
     Integer(i64),
     /// A sum of money.
     Real(f64),
@@ -26,9 +26,9 @@ impl std::fmt::Display for Value<'_> {
         match self {
             Self::Null => f.write_str("\u{1}"),
             Self::Integer(value) => value.fmt(f),
-            // A sum that has no cents is the same number in both.
+            // A whole amount prints the same in both databases.
             Self::Real(value) => value.fmt(f),
-            // PostgreSQL keeps it so.
+            // PostgreSQL stores the text in this form.
             Self::Text(text) => f.write_str(&text.replace('\0', "\u{fffd}")),
         }
     }
@@ -40,9 +40,9 @@ impl ToValue for Value<'_> {
     }
 }
 
-/// What can be a parameter.
+/// A value that can be a parameter.
 pub(in crate::journal) trait ToValue {
-    /// The parameter.
+    /// Converts to a parameter.
     fn value(&self) -> Value<'_>;
 }
 
@@ -105,9 +105,9 @@ impl<T: ToValue> ToValue for Option<T> {
     }
 }
 
-/// All parameters of a statement: what `params!` makes, or an array of one type.
+/// All parameters of a statement: the output of `params!`, or an array of one type.
 pub(in crate::journal) trait Params {
-    /// The parameters, in order.
+    /// Returns the parameters, in order.
     fn values(&self) -> Vec<Value<'_>>;
 }
 
@@ -123,29 +123,28 @@ impl<T: ToValue, const N: usize> Params for [T; N] {
     }
 }
 
-/// No parameters.
 impl Params for () {
     fn values(&self) -> Vec<Value<'_>> {
         Vec::new()
     }
 }
 
-/// A row that a statement returned.
+/// A row of a result.
 #[derive(Debug)]
 pub(in crate::journal) enum Row<'a> {
-    /// SQLite's.
+    /// From SQLite.
     Sqlite(&'a rusqlite::Row<'a>),
-    /// PostgreSQL's.
+    /// From PostgreSQL.
     Postgres(&'a tokio_postgres::Row),
 }
 
 impl Row<'_> {
-    /// A column's value, by its name or its place.
+    /// Returns a column's value, by name or index.
     pub(in crate::journal) fn get<T: Field>(&self, column: impl Column) -> Result<T, JournalError> {
         T::read(self, &column)
     }
 
-    /// The value in this place, whatever it is.
+    /// Returns the value at this index, of any type.
     pub(in crate::journal) fn value(&self, place: usize) -> Result<Value<'static>, JournalError> {
         match self {
             Self::Sqlite(row) => Ok(match row.get_ref(place)? {
@@ -193,11 +192,11 @@ impl Row<'_> {
     }
 }
 
-/// What names a column: its name, or its place from 0.
+/// The key of a column: its name, or its index from 0.
 pub(in crate::journal) trait Column:
     rusqlite::RowIndex + tokio_postgres::row::RowIndex + std::fmt::Display + Copy
 {
-    /// Its place in a row.
+    /// Returns its index in a row.
     fn place(self, row: &tokio_postgres::Row) -> Result<usize, JournalError>;
 }
 
@@ -214,9 +213,9 @@ impl Column for usize {
     }
 }
 
-/// What can be read from a column.
+/// A type that a column can be read as.
 pub(in crate::journal) trait Field: Sized {
-    /// Its value in a row.
+    /// Reads the value from a row.
     fn read(row: &Row<'_>, column: &impl Column) -> Result<Self, JournalError>;
 }
 
@@ -230,7 +229,7 @@ impl<T: Field> Field for Option<T> {
     }
 }
 
-/// Whether a column is empty, of whatever type it is.
+/// Whether a column is NULL, for a column of any type.
 struct Empty(bool);
 
 impl<'a> tokio_postgres::types::FromSql<'a> for Empty {
