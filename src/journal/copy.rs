@@ -1,8 +1,8 @@
-//! Moving a journal from a file to a server, or back.
+//! Moves a journal from a file to a server, or back.
 //!
-//! Rows are copied in the order of their keys, some in each commit. At the end both are compared, row by row. A copy that was cut off, or
-//! that nobody has used yet, is emptied by the next and made anew. A journal that was moved away from is marked, so that no host goes on
-//! with it, and is emptied by a copy of the one that it was moved to, which has all that it has.
+//! Rows are copied in the order of their keys, in several commits. Then both journals are compared row by row. The
+//! next copy empties an incomplete or unused one and starts again. A journal that was moved is marked, so that no
+//! host uses it. A copy back from its successor, which has all its records, empties it.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use super::open::{keep_aside, open, open_reader};
 use super::{HostRecord, JournalError, JournalPlace, JournalReader};
 use crate::clock::Clock;
 
-/// The tables in an order in which what a row refers to comes first, and the columns that are their keys.
+/// The tables, each after those that its rows refer to, with their key columns.
 const TABLES: &[(&str, &[&str])] = &[
     ("definition_seen", &["id"]),
     ("streak", &["id"]),
@@ -37,65 +37,65 @@ const TABLES: &[(&str, &[&str])] = &[
     ("shared_file", &["path"]),
 ];
 
-/// How many rows one commit copies.
+/// Maximum number of rows in one commit.
 const TOGETHER: usize = 500;
 
-/// The setting that a journal has while another is being copied into it: where from.
+/// Setting of a journal while another is copied into it: the source.
 const COPYING: &str = "copied_from";
 
-/// The setting that a copy has until it is used: of which journal it is one.
+/// Setting of a copy until it is used: the source.
 const COPY_OF: &str = "copy_of";
 
-/// The setting that a journal has that another is used in the place of: which.
+/// Setting of a moved journal: the journal used in its place.
 const MOVED_TO: &str = "moved_to";
 
-/// How many rows a table had.
+/// A copied table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopiedTable {
     /// Its name.
     pub table: &'static str,
-    /// Its rows.
+    /// Number of its rows.
     pub rows: u64,
 }
 
-/// Why a journal was not copied.
+/// The reason why a journal was not copied.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// One of the two cannot be used.
+    /// One of the two journals cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// There is nothing to copy.
     #[error("there is no journal at {0} yet")]
     Nothing(String),
-    /// It is another one's.
+    /// The target holds another journal.
     #[error("the journal at {0} has records of its own; copy into an empty database (`createdb NAME` makes one)")]
     Taken(String),
-    /// Somebody writes meanwhile.
+    /// A host is using one of the two.
     #[error("{0} is using one of the two; stop the service there first")]
     InUse(String),
-    /// The two differ after all was copied.
+    /// The two differ after the copy.
     #[error("the two differ in `{table}` ({from} rows, {to} rows there); nothing was removed; copy again")]
     Differs {
         /// The table.
         table: &'static str,
-        /// Rows of the one that was copied.
+        /// Number of rows in the source.
         from: u64,
-        /// Rows of the copy.
+        /// Number of rows in the copy.
         to: u64,
     },
 }
 
-/// What was copied.
+/// The result of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Copied {
-    /// Each table, with its rows.
+    /// The copied tables.
     pub tables: Vec<CopiedTable>,
-    /// Where an older file was put that stood in the place.
+    /// Where an older file at the target was put.
     pub kept_aside: Option<PathBuf>,
 }
 
-/// Copies the journal at `from` to `to`. What is open there belongs to the host `host` (`None`: to the only one). A file that stands at `to` is
-/// put aside. Blocks.
+/// Copies the journal at `from` to `to`. Gives open occurrences to the host `host` (`None`: the only one). Keeps a
+/// file at `to` aside. Blocks the thread.
 ///
 /// # Errors
 /// [`CopyError`]. The journal at `from` is never changed.
@@ -121,7 +121,7 @@ pub fn copy_to(from: &JournalPlace, to: &JournalPlace, host: Option<&str>, clock
     Ok(Copied { tables, kept_aside })
 }
 
-/// Puts a file aside that is no copy which was begun.
+/// Keeps a file aside, unless it is an incomplete copy of `from`.
 fn put_aside(from: &JournalPlace, to: &JournalPlace, clock: &Clock) -> Result<Option<PathBuf>, CopyError> {
     let JournalPlace::File(path) = to else { return Ok(None) };
     if !path.exists() || JournalReader::open(to).is_ok_and(|file| is_begun(&file, from)) {
@@ -139,7 +139,7 @@ fn is_begun(file: &JournalReader, from: &JournalPlace) -> bool {
 fn refuse_used(place: &JournalPlace) -> Result<(), CopyError> {
     let hosts = match JournalReader::open(place) {
         Ok(journal) => journal.hosts()?,
-        // One that is to be brought to a newer schema has hosts of an older program at most; the fence holds them.
+        // A journal with an older schema has only hosts with an older program, and the fence stops those.
         Err(JournalError::OlderOnServer { .. } | JournalError::Older { .. }) => Vec::new(),
         Err(error) => return Err(error.into()),
     };
@@ -149,7 +149,7 @@ fn refuse_used(place: &JournalPlace) -> Result<(), CopyError> {
     }
 }
 
-/// Marks the copy as one that is being made, and empties one that was begun, is unused, or was moved to `from`. It is another one's otherwise.
+/// Marks the target as an incomplete copy. Empties an incomplete or unused copy, or a journal moved to `from`. Refuses any other.
 fn begin(target: &Connection, from: &JournalPlace, to: &JournalPlace) -> Result<(), CopyError> {
     let from = from.to_string();
     let transaction = target.transaction()?;
@@ -173,10 +173,10 @@ fn setting(connection: &Connection, key: &str) -> Result<Option<String>, Journal
     connection.one("SELECT value FROM setting WHERE key = ?1", [key], |row| row.get("value"))
 }
 
-/// Marks the journal at `from` as one that `to` is used in the place of. Blocks.
+/// Marks the journal at `from` as moved to `to`. Blocks the thread.
 ///
 /// # Errors
-/// When it cannot be written.
+/// Fails when the journal cannot be written.
 pub fn mark_moved(from: &JournalPlace, to: &JournalPlace, clock: &Clock) -> Result<(), JournalError> {
     let journal = open(from, clock.now())?.connection;
     let transaction = journal.transaction()?;
@@ -185,7 +185,7 @@ pub fn mark_moved(from: &JournalPlace, to: &JournalPlace, clock: &Clock) -> Resu
     transaction.commit()
 }
 
-/// Takes a journal into use: what was copied into it is all there, and nothing else is used in its place.
+/// Takes a journal into use. Fails if it is an incomplete copy, or was moved.
 pub(super) fn take_into_use(journal: &Connection, place: &JournalPlace) -> Result<(), JournalError> {
     if let Some(from) = setting(journal, COPYING)? {
         return Err(JournalError::HalfCopied { place: place.to_string(), from });
@@ -201,7 +201,7 @@ pub(super) fn take_into_use(journal: &Connection, place: &JournalPlace) -> Resul
     Ok(())
 }
 
-/// The columns of a table that are copied: which host has something is said anew.
+/// Returns the columns to copy: all but the host, which is set anew.
 fn columns(connection: &Connection, table: &str) -> Result<Vec<String>, JournalError> {
     let mut columns = connection.columns(table)?;
     columns.retain(|column| column != "host");
@@ -228,7 +228,7 @@ fn copy_table(
     }
 }
 
-/// The next rows after those with the key `after`.
+/// Returns the rows after the key `after`.
 fn batch(
     connection: &Connection,
     table: &str,
@@ -238,7 +238,7 @@ fn batch(
 ) -> Result<Vec<Vec<Value<'static>>>, JournalError> {
     let (shown, order) = (columns.join(", "), keys.join(", "));
     let read = |row: &Row<'_>| (0..columns.len()).map(|place| row.value(place)).collect::<Result<Vec<_>, _>>();
-    // The marks of the two differ.
+    // The marks of the two journals differ.
     let mine = match table {
         "setting" => format!("key NOT IN ('{COPYING}', '{COPY_OF}', '{MOVED_TO}')"),
         _ => "TRUE".to_owned(),
@@ -264,7 +264,7 @@ fn key_of(row: &[Value<'static>], keys: &[&str], columns: &[String]) -> Vec<Valu
     keys.iter().filter_map(of).collect()
 }
 
-/// How many rows a table has, and what they are, in one number.
+/// Returns the number of rows of a table, and a hash of their content.
 fn digest(connection: &Connection, table: &str, keys: &[&str]) -> Result<(u64, u64), JournalError> {
     let columns = columns(connection, table)?;
     let (mut count, mut hash, mut last) = (0, DefaultHasher::new(), None);
@@ -280,7 +280,7 @@ fn digest(connection: &Connection, table: &str, keys: &[&str]) -> Result<(u64, u
     }
 }
 
-/// Numbers go on where they were, what is open has its host, and the copy is one that can be used.
+/// Continues the numbering, gives open occurrences to the host, and marks the copy as complete.
 fn finish(source: &Connection, target: &Connection, host: Option<&str>) -> Result<(), JournalError> {
     let transaction = target.transaction()?;
     for table in ["message", "pending_update", "event", "question"] {

@@ -1,7 +1,7 @@
-//! Since when the journal knows a definition's trigger, and how often it has failed in a row.
+//! Definitions as the journal last observed them, and their consecutive failures.
 //!
-//! A routine's missed occurrences count only from when the journal first saw it with this cron expression, zone
-//! and `enabled`: a new, edited or re-enabled one never has a backlog.
+//! A routine's missed occurrences count only from when the journal first observed this cron expression, zone and
+//! `enabled`. A new, edited or re-enabled routine never has a backlog.
 
 use std::sync::Arc;
 
@@ -12,39 +12,39 @@ use super::rows::{Columns, ms, time};
 use super::{Journal, JournalError};
 use crate::definition::DefinitionId;
 
-/// A definition that went away for less than this never went: editors and sync tools replace files that way.
+/// Absence shorter than this is ignored, since editors and sync tools replace files by removing them.
 const REPLACED: TimeDelta = TimeDelta::seconds(10);
 
-/// A definition as it is seen now.
+/// A definition as currently observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObservedGeneration {
-    /// Which.
+    /// The definition.
     pub id: DefinitionId,
-    /// All that its backlog depends on, in one string; the journal only compares it.
+    /// Everything that its backlog depends on, in one string. The journal only compares it.
     pub trigger: String,
     /// The file's text.
     pub text: Arc<str>,
 }
 
 impl ObservedGeneration {
-    /// What [`Self::trigger`] is for a reminder that is disabled: only those are noted.
+    /// The value of [`Self::trigger`] for a disabled reminder. Enabled reminders are not recorded.
     pub const DISABLED_REMINDER: &str = "disabled";
 }
 
-/// A definition's failures in a row. All zero: the same as having none.
+/// A definition's consecutive failures. All zero means none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsecutiveFailures {
-    /// Whose.
+    /// The definition.
     pub id: DefinitionId,
-    /// How many occurrences in a row have failed.
+    /// Number of consecutive occurrences that failed.
     pub failures: u32,
-    /// Whether the person was notified of these.
+    /// Whether the person was notified of them.
     pub notified: bool,
-    /// Since when it is paused because of it.
+    /// When it was suppressed because of them.
     pub paused: Option<DateTime<Utc>>,
 }
 
-/// Those that are recorded, by id.
+/// Selects the recorded ones, by id.
 pub(super) const FAILING: &str = "SELECT id, failures, told, paused FROM streak ORDER BY id";
 
 pub(super) fn failing(row: &Row<'_>) -> Result<ConsecutiveFailures, JournalError> {
@@ -57,7 +57,7 @@ pub(super) fn failing(row: &Row<'_>) -> Result<ConsecutiveFailures, JournalError
 }
 
 impl ConsecutiveFailures {
-    /// No failures.
+    /// Returns a value without failures.
     #[must_use]
     pub fn none(id: DefinitionId) -> Self {
         Self { id, failures: 0, notified: false, paused: None }
@@ -65,12 +65,12 @@ impl ConsecutiveFailures {
 }
 
 impl Journal {
-    /// Notes how definitions look now. The answers, in order: up to when all their occurrences are accounted for.
-    /// That is now for one that is new, changed or back after a while, and else what it was. `latest`: the latest time
-    /// that the clock has shown; while it is behind that, that counts as now.
+    /// Records definitions as currently observed. Returns their watermarks, in order: now for a definition that is
+    /// new, changed or back after a while, else the previous watermark. `latest`: the latest time that the clock
+    /// has shown. While the clock is behind it, it counts as now.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn see(
         &self,
         generations: Arc<[ObservedGeneration]>,
@@ -85,10 +85,10 @@ impl Journal {
             .await
     }
 
-    /// Counts a definition's occurrences from then on, as if it were new: it was resumed.
+    /// Moves a definition's watermark to `from`, as for a new one, since it was resumed.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn set_watermark(&self, id: DefinitionId, from: DateTime<Utc>) -> Result<(), JournalError> {
         self.writer
             .commit(move |connection| {
@@ -99,10 +99,10 @@ impl Journal {
             .await
     }
 
-    /// The last time, not after now, for which a routine has fired, or was recorded as skipped.
+    /// Returns a routine's last scheduled time, not after now, that fired or was skipped.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn last_due(&self, id: &DefinitionId) -> Result<Option<DateTime<Utc>>, JournalError> {
         let (id, clock) = (id.clone(), self.clock.clone());
         self.writer
@@ -119,10 +119,10 @@ impl Journal {
             .await
     }
 
-    /// Forgets how a definition looked: it has to be seen anew to have an account.
+    /// Deletes the observed generation. The definition has no watermark until it is observed again.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn forget(&self, id: DefinitionId) -> Result<(), JournalError> {
         self.writer
             .commit(move |connection| {
@@ -132,10 +132,10 @@ impl Journal {
             .await
     }
 
-    /// These definitions are no longer there. One that comes back starts afresh, unless it is back at once.
+    /// Records that these definitions are gone. One that comes back starts afresh, unless it is back at once.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn gone(&self, ids: Vec<DefinitionId>) -> Result<(), JournalError> {
         let clock = self.clock.clone();
         self.writer
@@ -150,10 +150,10 @@ impl Journal {
             .await
     }
 
-    /// The definitions that the journal has seen and that have not gone since.
+    /// Returns the definitions that the journal has observed and that are not gone.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn known(&self) -> Result<Vec<DefinitionId>, JournalError> {
         self.writer
             .commit(|connection| {
@@ -162,10 +162,10 @@ impl Journal {
             .await
     }
 
-    /// The clock was ahead, and is right now. What was accounted for ahead of it is to be looked at again; what has a
-    /// record keeps it. Records that stand for a whole stretch of skipped occurrences end now.
+    /// Moves watermarks ahead of the clock back to now, after a wrong clock was corrected. Existing records stay.
+    /// Records that cover a range of skipped occurrences now end at the present.
     ///
-    /// # Errors
+    /// Fails when the commit cannot be made.
     /// When the commit cannot be made.
     pub async fn wound_back(&self) -> Result<(), JournalError> {
         let clock = self.clock.clone();
@@ -187,16 +187,16 @@ impl Journal {
             .await
     }
 
-    /// Sets a definition's consecutive failures, outside any run: `resume`, or an edit.
+    /// Sets a definition's consecutive failures outside of a run: after `resume` or an edit.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn set_consecutive_failures(&self, failing: ConsecutiveFailures) -> Result<(), JournalError> {
         self.writer.commit(move |connection| save_consecutive_failures(connection, &failing)).await
     }
 }
 
-/// Up to when a definition is accounted for, the latest of all.
+/// Returns the latest watermark of all definitions.
 pub(super) fn latest(connection: &Connection) -> Result<Option<DateTime<Utc>>, JournalError> {
     let latest: Option<i64> =
         connection.row("SELECT max(accounted_until) FROM definition_seen", (), |row| row.get(0))?;
@@ -218,7 +218,7 @@ fn see(
     if let Some((trigger, watermark, gone)) = known {
         let replaced = match gone {
             None => true,
-            // Ahead of now: the clock was set back since, and nobody knows for how long it was away.
+            // A time ahead of now: the clock was set back since, so the length of the absence is unknown.
             Some(at) => (now - time(at)?).abs() < REPLACED,
         };
         if trigger == generation.trigger && replaced {
@@ -242,7 +242,7 @@ fn see(
     Ok(watermark)
 }
 
-/// A file that was away, and is not what it was when it fired last, is another job: it knows nothing of the one before.
+/// Makes a job forget its runs if its file was away and its text differs from the last run's: it is another job.
 fn forget_another(connection: &Connection, back: &ObservedGeneration) -> Result<(), JournalError> {
     connection.execute(
         "UPDATE run SET forgotten = TRUE

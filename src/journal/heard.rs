@@ -1,4 +1,4 @@
-//! What the person has said and pressed by channels.
+//! Input of the person through channels: messages and pressed buttons.
 
 use super::database::params;
 
@@ -7,20 +7,20 @@ use super::rows::ms;
 use super::{Journal, JournalError, JournalReader, Message};
 use crate::definition::DefinitionId;
 
-/// What has come in by a channel.
+/// Input through one channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeardBy {
     /// The channel's name.
     pub channel: String,
-    /// How often others than the owner have said or pressed something.
+    /// Number of inputs from anyone but the owner.
     pub strangers: u64,
 }
 
 impl Journal {
-    /// A message with what channels made of it; `None`: there is none of this number.
+    /// Returns a message by its number; `None` if there is none.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn sent_message(&self, number: i64) -> Result<Option<Message>, JournalError> {
         self.writer
             .commit(move |connection| {
@@ -30,10 +30,10 @@ impl Journal {
             .await
     }
 
-    /// The messages with buttons that are a fork's own: its card, and what it was asked.
+    /// Returns a fork's messages that have a rich form, such as its card and its questions.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn messages_of_fork(&self, fork: &DefinitionId) -> Result<Vec<Message>, JournalError> {
         let fork = fork.clone();
         self.writer
@@ -44,11 +44,11 @@ impl Journal {
             .await
     }
 
-    /// The message that a channel's service calls so. One that was sent in parts has all their names, with blanks between. Of a
-    /// digest, which is several messages in one, none is meant.
+    /// Returns the message with this id at a channel's service. A message sent in parts has the ids of all parts,
+    /// separated by blanks. Returns `None` for a digest, since it holds several messages.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn message_sent_as(&self, channel: &str, external: &str) -> Result<Option<Message>, JournalError> {
         let (channel, external) = (channel.to_owned(), external.to_owned());
         self.writer
@@ -64,10 +64,10 @@ impl Journal {
             .await
     }
 
-    /// Where a message is: each channel that has delivered it, with what its service calls it.
+    /// Returns each channel that has delivered a message, with the message's id at its service.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn delivered_by(&self, message: i64) -> Result<Vec<(String, String)>, JournalError> {
         self.writer
             .commit(move |connection| {
@@ -78,10 +78,10 @@ impl Journal {
             .await
     }
 
-    /// Records that a button was pressed. Returns whether it is the first time.
+    /// Records that a button was pressed. Returns whether this is the first time.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn press(&self, message: i64, place: usize, channel: &str) -> Result<bool, JournalError> {
         let (channel, clock) = (channel.to_owned(), self.clock.clone());
         let place = i64::try_from(place).unwrap_or(i64::MAX);
@@ -96,10 +96,10 @@ impl Journal {
             .await
     }
 
-    /// Forgets that a button was pressed: what it was to do was not done.
+    /// Deletes the record of a pressed button, since its action was not done.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn unpress(&self, message: i64, place: usize) -> Result<(), JournalError> {
         let place = i64::try_from(place).unwrap_or(i64::MAX);
         self.writer
@@ -110,10 +110,10 @@ impl Journal {
             .await
     }
 
-    /// A channel's service calls the last message that was heard so.
+    /// Records the last processed message of a channel, by the id at its service.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn heard(&self, channel: &str, last: &str) -> Result<(), JournalError> {
         let (channel, last) = (channel.to_owned(), last.to_owned());
         self.writer
@@ -128,10 +128,10 @@ impl Journal {
             .await
     }
 
-    /// What a channel's service calls the last message that was heard.
+    /// Returns the last processed message of a channel, by the id at its service.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn last_heard(&self, channel: &str) -> Result<Option<String>, JournalError> {
         let channel = channel.to_owned();
         self.writer
@@ -143,10 +143,10 @@ impl Journal {
             .await
     }
 
-    /// Counts so much that others than the owner have said or pressed.
+    /// Adds `more` to the inputs from anyone but the owner.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn count_strangers(&self, channel: &str, more: u64) -> Result<(), JournalError> {
         let (channel, more) = (channel.to_owned(), i64::try_from(more).unwrap_or(i64::MAX));
         self.writer
@@ -163,10 +163,10 @@ impl Journal {
 }
 
 impl JournalReader {
-    /// What has come in by each channel, by its name.
+    /// Returns the input through each channel, by its name.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn heard_by(&self) -> Result<Vec<HeardBy>, JournalError> {
         self.all("SELECT channel, strangers FROM hearing ORDER BY channel", &[], |row| {
             let strangers: i64 = row.get("strangers")?;

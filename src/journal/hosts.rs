@@ -1,8 +1,8 @@
-//! The hosts that share a journal: which of them are alive, and what this one may do.
+//! The hosts that share a journal: which are alive, and what this one may do.
 //!
-//! A host holds a lease, by the server's clock. It is renewed from a thread of its own, whatever else the process does. A host that has
-//! no answer for [`GIVES_UP`] ends itself before anybody may take over what it has; and nothing that it writes is committed once its
-//! lease is another's: each commit looks at the lease first, and is the only one that writes, so that none takes over in between.
+//! A host holds a lease, by the server's clock, and renews it from a separate thread. A host without an answer for
+//! [`GIVES_UP`] ends itself before another may take over its work. After another host has taken over, it can commit
+//! nothing: each commit checks the lease first. Only one commit writes at a time, so nobody takes over in between.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,64 +24,64 @@ use crate::clock::{Clock, since_boot};
 use crate::definition::DefinitionId;
 use crate::failpoints::of_lease;
 
-/// For how long a lease holds.
+/// Duration of a lease.
 const LEASE: Duration = Duration::from_secs(15);
 
-/// How often it is renewed.
+/// Time between renewals.
 const RENEWED: Duration = Duration::from_secs(5);
 
-/// After so long without an answer a host ends itself.
+/// Time without an answer after which a host ends itself.
 const GIVES_UP: Duration = Duration::from_secs(12);
 
-/// How often the others are looked at.
+/// Time between looks at the other hosts.
 const LOOKS: Duration = Duration::from_secs(1);
 
-/// How long an answer about the lease is waited for.
+/// Maximum wait for an answer about the lease.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// A clock that is off by more claims nothing.
+/// Maximum difference from the server's clock. A host with a larger one claims nothing.
 const MOST_SKEW: TimeDelta = TimeDelta::seconds(5);
 
-/// The role of the host with the main session, the channels and the maintenance.
+/// The role of the host with the main session, the channels and maintenance.
 const MAIN: &str = "main";
 
 /// This host, as it joins the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewHost {
-    /// Its name: no other has it.
+    /// Its unique name.
     pub name: String,
-    /// What its data folder is known by.
+    /// The identity of its data folder.
     pub home: String,
-    /// The program's version.
+    /// Version of the program.
     pub version: String,
-    /// The version of its time zones.
+    /// Version of its time zone data.
     pub zones: String,
-    /// What jobs may ask for in `labels`.
+    /// Labels that jobs may require in `labels`.
     pub labels: Vec<String>,
-    /// How many runs may go at once.
+    /// Maximum number of runs at once.
     pub slots: usize,
 }
 
-/// A host, as a person is shown it.
+/// A host, as shown to a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HostRecord {
     /// Its name.
     pub name: String,
     /// Whether its lease holds.
     pub alive: bool,
-    /// Until when its lease holds, or held.
+    /// When its lease ends or ended.
     pub lease_until: DateTime<Utc>,
-    /// When it joined last.
+    /// When it last joined.
     pub joined: DateTime<Utc>,
-    /// The program's version.
+    /// Version of the program.
     pub version: String,
-    /// The version of its time zones.
+    /// Version of its time zone data.
     pub zones: String,
     /// Its labels.
     pub labels: Vec<String>,
-    /// How many runs may go at once.
+    /// Maximum number of runs at once.
     pub slots: u32,
-    /// How many of its occurrences have no outcome yet.
+    /// Number of its open occurrences.
     pub open: u32,
     /// How far its clock is ahead of the server's, in milliseconds.
     pub skew_ms: i64,
@@ -90,7 +90,7 @@ pub struct HostRecord {
 }
 
 impl HostRecord {
-    /// Whether its clock is near enough to the server's to fire anything.
+    /// Returns whether its clock is close enough to the server's to fire occurrences.
     #[must_use]
     pub fn has_the_time(&self) -> bool {
         self.skew_ms.abs() <= MOST_SKEW.num_milliseconds()
@@ -102,45 +102,45 @@ impl HostRecord {
 pub struct Member {
     /// Its name.
     pub name: String,
-    /// What it can do, as its owner says.
+    /// Its labels, as its owner set them.
     pub labels: BTreeSet<String>,
-    /// The program's version, and that of its time zones.
+    /// Versions of the program and of its time zone data.
     pub versions: (String, String),
 }
 
-/// What a host knows of all of them.
+/// The state of all hosts, as this host knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hosts {
     /// This host.
     pub me: Member,
-    /// Those that are alive, by name, this one among them.
+    /// The hosts that are alive, by name, this one included.
     pub alive: Vec<Member>,
-    /// How far this host's clock is ahead of the server's at most; negative: behind.
+    /// Maximum lead of this host's clock over the server's; negative: it is behind.
     pub ahead: TimeDelta,
     /// Whether this host has the main session and the channels.
     pub is_main: bool,
-    /// Hosts that are not alive and have occurrences without an outcome.
+    /// Hosts that are not alive but have open occurrences.
     pub left_open: BTreeSet<String>,
-    /// Whether a person has paused everything, on whichever host.
+    /// Whether a person has paused everything, on any host.
     pub paused: bool,
-    /// Definitions that have failed lately, on whichever host.
+    /// Definitions that failed lately, on any host.
     pub failing: Vec<ConsecutiveFailures>,
 }
 
 impl Hosts {
-    /// Whether the clock is near enough to the server's to fire anything.
+    /// Returns whether this host's clock is close enough to the server's to fire occurrences.
     #[must_use]
     pub fn has_the_time(&self) -> bool {
         self.ahead.abs() <= MOST_SKEW
     }
 
-    /// How long this host waits for its time by the server's clock when its own has come.
+    /// Returns how long this host waits after a time by its own clock, so that it has come by the server's.
     #[must_use]
     pub fn waits(&self) -> TimeDelta {
         self.ahead.max(TimeDelta::zero())
     }
 
-    /// Whether, of those that may run it, this host comes first for a definition. All agree on that without talking.
+    /// Returns whether this host is first among those that may run a definition. All hosts agree without communication.
     #[must_use]
     pub fn is_first_for(&self, id: &DefinitionId, may: impl Fn(&Member) -> bool) -> bool {
         let weight = |member: &Member| weight(&member.name, id.as_str());
@@ -148,29 +148,29 @@ impl Hosts {
         first.is_none_or(|first| first.name == self.me.name)
     }
 
-    /// Whether another host knows newer rules of time zones, or is a newer program.
+    /// Returns whether another host has newer time zone data.
     #[must_use]
     pub fn is_outdated(&self) -> bool {
         self.alive.iter().any(|member| member.versions.1 > self.me.versions.1)
     }
 }
 
-/// FNV-1a: the same on every host and in every version.
+/// Hashes with FNV-1a, the same on every host and in every version.
 fn weight(host: &str, id: &str) -> u64 {
     let bytes = host.bytes().chain([0]).chain(id.bytes());
     let hash =
         bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    // Names that differ in their last letters only would else be close together.
+    // Without this step, names that differ only in their last letters would get similar weights.
     (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Called once, from a thread of its own, with the reason, when the lease is lost. All that this process has running must end
-/// before it returns, or with it.
+/// Called once, from a separate thread, with the reason why the lease was lost. Everything that this process runs
+/// must end before it returns, or with it.
 pub type OnLost = Box<dyn FnOnce(&str) + Send>;
 
 impl Journal {
-    /// Joins the hosts that share this journal. From then on it writes only as long as the lease holds. `None`: the journal is a file, which
-    /// has one host.
+    /// Joins the hosts that share this journal. From then on, writes only while the lease holds. Returns `None` if
+    /// the journal is a file, which has one host.
     ///
     /// # Errors
     /// [`JournalError::HostTaken`], or when the server does not answer.
@@ -205,7 +205,7 @@ impl Journal {
         Ok(Some(known))
     }
 
-    /// Ends this host's lease in order: others need not wait until it has run out. Its thread is told first.
+    /// Ends this host's lease, so that others need not wait for it. Stops its thread first.
     pub(super) async fn leave(&self, host: String, epoch: i64) {
         let JournalPlace::Server(server) = self.place.clone() else { return };
         self.leaving.store(true, Ordering::SeqCst);
@@ -219,49 +219,49 @@ impl Journal {
         }
     }
 
-    /// What this host knows of all that share the journal; `None`: there is only this one.
+    /// Returns the state of all hosts that share the journal; `None` if there is only this one.
     #[must_use]
     pub fn hosts(&self) -> Option<watch::Receiver<Hosts>> {
         self.hosts.clone()
     }
 
-    /// Whether it is on a server, for several hosts.
+    /// Returns whether the journal is on a server and several hosts may share it.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.hosts.is_some()
     }
 
-    /// Changes within a second when any host has recorded something; `None`: there is only this one.
+    /// Returns a value that changes within a second after any host has recorded an event; `None` if there is only this one.
     #[must_use]
     pub fn news_of_hosts(&self) -> Option<watch::Receiver<i64>> {
         self.hosts.as_ref().map(|_| self.looked.subscribe())
     }
 
-    /// As if these shared it.
+    /// Behaves as if these hosts shared the journal.
     #[cfg(test)]
     pub(crate) fn share(&mut self, hosts: watch::Receiver<Hosts>) {
         self.hosts = Some(hosts);
     }
 
-    /// Whether this host has the main session and the channels. One that has the journal to itself always has them.
+    /// Returns whether this host has the main session and the channels. Always so for a journal with one host.
     #[must_use]
     pub fn is_main(&self) -> bool {
         self.hosts.as_ref().is_none_or(|hosts| hosts.borrow().is_main)
     }
 
-    /// Returns when this host has the main session and the channels.
+    /// Waits until this host has the main session and the channels.
     pub async fn until_main(&self) {
         if let Some(mut hosts) = self.hosts.clone() {
-            // An error says that the journal is closed: nothing comes of it any more.
+            // An error means that the journal is closed, so nothing follows.
             let _closed = hosts.wait_for(|hosts| hosts.is_main).await;
         }
     }
 
-    /// Takes over what hosts left open whose lease has ended, of the definitions `known`: an attempt that was going counts as cut off.
-    /// Nothing that such a host still writes is committed afterwards.
+    /// Takes over open occurrences of the definitions `known` from hosts whose lease has ended. Running attempts
+    /// count as cut off. Such a host can commit nothing afterwards.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn take_over(&self, known: BTreeSet<DefinitionId>) -> Result<Vec<Unfinished>, JournalError> {
         let clock = self.clock.clone();
         fail_point!(BeforeTakeOver);
@@ -275,10 +275,10 @@ impl Journal {
 }
 
 impl JournalReader {
-    /// The hosts that share the journal, by name. Empty where it is a file.
+    /// Returns the hosts that share the journal, by name. Empty for a file.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn hosts(&self) -> Result<Vec<HostRecord>, JournalError> {
         match self.connection() {
             Some(connection @ Connection::Postgres(_)) => records(connection),
@@ -288,10 +288,10 @@ impl JournalReader {
 }
 
 impl JournalReader {
-    /// How many replicas the server has that may lag behind it; 0 where the journal is a file.
+    /// Returns how many replicas may lag behind the server; 0 for a file.
     ///
     /// # Errors
-    /// When the server does not tell.
+    /// Fails when the server does not answer.
     pub fn asynchronous_replicas(&self) -> Result<u32, JournalError> {
         let sql = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'async'";
         match self.connection() {
@@ -339,7 +339,7 @@ fn take_over(
     left.retain(|(_, id, _)| known.contains(id));
     let gone: BTreeSet<String> = left.iter().map(|(_, _, host)| host.clone()).collect();
     for host in &gone {
-        // From here on its own commits fail. Whatever it committed before is seen by the statements below.
+        // From here on, commits of that host fail. The statements below see everything that it committed before.
         let raised = "UPDATE host SET epoch = epoch + 1 WHERE name = ?1 AND lease_until < now()";
         if connection.execute(raised, [host])? == 0 {
             left.retain(|(_, _, of)| of != host);
@@ -354,7 +354,7 @@ fn take_over(
         if connection.execute(ours, params![number, me])? == 0 {
             continue;
         }
-        // One that was not begun is begun here.
+        // A run that was not begun will begin here.
         let not_begun = "UPDATE run SET host = ?2 WHERE occurrence = ?1 AND state = 'claimed'";
         connection.execute(not_begun, params![number, me])?;
         let why = format!("the host {host} went away while it was going");
@@ -366,21 +366,21 @@ fn take_over(
     Ok((taken, newest))
 }
 
-/// How far this host's clock is ahead of the server's: the server has read its own somewhere between the question and the answer. So what a
-/// slow answer tells is wide, and what a fast one told before goes on to count.
+/// How far this host's clock is ahead of the server's. The server read its own between request and answer. So a
+/// slow answer gives a wide range, and the range of an earlier, faster answer still counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ahead {
     least: TimeDelta,
     most: TimeDelta,
-    /// When it was seen, since boot.
+    /// Time of the answer, since boot.
     at: Duration,
 }
 
 impl Ahead {
-    /// A clock that is being corrected gains or loses as much of the time that passes: 1 / 2000.
+    /// The most that a clock under correction gains or loses: 1 / 2000 of the elapsed time.
     const SLEW: u32 = 2000;
 
-    /// What is known once `seen` is. Where both cannot be so, a clock was set, and what was known before does not count.
+    /// Combines this range with a new one. If they contradict each other, a clock was set, and only the new one counts.
     fn with(self, seen: Self) -> Self {
         let slew = TimeDelta::from_std(seen.at.saturating_sub(self.at) / Self::SLEW).unwrap_or_default();
         let (least, most) = (seen.least.max(self.least - slew), seen.most.min(self.most + slew));
@@ -388,23 +388,23 @@ impl Ahead {
     }
 }
 
-/// This host's lease, and the connection by which it is kept.
+/// This host's lease, and the connection that renews it.
 struct Lease {
     server: Server,
     link: Option<Connection>,
     me: Member,
     epoch: i64,
     clock: Clock,
-    /// When the last answer to a renewal was asked for, in milliseconds since boot: a suspended machine's lease goes on, too.
+    /// When the last answered renewal was sent, in milliseconds since boot, since a lease runs on while the machine is suspended.
     renewed: Arc<AtomicU64>,
     ahead: Option<Ahead>,
 }
 
-/// Why a lease is not kept any more.
+/// The reason why a lease was lost.
 struct Lost(String);
 
 impl Lease {
-    /// Takes it, from an earlier process of the same data folder too.
+    /// Takes the lease, also from an earlier process of the same data folder.
     fn take(server: Server, new: NewHost, clock: Clock) -> Result<Self, JournalError> {
         let link = connect(&server, of_lease(PATIENCE))?;
         let renewed = Arc::new(AtomicU64::new(millis(since_boot())));
@@ -423,7 +423,7 @@ impl Lease {
         let labels = new.labels.into_iter().collect();
         let me = Member { name: new.name, labels, versions: (new.version, new.zones) };
         let mut lease = Self { server, link: Some(link), me, epoch, clock, renewed, ahead: None };
-        // The clock is compared before anything fires by it.
+        // Compare the clocks before any occurrence fires.
         match lease.renew()? {
             Ok(()) => Ok(lease),
             Err(_) => Err(JournalError::Fenced),
@@ -444,7 +444,7 @@ impl Lease {
         Ok(self.link.insert(link))
     }
 
-    /// Renews it, and compares the clocks.
+    /// Renews the lease, and compares the clocks.
     fn renew(&mut self) -> Result<Result<(), Lost>, JournalError> {
         let (name, epoch, ahead, clock) = (self.me.name.clone(), self.epoch, self.ahead(), self.clock.clone());
         let link = self.link()?;
@@ -470,7 +470,7 @@ impl Lease {
         self.ahead.map_or_else(TimeDelta::zero, |ahead| ahead.most)
     }
 
-    /// Looks at all of them, and takes the role of the main host where nobody who is alive has it.
+    /// Reads the state of all hosts. Takes the main role if no living host has it.
     fn look(&mut self) -> Result<Hosts, JournalError> {
         let (me, epoch, ahead) = (self.me.clone(), self.epoch, self.ahead());
         let link = self.link()?;
@@ -496,7 +496,7 @@ impl Lease {
         Ok(hosts)
     }
 
-    /// Keeps it until nobody has the journal open any more, or it is lost.
+    /// Renews the lease until the journal is closed, or the lease is lost.
     fn keep(
         mut self,
         hosts: &watch::Sender<Hosts>,
@@ -512,7 +512,7 @@ impl Lease {
             let looked = match self.turn(since(&self.renewed) >= of_lease(RENEWED)) {
                 Ok(Ok(looked)) => looked,
                 Ok(Err(why)) => {
-                    // Whoever hears it has ended, if not.
+                    // The receiver may have ended.
                     let _heard = lost.send(why);
                     return;
                 }
@@ -523,7 +523,7 @@ impl Lease {
             };
             let (now, event, message) = looked;
             hosts.send_if_modified(|known| {
-                // What nobody could take over at first, somebody may later.
+                // Report these again, since a host may be able to take them over later.
                 let changed = *known != now || !now.left_open.is_empty();
                 *known = now;
                 changed
@@ -547,8 +547,8 @@ impl Lease {
     }
 }
 
-/// Waits until the lease is lost, or nobody has the journal open any more. A server that answers slowly, or never, holds up who renews the
-/// lease, and not this.
+/// Waits until the lease is lost, or the journal is closed. A slow or silent server blocks the thread that renews
+/// the lease, not this one.
 fn watch_lease(renewed: &AtomicU64, goes_on: impl Fn() -> bool, lost: &Receiver<Lost>, on_lost: OnLost) {
     let why = loop {
         match lost.recv_timeout(of_lease(LOOKS) / 4) {
@@ -612,7 +612,7 @@ mod tests {
             at: Duration::from_secs(at),
         };
         let fast = ahead(700_000, 700_400, 0);
-        // A slow one in which the server read its clock at the very end: the middle of it would be 250 ms too little.
+        // A slow answer for which the server read its clock at the very end. The middle of the range would be 250 ms too low.
         assert_eq!(fast.with(ahead(200_300, 700_300, 5)), ahead(697_500, 700_300, 5));
         assert_eq!(fast.with(ahead(699_900, 1_200_000, 5)), ahead(699_900, 702_900, 5));
         let set = ahead(-300, 400, 5);
@@ -667,12 +667,12 @@ mod tests {
                 labels: Vec::new(),
                 slots: 4,
             };
-            // What is lost is seen in what is recorded.
+            // The test sees a lost lease in the records.
             journal.join(new, Box::new(|_| ())).unwrap();
             journal
         }
 
-        /// Lets a host's lease end in so many milliseconds.
+        /// Lets a host's lease end in `ms` milliseconds.
         fn expire(&self, name: &str, ms: i64) {
             let JournalPlace::Server(server) = &self.place else { panic!("it is on a server") };
             let connection = connect(server, PATIENCE).unwrap();
@@ -701,7 +701,7 @@ mod tests {
         }
     }
 
-    /// Whatever was granted is seen by the one that takes over: a run whose effect was marked never counts as one without.
+    /// The host that takes over sees every granted effect: a run with a marked effect never counts as one without.
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn an_effect_is_marked_before_another_host_looks_or_refused() {
         let folder = tempfile::TempDir::new().unwrap();
@@ -738,14 +738,14 @@ mod tests {
                     assert_eq!(taken.effect, None);
                 }
             }
-            // The host that lost it writes nothing any more.
+            // The host that lost its lease can write nothing any more.
             let late = attic.message(crate::journal::NewMessage::of_service("late")).await;
             assert!(matches!(late, Err(JournalError::Fenced)), "{late:?}");
         }
         assert!(granted > 0 && refused > 0, "{granted} granted, {refused} refused: the race has two ends");
     }
 
-    /// What reads before it writes sees nothing change in between, as if there were one writer.
+    /// Reads before a write see no change in between, as if there were one writer.
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn what_two_hosts_count_together_is_the_sum() {
         let folder = tempfile::TempDir::new().unwrap();
@@ -765,7 +765,7 @@ mod tests {
         assert_eq!(attic.setting("count").await.unwrap().as_deref(), Some("100"));
     }
 
-    /// A host whose lease has run out, and that nobody has taken over, writes nothing before it has renewed it.
+    /// A host whose lease has ended writes nothing before it has renewed it, even if nobody took over.
     #[tokio::test(flavor = "multi_thread")]
     async fn nothing_is_written_without_a_lease() {
         let folder = tempfile::TempDir::new().unwrap();
@@ -774,10 +774,10 @@ mod tests {
         two.expire("attic", -1);
         let late = attic.message(crate::journal::NewMessage::of_service("late")).await;
         assert!(matches!(late, Err(JournalError::Fenced)), "{late:?}");
-        // It is the same host as before, and goes on at once.
+        // The same host as before continues at once.
         let again = two.join("attic");
         again.message(crate::journal::NewMessage::of_service("on time")).await.unwrap();
-        // Another folder of this name has to wait.
+        // Another data folder with this name has to wait.
         let mut other = Journal::open(&two.place, two.clock.clone()).unwrap();
         let new = NewHost {
             name: "attic".to_owned(),

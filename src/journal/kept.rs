@@ -1,50 +1,50 @@
-//! What a channel must know after a restart: which messages show turns, and what came in that is not heard yet.
+//! State that a channel needs after a restart: the messages that show turns, and input that is not processed yet.
 
 use super::database::Connection;
 use super::outbox::{MESSAGE, read_message};
 use super::{Journal, JournalError, Message};
 use crate::definition::DefinitionId;
 
-/// A message of a channel's that shows how a turn goes.
+/// A channel's message that shows the progress of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// The turn.
     pub turn: DefinitionId,
-    /// What the channel's service calls the message.
+    /// The id of the message at the channel's service.
     pub message: String,
 }
 
-/// What the settings that hold statuses begin with; the channel and the turn follow.
+/// Prefix of the keys that hold statuses. The channel and the turn follow.
 const STATUS: &str = "status";
 
-/// The same of what came in and is not heard yet; the channel and a name follow.
+/// Prefix of the keys that hold unprocessed input. The channel and a name follow.
 const UNHEARD: &str = "unheard";
 
 impl Journal {
-    /// A channel shows a turn by this message.
+    /// Records that a channel shows a turn with this message.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn shows_turn(&self, channel: &str, turn: &DefinitionId, message: String) -> Result<(), JournalError> {
         self.keep(key(STATUS, channel, turn.as_str()), message).await?;
-        // The turn may be over already.
+        // The turn may have ended already.
         self.rerouted();
         Ok(())
     }
 
-    /// The message that showed a turn does so no more.
+    /// Records that no message of the channel shows the turn any more.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn hides_turn(&self, channel: &str, turn: &DefinitionId) -> Result<(), JournalError> {
         self.let_go(key(STATUS, channel, turn.as_str())).await
     }
 
-    /// Messages of a channel's that show turns which are over, and in whose place no answer of the channel's will come. `all`: nothing
-    /// runs any more, so that each is over.
+    /// Returns a channel's status messages of ended turns that no answer on the channel will replace. `all`:
+    /// nothing runs any more, so every turn has ended.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn left_statuses(&self, channel: &str, all: bool) -> Result<Vec<Status>, JournalError> {
         let channel = channel.to_owned();
         self.writer
@@ -60,27 +60,27 @@ impl Journal {
             .await
     }
 
-    /// Keeps what came in by a channel until it is heard.
+    /// Keeps input from a channel until it is processed.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn keep_unheard(&self, channel: &str, name: &str, what: String) -> Result<(), JournalError> {
         self.keep(key(UNHEARD, channel, name), what).await
     }
 
-    /// What came in by a channel and is not heard yet, with its names.
+    /// Returns a channel's unprocessed input, with the names.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn unheard(&self, channel: &str) -> Result<Vec<(String, String)>, JournalError> {
         let channel = channel.to_owned();
         self.writer.commit(move |connection| kept(connection, UNHEARD, &channel)).await
     }
 
-    /// It is heard.
+    /// Removes input that is processed.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn is_heard(&self, channel: &str, name: &str) -> Result<(), JournalError> {
         self.let_go(key(UNHEARD, channel, name)).await
     }
@@ -108,15 +108,15 @@ impl Journal {
     }
 }
 
-/// No channel's name has a blank in it.
+/// Builds a key. The name of a channel contains no blank.
 fn key(what: &str, channel: &str, name: &str) -> String {
     format!("{what} {channel} {name}")
 }
 
-/// What is kept of a channel's, by its names.
+/// Returns the kept values of a channel, with their names.
 fn kept(connection: &Connection, what: &str, channel: &str) -> Result<Vec<(String, String)>, JournalError> {
     let prefix = key(what, channel, "");
-    // `!` is what follows a blank.
+    // `!` follows the blank in ASCII.
     let end = format!("{what} {channel}!");
     let sql = "SELECT key, value FROM setting WHERE key > ?1 AND key < ?2 ORDER BY key";
     connection.all(sql, [&prefix, &end], |row| {
@@ -125,7 +125,7 @@ fn kept(connection: &Connection, what: &str, channel: &str) -> Result<Vec<(Strin
     })
 }
 
-/// The message by which a channel shows a turn.
+/// Returns the message with which a channel shows a turn.
 pub(super) fn status(
     connection: &Connection,
     channel: &str,
@@ -136,8 +136,8 @@ pub(super) fn status(
 }
 
 impl Message {
-    /// The turn whose answer it is, or that says why there is none. A question and what an agent sends by a tool are a part of the
-    /// turn, and have a title.
+    /// Returns the turn that this message answers, or whose missing answer it explains. Questions and messages
+    /// that an agent sends with a tool belong to the turn, too, but have a title.
     #[must_use]
     pub fn answers(&self) -> Option<&DefinitionId> {
         let has_title = self.rich.as_ref().is_some_and(|rich| !rich.title.is_empty());
@@ -145,7 +145,7 @@ impl Message {
     }
 }
 
-/// The turn's answer has taken the place of the message that showed it.
+/// Removes the status message of a turn, once the answer has taken its place.
 pub(super) fn replaced(connection: &Connection, channel: &str, message: i64) -> Result<(), JournalError> {
     let sql = format!("SELECT {MESSAGE} FROM message m WHERE number = ?1");
     let found = connection.one(&sql, [message], read_message)?;
@@ -155,7 +155,7 @@ pub(super) fn replaced(connection: &Connection, channel: &str, message: i64) -> 
     Ok(())
 }
 
-/// Whether some channel shows some turn.
+/// Returns whether any channel shows any turn.
 pub(super) fn any_status(connection: &Connection) -> Result<bool, JournalError> {
     let sql = "SELECT EXISTS (SELECT 1 FROM setting WHERE key > ?1 AND key < ?2)";
     connection.row(sql, [&format!("{STATUS} "), &format!("{STATUS}!")], |row| row.get(0))
@@ -172,7 +172,7 @@ fn answer_waits(connection: &Connection, turn: &str, channel: &str) -> Result<bo
     )
 }
 
-/// Whether it has its outcome, or is not known any more.
+/// Returns whether the turn has its outcome, or is not in the journal any more.
 fn is_over(connection: &Connection, turn: &str) -> Result<bool, JournalError> {
     connection.row(
         "SELECT EXISTS (SELECT 1 FROM occurrence WHERE id = ?1 AND outcome IS NOT NULL)
@@ -229,7 +229,7 @@ mod tests {
         journal.shows_turn("tg-2", &over, "18".into()).await.unwrap();
         let run = turn(&journal, &clock, &over).await;
         assert_eq!((left("tg", false).await, left("tg", true).await), (vec!["17".into()], vec!["17".into()]));
-        // A message of the turn's is to take its place, whoever is to deliver it.
+        // Any message of the turn takes its place, whichever channel delivers it.
         let (id, now) = (Some(over.clone()), clock.now());
         let answer = NewMessage { id, run: Some(run), ..NewMessage::of_service("Green.") };
         let rich = Some(Rich { title: "May I?".into(), ..Rich::default() });
@@ -251,7 +251,7 @@ mod tests {
         assert!(left("tg", true).await.is_empty(), "the answer is in its place");
         journal.hides_turn("tg-2", &over).await.unwrap();
         assert!(left("tg-2", true).await.is_empty());
-        // One that is forgotten is over.
+        // A turn that the journal does not know has ended.
         journal.shows_turn("tg", &unknown, "20".into()).await.unwrap();
         assert_eq!(left("tg", false).await, ["20"]);
     }

@@ -1,4 +1,4 @@
-//! What an occurrence fell due for, where that was no time.
+//! Causes of occurrences other than a scheduled time.
 
 use std::collections::BTreeSet;
 
@@ -7,51 +7,51 @@ use serde::{Deserialize, Serialize};
 use super::{Journal, JournalError, RunId, RunState};
 use crate::definition::DefinitionId;
 
-/// How many files are named in a line.
+/// Maximum number of files named in a line.
 const NAMED: usize = 3;
 
-/// What an occurrence fell due for.
+/// The cause of an occurrence that has no scheduled time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "what")]
 pub enum Occasion {
-    /// Another job has ended.
+    /// Another job ended.
     After {
-        /// Which.
+        /// The job.
         job: DefinitionId,
         /// Its last attempt.
         run: RunId,
         /// Its outcome.
         outcome: RunState,
     },
-    /// Something was delivered to it.
+    /// Something was delivered to its webhook.
     Delivered {
-        /// What the delivery is known by.
+        /// The key that identifies the delivery.
         key: String,
-        /// What was delivered: a JSON object. Empty once it is over.
+        /// The payload, a JSON object. Removed once the occurrence has ended.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         payload: String,
     },
-    /// Something below the folder that it watches has changed.
+    /// Files in the watched folder changed.
     Changed {
-        /// What, relative to that folder, in order; the first ones of many.
+        /// The first changed files, relative to that folder, in order.
         files: Vec<String>,
-        /// How many more there were.
+        /// Number of changed files beyond those.
         more: usize,
-        /// So much has changed that it is not known what.
+        /// Whether too much changed to tell which files did.
         lost: bool,
     },
 }
 
-/// What an occurrence comes of that may be the doing of runs. It stands beside its occasion.
+/// The runs that may have caused an occurrence. Recorded beside its occasion.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The jobs; its own is one of them.
+    /// The jobs, including its own.
     pub comes_of: BTreeSet<DefinitionId>,
-    /// How often in a row its routine has set itself off.
+    /// How often in a row its routine has triggered itself.
     pub in_a_row: u32,
 }
 
-/// Both, as they stand in their column.
+/// Both, as the column holds them.
 #[derive(Serialize)]
 struct Column<'a> {
     #[serde(flatten)]
@@ -61,14 +61,14 @@ struct Column<'a> {
 }
 
 impl Journal {
-    /// What the last run of each of these routines comes of; of one that was set off by something else, nothing.
+    /// Returns the origin of each routine's last run. Leaves out runs with another cause.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn origins(&self, ids: Vec<DefinitionId>) -> Result<Vec<(DefinitionId, Origin)>, JournalError> {
         self.writer
             .commit(move |connection| {
-                // One that was skipped for another reason than for what set it off has none, and did not run.
+                // An occurrence skipped for another reason than its cause has no origin, and did not run.
                 let sql = r#"SELECT occasion FROM occurrence o WHERE id = ?1 AND (occasion LIKE '%"in_a_row":%'
                        OR EXISTS (SELECT 1 FROM run WHERE occurrence = o.number AND launched IS NOT NULL))
                      ORDER BY at DESC LIMIT 1"#;
@@ -85,13 +85,13 @@ impl Journal {
 }
 
 impl Occasion {
-    /// Whether what happened may be the doing of a run.
+    /// Returns whether a run may have caused it.
     #[must_use]
     pub fn is_of_runs(&self) -> bool {
         matches!(self, Self::After { .. } | Self::Changed { .. })
     }
 
-    /// For people: `after run 1a2b3c4d of email-triage, completed`.
+    /// Describes it for people: `after run 1a2b3c4d of email-triage, completed`.
     #[must_use]
     pub fn words(&self) -> String {
         match self {
@@ -109,7 +109,7 @@ impl Occasion {
         }
     }
 
-    /// What a delivery is known by.
+    /// Returns the key of a delivery.
     pub(super) fn delivery(&self) -> Option<&str> {
         match self {
             Self::Delivered { key, .. } => Some(key),
@@ -117,13 +117,13 @@ impl Occasion {
         }
     }
 
-    /// As it stands in its column.
+    /// Returns the text for the column.
     pub(super) fn text(&self, origin: Option<&Origin>) -> Result<String, JournalError> {
         let column = Column { occasion: self, origin };
         serde_json::to_string(&column).map_err(|error| JournalError::Unreadable(format!("an occasion ({error})")))
     }
 
-    /// Out of its column. One that a newer version has written is none.
+    /// Reads it from the column. Returns `None` for a cause that only a newer version knows.
     pub(super) fn read(text: Option<String>) -> Option<Self> {
         text.and_then(|text| serde_json::from_str(&text).ok())
     }

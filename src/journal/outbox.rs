@@ -1,4 +1,4 @@
-//! What the person is to be told: kept here until a channel has delivered it, so that no crash loses a word.
+//! Messages to the person. Each is kept until a channel has delivered it, so that no crash loses one.
 
 use super::database::{Connection, Row, params};
 use chrono::{DateTime, Utc};
@@ -11,7 +11,7 @@ use super::runs::mark;
 use super::{Journal, JournalError, Message, RunId};
 use crate::definition::{Definition, DefinitionId, Deliver, Urgency};
 
-/// What a channel that can show more than text makes of a message.
+/// The form of a message on channels that can show more than text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Rich {
@@ -19,52 +19,52 @@ pub struct Rich {
     pub title: String,
     /// The text below it.
     pub description: String,
-    /// Red, green and blue, as in 0xRRGGBB.
+    /// Color as 0xRRGGBB.
     pub color: Option<u32>,
     /// Names and values.
     pub fields: Vec<(String, String)>,
-    /// Buttons.
+    /// The buttons below it.
     pub buttons: Vec<Button>,
-    /// One line at the end: where it comes from.
+    /// The last line: where the message comes from.
     pub footer: String,
 }
 
 /// A button below a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Button {
-    /// What stands on it.
+    /// The text on the button.
     pub label: String,
-    /// What it does: `agent:<prompt>`.
+    /// The action, such as `agent:<prompt>`.
     pub action: String,
 }
 
-/// A message to the person that is to be recorded.
+/// A message to the person, to be recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewMessage {
-    /// The run it comes from, if it comes from one.
+    /// The run that it comes from, if any.
     pub run: Option<RunId>,
-    /// The definition it comes from, if it comes from one.
+    /// The definition that it comes from, if any.
     pub id: Option<DefinitionId>,
     /// The text, as the person reads it.
     pub text: String,
-    /// How much it matters.
+    /// Urgency of the message.
     pub urgency: Urgency,
-    /// It waits for the next digest.
+    /// Whether it waits for the next digest.
     pub digest: bool,
-    /// The channel that its definition asks for.
+    /// The channel that its definition names.
     pub channel: Option<String>,
-    /// The same for channels that can show more than text.
+    /// The message for channels that can show more than text.
     pub rich: Option<Rich>,
 }
 
 impl NewMessage {
-    /// What the service itself has to say.
+    /// Makes a message of the service itself.
     #[must_use]
     pub fn of_service(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// The same with buttons below it: what stands on each, and what it does.
+    /// Adds buttons below the message, as pairs of label and action.
     #[must_use]
     pub fn with_buttons(mut self, buttons: &[(&str, &str)]) -> Self {
         if !buttons.is_empty() {
@@ -74,7 +74,7 @@ impl NewMessage {
         self
     }
 
-    /// What the service has to say of a definition's run, or asks for it.
+    /// Makes a message of the service about a definition's run, or one that it sends for the run.
     #[must_use]
     pub fn of_run(run: &RunId, definition: &Definition, text: impl Into<String>) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl NewMessage {
         }
     }
 
-    /// What a definition's own run has to say.
+    /// Makes a message that a definition's run sends itself.
     #[must_use]
     pub fn said_by(run: &RunId, definition: &Definition, text: impl Into<String>) -> Self {
         Self { digest: definition.deliver == Deliver::Digest, ..Self::of_run(run, definition, text) }
@@ -94,11 +94,11 @@ impl NewMessage {
 }
 
 impl Journal {
-    /// Records a message and returns its number. One that comes from a run is an effect of it, marked in the same
-    /// commit.
+    /// Records a message and returns its number. A message from a run is a side effect of the run, marked in the
+    /// same commit.
     ///
     /// # Errors
-    /// [`JournalError::NotGoing`] when its run is not going: then nothing is recorded.
+    /// [`JournalError::NotGoing`] when the run is not running. Then nothing is recorded.
     pub async fn message(&self, message: NewMessage) -> Result<i64, JournalError> {
         let (clock, run) = (self.clock.clone(), message.run.clone());
         let number = self
@@ -118,10 +118,10 @@ impl Journal {
         Ok(number)
     }
 
-    /// Records a message unless `key` has a value, and keeps `value` under it, in one commit. Returns whether it did.
+    /// Sets `key` to `value` and records a message in one commit, unless `key` has a value. Returns whether it did.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn message_once(
         &self,
         key: &'static str,
@@ -143,10 +143,10 @@ impl Journal {
         Ok(number > 0)
     }
 
-    /// Counts a message that was held back for an empty budget. The next message that is recorded says how many were.
+    /// Counts a message that was suppressed because the budget was empty. The next recorded message reports the count.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn hold_back(&self) -> Result<(), JournalError> {
         self.writer
             .commit(|connection| {
@@ -160,7 +160,7 @@ impl Journal {
             .await
     }
 
-    /// The newest message's number, and each newer one as it is recorded: what wakes whoever delivers.
+    /// Returns the number of the newest message, updated with each newer one. Wakes the delivery.
     #[must_use]
     pub fn newest_message(&self) -> watch::Receiver<i64> {
         self.newest.subscribe()
@@ -179,10 +179,10 @@ pub(super) fn newest(connection: &Connection) -> Result<i64, JournalError> {
     connection.row("SELECT coalesce(max(number), 0) FROM message", (), |row| row.get(0))
 }
 
-/// The setting that counts messages that were held back since the last one.
+/// Key of the count of messages suppressed since the last one.
 const HELD_BACK: &str = "held_back";
 
-/// What the next message says of those that were held back before it. They are forgotten.
+/// Returns the note about suppressed messages for the next message, and resets their count.
 fn held_back(connection: &Connection) -> Result<Option<String>, JournalError> {
     let found: Option<i64> =
         connection.one("SELECT CAST(value AS INTEGER) FROM setting WHERE key = ?1", [HELD_BACK], |row| row.get(0))?;
@@ -223,7 +223,7 @@ pub(super) fn insert_message(
     Ok(number)
 }
 
-/// What stands in the place of its urgency where a message waits for the next digest.
+/// The value of `urgency` for a message that waits for the next digest.
 const DIGEST: &str = "digest";
 
 /// The columns of a message that [`read_message`] reads.

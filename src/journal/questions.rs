@@ -1,4 +1,4 @@
-//! Calls that the person is asked about: one row each, with its answer. A row is open until it has one.
+//! Questions to the person about calls: one row each, with its answer. A row without an answer is open.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use super::rows::{Columns, ms};
 use super::{Journal, JournalError, JournalReader, Message, RunId};
 use crate::definition::DefinitionId;
 
-/// What the person says to a question.
+/// An answer of the person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// This call may run.
+    /// Allow this call.
     Once,
-    /// So may every call of this run that the same rule asks about.
+    /// Allow every call of this run that the same rule asks about.
     Run,
-    /// So may they in later runs: the rule is moved in the job's file.
+    /// Allow them in later runs, too: the rule is moved in the job's file.
     Always,
-    /// It may not.
+    /// Deny this call.
     Deny,
 }
 
@@ -33,19 +33,19 @@ pub enum Answer {
 pub enum QuestionEnd {
     /// The person allowed this call.
     Once,
-    /// The person allowed what the rule asks about in this run.
+    /// The person allowed the calls of this run that the rule asks about.
     Run,
-    /// The person allowed what the rule asks about from now on.
+    /// The person allowed all calls that the rule asks about from now on.
     Always,
-    /// The person said no.
+    /// The person denied it.
     Deny,
-    /// Nobody answered by the deadline, which is a yes.
+    /// Nobody answered by the deadline. The call is allowed.
     SilenceAllow,
-    /// Nobody answered by the deadline, which is a no.
+    /// Nobody answered by the deadline. The call is denied.
     SilenceDeny,
-    /// Its run, or its call, ended before.
+    /// Its run or call ended first.
     Ended,
-    /// The service restarted before: a no.
+    /// The service restarted first. The call is denied.
     Restarted,
 }
 
@@ -72,13 +72,13 @@ impl QuestionEnd {
         (Self::Restarted, "restarted"),
     ];
 
-    /// The word that stands for it in the journal and in JSON.
+    /// Returns the word for it in the journal and in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         Self::ALL.iter().find(|(end, _)| *end == self).map_or("ended", |(_, word)| word)
     }
 
-    /// Whether the call may run.
+    /// Returns whether the call may run.
     #[must_use]
     pub fn allows(self) -> bool {
         matches!(self, Self::Once | Self::Run | Self::Always | Self::SilenceAllow)
@@ -100,39 +100,39 @@ impl fmt::Display for QuestionEnd {
     }
 }
 
-/// A question that is to be asked.
+/// A question to ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewQuestion {
-    /// Whose call it is.
+    /// The run whose call it is.
     pub run: RunId,
     /// The definition of the run.
     pub id: DefinitionId,
     /// The tool.
     pub tool: String,
-    /// The whole call, as the person is shown it.
+    /// The whole call, as shown to the person.
     pub call: String,
     /// The rule that asks.
     pub asked_rule: String,
-    /// The rule that would allow it from now on; `None`: there is no file to write it into.
+    /// The rule that would allow it from now on; `None`: there is no file for it.
     pub always: Option<String>,
-    /// How long it waits.
+    /// Time until the deadline.
     pub waits: Duration,
-    /// It asks whether the run may begin (`approve`), and not about a call.
+    /// Whether it asks to begin the run (`approve`), instead of about a call.
     pub start: bool,
 }
 
-/// A question as it stands.
+/// A question and its current state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// Counts up from 1 over the whole journal.
+    /// Number of the question, from 1, over the whole journal.
     pub number: i64,
-    /// Whose call it is.
+    /// The run whose call it is.
     pub run: RunId,
     /// The definition of the run.
     pub id: DefinitionId,
     /// The tool.
     pub tool: String,
-    /// The whole call, as the person is shown it.
+    /// The whole call, as shown to the person.
     pub call: String,
     /// The rule that asks.
     pub asked_rule: String,
@@ -142,17 +142,17 @@ pub struct Question {
     pub message: Option<i64>,
     /// When it was asked.
     pub asked: DateTime<Utc>,
-    /// Until when it can be answered.
+    /// The time until which it can be answered.
     pub deadline: DateTime<Utc>,
     /// How it ended; `None`: it is open.
     pub answer: Option<QuestionEnd>,
-    /// What the person said besides.
+    /// The comment that the person added.
     pub sentence: Option<String>,
     /// When it ended.
     pub answered: Option<DateTime<Utc>>,
-    /// The channel by which the person answered.
+    /// The channel through which the person answered.
     pub channel: Option<String>,
-    /// It asks whether the run may begin (`approve`), and not about a call.
+    /// Whether it asks to begin the run (`approve`), instead of about a call.
     #[serde(default)]
     pub start: bool,
 }
@@ -180,7 +180,7 @@ impl Question {
 }
 
 impl Message {
-    /// The number of the question that it asks; `None`: it asks none.
+    /// Returns the number of the question that it asks, if it asks one.
     #[must_use]
     pub fn question(&self) -> Option<i64> {
         let mut buttons = self.rich.iter().flat_map(|rich| &rich.buttons);
@@ -192,11 +192,11 @@ const QUESTIONS: &str = "SELECT number, run, id, tool, call, asked_rule, always,
                          answered, channel, start FROM question";
 
 impl Journal {
-    /// Records a question with the message that asks it, which `message` makes of the question, in one commit. Asking is no effect
+    /// Records a question and the message that `message` makes of it, in one commit. Asking is not a side effect
     /// of the run.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn ask(
         &self,
         new: NewQuestion,
@@ -252,37 +252,37 @@ impl Journal {
         Ok(question)
     }
 
-    /// One of them; `None`: there is no such question.
+    /// Returns a question; `None` if there is none with this number.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn question(&self, number: i64) -> Result<Option<Question>, JournalError> {
         self.writer.commit(move |connection| find(connection, number)).await
     }
 
-    /// Questions of all hosts numbered after `number`, the oldest first.
+    /// Returns questions of all hosts with a number above `number`, the oldest first.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn questions_after(&self, number: i64) -> Result<Vec<Question>, JournalError> {
         let sql = format!("{QUESTIONS} WHERE number > ?1 ORDER BY number");
         self.writer.commit(move |connection| connection.all(&sql, [number], read)).await
     }
 
-    /// The number after which none is open, or none is at all.
+    /// Returns the number up to which every question has ended.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn ended_up_to(&self) -> Result<i64, JournalError> {
         let sql = "SELECT coalesce((SELECT min(number) - 1 FROM question WHERE answer IS NULL), (SELECT max(number) FROM question), 0)";
         self.writer.commit(move |connection| connection.row(sql, (), |row| row.get(0))).await
     }
 
-    /// Ends a question, unless it has ended. Returns it as it stands then, and whether this was its end; `None`: there is no such
-    /// question.
+    /// Ends an open question. Returns its state afterwards, and whether this call ended it; `None` if there is no
+    /// such question.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn end_question(
         &self,
         number: i64,
@@ -309,10 +309,10 @@ impl Journal {
             .await
     }
 
-    /// The question whether the occurrence of a run may begin, of any attempt at it; `None`: it was not asked.
+    /// Returns the question whether a run's occurrence may begin, asked in any attempt; `None` if it was not asked.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn start_question(&self, run: &RunId) -> Result<Option<Question>, JournalError> {
         let run = run.clone();
         self.writer
@@ -327,17 +327,17 @@ impl Journal {
             .await
     }
 
-    /// Ends the questions that a run has left open.
+    /// Ends the open questions of a run.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn end_questions_of(&self, run: &RunId) -> Result<(), JournalError> {
         let (run, clock) = (run.clone(), self.clock.clone());
         self.writer.commit(move |connection| end_open(connection, Some(&run), QuestionEnd::Ended, &clock)).await?;
         Ok(())
     }
 
-    /// Ends one whose call is gone, without waiting for the commit.
+    /// Ends a question whose call is gone, without waiting for the commit.
     pub(crate) fn drop_question(&self, number: i64) {
         let clock = self.clock.clone();
         self.writer.enqueue(move |connection| {
@@ -355,11 +355,11 @@ impl Journal {
         });
     }
 
-    /// Ends all questions about calls that an earlier life of the service has left open, and tells the person of each. One about the start of
-    /// a run stays open: nothing of the run has begun.
+    /// Ends all questions about calls that the previous process left open, and notifies the person of each. A
+    /// question about the start of a run stays open, since the run has not begun.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn end_questions_left_open(
         &self,
         message: impl Fn(&Question) -> NewMessage + Send + 'static,
@@ -412,7 +412,7 @@ fn end_open(
     Ok(ended)
 }
 
-/// Ends those about calls of an occurrence that another host has taken over, and tells the person of each. Returns the newest message's number.
+/// Ends questions about calls of an occurrence that was taken over. Notifies the person of each. Returns the newest message's number.
 pub(super) fn end_taken(
     connection: &Connection,
     occurrence: i64,
@@ -463,10 +463,10 @@ fn read(row: &Row<'_>) -> Result<Question, JournalError> {
 }
 
 impl JournalReader {
-    /// Those that are open, the oldest first, and then at most `recent` others, the newest first.
+    /// Returns the open questions, the oldest first, then at most `recent` others, the newest first.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn questions(&self, recent: u32) -> Result<Vec<Question>, JournalError> {
         let mut all = self.all(&format!("{QUESTIONS} WHERE answer IS NULL ORDER BY number"), &[], read)?;
         let ended = format!("{QUESTIONS} WHERE answer IS NOT NULL ORDER BY number DESC LIMIT ?1");
@@ -474,10 +474,10 @@ impl JournalReader {
         Ok(all)
     }
 
-    /// One of them; `None`: there is no such question.
+    /// Returns a question; `None` if there is none with this number.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn question(&self, number: i64) -> Result<Option<Question>, JournalError> {
         Ok(self.all(&format!("{QUESTIONS} WHERE number = ?1"), &[&number], read)?.pop())
     }

@@ -1,5 +1,5 @@
-//! What an earlier life of the service left: attempts that were going, occurrences that are still open, and
-//! reminders whose outcome is recorded but whose file may still be there.
+//! Work that the previous process left: running attempts, open occurrences, and reminders that have an outcome but
+//! may still have a file.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -19,70 +19,70 @@ use crate::definition::DefinitionId;
 pub struct Unfinished {
     /// The last attempt.
     pub run: RunId,
-    /// Whose, and when it was due.
+    /// The definition and the scheduled time.
     pub occurrence: Occurrence,
     /// The definition's file, relative to the data folder.
     pub file: PathBuf,
-    /// The file's text as it fired last.
+    /// The text of the file when it last fired.
     pub text: Arc<str>,
-    /// A person fired it.
+    /// Whether a person fired it.
     pub by_hand: bool,
-    /// The last attempt's number.
+    /// The number of the last attempt.
     pub attempt: u32,
-    /// `Claimed`: nothing was ever launched. `Interrupted`: it was cut off. Otherwise it failed, and is to be retried.
+    /// `Claimed`: never launched. `Interrupted`: cut off. Otherwise it failed, and a retry is pending.
     pub state: RunState,
     /// When it was claimed.
     pub claimed: DateTime<Utc>,
-    /// When the next attempt is due, where one is.
+    /// When the next attempt is due, if one is.
     pub retry_at: Option<DateTime<Utc>>,
-    /// How many of its attempts failed; those that found no login do not count.
+    /// Number of failed attempts, not counting those without a login.
     pub failures: u32,
-    /// Why the last of those failed.
+    /// Why the last counted attempt failed.
     pub failure: Option<String>,
     /// Why the last attempt ended, if it failed.
     pub error: Option<String>,
-    /// How many of its attempts were cut off.
+    /// Number of attempts that were cut off.
     pub interruptions: u32,
-    /// What its first effect was, in whichever attempt; `None`: it had none.
+    /// The first side effect of any attempt; `None`: there was none.
     pub effect: Option<String>,
-    /// What it fell due for; `None`: its time.
+    /// The cause; `None`: its scheduled time.
     pub occasion: Option<Occasion>,
 }
 
 /// A reminder's occurrence that has its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// Whose, and when it was due.
+    /// The definition and the scheduled time.
     pub occurrence: Occurrence,
     /// The reminder's file, relative to the data folder, when it fired.
     pub file: PathBuf,
-    /// The file's text as it fired.
+    /// The text of the file when it fired.
     pub text: Arc<str>,
     /// The outcome.
     pub outcome: RunState,
-    /// Why, where it was not completed.
+    /// Why it was not completed.
     pub error: Option<String>,
 }
 
-/// All that a start has to see to.
+/// The work that a starting service has to do.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recovered {
     /// Occurrences without an outcome, in the order in which they were claimed.
     pub unfinished: Vec<Unfinished>,
-    /// Reminders that have their outcome and whose file was not dealt with.
+    /// Reminders that have an outcome but whose file was not dealt with.
     pub recorded: Vec<Recorded>,
-    /// Definitions that have failed lately, and the text of each as it fired last.
+    /// Definitions that failed lately, with the text of each when it last fired.
     pub consecutive_failures: Vec<(ConsecutiveFailures, Option<Arc<str>>)>,
-    /// Reminders that were disabled when they were last seen.
+    /// Reminders that were disabled when last observed.
     pub disabled: HashSet<DefinitionId>,
 }
 
 impl Journal {
-    /// Processes of attempts that stand as running. At a start none of them is ours any more: to be ended before
-    /// [`Self::recover`], which takes their attempts for interrupted.
+    /// Returns the processes of attempts recorded as running. At a start all are leftovers. End them before
+    /// [`Self::recover`], which records their attempts as interrupted.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn leftovers(&self) -> Result<Vec<ProcessIdentity>, JournalError> {
         self.writer
             .commit(|connection| {
@@ -93,11 +93,11 @@ impl Journal {
             .await
     }
 
-    /// Takes every attempt that stands as running for interrupted, and tells all that is unfinished. To be called
-    /// once, at a start, before anything is claimed.
+    /// Records every running attempt as interrupted, and returns all unfinished work. Call it once at a start,
+    /// before any claim.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn recover(&self) -> Result<Recovered, JournalError> {
         let clock = self.clock.clone();
         self.writer
@@ -126,10 +126,10 @@ impl Journal {
             .await
     }
 
-    /// The record of a reminder's occurrence that has its outcome; `None` while it has none.
+    /// Returns the record of a reminder's occurrence; `None` while it has no outcome.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub async fn recorded(&self, occurrence: &Occurrence) -> Result<Option<Recorded>, JournalError> {
         let occurrence = occurrence.clone();
         self.writer
@@ -144,10 +144,10 @@ impl Journal {
             .await
     }
 
-    /// A reminder's file was removed or moved away: nothing is left to do for this occurrence.
+    /// Records that a reminder's file was removed or moved away, so this occurrence needs nothing more.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn file_done(&self, occurrence: &Occurrence) -> Result<(), JournalError> {
         let occurrence = occurrence.clone();
         self.writer
@@ -224,7 +224,7 @@ fn recorded(row: &Row<'_>) -> Result<Recorded, JournalError> {
     })
 }
 
-/// Closes the attempts that somebody left running: those of which `which` holds, where `of` is `?3`.
+/// Interrupts running attempts that satisfy the condition `which`, in which `?3` is `of`.
 pub(super) fn interrupt(
     connection: &Connection,
     which: &str,

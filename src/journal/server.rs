@@ -1,4 +1,4 @@
-//! A journal on a server of PostgreSQL's, which several hosts share.
+//! A journal on a PostgreSQL server, which several hosts share.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,11 +9,11 @@ use super::JournalError;
 use super::database::{Connection, Link, Place};
 use super::schema::MIGRATIONS;
 
-/// The first schema of a journal on a server; it is made at once, by all steps up to there.
+/// The first schema of a journal on a server. A new journal gets it in one step, by all migrations up to it.
 const FIRST: usize = 10;
 
-/// What a journal on a server has beside the tables of every journal: which schema it has, the hosts, and what each of them is
-/// alone in doing. `least`: the oldest schema that a program may know which writes here. The functions are SQLite's own.
+/// Tables that only a journal on a server has: its schema version, the hosts, and their roles. `least`: the oldest
+/// schema that a program must know to write here. The functions are those of SQLite.
 const ONLY_HERE: &str = r#"
 CREATE TABLE journal (
     one BOOLEAN PRIMARY KEY DEFAULT TRUE CHECK (one),
@@ -42,12 +42,12 @@ CREATE FUNCTION json_extract(data TEXT, path TEXT) RETURNS TEXT LANGUAGE SQL IMM
 CREATE FUNCTION instr(text TEXT, part TEXT) RETURNS INTEGER LANGUAGE SQL IMMUTABLE AS $$ SELECT strpos(text, part) $$;
 "#;
 
-/// Where a journal is.
+/// The location of a journal.
 #[derive(Clone, Debug)]
 pub enum JournalPlace {
-    /// In a file of this machine's.
+    /// A file on this machine.
     File(PathBuf),
-    /// On a server.
+    /// A database on a server.
     Server(Server),
 }
 
@@ -78,11 +78,11 @@ impl fmt::Display for JournalPlace {
     }
 }
 
-/// A server with a journal. Clones share what is connected.
+/// A server with a journal. Clones share its connections.
 #[derive(Clone)]
 pub struct Server {
     place: Arc<Place>,
-    /// Connections that nobody uses at the moment.
+    /// Idle connections.
     idle: Arc<Mutex<Vec<Link>>>,
 }
 
@@ -93,22 +93,22 @@ impl fmt::Debug for Server {
 }
 
 impl fmt::Display for Server {
-    /// Without a password.
+    /// Leaves the password out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.place.fmt(f)
     }
 }
 
 impl Server {
-    /// The most connections that are kept for later.
+    /// Maximum number of idle connections.
     const KEPT: usize = 4;
 
-    /// The server at `postgres://user@host:5432/name`; nothing is connected yet. Of one address there is one server in a process.
+    /// Returns the server at `postgres://user@host:5432/name`, without connecting. A process has one server per address and password.
     ///
     /// # Errors
     /// [`JournalError::Address`].
     pub fn at(url: &str, password: Option<&str>) -> Result<Self, JournalError> {
-        /// By address and password.
+        /// Servers by address and password.
         type Known = HashMap<(String, Option<String>), Server>;
         static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -123,18 +123,18 @@ impl Server {
         Ok(server)
     }
 
-    /// The password in its address, or beside it, if it is text.
+    /// Returns the password from the address or given beside it, if it is text.
     #[must_use]
     pub fn password(&self) -> Option<String> {
         self.place.password()
     }
 
-    /// A connection of one's own.
+    /// Opens a connection for the caller alone.
     pub(super) fn connect(&self) -> Result<Link, JournalError> {
         Link::open(&self.place)
     }
 
-    /// A connection for a while.
+    /// Borrows an idle connection, or opens one.
     pub(super) fn borrow(&self) -> Result<Link, JournalError> {
         loop {
             let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -146,7 +146,7 @@ impl Server {
         }
     }
 
-    /// Takes back what [`Self::borrow`] gave.
+    /// Takes back a connection from [`Self::borrow`].
     pub(super) fn give_back(&self, link: Link) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if !link.is_closed() && idle.len() < Self::KEPT {
@@ -154,10 +154,10 @@ impl Server {
         }
     }
 
-    /// Which schema its journal has; `None`: there is none yet.
+    /// Returns the schema of its journal; `None` if there is none yet.
     ///
     /// # Errors
-    /// [`JournalError::NewerOnServer`] where this program must not read it.
+    /// [`JournalError::NewerOnServer`] when this program is too old to use it.
     pub(super) fn version(&self, connection: &Connection) -> Result<Option<usize>, JournalError> {
         let there = "SELECT to_regclass('journal') IS NOT NULL";
         if !connection.row(there, (), |row| row.get(0))? {
@@ -174,16 +174,16 @@ impl Server {
         Ok(Some(found))
     }
 
-    /// Makes the tables, or brings them to today's schema. Of several hosts that do so at once one does it.
+    /// Creates the tables, or migrates them to the current schema. If several hosts try at once, one of them does it.
     pub(super) fn migrate(&self, connection: &Connection) -> Result<(), JournalError> {
         if self.version(connection)?.is_some_and(|found| found >= MIGRATIONS.len()) {
             return Ok(());
         }
-        // Any number, as long as every version of the program has the same.
+        // An arbitrary number, the same in every version of the program.
         connection.batch("BEGIN; SELECT pg_advisory_xact_lock(7318349394477056)")?;
         let migrated = self.migrate_alone(connection).and_then(|()| connection.batch("COMMIT"));
         if migrated.is_err() {
-            // Where that fails too the connection is gone, and the transaction with it.
+            // If the rollback fails too, the connection is gone, and the transaction with it.
             let _gone = connection.batch("ROLLBACK");
         }
         migrated
@@ -205,10 +205,10 @@ impl Server {
     }
 }
 
-/// Columns that hold truths. In a file they are numbers, 0 or 1.
+/// Boolean columns. In an SQLite file they are numbers, 0 or 1.
 const TRUTHS: [&str; 7] = ["by_hand", "file_done", "told", "handed_over", "start", "forgotten", "removed"];
 
-/// A step of the schema as PostgreSQL takes it. Names and ids are compared by their bytes, as SQLite does.
+/// Translates a migration to PostgreSQL. Names and ids are compared by their bytes, as in SQLite.
 fn translated(step: &str) -> String {
     let mut translated = step
         .replace("INTEGER PRIMARY KEY AUTOINCREMENT", "BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY")
@@ -242,7 +242,7 @@ mod tests {
         host_that(url, name, Box::new(|_| ()))
     }
 
-    /// `on_lost`: what it does when its lease is lost.
+    /// `on_lost`: called when the host loses its lease.
     fn host_that(url: &str, name: &str, on_lost: OnLost) -> Journal {
         let place = JournalPlace::Server(Server::at(url, None).unwrap());
         let mut journal = Journal::open(place, Clock::system()).unwrap();
@@ -276,7 +276,7 @@ mod tests {
         run
     }
 
-    /// The connection breaks when the server has committed and has not said so.
+    /// The connection breaks after the server has committed, before its answer arrives.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_commit_whose_answer_is_lost_is_not_made_again() {
         let server = Postgres::start();
@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(reading.await.unwrap().unwrap(), []);
     }
 
-    /// What is asked waits for the server, until the journal is closed.
+    /// Requests wait for the server until the journal is closed.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_journal_can_be_closed_while_the_server_is_away() {
         let mut server = Postgres::start();
@@ -331,7 +331,7 @@ mod tests {
         assert!(reading.await.unwrap().is_err());
     }
 
-    /// One that was claimed and not begun is begun by the host that took it over, and cut off with that one.
+    /// A claimed run that was not begun is begun by the host that took it over, and is interrupted when that host ends.
     #[tokio::test(flavor = "multi_thread")]
     async fn what_was_claimed_belongs_to_the_host_that_took_it_over() {
         let server = Postgres::start();
@@ -345,14 +345,14 @@ mod tests {
         assert_eq!(states, [(&run, RunState::Claimed), (&other, RunState::Interrupted)]);
         home.launching(&run, "x".into(), String::new(), Punctuality::Unknown).await.unwrap();
         assert_eq!(server.psql("SELECT string_agg(host, ' ' ORDER BY number) FROM run"), "home attic");
-        // It is cut off, and comes back.
+        // The host ends, and comes back.
         home.close().await;
         let found = host(&server.url(), "home").recover().await.unwrap().unfinished;
         let states: Vec<_> = found.iter().map(|left| (&left.run, left.state)).collect();
         assert_eq!(states, [(&run, RunState::Interrupted), (&other, RunState::Interrupted)]);
     }
 
-    /// A process goes on that another one of the same data folder has followed: it writes nothing, though the lease of its name holds.
+    /// A process runs on after a later one of the same data folder has started. It writes nothing, though the lease of its name holds.
     #[tokio::test(flavor = "multi_thread")]
     async fn only_the_newest_process_of_a_host_writes() {
         let server = Postgres::start();
@@ -363,10 +363,10 @@ mod tests {
         newer.message(NewMessage::of_service("on time")).await.unwrap();
     }
 
-    /// What is asked comes through, and no answer does: the lease is given up in time all the same.
+    /// One direction of the connection may still work. The host gives up its lease in time all the same.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_host_gives_up_when_no_answer_comes_in_either_direction() {
-        // Each takes the time in which a host gives up, so all at once.
+        // Each try lasts until a host gives up, so all run at once.
         let mut tries = Vec::new();
         for held in [(true, true), (true, false), (false, true)] {
             let server = Postgres::start();
@@ -374,7 +374,7 @@ mod tests {
             let (lost, ended) = std::sync::mpsc::channel();
             let url = server.url();
             let on_lost = move |_: &str| {
-                // By the server's clock the lease holds: nobody has taken anything over yet.
+                // By the server's clock the lease holds, so nobody has taken anything over yet.
                 let place = Server::at(&url, None).unwrap();
                 let connection = Connection::Postgres(place.connect().unwrap());
                 let holds = "SELECT lease_until > now() FROM host";

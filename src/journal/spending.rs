@@ -1,8 +1,8 @@
-//! What runs may still cost: a run takes its cap from what is left before it begins, in one commit with the look at what is left.
+//! Budgets: before a run begins, it reserves its cap from what is left. One commit reads the rest and reserves.
 //!
-//! A run counts what its client has reported; until then, and where it reports nothing, the cap that it took. So no moment of a
-//! crash, and no number of runs at once, spends more than the caps cover. A run belongs to the period in which it was launched.
-//! Tokens count in the same way. A client takes no cap in tokens: a run without a figure counts what its job's runs usually take.
+//! A run counts at the cost that its client reported. Until then, or without a report, it counts at its reserved cap. So
+//! neither a crash nor parallel runs exceed the caps. A run belongs to the period of its launch. Tokens count in the same
+//! way, but clients take no cap in tokens: a run without a report counts at the usual use of its job.
 
 use super::database::{Connection, Row, params};
 use chrono::{DateTime, Utc};
@@ -13,13 +13,13 @@ use super::rows::ms;
 use super::{Journal, JournalError, JournalReader, RunId};
 use crate::definition::{Budget, Definition, DefinitionId, Period};
 
-/// Less than this is nothing: no model answers for it.
+/// Amounts below this count as zero, since they pay for no answer of a model.
 const LEAST: f64 = 0.005;
 
-/// The share of a cap at which the person is told.
+/// The share of a cap at which the person is warned.
 const WARNS_AT: f64 = 0.8;
 
-/// What a run may cost, by its file and the settings.
+/// The caps for a run, from its file and the settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Caps {
     /// `max_cost_usd`.
@@ -28,24 +28,24 @@ pub struct Caps {
     pub job_day: Option<f64>,
     /// The setting `budget`.
     pub budget: Budget,
-    /// The zone of its days and months.
+    /// The zone of the days and months.
     pub zone: Tz,
 }
 
 impl Caps {
-    /// Those of a definition's runs, under the setting `budget` and its zone.
+    /// Returns the caps of a definition's runs, under the setting `budget` and its zone.
     #[must_use]
     pub fn of(definition: &Definition, budget: Budget, zone: Tz) -> Self {
         Self { run: definition.max_cost_usd, job_day: definition.max_cost_day_usd, budget, zone }
     }
 
-    /// What a run takes at most by its own cap; `None`: there is no cap. One that took a whole day's would keep all others from starting.
+    /// Returns the cap of a single run; `None` if there is none. Never a whole day's cap, which would block all other runs.
     #[must_use]
     pub fn of_a_run(&self) -> Option<f64> {
         self.run.or_else(|| self.budget.of_a_run()).or_else(|| self.job_day.map(|day| day / 10.0))
     }
 
-    /// What set the cap of a run that may cost `cap`, and how another is set.
+    /// Explains the origin of the cap `cap`, and how to set another.
     #[must_use]
     pub fn source(&self, cap: f64) -> &'static str {
         let is = |other: Option<f64>| other.is_some_and(|other| cap >= other * 0.999);
@@ -65,57 +65,57 @@ impl Caps {
         }
     }
 
-    /// What a run takes at most where no more may be taken than so much.
+    /// Returns the cap of a run when only `left` is left of each period's cap.
     fn within(&self, left: impl Iterator<Item = f64>) -> Option<f64> {
         self.of_a_run().map(|own| left.fold(own, f64::min))
     }
 }
 
-/// What a run that began now would be paid from.
+/// The budgets that would pay for a run that began now.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Purse {
-    /// The caps of periods that hold for it, and what of each is spent.
+    /// The caps of periods that apply to it, with their spending.
     pub spendings: Vec<Spending>,
-    /// What it would take at most; `None`: there is no cap.
+    /// The cap that it would reserve; `None`: there is no cap.
     pub cap: Option<f64>,
 }
 
 impl Purse {
-    /// The first cap of which nothing is left.
+    /// Returns the first exhausted cap.
     #[must_use]
     pub fn spent(&self) -> Option<&Spending> {
         self.spendings.iter().find(|spending| spending.is_spent())
     }
 }
 
-/// What became of the wish to spend.
+/// The result of reserving a cap.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Taken {
-    /// It may cost so much; `None`: there is no cap.
+    /// The run may cost this much; `None`: there is no cap.
     Cap(Option<f64>),
-    /// Nothing is left; why, as a sentence without its full stop.
+    /// Nothing is left. The reason, as a sentence without a full stop.
     Spent(String),
 }
 
-/// One cap of a period and what of it is spent.
+/// A cap of a period and the spending under it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spending {
     /// `day`, `month`, `tokens_day`, or `job_day`.
     pub name: &'static str,
-    /// The cap in force.
+    /// The current cap.
     pub cap: f64,
-    /// What runs have cost, and what those may have cost that have ended without a figure.
+    /// Cost of runs, plus the reserved caps of ended runs without a reported cost.
     pub spent: f64,
-    /// What runs that have not ended may still cost at most.
+    /// Reserved caps of runs that have not ended.
     pub taken: f64,
-    /// When it begins anew.
+    /// The end of the period.
     pub until: DateTime<Utc>,
-    /// Which period: `2026-11-23`.
+    /// The period, such as `2026-11-23`.
     label: String,
 }
 
 impl Spending {
-    /// A cap of that name, and what of it is spent until it begins anew.
+    /// Makes a cap and its spending, until the end of its period.
     #[must_use]
     pub fn of(name: &'static str, cap: f64, spent: f64, until: DateTime<Utc>) -> Self {
         Self { name, cap, spent, taken: 0.0, until, label: String::new() }
@@ -127,19 +127,19 @@ impl Spending {
         format!("the budget of {} is spent", if self.name == "month" { "this month" } else { "today" })
     }
 
-    /// What is left; never below zero.
+    /// Returns the amount that is left, at least zero.
     #[must_use]
     pub fn left(&self) -> f64 {
         (self.cap - self.spent - self.taken).max(0.0)
     }
 
-    /// Whether nothing can be paid from it.
+    /// Returns whether the cap is exhausted.
     #[must_use]
     pub fn is_spent(&self) -> bool {
         if self.name == TOKENS { self.left() < 1.0 } else { self.left() < LEAST }
     }
 
-    /// Whether that stays so until its period ends: no run that goes can give anything back.
+    /// Returns whether it stays exhausted until its period ends, since no running run can give anything back.
     #[must_use]
     pub fn is_spent_for_good(&self) -> bool {
         Self { taken: 0.0, ..self.clone() }.is_spent()
@@ -154,8 +154,8 @@ impl Spending {
         }
     }
 
-    /// The button that raises the cap by half for the rest of its period: what stands on it, and what it does. A job's own cap stands in
-    /// its file.
+    /// Returns the label and action of the button that raises the cap by half for the rest of its period. `None`
+    /// for a job's own cap, which its file sets.
     fn raise(&self) -> Option<(String, String)> {
         let period = if self.name == "month" { "this month" } else { "today" };
         let raised = (self.cap * 150.0).ceil() / 100.0;
@@ -167,8 +167,8 @@ impl Spending {
         Some((format!("Raise {period} to {shown}"), format!("raise:{}:{}:{amount}", self.name, self.label)))
     }
 
-    /// `1.00 of 2.00 USD of today's budget are spent or taken, until 2026-11-24 00:00`. Where runs that go have taken what is missing, it
-    /// says that, and no time: it may be there again as soon as they have ended.
+    /// `1.00 of 2.00 USD of today's budget are spent or taken, until 2026-11-24 00:00`. If running runs have
+    /// reserved the missing amount, says so without a time, since it may be free as soon as they end.
     #[must_use]
     pub fn words(&self, zone: Tz) -> String {
         let whose = match self.name {
@@ -195,10 +195,10 @@ impl Spending {
 const TOKENS: &str = "tokens_day";
 
 impl Journal {
-    /// Takes a run's cap from what is left of every cap of a period. Called again for the same run it takes anew.
+    /// Reserves a run's cap from what is left of every period's cap. A second call for the same run reserves anew.
     ///
     /// # Errors
-    /// When the commit cannot be made; then nothing is taken.
+    /// Fails when the commit cannot be made. Then nothing is reserved.
     pub async fn take_cost(&self, run: &RunId, definition: &Definition, caps: Caps) -> Result<Taken, JournalError> {
         let (run, clock, origin) = (run.clone(), self.clock.clone(), Origin::of(definition));
         let title = definition.title();
@@ -221,7 +221,7 @@ impl Journal {
                     return Ok((Taken::Spent(why), newest));
                 }
                 let cap = caps.within(dollars_left(&all));
-                // That it has begun to spend is marked where only tokens are counted, too.
+                // With token budgets alone, a reservation of zero marks that the run spends.
                 let mark = caps.budget.tokens_day.map(|_| 0.0);
                 connection.execute("UPDATE run SET reserved_usd = ?2 WHERE run = ?1", params![run.as_str(), cap.or(mark)])?;
                 let newest = warn(connection, &all, &payer, &title, caps.zone, now)?;
@@ -232,19 +232,19 @@ impl Journal {
         Ok(taken)
     }
 
-    /// Notes whose `max_cost_day_usd` a run counts for, before it makes or spawns anything.
+    /// Records whose `max_cost_day_usd` pays for a run, before the run creates or spawns anything.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn note_payer(&self, run: &RunId, definition: &Definition) -> Result<(), JournalError> {
         let (run, origin) = (run.clone(), Origin::of(definition));
         self.writer.commit(move |connection| note(connection, &run, &origin).map(drop)).await
     }
 
-    /// A run's client has reported what it cost. The person is told where a cap is nearly spent by that.
+    /// Records the cost that a run's client reported. Warns the person if a cap is nearly exhausted by it.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn settle_cost(&self, run: &RunId, title: String, cost_usd: f64, caps: Caps) -> Result<(), JournalError> {
         let (run, clock) = (run.clone(), self.clock.clone());
         let newest = self
@@ -266,18 +266,18 @@ impl Journal {
         Ok(())
     }
 
-    /// Sets today's or this month's cap to `usd`, until the period ends.
+    /// Sets the cap of today or this month to `usd`, until the period ends.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn set_cap(&self, period: Period, usd: f64, zone: Tz) -> Result<(), JournalError> {
         self.set(period.name(), period, usd.to_string(), zone).await
     }
 
-    /// Sets how many tokens today may take, until the day ends.
+    /// Sets the cap of today in tokens, until the day ends.
     ///
     /// # Errors
-    /// When the commit cannot be made.
+    /// Fails when the commit cannot be made.
     pub async fn set_tokens(&self, tokens: u64, zone: Tz) -> Result<(), JournalError> {
         self.set(TOKENS, Period::Day, tokens.to_string(), zone).await
     }
@@ -287,7 +287,7 @@ impl Journal {
         self.writer
             .commit(move |connection| {
                 let label = period.label(clock.now(), zone);
-                // What was told of the lower cap is told anew.
+                // Messages about the old cap are sent again for the new one.
                 let told = format!("told\\_budget\\_{}\\_%", name.replace('_', "\\_"));
                 connection.execute("DELETE FROM setting WHERE key LIKE ?1 ESCAPE '\\'", [told])?;
                 keep(connection, &raised_key(name), &format!("{label} {amount}"))
@@ -297,10 +297,10 @@ impl Journal {
 }
 
 impl JournalReader {
-    /// What is spent of the caps of `budget` now.
+    /// Returns the current spending under the caps of `budget`.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn spending(&self, budget: Budget, zone: Tz, now: DateTime<Utc>) -> Result<Vec<Spending>, JournalError> {
         let caps = Caps { run: None, job_day: None, budget, zone };
         self.connection().map_or(Ok(Vec::new()), |connection| spendings(connection, &caps, None, now))
@@ -308,10 +308,10 @@ impl JournalReader {
 }
 
 impl JournalReader {
-    /// What a job's runs of today have spent of its `max_cost_day_usd`.
+    /// Returns today's spending of a job's runs under its `max_cost_day_usd`.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn spending_of(
         &self,
         job: &DefinitionId,
@@ -326,10 +326,10 @@ impl JournalReader {
 }
 
 impl JournalReader {
-    /// What a run of a definition would be paid from if it began now, as [`Journal::take_cost`] would find it. Nothing is taken.
+    /// Returns the budgets for a run that began now, as [`Journal::take_cost`] would find them. Reserves nothing.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn purse(&self, definition: &Definition, caps: &Caps, now: DateTime<Utc>) -> Result<Purse, JournalError> {
         let Some(connection) = self.connection() else {
             let whole = [caps.budget.day, caps.budget.month, caps.job_day].into_iter().flatten();
@@ -342,7 +342,7 @@ impl JournalReader {
     }
 }
 
-/// What is left of each cap in dollars.
+/// Returns what is left of each cap in dollars.
 fn dollars_left(all: &[Spending]) -> impl Iterator<Item = f64> {
     all.iter().filter(|spending| spending.name != TOKENS).map(Spending::left)
 }
@@ -351,17 +351,17 @@ fn raised_key(name: &str) -> String {
     format!("raised_budget_{name}")
 }
 
-/// Every cap of a period that holds. `payer`: whose day counts for `max_cost_day_usd`.
+/// Returns every cap that applies. `payer`: the job whose day counts for `max_cost_day_usd`.
 fn spendings(
     connection: &Connection,
     caps: &Caps,
     payer: Option<&str>,
     now: DateTime<Utc>,
 ) -> Result<Vec<Spending>, JournalError> {
-    // One client of a run may have ended, and another one be going.
+    // A run may have one client that ended and another that is running.
     const COST: &str = "sum(coalesce(cost_usd, 0) + CASE WHEN ended IS NULL THEN 0 ELSE coalesce(reserved_usd, 0) END)";
     const TAKEN: &str = "sum(CASE WHEN ended IS NULL THEN coalesce(reserved_usd, 0) ELSE 0 END)";
-    // A run that was launched while the clock was ahead counts for the day on which that was, and not for each day up to then.
+    // A run launched while the clock was ahead counts for the day of that launch, not for each day until then.
     let sum = |what: &str, (from, until): (DateTime<Utc>, DateTime<Utc>), payer: Option<&str>| {
         let sql = format!(
             "SELECT coalesce({what}, 0.0) + 0.0 FROM run WHERE launched >= ?1 AND (payer = ?2 OR ?2 IS NULL) AND (launched < ?3
@@ -400,15 +400,15 @@ fn spendings(
     Ok(all)
 }
 
-/// What one run took.
+/// Tokens that one run used.
 const TOKENS_OF: &str = "(CAST(json_extract(tokens, '$.input') AS DOUBLE PRECISION)
     + CAST(json_extract(tokens, '$.output') AS DOUBLE PRECISION)
     + CAST(json_extract(tokens, '$.cache_write') AS DOUBLE PRECISION))";
 
-/// So many runs of a job tell what it usually takes.
+/// Number of a job's runs that determine its usual use.
 const USUAL_OF: u32 = 20;
 
-/// What runs of a period are taken to have used whose clients have not said it: those that have ended, and those that go.
+/// Returns the assumed tokens of a period's runs without a report: of ended runs, and of running ones.
 fn unreported_tokens(
     connection: &Connection,
     (from, until): (DateTime<Utc>, DateTime<Utc>),
@@ -434,7 +434,7 @@ fn unreported_tokens(
     Ok((of_ended, of_going))
 }
 
-/// Where a definition comes from: its id, the chain that it is a link of, and who made it.
+/// The origin of a definition: its id, the chain that it follows up, and its creator.
 struct Origin {
     id: String,
     chain: Option<String>,
@@ -449,7 +449,7 @@ impl Origin {
     }
 }
 
-/// Notes who pays for a run, which has taken nothing yet.
+/// Records the payer of a run that has reserved nothing yet.
 fn note(connection: &Connection, run: &RunId, origin: &Origin) -> Result<String, JournalError> {
     let payer = payer(connection, origin)?;
     connection
@@ -457,7 +457,7 @@ fn note(connection: &Connection, run: &RunId, origin: &Origin) -> Result<String,
     Ok(payer)
 }
 
-/// Whose `max_cost_day_usd` a definition's runs count for: the job that a person wrote, of which it or its maker comes.
+/// Returns the payer for `max_cost_day_usd`: the job, written by a person, that the definition or its creator descends from.
 fn payer(connection: &Connection, origin: &Origin) -> Result<String, JournalError> {
     let (id, chain, maker) = (origin.id.as_str(), origin.chain.as_deref(), origin.maker.as_deref());
     let by_session = "SELECT coalesce(r.payer, o.id) FROM run r JOIN occurrence o ON o.number = r.occurrence
@@ -473,7 +473,7 @@ fn payer(connection: &Connection, origin: &Origin) -> Result<String, JournalErro
     Ok(payer.unwrap_or_else(|| maker.to_owned()))
 }
 
-/// Tells the person of caps of which little is left.
+/// Warns the person of nearly exhausted caps.
 fn warn(
     connection: &Connection,
     all: &[Spending],
@@ -491,7 +491,7 @@ fn warn(
     Ok(newest)
 }
 
-/// Tells the person once in a period. The number of the message; 0: they were told before.
+/// Sends a message once per period. Returns its number; 0 if it was sent before.
 fn tell_once(
     connection: &Connection,
     spending: &Spending,

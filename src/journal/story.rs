@@ -1,4 +1,4 @@
-//! All that is recorded of one occurrence, for the question why it went as it did.
+//! The full record of one occurrence, which explains what happened to it.
 
 use std::path::PathBuf;
 
@@ -12,45 +12,45 @@ use super::{Event, JournalError, JournalReader, Occasion, Occurrence, RunId, Run
 use crate::agent::Tokens;
 use crate::definition::DefinitionId;
 
-/// Events that belong to no run are looked for among so many of the newest: there is no index of them.
+/// Number of newest events searched for those without a run, since they have no index.
 const LOOKED_THROUGH: i64 = 20_000;
 
-/// So many attempts and occurrences are read at once.
+/// Maximum number of rows in one read.
 const READ: u32 = 50;
 
-/// What a run that completed took.
+/// The cost of a completed run in time, money and tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PastRun {
-    /// How long.
+    /// Time from launch to end.
     pub took: TimeDelta,
-    /// In US dollars; `None`: its client did not say.
+    /// Cost in US dollars; `None`: its client did not report it.
     pub cost_usd: Option<f64>,
-    /// How many tokens; `None`: its client did not say.
+    /// Tokens used; `None`: its client did not report them.
     pub tokens: Option<Tokens>,
 }
 
 /// An occurrence, and each attempt at it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Story {
-    /// Whose, and when it was due.
+    /// The definition and the scheduled time.
     pub occurrence: Occurrence,
-    /// A skipped one that stands for all of its definition's from then on.
+    /// For a skipped one that stands for several: the scheduled time of the first.
     pub covers_from: Option<DateTime<Utc>>,
-    /// What it fell due for; `None`: its time.
+    /// The cause; `None`: its scheduled time.
     pub occasion: Option<Occasion>,
-    /// A person fired it.
+    /// Whether a person fired it.
     pub by_hand: bool,
     /// The file, relative to the data folder.
     pub file: PathBuf,
-    /// The file's text as it fired.
+    /// The text of the file when it fired.
     pub text: Option<String>,
     /// When it was claimed.
     pub claimed: DateTime<Utc>,
-    /// The host that has it, where several share the journal.
+    /// The host that has it, if hosts share the journal.
     pub host: Option<String>,
     /// The outcome; `None`: it is open.
     pub outcome: Option<RunState>,
-    /// When the next attempt is due, where one is.
+    /// When the next attempt is due, if one is.
     pub retry_at: Option<DateTime<Utc>>,
     /// The attempts, in order; at most 50.
     pub attempts: Vec<Attempt>,
@@ -61,30 +61,30 @@ pub struct Story {
 pub struct Attempt {
     /// Its id.
     pub run: RunId,
-    /// The host that ran it, where several share the journal.
+    /// The host that ran it, if hosts share the journal.
     pub host: Option<String>,
-    /// 1 for the first.
+    /// The number of the attempt, from 1.
     pub number: u32,
-    /// How it stands or ended.
+    /// The state.
     pub state: RunState,
-    /// When it was begun; `None`: it never was.
+    /// When it began; `None`: never.
     pub launched: Option<DateTime<Utc>>,
     /// When it ended.
     pub ended: Option<DateTime<Utc>>,
-    /// The kind of failure, in the record's words.
+    /// Kind of failure, as the journal names it.
     pub class: Option<String>,
     /// Why it failed, was skipped or waits.
     pub error: Option<String>,
-    /// US dollars, as its client reports.
+    /// Cost in US dollars, as reported by its client.
     pub cost_usd: Option<f64>,
 }
 
-/// How the journal saw a definition's trigger last.
+/// A definition's trigger as the journal last observed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Up to then each of its occurrences has a record, or does not count.
+    /// The watermark: each occurrence up to then has a record, or does not count.
     pub until: DateTime<Utc>,
-    /// Since when its file is not there.
+    /// When its file went missing.
     pub gone: Option<DateTime<Utc>>,
 }
 
@@ -93,19 +93,19 @@ SELECT o.number, o.id, o.kind, o.at, o.covers_from, json_remove(o.occasion, '$.p
 FROM occurrence o LEFT JOIN definition_text t ON t.number = o.text WHERE o.id = ?1";
 
 impl JournalReader {
-    /// The occurrence of a definition that was recorded last.
+    /// Returns the occurrence of a definition that was recorded last.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn last_story(&self, id: &DefinitionId) -> Result<Option<Story>, JournalError> {
         let sql = format!("{STORY} ORDER BY o.number DESC LIMIT 1");
         Ok(self.stories(&sql, &[&id.as_str()])?.pop())
     }
 
-    /// The occurrences of a definition that were due from `from` up to before `to`, in order; of those that share a record, that one.
+    /// Returns a definition's occurrences due from `from` until before `to`, in order. A shared record is returned once.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn stories_within(
         &self,
         id: &DefinitionId,
@@ -116,10 +116,10 @@ impl JournalReader {
         self.stories(&sql, &[&id.as_str(), &ms(from), &ms(to)])
     }
 
-    /// The recorded occurrences around a time: the last before it, and the first from then on.
+    /// Returns the recorded times around `at`: the last before it, and the first from then on.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn recorded_around(
         &self,
         id: &DefinitionId,
@@ -134,10 +134,10 @@ impl JournalReader {
         ])
     }
 
-    /// The occurrence of a run.
+    /// Returns the occurrence of a run.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn story_of(&self, run: &RunId) -> Result<Option<Story>, JournalError> {
         let sql = "SELECT o.id, o.at FROM occurrence o JOIN run r ON r.occurrence = o.number WHERE r.run = ?1";
         let found = self.all(sql, &[&run.as_str()], |row| Ok((row.id("id")?, row.at("at")?)))?.pop();
@@ -145,19 +145,19 @@ impl JournalReader {
         Ok(self.stories_within(&id, at, at + TimeDelta::milliseconds(1))?.pop())
     }
 
-    /// The occurrences of a definition without an outcome, the oldest first.
+    /// Returns the open occurrences of a definition, the oldest first.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn open_stories(&self, id: &DefinitionId) -> Result<Vec<Story>, JournalError> {
         let sql = format!("{STORY} AND o.outcome IS NULL ORDER BY o.number LIMIT {READ}");
         self.stories(&sql, &[&id.as_str()])
     }
 
-    /// Why the runs of an occurrence were late, and who asked for them, in order.
+    /// Returns the events that say why a run was late and who asked for it, in order.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn delays_of(&self, run: &RunId) -> Result<Vec<Event>, JournalError> {
         let sql = format!(
             "SELECT number, at, run, id, data FROM event
@@ -166,10 +166,10 @@ impl JournalReader {
         self.all(&sql, &[&run.as_str()], event)
     }
 
-    /// What has lately happened to a definition's file, and to the clock, the newest first.
+    /// Returns recent events of a definition's file and of the clock, the newest first.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn lately(&self, id: &DefinitionId) -> Result<Vec<Event>, JournalError> {
         let sql = format!(
             "SELECT number, at, run, id, data FROM event
@@ -180,20 +180,20 @@ impl JournalReader {
         self.all(&sql, &[&id.as_str()], event)
     }
 
-    /// How a routine's trigger was seen last; `None`: it never was.
+    /// Returns a routine's trigger as last observed; `None` if it never was.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn seen(&self, id: &DefinitionId) -> Result<Option<Seen>, JournalError> {
         let sql = "SELECT accounted_until, gone FROM definition_seen WHERE id = ?1";
         let read = |row: &Row<'_>| Ok(Seen { until: row.at("accounted_until")?, gone: row.maybe_at("gone")? });
         Ok(self.all(sql, &[&id.as_str()], read)?.pop())
     }
 
-    /// What runs of a definition took that completed, the newest first, at most `limit`.
+    /// Returns the cost of a definition's completed runs, the newest first, at most `limit`.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// Fails when the journal cannot be read.
     pub fn completed_lately(&self, id: &DefinitionId, limit: u32) -> Result<Vec<PastRun>, JournalError> {
         let sql =
             "SELECT r.launched, r.ended, r.cost_usd, r.tokens FROM run r JOIN occurrence o ON o.number = r.occurrence

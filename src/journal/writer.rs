@@ -1,11 +1,11 @@
-//! The one writer: everything queued is committed together (group commit), in the order it was asked for.
+//! The only writer. It commits all queued operations together (group commit), in the order of the requests.
 //!
-//! Work runs on tokio's blocking threads, one at a time: a queue that is being drained takes more work along.
-//! So a thousand callers cost one commit, an idle journal costs no thread, and under a test's paused time the
-//! clock stands still while the journal works (tokio holds it for blocking tasks).
+//! Operations run on tokio's blocking threads, one at a time. New ones join while the queue is drained. So a
+//! thousand callers cost one commit, and an idle journal costs no thread. Under a test's paused time the clock
+//! stands still while the journal works, because tokio waits for blocking tasks.
 //!
-//! A fault that may pass (disk full, read-only, locked, gone) is said once and tried again until it has passed
-//! or the journal is closed; the callers simply wait. Every other fault is its callers' answer.
+//! A fault that may pass (disk full, read-only, locked, gone) is reported once. The writer retries until it has
+//! passed or the journal is closed, and callers wait. Every other fault is returned to the callers.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -19,13 +19,13 @@ use super::open::{FileIdentity, Opened, open};
 use super::{JournalError, JournalPlace, events};
 use crate::clock::Clock;
 
-/// How many operations one commit takes at most: bounds how long the first of them waits for the last.
+/// Maximum number of operations in one commit. Bounds how long the first waits for the last.
 const BATCH: usize = 4096;
 
-/// The first pause between two tries of a fault that may pass.
+/// Pause before the first retry after a fault that may pass.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
-/// The longest one.
+/// Maximum pause between two retries.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The queue and the open file behind it.
@@ -35,12 +35,12 @@ pub(super) struct Writer {
     clock: Clock,
     queue: Mutex<Queue>,
     wake: Condvar,
-    /// `None` once closed.
+    /// The open journal; `None` once closed.
     file: Mutex<Option<Opened>>,
     trouble: watch::Sender<Option<JournalError>>,
-    /// The newest event's number.
+    /// The number of the newest event.
     newest_event: watch::Sender<i64>,
-    /// How many commits were made.
+    /// Number of commits made.
     #[cfg(test)]
     pub(super) commits: std::sync::atomic::AtomicU32,
 }
@@ -58,11 +58,11 @@ impl std::fmt::Debug for Queue {
     }
 }
 
-/// One caller's work within a commit.
+/// The work of one caller within a commit.
 trait Operation: Send {
-    /// Does it. May be called again if the commit could not be made.
+    /// Does the work. May be called again if the commit could not be made.
     fn run(&mut self, connection: &Connection) -> Result<(), JournalError>;
-    /// Tells the caller, once the commit is on the disk or has failed for good.
+    /// Answers the caller, once the commit is on the disk or has failed for good.
     fn settle(self: Box<Self>, commit: Result<(), JournalError>);
 }
 
@@ -86,7 +86,7 @@ impl<T: Send, F: FnMut(&Connection) -> Result<T, JournalError> + Send> Operation
             (Ok(()), None) => Err(JournalError::Closed),
             (Err(error), _) => Err(error),
         };
-        // A caller that has gone away does not want the answer; its work is done all the same.
+        // A caller that is gone needs no answer. Its work is done all the same.
         let _gone = self.reply.send(answer);
     }
 }
@@ -106,7 +106,7 @@ impl Writer {
         })
     }
 
-    /// From now on nothing is committed unless the lease of this host, with this epoch, holds.
+    /// From now on, commits only while this host holds its lease with this epoch.
     pub(super) fn fence(&self, host: &str, epoch: i64) -> Result<(), JournalError> {
         let mut file = lock(&self.file);
         let Some(Opened { connection: Connection::Postgres(link), .. }) = file.as_mut() else {
@@ -116,44 +116,43 @@ impl Writer {
         Ok(())
     }
 
-    /// Another host may have recorded events up to this one.
+    /// Notes that events up to this number exist. Another host may have recorded them.
     pub(super) fn saw_event(&self, newest: i64) {
         self.newest_event.send_if_modified(|known| std::mem::replace(known, newest.max(*known)) < newest);
     }
 
-    /// The newest event's number, and each newer one when it is on the disk.
+    /// Returns the number of the newest event, updated once a newer one is on the disk.
     pub(super) fn newest_event(&self) -> watch::Receiver<i64> {
         self.newest_event.subscribe()
     }
 
-    /// The fault that holds the journal up, while there is one.
+    /// Returns the current fault of the journal, if there is one.
     pub(super) fn trouble(&self) -> watch::Receiver<Option<JournalError>> {
         self.trouble.subscribe()
     }
 
-    /// Whether new work is refused.
+    /// Returns whether new work is refused.
     pub(super) fn is_closed(&self) -> bool {
         lock(&self.queue).closed
     }
 
-    /// Refuses new work, and gives up on a fault instead of waiting for it to pass.
+    /// Refuses new work. From now on, a fault fails the waiting work instead of being retried.
     pub(super) fn refuse(&self) {
         lock(&self.queue).closed = true;
         self.wake.notify_all();
     }
 
-    /// Refuses new work, gives up on a fault instead of waiting for it to pass, does what is queued, and closes
-    /// the file.
+    /// Refuses new work, fails work that waits for a fault to pass, completes the queue, and closes the file.
     pub(super) async fn close(self: &Arc<Self>) {
         self.refuse();
         let writer = Arc::clone(self);
-        // The lock is free when the drain that may be going has done its work.
+        // A running drain holds the lock until its work is done.
         let closing = tokio::task::spawn_blocking(move || drop(lock(&writer.file).take()));
-        // Fails only when the runtime is going away, and the file with it.
+        // Fails only when the runtime shuts down, and the file with it.
         let _ended = closing.await;
     }
 
-    /// Does `work` in the next commit and returns when that is on the disk. `work` may be called more than once.
+    /// Runs `work` in the next commit and returns once it is on the disk. `work` may be called more than once.
     pub(super) async fn commit<T, F>(self: &Arc<Self>, work: F) -> Result<T, JournalError>
     where
         T: Send + 'static,
@@ -162,7 +161,7 @@ impl Writer {
         self.enqueue(work).await.unwrap_or(Err(JournalError::Closed))
     }
 
-    /// Does `work` in the next commit, whether its answer is waited for or not.
+    /// Runs `work` in the next commit, whether or not the caller waits for the answer.
     pub(super) fn enqueue<T, F>(self: &Arc<Self>, work: F) -> oneshot::Receiver<Result<T, JournalError>>
     where
         T: Send + 'static,
@@ -170,7 +169,7 @@ impl Writer {
     {
         let (reply, answer) = oneshot::channel();
         let mut queue = lock(&self.queue);
-        // Dropped, the reply says that the journal is closed.
+        // A dropped reply means that the journal is closed.
         if !queue.closed {
             queue.waiting.push_back(Box::new(Asked { work, outcome: None, reply }));
             if !queue.draining {
@@ -192,7 +191,7 @@ impl Writer {
                 queue.waiting.drain(..count).collect()
             };
             if batch.is_empty() {
-                // Under one lock with the look: who queues after it starts a drain of their own.
+                // The check and the flag share one lock. A later caller starts a drain of its own.
                 let mut queue = lock(&self.queue);
                 if queue.waiting.is_empty() {
                     queue.draining = false;
@@ -204,7 +203,7 @@ impl Writer {
         }
     }
 
-    /// Commits one batch, however long it takes for a passing fault to pass.
+    /// Commits one batch. Waits for faults that may pass.
     fn settle(&self, file: &mut Option<Opened>, mut batch: Vec<Box<dyn Operation>>) {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -238,14 +237,14 @@ impl Writer {
         }
     }
 
-    /// One try. An operation that fails takes nothing else with it.
+    /// Tries to commit once. A failed operation does not affect the others.
     fn attempt(&self, file: &mut Opened, batch: &mut [Box<dyn Operation>]) -> Result<(), JournalError> {
         self.still_ours(file)?;
         if file.connection.was_committed()? {
             self.saw_event(events::newest(&file.connection)?);
             return Ok(());
         }
-        // On a server a savepoint is a journey, so there is one only where something has failed.
+        // A savepoint on a server is a round trip, so there is one only after an operation has failed.
         let apart = matches!(file.connection, Connection::Sqlite(_));
         let newest = match self.commit_all(file, batch, apart)? {
             Some(newest) => newest,
@@ -257,8 +256,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Commits the batch; returns the newest event's number. `apart`: each operation within a savepoint. Without, an operation that
-    /// fails fails all: then nothing is committed, and `None` returned.
+    /// Commits the batch and returns the number of the newest event. `apart`: each operation has its own
+    /// savepoint. Without it, one failed operation fails the batch: nothing is committed, and `None` is returned.
     fn commit_all(
         &self,
         file: &Opened,
@@ -274,7 +273,7 @@ impl Writer {
                 Ok(()) if apart => transaction.end_savepoint(true)?,
                 Ok(()) => {}
                 Err(error) if error.may_pass() || matches!(error, JournalError::Damaged(_)) => return Err(error),
-                // The operation keeps its own error for its caller.
+                // The operation keeps the error for its caller.
                 Err(_) if apart => transaction.end_savepoint(false)?,
                 Err(_) => return Ok(None),
             }
@@ -284,8 +283,8 @@ impl Writer {
         Ok(Some(newest))
     }
 
-    /// Writes into a deleted file would be lost without a word: see that the path still leads to ours, and if
-    /// it does not, put back what we have, or take what stands there now.
+    /// Writes to a deleted file would be lost silently. Checks that the path leads to the open file. If not,
+    /// writes the file back, or opens the one that is there now.
     fn still_ours(&self, file: &mut Opened) -> Result<(), JournalError> {
         let path = match &self.place {
             JournalPlace::File(path) => path,
@@ -302,11 +301,11 @@ impl Writer {
                 if !path.parent().is_some_and(Path::is_dir) {
                     return Err(JournalError::Gone(path.clone()));
                 }
-                // The open connection still reads the deleted file: nothing in it is lost.
+                // The open connection still reads the deleted file, so nothing in it is lost.
                 file.connection.execute("VACUUM INTO ?1", [path.to_string_lossy()])?;
                 *file = open(&self.place, self.clock.now())?;
                 tracing::warn!(path = %path.display(), "the journal was deleted; it was written back");
-                // Told though it is over: more than this file may be gone.
+                // Reported although it has passed, since more than this file may be gone.
                 self.trouble.send_replace(Some(JournalError::Gone(path.clone())));
                 Ok(())
             }
@@ -314,7 +313,7 @@ impl Writer {
     }
 }
 
-/// Lowers the flag however a drain ends: after a panic the next caller starts another.
+/// Clears the flag when a drain panics, so that the next caller starts another.
 struct Draining<'a>(&'a Writer);
 
 impl Drop for Draining<'_> {
@@ -326,6 +325,6 @@ impl Drop for Draining<'_> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing here is left half-changed by a panic: a transaction that is dropped is rolled back.
+    // A panic leaves nothing half-changed: a dropped transaction is rolled back.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
