@@ -1,4 +1,4 @@
-//! Active occurrences: claimed, and without an outcome yet.
+//! Active occurrences: claimed, and without an outcome.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -25,15 +25,15 @@ pub(super) enum Cause {
     Stopping,
 }
 
-/// What an active occurrence waits for.
+/// The stage of an active occurrence: the event that it waits for.
 #[derive(Debug)]
 pub(super) enum Stage {
     /// A slot, or an earlier occurrence of its definition.
     Waiting {
-        /// Its file was read again just now, so it may launch without another pre-launch check.
+        /// Whether its file was just read again. Then it may launch without another pre-launch check.
         reread: bool,
     },
-    /// The answer whether the file of its missing definition exists.
+    /// The answer to whether the file of its missing definition exists.
     FindingFile,
     /// Its file, which exists, to become valid or be deleted.
     FileInvalid,
@@ -50,7 +50,7 @@ pub(super) enum Stage {
 pub(super) struct Running {
     pub(super) definition: Arc<Definition>,
     pub(super) since: DateTime<Utc>,
-    /// The same on a clock that nobody sets.
+    /// The same moment on the steady clock, which nobody sets.
     pub(super) begun: Instant,
     /// Whether it runs as a turn of the main session.
     pub(super) foreground: bool,
@@ -60,14 +60,14 @@ pub(super) struct Running {
     pub(super) cause: Option<Cause>,
 }
 
-/// When an occurrence may start although others are held back.
+/// Whether an occurrence may start although others are held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Priority {
     /// Never.
     Scheduled,
-    /// While jobs wait for a login: it found that there was none, and tries again on behalf of all.
+    /// While jobs wait for a login: it found no login, and retries on behalf of all.
     LoginProbe,
-    /// Always: a person fired it.
+    /// Always, since a person fired it.
     ByHand,
 }
 
@@ -76,7 +76,7 @@ pub(super) enum Priority {
 pub(super) enum LastAttempt {
     /// Claimed, and not yet concluded.
     Claimed {
-        /// The attempt before it was interrupted.
+        /// Whether the attempt before it was interrupted.
         after_interruption: bool,
     },
     /// Interrupted by the end of the previous process.
@@ -93,37 +93,37 @@ pub(super) struct ActiveOccurrence {
     pub(super) attempt: u32,
     pub(super) last: LastAttempt,
     pub(super) occurrence: Occurrence,
-    /// What it fell due for; `None`: its time.
+    /// The cause; `None`: its scheduled time.
     pub(super) occasion: Option<Occasion>,
     pub(super) file: PathBuf,
-    /// The file's text when it was claimed or launched last.
+    /// The text of the file at its claim or last launch.
     pub(super) text: Arc<str>,
     pub(super) priority: Priority,
-    /// How many attempts failed, and why the last of them did.
+    /// Number of failed attempts, and why the last of them failed.
     pub(super) failures: u32,
     pub(super) failure: Option<String>,
-    /// Why the last attempt failed, one that found no login included.
+    /// Why the last attempt failed, even if it only found no login.
     pub(super) last_error: Option<String>,
     /// Whether any attempt had a side effect.
     pub(super) had_side_effect: bool,
-    /// It waits for an agent, which was missing.
+    /// Whether it waits for a missing agent.
     pub(super) awaits_agent: bool,
     /// When it was claimed.
     pub(super) claimed: DateTime<Utc>,
-    /// The machine lacks what it requires; when that is looked at again.
+    /// The time of the next check, while something that the occurrence requires is missing.
     pub(super) unmet: Option<Instant>,
-    /// Since when this attempt waits for that.
+    /// When this attempt began to wait for that.
     pub(super) unmet_since: Option<DateTime<Utc>>,
-    /// The person may have been asked whether it may begin, and not have answered.
+    /// Whether the person may have been asked to approve it, without an answer yet.
     pub(super) may_be_asked_about: bool,
-    /// Why it could not begin when that was looked at last, which is recorded.
+    /// The recorded reason why it could not begin at the last check.
     pub(super) delayed_by: Option<DelayCause>,
-    /// The person knows whether it is late.
+    /// Whether the person was notified that it is late, or need not be.
     pub(super) told_late: bool,
-    /// A newer occurrence replaces it (`on_overlap: cancel`), so it gets no further attempt.
+    /// Whether a newer occurrence replaces it (`on_overlap: cancel`). Then it gets no further attempt.
     pub(super) superseded: bool,
     pub(super) stage: Stage,
-    /// Who waits for the end of the run to be recorded.
+    /// Callers that wait for the end of the run to be recorded.
     pub(super) cancellers: Vec<oneshot::Sender<Result<RunState, CancelError>>>,
 }
 
@@ -151,7 +151,7 @@ impl ActiveOccurrence {
         Self { may_be_asked_about: false, ..active }
     }
 
-    /// An occurrence of the previous process. It is `Recording` unless nothing of it was ever launched.
+    /// Makes an occurrence that the previous process left. It is `Recording` unless none of its attempts was ever launched.
     pub(super) fn unfinished(left: Unfinished) -> Self {
         let last = match left.state {
             RunState::Claimed => LastAttempt::Claimed { after_interruption: false },
@@ -159,7 +159,7 @@ impl ActiveOccurrence {
             failed => LastAttempt::Failed(failed),
         };
         let claimed = left.state == RunState::Claimed;
-        // One that was late when it was claimed was told then.
+        // An occurrence that was late at its claim was reported then.
         let told_late = left.by_hand || left.attempt > 1 || is_late(left.occurrence.at, left.claimed);
         Self {
             run: left.run,
@@ -187,12 +187,12 @@ impl ActiveOccurrence {
         }
     }
 
-    /// Whether neither an attempt nor the journal is at work on it.
+    /// Returns whether neither an attempt nor the journal works on it.
     pub(super) fn is_idle(&self) -> bool {
         !matches!(self.stage, Stage::Running(_) | Stage::Recording)
     }
 
-    /// Whether it waits for its first attempt.
+    /// Returns whether it waits for its first attempt.
     pub(super) fn awaits_first_attempt(&self) -> bool {
         self.attempt == 1 && matches!(self.stage, Stage::Waiting { .. } | Stage::FindingFile | Stage::FileInvalid)
     }
@@ -209,7 +209,7 @@ impl ActiveOccurrence {
         }
     }
 
-    /// Answers those who wait for the end of its run.
+    /// Answers the callers that wait for the end of its run.
     pub(super) fn answer_cancellers(&mut self, answer: &Result<RunState, CancelError>) {
         for canceller in self.cancellers.drain(..) {
             // The caller may have gone away.
@@ -223,17 +223,17 @@ impl ActiveOccurrence {
 pub(super) struct ActiveOccurrences {
     all: BTreeMap<u64, ActiveOccurrence>,
     by_definition: BTreeSet<(DefinitionId, u64)>,
-    /// Those in [`Stage::Waiting`], by the time at which they were due.
+    /// Occurrences in [`Stage::Waiting`], by their scheduled time.
     waiting: BTreeSet<(DateTime<Utc>, u64)>,
-    /// Those in [`Stage::RetryAt`], by the time of their next attempt.
+    /// Occurrences in [`Stage::RetryAt`], by the time of their next attempt.
     retries: BTreeSet<(Instant, u64)>,
-    /// How many attempts run in the background.
+    /// Number of attempts that run in the background.
     background: usize,
-    /// How many of these are of what runs have made.
+    /// Number of those whose definition a run made.
     made_by_runs: usize,
-    /// How many attempts run as turns of the main session.
+    /// Number of attempts that run as turns of the main session.
     foreground: usize,
-    /// Occurrences that will wait once the journal has recorded a claim or another attempt.
+    /// Occurrences that will wait, once the journal has recorded their claim or another attempt.
     expected: BTreeSet<(DateTime<Utc>, DefinitionId)>,
     last_number: u64,
 }
@@ -253,7 +253,7 @@ impl ActiveOccurrences {
         self.all.get(&number)
     }
 
-    /// To change anything but the stage.
+    /// Returns an occurrence, to change anything but its stage.
     pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut ActiveOccurrence> {
         self.all.get_mut(&number)
     }
@@ -291,7 +291,7 @@ impl ActiveOccurrences {
         Some(active)
     }
 
-    /// A definition's, in the order in which they were claimed.
+    /// Returns a definition's active occurrences, in the order of their claims.
     pub(super) fn of(&self, id: &DefinitionId) -> impl Iterator<Item = (u64, &ActiveOccurrence)> {
         let range = (id.clone(), 0)..=(id.clone(), u64::MAX);
         self.by_definition.range(range).filter_map(|(_, number)| Some((*number, self.all.get(number)?)))
@@ -301,46 +301,46 @@ impl ActiveOccurrences {
         self.all.iter().map(|(number, active)| (*number, active))
     }
 
-    /// The numbers of those for which `wanted` holds.
+    /// Returns the numbers of the occurrences that satisfy `wanted`.
     pub(super) fn numbers(&self, wanted: impl Fn(&ActiveOccurrence) -> bool) -> Vec<u64> {
         self.iter().filter(|(_, active)| wanted(active)).map(|(number, _)| number).collect()
     }
 
-    /// Waiting occurrences in due order, up to the first that is still expected: what the previous process left in the
-    /// middle keeps its place before what it left waiting.
+    /// Returns waiting occurrences in due order, up to the first expected one. So an occurrence that the previous
+    /// process left unfinished keeps its position before those that it left waiting.
     pub(super) fn waiting(&self) -> impl Iterator<Item = (u64, &ActiveOccurrence)> {
         let expected = self.expected.first().map(|(at, _)| *at);
         let waiting = self.waiting.iter().take_while(move |(at, _)| expected.is_none_or(|expected| *at < expected));
         waiting.filter_map(|(_, number)| Some((*number, self.all.get(number)?)))
     }
 
-    /// Keeps the place of an occurrence while a claim or another attempt is being recorded.
+    /// Keeps the position of an occurrence while the journal records its claim or another attempt.
     pub(super) fn expect(&mut self, occurrence: &Occurrence) {
         self.expected.insert((occurrence.at, occurrence.id.clone()));
     }
 
-    /// The claim or attempt is recorded, or was refused.
+    /// Ends the expectation: the claim or attempt is recorded, or was refused.
     pub(super) fn arrived(&mut self, occurrence: &Occurrence) {
         self.expected.remove(&(occurrence.at, occurrence.id.clone()));
     }
 
-    /// Those that wait for the time of their next attempt, the earliest first.
+    /// Returns the occurrences that wait for their next attempt, the earliest first.
     pub(super) fn retries(&self) -> impl Iterator<Item = (Instant, u64)> {
         self.retries.iter().copied()
     }
 
-    /// How many attempts run as turns of the main session, or in the background.
+    /// Returns how many attempts run as turns of the main session, or in the background.
     pub(super) fn running(&self, foreground: bool) -> usize {
         if foreground { self.foreground } else { self.background }
     }
 
-    /// How many attempts of what runs have made run in the background.
+    /// Returns how many background attempts belong to definitions that runs made.
     pub(super) fn running_made_by_runs(&self) -> usize {
         self.made_by_runs
     }
 
-    /// Whether it must wait for another occurrence of its definition: one that is running or being recorded or, of a
-    /// routine or a webhook, any older one. (A reminder's older one only waits to be closed: its time was changed.)
+    /// Returns whether it must wait for another occurrence of its definition: one that is running or being recorded or, for a
+    /// routine or webhook, any older one. (The older one of a reminder only waits to be closed, since the time was changed.)
     pub(super) fn is_behind(&self, number: u64, id: &DefinitionId) -> bool {
         self.of(id).any(|(other, active)| {
             !active.is_idle() || (other < number && matches!(active.occurrence.kind, Kind::Routine | Kind::Webhook))

@@ -1,4 +1,4 @@
-//! The handle by which the rest of the daemon talks to the dispatcher, and its commands and answers.
+//! The handle with which the rest of the daemon uses the dispatcher, with its commands and answers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::journal::{JournalError, Occasion, RunId, RunState};
 /// A valid definition and its file's text.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// What the file says.
+    /// The parsed file.
     pub definition: Arc<Definition>,
-    /// The file as it is.
+    /// The text of the file.
     pub text: Arc<str>,
 }
 
@@ -29,7 +29,7 @@ pub enum FireError {
     /// It is running, or claimed and waiting.
     #[error("{id} is going already (run {run})")]
     Going {
-        /// Which.
+        /// The definition.
         id: DefinitionId,
         /// Its run.
         run: RunId,
@@ -40,17 +40,17 @@ pub enum FireError {
     /// Only other hosts that share the journal may run it.
     #[error("{id} does not run on this host: {why}")]
     Elsewhere {
-        /// Which.
+        /// The definition.
         id: DefinitionId,
-        /// Why not here.
+        /// Why this host may not.
         why: String,
     },
-    /// A reminder that has its outcome.
+    /// A reminder that has its outcome already.
     #[error("{id} has had its run ({state})")]
     Done {
-        /// Which.
+        /// The reminder.
         id: DefinitionId,
-        /// How it ended.
+        /// The outcome.
         state: RunState,
     },
     /// The service is ending, or its journal failed.
@@ -61,7 +61,7 @@ pub enum FireError {
 /// Why a run cannot be cancelled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CancelError {
-    /// It is over, or there is no such run.
+    /// The run has ended, or does not exist.
     #[error("run {0} is not going")]
     NotGoing(RunId),
     /// The service is ending.
@@ -69,14 +69,14 @@ pub enum CancelError {
     Stopping,
 }
 
-/// What was delivered to a webhook.
+/// A delivery to a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// What it is known by.
+    /// The key that identifies it.
     pub key: String,
-    /// A JSON object.
+    /// The payload, a JSON object.
     pub payload: String,
-    /// The same key before then was another delivery's.
+    /// Start of the period in which the key identifies this delivery. An equal key before it was another delivery's.
     pub since: DateTime<Utc>,
 }
 
@@ -85,20 +85,20 @@ pub struct Delivery {
 pub struct Accepted {
     /// Its run, the first attempt.
     pub run: RunId,
-    /// It was delivered before.
+    /// Whether it is a repeated delivery.
     pub again: bool,
 }
 
-/// Why nothing can be delivered now.
+/// Why a delivery is refused.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum DeliverError {
     /// There is no such webhook, or its file is not valid.
     #[error("there is no webhook `{0}`")]
     NotFound(DefinitionId),
-    /// The person has paused everything, or disabled it, or it has failed too often.
+    /// The person has paused everything or disabled it, or it has failed too often.
     #[error("it is paused")]
     Paused,
-    /// More of it waits than can be kept.
+    /// The maximum number of its deliveries is waiting.
     #[error("too many deliveries wait already")]
     Full,
     /// The journal did not record it.
@@ -109,7 +109,7 @@ pub enum DeliverError {
     Stopping,
 }
 
-/// Why a person's decision may not hold.
+/// Why a person's decision may not last.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum DecisionError {
     /// The journal did not record it.
@@ -120,15 +120,15 @@ pub enum DecisionError {
     Stopping,
 }
 
-/// Who waits for an answer that comes once it is on the disk.
+/// The caller that gets an answer once the decision is on the disk.
 pub(super) type Decided<T> = oneshot::Sender<Result<T, JournalError>>;
 
-/// Files that have changed, one soon after the other.
+/// Changes of files in quick succession.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Burst {
-    /// What has changed.
+    /// The changed files.
     pub occasion: Occasion,
-    /// When the first of them did.
+    /// When the first of them changed.
     pub began: Instant,
 }
 
@@ -155,7 +155,7 @@ pub(super) enum Command {
 }
 
 impl Command {
-    /// Whether it can be obeyed only once what the previous process left is taken up. `recovering`: that is under way.
+    /// Returns whether the command has to wait for the recovery of the previous process's work. `recovering`: recovery has begun.
     pub(super) fn needs_recovery(&self, recovering: bool) -> bool {
         match self {
             Self::Replace(_) => recovering,
@@ -165,75 +165,75 @@ impl Command {
     }
 }
 
-/// An active occurrence, as it is shown.
+/// An active occurrence, as shown to a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActiveView {
     /// The last attempt.
     pub run: RunId,
-    /// Whose.
+    /// The definition.
     pub id: DefinitionId,
-    /// Routine or reminder.
+    /// The kind of the definition.
     pub kind: Kind,
-    /// When it was due.
+    /// The scheduled time.
     pub scheduled: DateTime<Utc>,
-    /// The last attempt's number.
+    /// The number of the last attempt.
     pub attempt: u32,
-    /// Where it stands.
+    /// The stage.
     pub stage: StageView,
 }
 
-/// What an active occurrence waits for.
+/// The stage of an active occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StageView {
-    /// It waits: for a slot, for an earlier run of its definition, for `resume`, for a login.
+    /// It waits: for a slot, an earlier run of its definition, `resume`, or a login.
     Waiting,
-    /// Its file is not valid just now; it waits for it.
+    /// It waits for its file to become valid.
     WaitingForFile,
-    /// An attempt is running since then.
+    /// An attempt is running, since this time.
     Running(DateTime<Utc>),
-    /// Another attempt follows in so long.
+    /// Another attempt follows after this time.
     RetryIn(Duration),
-    /// Its end is being recorded.
+    /// The journal is recording its claim or its end.
     Recording,
 }
 
 /// The state of the schedule.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
-    /// How many definitions there are.
+    /// Number of definitions.
     pub definitions: usize,
     /// Occurrences that are claimed and have no outcome.
     pub active: Vec<ActiveView>,
-    /// The next to fall due, as many as were asked for.
+    /// The next definitions to fall due, as many as requested.
     pub next: Vec<(DateTime<Utc>, Arc<Definition>)>,
-    /// What was launched in the last 15 minutes, oldest first; the newest 64 at most.
+    /// Launches of the last 15 minutes, oldest first; at most the newest 64.
     pub recent: Vec<(DateTime<Utc>, Arc<Definition>)>,
-    /// Since when a person has paused everything.
+    /// When a person paused everything.
     pub paused: Option<DateTime<Utc>>,
-    /// Since when jobs wait for the client to be logged in.
+    /// When jobs began to wait for a login of the client.
     pub waiting_for_login: Option<DateTime<Utc>>,
-    /// Since when jobs wait for a client that is not there.
+    /// When jobs began to wait for a missing client.
     pub waiting_for_agent: Option<DateTime<Utc>>,
-    /// It is stopping: nothing starts any more.
+    /// Whether it is stopping, so that nothing starts any more.
     pub ending: bool,
 }
 
 /// A summary of the schedule that can be watched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
-    /// Whether the schedule has started: the definitions are known, and what the previous process left is taken up.
+    /// Whether the schedule has started: the definitions are known, and the previous process's work is recovered.
     pub loaded: bool,
-    /// How many occurrences are active, or being claimed.
+    /// Number of occurrences that are active or being claimed.
     pub active: usize,
-    /// How many attempts are running.
+    /// Number of running attempts.
     pub running: usize,
-    /// When the next one falls due.
+    /// When the next definition falls due.
     pub next: Option<DateTime<Utc>>,
-    /// A person has paused everything.
+    /// Whether a person has paused everything.
     pub paused: bool,
-    /// Jobs wait for the client to be logged in.
+    /// Whether jobs wait for a login of the client.
     pub waiting_for_login: bool,
-    /// Jobs wait for a client that is not there.
+    /// Whether jobs wait for a missing client.
     pub waiting_for_agent: bool,
 }
 
@@ -244,7 +244,7 @@ pub struct Schedule {
     pub(super) activity: watch::Receiver<Activity>,
 }
 
-/// Where a dispatcher takes what the handles send.
+/// The dispatcher's end of the channel from the handles.
 #[derive(Debug)]
 pub struct Inbox {
     pub(super) commands: mpsc::UnboundedReceiver<Command>,
@@ -254,14 +254,14 @@ pub struct Inbox {
 
 #[cfg(test)]
 impl Inbox {
-    /// Says how the schedule is, where there is no dispatcher that does.
+    /// Sets the activity of a schedule without a dispatcher.
     pub fn say(&self, activity: Activity) {
         self.activity.send_replace(activity);
     }
 }
 
 impl Schedule {
-    /// A handle, and the inbox of the dispatcher that is to be made. What is sent before waits.
+    /// Returns a handle, and the inbox for the dispatcher. Commands wait until there is a dispatcher.
     #[must_use]
     pub fn channel(max_concurrent_runs: usize) -> (Self, Inbox) {
         let (sender, commands) = mpsc::unbounded_channel();
@@ -269,34 +269,34 @@ impl Schedule {
         (Self { commands: sender, activity: watching }, Inbox { commands, activity, max_concurrent_runs })
     }
 
-    /// Replaces all definitions. The first call about definitions must be this one. It also takes up what the previous
-    /// process left; nothing fires before that.
+    /// Replaces all definitions. Must be the first call about definitions. The first call also recovers the work
+    /// of the previous process; nothing fires before that.
     pub fn replace(&self, definitions: Vec<Loaded>) {
         self.send(Command::Replace(definitions));
     }
 
-    /// A definition is new, or its file has changed.
+    /// Adds a definition, or replaces it after a change of its file.
     pub fn upsert(&self, loaded: Loaded) {
         self.send(Command::Upsert(loaded));
     }
 
-    /// A definition's file is gone, or no longer valid. A run of it goes on.
+    /// Removes a definition whose file is gone or no longer valid. Its current run continues.
     pub fn remove(&self, id: DefinitionId) {
         self.send(Command::Remove(id));
     }
 
-    /// A file that held no valid definition is gone, or was mended: occurrences that wait for it look at it again.
+    /// Makes occurrences that wait for a file check it again, since an invalid file is gone or was corrected.
     pub fn look_again(&self, file: PathBuf) {
         self.send(Command::LookAgain(file));
     }
 
-    /// Something below the folder that a routine watches has changed.
+    /// Reports changes in the folder that a routine watches.
     pub fn changed(&self, id: DefinitionId, burst: Burst) {
         self.send(Command::Changed(id, burst));
     }
 
-    /// Takes something that was delivered to a webhook. Once this has returned it is on the disk, and runs once, however often it is
-    /// delivered.
+    /// Accepts a delivery to a webhook. When this returns, the delivery is on the disk. It runs once, however
+    /// often it is delivered.
     ///
     /// # Errors
     /// [`DeliverError`].
@@ -304,9 +304,9 @@ impl Schedule {
         self.ask(|reply| Command::Deliver(id, delivery, reply)).await.unwrap_or(Err(DeliverError::Stopping))
     }
 
-    /// Runs a definition now, even a paused or disabled one. One that waits for another attempt, for `resume`, for a login or
-    /// for an agent waits no longer. A reminder's own occurrence is brought forward: when it
-    /// completes, its file is removed as usual. A routine's run by hand is an occurrence of its own.
+    /// Runs a definition now, even a suppressed or disabled one. If it waits for another attempt, `resume`, a
+    /// login or an agent, the wait ends. For a reminder, its own occurrence runs early, and its file is removed as
+    /// usual on completion. For a routine, the run is a separate occurrence.
     ///
     /// # Errors
     /// [`FireError`].
@@ -314,8 +314,8 @@ impl Schedule {
         self.ask(|reply| Command::Fire(id, reply)).await.unwrap_or(Err(FireError::Stopping))
     }
 
-    /// Ends a run, or keeps it from starting. Returns how it ended, once that is on the disk. A run that ends by itself at
-    /// the same moment keeps its own end.
+    /// Ends a run, or prevents its start. Returns its outcome, once that is on the disk. A run that ends by itself
+    /// at the same moment keeps its own outcome.
     ///
     /// # Errors
     /// [`CancelError`].
@@ -323,8 +323,8 @@ impl Schedule {
         self.ask(|reply| Command::Cancel(run, reply)).await.unwrap_or(Err(CancelError::Stopping))
     }
 
-    /// Starts nothing until [`Self::resume`]. Once this has returned, that holds for the next process too. What falls due
-    /// meanwhile goes by `on_missed`.
+    /// Starts nothing until [`Self::resume`]. When this returns, the pause holds for the next process, too.
+    /// Occurrences that fall due meanwhile are handled by `on_missed`.
     ///
     /// # Errors
     /// [`DecisionError`].
@@ -332,7 +332,7 @@ impl Schedule {
         self.ask(Command::Pause).await.ok_or(DecisionError::Stopping)?.map_err(DecisionError::from)
     }
 
-    /// Ends [`Self::pause`], and lets jobs that wait for a login try at once. Returns when that is on the disk.
+    /// Ends [`Self::pause`], and makes jobs that wait for a login try at once. Returns when the decision is on the disk.
     ///
     /// # Errors
     /// [`DecisionError`].
@@ -340,12 +340,12 @@ impl Schedule {
         self.ask(Command::Resume).await.ok_or(DecisionError::Stopping)?.map_err(DecisionError::from)
     }
 
-    /// The person has logged the client in: jobs that wait for a login or for an agent try at once.
+    /// Makes jobs that wait for a login or an agent try at once, since the person has logged the client in.
     pub fn logged_in(&self) {
         self.send(Command::LoggedIn);
     }
 
-    /// Ends a routine's automatic pause, and returns when that is on the disk. `false`: it was not paused.
+    /// Ends a routine's automatic pause. Returns when that is on the disk; `false` if the routine was not paused.
     ///
     /// # Errors
     /// [`DecisionError`].
@@ -354,22 +354,22 @@ impl Schedule {
         done.ok_or(DecisionError::Stopping)?.map_err(DecisionError::from)
     }
 
-    /// The person has answered a question: what waits for their yes looks at the answer.
+    /// Makes jobs that wait for an approval check the answer, since the person has answered a question.
     pub fn answered(&self) {
         self.send(Command::Answered);
     }
 
-    /// Sets how many background runs may run at once, at least one.
+    /// Sets the maximum number of concurrent background runs, at least one.
     pub fn limit(&self, max_concurrent_runs: usize) {
         self.send(Command::Limit(max_concurrent_runs));
     }
 
-    /// Sets how many consecutive failures the person is notified of where a definition does not say, at least one.
+    /// Sets the number of consecutive failures after which the person is notified, unless the definition says otherwise; at least one.
     pub fn alert_after(&self, failures: u32) {
         self.send(Command::AlertAfter(failures));
     }
 
-    /// The state of the schedule, with the `next` definitions to fall due.
+    /// Returns the state of the schedule, with the `next` definitions to fall due.
     pub async fn snapshot(&self, next: usize) -> Snapshot {
         self.ask(|reply| Command::Snapshot(next, reply)).await.unwrap_or_default()
     }
@@ -379,13 +379,13 @@ impl Schedule {
         self.ask(|reply| Command::Snapshot(0, reply)).await.is_some()
     }
 
-    /// Starts nothing more, lets runs finish for `grace`, then ends them as interrupted. A second call with a shorter
-    /// grace shortens it. The dispatcher's `run` returns when all is recorded.
+    /// Starts nothing more, lets runs finish for `grace`, then ends them as interrupted. A second call with a
+    /// shorter grace shortens it. The dispatcher's `run` returns when everything is recorded.
     pub fn stop(&self, grace: Duration) {
         self.send(Command::Stop(grace));
     }
 
-    /// As [`Self::stop`], and cuts runs off in the middle.
+    /// Stops like [`Self::stop`], but cuts runs off immediately.
     pub fn end_now(&self) {
         self.send(Command::EndNow);
     }
@@ -396,7 +396,7 @@ impl Schedule {
         self.activity.clone()
     }
 
-    /// The answer to a command; `None` when the dispatcher has ended.
+    /// Sends a command and waits for the answer; `None` if the dispatcher has ended.
     async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
         let (reply, answer) = oneshot::channel();
         self.send(command(reply));
@@ -404,7 +404,7 @@ impl Schedule {
     }
 
     fn send(&self, command: Command) {
-        // If the dispatcher has ended, the dropped reply tells whoever waits for an answer.
+        // If the dispatcher has ended, the dropped reply notifies the waiting caller.
         let _ended = self.commands.send(command);
     }
 }

@@ -1,4 +1,4 @@
-//! What follows from how an attempt ended: its outcome, another attempt, what the person is told. Pure.
+//! Draws the consequences of an attempt's end: its outcome, another attempt, messages to the person. Pure.
 
 use std::time::Duration;
 
@@ -14,39 +14,39 @@ use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, Skip};
 use crate::definition::{Definition, Kind};
 use crate::journal::{After, ConsecutiveFailures, Finish, NewMessage, RunId, RunState};
 
-/// All that decides besides the report.
+/// The data for a conclusion, besides the report.
 pub(super) struct Attempted<'a> {
     pub(super) run: &'a RunId,
     pub(super) definition: &'a Definition,
-    /// Attempts of this occurrence that failed before.
+    /// Number of earlier failed attempts of this occurrence.
     pub(super) failures: u32,
-    /// Some attempt had a side effect, this one included.
+    /// Whether any attempt had a side effect, this one included.
     pub(super) had_side_effect: bool,
-    /// Why it was ended, if it was.
+    /// The cause of the end, if the attempt was ended.
     pub(super) cause: Option<Cause>,
-    /// The service is ending.
+    /// Whether the service is stopping.
     pub(super) stopping: bool,
     pub(super) consecutive_failures: ConsecutiveFailures,
-    /// How many of them the person is notified of, where the definition does not say.
+    /// Number of failures after which the person is notified, unless the definition says otherwise.
     pub(super) alert_after: u32,
     pub(super) now: DateTime<Utc>,
-    /// 0 to 1, for the jitter.
+    /// From 0 to 1, for the jitter.
     pub(super) chance: f64,
 }
 
-/// What stands below the news that there is no login.
+/// Buttons below the message about a missing login.
 pub(super) const LOGIN_BUTTONS: &[(&str, &str)] = &[("Log in", "login")];
 
-/// How long until a job that found no login tries again; the dispatcher lets no other one try meanwhile.
+/// Pause before a job that found no login retries. The dispatcher lets no other job try meanwhile.
 pub(super) const LOGIN_PROBE: Duration = Duration::from_secs(300);
 
-/// What stands below a reminder, and what each button does.
+/// Buttons below a reminder: label and action.
 const REMINDER_BUTTONS: &[(&str, &str)] =
     &[("Done", "done"), ("10 min", "snooze:10m"), ("1 h", "snooze:1h"), ("Tomorrow", "snooze:1d")];
 
 const BY_A_PERSON: &str = "a person ended it";
 
-/// Why an occurrence was cancelled. `failure`: why its last attempt had failed.
+/// Returns why an occurrence was cancelled. `failure`: why its last attempt failed.
 pub(super) fn ended_by_a_person(failure: Option<&str>) -> String {
     match failure {
         Some(failure) => format!("{}; not tried again: {BY_A_PERSON}", failure.trim_end_matches(['.', ' ', '\n'])),
@@ -54,7 +54,7 @@ pub(super) fn ended_by_a_person(failure: Option<&str>) -> String {
     }
 }
 
-/// What is recorded of an attempt.
+/// Returns the record of an attempt's end.
 pub(super) fn conclude(attempted: &Attempted<'_>, report: AttemptReport) -> Finish {
     let mut finish = by_end(attempted, report.end);
     finish.answer = report.answer;
@@ -74,7 +74,7 @@ pub(super) fn conclude(attempted: &Attempted<'_>, report: AttemptReport) -> Fini
     finish
 }
 
-/// What stands below what a definition's own run says. A reminder of the main session's comes back until it is enough.
+/// Returns the buttons below the messages of a definition's own run. A reminder in the main session can be snoozed.
 pub(super) fn buttons_of(definition: &Definition) -> &'static [(&'static str, &'static str)] {
     match definition.kind() {
         Kind::Reminder if definition.background().is_none() => REMINDER_BUTTONS,
@@ -82,7 +82,7 @@ pub(super) fn buttons_of(definition: &Definition) -> &'static [(&'static str, &'
     }
 }
 
-/// What stands below the news of a failure.
+/// Returns the buttons below the message about a failure.
 fn failure_buttons(kind: Kind) -> &'static [(&'static str, &'static str)] {
     match kind {
         Kind::Reminder => &[("Why?", "why"), ("Try again", "retry")],
@@ -112,7 +112,7 @@ fn by_end(attempted: &Attempted<'_>, end: AttemptEnd) -> Finish {
         AttemptEnd::Failed(failure) => failed(attempted, &failure),
         AttemptEnd::Skipped(skip) => {
             let mut finish = Finish::closed(RunState::Skipped, Some(skip.to_string()));
-            // A gate that looked, and found nothing, has worked.
+            // A gate that checked and found nothing to do has worked.
             if matches!(skip, Skip::Gate(_)) {
                 count(attempted, Ended::Well, &mut finish);
             }
@@ -123,7 +123,7 @@ fn by_end(attempted: &Attempted<'_>, end: AttemptEnd) -> Finish {
 
 fn failed(attempted: &Attempted<'_>, failure: &Failure) -> Finish {
     let Attempted { definition, had_side_effect, .. } = *attempted;
-    // Ctrl-C in a terminal reaches the client too, and it may be gone before it is told to go.
+    // Ctrl-C in a terminal reaches the client too, so it may leave before it is told to.
     if attempted.stopping && failure.class.may_pass() {
         return cut_off();
     }
@@ -137,13 +137,13 @@ fn failed(attempted: &Attempted<'_>, failure: &Failure) -> Finish {
     let pause = if not_logged_in {
         Some(LOGIN_PROBE).filter(|_| !had_side_effect || definition.retry.is_some())
     } else {
-        // A command has an effect, so it is tried again only where its file says so.
+        // A command has a side effect, so it is retried only if its file says so.
         let may_pass = failure.class.may_pass() || failure.class == FailureClass::CommandFailed;
         let again = may_pass && retry::allowed(definition, failures, had_side_effect);
         again.then(|| retry::pause(failures, attempted.chance))
     };
     match (pause, attempted.cause) {
-        // Whoever has cancelled it wants no other attempt, though it failed at the same moment.
+        // A person who cancels it wants no retry, even if it failed at the same moment.
         (Some(_), Some(Cause::Person)) => {
             Finish::closed(RunState::Cancelled, Some(ended_by_a_person(Some(&failure.message))))
         }
@@ -157,7 +157,7 @@ fn failed(attempted: &Attempted<'_>, failure: &Failure) -> Finish {
     }
 }
 
-/// What is recorded of an idle occurrence (it was interrupted, or failed before) that gets no other attempt.
+/// Returns the record for an idle occurrence (interrupted or failed before) that gets no other attempt.
 pub(super) fn given_up(attempted: &Attempted<'_>, why: String) -> Finish {
     let mut finish = Finish::closed(RunState::Failed, Some(why.clone()));
     count(attempted, Ended::Badly { why: &why, at_once: false }, &mut finish);
@@ -265,7 +265,7 @@ mod tests {
             (Cause::Stopping, (Interrupted, "open", 0)),
         ] {
             check(&Case { cause: Some(cause), ..tea() }, AttemptEnd::Cancelled, expected);
-            // What was done is done, whoever wanted to end it.
+            // Completed work stays completed, whoever wanted to end it.
             check(&Case { cause: Some(cause), ..tea() }, AttemptEnd::Completed, (Completed, "closed", 0));
         }
         check(&Case { cause: Some(Cause::Person), ..tea() }, fails(Overloaded), (Cancelled, "closed", 0));

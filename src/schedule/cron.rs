@@ -1,16 +1,16 @@
-//! Computes when a routine fires in a zone, daylight saving included. Pure.
+//! Computes when a routine fires in a zone, including daylight saving time. Pure.
 //!
 //! The rules are those of vixie cron (cron(8), "Daylight Saving Time and other time changes"; docs/cron.md):
-//! - A *fixed-time* expression (neither minute nor hour begins with a `*`) whose time is skipped fires once, at the
-//!   first moment after the gap. One whose time is repeated fires once, the first time.
-//! - Any other follows the clock: nothing in a gap, both times in a repeated hour.
+//! - A *fixed-time* expression (neither minute nor hour begins with a `*`) fires once for a skipped time, at the first moment after
+//!   the gap. It fires once for a repeated time, at its first occurrence.
+//! - Any other expression follows the clock: it does not fire in a gap, and fires at both times in a repeated hour.
 //!
-//! croner computes the second kind. For the first it walks the calendar without a zone, and this module maps the
-//! wall-clock times to instants: with a zone, croner takes `0 1,2 * * *` for the second kind, drops a skipped time whose
+//! croner computes the second kind. For the first kind it walks the calendar without a zone, and this module maps the
+//! wall-clock times to instants. With a zone, croner treats `0 1,2 * * *` as the second kind, drops a skipped time whose
 //! gap ends on another day (America/Nuuk, 23:30), and gives up on a gap of a whole day (Pacific/Apia 2011).
 //!
-//! A span (`every`) is counted from a fixed moment, as it elapses: nothing has to be remembered, and nothing drifts. `jitter` puts each
-//! time off by a share of itself that depends on the job and the time alone.
+//! A span (`every`) is counted in elapsed time from a fixed moment, so it needs no state and does not drift.
+//! `jitter` delays each time by a part of itself that depends only on the job and the time.
 
 use chrono::{DateTime, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Utc};
 use chrono_tz::{GapInfo, Tz};
@@ -19,7 +19,7 @@ use croner::Cron;
 use crate::definition::cron::{cron_fields, parse_cron};
 use crate::definition::{Cadence, Definition, DefinitionId, Recurrence, Trigger};
 
-/// A routine's times. With a cron expression it takes about 6 kB, so make it where its times are needed and drop it afterwards.
+/// The times of a routine. A cron expression takes about 6 kB, so create this where needed and drop it afterwards.
 #[derive(Clone, Debug)]
 pub struct Times {
     cadence: Parsed,
@@ -32,22 +32,22 @@ enum Parsed {
     Every(TimeDelta),
 }
 
-/// See the module's head.
+/// Jitter: see the module's documentation.
 #[derive(Clone, Copy, Debug)]
 struct Jitter {
     most: TimeDelta,
-    /// The job's.
+    /// The seed of the job.
     seed: u64,
 }
 
-/// What spans are counted from, by the clocks of their zone: a Monday.
+/// The start of spans, as local time in their zone: a Monday.
 const COUNTED_FROM: NaiveDateTime = match NaiveDate::from_ymd_opt(2024, 1, 1) {
     Some(day) => day.and_time(NaiveTime::MIN),
     None => NaiveDateTime::MIN,
 };
 
 impl Times {
-    /// Those of a routine. `None`: its expression is none, it has no times, or it is no routine.
+    /// Returns the times of a routine. `None` if the expression is invalid, if it has no times, or if the definition is no routine.
     #[must_use]
     pub fn of(definition: &Definition) -> Option<Self> {
         match &definition.trigger {
@@ -56,7 +56,7 @@ impl Times {
         }
     }
 
-    /// Those of the routine `id`.
+    /// Returns the times of the routine `id`.
     fn new(recurs: &Recurrence, id: &DefinitionId) -> Option<Self> {
         let times = match &recurs.cadence {
             Cadence::Cron(cron) => Self::parse(cron)?,
@@ -70,38 +70,38 @@ impl Times {
         Some(Self { jitter: recurs.jitter.and_then(jitter), ..times })
     }
 
-    /// Reads five fields, or `@daily` and the like. `None`: it is no such expression.
+    /// Parses five fields, or `@daily` and the like. `None` if the expression is invalid.
     #[must_use]
     pub fn parse(expression: &str) -> Option<Self> {
         let [minute, hour, ..] = cron_fields(expression).ok()?;
         let fixed_time = !minute.starts_with('*') && !hour.starts_with('*');
         let mut cron = parse_cron(expression).ok()?;
-        // croner then never takes it for a fixed time.
+        // Keeps croner from treating it as a fixed time.
         cron.pattern.seconds.from_wildcard = true;
         Some(Self { cadence: Parsed::Cron { cron: Box::new(cron), fixed_time }, jitter: None })
     }
 
-    /// The first time after `after`, which it never is itself. `None`: there is none before the year 5000.
+    /// Returns the first time after `after`, excluding `after`. `None` if there is none before the year 5000.
     #[must_use]
     pub fn next(&self, zone: Tz, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
         self.next_put_off(zone, after).map(|(_, at)| at)
     }
 
-    /// `after`, or later where jitter, which was another when `last` fell due, would have it come once more.
+    /// Returns `after`, or a later time if the occurrence of `last` would repeat because its jitter was different then.
     #[must_use]
     pub fn not_again(&self, zone: Tz, after: DateTime<Utc>, last: DateTime<Utc>) -> DateTime<Utc> {
         let mut after = after;
-        // Whatever the jitter was, the time that was put off to `last` is the last one that is not after it.
+        // Whatever the jitter was, `last` belongs to the last due time that is not after it.
         while let Some((_, at)) = self.next_put_off(zone, after).filter(|(due, _)| *due <= last) {
             after = at;
         }
         after
     }
 
-    /// The same with the time from which it was put off.
+    /// Returns the same time, together with the due time before jitter.
     fn next_put_off(&self, zone: Tz, after: DateTime<Utc>) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
         let Some(jitter) = self.jitter else { return self.cadence.next(zone, after).map(|at| (at, at)) };
-        // Each is put off to before the following one is due: of those before `after` only the last can come after it.
+        // Jitter ends before the next due time. So of the due times before `after`, only the last can move past it.
         let mut back = TimeDelta::minutes(1).min(jitter.most);
         let mut due = loop {
             let due = self.cadence.next(zone, after.checked_sub_signed(back)?)?;
@@ -121,7 +121,7 @@ impl Times {
     }
 }
 
-/// When a routine fires, in words: `At 08:30, from Monday to Friday`.
+/// Describes when a routine fires: `At 08:30, from Monday to Friday`.
 #[must_use]
 pub fn in_words(recurs: &Recurrence) -> String {
     let described = match &recurs.cadence {
@@ -139,7 +139,7 @@ pub fn in_words(recurs: &Recurrence) -> String {
     }
 }
 
-/// `At minute 5, of hour 8 and 14.` as `At 08:05 and 14:05.`.
+/// Rewrites `At minute 5, of hour 8 and 14.` as `At 08:05 and 14:05.`.
 fn by_the_clock(words: &str) -> Option<String> {
     let (minute, rest) = words.strip_prefix("At minute ")?.split_once(", of hour ")?;
     let minute: u32 = minute.parse().ok()?;
@@ -155,7 +155,7 @@ fn by_the_clock(words: &str) -> Option<String> {
 }
 
 impl Jitter {
-    /// How long a time is put off: always to before the following one, so that each keeps a time and a place of its own.
+    /// Returns the delay of a due time. It ends before the following due time, so that each occurrence keeps a time of its own.
     fn of(self, due: DateTime<Utc>, following: Option<DateTime<Utc>>) -> TimeDelta {
         let most = following.map_or(self.most, |following| self.most.min(following - due)).num_seconds();
         let Some(most) = u64::try_from(most).ok().filter(|most| *most > 0) else { return TimeDelta::zero() };
@@ -164,8 +164,8 @@ impl Jitter {
     }
 }
 
-/// A number that is the same for the same bytes in every version of this program: FNV-1a, and the end of splitmix64, since few bits of
-/// the first change with the last byte.
+/// Hashes bytes to the same number in every version of this program. FNV-1a, then the end of splitmix64, since the
+/// last byte changes few bits of FNV-1a.
 fn mixed(bytes: impl Iterator<Item = u8>) -> u64 {
     let fnv =
         bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
@@ -192,7 +192,7 @@ impl Parsed {
     }
 }
 
-/// Wall-clock times are mapped to instants in their order; several in one gap become one.
+/// Maps wall-clock times to instants, in order. Several times in one gap become one.
 fn next_fixed(cron: &Cron, zone: Tz, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let mut wall = wall_clock(zone, after);
     loop {
@@ -207,13 +207,13 @@ fn next_fixed(cron: &Cron, zone: Tz, after: DateTime<Utc>) -> Option<DateTime<Ut
     }
 }
 
-/// What clocks in `zone` show, to the second.
+/// Returns the local time in `zone`, to the second.
 fn wall_clock(zone: Tz, at: DateTime<Utc>) -> NaiveDateTime {
     let local = at.with_timezone(&zone).naive_local();
     local - TimeDelta::nanoseconds(i64::from(local.and_utc().timestamp_subsec_nanos()))
 }
 
-/// The first moment after the gap that swallows `wall`.
+/// Returns the first moment after the gap that contains `wall`.
 fn after_gap(zone: Tz, wall: NaiveDateTime) -> Option<DateTime<Utc>> {
     GapInfo::new(&wall, &zone)?.end.map(|end| end.to_utc())
 }
@@ -229,7 +229,7 @@ mod tests {
         DateTime::parse_from_rfc3339(text).unwrap().to_utc()
     }
 
-    /// The next times after `after`, in the zone.
+    /// Checks the next times after `after`, in the zone.
     fn check(expression: &str, zone: Tz, after: &str, expected: &[&str]) {
         let times = Times::parse(expression).unwrap();
         let mut found = Vec::new();
@@ -269,7 +269,7 @@ mod tests {
         let (berlin, kolkata) = (Tz::Europe__Berlin, Tz::Asia__Kolkata);
         assert_eq!(next("2h", berlin, "2026-01-10T12:00:00+01:00"), "2026-01-10T14:00:00+01:00");
         assert_eq!(next("2h", berlin, "2026-01-10T13:59:59.999+01:00"), "2026-01-10T14:00:00+01:00");
-        // An hour later by the clock in summer, and two hours over the change itself.
+        // In summer it is an hour later by the clock. Across the change itself it takes two hours.
         assert_eq!(next("2h", berlin, "2026-07-10T12:00:00+02:00"), "2026-07-10T13:00:00+02:00");
         assert_eq!(next("2h", berlin, "2026-03-29T00:00:00+01:00"), "2026-03-29T03:00:00+02:00");
         assert_eq!(next("7days", berlin, "2026-01-09T00:00:00+01:00"), "2026-01-12T00:00:00+01:00");
@@ -279,7 +279,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each occurrence has a time of its own, not before it was due and before the next one, whoever asks from wherever.
+        /// Each occurrence has its own time, from its due time until before the next due time, whatever the query starts from.
         #[test]
         fn jitter_keeps_order_and_never_fires_early(
             every in 60u64..100_000, most in 1u64..86_400, id in "[a-z]{1,8}", start in 1_700_000_000i64..1_900_000_000,
@@ -292,7 +292,7 @@ mod tests {
                 let following = plain.next(Tz::UTC, due).unwrap();
                 let at = put_off.next(Tz::UTC, last).unwrap();
                 prop_assert!(due <= at && at < following, "{due} {at} {following}");
-                // Asked from anywhere in between, the answer is the same.
+                // Queries from any earlier moment give the same answer.
                 prop_assert_eq!(put_off.next(Tz::UTC, due - TimeDelta::milliseconds(1)).unwrap(), at);
                 (last, due) = (at, following);
             }
@@ -304,7 +304,7 @@ mod tests {
         let due = at("2026-01-10T12:00:00Z");
         let of = |id: &str| span("1h", Some("10m"), id).next(Tz::UTC, due - TimeDelta::seconds(1)).unwrap();
         let seconds = |id: &str| (of(id) - due).num_seconds();
-        // Changed, every job with jitter would move.
+        // If these values changed, every job with jitter would move.
         assert_eq!((seconds("mail"), seconds("news")), (340, 272));
         let spread: std::collections::BTreeSet<_> = (0..100).map(|n| seconds(&n.to_string()) / 60).collect();
         assert!(spread.len() >= 9, "{spread:?}");
@@ -333,25 +333,25 @@ mod tests {
         check("30 2 * * *", zone, "2026-03-08T00:00:00-05:00", &[gap, next]);
         check("30 2 * * *", zone, "2026-03-08T01:59:59-05:00", &[gap, next]);
         check("30 2 * * *", zone, gap, &[next]);
-        // Two skipped times, and one that is the moment after the gap itself: still once.
+        // Two skipped times and the moment after the gap still fire only once.
         check("0,30 2,3 * * *", zone, "2026-03-08T00:00:00-05:00", &[gap, "2026-03-08T03:30:00-04:00"]);
-        // A star that is not the first character does not make a wildcard.
+        // Only a star as the first character makes a wildcard.
         check("0,*/20 2 * * *", zone, "2026-03-08T00:00:00-05:00", &[gap, "2026-03-09T02:00:00-04:00"]);
-        // The day of the skipped time decides, not that of the moment after it.
+        // The day of the skipped time counts, not the day of the moment after it.
         check(
             "30 23 * * 6",
             Tz::America__Nuuk,
             "2026-03-28T12:00:00-02:00",
             &["2026-03-29T00:00:00-01:00", "2026-04-04T23:30:00-01:00"],
         );
-        // A whole day was skipped.
+        // The zone skipped a whole day.
         check(
             "0 9 * * *",
             Tz::Pacific__Apia,
             "2011-12-29T08:00:00-10:00",
             &["2011-12-29T09:00:00-10:00", "2011-12-31T00:00:00+14:00", "2011-12-31T09:00:00+14:00"],
         );
-        // Two hours at once.
+        // The clock jumps two hours at once.
         check("0 1 * * *", Tz::Antarctica__Troll, "2026-03-28T12:00:00+00:00", &["2026-03-29T03:00:00+02:00"]);
     }
 
@@ -362,7 +362,7 @@ mod tests {
         check("30 1 * * *", zone, "2026-11-01T00:00:00-04:00", &[first, next]);
         check("30 1 * * *", zone, "2026-11-01T01:10:00-05:00", &[next]);
         check("0,30 1 * * *", zone, "2026-11-01T00:59:59-04:00", &["2026-11-01T01:00:00-04:00", first]);
-        // Only half an hour is repeated.
+        // The zone repeats only half an hour.
         check(
             "45 1 * * *",
             Tz::Australia__Lord_Howe,
@@ -405,7 +405,7 @@ mod tests {
 
     #[test]
     fn zones_that_change_at_midnight() {
-        // Cairo springs from Thursday 24:00 to Friday 01:00.
+        // Cairo's clocks go forward from Thursday 24:00 to Friday 01:00.
         check(
             "0 0 * * *",
             Tz::Africa__Cairo,
@@ -414,7 +414,7 @@ mod tests {
         );
         check("@daily", Tz::Africa__Cairo, "2026-04-23T12:00:00+02:00", &["2026-04-24T01:00:00+03:00"]);
         check("15 0 * * *", Tz::America__Havana, "2026-03-07T12:00:00-05:00", &["2026-03-08T01:00:00-04:00"]);
-        // Havana falls back from 01:00 to 00:00.
+        // Havana's clocks go back from 01:00 to 00:00.
         check(
             "0 0 * * *",
             Tz::America__Havana,
@@ -513,7 +513,7 @@ mod tests {
             minute += TimeDelta::seconds(1);
         }
         let mut latest = wall_clock(zone, minute - TimeDelta::minutes(1));
-        // What clocks have shown before `after` in a repeated stretch has fired already.
+        // Times that clocks showed before `after` in a repeated hour have fired already.
         for back in 1..=180 {
             latest = latest.max(wall_clock(zone, minute - TimeDelta::minutes(back)));
         }
@@ -521,7 +521,7 @@ mod tests {
         for _ in 0..hours * 60 {
             let wall = wall_clock(zone, minute);
             let due = if *fixed_time {
-                // Every wall-clock minute that was passed, seen or skipped, for the first time.
+                // Every wall-clock minute that was passed for the first time, shown or skipped.
                 let mut passed = latest + TimeDelta::minutes(1);
                 let mut due = false;
                 while passed <= wall {
@@ -554,7 +554,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-        /// Around the changes of twelve zones every expression fires exactly when the book says.
+        /// Around the clock changes of twelve zones, every expression fires exactly by Vixie's rules.
         #[test]
         fn agrees_with_the_book(
             minute in field(0, 59), hour in field(0, 3), day in field(1, 31), weekday in field(0, 7),
@@ -563,7 +563,7 @@ mod tests {
             let zone = ZONES[zone];
             let expression = format!("{minute} {hour} {day} * {weekday}");
             let times = Times::parse(&expression).unwrap();
-            // Day 60 of 2026 and day 80 come before the springs, day 90 the autumn of the south, 290 that of the north.
+            // Day 60 and day 80 of 2026 precede the spring changes, day 90 the southern autumn change, day 290 the northern one.
             let base = at(if spring { "2026-03-05T00:00:00Z" } else { "2026-09-24T00:00:00Z" });
             let after = base + TimeDelta::hours(start * 5) + TimeDelta::milliseconds(start);
             let expected = by_the_book(&times, zone, after, 60);
@@ -582,7 +582,7 @@ mod tests {
             prop_assert_eq!(found, expected, "{} in {} after {}", expression, zone, after);
         }
 
-        /// What a definition may say is what has times: no file is accepted whose job then never fires.
+        /// An expression is accepted exactly if it has times, so that no accepted job never fires.
         #[test]
         fn what_is_accepted_has_times(
             minute in "[0-9*/,-]{1,4}", day in "[0-9*/,?LW-]{1,4}", month in "([0-9*/,-]{1,4}|[A-Z]{3})",
@@ -593,7 +593,7 @@ mod tests {
             prop_assert_eq!(next.is_some(), check_cron(&expression).is_ok(), "{}", expression);
         }
 
-        /// Asked from anywhere in between, the answer is the same.
+        /// Queries from any moment in between give the same answer.
         #[test]
         fn asking_earlier_or_later_changes_nothing(
             minute in field(0, 59), hour in field(0, 23), zone in 0..ZONES.len(), from in 0i64..500_000, step in 1i64..5000,

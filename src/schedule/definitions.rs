@@ -1,4 +1,4 @@
-//! The definitions in force, how far each is accounted for, and when each falls due next.
+//! The definitions in force, with the watermark and the next due time of each.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
@@ -13,12 +13,12 @@ use super::queue::Queue;
 use crate::definition::{Definition, DefinitionId, FollowedEnd, Recurrence, Trigger};
 use crate::journal::{ConsecutiveFailures, ObservedGeneration, RunState};
 
-/// Up to when a routine's occurrences are accounted for. The two differ only while the clock is behind.
+/// The watermark of a routine's occurrences. The two times differ only while the clock is behind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watermark {
-    /// What is due after this fires by the clock as it stands, unless it has a record.
+    /// Occurrences due after this time fire by the current clock, unless they have a record.
     pub(super) fires_after: DateTime<Utc>,
-    /// What is due until then was not missed.
+    /// Occurrences due until this time were not missed.
     pub(super) not_missed_until: DateTime<Utc>,
 }
 
@@ -28,42 +28,42 @@ pub(super) struct Entry {
     pub(super) loaded: Loaded,
     /// Its position in the queue.
     queued: Option<DateTime<Utc>>,
-    /// A routine's. `None` until the journal has answered.
+    /// The watermark of a routine. `None` until the journal has answered.
     pub(super) watermark: Option<Watermark>,
-    /// A reminder's `run_at` that was claimed.
+    /// The claimed `run_at` of a reminder.
     pub(super) claimed: Option<DateTime<Utc>>,
 }
 
-/// What the journal says of a definition.
+/// The journal's answer about a definition.
 pub(super) struct Observed {
     pub(super) definition: Arc<Definition>,
-    /// Its occurrences are accounted for until then.
+    /// The recorded watermark.
     pub(super) accounted_until: DateTime<Utc>,
-    /// The last time for which it has fired. Only of one with jitter.
+    /// The last time for which it fired. Set only for a definition with jitter.
     pub(super) last_due: Option<DateTime<Utc>>,
 }
 
-/// All definitions. A definition is in the queue exactly when it is enabled, not paused, not being claimed, and has a
-/// next time.
+/// All definitions. A definition is in the queue exactly when it is enabled, not suppressed, not being claimed,
+/// and has a next time.
 #[derive(Debug, Default)]
 pub(super) struct Definitions {
     all: HashMap<DefinitionId, Entry>,
     queue: Queue,
-    /// Those of the queue that are delivered as they are written.
+    /// The part of the queue that is delivered as written.
     plain: Queue,
-    /// Those of the queue that wake the machine.
+    /// The part of the queue that wakes the machine.
     waking: Queue,
-    /// Definitions of which an occurrence is being claimed.
+    /// Definitions with an occurrence that is being claimed.
     pub(super) claiming: HashSet<DefinitionId>,
-    /// Routines that follow a job, by that job.
+    /// Pairs of a job and a routine that follows it.
     followers: BTreeSet<(DefinitionId, DefinitionId)>,
     /// Definitions with consecutive failures.
     failing: HashMap<DefinitionId, ConsecutiveFailures>,
-    /// Reminders that were disabled when the previous process observed them last.
+    /// Reminders that were disabled when the previous process last observed them.
     pub(super) were_disabled: HashSet<DefinitionId>,
 }
 
-/// When a definition fires after `after`, whether it is enabled or not. A reminder fires once, at its instant.
+/// Returns the times after `after` at which a definition fires, enabled or not. A reminder fires once, at its instant.
 pub fn occurrences(definition: &Definition, after: DateTime<Utc>) -> impl Iterator<Item = DateTime<Utc>> {
     let times = Times::of(definition);
     let zone = definition.zone;
@@ -75,15 +75,15 @@ pub fn occurrences(definition: &Definition, after: DateTime<Utc>) -> impl Iterat
     std::iter::successors(first, next)
 }
 
-/// The instant at which a reminder or a session falls due, rounded up to the milliseconds in which the journal counts.
+/// Returns when a reminder or a session falls due, rounded up to milliseconds, the resolution of the journal.
 pub(super) fn due_at(definition: &Definition) -> Option<DateTime<Utc>> {
     let run_at = definition.trigger.run_at()?;
     let whole = DateTime::from_timestamp_millis(run_at.timestamp_millis())?;
     Some(if whole < run_at { whole + TimeDelta::milliseconds(1) } else { whole })
 }
 
-/// All that a definition's backlog depends on. `None` for an enabled reminder, which fires however long ago it was due, and for a
-/// webhook, which has no times. Jitter is no part of it: what was put off is still to come when that is edited.
+/// Returns everything that a definition's backlog depends on. `None` for an enabled reminder, which fires however long ago it was
+/// due, and for a webhook, which has no times. Excludes jitter: an occurrence that was put off is still to come after an edit.
 fn trigger(definition: &Definition) -> Option<String> {
     match &definition.trigger {
         Trigger::Routine { recurs, .. } => {
@@ -95,20 +95,20 @@ fn trigger(definition: &Definition) -> Option<String> {
     }
 }
 
-/// A definition as the journal is to see it.
+/// Returns a definition's generation for the journal.
 pub(super) fn generation(loaded: &Loaded) -> Option<ObservedGeneration> {
     let definition = &loaded.definition;
     let trigger = trigger(definition)?;
     Some(ObservedGeneration { id: definition.id.clone(), trigger, text: Arc::clone(&loaded.text) })
 }
 
-/// What has changed with a definition that was inserted.
+/// The changes due to an inserted definition.
 pub(super) struct Inserted {
-    /// A generation that the journal has not answered yet.
+    /// A generation that the journal has not answered for yet.
     pub(super) unobserved: Option<ObservedGeneration>,
-    /// It is an enabled reminder that was disabled before.
+    /// Whether it is an enabled reminder that was disabled before.
     pub(super) enabled_again: bool,
-    /// It is paused after too many failures, and its text has changed.
+    /// Whether it was suppressed after too many failures and its text has changed.
     pub(super) mended: bool,
 }
 
@@ -133,7 +133,7 @@ impl Definitions {
         self.all.len()
     }
 
-    /// Inserts a definition or replaces one. It still has to be enqueued.
+    /// Inserts or replaces a definition. The caller still has to enqueue it.
     pub(super) fn insert(&mut self, loaded: Loaded) -> Inserted {
         let id = loaded.definition.id.clone();
         let old = self.remove(&id);
@@ -146,7 +146,7 @@ impl Definitions {
             Some(old) => !old.loaded.definition.enabled,
             None => self.were_disabled.contains(&id),
         };
-        // A reminder that was renamed while its file was being cleaned up fires again, to find its record.
+        // A reminder renamed while its file was being cleaned up fires again, to find its record.
         let same_file = old.as_ref().filter(|old| old.loaded.definition.file == loaded.definition.file);
         let entry = Entry {
             queued: None,
@@ -167,14 +167,14 @@ impl Definitions {
         inserted
     }
 
-    /// The routines that follow this end of a job.
+    /// Returns the routines that follow this end of a job.
     pub(super) fn followers(&self, job: &DefinitionId, outcome: RunState) -> Vec<Arc<Definition>> {
         use FollowedEnd::{Any, Completed, Failed};
         let is_followed = |end: FollowedEnd| match outcome {
             RunState::Completed => end != Failed,
             RunState::Failed | RunState::TimedOut => end != Completed,
             RunState::Cancelled => end == Any,
-            // It has not run, or is not over.
+            // The job has not run, or has not ended.
             RunState::Skipped | RunState::Claimed | RunState::Running | RunState::Interrupted => false,
         };
         let own =
@@ -196,14 +196,14 @@ impl Definitions {
         Some(entry)
     }
 
-    /// Whether a file is that of a valid definition.
+    /// Returns whether the file belongs to a valid definition.
     pub(super) fn has_file(&self, file: &Path) -> bool {
-        // Compared as text: comparing 100,000 paths part by part takes longer.
+        // Compared as text: comparing 100,000 paths by component takes longer.
         let file: &OsStr = file.as_os_str();
         self.all.values().any(|entry| entry.loaded.definition.file.as_os_str() == file)
     }
 
-    /// Takes in the journal's answer, unless a newer edit has overtaken it.
+    /// Records the journal's answer, unless a newer edit has overtaken it.
     pub(super) fn set_watermark(&mut self, observed: &Observed, now: DateTime<Utc>, latest: DateTime<Utc>) {
         let Observed { definition, accounted_until, last_due } = observed;
         let Some(entry) = self.all.get_mut(&definition.id) else { return };
@@ -222,7 +222,7 @@ impl Definitions {
         }
     }
 
-    /// Forgets a routine's watermark: the journal is to be asked again.
+    /// Deletes a routine's watermark, so that the journal is asked again.
     pub(super) fn forget_watermark(&mut self, id: &DefinitionId) {
         if let Some(entry) = self.all.get_mut(id) {
             entry.watermark = None;
@@ -237,7 +237,7 @@ impl Definitions {
         }
     }
 
-    /// The clock went back to `now`: what is due after that fires again. The journal knows what has a record.
+    /// Makes occurrences due after `now` fire again, since the clock went back to it. The journal knows which have a record.
     pub(super) fn fire_again_after(&mut self, now: DateTime<Utc>) {
         let mut ahead = Vec::new();
         for (id, entry) in &mut self.all {
@@ -251,7 +251,7 @@ impl Definitions {
         }
     }
 
-    /// The same, and what is due after `now` and cannot run is missed.
+    /// Like [`Self::fire_again_after`]. Occurrences due after `now` that cannot run count as missed.
     pub(super) fn wind_back(&mut self, now: DateTime<Utc>) {
         for watermark in self.all.values_mut().filter_map(|entry| entry.watermark.as_mut()) {
             watermark.not_missed_until = watermark.not_missed_until.min(now);
@@ -259,7 +259,7 @@ impl Definitions {
         self.fire_again_after(now);
     }
 
-    /// Puts a definition where it belongs in the queue.
+    /// Puts a definition at its position in the queue.
     pub(super) fn enqueue(&mut self, id: &DefinitionId) {
         let held = self.claiming.contains(id) || self.is_paused(id);
         let Some(entry) = self.all.get_mut(id) else { return };
@@ -301,17 +301,17 @@ impl Definitions {
         self.queue.first()
     }
 
-    /// The same of those that are delivered as they are written.
+    /// Returns when the next definition falls due that is delivered as written.
     pub(super) fn next_plain_due(&self) -> Option<DateTime<Utc>> {
         self.plain.first()
     }
 
-    /// The same of those that wake the machine.
+    /// Returns when the next definition falls due that wakes the machine.
     pub(super) fn next_waking_due(&self) -> Option<DateTime<Utc>> {
         self.waking.first()
     }
 
-    /// Takes all definitions that are due out of the queue, in order. `plain`: only those that are delivered as they are written.
+    /// Takes all due definitions out of the queue, in order. `plain`: only those that are delivered as written.
     pub(super) fn take_due(&mut self, now: DateTime<Utc>, plain: bool) -> Vec<Arc<Definition>> {
         let due = if plain { self.plain.take_due(now) } else { self.queue.take_due(now) };
         due.into_iter()
@@ -326,7 +326,7 @@ impl Definitions {
             .collect()
     }
 
-    /// The next `count` to fall due, in order.
+    /// Returns the next `count` definitions to fall due, in order.
     pub(super) fn upcoming(&self, count: usize) -> Vec<(DateTime<Utc>, Arc<Definition>)> {
         let next = self.queue.next(count).into_iter();
         next.filter_map(|(at, id)| Some((at, Arc::clone(self.definition(&id)?)))).collect()
@@ -338,7 +338,7 @@ impl Definitions {
         self.enqueue(id);
     }
 
-    /// The definition's consecutive failures.
+    /// Returns the definition's consecutive failures.
     pub(super) fn failures(&self, id: &DefinitionId) -> ConsecutiveFailures {
         self.failing.get(id).cloned().unwrap_or_else(|| ConsecutiveFailures::none(id.clone()))
     }
@@ -351,7 +351,7 @@ impl Definitions {
         }
     }
 
-    /// Whether it is paused after too many consecutive failures.
+    /// Returns whether it is suppressed after too many consecutive failures.
     pub(super) fn is_paused(&self, id: &DefinitionId) -> bool {
         self.failing.get(id).is_some_and(|failures| failures.paused.is_some())
     }

@@ -1,4 +1,4 @@
-//! What the person is told of occurrences that run late or were missed. Pure.
+//! Messages to the person about late and missed occurrences. Pure.
 
 use chrono::{DateTime, Utc};
 
@@ -6,11 +6,11 @@ use super::missed::{is_late, moment};
 use crate::definition::{Definition, DefinitionId, Kind, OnMissed};
 use crate::journal::{Delay, Folded, NewClaim, Punctuality, Purpose};
 
-/// So many jobs are named in one message.
+/// Maximum number of jobs named in one message.
 const NAMED: usize = 10;
 
-/// The occurrences of one definition that are claimed late, or skipped since they were due before `eligible_since`. `None`:
-/// there are none.
+/// Returns the delay of one definition: its occurrences claimed late, or skipped because they were due before
+/// `eligible_since`. `None` if there are none.
 pub(super) fn missed(
     definition: &Definition,
     claims: &[NewClaim],
@@ -63,7 +63,7 @@ pub(super) fn missed(
     })
 }
 
-/// One message for all that was missed together.
+/// Joins the texts about all occurrences that were missed together into one message.
 pub(super) fn fold(texts: &[String]) -> String {
     if texts.len() < 2 {
         return texts.concat();
@@ -77,8 +77,8 @@ pub(super) fn fold(texts: &[String]) -> String {
     lines.join("\n")
 }
 
-/// How punctual the first attempt at an occurrence is that begins at `now`. A routine's delays are counted by themselves, those
-/// of all reminders together.
+/// Returns how punctual the first attempt at an occurrence is if it begins at `now`. Each routine's delays are
+/// counted separately, those of all reminders together.
 pub(super) fn punctuality(definition: &Definition, due: DateTime<Utc>, now: DateTime<Utc>) -> Punctuality {
     let (id, job, zone) = (definition.id.clone(), definition.title(), definition.zone);
     let (name, all) = match definition.kind() {

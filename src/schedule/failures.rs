@@ -1,35 +1,35 @@
-//! Consecutive failures: when the person is notified of them, and when a routine is paused. Pure.
+//! Consecutive failures: decides when the person is notified, and when a routine is suppressed. Pure.
 
 use chrono::{DateTime, Utc};
 
 use crate::definition::Kind;
 use crate::journal::{ConsecutiveFailures, RunId};
 
-/// How many consecutive failures pause a routine.
+/// Number of consecutive failures that suppress a routine.
 const PAUSES_AT: u32 = 10;
 
-/// How an occurrence ended. One that was cancelled or skipped changes nothing.
+/// The end of an occurrence. A cancelled or skipped one changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended<'a> {
-    /// It did its work.
+    /// The work was done.
     Well,
-    /// It did not, in the end.
+    /// The work was not done, after all attempts.
     Badly {
-        /// Why, as a sentence without its full stop.
+        /// The reason, as a sentence without a full stop.
         why: &'a str,
-        /// `alert_after` does not count: the person has to do something.
+        /// Whether to notify the person at once, whatever `alert_after` says, since they have to act.
         at_once: bool,
     },
 }
 
-/// What the message about a failure depends on, besides the failure.
+/// The data for the message about a failure, besides the failure.
 pub(super) struct Alert<'a> {
     pub(super) kind: Kind,
-    /// The attempt that failed last.
+    /// The last failed attempt.
     pub(super) run: &'a RunId,
-    /// How many consecutive failures of a routine the person is notified of.
+    /// Number of a routine's consecutive failures after which the person is notified.
     pub(super) after: u32,
-    /// When the routine fires next, in words (`at 14:00 UTC`); `None`: never.
+    /// The routine's next due time in words (`at 14:00 UTC`); `None`: never.
     pub(super) next: Option<String>,
     pub(super) now: DateTime<Utc>,
 }
@@ -51,7 +51,7 @@ pub(super) fn after(
             });
             (ConsecutiveFailures::none(id), text)
         }
-        // A reminder fires once: each that fails is told, and leaves none.
+        // A reminder fires once, so each failure is reported and none is counted.
         (Kind::Reminder, Ended::Badly { why, .. }) => {
             let text = format!(
                 "reminder {id} failed: {why}. Its file is kept in reminders/failed/; \
@@ -100,8 +100,8 @@ mod tests {
     use super::*;
     use crate::definition::DefinitionId;
 
-    /// One letter per occurrence (`+` well, `-` badly, `!` badly and at once) to what was told after which. The person is
-    /// notified of as many consecutive failures as `alert_after` says.
+    /// Maps one letter per occurrence (`+` well, `-` badly, `!` badly and at once) to the messages after each. The
+    /// person is notified after as many consecutive failures as `alert_after` says.
     fn check(kind: Kind, alert_after: u32, endings: &str, expected: &[(usize, &str)]) {
         let mut consecutive = ConsecutiveFailures::none(DefinitionId::new("mail"));
         let mut told = Vec::new();
@@ -156,7 +156,7 @@ mod tests {
         let third = format!("routine mail failed 3 times in a row: no network. {AGAIN}");
         check(Kind::Routine, 3, "--+--+", &[]);
         check(Kind::Routine, 3, "----++", &[(3, &third), (5, "routine mail works again after 4 failures.")]);
-        // What waits for the person is told at once.
+        // A failure that needs the person is reported at once.
         check(Kind::Routine, 3, "!!!", &[(1, &format!("routine mail failed: no network. {AGAIN}"))]);
     }
 

@@ -1,4 +1,4 @@
-//! Whether anything may start: not while a person has paused everything, and not while the client is not logged in.
+//! Holds occurrences back while a person has paused everything, or while the client is not logged in.
 
 use chrono::{DateTime, Utc};
 use tokio::time::Instant;
@@ -6,33 +6,33 @@ use tokio::time::Instant;
 use super::active::{ActiveOccurrence, Priority};
 use crate::journal::DelayCause;
 
-/// There is no agent that the service can use.
+/// The lack of an agent that the service can use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AgentMissing {
-    /// Since when.
+    /// When the lack was noticed.
     pub(super) since: DateTime<Utc>,
-    /// When it is looked for again.
+    /// When to look for the agent again.
     pub(super) again: Instant,
-    /// It is there, and not logged in.
+    /// Whether the agent is installed but not logged in.
     pub(super) lacks_login: bool,
 }
 
-/// See the module's head.
+/// The gate: see the module's documentation.
 #[derive(Debug)]
 pub(super) struct Gate {
-    /// Since when a person has paused everything.
+    /// When a person paused everything.
     pub(super) paused: Option<DateTime<Utc>>,
-    /// Since when jobs wait for a login.
+    /// When jobs began to wait for a login.
     pub(super) waiting_for_login: Option<DateTime<Utc>>,
-    /// Jobs that need an agent wait for one, while others go on.
+    /// Set while jobs that need an agent wait for one. Other jobs run.
     pub(super) agent_missing: Option<AgentMissing>,
-    /// When the first of those that wait for what the machine lacks is looked at again.
+    /// When to check again for the first job whose requirements are not met.
     pub(super) needs_again: Option<Instant>,
-    /// The person was notified that there is no login, by this process or a previous one, and not yet that it is back.
+    /// Whether the person was notified of the missing login, by this process or a previous one, and not yet of its return.
     pub(super) login_notified: bool,
-    /// Occurrences due before then were missed.
+    /// Occurrences due before this time were missed.
     pub(super) eligible_since: DateTime<Utc>,
-    /// Why nothing could run until then.
+    /// Why nothing could run before that.
     pub(super) missed_by: DelayCause,
 }
 
@@ -53,7 +53,7 @@ impl Gate {
         self.paused.is_none() && self.waiting_for_login.is_none()
     }
 
-    /// Whether an occurrence may start now.
+    /// Returns whether an occurrence may start now.
     pub(super) fn admits(&self, active: &ActiveOccurrence) -> bool {
         match active.priority {
             _ if active.awaits_agent || active.unmet.is_some() => false,
@@ -72,7 +72,7 @@ impl Gate {
         (self.paused, self.waiting_for_login, self.eligible_since) = (None, None, now);
     }
 
-    /// Jobs wait for a login. Returns whether the person is to be notified.
+    /// Makes jobs wait for a login. Returns whether to notify the person.
     pub(super) fn login_missing(&mut self, now: DateTime<Utc>) -> bool {
         if self.waiting_for_login.is_some() {
             return false;
@@ -81,7 +81,7 @@ impl Gate {
         !std::mem::replace(&mut self.login_notified, true)
     }
 
-    /// Jobs wait no longer for a login. Returns whether any did.
+    /// Ends the wait for a login. Returns whether jobs waited.
     pub(super) fn stop_waiting_for_login(&mut self, now: DateTime<Utc>) -> bool {
         let waited = self.waiting_for_login.take().is_some();
         if waited {
@@ -90,18 +90,18 @@ impl Gate {
         waited
     }
 
-    /// Since when jobs wait for a login.
+    /// Returns since when jobs wait for a login.
     pub(super) fn waits_for_login(&self) -> Option<DateTime<Utc>> {
         let missing = self.agent_missing.filter(|missing| missing.lacks_login);
         self.waiting_for_login.or(missing.map(|missing| missing.since))
     }
 
-    /// Since when jobs wait for an agent that is not there.
+    /// Returns since when jobs wait for a missing agent.
     pub(super) fn waits_for_agent(&self) -> Option<DateTime<Utc>> {
         self.agent_missing.filter(|missing| !missing.lacks_login).map(|missing| missing.since)
     }
 
-    /// Nothing could run until then, and why.
+    /// Records that nothing could run until `until`, and why.
     pub(super) fn not_eligible_until(&mut self, until: DateTime<Utc>, by: DelayCause) {
         if until > self.eligible_since {
             (self.eligible_since, self.missed_by) = (until, by);

@@ -1,5 +1,5 @@
-//! The service's own maintenance, on tokio-cron-scheduler: a full re-read of the folders as a safety net, journal retention,
-//! a heartbeat. This module only runs the tasks.
+//! Maintenance of the service, on tokio-cron-scheduler: a full re-read of the folders as a safety net, journal
+//! retention, a heartbeat. This module only runs the tasks.
 //!
 //! tokio-cron-scheduler does not decide when a definition fires: it polls every half second, copies every job each
 //! time, and keeps the UTC offset of a zone from when a job was registered.
@@ -9,17 +9,17 @@ use std::time::Duration;
 
 use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
 
-/// A task that is run at an interval, which must be longer than the task takes.
+/// A periodic task. Its interval must be longer than a run of the task.
 pub struct MaintenanceTask {
-    /// Names it in the log.
+    /// Name in the log.
     pub name: &'static str,
-    /// How often; whole seconds, at least one.
+    /// The interval; whole seconds, at least one.
     pub every: Duration,
-    /// Runs it once. The task logs its own errors.
+    /// Runs the task once. It logs its own errors.
     pub work: Box<dyn FnMut() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>,
 }
 
-/// Housekeeping could not be started.
+/// The error of a start of housekeeping.
 #[derive(Debug, thiserror::Error)]
 #[error("housekeeping cannot be started (task `{task}`)")]
 pub struct HousekeepingError {
@@ -36,7 +36,7 @@ impl Housekeeping {
     /// Starts running `tasks`, each for the first time after its interval.
     ///
     /// # Errors
-    /// When tokio-cron-scheduler refuses one.
+    /// Fails when tokio-cron-scheduler refuses one.
     pub async fn start(tasks: Vec<MaintenanceTask>) -> Result<Self, HousekeepingError> {
         let failed = |task| move |source| HousekeepingError { task, source };
         let scheduler = JobScheduler::new().await.map_err(failed("none"))?;
@@ -52,7 +52,7 @@ impl Housekeeping {
         Ok(Self(scheduler))
     }
 
-    /// Runs no further task.
+    /// Stops running tasks.
     pub async fn stop(mut self) {
         if let Err(error) = self.0.shutdown().await {
             tracing::debug!(%error, "housekeeping did not stop cleanly");
@@ -64,7 +64,7 @@ impl Housekeeping {
 mod tests {
     use super::*;
 
-    /// On the real clock: tokio-cron-scheduler reads no other.
+    /// Uses the real clock, since tokio-cron-scheduler reads no other.
     #[tokio::test]
     async fn a_task_is_done_again_and_again() {
         let (done, mut seen) = tokio::sync::mpsc::unbounded_channel();

@@ -1,4 +1,4 @@
-//! The hand-over to whoever runs a job. A panic there becomes a failed run.
+//! Hands a job to the launcher. A panic there becomes a failed run.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use crate::journal::{JournalError, Occasion, Occurrence, RunId};
 pub struct Job {
     /// The attempt.
     pub run: RunId,
-    /// The definition as its file is now.
+    /// The definition, as its file is now.
     pub definition: Arc<Definition>,
-    /// When it fell due.
+    /// The definition and the scheduled time.
     pub occurrence: Occurrence,
-    /// What it fell due for; `None`: its time.
+    /// The cause; `None`: its scheduled time.
     pub occasion: Option<Occasion>,
-    /// 1 for the first attempt.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// The line for the prompt of a late run: `[late: was scheduled for 14:00, running now]`.
+    /// The line in the prompt of a late run: `[late: was scheduled for 14:00, running now]`.
     pub late: Option<String>,
-    /// The attempt before was cut off before its first side effect; the prompt says so.
+    /// Whether the attempt before was cut off before its first side effect. The prompt says so.
     pub cut_off: bool,
-    /// A person fired it.
+    /// Whether a person fired it.
     pub by_hand: bool,
     /// Ends the attempt when cancelled.
     pub cancel: CancellationToken,
@@ -38,64 +38,64 @@ pub struct Job {
 /// Whether a job has the agent that it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentNeed {
-    /// It has, or can do without.
+    /// The agent is there, or not needed.
     Met,
     /// There is no agent now.
     Missing(NoAgent),
 }
 
-/// Whether the person has said that a job may begin (`approve`).
+/// Whether the person has approved a job (`approve`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// They have, or need not.
+    /// The person has approved it, or need not.
     Granted,
-    /// They are being asked, until then.
+    /// The question to the person is open, until this time.
     Waits(DateTime<Utc>),
-    /// They have not: why, as a sentence without its full stop.
+    /// The person has not approved it. The reason, as a sentence without a full stop.
     Refused(String),
 }
 
-/// Makes attempts. It marks each first effect in the journal before it allows it, and returns when everything that
-/// it started has ended.
+/// Makes attempts. It marks each first side effect in the journal before it allows the effect, and returns when
+/// everything that it started has ended.
 #[async_trait]
 pub trait Launcher: Send + Sync {
-    /// Called before an attempt is asked for, to prepare what takes time and depends on no job.
+    /// Prepares work that takes time and is independent of the job. Called before an attempt is requested.
     fn get_ready(&self) {}
-    /// Whether a definition's body is the message, and nothing is asked of anybody: then it waits for no other run. Returns at once.
+    /// Returns whether the body of a definition is the message and no model is asked. Such a job waits for no other run. Does not block.
     fn tells_only(&self, definition: &Definition) -> bool {
         definition.is_delivered_as_written()
     }
-    /// Asked before each attempt. One whose need is not met waits, and is not recorded as begun.
+    /// Returns whether the job has its agent. Called before each attempt. Without an agent, the attempt waits and does not begin.
     async fn agent_for(&self, _definition: &Definition) -> AgentNeed {
         AgentNeed::Met
     }
-    /// What the machine lacks of what a definition requires, as a sentence without its full stop. Asked before each attempt that no
-    /// person has asked for: it waits then, and is not recorded as begun.
+    /// Returns which requirement of a definition the machine does not meet, as a sentence without a full stop.
+    /// Called before each attempt that no person fired. Such an attempt waits, and is not recorded as begun.
     async fn unmet(&self, _definition: &Definition) -> Option<&'static str> {
         None
     }
-    /// Whether the person lets an attempt begin; asks them where they were not. Asked about a job with `approve`, and about one that may
-    /// have had it when the person was asked. Returns at once.
+    /// Returns whether the person lets an attempt begin, and asks them if they were not asked. Called for a job
+    /// with `approve`, and for one that may have had it when the person was asked. Does not wait for the answer.
     ///
     /// # Errors
-    /// When the journal fails.
+    /// Fails when the journal fails.
     async fn approval(&self, _job: &Job) -> Result<Approval, JournalError> {
         Ok(Approval::Granted)
     }
-    /// Whether a run of `writer` may write into the folder that `watcher` watches. Where that cannot be told it may.
+    /// Returns whether a run of `writer` may write into the folder that `watcher` watches. `true` if that is unknown.
     async fn may_write(&self, _writer: &Arc<Definition>, _watcher: &Arc<Definition>) -> bool {
         true
     }
-    /// Makes one attempt. May be called for many jobs at once, never for two of the same definition.
+    /// Makes one attempt. May be called for many jobs at once, but never for two of the same definition.
     async fn launch(&self, job: Job) -> AttemptReport;
 }
 
-/// A report of a failure that no client has reported.
+/// Makes a report of a failure that no client reported.
 pub(super) fn failure(class: FailureClass, message: String) -> AttemptReport {
     AttemptReport::bare(AttemptEnd::Failed(Failure { class, message }))
 }
 
-/// Makes one attempt; a panic becomes a failure of our own.
+/// Makes one attempt. A panic becomes an internal failure.
 pub(super) async fn attempt(launcher: &dyn Launcher, job: Job) -> AttemptReport {
     let run = job.run.clone();
     AssertUnwindSafe(launcher.launch(job)).catch_unwind().await.unwrap_or_else(|panic| {
@@ -109,7 +109,7 @@ pub(super) async fn attempt(launcher: &dyn Launcher, job: Job) -> AttemptReport 
     })
 }
 
-/// The class's word in the record.
+/// Returns the word for the class in the journal.
 pub(super) fn class_word(class: FailureClass) -> &'static str {
     match class {
         FailureClass::SpawnFailed => "spawn_failed",

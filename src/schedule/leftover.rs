@@ -1,20 +1,20 @@
-//! Ends what an attempt of the previous process left running. Normally there is nothing: the wrapper around each client
-//! ends its tree when the service dies.
+//! Ends processes that an attempt of the previous process left running. Normally there are none: the wrapper
+//! around each client ends its process tree when the service dies.
 
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
 use crate::journal::ProcessIdentity;
 
-/// Ends the process, and the group that it leads, if it is still the one that was recorded. Returns whether it was. A later process with the same number is never touched: the descriptor is taken first, then the start
-/// time compared, and the signal goes to the descriptor.
+/// Ends the process and its group, if it is still the recorded process. Returns whether it was. Never signals a later process
+/// with the same number: it opens a descriptor first, then compares the start time, and sends the signal to the descriptor.
 pub(super) fn end(process: &ProcessIdentity) -> bool {
     let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return false };
     let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
     if !process.is_there() {
         return false;
     }
-    // While the leader is there the group's number cannot be taken by another. Not a leader: there is no such group.
+    // While the leader exists, no other group can take its number. If the process is not a leader, there is no such group.
     if let Err(error) = kill_process_group(pid, Signal::KILL)
         && error != Errno::SRCH
     {

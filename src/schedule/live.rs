@@ -1,8 +1,8 @@
-//! The definitions in force: what the files say, as the schedule knows it.
+//! The definitions in force: the content of the files, as the schedule knows it.
 //!
-//! The watch of the folders begins before the first reading, so nothing falls in between; a full re-reading now and then is the
-//! safety net. Whoever writes a definition through here knows afterwards that the schedule has it. Problems go to a channel of
-//! their own: their receiver records them, and a journal that cannot be written must not keep an edit from counting.
+//! The watch of the folders begins before the first read, so no change is missed. A periodic full re-read is the
+//! safety net. When a write through this module returns, the schedule has the definition. Problems have a separate
+//! channel: the receiver records them, and a journal that cannot be written must not delay an edit.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ use crate::definition::{
     Watch, WatchedFolder, Written,
 };
 
-/// All problems of a file; none: it was mended, or is gone.
+/// All problems of a file; empty if it was corrected, or is gone.
 pub type ProblemsOfFile = (PathBuf, Vec<Problem>);
 
-/// The definitions of a data folder, kept in step with its files and with the schedule. Clones share them.
+/// The definitions of a data folder, kept in sync with its files and with the schedule. Clones share them.
 #[derive(Clone, Debug)]
 pub struct LiveDefinitions {
     store: Arc<Mutex<Store>>,
@@ -32,14 +32,14 @@ pub struct LiveDefinitions {
 }
 
 impl LiveDefinitions {
-    /// Nothing is handed to the schedule before [`Self::start`]. The receiver gets the problems of each file that changes.
+    /// Sends nothing to the schedule before [`Self::start`]. The receiver gets the problems of each file that changes.
     #[must_use]
     pub fn new(store: Store, schedule: Schedule) -> (Self, mpsc::UnboundedReceiver<ProblemsOfFile>) {
         let (problems, receiver) = mpsc::unbounded_channel();
         (Self { store: Arc::new(Mutex::new(store)), schedule, problems, changes: watch::Sender::default() }, receiver)
     }
 
-    /// Hands all definitions to the schedule, with the sessions that the previous process left. Returns all problems.
+    /// Sends all definitions to the schedule, with the sessions that the previous process left. Returns all problems.
     pub async fn start(&self, sessions: Vec<Loaded>) -> Vec<Problem> {
         let (mut loaded, problems) = self.with_store(|store| (all(store), store.problems())).await;
         tracing::info!(definitions = loaded.len(), "definitions read");
@@ -49,30 +49,30 @@ impl LiveDefinitions {
         problems
     }
 
-    /// Wakes whoever waits for a change of a definition.
+    /// Returns a counter that changes when a definition changes.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// The definition in force of an identity.
+    /// Returns the definition in force with this id.
     pub async fn of(&self, id: &DefinitionId) -> Option<Arc<Definition>> {
         self.store.lock().await.get(id).cloned()
     }
 
-    /// All definitions and problems, as they are in force. Blocks.
+    /// Returns all definitions in force and all problems. Blocks the thread.
     #[must_use]
     pub fn loaded(&self) -> definition::Loaded {
         self.store.blocking_lock().loaded()
     }
 
-    /// The enabled routines that watch folders, and which.
+    /// Returns the enabled routines that watch folders, with the folders.
     pub async fn watching(&self) -> HashMap<DefinitionId, WatchedFolder> {
         let watches = |definition: &Arc<Definition>| Some((definition.id.clone(), definition.watches()?.clone()));
         self.with_store(move |store| store.definitions().filter(|one| one.enabled).filter_map(watches).collect()).await
     }
 
-    /// The webhooks, disabled ones too.
+    /// Returns the webhooks, disabled ones included.
     pub async fn hooks(&self) -> Vec<Arc<Definition>> {
         self.store.lock().await.definitions().filter(|definition| definition.hook().is_some()).cloned().collect()
     }
@@ -93,8 +93,8 @@ impl LiveDefinitions {
         self.take(changes).await;
     }
 
-    /// Reads a definition's file again, and tells the schedule what holds for the definition even if nothing has changed:
-    /// another task that found the change may not have told it yet.
+    /// Reads a definition's file again, and sends the current definition to the schedule even if nothing has
+    /// changed. Another task that found the change may not have sent it yet.
     pub async fn reread_one(&self, id: &DefinitionId, file: PathBuf) {
         self.reread_files(vec![file]).await;
         self.announce(id).await;
@@ -106,32 +106,32 @@ impl LiveDefinitions {
         self.take(changes).await;
     }
 
-    /// Reads everything again, with other defaults for what files do not say.
+    /// Reads everything again, with other defaults for missing fields.
     pub async fn reread_with(&self, defaults: Defaults) {
         let changes = self.with_store(|store| store.reload_with(defaults)).await;
         self.take(changes).await;
     }
 
-    /// The zone of definitions that name none.
+    /// Returns the zone of definitions that name none.
     pub async fn zone(&self) -> Tz {
         self.store.lock().await.defaults().zone
     }
 
-    /// Writes a chain's next check into a new file.
+    /// Writes the next check of a chain into a new file.
     ///
     /// # Errors
-    /// As [`definition::create_link`]. The file may be in its place nevertheless, where only its folder could not be made durable.
+    /// As [`definition::create_link`]. The file may exist nevertheless, if only its folder could not be synced.
     pub async fn create(&self, draft: Draft) -> Result<Written, DefinitionError> {
         let written = self.write(move |store| definition::create_link(store.home(), &draft, store.defaults())).await;
         match &written {
             Ok(written) => self.reread_files(vec![written.definition.file.clone()]).await,
-            // There may be a file of an unknown name.
+            // There may be a file whose name is unknown.
             Err(_) => self.reread().await,
         }
         written
     }
 
-    /// Gives a reminder that has not fired another time. `false`: its file is no longer there.
+    /// Gives a reminder that has not fired a new time. Returns `false` if its file is gone.
     ///
     /// # Errors
     /// As [`definition::set_field`].
@@ -151,7 +151,7 @@ impl LiveDefinitions {
         }
     }
 
-    /// A definition for which `wanted` holds, as the files say now. A file that was renamed a moment ago is found.
+    /// Returns a definition that satisfies `wanted`, by the current files. Finds a file that was just renamed.
     pub async fn find(&self, wanted: impl Fn(&Definition) -> bool + Clone + Send + 'static) -> Option<Arc<Definition>> {
         let known = self.find_known(wanted.clone()).await?;
         self.reread_files(vec![known.file.clone()]).await;
@@ -168,8 +168,8 @@ impl LiveDefinitions {
         self.with_store(move |store| store.definitions().find(|definition| wanted(definition)).cloned()).await
     }
 
-    /// Tells how things are now, not how they were when the change was found: if two tasks read the folders at once, the
-    /// later state is the true one.
+    /// Sends the current state, not the state when the change was found. If two tasks read the folders at once,
+    /// the later state is the true one.
     async fn take(&self, changes: Vec<Change>) {
         let some = !changes.is_empty();
         for change in changes {
@@ -180,7 +180,7 @@ impl LiveDefinitions {
                     if problems.is_empty() {
                         self.schedule.look_again(file.clone());
                     }
-                    // Nobody listens any more when the service is ending.
+                    // There is no receiver any more when the service is ending.
                     drop(self.problems.send((file, problems)));
                 }
             }
@@ -199,7 +199,7 @@ impl LiveDefinitions {
         }
     }
 
-    /// Works on the files, on a thread that may block.
+    /// Runs work on the files, on a blocking thread.
     async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Store) -> Result<T, DefinitionError> + Send + 'static,
@@ -209,7 +209,7 @@ impl LiveDefinitions {
         done.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
     }
 
-    /// Reading many files takes its time: not on a thread that others wait for.
+    /// Runs work on a blocking thread, since reading many files takes time.
     async fn with_store<T: Send + 'static + Default>(&self, work: impl FnOnce(&mut Store) -> T + Send + 'static) -> T {
         let store = Arc::clone(&self.store);
         match tokio::task::spawn_blocking(move || work(&mut store.blocking_lock())).await {
@@ -242,7 +242,7 @@ pub(crate) mod tests {
     use crate::definition::When;
     use crate::home::Home;
 
-    /// A data folder without definitions, which nobody watches.
+    /// Makes a data folder without definitions and without a watch.
     pub(crate) fn scene() -> (tempfile::TempDir, LiveDefinitions, Inbox) {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::new(folder.path());

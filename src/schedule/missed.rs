@@ -1,4 +1,4 @@
-//! Sorts a routine's due occurrences into missed and on time, by `on_missed`; and the prompt's line for a late run. Pure.
+//! Sorts a routine's due occurrences into missed and on time, by `on_missed`. Also writes the prompt's line for a late run. Pure.
 
 use chrono::{DateTime, Datelike as _, TimeDelta, Utc};
 use chrono_tz::Tz;
@@ -6,33 +6,33 @@ use chrono_tz::Tz;
 use super::cron::Times;
 use crate::definition::OnMissed;
 
-/// How many missed occurrences of one routine get a record each. Older ones share one that stands for all of them:
-/// a routine of every minute would otherwise leave half a million rows for a year in a drawer.
+/// Maximum number of a routine's missed occurrences with a record each. Older ones share one record. Otherwise a
+/// routine of every minute would leave half a million rows after a year switched off.
 pub(super) const LISTED: usize = 100;
 
-/// How many missed occurrences `on_missed: all` runs at most: the newest ones.
+/// Maximum number of missed occurrences that `on_missed: all` runs: the newest ones.
 pub(super) const CAUGHT_UP: usize = 1000;
 
-/// A run that begins this long after its time says so in its prompt, whatever held it up.
+/// A run that begins this long after its time says so in its prompt, whatever the cause.
 const LATE: TimeDelta = TimeDelta::seconds(60);
 
 /// The first and the last of several occurrences.
 pub(super) type Stretch = (DateTime<Utc>, DateTime<Utc>);
 
-/// What is to be recorded and run. Every occurrence of the stretch is in exactly one place.
+/// The occurrences to record and to run. Each occurrence of the window is in exactly one field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// Skipped ones that share one record.
+    /// Skipped occurrences that share one record.
     pub(super) skip_stretch: Option<Stretch>,
-    /// Skipped ones with a record each.
+    /// Skipped occurrences with a record each.
     pub(super) skip: Vec<DateTime<Utc>>,
-    /// Missed ones that run late, oldest first.
+    /// Missed occurrences that run late, oldest first.
     pub(super) run_late: Vec<DateTime<Utc>>,
-    /// Those that fell due while they could run, oldest first; nearly always one.
+    /// Occurrences that fell due while they could run, oldest first; nearly always one.
     pub(super) run: Vec<DateTime<Utc>>,
 }
 
-/// The times that a plan is made for: after `after`, up to and including `now`.
+/// The period of a plan: after `after`, up to and including `now`.
 pub(super) struct Window {
     pub(super) after: DateTime<Utc>,
     /// Occurrences before this were missed.
@@ -50,14 +50,14 @@ pub(super) fn plan(times: &Times, zone: Tz, policy: OnMissed, window: &Window) -
     let run = between(times, zone, on_time_from, now + TimeDelta::milliseconds(1), LISTED);
     let run_late = match policy {
         OnMissed::All => std::mem::take(&mut missed),
-        // One that is on time makes the late one pointless.
+        // An occurrence on time makes the late one pointless.
         OnMissed::Latest if run.is_empty() => missed.pop().into_iter().collect(),
         OnMissed::Latest | OnMissed::Skip => Vec::new(),
     };
     Plan { skip_stretch, skip: missed, run_late, run }
 }
 
-/// Occurrences after `from` and before `to`: the newest `keep`, and the first and last of the older ones.
+/// Returns the newest `keep` occurrences after `from` and before `to`, and the first and last of the older ones.
 fn newest(
     times: &Times,
     zone: Tz,
@@ -66,7 +66,7 @@ fn newest(
     keep: usize,
 ) -> (Option<Stretch>, Vec<DateTime<Utc>>) {
     let Some(first) = times.next(zone, from).filter(|first| *first < to) else { return (None, Vec::new()) };
-    // Looks back twice as far each time, so that the work follows what is kept and not how long it was.
+    // Looks back twice as far each time, so that the work depends on `keep` and not on the length of the period.
     let mut back = TimeDelta::hours(2);
     loop {
         let start = from.max(to - back);
@@ -82,19 +82,19 @@ fn newest(
     }
 }
 
-/// Occurrences after `from` and before `to`, at most `limit`.
+/// Returns at most `limit` occurrences after `from` and before `to`.
 fn between(times: &Times, zone: Tz, from: DateTime<Utc>, to: DateTime<Utc>, limit: usize) -> Vec<DateTime<Utc>> {
     let next = |last: &DateTime<Utc>| times.next(zone, *last).filter(|next| *next < to);
     std::iter::successors(next(&from), next).take(limit).collect()
 }
 
-/// Whether what begins at `now` is late.
+/// Returns whether a run that begins at `now` is late.
 pub(super) fn is_late(scheduled: DateTime<Utc>, now: DateTime<Utc>) -> bool {
     now - scheduled >= LATE
 }
 
-/// The line for the prompt of a run that begins at `now`; `None`: it is not late. The day is named where it is
-/// another one than today's.
+/// Returns the line for the prompt of a run that begins at `now`; `None` if it is not late. Names the day if it is
+/// not today.
 pub(super) fn late_line(scheduled: DateTime<Utc>, zone: Tz, now: DateTime<Utc>) -> Option<String> {
     if !is_late(scheduled, now) {
         return None;
@@ -104,13 +104,13 @@ pub(super) fn late_line(scheduled: DateTime<Utc>, zone: Tz, now: DateTime<Utc>) 
     Some(format!("[late: was scheduled for {}, running now]", due.format(&words)))
 }
 
-/// `14:00 CET`; the day is named where it is another one than today's.
+/// Formats a time as `14:00 CET`. Names the day if it is not today.
 pub(super) fn moment(at: DateTime<Utc>, zone: Tz, now: DateTime<Utc>) -> String {
     let (at, today) = (at.with_timezone(&zone), now.with_timezone(&zone));
     at.format(&format!("{}%H:%M %Z", day(at, today))).to_string()
 }
 
-/// How a day is written, where it is not today's; the year where it is another one.
+/// Returns the format of a day: empty for today, with the year if it is another year.
 fn day(at: DateTime<Tz>, today: DateTime<Tz>) -> &'static str {
     match (at.date_naive() == today.date_naive(), at.year() == today.year()) {
         (true, _) => "",
@@ -149,11 +149,11 @@ mod tests {
         check(daily, Latest, "01T08:00:00", "04T09:00:00", "04T09:00:00", "02/08 03/08 | 04/08 | ");
         check(daily, All, "01T08:00:00", "04T09:00:00", "04T09:00:00", " | 02/08 03/08 04/08 | ");
         check(daily, Skip, "01T08:00:00", "04T09:00:00", "04T09:00:00", "02/08 03/08 04/08 |  | ");
-        // Due exactly when things began to run again: on time, and the late ones give way to it.
+        // Due at the very moment from which runs could start: on time, so the late ones are skipped.
         check(daily, Latest, "01T08:00:00", "04T08:00:00", "04T08:00:00", "02/08 03/08 |  | 04/08");
         check(daily, All, "01T08:00:00", "04T08:00:00", "04T08:00:00", " | 02/08 03/08 | 04/08");
         check(daily, Skip, "01T08:00:00", "04T08:00:00", "04T08:00:00", "02/08 03/08 |  | 04/08");
-        // Nothing was missed, nothing is due.
+        // Nothing is missed or due.
         check(daily, All, "01T08:00:00", "02T07:00:00", "02T07:00:00", " |  | ");
         check(daily, All, "02T08:00:00", "02T07:00:00", "02T07:00:00", " |  | ");
     }
@@ -173,7 +173,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
-        /// Each occurrence is in exactly one place, and only those of the stretch are.
+        /// Each occurrence is in exactly one field, and no other time is.
         #[test]
         fn every_occurrence_is_in_exactly_one_place(
             step in 1u32..30, hour in 0u32..23, policy in 0usize..3, gone in 0i64..20_000, able in 0i64..20_000,

@@ -1,4 +1,4 @@
-//! When definitions fire, and what becomes of each occurrence.
+//! Decides when definitions fire, and concludes each occurrence.
 //!
 //! # Theory of operation
 //!

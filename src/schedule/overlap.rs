@@ -1,4 +1,4 @@
-//! What a routine's due occurrences are claimed for, where earlier ones are still active. Pure.
+//! Chooses the purposes of a routine's due occurrences while earlier ones are active. Pure.
 
 use chrono::{DateTime, Utc};
 
@@ -6,15 +6,15 @@ use super::missed::Plan;
 use crate::definition::{OnMissed, OnOverlap};
 use crate::journal::Purpose;
 
-/// An occurrence ahead of the due ones.
+/// An active occurrence ahead of the due ones.
 pub(super) struct Ahead {
     /// Whether it waits for its first attempt.
     pub(super) waits: bool,
-    /// What the record of a skipped occurrence calls it.
+    /// Its name in the record of a skipped occurrence.
     pub(super) name: String,
 }
 
-/// What each occurrence of a plan is claimed for. `ahead` are the active occurrences of the routine.
+/// Returns the purpose of each occurrence of a plan. `ahead` are the active occurrences of the routine.
 pub(super) fn purposes(
     plan: Plan,
     on_missed: OnMissed,
@@ -32,7 +32,7 @@ pub(super) fn purposes(
     }
     purposes.extend(plan.skip.into_iter().map(|at| (at, Purpose::Skip(missed.to_owned()))));
     for (at, late) in plan.run_late.into_iter().map(|at| (at, true)).chain(plan.run.into_iter().map(|at| (at, false))) {
-        // Missed ones that all run follow one another; they do not count as overlapping.
+        // Missed occurrences that all run follow one another. They do not count as overlapping.
         let in_a_row = late && on_missed == OnMissed::All;
         let skipped = if in_a_row { None } else { overlap(on_overlap, &ahead) };
         if skipped.is_none() {
@@ -44,7 +44,7 @@ pub(super) fn purposes(
     purposes
 }
 
-/// Why an occurrence is skipped, if it is.
+/// Returns why an occurrence is skipped, if it is.
 fn overlap(on_overlap: OnOverlap, ahead: &[Ahead]) -> Option<String> {
     match on_overlap {
         OnOverlap::Cancel => None,

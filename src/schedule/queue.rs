@@ -1,4 +1,4 @@
-//! The queue: one ordered set, so that waiting costs the same for one definition as for 100,000.
+//! The queue: an ordered set, so that waiting costs the same for one definition as for 100,000.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use crate::definition::DefinitionId;
 
-/// Definitions by the time at which each falls due next. To remove one, the caller has to know its time.
+/// Definitions by their next due time. To remove one, the caller has to know its time.
 #[derive(Debug, Default)]
 pub(super) struct Queue(BTreeSet<(DateTime<Utc>, DefinitionId)>);
 
@@ -19,12 +19,12 @@ impl Queue {
         self.0.remove(&(due, id.clone()));
     }
 
-    /// When the first one falls due.
+    /// Returns when the first definition falls due.
     pub(super) fn first(&self) -> Option<DateTime<Utc>> {
         self.0.first().map(|(due, _)| *due)
     }
 
-    /// Removes all that are due and returns them in order.
+    /// Removes all due definitions and returns them in order.
     pub(super) fn take_due(&mut self, now: DateTime<Utc>) -> Vec<DefinitionId> {
         let mut due = Vec::new();
         while self.0.first().is_some_and(|(at, _)| *at <= now) {
@@ -33,7 +33,7 @@ impl Queue {
         due
     }
 
-    /// The next `count`, in order.
+    /// Returns the next `count` definitions, in order.
     pub(super) fn next(&self, count: usize) -> Vec<(DateTime<Utc>, DefinitionId)> {
         self.0.iter().take(count).cloned().collect()
     }
@@ -45,7 +45,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// All that is due comes out, in order, and nothing else.
+        /// Everything due is taken, in order, and nothing else.
         #[test]
         fn takes_exactly_what_is_due(times in proptest::collection::vec(0i64..100, 0..50), now in 0i64..100) {
             let at = |ms| DateTime::from_timestamp_millis(ms).unwrap();

@@ -1,4 +1,4 @@
-//! The latest launches, for those who want to know what has just run.
+//! The latest launches.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::definition::Definition;
 
-/// How long a launch is recent, and how many are kept.
+/// Time for which a launch is recent, and maximum number of launches kept.
 const RECENT: TimeDelta = TimeDelta::minutes(15);
 const KEPT: usize = 64;
 
@@ -23,12 +23,12 @@ impl RecentLaunches {
         self.0.push_back((now, definition));
     }
 
-    /// It was not launched after all.
+    /// Removes a launch that did not happen after all.
     pub(super) fn retract(&mut self, definition: &Arc<Definition>) {
         self.0.retain(|(_, launched)| !Arc::ptr_eq(launched, definition));
     }
 
-    /// Those that are recent at `now`.
+    /// Returns the launches that are recent at `now`.
     pub(super) fn at(&self, now: DateTime<Utc>) -> Vec<(DateTime<Utc>, Arc<Definition>)> {
         self.0.iter().filter(|(at, _)| now - at < RECENT).cloned().collect()
     }

@@ -1,34 +1,34 @@
-//! Whether a failed attempt is tried again, and when. Pure.
+//! Decides whether and when a failed attempt is retried. Pure.
 //!
-//! Only failures that may pass by themselves are tried again. After a side effect, only those of definitions with an
-//! explicit `retry` are: the person then knows that a part of the work may happen twice.
+//! Only failures that may pass by themselves are retried. After a side effect, only definitions with an explicit
+//! `retry` are: with it the person accepts that a part of the work may happen twice.
 
 use std::time::Duration;
 
 use crate::definition::{Definition, Kind};
 
-/// How often an occurrence may be cut off and begun again before it counts as failed. A job that takes the service down
-/// each time must not do so for ever.
+/// Maximum number of interruptions of an occurrence before it counts as failed. A job that takes the service down
+/// each time must not do so forever.
 pub(super) const CUT_OFF_AT_MOST: u32 = 10;
 
-/// The pauses before the second, the third and every further attempt.
+/// Pauses before the second, the third and every further attempt.
 const PAUSES: [Duration; 3] = [Duration::from_secs(30), Duration::from_secs(120), Duration::from_secs(600)];
 
-/// How many extra attempts a definition grants.
+/// Returns how many extra attempts a definition grants.
 pub(super) fn granted(definition: &Definition) -> u32 {
     definition.retry.unwrap_or(match definition.kind() {
-        // Whoever has delivered something was told that it is taken care of.
+        // The sender of a delivery was told that it is accepted.
         Kind::Reminder | Kind::Webhook | Kind::Session => 2,
         Kind::Routine => 0,
     })
 }
 
-/// Whether another attempt is allowed after `failures` of them. `had_side_effect`: one of them has had an effect.
+/// Returns whether another attempt is allowed after `failures` failures. `had_side_effect`: one of the attempts had a side effect.
 pub(super) fn allowed(definition: &Definition, failures: u32, had_side_effect: bool) -> bool {
     failures <= granted(definition) && (!had_side_effect || definition.retry.is_some())
 }
 
-/// The pause after the `failures`-th failure, give or take 20 %. `chance`: 0 to 1.
+/// Returns the pause after the `failures`-th failure, varied by up to 20 %. `chance`: from 0 to 1.
 pub(super) fn pause(failures: u32, chance: f64) -> Duration {
     let place = usize::try_from(failures.saturating_sub(1)).unwrap_or(usize::MAX).min(PAUSES.len() - 1);
     PAUSES[place].mul_f64(0.8 + 0.4 * chance.clamp(0.0, 1.0))

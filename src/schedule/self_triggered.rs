@@ -1,8 +1,8 @@
-//! Routines that set themselves off: after a few times in a row they are cut. Pure.
+//! Cuts routines that trigger themselves, after a few times in a row. Pure.
 //!
-//! An occurrence that falls due for what has happened comes of the run that did it, and of all that this run came of. A routine that comes
-//! of itself has set itself off, however long that took and whatever lay between. A cause outside ends that: a time, a person, a change
-//! that no run that may write there can have made.
+//! An occurrence caused by a run descends from that run and from its ancestors. A routine that descends from
+//! itself has triggered itself, however long that took and however many jobs were in between. An outside cause
+//! ends the row: a scheduled time, a person, or a change that no run with write access there can have made.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -13,51 +13,51 @@ use tokio::time::Instant;
 use crate::definition::{Definition, DefinitionId, Kind};
 use crate::journal::Origin;
 
-/// How often a routine may set itself off in a row.
+/// Maximum number of times in a row that a routine may trigger itself.
 const AT_MOST: u32 = 3;
 
-/// How often it may fire for what happens within [`WINDOW`], whoever sets it off.
+/// Maximum number of times that it may fire without a scheduled time within [`WINDOW`], whatever the cause.
 const AT_MOST_BY_ANYTHING: usize = 10;
 
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// So long after the end of a run its last change may be seen.
+/// Maximum delay after the end of a run until its last change is seen.
 const SEEN_LATE: Duration = Duration::from_secs(1);
 
-/// How many runs are looked at to find out which may have changed a file.
+/// Maximum number of runs considered as the cause of a change.
 const LOOKED_AT: usize = 64;
 
-/// The jobs that a run comes of, itself one of them.
+/// The jobs that a run descends from, its own included.
 pub(super) type Lineage = BTreeSet<DefinitionId>;
 
-/// What becomes of each routine that fires for what happens.
+/// The counts of routines that fire without a scheduled time.
 #[derive(Debug, Default)]
 pub(super) struct SelfTriggered {
-    /// What the last run of each job comes of; one that is not there comes of itself alone. The journal has it, too, so that a loop does
-    /// not outlive a restart.
+    /// The origin of each job's last run. A job without an entry descends from itself alone. The journal records
+    /// it, too, so that a loop does not outlive a restart.
     origins: HashMap<DefinitionId, Origin>,
     by_anything: HashMap<DefinitionId, Times>,
-    /// Runs that have ended lately, in order.
+    /// Runs that ended lately, in order.
     ended: VecDeque<PastRun>,
 }
 
 #[derive(Debug, Default)]
 struct Times {
     fired: VecDeque<Instant>,
-    /// The person was told that it is cut: once, until it has stopped for as long.
+    /// Whether the person was notified of the cut. Reset once the routine has stopped for as long.
     told: bool,
 }
 
 /// A run that may have changed a file.
 #[derive(Clone, Debug)]
 pub(super) struct PastRun {
-    /// Whose.
+    /// The definition.
     pub(super) definition: Arc<Definition>,
-    /// What it comes of.
+    /// The jobs that the run descends from.
     pub(super) lineage: Lineage,
     /// When it began.
     pub(super) begun: Instant,
-    /// When it ended; one that has not, now.
+    /// When it ended; for a running one, now.
     pub(super) ended: Instant,
 }
 
@@ -72,28 +72,28 @@ const BY_ITSELF: Cut = Cut { why: "it has set itself off 3 times in a row", unti
 
 const BY_ANYTHING: Cut = Cut { why: "it has fired 10 times within a minute", until: "when a minute has passed" };
 
-/// What becomes of a firing.
+/// The result of counting a firing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Counted {
-    /// Why it may not fire.
+    /// The cut, if the routine may not fire.
     pub(super) cut: Option<Cut>,
-    /// The person is to be told that it may not.
+    /// Whether to notify the person of the cut.
     pub(super) is_news: bool,
-    /// To be recorded with it.
+    /// The origin, to be recorded with the occurrence.
     pub(super) origin: Origin,
 }
 
 impl SelfTriggered {
-    /// Goes on from what the journal knows.
+    /// Continues from the origins in the journal.
     pub(super) fn take_up(&mut self, origins: Vec<(DefinitionId, Origin)>) {
         self.origins.extend(origins);
     }
 
-    /// A run of a job begins, and nothing that happened is the reason. What a run has made comes of it.
+    /// Starts a new row for a job whose run has another cause. A job that a run made descends from that run's job.
     pub(super) fn begins_anew(&mut self, definition: &Definition) {
         let id = &definition.id;
         let maker = definition.created_by.as_ref().or(definition.chain().map(|chain| &chain.parent));
-        // A routine that a run has made fires by its own times.
+        // A routine that a run made fires by its own times.
         match maker.filter(|_| matches!(definition.kind(), Kind::Reminder | Kind::Session)) {
             Some(maker) => {
                 let comes_of = joined(id, &[self.lineage(maker)]);
@@ -103,12 +103,12 @@ impl SelfTriggered {
         }
     }
 
-    /// What the last run of a job comes of.
+    /// Returns the jobs that a job's last run descends from.
     pub(super) fn lineage(&self, id: &DefinitionId) -> Lineage {
         self.origins.get(id).map_or_else(|| joined(id, &[]), |origin| origin.comes_of.clone())
     }
 
-    /// A run has ended.
+    /// Records a run that has ended.
     pub(super) fn ended(&mut self, run: PastRun) {
         while self.ended.front().is_some_and(|past| run.ended.duration_since(past.ended) > WINDOW) {
             self.ended.pop_front();
@@ -116,12 +116,12 @@ impl SelfTriggered {
         self.ended.push_back(run);
     }
 
-    /// A job never fires again.
+    /// Removes a job that never fires again.
     pub(super) fn forget(&mut self, id: &DefinitionId) {
         self.origins.remove(id);
     }
 
-    /// The runs during which something can have changed at `at`, one of each job: of those that go, and of those that have ended.
+    /// Returns the runs, at most one per job, that were running at `at` and may have caused a change then. Includes ended runs.
     pub(super) fn runs_at(&self, at: Instant, running: impl Iterator<Item = PastRun>) -> Vec<PastRun> {
         let past = self.ended.iter().rev().take_while(|run| run.ended + SEEN_LATE >= at).cloned();
         let mut found: Vec<PastRun> = Vec::new();
@@ -133,19 +133,19 @@ impl SelfTriggered {
         found
     }
 
-    /// A routine is about to fire for what has happened. `causes`: what each run comes of that may be the reason.
+    /// Counts a routine that is about to fire. `causes`: the lineage of each run that may be the cause.
     pub(super) fn count(&mut self, id: &DefinitionId, causes: &[Lineage], now: Instant) -> Counted {
         let own = causes.iter().filter(|cause| cause.contains(id)).count();
         let before = self.origins.get(id).map_or(0, |origin| origin.in_a_row);
         let in_a_row = match own {
             0 => 0,
-            // Another may have been the reason.
+            // Another run may have been the cause.
             _ if own < causes.len() => before,
-            // Once more than it may: the person was told.
+            // One more than allowed: the person was notified.
             _ => (before + 1).min(AT_MOST + 1),
         };
         let is_cut = own > 0 && own == causes.len() && in_a_row > AT_MOST;
-        // Its last run stays the last.
+        // The last run stays the same.
         let comes_of = if is_cut { self.lineage(id) } else { joined(id, causes) };
         let origin = Origin { comes_of, in_a_row };
         self.origins.insert(id.clone(), origin.clone());
@@ -180,13 +180,13 @@ fn joined(id: &DefinitionId, causes: &[Lineage]) -> Lineage {
 mod tests {
     use super::*;
 
-    /// Tells who sets off whom, in order (`by a c`: a run of `a` or of `c`; `by` alone: something outside), and how often `id` fires.
+    /// Returns which steps fire. Each is a job and its causes (`by a c`: a run of `a` or of `c`; `by` alone: an outside cause).
     fn fires(steps: &[(&str, &[&str])]) -> Vec<bool> {
         let mut counts = SelfTriggered::default();
         let begin = Instant::now();
         let step = |(n, (id, by)): (usize, &(&str, &[&str]))| {
             let causes: Vec<Lineage> = by.iter().map(|by| counts.lineage(&DefinitionId::new(*by))).collect();
-            // However long it takes.
+            // Time makes no difference.
             let now = begin + Duration::from_secs(3600) * u32::try_from(n).unwrap();
             counts.count(&DefinitionId::new(*id), &causes, now).cut.is_none()
         };
@@ -198,7 +198,7 @@ mod tests {
         let own: (&str, &[&str]) = ("a", &["a"]);
         let outside: (&str, &[&str]) = ("a", &[]);
         assert_eq!(fires(&[outside, own, own, own, own, own]), [true, true, true, true, false, false]);
-        // A person's edit between, and after it was cut.
+        // A person's edit in between, and one after the cut.
         assert_eq!(
             fires(&[own, own, own, outside, own, own, own, own]),
             [true, true, true, true, true, true, true, false]
@@ -220,7 +220,7 @@ mod tests {
             ("a", &["b"]),
         ];
         assert_eq!(fires(&circle), [true, true, true, true, true, true, true, true, false]);
-        // `c` fires by its times and sets off `b` for ever.
+        // `c` fires by its times and triggers `b` forever.
         let by_times: (&str, &[&str]) = ("b", &["c"]);
         assert_eq!(fires(&[by_times; 20]), [true; 20]);
     }

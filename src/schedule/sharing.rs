@@ -1,8 +1,8 @@
-//! What this host fires, where several share the work.
+//! Chooses the occurrences that this host fires when several hosts share the work.
 //!
-//! Every host computes every occurrence. Of the hosts that may run it, one comes first; the others try a moment later, and find its
-//! record. So no host has to know what the others are doing, and a wrong view costs a moment and never a second run: the journal has one
-//! record of an occurrence.
+//! Every host computes every occurrence. Of the hosts that may run it, one is first. The others try a moment later
+//! and find its record. So no host has to know what the others do. A wrong view costs a moment but never causes a
+//! second run, since the journal has one record per occurrence.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::watch;
@@ -11,24 +11,24 @@ use tokio::time::Duration;
 use crate::definition::{Definition, JobClient, Kind, Mode, Remember, Trigger};
 use crate::journal::{ConsecutiveFailures, Hosts, Member};
 
-/// How much later the others try what another host comes first for.
+/// Delay after which the others try an occurrence for which another host is first.
 pub(super) const GRACE: Duration = Duration::from_millis(250);
 
-/// Around a change of clocks by so much, two versions of the rules of time zones may differ.
+/// Period around a clock change in which two versions of the time zone rules may differ.
 const AROUND_CHANGE: TimeDelta = TimeDelta::days(1);
 
-/// What this host does about an occurrence that falls due.
+/// This host's share in a due occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Share {
-    /// It claims it at once.
+    /// This host claims it at once.
     First,
-    /// It claims it after [`GRACE`].
+    /// This host claims it after [`GRACE`].
     Later,
-    /// It leaves it to others.
+    /// This host leaves it to others.
     Never,
 }
 
-/// What this host knows of the others; nothing where it has the journal to itself.
+/// This host's view of the others; `None` if it has the journal to itself.
 #[derive(Debug, Default)]
 pub(super) struct Sharing(Option<watch::Receiver<Hosts>>);
 
@@ -37,39 +37,39 @@ impl Sharing {
         Self(hosts)
     }
 
-    /// Whether other hosts may share the journal.
+    /// Returns whether other hosts may share the journal.
     pub(super) fn is_shared(&self) -> bool {
         self.0.is_some()
     }
 
-    /// What this host does about `definition`, which is due at `at`.
+    /// Returns this host's share in `definition`, which is due at `at`.
     pub(super) fn share(&self, definition: &Definition, at: DateTime<Utc>) -> Share {
         let Some(hosts) = &self.0 else { return Share::First };
         share(definition, at, &hosts.borrow())
     }
 
-    /// Whether the clock is near enough to the others' to fire by it.
+    /// Returns whether the clock is close enough to the server's to fire by it.
     pub(super) fn has_the_time(&self) -> bool {
         self.0.as_ref().is_none_or(|hosts| hosts.borrow().has_the_time())
     }
 
-    /// How long after its own clock's time this host fires, so that it is never early by the server's.
+    /// Returns how long after its own time this host fires, so that it is never early by the server's clock.
     pub(super) fn waits(&self) -> TimeDelta {
         self.0.as_ref().map_or_else(TimeDelta::zero, |hosts| hosts.borrow().waits())
     }
 
-    /// Whether a person has paused everything, as the journal said within the last second; `None`: this host is the only one, which knows by
-    /// itself.
+    /// Returns whether a person has paused everything, as the journal said within the last second; `None` if this
+    /// host is the only one, since it knows by itself.
     pub(super) fn is_paused(&self) -> Option<bool> {
         self.0.as_ref().map(|hosts| hosts.borrow().paused)
     }
 
-    /// Definitions that have failed lately, as the journal said last; `None`: as [`Self::is_paused`].
+    /// Returns definitions that failed lately, as last read from the journal; `None` as for [`Self::is_paused`].
     pub(super) fn failing(&self) -> Option<Vec<ConsecutiveFailures>> {
         self.0.as_ref().map(|hosts| hosts.borrow().failing.clone())
     }
 
-    /// Why no time and no wish lets this host run `definition`, where others may; `None`: it may.
+    /// Returns why this host may not run `definition`, neither on time nor on request; `None` if it may.
     pub(super) fn not_here(&self, definition: &Definition) -> Option<String> {
         let hosts = self.0.as_ref()?.borrow();
         let (me, hosts) = (&hosts.me, &hosts);
@@ -82,23 +82,23 @@ impl Sharing {
             .then(|| "it goes on from the main session, which another host has".to_owned())
     }
 
-    /// Whether hosts went away and left something open.
+    /// Returns whether hosts went away and left open occurrences.
     pub(super) fn is_something_left(&self) -> bool {
         self.0.as_ref().is_some_and(|hosts| !hosts.borrow().left_open.is_empty())
     }
 
-    /// Whether this host has the main session; one that is alone always has it.
+    /// Returns whether this host has the main session. A single host always has it.
     pub(super) fn is_main(&self) -> bool {
         self.0.as_ref().is_none_or(|hosts| hosts.borrow().is_main)
     }
 
-    /// Returns when something has changed with the hosts; never where there is one.
+    /// Returns when the state of the hosts has changed. Never returns for a single host.
     pub(super) async fn changed(&mut self) {
         let changed = match &mut self.0 {
             Some(hosts) => hosts.changed().await.is_ok(),
             None => false,
         };
-        // Nobody tells any more of changes: the journal is closed, or has one host.
+        // No changes are reported any more: the journal is closed, or has one host.
         if !changed {
             std::future::pending::<()>().await;
         }
@@ -106,7 +106,7 @@ impl Sharing {
 }
 
 fn share(definition: &Definition, at: DateTime<Utc>, hosts: &Hosts) -> Share {
-    // It lives in the process that spawned it.
+    // A session belongs to the process that spawned it.
     if definition.kind() == Kind::Session {
         return Share::First;
     }
@@ -121,17 +121,17 @@ fn share(definition: &Definition, at: DateTime<Utc>, hosts: &Hosts) -> Share {
     if needs_main || hosts.is_first_for(&definition.id, is_named) { Share::First } else { Share::Later }
 }
 
-/// Whether the file of a definition lets it run on the host `name`, or on one with such a label.
+/// Returns whether the file of a definition lets it run on the host `name`, or on one with such a label.
 #[must_use]
 pub fn is_named(definition: &Definition, name: &str, has_label: impl Fn(&str) -> bool) -> bool {
     definition.hosts.is_empty() || definition.hosts.iter().any(|wish| wish == name || has_label(wish))
 }
 
-/// Whether only the host with the main session can run it: it goes on from that session, or from one of its own, whose transcripts are files
-/// of that host.
+/// Returns whether only the host with the main session can run it, since it continues that session, or one of its
+/// own whose transcripts are files of that host.
 #[must_use]
 pub fn needs_main(definition: &Definition) -> bool {
-    // No session is asked.
+    // No session is used.
     if matches!(definition.client, Some(JobClient::Notify | JobClient::Exec)) {
         return false;
     }
@@ -141,7 +141,7 @@ pub fn needs_main(definition: &Definition) -> bool {
     }
 }
 
-/// Whether the zone of a routine changes its offset around `at`.
+/// Returns whether the zone of a routine changes its offset around `at`.
 fn is_near_change(definition: &Definition, at: DateTime<Utc>) -> bool {
     use chrono::Offset as _;
     let offset = |at: DateTime<Utc>| at.with_timezone(&definition.zone).offset().fix();

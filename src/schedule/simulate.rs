@@ -1,9 +1,9 @@
-//! What would become of occurrences to come, by the rules of the schedule itself: which are missed ([`plan`]), which overlap
-//! ([`purposes`]), which wait for a slot, which nothing is left to pay for. Pure.
+//! Predicts upcoming occurrences by the schedule's own rules: which are missed ([`plan`]), overlap ([`purposes`]),
+//! wait for a slot, or exceed a budget. Pure.
 //!
-//! What a run will take and cost is not known: the caller says what to take for it. That it completes is taken for granted, so what
-//! follows completed runs is foreseen, and what follows failed ones is not. That nobody answers is taken for granted as well: what a
-//! person is to approve asks, and is skipped.
+//! The caller supplies the duration and cost of each run. Every run is assumed to complete, so follow-ups of
+//! completed runs are predicted, and those of failed runs are not. Nobody is assumed to answer questions: a job
+//! that needs an approval asks, and is skipped.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -19,54 +19,54 @@ use super::overlap::{Ahead, purposes};
 use crate::definition::{Definition, FollowedEnd, Mode, OnMissed, OnOverlap, Period, Trigger};
 use crate::journal::{Purpose, Spending};
 
-/// A definition, and what is taken for each of its runs.
+/// A definition, and the assumptions about each of its runs.
 #[derive(Clone, Debug)]
 pub struct Subject {
     /// The definition.
     pub definition: Arc<Definition>,
-    /// How long a run takes.
+    /// Duration of a run.
     pub takes: TimeDelta,
-    /// What it costs, in US dollars.
+    /// Cost of a run, in US dollars.
     pub costs: f64,
-    /// How many tokens it takes.
+    /// Tokens that a run uses.
     pub tokens: u64,
-    /// What is left of its own cap of a day.
+    /// The spending under its own daily cap.
     pub own_budget: Option<Spending>,
-    /// Why none of its occurrences fires; `None`: they do.
+    /// Why none of its occurrences fires; `None`: they fire.
     pub held: Option<&'static str>,
 }
 
-/// What is taken for granted.
+/// The assumptions of a simulation.
 #[derive(Clone, Debug)]
 pub struct Assumed {
-    /// What fell due before then, and has no record, was missed.
+    /// Occurrences due before this time without a record were missed.
     pub now: DateTime<Utc>,
-    /// Occurrences from then on.
+    /// Start of the simulated period.
     pub from: DateTime<Utc>,
-    /// Not after this.
+    /// End of the simulated period, inclusive.
     pub until: DateTime<Utc>,
-    /// How many background runs may run at once.
+    /// Maximum number of concurrent background runs.
     pub slots: usize,
-    /// What is left of the budget.
+    /// The spending under the budget.
     pub budget: Vec<Spending>,
     /// The zone of its days and months.
     pub zone: Tz,
-    /// At most so many occurrences.
+    /// Maximum number of occurrences.
     pub limit: usize,
 }
 
-/// An occurrence that was looked at beforehand.
+/// A predicted occurrence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Foreseen {
-    /// When it is due.
+    /// The scheduled time.
     pub at: DateTime<Utc>,
-    /// Which subject's, by its place.
+    /// Index of its subject.
     pub subject: usize,
-    /// What would become of it.
+    /// Its predicted fate.
     pub fate: Fate,
 }
 
-/// What would become of an occurrence.
+/// The predicted fate of an occurrence.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fate {
     /// It runs.
@@ -75,25 +75,25 @@ pub enum Fate {
         begins: DateTime<Utc>,
         /// When it ends, or is ended.
         ends: DateTime<Utc>,
-        /// Why it begins after its time.
+        /// Why it begins late, if it does.
         late: Option<&'static str>,
-        /// A newer one ends it.
+        /// Whether a newer occurrence ends it.
         ended: bool,
     },
-    /// The person is asked (`approve`). Without an answer it is skipped.
+    /// The person is asked to approve it (`approve`). Without an answer it is skipped.
     Asks {
-        /// Since when.
+        /// When the question is asked.
         since: DateTime<Utc>,
-        /// Until when.
+        /// The deadline.
         until: DateTime<Utc>,
     },
-    /// It does not; the reason, as the record would have it.
+    /// It is skipped. The reason, as in the record.
     Skipped(String),
-    /// It and all from then on that share its record do not.
+    /// It is skipped, with all occurrences since that time that share its record.
     SkippedSince(DateTime<Utc>, String),
 }
 
-/// What would become of the occurrences, in order of time, and whether there are more than the limit.
+/// Returns the fates of the occurrences, in order of time, and whether there are more than the limit.
 #[must_use]
 pub fn simulate(subjects: &[Subject], assumed: &Assumed) -> (Vec<Foreseen>, bool) {
     let mut simulation = Simulation {
@@ -143,7 +143,7 @@ pub fn simulate(subjects: &[Subject], assumed: &Assumed) -> (Vec<Foreseen>, bool
     (simulation.found, is_cut)
 }
 
-/// For each subject, those that follow its completed runs.
+/// Returns, for each subject, those that follow its completed runs.
 fn followers(subjects: &[Subject]) -> Vec<Vec<usize>> {
     let follows = |follower: &Subject, followed: &Subject| {
         let follows = follower.definition.follows();
@@ -153,21 +153,21 @@ fn followers(subjects: &[Subject]) -> Vec<Vec<usize>> {
     subjects.iter().map(of).collect()
 }
 
-/// A run that is going.
+/// A running run.
 #[derive(Clone, Copy)]
 struct Going {
-    /// Its place in `found`.
+    /// Index in `found`.
     number: usize,
     subject: usize,
     ends: DateTime<Utc>,
-    /// It takes a slot of the background; else it is a turn of the main session, or takes none.
+    /// Whether it takes a slot of the background. Otherwise it is a turn of the main session, or takes no slot.
     is_background: bool,
     is_foreground: bool,
-    /// The person is asked, and nobody answers.
+    /// Whether it is only a question to the person, which nobody answers.
     asks: bool,
 }
 
-/// Why one did not begin that a newer one has ended.
+/// Why an occurrence did not begin: a newer one replaced it.
 const SUPERSEDED: &str = "a newer occurrence fell due (on_overlap: cancel)";
 
 struct Simulation<'a> {
@@ -176,17 +176,17 @@ struct Simulation<'a> {
     budget: Vec<Spending>,
     own_budgets: Vec<Option<Spending>>,
     found: Vec<Foreseen>,
-    /// Places in `found`, in due order, and what each has waited for.
+    /// Indices in `found` in due order, with the reason for the wait of each.
     waiting: Vec<(usize, Option<&'static str>)>,
     running: Vec<Going>,
     /// For each subject, those that follow it.
     followers: Vec<Vec<usize>>,
-    /// Whose runs have completed and are not followed yet.
+    /// Subjects of completed runs whose followers are not due yet.
     ended: VecDeque<usize>,
 }
 
 impl Simulation<'_> {
-    /// What fell due before now counts as missed.
+    /// Records the occurrences due before now as missed.
     fn missed(&mut self, place: usize) {
         let Assumed { now, from, until, .. } = *self.assumed;
         let definition = Arc::clone(&self.subjects[place].definition);
@@ -225,7 +225,7 @@ impl Simulation<'_> {
         self.claim(place, at, purpose.map_or(Purpose::Run, |(_, purpose)| purpose));
     }
 
-    /// The occurrences of a subject that are not over.
+    /// Returns the active occurrences of a subject.
     fn ahead(&self, place: usize) -> Vec<Ahead> {
         let zone = self.assumed.zone;
         let name = |number: usize| format!("the one of {}", self.found[number].at.with_timezone(&zone).format("%H:%M"));
@@ -235,7 +235,7 @@ impl Simulation<'_> {
         running.chain(waiting.map(|(number, _)| Ahead { waits: true, name: name(*number) })).collect()
     }
 
-    /// A newer occurrence ends the older ones.
+    /// Ends older occurrences in favor of a newer one.
     fn supersede(&mut self, place: usize, at: DateTime<Utc>) {
         for run in self.running.iter().filter(|run| run.subject == place) {
             match &mut self.found[run.number].fate {
@@ -255,15 +255,15 @@ impl Simulation<'_> {
             (None, Purpose::SkipSince(from, why)) => Fate::SkippedSince(from, why),
             (None, Purpose::Run | Purpose::RunByHand) => {
                 self.waiting.push((self.found.len(), None));
-                // What it is unless it begins.
+                // The fate if it never begins.
                 Fate::Skipped(SUPERSEDED.to_owned())
             }
         };
         self.found.push(Foreseen { at, subject: place, fate });
     }
 
-    /// Has fall due what follows completed runs, and what follows that, as far as it takes no time. Whether that was within the limit:
-    /// jobs that follow each other in a circle never come to an end.
+    /// Makes follow-ups of completed runs fall due, and their own follow-ups that take no time. Returns whether
+    /// that stayed within the limit, since jobs that follow each other in a circle never end.
     fn follow(&mut self, now: DateTime<Utc>) -> bool {
         while let Some(ended) = self.ended.pop_front() {
             for follower in self.followers[ended].clone() {
@@ -281,7 +281,7 @@ impl Simulation<'_> {
         true
     }
 
-    /// Begins what waits, in due order, as far as it can.
+    /// Begins waiting occurrences in due order, as far as possible.
     fn launch(&mut self, now: DateTime<Utc>) {
         self.waiting.sort_by_key(|(number, _)| self.found[*number].at);
         for (number, waited) in std::mem::take(&mut self.waiting) {
@@ -292,7 +292,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// What keeps an occurrence from beginning.
+    /// Returns why an occurrence cannot begin.
     fn held_by(&self, number: usize) -> Option<&'static str> {
         let place = self.found[number].subject;
         let definition = &self.subjects[place].definition;
@@ -339,7 +339,7 @@ impl Simulation<'_> {
         };
     }
 
-    /// Pays for a run; else why nothing is left to do so.
+    /// Pays for a run. Returns why not, if a cap is exhausted.
     fn unpaid(&mut self, place: usize, at: DateTime<Utc>) -> Option<String> {
         let subject = &self.subjects[place];
         if subject.definition.is_without_agent() {
@@ -357,7 +357,7 @@ impl Simulation<'_> {
         #[allow(clippy::cast_precision_loss, reason = "nobody counts that far")]
         let tokens = subject.tokens as f64;
         let in_tokens = |spending: &Spending| spending.name == "tokens_day";
-        // With less left than its own cap, a run has that for a cap.
+        // If less than its own cap is left, the run gets the rest as its cap.
         let left = all.iter().filter(|spending| !in_tokens(spending)).map(|spending| spending.left());
         let costs = left.fold(subject.costs, f64::min);
         for spending in all {
@@ -391,7 +391,7 @@ mod tests {
         Assumed { now, from, until, slots: 4, budget: Vec::new(), zone: Tz::UTC, limit: 1000 }
     }
 
-    /// `mail 13:00 13:05-13:20 (late)` for each.
+    /// Formats each as `mail 13:00 13:05-13:20 (late)`.
     fn lines(subjects: &[Subject], assumed: &Assumed) -> Vec<String> {
         let time = |at: &DateTime<Utc>| at.format("%H:%M").to_string();
         let line = |one: &Foreseen| {
@@ -524,11 +524,11 @@ mod tests {
             found,
             ["mail 13:00 13:00-13:20", "sort 13:20 13:20-13:25", "report 13:25 13:25-13:25", "last 13:25 13:25-13:30"]
         );
-        // Not after the end of what is asked for.
+        // Nothing after the end of the period.
         let until_ten_past = assumed("01T12:30:00", "01T13:10:00");
         let sort = || after("sort", "mail", FollowedEnd::Completed, 5);
         assert_eq!(lines(&[mail(), sort()], &until_ten_past), ["mail 13:00 13:00-13:20"]);
-        // One that is cancelled, or that nothing is left to pay for, has not completed.
+        // A run that is cancelled or exceeds the budget has not completed.
         let hourly = |overlap| subject(with_cron(routine("mail"), "0 * * * *", overlap), 90);
         assert_eq!(
             lines(&[hourly(OnOverlap::Cancel), sort()], &assumed("01T12:30:00", "01T14:30:00")),
@@ -536,7 +536,7 @@ mod tests {
         );
         let spent = Assumed { budget: vec![Spending::of("day", 1.0, 1.0, march("02T00:00:00"))], ..until_four.clone() };
         assert_eq!(lines(&[mail(), sort()], &spent).len(), 1);
-        // Jobs in a circle, which `check` refuses, come to an end by the limit.
+        // Jobs in a circle, which `check` refuses, end at the limit.
         let circle = [
             mail(),
             after("a", "b", FollowedEnd::Any, 0),
@@ -583,7 +583,7 @@ mod tests {
         let web = subject(with_cron(routine("web"), "30 * * * *", OnOverlap::Skip), 1);
         let why =
             "budget: 1.50 of 1.50 USD of this job's `max_cost_day_usd` are spent or taken, until 2026-03-02 00:00";
-        // The second one has what is left.
+        // The second run gets the rest as its cap.
         assert_eq!(
             lines(&[mail, web], &assumed("01T12:45:00", "01T15:30:00")),
             [

@@ -1,52 +1,52 @@
-//! How far the wall clock has come, and whether it is behind that.
+//! Tracks the latest time that the wall clock has shown, and whether the clock is behind it.
 //!
-//! A machine without a battery-backed clock starts in the past and is set right later. While its clock is behind what it
-//! has shown before, an occurrence that was due until then was not missed: it would run again, or as a backlog, once the
-//! clock is right. A clock that is still behind after a day is taken for right: it was ahead before. Pure but for
-//! steady time.
+//! A machine without a battery-backed clock starts in the past and is corrected later. While its clock is behind a
+//! time shown before, occurrences due until that time were not missed: they would run again, or as a backlog, once
+//! the clock is corrected. A clock that is still behind after a day is trusted, since it was ahead before. Pure
+//! but for steady time.
 
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 
-/// A clock that has been behind for so long is right.
+/// A clock that has been behind for this long is trusted.
 const TRUSTED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// See the module's head.
+/// The wall clock: see the module's documentation.
 #[derive(Debug)]
 pub(super) struct WallClock {
     /// The latest time that the clock has shown.
     shown: DateTime<Utc>,
-    /// Since when the clock is behind `shown`.
+    /// When the clock was first seen behind `shown`.
     behind: Option<Instant>,
 }
 
 impl WallClock {
-    /// `known` is the latest time that previous processes have recorded.
+    /// `known`: the latest time that previous processes have recorded.
     pub(super) fn new(known: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Self {
         let mut clock = Self { shown: known.unwrap_or(now), behind: None };
         clock.look(now, TimeDelta::zero());
         clock
     }
 
-    /// The latest time that the clock has shown.
+    /// Returns the latest time that the clock has shown.
     pub(super) fn shown(&self) -> DateTime<Utc> {
         self.shown
     }
 
-    /// The latest time that the clock has shown or would have shown, had it not been set back.
+    /// Returns the latest time that the clock has shown, or would have shown if it had not been set back.
     pub(super) fn latest(&self) -> DateTime<Utc> {
         let behind = self.behind.map_or(Duration::ZERO, |since| since.elapsed());
         self.shown + TimeDelta::from_std(behind).unwrap_or_default()
     }
 
-    /// Takes in the time, and by how much the clock was set since the last look. Returns whether the clock is behind and
-    /// is taken for right from now on.
+    /// Records the time, and by how much the clock was set since the last look. Returns whether the clock is
+    /// behind and is trusted from now on.
     pub(super) fn look(&mut self, now: DateTime<Utc>, set: TimeDelta) -> bool {
         if now < self.shown {
             if self.behind.is_none() {
-                // The last look may be long ago: the clock had come this far when it was set back.
+                // The last look may be long ago. The clock had come this far when it was set back.
                 self.shown = self.shown.max(now - set);
             }
             if self.behind.get_or_insert_with(Instant::now).elapsed() < TRUSTED_AFTER {
@@ -70,7 +70,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_clock_that_is_behind_keeps_the_latest_time() {
-        // (known, times shown minute by minute) → the latest time in the end
+        // (known, times shown minute by minute) → the latest time at the end
         for (known, shown, expected) in [
             (None, &[900, 901][..], 901),
             (None, &[900, 100, 101], 902),
