@@ -22,7 +22,7 @@ impl Desk {
         let place = testing::place(&folder.path().join("state/journal.db"));
         Self { folder, clock: Clock::simulated(noon), place }
     }
-    /// One whose journal is a file in any case.
+    /// Makes a desk whose journal is always a file.
     fn with_file() -> Self {
         let mut desk = Self::new();
         desk.place = (&desk.path()).into();
@@ -192,7 +192,7 @@ async fn what_was_going_is_found_at_the_next_start() {
     assert_eq!(left, ["left"]);
     let again = journal.attempt_again(&runs[1]).await.unwrap();
     assert_ne!(again, runs[1]);
-    // One attempt at a time.
+    // Only one attempt at a time.
     assert!(matches!(journal.attempt_again(&runs[1]).await, Err(JournalError::NotGoing(_))));
     assert_eq!(journal.leftovers().await.unwrap(), []);
 }
@@ -290,7 +290,7 @@ async fn pruning_forgets_only_what_is_settled() {
     assert_eq!(reader.runs(&RunFilter::default()).unwrap().len(), 2);
 }
 
-/// A job that runs once a year is told what it answered a year ago.
+/// A job that runs once a year receives its answer of a year ago.
 #[tokio::test(start_paused = true)]
 async fn the_last_answer_of_a_routine_that_is_there_outlives_the_retention() {
     let desk = Desk::new();
@@ -335,7 +335,7 @@ fn no_journal_reads_as_an_empty_one() {
     assert!(!folder.path().join("state").exists(), "reading makes nothing");
 }
 
-/// What is queued together is committed together, and a failing one takes nothing with it.
+/// Queued operations are committed together, and a failed one does not affect the others.
 #[tokio::test(start_paused = true)]
 async fn a_thousand_callers_share_few_commits() {
     let desk = Desk::new();
@@ -381,7 +381,7 @@ async fn a_full_disk_is_said_and_waited_for() {
     let journal = desk.open();
     let full = Arc::new(std::sync::atomic::AtomicBool::new(true));
     let (seen, due) = (Arc::clone(&full), desk.due("tea", Kind::Reminder));
-    // What SQLite answers where a write finds no room, in the middle of a commit that others share.
+    // SQLite's error for a write to a full disk, in the middle of a commit that others share.
     let write = journal.writer.commit(move |_| match seen.load(Ordering::SeqCst) {
         true => Err(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL), None).into()),
         false => Ok(()),
@@ -397,7 +397,7 @@ async fn a_full_disk_is_said_and_waited_for() {
     assert!(journal.trouble().borrow().is_none());
 }
 
-/// A runtime that ends waits for its blocking threads: none may be stuck in a fault for ever.
+/// A runtime that ends waits for its blocking threads, so none may wait for a fault forever.
 #[test]
 fn dropping_the_last_handle_gives_up_on_a_fault() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
@@ -463,7 +463,7 @@ async fn a_deleted_folder_is_said_and_waited_for() {
     assert!(desk.reader().run(&after).unwrap().is_some());
 }
 
-/// Bytes that are no journal, and one whose pages were overwritten.
+/// A file that is no journal, and a journal with overwritten pages.
 #[tokio::test(start_paused = true)]
 async fn a_damaged_journal_is_kept_aside() {
     for damage in ["no database", "torn pages"] {
@@ -524,7 +524,7 @@ async fn a_file_of_every_earlier_schema_opens() {
     }
 }
 
-/// A step that is out there is never changed: what it makes is what the fixture of its schema has.
+/// A published migration never changes: it makes the schema that is in the fixture.
 #[test]
 fn a_migration_stays_as_it_was() {
     let shape = |connection: &Connection| -> Vec<String> {
@@ -585,7 +585,7 @@ async fn a_sessions_policy_is_set_once_and_only_while_it_is_not_over() {
     assert_eq!((kept.run, kept.ended), (None, false));
     assert_eq!(desk.reader().sessions().unwrap().len(), 1);
 
-    // One that has had its outcome carries nothing any more, and is not open.
+    // A session with an outcome takes no policy any more, and is not open.
     journal.start_session(session("spawn-2", None), 8, 8).await.unwrap();
     let due = desk.due("spawn-2", Kind::Session);
     let run = one(&journal, due.clone()).await;
@@ -596,7 +596,7 @@ async fn a_sessions_policy_is_set_once_and_only_while_it_is_not_over() {
     assert_eq!(open(journal.open_sessions().await.unwrap()), ["spawn-1"]);
     let late = journal.set_spawn_tool_policy(&DefinitionId::new("spawn-2"), "{}".into()).await.unwrap();
     assert_eq!(late, PolicySet::Ended);
-    // It is forgotten with its occurrence; the one that never ran stays.
+    // The session is deleted with its occurrence. The one that never ran stays.
     let later = desk.clock.now() + TimeDelta::days(1);
     assert_eq!(journal.prune(later).await.unwrap(), 1);
     assert_eq!(open(desk.reader().sessions().unwrap()), ["spawn-1"]);
@@ -628,7 +628,7 @@ const CAPS: Caps = Caps {
     zone: Tz::UTC,
 };
 
-/// Fifty jobs fall due at once; those that may begin.
+/// Makes fifty jobs fall due at once. Returns those that may begin.
 async fn fifty(desk: &Desk, journal: &Journal) -> Vec<RunId> {
     let mut begun = Vec::new();
     tokio::time::advance(std::time::Duration::from_millis(1)).await;
@@ -657,7 +657,7 @@ async fn no_restart_and_no_jump_of_the_clock_spends_more_than_a_cap() {
         desk.reader().messages(None).unwrap().into_iter().map(|message| message.text).collect()
     };
     assert_eq!(fifty(&desk, &journal).await.len(), 10);
-    // What is only taken comes back, so nobody is told that nearly all is spent, nor until when.
+    // Reserved amounts may come back, so the message says neither that nearly all is spent nor until when.
     let [only] = &told(&desk)[..] else { panic!("{:#?}", told(&desk)) };
     assert!(
         only.contains(": 0.00 of 1.00 USD of today's budget are spent, and 1.00 taken by runs that have not ended. "),
@@ -669,7 +669,7 @@ async fn no_restart_and_no_jump_of_the_clock_spends_more_than_a_cap() {
     assert_eq!(fifty(&desk, &journal).await.len(), 0, "what was cut off counts its cap");
     let spent = &desk.reader().spending(CAPS.budget, Tz::UTC, desk.clock.now()).unwrap()[0];
     assert!((spent.spent - 1.0).abs() < 1e-9 && spent.taken == 0.0, "{spent:?}");
-    // Over midnight there is another day's, and back again there is nothing.
+    // Another day's budget begins at midnight. With the clock set back, nothing is left of the first.
     desk.clock.jump(TimeDelta::hours(13));
     let tomorrows = fifty(&desk, &journal).await;
     assert_eq!(tomorrows.len(), 10);
@@ -684,7 +684,7 @@ async fn no_restart_and_no_jump_of_the_clock_spends_more_than_a_cap() {
     let spent = &desk.reader().spending(CAPS.budget, Tz::UTC, desk.clock.now()).unwrap()[0];
     assert!((spent.spent - 0.1).abs() < 1e-9, "{spent:?}");
     assert_eq!(fifty(&desk, &journal).await.len(), 9);
-    // A clock that was far ahead: it counts for the day on which that was, and for no other before the one that it showed.
+    // Runs launched by a clock far ahead count for the day that it showed, and for no day before it.
     desk.clock.jump(TimeDelta::days(9));
     let ahead = fifty(&desk, &journal).await;
     assert_eq!(ahead.len(), 10);
@@ -698,7 +698,7 @@ async fn no_restart_and_no_jump_of_the_clock_spends_more_than_a_cap() {
 async fn what_runs_have_cost_is_the_same_to_the_cent_wherever_it_is_asked() {
     let desk = Desk::new();
     let journal = desk.open();
-    // Just before midnight one falls due; it begins after.
+    // The occurrence falls due just before midnight, and begins after it.
     desk.clock.jump(TimeDelta::hours(12) - TimeDelta::minutes(1));
     let due = desk.due("late", Kind::Routine);
     let text = due.text.clone();
@@ -726,7 +726,7 @@ async fn what_runs_have_cost_is_the_same_to_the_cent_wherever_it_is_asked() {
     assert!(costs.iter().any(|run| run.unreported_usd > 0.0), "{costs:#?}");
 }
 
-/// A run whose client says nothing counts what its job's runs usually take, and before there are any a tenth of the day.
+/// A run without a report counts at the usual use of its job's runs. Before there are any, it counts at a tenth of the day.
 #[tokio::test(start_paused = true)]
 async fn no_number_of_runs_at_once_and_no_restart_takes_more_tokens_than_a_cap() {
     let caps = Caps { run: None, budget: Budget { day: None, tokens_day: Some(1000), ..CAPS.budget }, ..CAPS };
@@ -755,14 +755,14 @@ async fn no_number_of_runs_at_once_and_no_restart_takes_more_tokens_than_a_cap()
         begun.extend(matches!(taken, Taken::Cap(None)).then_some(run));
     }
     assert_eq!((begun.len(), spent(&desk).spent, spent(&desk).taken), (10, 0.0, 1000.0));
-    // One says what it took; the others are cut off.
+    // One run reports its tokens. The others are cut off.
     end(&journal, &begun[0], Some(30)).await;
     assert_eq!((spent(&desk).spent, spent(&desk).taken), (30.0, 900.0));
     drop(journal);
     let journal = desk.open();
     journal.recover().await.unwrap();
     assert_eq!((spent(&desk).spent, spent(&desk).taken), (930.0, 0.0));
-    // Its next run is taken to need as much, and there is room for three of them.
+    // Its next run is assumed to need as many, and there is room for three of them.
     for expected in [true, true, true, false] {
         let (_, taken) = begin(&journal, "job0").await;
         assert_eq!(matches!(taken, Taken::Cap(_)), expected, "{taken:?}");

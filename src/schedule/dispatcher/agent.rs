@@ -1,4 +1,4 @@
-//! Jobs that need an agent while there is none: they wait, and others go on.
+//! Jobs that need an agent while there is none. They wait, and other jobs run.
 
 use tokio::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::agent::NoAgent;
 use crate::journal::NewMessage;
 
 impl Dispatcher {
-    /// It needs an agent, and there is none: it waits, and the person is told once.
+    /// Makes an occurrence wait for a missing agent. Notifies the person once.
     pub(super) fn on_agent_missing(&mut self, number: u64, missing: &NoAgent) {
         let Some(running) = self.active.get(number).and_then(|active| active.running()) else { return };
         let cause = running.cause;
@@ -20,7 +20,7 @@ impl Dispatcher {
         }
         self.waits_again(number, cause, false);
         let now = self.clock.now();
-        // Whether there is an agent is found out without an attempt from now on.
+        // From now on, the service looks for the agent without an attempt.
         self.gate.stop_waiting_for_login(now);
         let first = AgentMissing { since: now, again: Instant::now() + LOGIN_PROBE, lacks_login: missing.lacks_login };
         self.gate.agent_missing.get_or_insert(first).lacks_login = missing.lacks_login;
@@ -36,7 +36,7 @@ impl Dispatcher {
         }
     }
 
-    /// Lets those that wait for an agent look for it again, when it is time.
+    /// Makes occurrences that wait for an agent look for it again, if it is time.
     pub(super) fn look_for_agent(&mut self) {
         if self.gate.agent_missing.is_some_and(|missing| missing.again <= Instant::now()) {
             let waits = self.active.iter().any(|(_, active)| active.awaits_agent);
@@ -47,14 +47,14 @@ impl Dispatcher {
         }
     }
 
-    /// Whatever waits for a login or an agent looks for it at once.
+    /// Makes occurrences that wait for a login or an agent look for it at once.
     pub(super) fn look_for_login(&mut self) {
         self.gate.stop_waiting_for_login(self.clock.now());
         self.retry_login_probes();
         self.release_for_agent();
     }
 
-    /// Lets those that wait for an agent look for it at once.
+    /// Makes occurrences that wait for an agent look for it at once.
     pub(super) fn release_for_agent(&mut self) {
         for number in self.active.numbers(|active| active.awaits_agent) {
             if let Some(active) = self.active.get_mut(number) {

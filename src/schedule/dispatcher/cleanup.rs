@@ -1,5 +1,5 @@
-//! Cleans up a reminder's file once its outcome is recorded: removes that of a completed one, moves any other to
-//! `reminders/failed/`. A cleanup that the previous process did not finish is done at the start.
+//! Cleans up a reminder's file once its outcome is recorded. Removes the file of a completed reminder, and moves
+//! any other to `reminders/failed/`. A start completes the cleanups that the previous process left.
 
 use std::io;
 use std::path::Path;
@@ -15,32 +15,32 @@ use crate::agent::Skip;
 use crate::definition::DefinitionId;
 use crate::journal::{Recorded, RunState};
 
-/// The pause before a cleanup that failed is tried again.
+/// Pause before a failed cleanup is retried.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// A cleanup that is not under way.
+/// A pending cleanup.
 #[derive(Debug)]
 pub(super) struct Cleanup {
     recorded: Recorded,
-    /// When it is tried again, if it failed. Otherwise the file has changed, and the watch on the folders reports that.
+    /// When it is retried, if it failed. Otherwise the file has changed, and the watch on the folders reports that.
     pub(super) retry_at: Option<Instant>,
 }
 
-/// What is to be done with a file.
+/// The action for a file.
 enum Action {
-    /// Unless its text has changed since it fired.
+    /// Removes the file, unless its text has changed since the reminder fired.
     Remove,
     MoveToFailed(String),
-    /// It belongs to another occurrence, or to another job.
+    /// The file belongs to another occurrence, or to another job.
     Leave,
 }
 
 impl Dispatcher {
-    /// Cleans up a reminder's file. `again`: it failed before.
+    /// Cleans up a reminder's file. `again`: whether an earlier try failed.
     pub(super) fn clean_up(&mut self, recorded: Recorded, again: bool) {
         let loaded = self.definitions.get(&recorded.occurrence.id).map(|entry| &entry.loaded);
         let file = loaded.map_or(&recorded.file, |loaded| &loaded.definition.file).clone();
-        // A gate that found nothing to do has done what the file says.
+        // A gate that found nothing to do has completed the reminder.
         let by_gate = recorded.error.as_deref().is_some_and(|why| why.starts_with(Skip::BY_GATE));
         let completed = match recorded.outcome {
             RunState::Skipped => by_gate,
@@ -100,7 +100,7 @@ impl Dispatcher {
         self.cleanups.insert(id, Cleanup { recorded, retry_at });
     }
 
-    /// Tries those again whose time has come. When the service is stopping, the next process does.
+    /// Retries failed cleanups whose time has come. When the service is stopping, the next process does.
     pub(super) fn clean_up_due(&mut self) {
         if self.phase.is_stopping() {
             self.cleanups.clear();
@@ -111,7 +111,7 @@ impl Dispatcher {
         due.into_iter().for_each(|(_, cleanup)| self.clean_up(cleanup.recorded, true));
     }
 
-    /// A definition has changed: what waits for that is tried again at once.
+    /// Retries a cleanup at once, since the definition has changed.
     pub(super) fn cleanup_again(&mut self, id: &DefinitionId) {
         if let Some(Cleanup { recorded, retry_at }) = self.cleanups.remove(id) {
             self.clean_up(recorded, retry_at.is_some());

@@ -1,12 +1,12 @@
-//! Reacts when the wall clock was set, or the machine slept.
+//! Reacts to a wall clock that was set, and to a machine that slept.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Dispatcher;
 use crate::journal::{DelayCause, EventKind};
 
-/// After a forward jump, what fell due this shortly before the new time is still on time. Otherwise a clock that was
-/// slewed for long, and so strays from steady time, could look like a jump over the very moment that was waited for.
+/// After a forward jump, occurrences due within this time before now are still on time. Otherwise a clock that was
+/// slewed for long, and so differs from steady time, could seem to jump over the very moment of an occurrence.
 const JUST_DUE: TimeDelta = TimeDelta::seconds(2);
 
 impl Dispatcher {
@@ -21,7 +21,7 @@ impl Dispatcher {
         }
         if jump > TimeDelta::zero() {
             tracing::info!(seconds = jump.num_seconds(), "the clock went forwards, or the machine slept");
-            // A clock that was behind has shown the time until `shown` before.
+            // A clock that was behind has shown all times until `shown` before.
             let by = if slept { DelayCause::Slept } else { DelayCause::ClockForward };
             self.gate.not_eligible_until((now - JUST_DUE).max(shown.min(now)), by);
         } else if jump < TimeDelta::zero() {
@@ -34,9 +34,9 @@ impl Dispatcher {
         }
     }
 
-    /// The clock is behind and is taken for right: from now on what falls due and cannot run was missed.
+    /// Trusts a clock that is behind. From now on, occurrences that fall due and cannot run count as missed.
     fn trust_the_clock(&mut self, now: DateTime<Utc>) {
-        // One host's clock is not that of the others.
+        // The other hosts have clocks of their own.
         if !self.sharing.is_shared() {
             let journal = self.journal.clone();
             self.note(async move { journal.wound_back().await });

@@ -1,4 +1,4 @@
-//! Records why an occurrence that is due cannot begin: the journal keeps what the schedule sees, so that `why` has not to guess.
+//! Records why a due occurrence cannot begin. The journal keeps the schedule's own view, so that `why` need not guess.
 
 use super::super::active::{ActiveOccurrence, Priority};
 use super::Dispatcher;
@@ -6,7 +6,7 @@ use crate::definition::Mode;
 use crate::journal::{DelayCause, EventKind};
 
 impl Dispatcher {
-    /// Records what each waiting occurrence waits for, where that is something else than before.
+    /// Records why each waiting occurrence waits, if the reason has changed.
     pub(super) fn note_delays(&mut self) {
         if !self.phase.is_running() {
             return;
@@ -23,7 +23,7 @@ impl Dispatcher {
         }
     }
 
-    /// Records what an occurrence waits for.
+    /// Records why an occurrence waits.
     pub(super) fn note_delay(&mut self, number: u64, by: DelayCause) {
         if let Some(active) = self.active.get_mut(number) {
             active.delayed_by = Some(by);
@@ -31,7 +31,7 @@ impl Dispatcher {
         }
     }
 
-    /// What keeps a waiting occurrence from beginning. `None`: nothing that lasts.
+    /// Returns why a waiting occurrence cannot begin. `None` if no lasting reason exists.
     fn delayed_by(&self, number: u64, active: &ActiveOccurrence) -> Option<DelayCause> {
         let id = &active.occurrence.id;
         let definition = self.definitions.definition(id)?;

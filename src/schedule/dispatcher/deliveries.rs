@@ -1,4 +1,4 @@
-//! Occurrences of webhooks: each is claimed for what was delivered, before whoever delivers it is answered.
+//! Occurrences of webhooks. Each is claimed for a delivery before the sender gets an answer.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use super::Dispatcher;
 use crate::definition::DefinitionId;
 use crate::journal::{Claim, Delivered, NewClaim, Occasion, Purpose};
 
-/// So many of one webhook wait at most: what waits is held in memory.
+/// Maximum number of waiting occurrences of one webhook, since they are held in memory.
 const WAITING: usize = 200;
 
-/// Who waits for the answer to a delivery.
+/// The caller that waits for the answer to a delivery.
 type Sender = oneshot::Sender<Result<Accepted, DeliverError>>;
 
 impl Dispatcher {
-    /// Has the journal claim an occurrence, unless it has one of the same delivery.
+    /// Has the journal claim an occurrence for the delivery, unless it has one already.
     pub(super) fn deliver(&mut self, id: &DefinitionId, delivery: Delivery, reply: Sender) {
         let since = delivery.since;
         let claim = match self.claim_delivery(id, delivery) {
@@ -36,11 +36,11 @@ impl Dispatcher {
             let answer = match &delivered {
                 Ok(Delivered::New(_, Claim::Claimed(run))) => Ok(Accepted { run: run.clone(), again: false }),
                 Ok(Delivered::Again(run)) => Ok(Accepted { run: run.clone(), again: true }),
-                // Its time was free in the same commit.
+                // The same commit chose a free time, so this cannot happen.
                 Ok(Delivered::New(_, Claim::AlreadyRecorded(_))) => Err(DeliverError::Stopping),
                 Err(error) => Err(DeliverError::Journal(error.clone())),
             };
-            // The caller may have gone away; it runs all the same.
+            // The caller may have gone away. The delivery runs all the same.
             let _gone = reply.send(answer);
             delivered
         };

@@ -1,4 +1,4 @@
-//! Claims what falls due: all of it in one commit, before anything else happens to it.
+//! Claims everything that falls due in one commit, before anything else happens to it.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::journal::{
     Claim, Delay, DelayCause, EventKind, Finish, NewClaim, NewMessage, Occurrence, Purpose, RunId, RunState,
 };
 
-/// A claim that took longer than this was held up by the disk: what fell due meanwhile was missed.
+/// A claim that took longer than this was delayed by the disk. Occurrences that fell due meanwhile were missed.
 const HELD_UP: Duration = Duration::from_secs(5);
 
-/// The moment at which claims were made: since when things could run then, and why not before.
+/// The state when claims were made: the time, since when runs could start, and why not before.
 #[derive(Clone, Copy)]
 pub(super) struct Asked {
     now: DateTime<Utc>,
@@ -31,7 +31,7 @@ pub(super) struct Asked {
     by: DelayCause,
 }
 
-/// Who waits for a claim by hand.
+/// The caller that waits for a claim by hand.
 pub(super) type Firing = oneshot::Sender<Result<RunId, FireError>>;
 
 impl Dispatcher {
@@ -55,7 +55,7 @@ impl Dispatcher {
                 Trigger::Webhook(_) => Vec::new(),
             };
             if claimed.is_empty() {
-                // A routine that was woken for an occurrence that is accounted for by now, or whose cron has changed.
+                // The occurrence that woke this routine has a record by now, or its cron has changed.
                 self.definitions.enqueue(&definition.id);
             }
             let missed = missed(&definition, &claimed, self.gate.eligible_since, now);
@@ -80,7 +80,7 @@ impl Dispatcher {
         if let Some(entry) = self.definitions.get_mut(&definition.id) {
             entry.claimed = Some(at);
         }
-        // It was fired by hand, or the previous process has claimed it.
+        // A person fired it, or the previous process claimed it.
         if self.active.of(&definition.id).any(|(_, active)| active.occurrence.at == at) {
             return Vec::new();
         }
@@ -98,7 +98,7 @@ impl Dispatcher {
         let eligible_since = self.gate.eligible_since;
         let watermark = self.definitions.get(id).and_then(|entry| entry.watermark);
         let (Some(watermark), Some(times)) = (watermark, Times::of(definition)) else { return Vec::new() };
-        // What was due while the clock was behind was not missed.
+        // Occurrences due while the clock was behind were not missed.
         let missed_until = now.min(eligible_since - TimeDelta::milliseconds(1));
         let after = watermark.not_missed_until.min(missed_until).max(watermark.fires_after);
         self.definitions.advance(id, after, watermark.not_missed_until);
@@ -107,7 +107,7 @@ impl Dispatcher {
         purposes.into_iter().filter_map(|(at, purpose)| self.new_claim(id, at, purpose)).collect()
     }
 
-    /// The active occurrences of a routine.
+    /// Returns the active occurrences of a routine.
     pub(super) fn ahead_of(&self, id: &DefinitionId) -> impl Iterator<Item = Ahead> {
         let ahead = |active: &ActiveOccurrence| Ahead {
             waits: active.awaits_first_attempt(),
@@ -128,16 +128,16 @@ impl Dispatcher {
         })
     }
 
-    /// Has the journal commit claims, and what the person is told of those that are late.
+    /// Has the journal commit claims, and the messages about late ones.
     pub(super) fn claim(&mut self, claims: Vec<NewClaim>, delays: Vec<Delay>, firing: Option<Firing>) {
         self.claim_after(Duration::ZERO, claims, delays, firing);
     }
 
-    /// As [`Self::claim`], after so much time, in which another host may claim them.
+    /// Like [`Self::claim`], after a wait in which another host may claim them.
     fn claim_after(&mut self, wait: Duration, claims: Vec<NewClaim>, delays: Vec<Delay>, firing: Option<Firing>) {
         self.begin_claims(&claims);
         if !wait.is_zero() {
-            // What is this host's own does not wait for what will be another's.
+            // Occurrences of this host do not wait for those that another host will claim.
             claims.iter().for_each(|claim| self.active.arrived(&claim.occurrence));
         }
         let (journal, launcher, asked) = (self.journal.clone(), Arc::clone(&self.launcher), Instant::now());
@@ -165,12 +165,12 @@ impl Dispatcher {
         });
     }
 
-    /// How things are for claims that are made now.
+    /// Returns the current state for claims made now.
     pub(super) fn asked(&self) -> Asked {
         Asked { now: self.clock.now(), since: self.gate.eligible_since, by: self.gate.missed_by }
     }
 
-    /// Their definitions stay out of the queue until [`Self::end_claims`].
+    /// Keeps the definitions of these claims out of the queue until [`Self::end_claims`].
     pub(super) fn begin_claims(&mut self, claims: &[NewClaim]) {
         for claim in claims {
             self.definitions.begin_claim(&claim.occurrence.id);
@@ -178,7 +178,7 @@ impl Dispatcher {
         }
     }
 
-    /// The journal has answered.
+    /// Ends the claims, since the journal has answered.
     pub(super) fn end_claims(&mut self, claims: &[NewClaim]) {
         for claim in claims {
             self.definitions.claiming.remove(&claim.occurrence.id);
@@ -186,7 +186,7 @@ impl Dispatcher {
         }
     }
 
-    /// `asked`: how things were when the claims were made.
+    /// Acts on the answers to claims. `asked`: the state when the claims were made.
     pub(super) fn on_claimed(
         &mut self,
         claims: Vec<NewClaim>,
@@ -196,7 +196,7 @@ impl Dispatcher {
     ) {
         if let (Some(firing), [claim], [answer]) = (firing, claims.as_slice(), answers.as_slice()) {
             let id = claim.occurrence.id.clone();
-            // The caller may have gone away; the definition runs all the same.
+            // The caller may have gone away. The definition runs all the same.
             let _gone = firing.send(match answer {
                 Claim::Claimed(run) => Ok(run.clone()),
                 Claim::AlreadyRecorded(state) => Err(FireError::Done { id, state: *state }),
@@ -248,10 +248,10 @@ impl Dispatcher {
         self.active.insert(ActiveOccurrence::claimed(claim, run, now));
     }
 
-    /// A newer occurrence ends the older ones, where the routine says so.
+    /// Ends older occurrences in favor of a newer one, if the routine says so.
     pub(super) fn supersede(&mut self, newer: &Occurrence) {
         let cancels = self.definitions.definition(&newer.id).is_some_and(|definition| {
-            // Missed ones that are all to run follow one another.
+            // Missed occurrences that all run follow one another.
             let in_a_row = definition.on_missed == OnMissed::All && newer.at < self.gate.eligible_since;
             matches!(definition.trigger, Trigger::Routine { on_overlap: OnOverlap::Cancel, .. }) && !in_a_row
         });
@@ -268,9 +268,9 @@ impl Dispatcher {
         }
     }
 
-    /// Closes a superseded occurrence if it is idle; else this is called again when it is. One that has failed keeps that
-    /// failure, which counts: a routine that fires more often than its pauses last would otherwise fail for ever and
-    /// nobody hear of it.
+    /// Closes a superseded occurrence if it is idle; otherwise this is called again when it is. A failed one keeps
+    /// its failure, which counts. Otherwise a routine that fires more often than its pauses last would fail
+    /// forever, and nobody would notice.
     pub(super) fn close_superseded(&mut self, number: u64) {
         const NEWER: &str = "a newer occurrence fell due (on_overlap: cancel)";
         let Some(active) = self.active.get(number).filter(|active| active.superseded && active.is_idle()) else {
@@ -286,7 +286,7 @@ impl Dispatcher {
         }
     }
 
-    /// This process or a previous one has claimed it before. A reminder that has its outcome is cleaned up.
+    /// Handles an occurrence that this process or a previous one claimed before. Cleans up a reminder with an outcome.
     fn already_recorded(&mut self, occurrence: &Occurrence, state: RunState) {
         tracing::debug!(id = %occurrence.id, at = %occurrence.at, %state, "it has a record");
         if occurrence.kind == Kind::Reminder {
@@ -309,7 +309,7 @@ impl Dispatcher {
         });
     }
 
-    /// A reminder is enabled again. If it fell due while it was disabled, that is its outcome.
+    /// Handles a reminder that is enabled again. If it fell due while it was disabled, it is recorded as skipped.
     pub(super) fn enabled_again(&mut self, id: &DefinitionId) {
         let (journal, forgotten) = (self.journal.clone(), id.clone());
         self.note(async move { journal.forget(forgotten).await });
@@ -331,7 +331,7 @@ impl Dispatcher {
         self.note(async move { journal.message(message).await.map(drop) });
     }
 
-    /// Closes an idle occurrence with the outcome that its last attempt gives it.
+    /// Closes an idle occurrence with the outcome that follows from its last attempt.
     pub(super) fn close_idle(&mut self, number: u64, why: &str) {
         use super::super::active::LastAttempt::{Claimed, Failed, Interrupted};
         let Some(active) = self.active.get(number).filter(|active| active.is_idle()) else { return };

@@ -1,4 +1,4 @@
-//! After an attempt: its outcome is recorded first, and acted upon once it is.
+//! Ends attempts: the outcome is recorded first, then acted upon.
 
 use super::super::active::{ActiveOccurrence, LastAttempt, Priority, Stage};
 use super::super::command::CancelError;
@@ -10,7 +10,7 @@ use crate::definition::Kind;
 use crate::journal::{After, Finish, JournalError, NewMessage, Recorded, RunState};
 
 impl Dispatcher {
-    /// An attempt is over. `had_side_effect`: some attempt of its occurrence had one.
+    /// Concludes an ended attempt. `had_side_effect`: whether any attempt of its occurrence had one.
     pub(super) fn on_ended(&mut self, number: u64, report: AttemptReport, had_side_effect: bool) {
         let Some(active) = self.active.get_mut(number) else { return };
         active.had_side_effect |= had_side_effect;
@@ -30,7 +30,7 @@ impl Dispatcher {
             chance: chance(),
         };
         let mut finish = conclude(&attempted, report);
-        // A turn of the main session, or of a fork: its answer is for the person, and is in the same commit as its outcome.
+        // A turn of the main session, or of a fork. Its answer goes to the person, in the same commit as the outcome.
         if (running.foreground || running.definition.kind() == Kind::Session && running.definition.id.is_turn())
             && finish.state == RunState::Completed
         {
@@ -46,7 +46,7 @@ impl Dispatcher {
         self.record(number, finish);
     }
 
-    /// Gives up an idle occurrence: it has failed, and that counts as any other failure.
+    /// Gives up an idle occurrence. It counts as a failure like any other.
     pub(super) fn give_up(&mut self, number: u64, why: String) {
         let Some(active) = self.active.get(number) else { return };
         let (id, kind) = (&active.occurrence.id, active.occurrence.kind);
@@ -66,7 +66,7 @@ impl Dispatcher {
                 },
                 why,
             ),
-            // Its file is gone or not valid: the person hears of the run all the same.
+            // The definition's file is gone or not valid. The person is notified of the run all the same.
             None => {
                 let text = format!("{kind} {id} failed: {why}.");
                 let message =
@@ -77,18 +77,18 @@ impl Dispatcher {
         self.record(number, finish);
     }
 
-    /// Has the journal record an end, and acts upon it afterwards.
+    /// Has the journal record an end, then acts upon it.
     pub(super) fn record(&mut self, number: u64, mut finish: Finish) {
         self.add_followers(number, &mut finish);
         self.note_run(number);
         let Some(active) = self.active.get(number) else { return };
         let (journal, run) = (self.journal.clone(), active.run.clone());
-        // Counted at once: the next occurrence may end before this is on the disk.
+        // Counted at once, since the next occurrence may end before this is on the disk.
         if let Some(failures) = &finish.consecutive_failures {
             let was_paused = self.definitions.is_paused(&failures.id);
             self.definitions.set_failures(failures);
             if was_paused && failures.paused.is_none() {
-                // It was fired by hand, and works again.
+                // A person fired it, and it works again.
                 self.end_pause(&failures.id);
             }
         }
@@ -121,7 +121,7 @@ impl Dispatcher {
             After::RetryAt(at) => {
                 active.last = LastAttempt::Failed(finish.state);
                 active.last_error.clone_from(&finish.error);
-                // One that found no login has not failed at its own work.
+                // An occurrence that found no login has not failed at its own work.
                 if finish.class != Some("not_logged_in") {
                     active.failures += 1;
                     active.failure = finish.error;
@@ -140,8 +140,8 @@ impl Dispatcher {
         self.ensure_login_probe();
     }
 
-    /// Lets a run go that the journal does not know as running: its file was replaced under us, and what it says now
-    /// counts. Every other fault is the schedule's own.
+    /// Drops a run that the journal does not know as running: the file was replaced while open, and its new
+    /// content counts. Returns every other error.
     pub(super) fn unless_lost<T>(
         &mut self,
         number: u64,
@@ -158,10 +158,10 @@ impl Dispatcher {
         Ok(None)
     }
 
-    /// An occurrence has its outcome.
+    /// Acts on the outcome of an occurrence.
     fn after_outcome(&mut self, active: ActiveOccurrence, outcome: RunState, error: Option<String>) {
         let ActiveOccurrence { occurrence, file, text, .. } = active;
-        // A routine that this failure has paused leaves the queue.
+        // A routine that this failure has suppressed leaves the queue.
         self.definitions.enqueue(&occurrence.id);
         if matches!(occurrence.kind, Kind::Reminder | Kind::Session) {
             self.self_triggered.forget(&occurrence.id);
@@ -169,12 +169,12 @@ impl Dispatcher {
         match occurrence.kind {
             Kind::Routine | Kind::Webhook => {}
             Kind::Reminder => self.clean_up(Recorded { occurrence, file, text, outcome, error }, false),
-            // It has no file to remove, and never runs again.
+            // A session has no file to remove, and never runs again.
             Kind::Session => drop(self.definitions.remove(&occurrence.id)),
         }
     }
 
-    /// Others wait until this occurrence has found a login.
+    /// Makes other occurrences wait until this one has found a login.
     fn login_is_missing(&mut self, number: u64, finish: &mut Finish) {
         let now = self.clock.now();
         if let Some(active) = self.active.get_mut(number).filter(|active| active.priority == Priority::Scheduled) {
@@ -212,7 +212,7 @@ impl Dispatcher {
         }
     }
 
-    /// If no occurrence is left that probes for a login, the next that is due does.
+    /// Ends the wait if no occurrence probes for a login any more. Then the next due occurrence does.
     pub(super) fn ensure_login_probe(&mut self) {
         if self.gate.waiting_for_login.is_some()
             && !self.active.iter().any(|(_, active)| active.priority != Priority::Scheduled)
@@ -221,14 +221,14 @@ impl Dispatcher {
         }
     }
 
-    /// Records since when the person knows that there is no login, so that the next process does not repeat it.
+    /// Records when the person was notified of the missing login, so that the next process does not repeat it.
     fn note_login_notified(&mut self, since: Option<String>) {
         let journal = self.journal.clone();
         self.note(async move { journal.set_setting(NO_LOGIN, since).await });
     }
 }
 
-/// Whether an end shows that the client is logged in, or that it is not. `None`: it shows nothing.
+/// Returns whether an end shows that the client is logged in, or that it is not. `None` if it shows neither.
 fn login(report: &AttemptReport) -> Option<bool> {
     use FailureClass::{ErrorResult, Garbage, NotDelivered, NotLoggedIn, Overloaded, SurfaceMismatch};
     // A client without a model has no login.
@@ -246,7 +246,7 @@ fn login(report: &AttemptReport) -> Option<bool> {
     }
 }
 
-/// 0 to 1, for a jitter that nobody has to be unable to guess.
+/// Returns a number from 0 to 1 for the jitter, which need not be unpredictable.
 fn chance() -> f64 {
     use std::hash::BuildHasher;
     let word = std::hash::RandomState::new().hash_one(0u8);

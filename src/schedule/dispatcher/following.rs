@@ -1,4 +1,4 @@
-//! Follows the definitions: takes them in, lets them go, and asks the journal how far each is accounted for.
+//! Follows the definitions: inserts and removes them, and asks the journal for the watermark of each.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -13,13 +13,13 @@ use super::Dispatcher;
 use crate::definition::{Definition, DefinitionId, Kind};
 use crate::journal::{ConsecutiveFailures, EventKind, Journal, JournalError, ObservedGeneration};
 
-/// How many definitions the journal is asked about at once, so that 100,000 need little memory.
+/// Maximum number of definitions in one request to the journal, so that 100,000 need little memory.
 const BATCH: usize = 5000;
 
-/// Generations of definitions that the journal is to be asked about.
+/// Generations of definitions to ask the journal about.
 pub(super) type Unobserved = Vec<(Arc<Definition>, ObservedGeneration)>;
 
-/// Asks the journal until when each is accounted for; `latest` is the latest time that the clock has shown.
+/// Asks the journal for the watermark of each. `latest`: the latest time that the clock has shown.
 pub(super) async fn observe(
     journal: &Journal,
     latest: DateTime<Utc>,
@@ -96,12 +96,12 @@ impl Dispatcher {
         self.definitions.set_watermark(observed, now, self.wall_clock.latest().max(now));
     }
 
-    /// A definition's file is gone or not valid.
+    /// Removes a definition whose file is gone or not valid.
     pub(super) fn remove(&mut self, id: &DefinitionId) {
         if let Some(entry) = self.definitions.remove(id) {
             self.look_at_edit(id);
             let (files, id) = (Arc::clone(&self.files), id.clone());
-            // A file that exists but is not valid keeps its watermark: it is the same definition when it is mended.
+            // A file that exists but is not valid keeps its watermark: once corrected, it is the same definition.
             let exists = tokio::task::spawn_blocking(move || files.is_there(&entry.loaded.definition.file));
             self.spawn(exists, |this, exists| {
                 if !exists.unwrap_or(true) {
@@ -116,7 +116,7 @@ impl Dispatcher {
         if self.others_have_files {
             return;
         }
-        // Some may be back already.
+        // Some may have come back.
         ids.retain(|id| self.definitions.get(id).is_none());
         if !ids.is_empty() {
             let journal = self.journal.clone();
@@ -124,13 +124,13 @@ impl Dispatcher {
         }
     }
 
-    /// Ends a routine's pause after too many failures: it was resumed, edited, or works again. It has no backlog.
+    /// Ends a routine's suppression after too many failures: it was resumed, edited, or works again. It has no backlog.
     pub(super) fn end_pause(&mut self, id: &DefinitionId) {
         let ended = self.pause_ended(id);
         self.note(ended);
     }
 
-    /// As [`Self::end_pause`]. The caller has to see to it that the returned future, which records it, runs.
+    /// Like [`Self::end_pause`]. The caller has to run the returned future, which records it.
     pub(super) fn pause_ended(
         &mut self,
         id: &DefinitionId,
@@ -143,13 +143,13 @@ impl Dispatcher {
         self.definitions.enqueue(id);
         let (journal, id) = (self.journal.clone(), id.clone());
         async move {
-            // In this order: after a crash in between, the routine is still paused instead of having a backlog.
+            // In this order: after a crash in between, the routine is still suppressed instead of having a backlog.
             journal.set_watermark(id, latest).await?;
             journal.set_consecutive_failures(none).await
         }
     }
 
-    /// Occurrences that wait for this file look at it again.
+    /// Makes occurrences that wait for this file check it again.
     pub(super) fn look_again(&mut self, file: &Path) {
         self.take_another_look(|active| active.file == file);
     }

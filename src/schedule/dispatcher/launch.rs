@@ -1,4 +1,4 @@
-//! From waiting to running: slots, order, and further attempts.
+//! Moves occurrences from waiting to running: slots, order, and retries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::agent::{AttemptEnd, AttemptReport, NoAgent};
 use crate::definition::{Chain, Definition, DefinitionId, Kind, Mode, Remember};
 use crate::journal::{Journal, JournalError, Occasion, Punctuality};
 
-/// The longest pause between two attempts.
+/// Maximum pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(900);
 
 /// Why an attempt was not begun.
@@ -30,8 +30,8 @@ enum NotBegun {
 }
 
 impl Dispatcher {
-    /// Launches what waits, in due order, as long as there are slots. Turns of the main session have a slot of their own,
-    /// so that they and the forks do not wait for each other.
+    /// Launches waiting occurrences in due order, while there are free slots. Turns of the main session have a
+    /// separate slot, so that they and background runs do not wait for each other.
     pub(super) fn launch_waiting(&mut self) {
         while self.phase.is_running() {
             let Some(number) = self.next_to_launch() else { return };
@@ -46,7 +46,7 @@ impl Dispatcher {
     fn next_to_launch(&self) -> Option<u64> {
         let background = self.active.running(false) < self.max_concurrent_runs;
         let foreground = self.active.running(true) == 0;
-        // The rest is for the person's own, which one job could otherwise hold up for as long as it likes.
+        // The other half is for the person's own jobs, which a single job could otherwise hold up without limit.
         let made_by_runs = self.active.running_made_by_runs() < self.max_concurrent_runs.div_ceil(2);
         let next = self.active.waiting().find(|(number, active)| {
             let id = &active.occurrence.id;
@@ -72,7 +72,7 @@ impl Dispatcher {
         next.map(|(number, _)| number)
     }
 
-    /// Whether an occurrence must wait for another one: of its definition, or of the checks before it where it remembers these.
+    /// Returns whether an occurrence must wait for another of its definition or, if it remembers them, for earlier checks of its chain.
     pub(super) fn is_behind(&self, number: u64, id: &DefinitionId) -> bool {
         let chain = |id| self.definitions.definition(id).and_then(|definition| definition.chain());
         let remembers = |own: &&Arc<Definition>| own.remember != Remember::None;
@@ -134,7 +134,7 @@ impl Dispatcher {
         });
     }
 
-    /// Begins further attempts whose time has come.
+    /// Begins retries whose time has come.
     pub(super) fn begin_due_retries(&mut self) {
         if self.phase.is_running() {
             let now = Instant::now();
@@ -143,7 +143,7 @@ impl Dispatcher {
         }
     }
 
-    /// Has the journal record another attempt, which then waits for its slot. `firing`: who has asked for it.
+    /// Has the journal record another attempt, which then waits for a slot. `firing`: the caller that asked for it.
     pub(super) fn begin_next_attempt(&mut self, number: u64, firing: Option<Firing>) {
         let Some(active) = self.active.get(number) else { return };
         let (journal, last, occurrence) = (self.journal.clone(), active.run.clone(), active.occurrence.clone());
@@ -173,7 +173,7 @@ impl Dispatcher {
         });
     }
 
-    /// Lets those that probe for a login try at once: it is back, or a person has resumed.
+    /// Makes occurrences that probe for a login try at once: it is back, or a person has resumed.
     pub(super) fn retry_login_probes(&mut self) {
         let probes = self
             .active
@@ -184,8 +184,8 @@ impl Dispatcher {
         }
     }
 
-    /// The moment of steady time at which the wall clock, left alone, will read `at`; not far ahead, wherever the clock
-    /// was when `at` was recorded.
+    /// Returns the steady time at which the wall clock, left alone, will read `at`. Never far ahead, whatever the
+    /// clock showed when `at` was recorded.
     pub(super) fn retry_instant(&self, at: DateTime<Utc>) -> Instant {
         Instant::now() + self.clock.until(at).min(LONGEST_PAUSE)
     }
@@ -201,7 +201,7 @@ async fn record_launch(
     fail_point!(BeforeLaunch);
     let begins_chain = definition.kind() == Kind::Reminder && definition.chain().is_none_or(|chain| chain.depth == 0);
     if begins_chain && *attempt == 1 && definition.remember != Remember::None {
-        // An earlier reminder of this id was another one.
+        // An earlier reminder with this id was a different one.
         journal.forget_runs(definition.lineage()).await?;
     }
     journal.launching(run, text, definition.lineage(), punctuality).await?;
@@ -213,13 +213,13 @@ async fn record_launch(
 /// An attempt that is about to be made.
 struct Beginning {
     job: Job,
-    /// The file as it was when it fell due.
+    /// The text of the file at the launch.
     text: Arc<str>,
     punctuality: Punctuality,
     may_be_asked_about: bool,
 }
 
-/// Makes an attempt, unless something that it needs is missing; its report, and whether it had an effect.
+/// Makes an attempt, unless a requirement is missing. Returns its report, and whether its occurrence had a side effect.
 async fn begin(
     journal: Journal,
     launcher: Arc<dyn Launcher>,

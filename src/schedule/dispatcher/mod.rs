@@ -1,4 +1,4 @@
-//! The dispatcher: its state and its loop. How it reacts to each event is in the files beside this one.
+//! The dispatcher: its state and its loop. The files beside this one hold its reactions to each event.
 
 mod agent;
 mod cleanup;
@@ -53,12 +53,12 @@ pub enum ScheduleError {
     /// The journal failed in a way that does not pass.
     #[error("the schedule cannot go on without its journal; start the service again")]
     Journal(#[from] JournalError),
-    /// A fault of our own. The next start goes on from the journal.
+    /// A bug in this program. The next start continues from the journal.
     #[error("a fault of ollim-bot itself; start the service again, and please report it")]
     Panic(#[source] JoinError),
 }
 
-/// What the dispatcher does with the result of a task that it has spawned.
+/// The dispatcher's reaction to the result of a spawned task.
 type Reaction = Box<dyn FnOnce(&mut Dispatcher) -> Result<(), JournalError> + Send>;
 
 /// Decides when definitions fire. See the head of the module `schedule`.
@@ -67,7 +67,7 @@ pub struct Dispatcher {
     drift: Drift,
     wall_clock: WallClock,
     alarm: Alarm,
-    /// Wakes the machine; `None`: no definition has asked for that yet.
+    /// Wakes the machine; `None`: no definition has asked for it yet.
     waker: Option<Waker>,
     journal: Journal,
     launcher: Arc<dyn Launcher>,
@@ -76,48 +76,48 @@ pub struct Dispatcher {
     activity: watch::Sender<Activity>,
     tasks: JoinSet<Reaction>,
     phase: Phase,
-    /// Why it stops, if nobody asked for it.
+    /// The fault that ends the schedule, if nobody asked for its end.
     fault: Option<ScheduleError>,
     gate: Gate,
     definitions: Definitions,
     active: ActiveOccurrences,
     max_concurrent_runs: usize,
-    /// How many consecutive failures the person is notified of, where a definition does not say.
+    /// Number of failures after which the person is notified, unless the definition says otherwise.
     alert_after: u32,
     recent: RecentLaunches,
     self_triggered: SelfTriggered,
-    /// How often the person has answered a question.
+    /// Number of answers from the person to questions.
     answers: u64,
     cleanups: HashMap<DefinitionId, Cleanup>,
     /// The hosts that share the work.
     sharing: Sharing,
-    /// Waits for what other hosts run. The end of the schedule waits for none of it.
+    /// Tasks that wait for occurrences of other hosts. The schedule ends without them.
     tasks_of_others: JoinSet<Result<Option<Recorded>, JournalError>>,
-    /// Whether this host has had the main session when that was last looked at.
+    /// Whether this host had the main session at the last look.
     was_main: bool,
-    /// A definition that is not here may be another host's.
+    /// Whether a definition without a file here may belong to another host.
     others_have_files: bool,
-    /// How often a person has paused or resumed everything here.
+    /// Number of times that a person has paused or resumed everything here.
     decided: u64,
-    /// When the journal was asked whether everything is paused, while this host and the others do not agree.
+    /// When the journal was last asked about a pause, while this host and the others disagree.
     pause_looked: Option<Instant>,
-    /// It has not answered yet.
+    /// Whether that answer is pending.
     pause_asking: bool,
-    /// The failures in a row, as the journal that is shared said last.
+    /// Consecutive failures, as last read from the shared journal.
     failing_by_journal: Vec<ConsecutiveFailures>,
-    /// Cuts off every running attempt, whether it listens or not.
+    /// Cuts off every running attempt, whether or not it reacts to cancellation.
     cut_off: CancellationToken,
 }
 
 impl Dispatcher {
-    /// Each host that shares the journal has files of its own: one that is not here is not taken for removed.
+    /// Gives each host that shares the journal its own files: a definition missing here does not count as removed.
     #[must_use]
     pub fn with_files_of_its_own(self) -> Self {
         Self { others_have_files: self.sharing.is_shared(), ..self }
     }
 
-    /// Nothing happens before [`Self::run`], and nothing fires before the first [`Schedule::replace`]. Must be called
-    /// within a tokio runtime.
+    /// Makes a dispatcher. Nothing happens before [`Self::run`], and nothing fires before the first
+    /// [`Schedule::replace`]. Must be called within a tokio runtime.
     ///
     /// [`Schedule::replace`]: super::Schedule::replace
     #[must_use]
@@ -164,11 +164,11 @@ impl Dispatcher {
         }
     }
 
-    /// Runs until it is stopped and everything is recorded. Dropped in the middle, it leaves everything as a killed
-    /// process would.
+    /// Runs until it is stopped and everything is recorded. If the future is dropped, it leaves everything as a
+    /// killed process would.
     ///
     /// # Errors
-    /// [`ScheduleError`]: a fault that another start may mend. The next process finds running attempts as interrupted.
+    /// [`ScheduleError`]: a fault that a new start may cure. The next process finds running attempts as interrupted.
     pub async fn run(mut self) -> Result<(), ScheduleError> {
         loop {
             self.look_at_the_clock();
@@ -193,7 +193,7 @@ impl Dispatcher {
                 return self.fault.map_or(Ok(()), Err);
             }
             let wake = self.next_wake();
-            // Whoever has a wrong clock looks again when it is another.
+            // A host with a wrong clock looks again when the state of the hosts changes.
             let due = self.next_claim().filter(|_| self.sharing.has_the_time()).map(|due| due + self.sharing.waits());
             tokio::select! {
                 command = self.commands.recv(), if !abandoned => {
@@ -209,7 +209,7 @@ impl Dispatcher {
         }
     }
 
-    /// Obeys all commands that have come.
+    /// Obeys all commands in the channel.
     fn obey_waiting(&mut self) {
         while let Ok(command) = self.commands.try_recv() {
             self.obey(command);
@@ -227,7 +227,7 @@ impl Dispatcher {
         }
     }
 
-    /// Spawns a task. When it has ended, `react` is called with its result. An error of `react` ends the schedule.
+    /// Spawns a task. Calls `react` with its result when it ends. An error of `react` ends the schedule.
     fn spawn<T, R>(&mut self, task: impl Future<Output = T> + Send + 'static, react: R)
     where
         T: Send + 'static,
@@ -239,12 +239,12 @@ impl Dispatcher {
         });
     }
 
-    /// Spawns something for the journal to do of which only an error matters.
+    /// Spawns work for the journal whose result matters only if it is an error.
     fn note(&mut self, task: impl Future<Output = Result<(), JournalError>> + Send + 'static) {
         self.spawn(task, |_, noted| noted);
     }
 
-    /// When the next one is claimed. While there is no login only what is delivered as it is written is.
+    /// Returns when the next occurrence is claimed. Without a login, only those that are delivered as written are claimed.
     fn next_claim(&self) -> Option<DateTime<Utc>> {
         match &self.gate {
             _ if !self.phase.is_running() => None,
@@ -254,7 +254,7 @@ impl Dispatcher {
         }
     }
 
-    /// When there is something to do besides what falls due, though no event comes.
+    /// Returns when to wake for work other than due occurrences, without an event.
     fn next_wake(&self) -> Option<Instant> {
         let retries = self.active.retries().next().filter(|_| self.phase.is_running()).map(|(at, _)| at);
         let cleanups = self.cleanups.values().filter_map(|cleanup| cleanup.retry_at);

@@ -1,4 +1,4 @@
-//! Jobs that require what the machine does not have now: they wait, claimed, and are skipped when that takes too long.
+//! Jobs whose requirements the machine does not meet. They wait, claimed, and are skipped after too long a wait.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use super::Dispatcher;
 use crate::definition::{Definition, DefinitionId, Kind};
 use crate::journal::{DelayCause, EventKind, Finish, NewMessage, RunState};
 
-/// How often it is looked whether the machine has what is required.
+/// Time between checks of the requirements.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
-/// How long a job waits where its file does not say.
+/// Maximum wait if the file does not set one.
 const USUAL_WAIT: Duration = Duration::from_secs(6 * 60 * 60);
 
 impl Dispatcher {
-    /// The machine lacks what it requires: it waits, which is recorded, or has waited long enough. That counts from its claim, so a
-    /// restart changes nothing; of a further attempt, from when that was to begin.
+    /// Makes an occurrence wait for its requirements and records that, or skips it after its maximum wait. The wait
+    /// counts from the claim, so a restart changes nothing. For a retry it counts from when that was to begin.
     pub(super) fn on_unmet(&mut self, number: u64, why: &'static str) {
         let Some(running) = self.active.get(number).and_then(|active| active.running()) else { return };
         let (cause, definition) = (running.cause, running.definition.clone());
@@ -52,7 +52,7 @@ impl Dispatcher {
         self.never_begins(number, &definition, format!("{why}, for {}", humantime::format_duration(longest)));
     }
 
-    /// The person has not said yes: they are being asked, or it is skipped. `answers`: how many they had given before it was looked.
+    /// Makes an occurrence wait for approval, or skips it. `answers`: number of the person's answers before the check.
     pub(super) fn on_unapproved(&mut self, number: u64, approval: Approval, answers: u64) {
         let Some(running) = self.active.get(number).and_then(|active| active.running()) else { return };
         let (cause, definition) = (running.cause, running.definition.clone());
@@ -65,7 +65,7 @@ impl Dispatcher {
             Approval::Granted => {}
             Approval::Refused(why) => self.never_begins(number, &definition, why),
             Approval::Waits(until) => {
-                // An answer or an edit that came meanwhile may concern this.
+                // An answer or an edit that came meanwhile may concern this occurrence.
                 let is_current =
                     self.definitions.definition(&definition.id).is_some_and(|now| Arc::ptr_eq(now, &definition));
                 let is_news = self.answers != answers || !is_current;
@@ -86,7 +86,7 @@ impl Dispatcher {
         }
     }
 
-    /// An answer was given: what waits for one looks whether it is its own.
+    /// Makes occurrences that wait for an answer check it, since one was given.
     pub(super) fn look_at_answers(&mut self) {
         self.answers += 1;
         let approved = |active: &ActiveOccurrence| {
@@ -99,7 +99,7 @@ impl Dispatcher {
         }
     }
 
-    /// The file was edited, or is gone: what waits for the machine or for the person looks at what it says now.
+    /// Makes occurrences check their requirements and approval again, since the file was edited or is gone.
     pub(super) fn look_at_edit(&mut self, id: &DefinitionId) {
         let waiting: Vec<u64> = self.active.of(id).filter(|(_, one)| one.unmet.is_some()).map(|(n, _)| n).collect();
         for number in waiting {
@@ -109,7 +109,7 @@ impl Dispatcher {
         }
     }
 
-    /// Others need not wait for one that cannot begin. `false`: it is gone, or being ended.
+    /// Lets others probe for a login, since this one cannot begin. Returns `false` if it is gone, or is being ended.
     fn probes_no_more(&mut self, number: u64) -> bool {
         let Some(active) = self.active.get_mut(number).filter(|active| active.is_idle()) else { return false };
         if active.priority == Priority::LoginProbe {
@@ -119,7 +119,7 @@ impl Dispatcher {
         true
     }
 
-    /// It is skipped, and the person is told of a reminder. One that has failed before has failed.
+    /// Skips an occurrence, and notifies the person if it is a reminder. One that has failed before counts as failed.
     fn never_begins(&mut self, number: u64, definition: &Definition, why: String) {
         let Some(active) = self.active.get(number) else { return };
         let run = active.run.clone();
@@ -137,7 +137,7 @@ impl Dispatcher {
         self.record(number, finish);
     }
 
-    /// Lets those that wait for what the machine lacks look again, when it is time.
+    /// Makes occurrences with missing requirements check them again, if it is time.
     pub(super) fn look_for_needs(&mut self) {
         let now = Instant::now();
         if self.gate.needs_again.is_none_or(|again| again > now) {

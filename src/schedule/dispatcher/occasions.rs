@@ -1,6 +1,6 @@
-//! Occurrences that fall due for what has happened, and not for their time.
+//! Occurrences that fall due because of an event instead of a time.
 //!
-//! Each is claimed in the commit of what it falls due for, so a crash can neither lose nor repeat it.
+//! Follow-ups are claimed in the commit of the end that they follow, so a crash can neither lose nor repeat them.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::definition::{Definition, DefinitionId, OnMissed, Trigger};
 use crate::journal::{After, Finish, NewClaim, NewMessage, Occasion, Purpose};
 
 impl Dispatcher {
-    /// The occurrences that follow an end: they are claimed with it.
+    /// Adds the follow-ups of an end, to be claimed in the same commit.
     pub(super) fn add_followers(&mut self, number: u64, finish: &mut Finish) {
         let Some(active) = self.active.get(number).filter(|_| finish.after == After::Closed) else { return };
         let (job, run, outcome) = (active.occurrence.id.clone(), active.run.clone(), finish.state);
@@ -30,7 +30,7 @@ impl Dispatcher {
         }
     }
 
-    /// Claims an occurrence for files that have changed.
+    /// Claims an occurrence for changed files.
     pub(super) fn changed(&mut self, id: &DefinitionId, burst: Burst) {
         let watches = |definition: &&Arc<Definition>| definition.watches().is_some() && definition.enabled;
         let Some(definition) = self.definitions.definition(id).filter(watches).cloned() else { return };
@@ -60,13 +60,13 @@ impl Dispatcher {
         });
     }
 
-    /// The runs that may have changed something then.
+    /// Returns the runs that may have changed something at that time.
     fn runs_at(&self, at: Instant) -> Vec<PastRun> {
         let running = self.active.iter().filter_map(|(_, active)| self.as_run(active));
         self.self_triggered.runs_at(at, running)
     }
 
-    /// What goes, unless the person does it: what they say in a conversation is their own doing.
+    /// Returns a running occurrence as a run. `None` for conversations, since what happens in them is the person's own doing.
     fn as_run(&self, active: &ActiveOccurrence) -> Option<PastRun> {
         let id = &active.occurrence.id;
         let running = active.running().filter(|_| !id.is_turn() && !id.is_fork())?;
@@ -74,14 +74,14 @@ impl Dispatcher {
         Some(PastRun { definition, lineage, begun: running.begun, ended: Instant::now() })
     }
 
-    /// Remembers a run that ends: what it has changed may be seen later.
+    /// Remembers a run that ends, since its changes may be seen later.
     pub(super) fn note_run(&mut self, number: u64) {
         if let Some(run) = self.active.get(number).and_then(|active| self.as_run(active)) {
             self.self_triggered.ended(run);
         }
     }
 
-    /// Claims an occurrence for what has changed in a folder. `causes`: what the runs come of that may have done it.
+    /// Claims an occurrence for changes in a folder. `causes`: the lineages of the runs that may have made them.
     fn fires_for(&mut self, definition: &Definition, occasion: Occasion, causes: &[Lineage]) {
         let (Some(claim), message) = self.claim_for(definition, occasion, causes) else { return };
         self.begin_claims(std::slice::from_ref(&claim));
@@ -104,7 +104,7 @@ impl Dispatcher {
         });
     }
 
-    /// The claim of a routine's occurrence that falls due now, and what the person is told of it.
+    /// Returns the claim of a routine's occurrence that falls due now, and any message to the person about it.
     fn claim_for(
         &mut self,
         definition: &Definition,
@@ -133,7 +133,7 @@ impl Dispatcher {
         (claim.map(|claim| NewClaim { occasion: Some(occasion), origin, ..claim }), message)
     }
 
-    /// What an occurrence is claimed for that falls due now.
+    /// Returns the purpose of a claim for an occurrence that falls due now.
     fn purpose_now(&self, definition: &Definition, now: DateTime<Utc>) -> Purpose {
         let id = &definition.id;
         let Trigger::Routine { on_overlap, .. } = definition.trigger else { return Purpose::Run };

@@ -1,4 +1,4 @@
-//! The phases of a dispatcher's life, and how it ends.
+//! The phases of a dispatcher's life, including its end.
 
 use std::time::Duration;
 
@@ -8,23 +8,23 @@ use super::super::active::Cause;
 use super::super::command::Command;
 use super::{Dispatcher, ScheduleError};
 
-/// How long runs have to end after they were told to. A client is asked to break off, then to leave, then killed: together
-/// longer than ten seconds.
+/// Time that runs have to end after they were told to. A client is asked to break off, then to leave, then killed:
+/// together longer than ten seconds.
 const ENDING_WAIT: Duration = Duration::from_secs(20);
 
-/// How long the ends of runs that were cut off have to be recorded.
+/// Time for recording the ends of runs that were cut off.
 const RECORDING_WAIT: Duration = Duration::from_secs(10);
 
-/// The schedule ends at most this long after its grace.
+/// Maximum time from the end of the grace period to the end of the schedule.
 pub const LONGEST_END: Duration = ENDING_WAIT.saturating_add(RECORDING_WAIT);
 
 /// The phases of a dispatcher. Those of stopping have deadlines.
 pub(super) enum Phase {
-    /// Nothing fires before the definitions are known and what the previous process left is taken up.
+    /// Starting: nothing fires before the definitions are known and the previous process's work is recovered.
     Starting {
-        /// The definitions are known.
+        /// Whether the definitions are known.
         recovering: bool,
-        /// Commands that are obeyed afterwards.
+        /// Commands to obey afterwards.
         deferred: Vec<Command>,
     },
     Running,
@@ -45,7 +45,7 @@ impl Phase {
         self.deadline().is_some()
     }
 
-    /// When stopping takes its next step.
+    /// Returns when stopping takes its next step.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Grace(at) | Self::Ending(at) | Self::CutOff(at) => Some(*at),
@@ -53,7 +53,7 @@ impl Phase {
         }
     }
 
-    /// Keeps a command for later if it cannot be obeyed yet; else gives it back.
+    /// Keeps a command for later if it cannot be obeyed yet; otherwise returns it.
     pub(super) fn defer(&mut self, command: Command) -> Option<Command> {
         match self {
             Self::Starting { recovering, deferred } if command.needs_recovery(*recovering) => {
@@ -66,8 +66,8 @@ impl Phase {
 }
 
 impl Dispatcher {
-    /// Starts nothing more, and lets runs finish for `grace`. Commands that were deferred are dropped, which tells their
-    /// callers that the service is ending.
+    /// Starts nothing more, and lets runs finish for `grace`. Deferred commands are dropped, so their callers
+    /// learn that the service is ending.
     pub(super) fn stop(&mut self, grace: Duration) {
         let until = Instant::now() + grace;
         match self.phase {
@@ -77,14 +77,14 @@ impl Dispatcher {
         }
     }
 
-    /// Ends at once, and leaves what is running to the next process.
+    /// Ends at once, and leaves running attempts to the next process.
     pub(super) fn fail(&mut self, fault: ScheduleError) {
         tracing::error!(error = %fault, "the schedule ends");
         self.fault.get_or_insert(fault);
         self.end_now();
     }
 
-    /// Waits for nothing but records: running attempts are cut off in the middle, as when the process is killed.
+    /// Waits only for records. Cuts running attempts off immediately, as if the process were killed.
     pub(super) fn end_now(&mut self) {
         if !matches!(self.phase, Phase::CutOff(_)) {
             self.phase = Phase::CutOff(Instant::now() + RECORDING_WAIT);
@@ -93,10 +93,10 @@ impl Dispatcher {
         }
     }
 
-    /// Whether all is done. Takes the next step of stopping when its time has come.
+    /// Returns whether everything is done. Takes the next step of stopping when its time has come.
     pub(super) fn is_over(&mut self) -> bool {
         let Some(deadline) = self.phase.deadline() else { return false };
-        // Records and files are seen through. What only waits is left to the next process.
+        // Pending records and files are completed. Waiting occurrences are left to the next process.
         if self.tasks.is_empty() {
             return true;
         }

@@ -1,5 +1,5 @@
-//! The pre-launch check: the definition as it is known, and then its file. An edit that nobody has reported yet counts, so
-//! that a job never runs under an older, wider policy.
+//! The pre-launch check: the known definition, then its file. It finds edits that are not reported yet, so that a
+//! job never runs under an older, wider policy.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use super::Dispatcher;
 use crate::definition::{Definition, Kind};
 use crate::journal::DelayCause;
 
-/// How long a file that has just changed is left alone before it is read again. It may be half written, or on its way to
-/// another name; within this time the watch on the folders reports where it went.
+/// Wait before a file that has just changed is read again. It may be half written, or about to be renamed; within
+/// this time the watch on the folders reports its new name.
 const SETTLES: Duration = Duration::from_millis(300);
 
-/// What the definition as it is known says about a launch.
+/// The verdict of the known definition on a launch.
 pub(super) enum Verdict {
     Launch(Arc<Definition>, Arc<str>),
     Close(&'static str),
@@ -38,8 +38,8 @@ impl Dispatcher {
         Verdict::Launch(Arc::clone(definition), Arc::clone(&entry.loaded.text))
     }
 
-    /// Returns a future that says whether the file still holds `text`. If not, the future has it read again, so that the
-    /// schedule knows what it says now.
+    /// Returns a future that says whether the file still holds `text`. If not, the future has the file read again,
+    /// so that the schedule knows its new content.
     pub(super) fn pre_launch_check(
         &self,
         number: u64,
@@ -66,10 +66,10 @@ impl Dispatcher {
         }
     }
 
-    /// The file was read again. Launches what it says now, without another check: a file that never stops changing must
-    /// not keep its job from running.
+    /// Launches the new content of a file that was read again, without another check: a file that keeps changing
+    /// must not keep its job from running.
     pub(super) fn on_file_changed(&mut self, number: u64) {
-        // What the file says was reported before this event was.
+        // The new content was reported before this event.
         self.obey_waiting();
         let Some(running) = self.active.get(number).and_then(|active| active.running()) else { return };
         let cause = running.cause;
@@ -77,18 +77,18 @@ impl Dispatcher {
         self.waits_again(number, cause, true);
         self.launch_waiting();
         if self.active.get(number).is_some_and(|active| matches!(active.stage, Stage::Waiting { .. })) {
-            // It has to wait, so the file may change again.
+            // The occurrence has to wait, so the file may change again.
             self.active.set_stage(number, Stage::Waiting { reread: false });
         }
     }
 
-    /// It was not begun, and waits as before, unless it was ended meanwhile.
+    /// Makes an occurrence that was not begun wait as before, unless it was ended meanwhile.
     pub(super) fn waits_again(&mut self, number: u64, cause: Option<Cause>, reread: bool) {
         self.active.set_stage(number, Stage::Waiting { reread });
         match cause {
             Some(Cause::Person) => self.close_by_hand(number),
             Some(Cause::Overlap) => self.close_superseded(number),
-            // What only waits is left to the next process.
+            // Waiting occurrences are left to the next process.
             Some(Cause::Stopping) | None => {}
         }
     }
@@ -104,7 +104,7 @@ impl Dispatcher {
         });
     }
 
-    /// An occurrence waits for a file that exists but is not valid. One whose file was deleted is closed.
+    /// Makes an occurrence wait for a file that exists but is not valid. Closes one whose file was deleted.
     fn on_file_found(&mut self, number: u64, exists: bool) {
         let Some(active) = self.active.get(number) else { return };
         if !matches!(active.stage, Stage::FindingFile) {

@@ -1,4 +1,4 @@
-//! Takes up what the previous process left. Nothing fires before that is done.
+//! Recovers the work of the previous process. Nothing fires before that is done.
 
 use std::sync::Arc;
 
@@ -19,18 +19,18 @@ use crate::journal::{
     ConsecutiveFailures, DelayCause, EventKind, Journal, JournalError, Origin, Recovered, RunState, Unfinished,
 };
 
-/// The setting that holds since when the person knows that there is no login.
+/// Key of the time at which the person was notified of a missing login.
 pub(super) const NO_LOGIN: &str = "no_login";
 
-/// What the journal knows.
+/// The data of the journal at a start.
 pub(super) struct Found {
     recovered: Recovered,
     paused: Option<String>,
     login_notified: bool,
     observed: Vec<Observed>,
-    /// What the last runs of routines come of that fire for what happens.
+    /// Origins of the last runs of routines that fire on events.
     origins: Vec<(DefinitionId, Origin)>,
-    /// All definitions that it has observed and that were not gone.
+    /// All definitions that the journal has observed and that are not gone.
     known: Vec<DefinitionId>,
 }
 
@@ -42,7 +42,7 @@ async fn find(
 ) -> Result<Found, JournalError> {
     fail_point!(BeforeRecovery);
     for process in journal.leftovers().await? {
-        // Fails only when the runtime is going away.
+        // Fails only when the runtime shuts down.
         let ended = tokio::task::spawn_blocking(move || leftover::end(&process)).await;
         if ended.unwrap_or(false) {
             tracing::warn!("a run of the previous process was still running; it was ended");
@@ -59,7 +59,7 @@ async fn find(
 }
 
 impl Dispatcher {
-    /// Takes in the first definitions, and has the journal say what it knows.
+    /// Inserts the first definitions, and reads the journal's data.
     pub(super) fn begin_recovery(&mut self, all: Vec<Loaded>) {
         let (mut unobserved, mut happening) = (Vec::new(), Vec::new());
         for loaded in all {
@@ -76,12 +76,12 @@ impl Dispatcher {
 
     fn on_recovered(&mut self, found: Result<Found, JournalError>) -> Result<(), JournalError> {
         let Found { recovered, paused, login_notified, observed, origins, known } = found?;
-        // When the service is stopping, the next process takes it up.
+        // When the service is stopping, the next process recovers it.
         let Phase::Starting { deferred, .. } = &mut self.phase else { return Ok(()) };
         let deferred = std::mem::take(deferred);
         self.phase = Phase::Running;
         self.was_main = self.sharing.is_main();
-        // A time that cannot be read still means paused.
+        // An unreadable time still means paused.
         let paused = paused.map(|since| since.parse().unwrap_or_else(|_| self.clock.now()));
         (self.gate.paused, self.gate.login_notified) = (paused, login_notified);
         self.definitions.were_disabled = recovered.disabled;
@@ -121,7 +121,7 @@ impl Dispatcher {
         }
     }
 
-    /// A definition that fired for this time again would only find the record.
+    /// Marks a time as claimed, since firing again would only find the record.
     fn mark_claimed(&mut self, id: &DefinitionId, at: DateTime<Utc>) {
         if let Some(entry) = self.definitions.get_mut(id) {
             entry.claimed = Some(at);
@@ -150,7 +150,7 @@ impl Dispatcher {
     }
 }
 
-/// Why an attempt that was cut off is not begun again. `None`: it is.
+/// Returns why an interrupted attempt is not retried. `None` if it is.
 fn reason_to_give_up(left: &Unfinished, definition: Option<&Definition>) -> Option<String> {
     if left.interruptions >= CUT_OFF_AT_MOST {
         return Some(format!("the service ended {} times while it was going", left.interruptions));

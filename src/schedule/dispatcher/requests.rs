@@ -1,4 +1,4 @@
-//! Obeys the commands of the rest of the daemon.
+//! Obeys the commands from the rest of the daemon.
 
 use chrono::DateTime;
 use tokio::sync::oneshot;
@@ -76,7 +76,7 @@ impl Dispatcher {
         }
     }
 
-    /// Spawns something for the journal to do, and answers a person when it is on the disk.
+    /// Spawns work for the journal, and answers a person when it is on the disk.
     fn note_for<T, F>(&mut self, reply: Decided<T>, answer: T, work: F)
     where
         T: Send + 'static,
@@ -111,7 +111,7 @@ impl Dispatcher {
         }
     }
 
-    /// An occurrence that waits for its next attempt, or may not start yet.
+    /// Returns an occurrence that waits for its next attempt, or may not start yet.
     fn held_back(&self, id: &DefinitionId) -> Option<u64> {
         let (number, active) = self.active.of(id).next()?;
         let waits = match active.stage {
@@ -146,7 +146,7 @@ impl Dispatcher {
         self.new_claim(id, run_at.unwrap_or(now), Purpose::RunByHand).ok_or_else(not_found)
     }
 
-    /// The answer comes when the end is recorded. If the process died before, the run would begin again.
+    /// Cancels a run. Answers once the end is recorded, since the run would begin again if the process died before.
     fn cancel(&mut self, run: RunId, reply: oneshot::Sender<Result<RunState, CancelError>>) {
         let found = self.active.iter().find(|(_, active)| active.run == run);
         let found = found.filter(|(_, active)| !matches!(active.stage, Stage::Recording)).map(|(number, _)| number);
@@ -163,7 +163,7 @@ impl Dispatcher {
         }
     }
 
-    /// Closes an idle occurrence because a person says so. One that has failed keeps why.
+    /// Closes an idle occurrence on a person's request. A failed one keeps its error.
     pub(super) fn close_by_hand(&mut self, number: u64) {
         let failure = self.active.get(number).and_then(|active| active.last_error.as_deref());
         self.record(number, Finish::closed(RunState::Cancelled, Some(ended_by_a_person(failure))));

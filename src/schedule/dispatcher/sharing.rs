@@ -1,4 +1,4 @@
-//! What this host does where several share the work: it leaves things to others, and takes over what a host left that went away.
+//! This host's part in shared work: leaves occurrences to other hosts, and takes over from hosts that went away.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +13,14 @@ use crate::definition::{Definition, DefinitionId, Kind};
 use crate::failpoints::of_lease;
 use crate::journal::{ConsecutiveFailures, JournalError, Occurrence, PAUSED, Recorded};
 
-/// How soon it is looked again whether everything is paused, while this host and the others do not agree.
+/// Time between requests for the pause, while this host and the others disagree.
 const PAUSE_LOOKS: Duration = Duration::from_secs(1);
 
-/// How often this host looks whether another one has ended a reminder.
+/// Time between checks whether another host has ended a reminder.
 const LOOKS: Duration = Duration::from_secs(5);
 
 impl Dispatcher {
-    /// A definition is due that only other hosts may run.
+    /// Leaves a due definition that only other hosts may run.
     pub(super) fn leave_to_others(&mut self, definition: &Definition, now: DateTime<Utc>) {
         match due_at(definition) {
             Some(at) => {
@@ -36,7 +36,7 @@ impl Dispatcher {
         self.definitions.enqueue(&definition.id);
     }
 
-    /// Waits until a reminder that another host runs, or will run, has its outcome. Then the file here goes, too.
+    /// Waits for the outcome of a reminder that another host runs or will run. Then cleans up the file here, too.
     pub(super) fn await_record(&mut self, occurrence: Occurrence) {
         let journal = self.journal.clone();
         self.tasks_of_others.spawn(async move {
@@ -50,7 +50,7 @@ impl Dispatcher {
         });
     }
 
-    /// A reminder has its outcome that another host ran.
+    /// Cleans up after a reminder that another host ran.
     pub(super) fn on_recorded_elsewhere(&mut self, recorded: Result<Option<Recorded>, JournalError>) {
         match recorded {
             Ok(Some(recorded)) => self.clean_up(recorded, false),
@@ -59,7 +59,7 @@ impl Dispatcher {
         }
     }
 
-    /// The hosts have changed: what those left that went away is taken over, and what this host may run now falls due here.
+    /// Reacts to a change of the hosts: takes over from hosts that went away, and takes the main host's part if it is this host now.
     pub(super) fn look_at_hosts(&mut self) {
         if !self.phase.is_running() {
             return;
@@ -88,8 +88,8 @@ impl Dispatcher {
         self.was_main = is_main;
     }
 
-    /// A person has paused everything, or ended that, on another host. What the hosts were seen to say may be older than what a person said
-    /// here, so the journal is asked, which has what was said here.
+    /// Follows a pause or resume on another host. The last state of the hosts may be older than a decision made
+    /// here, so the journal is asked, which has that decision.
     pub(super) fn look_at_pause(&mut self) {
         let is_known = self.sharing.is_paused().is_none_or(|paused| paused == self.gate.paused.is_some());
         if is_known || !self.phase.is_running() {
@@ -112,14 +112,14 @@ impl Dispatcher {
         });
     }
 
-    /// When [`Self::look_at_pause`] is to look again.
+    /// Returns when [`Self::look_at_pause`] has to look again.
     pub(super) fn pause_looks(&self) -> Option<Instant> {
         self.pause_looked.filter(|_| !self.pause_asking).map(|looked| looked + PAUSE_LOOKS)
     }
 
     fn take_over_pause(&mut self, paused: Option<String>) {
         let now = self.clock.now();
-        // A time that cannot be read still means paused.
+        // An unreadable time still means paused.
         match paused {
             Some(since) => self.gate.paused = Some(since.parse().unwrap_or(now)),
             None => {
@@ -129,8 +129,8 @@ impl Dispatcher {
         }
     }
 
-    /// Jobs have failed on other hosts, or work again, or a person has resumed them there. What this host counts itself it knows before the
-    /// journal says it.
+    /// Follows failures and recoveries of jobs on other hosts, and resumes there. This host knows its own counts
+    /// before the journal reports them.
     fn look_at_failures(&mut self) {
         let Some(failing) = self.sharing.failing().filter(|failing| *failing != self.failing_by_journal) else {
             return;
@@ -159,7 +159,7 @@ impl Dispatcher {
         }
     }
 
-    /// Its file has changed: what was left to another host may be this one's now. What has a record is found to have one.
+    /// Lets this host fire a definition that it had left to others, since its file has changed. Claims find existing records.
     pub(super) fn take_part_anew(&mut self, id: &DefinitionId) {
         if self.sharing.is_shared()
             && self.active.of(id).next().is_none()
@@ -169,7 +169,7 @@ impl Dispatcher {
         }
     }
 
-    /// This host has the main session now: what was left to the one that had it falls due here, from where the journal says.
+    /// Makes occurrences due here that were left to the previous main host, from the journal's watermarks.
     fn take_part(&mut self) {
         tracing::info!("this host has the main session and the channels now");
         let now = self.clock.now();
@@ -181,7 +181,7 @@ impl Dispatcher {
             if self.sharing.share(&definition, now) == Share::Never || self.active.of(&id).next().is_some() {
                 continue;
             }
-            // What has a record is found to have one.
+            // Claims find existing records.
             entry.claimed = None;
             unobserved.extend(generation(&entry.loaded).map(|generation| (definition, generation)));
             self.definitions.enqueue(&id);

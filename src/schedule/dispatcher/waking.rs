@@ -1,19 +1,19 @@
-//! Definitions that wake the machine (`wake`): the kernel is told when the first of them falls due.
+//! Definitions that wake the machine (`wake`). The kernel's timer is set to the first of them.
 
 use super::Dispatcher;
 use crate::journal::JournalReader;
 
-/// Where the journal keeps why the machine is not woken.
+/// Key of the reason why the machine is not woken.
 const SETTING: &str = "cannot_wake";
 
-/// Why definitions that ask for it do not wake the machine, as the service saw it last; `None`: they do, or there were none.
+/// Returns why `wake` has no effect, as the service last saw it; `None` if it works, or no definition asked for it.
 #[must_use]
 pub fn cannot_wake(journal: &JournalReader) -> Option<String> {
     journal.setting(SETTING).ok().flatten()
 }
 
 impl Dispatcher {
-    /// Has the machine wake for the first definition that asks for it.
+    /// Sets the machine to wake for the first definition that asks for it.
     pub(super) fn set_waker(&mut self) {
         let may_fire = self.phase.is_running() && self.gate.paused.is_none();
         let at = self.definitions.next_waking_due().filter(|_| may_fire);

@@ -1,4 +1,4 @@
-//! A wall clock that is wrong and set right: nothing runs twice, and nothing is a backlog that was none.
+//! A wall clock that is wrong and then corrected: nothing runs twice, and there is no false backlog.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,13 +12,13 @@ use crate::journal::{JournalReader, RunState};
 
 const POLICIES: [OnMissed; 3] = [OnMissed::Latest, OnMissed::All, OnMissed::Skip];
 
-/// One routine for each policy.
+/// Returns one routine for each policy.
 fn each(cron: &str) -> Vec<Definition> {
     let one = |(name, on_missed)| Definition { on_missed, ..with_cron(routine(name), cron, OnOverlap::Queue) };
     ["latest", "all", "skip"].into_iter().zip(POLICIES).map(one).collect()
 }
 
-/// Behind by so much at a start, and right a second later.
+/// Starts with the clock behind by `by`, and corrects it a second later.
 async fn starts_behind(world: &World, all: &[Definition], by: TimeDelta) -> Life {
     world.clock.jump(-by);
     let life = world.start(all);
@@ -43,7 +43,7 @@ async fn a_clock_that_was_behind_makes_no_backlog_for_what_is_new_or_enabled() {
     world.begin(&all).stop(Duration::ZERO).await;
     let life = starts_behind(&world, &all, TimeDelta::hours(6)).await;
     assert_eq!(world.attempts(), [""; 0]);
-    // While it runs; and what is edited meanwhile.
+    // The clock is behind during the run, while routines are edited.
     for definition in &all {
         world.clock.jump(TimeDelta::days(-40));
         seconds(1).await;
@@ -66,7 +66,7 @@ async fn a_clock_that_was_behind_runs_nothing_again_that_retention_has_forgotten
     let life = world.begin(&all);
     minutes(100 * 60 + 1).await;
     assert_eq!(world.starts().len(), 300);
-    // The last one of each is kept, since its answer may be asked for.
+    // The last occurrence of each is kept, since its answer may be needed.
     assert_eq!(life.journal.prune(world.clock.now()).await.unwrap(), 297);
     world.clock.jump(TimeDelta::hours(-90));
     seconds(1).await;
@@ -78,7 +78,7 @@ async fn a_clock_that_was_behind_runs_nothing_again_that_retention_has_forgotten
     life.stop(Duration::ZERO).await;
 }
 
-/// A record that stands for many skipped ones stays, and stands for them.
+/// A record that stands for many skipped occurrences stays, and still stands for them.
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_was_behind_runs_nothing_that_is_recorded_as_skipped() {
     let world = World::new();
@@ -91,13 +91,13 @@ async fn a_clock_that_was_behind_runs_nothing_that_is_recorded_as_skipped() {
     assert_eq!(stretches.len(), 3);
     world.clock.jump(TimeDelta::hours(-31));
     seconds(1).await;
-    // Right again, or nearly.
+    // The clock is correct again, or nearly.
     world.clock.jump(TimeDelta::hours(30));
     seconds(5).await;
     assert_eq!(world.started(), before);
     assert_eq!(shared(&world.reader()), stretches);
     life.stop(Duration::ZERO).await;
-    // Whatever is done with missed ones from now on.
+    // The policy for missed occurrences makes no difference from now on.
     let everything: Vec<Definition> =
         all.into_iter().map(|routine| Definition { on_missed: OnMissed::All, ..routine }).collect();
     world.write(&everything);
@@ -106,7 +106,7 @@ async fn a_clock_that_was_behind_runs_nothing_that_is_recorded_as_skipped() {
     life.stop(Duration::ZERO).await;
 }
 
-/// It was ahead when the service started: what is on time runs at once, and what is missed a day later is late, and not lost.
+/// The clock was ahead at the start. Occurrences on time run at once. Occurrences missed a day later run late, and are not lost.
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_was_ahead_for_a_moment_silences_nothing() {
     let world = World::new();
@@ -152,7 +152,7 @@ async fn a_clock_that_was_ahead_for_long_is_taken_for_right_after_a_day() {
     life.stop(Duration::ZERO).await;
 }
 
-/// What it shows a second time is due once, by the clock as it stands: the routine was not there the first time.
+/// A time that the clock shows twice is due once. The routine did not exist the first time.
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_is_set_back_a_little_fires_each_time_once() {
     let world = World::new();
@@ -166,7 +166,7 @@ async fn a_clock_that_is_set_back_a_little_fires_each_time_once() {
     world.clock.jump(TimeDelta::minutes(-10));
     let life = world.start(&all);
     minutes(19).await;
-    // Fired at 11:55, which it shows once more.
+    // It fired at 11:55, a time that the clock now shows again.
     world.clock.jump(TimeDelta::minutes(-2));
     minutes(63).await;
     let starts = world.starts();
@@ -177,15 +177,15 @@ async fn a_clock_that_is_set_back_a_little_fires_each_time_once() {
     life.stop(Duration::ZERO).await;
 }
 
-/// What happens to the clock and to the service, in minutes.
+/// Events of the clock and the service, in minutes.
 #[derive(Clone, Debug)]
 enum Step {
     Live(u64),
     /// The service is down for a while.
     Down(u64),
-    /// The clock is set back by so much; `true`: while the service is down.
+    /// The clock is set back by this much; `true`: while the service is down.
     Behind(i64, bool),
-    /// The clock is set right; `true`: while the service is down.
+    /// The clock is corrected; `true`: while the service is down.
     Right(bool),
     /// A routine is edited.
     Edit(usize),
@@ -202,7 +202,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..14)
 }
 
-/// A world whose clock is right or behind, and what is known of it from outside.
+/// A world whose clock is right or behind, with the facts known from outside.
 struct Wrong {
     world: World,
     all: Vec<Definition>,
@@ -212,7 +212,7 @@ struct Wrong {
     shown: DateTime<Utc>,
     /// Whether the service was started while the clock was behind.
     started_behind: bool,
-    /// No occurrence until then runs late.
+    /// No occurrence of the routine until this time runs late.
     seen: BTreeMap<String, DateTime<Utc>>,
     checked: usize,
     ran: BTreeSet<(String, DateTime<Utc>)>,
@@ -230,7 +230,7 @@ impl Wrong {
         Self { world, all, life, behind, shown, started_behind, seen, checked, ran }
     }
 
-    /// What a right clock would show.
+    /// Returns the time that a correct clock would show.
     fn right(&self) -> DateTime<Utc> {
         self.world.clock.now() + self.behind
     }
@@ -273,15 +273,15 @@ impl Wrong {
             Step::Right(down) if !self.behind.is_zero() => {
                 self.set(TimeDelta::zero(), *down).await;
             }
-            // Started behind, it cannot know how late it is.
+            // A service that started behind cannot know how late it is.
             Step::Edit(which) if !self.started_behind => {
                 let routine = &mut self.all[*which];
                 edit(routine);
                 self.world.write(std::slice::from_ref(routine));
                 self.life.as_ref().unwrap().schedule.upsert(loaded(routine));
                 let id = routine.id.to_string();
-                // A clock that has come again to where it was set back is taken for right: what it is set forwards by later is like
-                // the sleep of a machine.
+                // A clock that reaches the time from which it was set back is trusted. A later forward correction
+                // looks like sleep.
                 let now = self.world.clock.now();
                 let seen = if now >= self.shown { now } else { self.right() };
                 self.seen.insert(id, seen);
@@ -297,7 +297,7 @@ impl Wrong {
         for start in &starts[self.checked..] {
             let once = self.ran.insert((start.id.clone(), start.due));
             assert!(once || start.cut_off, "twice: {start:?}");
-            // That the clock was set is noticed within a minute, and what it would show is known no better.
+            // A change of the clock is noticed within a minute, so the corrected time is known only to that precision.
             let early = start.due <= self.seen[&start.id] - TimeDelta::seconds(60);
             let by_its_clock = start.late.is_none() && !self.behind.is_zero();
             assert!(!early || by_its_clock, "a backlog: {start:?}");
@@ -305,10 +305,10 @@ impl Wrong {
         self.checked = starts.len();
     }
 
-    /// In the end the clock is right, and everything goes on.
+    /// Corrects the clock at the end, and checks that everything continues.
     async fn end(mut self) {
         self.take(&Step::Right(false)).await;
-        // Never on the very second of an occurrence: every step ends on a multiple of five.
+        // Never on the very second of an occurrence, since every step ends on a multiple of five.
         seconds(2).await;
         self.check();
         let (from, before) = (self.right(), self.checked);
@@ -331,7 +331,7 @@ impl Wrong {
     }
 }
 
-/// The same times by another expression.
+/// Writes the same times as another expression.
 fn edit(routine: &mut Definition) {
     if let Trigger::Routine { recurs: Recurrence { cadence: Cadence::Cron(cron), .. }, .. } = &mut routine.trigger {
         let other = if cron.starts_with("*/30") { "0,30 * * * *" } else { "*/30 * * * *" };

@@ -1,4 +1,4 @@
-//! Why an occurrence could not begin is recorded with it.
+//! The reason why an occurrence could not begin is recorded with it.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::definition::{Definition, Need, OnMissed, OnOverlap};
 use crate::journal::{EventFilter, EventKind, RunFilter};
 
 impl World {
-    /// `mail 13:00 slot` for each recorded reason, in the order of the occurrences; `until 13:12` where that is known.
+    /// Returns `mail 13:00 slot` for each recorded reason, in the order of the occurrences, with `until 13:12` if known.
     fn delays(&self) -> Vec<String> {
         let reader = self.reader();
         let mut runs = reader.runs(&RunFilter::default()).unwrap();
@@ -44,7 +44,7 @@ async fn a_service_that_was_off() {
     let life = world.start(&all);
     minutes(60).await;
     life.stop(Duration::ZERO).await;
-    // 14:00 is when it starts, and on time. 15:00 is on time as well.
+    // The service starts at 14:00, so that occurrence is on time. So is 15:00.
     assert_eq!(world.delays(), ["mail 13:00 service_off until 14:00", "web 13:30 service_off until 14:00"]);
 }
 
@@ -82,7 +82,7 @@ async fn what_waits_says_for_what_once() {
     let mail = with_cron(routine("mail"), "5 13 * * *", OnOverlap::Skip);
     let life = world.begin(&[hog, mail]);
     minutes(200).await;
-    // The second of the hog's waits for its first, and then for nothing.
+    // The hog's second occurrence waits for its first, and then for nothing.
     assert_eq!(world.delays(), ["mail 13:05 slot", "hog 14:00 earlier_run", "hog 14:00 slot"]);
     life.stop(Duration::ZERO).await;
 }

@@ -1,4 +1,4 @@
-//! What is late or missed is told once, together, and counted.
+//! Delays and missed occurrences are reported once, together, and then counted.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ async fn what_is_late_again_is_counted_until_it_is_on_time() {
     let mut world = World::new();
     world.slots = 1;
     world.script(|job| match job.occurrence.id.as_str() {
-        // Until 13:42.
+        // It runs until 13:42.
         "hog" => vec![Act::Take(Duration::from_secs(12 * 60))],
         _ => vec![],
     });

@@ -1,4 +1,4 @@
-//! Webhooks: what is delivered runs once, in its order, whenever the process dies.
+//! Webhooks: each delivery runs once, in order, whenever the process dies.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -33,7 +33,7 @@ async fn each_is_one_occurrence_that_a_crash_leaves_one() {
     let mut runs = BTreeSet::new();
     for n in 0..5u64 {
         minutes(3).await;
-        // At one moment, so that they would have the same time.
+        // At the same moment, so that they would have the same time.
         let both = [format!("{n}"), format!("{n}-too")];
         for key in &both {
             let accepted = deliver(&life, key).await.unwrap();
@@ -51,7 +51,7 @@ async fn each_is_one_occurrence_that_a_crash_leaves_one() {
     let outcomes = world.reader().occurrences(Some(&DefinitionId::new("deploy"))).unwrap();
     assert_eq!(outcomes.len(), 10);
     assert!(outcomes.iter().all(|one| one.outcome == Some(RunState::Completed)), "{outcomes:?}");
-    // What was delivered is not kept for longer than it is needed.
+    // A payload is not kept for longer than needed.
     let kept = world.reader().runs(&Default::default()).unwrap();
     let has_none = |occasion: &Option<Occasion>| matches!(occasion, Some(Occasion::Delivered { payload, .. }) if payload.is_empty());
     assert!(kept.iter().all(|run| has_none(&run.occasion)), "{kept:?}");

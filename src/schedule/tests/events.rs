@@ -1,4 +1,4 @@
-//! Routines that fire for what happens, and not at a time.
+//! Routines that fire on events instead of at a time.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn overlapping(mut definition: Definition, how: OnOverlap) -> Definition {
     definition
 }
 
-/// The runs that each occurrence of a routine has followed, in order.
+/// Returns the causes of a routine's occurrences, in order.
 fn followed(world: &World, id: &str) -> Vec<String> {
     let runs = world.reader().runs(&RunFilter { id: Some(DefinitionId::new(id)), ..RunFilter::default() }).unwrap();
     let run = |occasion: Option<Occasion>| match occasion.unwrap() {
@@ -82,7 +82,7 @@ async fn a_crash_neither_loses_nor_repeats_what_follows() {
     let all = [routine("mail"), after("then", "mail", FollowedEnd::Completed)];
     world.write(&all);
     world.script(|_| vec![Act::Take(Duration::from_secs(2))]);
-    // At every moment around both of them: 13:00:00 to 13:00:04 and on.
+    // Crashes at every moment around both runs, from 13:00:00 to 13:00:04 and later.
     for (life, second) in (0..8u64).enumerate() {
         let service = world.start(&all);
         let begins = 60 * 60 - if life == 0 { 0 } else { second };
@@ -100,7 +100,7 @@ async fn a_crash_neither_loses_nor_repeats_what_follows() {
     service.stop(Duration::ZERO).await;
 }
 
-/// As [`followed`], an occurrence once however often it was attempted.
+/// Like [`followed`], with each occurrence once, however often it was attempted.
 fn followed_once(world: &World, id: &str) -> Vec<String> {
     let mut all = followed(world, id);
     all.dedup();
@@ -162,7 +162,7 @@ async fn while_everything_is_paused_it_waits_or_is_skipped_as_its_file_says() {
 #[tokio::test(start_paused = true)]
 async fn one_that_sets_itself_off_is_cut_and_told() {
     let world = World::new();
-    // A job that `news` has made, and that fires every ten seconds as its reminder is set anew.
+    // A job made by `news`. It fires every ten seconds, since its reminder is set again.
     let made = |second: u32| {
         let made = Definition { created_by: Some(DefinitionId::new("news")), ..reminder("made") };
         at_time(made, march(&format!("01T13:00:{second:02}")))
@@ -209,7 +209,7 @@ async fn each_burst_is_an_occurrence_that_a_crash_leaves_one() {
     let mut life = world.begin(&all);
     for n in 0..5u64 {
         seconds(100).await;
-        // Told at one moment, so that they would have the same time.
+        // Reported at the same moment, so that they would have the same time.
         life.schedule.changed(DefinitionId::new("mail"), burst(&format!("{n}")));
         life.schedule.changed(DefinitionId::new("mail"), burst(&format!("{n}-too")));
         seconds(n).await;
@@ -219,7 +219,7 @@ async fn each_burst_is_an_occurrence_that_a_crash_leaves_one() {
     minutes(10).await;
     let seen: BTreeSet<String> = followed(&world, "mail").into_iter().collect();
     let expected: BTreeSet<String> = (0..5).flat_map(|n| [format!("{n}"), format!("{n}-too")]).collect();
-    // What had not been claimed died with the process.
+    // Bursts that had not been claimed died with the process.
     assert!(seen.is_subset(&expected) && seen.len() >= 8, "{seen:?}");
     let outcomes = world.reader().occurrences(Some(&DefinitionId::new("mail"))).unwrap();
     assert!(outcomes.iter().all(|one| one.outcome.is_some()) && outcomes.len() == seen.len(), "{outcomes:?}");
@@ -233,7 +233,7 @@ async fn one_that_writes_where_it_watches_is_cut_and_told() {
     let life = world.begin(&[watching("mail")]);
     let id = DefinitionId::new("mail");
     minutes(2).await;
-    // A person's, and then what each run writes itself: it begins while the run goes, and is told after it.
+    // First a person's change, then one by each run: it is made during the run, and reported after it.
     life.schedule.changed(id.clone(), burst("by hand"));
     for n in 0..4 {
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -250,12 +250,12 @@ async fn one_that_writes_where_it_watches_is_cut_and_told() {
     assert!(world.attempts()[4].contains("cut: it has set itself off 3 times in a row"), "{:?}", world.attempts());
     let told: Vec<_> = world.told().into_iter().filter(|text| text.starts_with("routine mail was cut")).collect();
     assert_eq!(told.len(), 1, "{told:?}");
-    // What a person changes fires as before.
+    // A person's change fires as before.
     minutes(2).await;
     life.schedule.changed(id.clone(), burst("by hand"));
     seconds(2).await;
     assert_eq!(ran(&world), 5);
-    // Neither a disabled one nor one that watches nothing fires.
+    // Neither a disabled routine nor one that watches nothing fires.
     world.write(&[Definition { enabled: false, ..watching("mail") }]);
     life.schedule.upsert(loaded(&Definition { enabled: false, ..watching("mail") }));
     life.schedule.changed(id, burst("by hand"));
@@ -281,7 +281,7 @@ async fn one_that_writes_while_it_runs_is_cut_whatever_its_overlap() {
         for _ in 0..30 {
             tokio::time::sleep(Duration::from_millis(2300)).await;
             let all = world.reader().occurrences(Some(&id)).unwrap();
-            // Each run writes where it watches.
+            // Each run writes into the folder that it watches.
             if all.iter().any(|one| one.outcome.is_none()) {
                 life.schedule.changed(id.clone(), burst(&format!("own {own}")));
                 own += 1;
@@ -296,7 +296,7 @@ async fn one_that_writes_while_it_runs_is_cut_whatever_its_overlap() {
     }
 }
 
-/// What has run of a routine.
+/// Returns how many of a routine's occurrences have completed.
 fn completed(world: &World, id: &str) -> usize {
     let all = world.reader().occurrences(Some(&DefinitionId::new(id))).unwrap();
     all.iter().filter(|one| one.outcome == Some(RunState::Completed)).count()
@@ -306,7 +306,7 @@ fn told_of(world: &World, words: &str) -> usize {
     world.told().into_iter().filter(|text| text.starts_with(words)).count()
 }
 
-/// Its runs take longer than any number of them within a minute would need.
+/// The runs are so long that the limit per minute is never reached.
 #[tokio::test(start_paused = true)]
 async fn one_that_takes_long_and_writes_where_it_watches_is_cut_as_well() {
     let world = World::new();
@@ -316,7 +316,7 @@ async fn one_that_takes_long_and_writes_where_it_watches_is_cut_as_well() {
     minutes(2).await;
     life.schedule.changed(id.clone(), burst("by hand"));
     for _ in 0..4 {
-        // At the end of its run, as it is seen two seconds later.
+        // Near the end of the run, but seen two seconds after it.
         tokio::time::sleep(Duration::from_millis(89_500)).await;
         let own = burst("own");
         seconds(3).await;
@@ -324,7 +324,7 @@ async fn one_that_takes_long_and_writes_where_it_watches_is_cut_as_well() {
         seconds(1).await;
     }
     assert_eq!((completed(&world, "mail"), told_of(&world, "routine mail was cut")), (4, 1), "{:?}", world.attempts());
-    // Whoever changes something a few seconds after each of its runs is no loop.
+    // Changes a few seconds after the end of each run are no loop.
     for _ in 0..6 {
         seconds(100).await;
         life.schedule.changed(id.clone(), burst("by hand"));
@@ -349,7 +349,7 @@ async fn two_that_write_into_each_others_folder_are_cut_and_told() {
         life.schedule.changed(ids[n % 2].clone(), written);
     }
     seconds(30).await;
-    // The first is a person's doing, and so is what it sets off first.
+    // The first firing is a person's doing, and so is the first that it triggers.
     assert_eq!((completed(&world, "ping"), completed(&world, "pong")), (4, 4), "{:?}", world.attempts());
     assert_eq!(
         told_of(&world, "routine ping was cut: it has set itself off 3 times in a row"),
@@ -357,14 +357,14 @@ async fn two_that_write_into_each_others_folder_are_cut_and_told() {
         "{:?}",
         world.told()
     );
-    // A person's edit begins anew.
+    // A person's edit starts a new row.
     life.schedule.changed(ids[0].clone(), burst("by hand"));
     seconds(30).await;
     assert_eq!(completed(&world, "ping"), 5);
     life.stop(Duration::ZERO).await;
 }
 
-/// A run that may not write there is not the reason, however long it goes.
+/// A run without write access there is not the cause, however long it runs.
 #[tokio::test(start_paused = true)]
 async fn what_changes_while_a_run_goes_that_may_not_write_there_is_somebody_elses() {
     let world = World::new();
@@ -384,7 +384,7 @@ async fn what_changes_while_a_run_goes_that_may_not_write_there_is_somebody_else
     life.stop(Duration::ZERO).await;
 }
 
-/// A restart is no cause outside: neither for one that writes where it watches, nor where what follows it does so.
+/// A restart is no outside cause, neither for a routine that writes where it watches, nor if its follow-up does so.
 #[tokio::test(start_paused = true)]
 async fn a_loop_is_cut_however_often_the_service_starts_anew() {
     for (id, takes) in [("mail", 20), ("looks", 40)] {
@@ -398,7 +398,7 @@ async fn a_loop_is_cut_however_often_the_service_starts_anew() {
         minutes(2).await;
         life.schedule.changed(DefinitionId::new(id), burst("by hand"));
         for _ in 0..4 {
-            // Just before the end of the last run, and told after it.
+            // Just before the end of the last run, but reported after it.
             seconds(takes - 1).await;
             let own = burst("own");
             seconds(2).await;
@@ -410,7 +410,7 @@ async fn a_loop_is_cut_however_often_the_service_starts_anew() {
         seconds(60).await;
         let told = told_of(&world, &format!("routine {id} was cut"));
         assert_eq!((completed(&world, id), told), (4, 1), "{id}: {:?}", world.attempts());
-        // A person's edit begins anew, and a restart after it changes nothing.
+        // A person's edit starts a new row, and a restart after it changes nothing.
         life.schedule.changed(DefinitionId::new(id), burst("by hand"));
         seconds(10).await;
         life.crash().await;
@@ -421,7 +421,7 @@ async fn a_loop_is_cut_however_often_the_service_starts_anew() {
     }
 }
 
-/// What a time sets off has no row behind it, whatever the journal still knows.
+/// A person's change starts a new row, whatever the journal has recorded before.
 #[tokio::test(start_paused = true)]
 async fn a_restart_takes_up_the_last_run_that_there_was() {
     let world = World::new();

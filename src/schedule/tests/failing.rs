@@ -1,4 +1,4 @@
-//! Failures: tried again or not, told once, paused, waiting for a login.
+//! Failures: whether they are retried, reported once, suppressed, or wait for a login.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -8,7 +8,7 @@ use super::support::*;
 use crate::agent::{AttemptEnd, FailureClass};
 use crate::definition::{Definition, OnMissed, OnOverlap};
 
-/// Every attempt fails so, until the flag is set.
+/// Makes every attempt fail with this class until the flag is set.
 fn fails_until_it_works(world: &World, class: FailureClass) -> Arc<AtomicBool> {
     let works = Arc::new(AtomicBool::new(false));
     let script = Arc::clone(&works);
@@ -100,7 +100,7 @@ async fn a_streak_is_told_once_and_paused_until_an_edit_or_resume() {
     works.store(false, Ordering::SeqCst);
     minutes(11 * 60).await;
     assert_eq!(world.starts().len(), 21);
-    // An edit while the service is down ends the pause as well.
+    // An edit while the service is down ends the suppression as well.
     life.crash().await;
     let edited = Definition { body: "better".to_owned(), ..routine("mail") };
     world.write(std::slice::from_ref(&edited));

@@ -1,4 +1,4 @@
-//! Edits: what counts is the file at the moment of firing, and no edit loses a reminder.
+//! Edits: the file at the moment of firing counts, and no edit loses a reminder.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -49,7 +49,7 @@ async fn a_deleted_or_disabled_one_does_not_fire() {
     edit(&world, &life, &Definition { enabled: false, ..routine("mail") });
     minutes(300).await;
     assert_eq!(world.started(), [""; 0]);
-    // Enabled again: no backlog, and a reminder whose time has passed says so.
+    // Enabled again: there is no backlog, and a reminder whose time has passed is reported.
     edit(&world, &life, &routine("mail"));
     edit(&world, &life, &reminder("milk"));
     minutes(5).await;
@@ -77,7 +77,7 @@ async fn a_new_time_given_while_it_runs_is_a_new_occurrence() {
     life.stop(Duration::ZERO).await;
 }
 
-/// Written, but whoever follows the files has not told yet when the run ends.
+/// The file is written, but the edit is not reported yet when the run ends.
 #[tokio::test(start_paused = true)]
 async fn an_edit_that_was_not_heard_of_yet_is_not_lost_either() {
     let world = World::new();
@@ -126,7 +126,7 @@ async fn what_waits_for_a_slot_follows_its_file() {
     delete(&world, &life, &waiting[0]);
     edit(&world, &life, &Definition { enabled: false, ..waiting[1].clone() });
     edit(&world, &life, &at_time(waiting[2].clone(), march("01T14:00:00")));
-    // Not valid just now, but there.
+    // The file is not valid at the moment, but exists.
     for broken in &waiting[3..] {
         life.schedule.remove(broken.id.clone());
     }
@@ -190,7 +190,7 @@ async fn one_that_is_renamed_just_as_it_is_cleaned_up_is_not_left_over() {
         let life = world.begin(std::slice::from_ref(&tea));
         minutes(60).await;
         seconds(30).await;
-        // Nobody has told of it when the run is over.
+        // The rename is not reported yet when the run ends.
         let renamed = Definition { file: "reminders/renamed/tea.md".into(), ..tea.clone() };
         let mut files = std::mem::take(&mut *world.files.files.lock().unwrap());
         files.remove(&tea.file);
@@ -207,7 +207,7 @@ async fn one_that_is_renamed_just_as_it_is_cleaned_up_is_not_left_over() {
     }
 }
 
-/// Not even whoever follows the files has seen it: what fires is what the file says, with all that follows from it.
+/// The edit is not reported when the occurrence fires. The content of the file counts, with all its consequences.
 #[tokio::test(start_paused = true)]
 async fn an_edit_just_before_it_fires_counts() {
     let world = World::new();
@@ -259,7 +259,7 @@ async fn an_edit_just_before_it_fires_counts() {
     life.stop(Duration::ZERO).await;
 }
 
-/// Its file is gone a minute before its time, and nobody has told of that when its time comes.
+/// Removes the file a minute before its time. The removal is not reported when the time comes.
 async fn gone_just_before_it_fires(world: &World, one: &Definition) -> Life {
     let life = world.begin(std::slice::from_ref(one));
     minutes(59).await;
@@ -268,7 +268,7 @@ async fn gone_just_before_it_fires(world: &World, one: &Definition) -> Life {
     life
 }
 
-/// Between two names a file is at neither.
+/// During a rename, a file has neither name.
 #[tokio::test(start_paused = true)]
 async fn one_that_is_renamed_just_before_it_fires_runs_once() {
     let world = World::new();
@@ -327,7 +327,7 @@ async fn what_is_paused_while_its_file_is_looked_at_waits() {
     life.stop(Duration::ZERO).await;
 }
 
-/// An editor or a sync tool takes the file away and puts it back.
+/// An editor or a sync tool removes the file and puts it back.
 #[tokio::test(start_paused = true)]
 async fn a_replaced_file_keeps_its_place_and_a_restored_one_has_no_backlog() {
     let world = World::new();
@@ -348,7 +348,7 @@ async fn a_replaced_file_keeps_its_place_and_a_restored_one_has_no_backlog() {
     life.stop(Duration::ZERO).await;
 }
 
-/// A reminder that is done and whose file comes back (`git checkout`) is only cleaned up.
+/// A completed reminder whose file comes back (`git checkout`) is only cleaned up.
 #[tokio::test(start_paused = true)]
 async fn a_done_reminder_that_comes_back_is_cleaned_up() {
     let world = World::new();
@@ -361,7 +361,7 @@ async fn a_done_reminder_that_comes_back_is_cleaned_up() {
     life.stop(Duration::ZERO).await;
 }
 
-/// The whole set read anew: what is not in it is gone, what is unchanged stays as it was.
+/// A full re-read: definitions missing from it are gone, unchanged ones stay as they were.
 #[tokio::test(start_paused = true)]
 async fn the_safety_net_changes_nothing_that_has_not_changed() {
     let world = World::new();

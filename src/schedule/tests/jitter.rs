@@ -1,4 +1,4 @@
-//! Jitter that is edited: each time fires once, whatever was put off.
+//! Edits of jitter: each time fires once, whatever its delay was.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::support::*;
 use crate::definition::{Cadence, Definition, OnOverlap, Recurrence, Trigger};
 use crate::schedule::cron::Times;
 
-/// Due at 13:00 each day, put off by at most so many minutes.
+/// Returns a routine due at 13:00 each day, with a jitter of at most this many minutes.
 fn spread(minutes: u64) -> Definition {
     let jitter = (minutes > 0).then(|| Duration::from_secs(60 * minutes));
     let recurs = Recurrence { cadence: Cadence::Cron("0 13 * * *".into()), jitter };
@@ -22,7 +22,7 @@ fn first(definition: &Definition) -> DateTime<Utc> {
     Times::of(definition).unwrap().next(definition.zone, march("01T12:00:00")).unwrap()
 }
 
-/// Two jitters of which the first puts its time off by less than the second, at least by so many minutes.
+/// Returns two jitters. The first delays its time less than the second, by at least this many minutes.
 fn two(apart: i64) -> (Definition, Definition) {
     let all = || (1..60).map(spread);
     let pairs = all().flat_map(|one| all().map(move |two| (one.clone(), two)));
@@ -30,7 +30,7 @@ fn two(apart: i64) -> (Definition, Definition) {
     pairs.into_iter().find(is_apart).unwrap()
 }
 
-/// When it fired on 1 and 2 March, where it was edited two minutes after `edited_after`; `off`: while the service was off.
+/// Returns when it fired on 1 and 2 March, if edited two minutes after `edited_after`; `off`: while the service was off.
 async fn fired(before: &Definition, after: &Definition, edited_after: DateTime<Utc>, off: bool) -> Vec<DateTime<Utc>> {
     let world = World::new();
     let mut life = world.begin(std::slice::from_ref(before));
@@ -69,14 +69,14 @@ async fn a_time_that_has_fired_does_not_fire_again() {
 async fn a_time_that_is_still_to_come_fires_once() {
     let (early, late) = two(10);
     for off in [false, true] {
-        // Under the new one it would have fired already.
+        // With the new jitter, it would have fired already.
         let edited = first(&early) + TimeDelta::minutes(2);
         let times = fired(&late, &early, first(&early), off).await;
         assert!(
             matches!(times[..], [at] if at - edited < TimeDelta::seconds(5)),
             "off: {off}: {times:?}, edited {edited}"
         );
-        // Under the new one it is still to come.
+        // With the new jitter, it is still to come.
         let times = fired(&late, &spread(58), march("01T12:50:00"), off).await;
         assert_eq!(times, [first(&spread(58))], "off: {off}");
     }

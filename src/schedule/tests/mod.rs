@@ -1,4 +1,4 @@
-//! The dispatcher on a simulated clock, with jobs and files that a test holds in its hand.
+//! The dispatcher on a simulated clock, with jobs and files that a test controls.
 
 mod clock_set;
 mod delayed;

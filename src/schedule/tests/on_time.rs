@@ -1,4 +1,4 @@
-//! Falling due: on time, once, in order, and late where nothing could run.
+//! Due occurrences: on time, once, in order, and late if nothing could run.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -40,7 +40,7 @@ async fn half_past_eight_in_new_york_all_year() {
     life.stop(Duration::ZERO).await;
 }
 
-/// What is shown as coming is what fires, over a change of the clock and a restart.
+/// A routine fires at the predicted times, across a clock change and a restart.
 #[tokio::test(start_paused = true)]
 async fn a_span_with_jitter_fires_when_it_is_shown_to() {
     let zone = Tz::Europe__Berlin;
@@ -155,9 +155,9 @@ async fn slots_are_limited_and_given_in_due_order() {
         started,
         ["a 01T13:00:01", "b 01T13:10:01", "c 01T13:20:01", "stuck 01T13:00:00", "x 01T13:00:00", "y 01T13:10:00",]
     );
-    // What waited long says so.
+    // A run that waited for long says so.
     assert_eq!(world.starts()[3].late.as_deref(), Some("[late: was scheduled for 13:00, running now]"));
-    // A turn of the main session answers the person. The first late reminder is told, the others are counted.
+    // A turn of the main session answers the person. The first late reminder is reported, later ones are counted.
     let told = world.told();
     assert_eq!((told.len(), &told[0], &told[2]), (3, &"x is done".to_owned(), &"y is done".to_owned()), "{told:?}");
     assert!(told[1].contains(" is late: it was due at 13:00 UTC, had to wait"), "{told:?}");
@@ -189,7 +189,7 @@ async fn a_clock_that_goes_forwards_makes_missed_ones_and_no_early_ones() {
         ]
     );
     assert!(world.starts().iter().all(|start| start.late.is_some()));
-    // Over the very moment of falling due: that is on time.
+    // A jump over the very moment of an occurrence: it is still on time.
     minutes(49).await;
     world.clock.jump(TimeDelta::seconds(59));
     seconds(1).await;
@@ -208,7 +208,7 @@ async fn a_clock_that_goes_back_runs_nothing_twice() {
     assert_eq!(world.started().len(), 3, "{:?}", world.started());
     minutes(40).await;
     assert_eq!(world.started()[3..], ["mail 01T15:00:00"]);
-    // Back while the service was down.
+    // The clock is set back while the service is down.
     life.crash().await;
     world.clock.jump(TimeDelta::minutes(-120));
     let life = world.start(&[routine("mail")]);
@@ -234,7 +234,7 @@ async fn a_clock_that_was_far_ahead_leaves_no_gap() {
     life.stop(Duration::ZERO).await;
 }
 
-/// On the machine's own clock: due, run, never early (the launcher checks it).
+/// On the machine's own clock: the reminder runs when due, never early (the launcher checks it).
 #[tokio::test]
 async fn the_real_clock_is_followed() {
     let world = World::real();
@@ -247,7 +247,7 @@ async fn the_real_clock_is_followed() {
     assert_eq!(world.files_left(), [""; 0]);
 }
 
-/// One job can make as much as it likes; what the person wrote has its slots all the same.
+/// One job can make any number of others. The person's own jobs have slots all the same.
 #[tokio::test(start_paused = true)]
 async fn what_runs_have_made_leaves_slots_for_the_persons_own() {
     for (slots, made_at_once) in [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)] {
@@ -278,7 +278,7 @@ async fn what_runs_have_made_leaves_slots_for_the_persons_own() {
     }
 }
 
-/// A person who fires such a job waits for no more than a slot.
+/// Such a job waits only for a slot when a person fires it.
 #[tokio::test(start_paused = true)]
 async fn what_a_run_has_made_and_a_person_fires_has_a_slot() {
     let mut world = World::new();

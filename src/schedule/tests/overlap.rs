@@ -1,5 +1,4 @@
-//! What happens to an occurrence that falls due while the one before it is not over: also while that one waits for
-//! another attempt.
+//! Occurrences that fall due while the one before is active, also while that one waits for a retry.
 
 use std::time::Duration;
 
@@ -50,7 +49,7 @@ async fn an_overlap_is_skipped_queued_or_cancels() {
     }
 }
 
-/// The last try is never reached, as the next occurrence comes before it: it fails all the same.
+/// The last try is never reached, since the next occurrence comes first. It fails all the same.
 #[tokio::test(start_paused = true)]
 async fn what_fails_and_is_cancelled_before_its_next_try_has_failed() {
     for restarts in [false, true] {
@@ -112,7 +111,7 @@ async fn what_failed_and_is_cancelled_while_its_next_try_waits_for_a_slot_has_fa
     life.stop(Duration::ZERO).await;
 }
 
-/// Killed at each step while the newer one takes its place: the old one is over in the next life too.
+/// The process is killed at each step while the newer occurrence replaces the old one. The next process closes the old one, too.
 #[tokio::test(start_paused = true)]
 async fn what_is_cancelled_before_its_next_try_stays_so_after_a_restart() {
     for steps in 0..40 {
@@ -163,7 +162,7 @@ async fn what_fails_as_it_is_cancelled_is_not_tried_again() {
     life.stop(Duration::ZERO).await;
 }
 
-/// What a person does to a job is no failure of the job.
+/// An occurrence that a person ends does not count as a failure of the job.
 #[tokio::test(start_paused = true)]
 async fn what_a_person_ends_before_its_next_try_is_no_failure() {
     let world = World::new();
@@ -203,7 +202,7 @@ async fn one_at_most_queues_behind_an_occurrence_that_waits_for_another_try() {
     life.stop(Duration::ZERO).await;
 }
 
-/// A retry that waits for its slot is still the run before, not the one that is waiting.
+/// A retry that waits for its slot is still the earlier run, not the one that is waiting.
 #[tokio::test(start_paused = true)]
 async fn one_queues_behind_an_occurrence_whose_next_try_waits_for_a_slot() {
     let mut world = World::new();
@@ -247,7 +246,7 @@ async fn missed_ones_that_run_in_a_row_wait_for_each_others_tries() {
     life.stop(Duration::ZERO).await;
 }
 
-/// A reminder with a new time does not wait for a try that its old time is not going to get.
+/// A reminder with a new time does not wait for a retry that its old time will not get.
 #[tokio::test(start_paused = true)]
 async fn a_new_time_is_kept_while_the_old_one_waits_for_another_try() {
     let world = World::new();

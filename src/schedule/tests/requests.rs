@@ -1,4 +1,4 @@
-//! By hand: fire, cancel, pause, stop.
+//! Requests by a person: fire, cancel, pause, stop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,11 +59,11 @@ async fn what_waits_for_its_next_try_is_fired_at_once() {
     let world = World::new();
     world.script(|job| if job.attempt < 3 { vec![fails(FailureClass::Overloaded)] } else { vec![] });
     let life = world.begin(&[reminder("tea")]);
-    // Two attempts have failed by then; the third follows after a minute at least.
+    // Two attempts have failed by now. The third follows after at least a minute.
     minutes(61).await;
     let runs = world.reader().unfinished().unwrap();
     assert_eq!(runs.iter().map(|run| (run.outcome, run.attempt)).collect::<Vec<_>>(), [(RunState::Failed, 2)]);
-    // Only the last attempt waits for another one.
+    // Only the last attempt waits for a retry.
     let runs = world.reader().runs(&RunFilter::default()).unwrap();
     assert_eq!(runs.iter().map(|run| run.retry_at.is_some()).collect::<Vec<_>>(), [true, false]);
     let fired = world.clock.now();
@@ -141,7 +141,7 @@ async fn a_run_is_cancelled_wherever_it_stands() {
         );
         assert!(stage, "{active:?}");
     }
-    // At once, or the end of one would let another begin.
+    // All at once, since the end of one would let another begin.
     let ended = snapshot.active.into_iter().map(|active| life.schedule.cancel_run(active.run));
     assert_eq!(futures::future::join_all(ended).await, vec![Ok(RunState::Cancelled); 3]);
     minutes(10).await;
@@ -170,7 +170,7 @@ async fn paused_nothing_starts_in_this_life_or_the_next() {
     minutes(1).await;
     life.schedule.pause().await.unwrap();
     assert_eq!(life.schedule.snapshot(0).await.paused, since, "it has been paused since the first time");
-    // By hand is by hand.
+    // A run by hand ignores the pause.
     life.schedule.fire(DefinitionId::new("tea")).await.unwrap();
     minutes(1).await;
     assert_eq!(world.started(), ["tea 01T16:30:00"]);
@@ -180,7 +180,7 @@ async fn paused_nothing_starts_in_this_life_or_the_next() {
     life.stop(Duration::ZERO).await;
 }
 
-/// Killed the moment after its answer, the service knows what it has answered.
+/// If the service is killed right after its answer, the next process knows the decision.
 #[tokio::test(start_paused = true)]
 async fn what_a_person_was_answered_holds_in_the_next_life() {
     let world = World::new();
@@ -216,7 +216,7 @@ async fn nobody_is_answered_before_it_is_on_the_disk() {
         _ => vec![fails(FailureClass::ErrorResult)],
     });
     let life = world.begin(&[routine("mail"), reminder("tea")]);
-    // Its routine has failed ten times by then.
+    // The routine has failed ten times by now.
     minutes(11 * 60).await;
     let run = life.schedule.snapshot(0).await.active[0].run.clone();
     let held = world.hold_journal();
@@ -239,7 +239,7 @@ async fn nobody_is_answered_before_it_is_on_the_disk() {
     life.stop(Duration::ZERO).await;
 }
 
-/// What an earlier life has left is not known yet, and must not be taken for the newer word.
+/// The decisions of the previous process are not known yet, and must not override the newer one.
 #[tokio::test(start_paused = true)]
 async fn what_a_person_says_while_the_service_starts_counts() {
     let world = World::new();

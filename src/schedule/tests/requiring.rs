@@ -1,4 +1,4 @@
-//! Jobs that require what the machine does not have.
+//! Jobs whose requirements the machine does not meet.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -48,7 +48,7 @@ async fn who_has_waited_long_enough_is_skipped_and_a_reminder_is_told() {
     let news = requiring(with_cron(routine("news"), "0 13 * * *", OnOverlap::Skip), 2);
     let all = [requiring(reminder("tea"), 2), news];
     world.write(&all);
-    // It counts from the claim, whatever restarts in between.
+    // The wait counts from the claim, whatever restarts happen in between.
     let life = world.start(&all);
     minutes(61 + 60).await;
     life.crash().await;
@@ -77,7 +77,7 @@ async fn who_fires_it_by_hand_does_not_wait() {
     world.is_offline.store(true, Ordering::SeqCst);
     let life = world.begin(&[requiring(reminder("tea"), 6)]);
     minutes(90).await;
-    // Not at a moment at which it is looked at.
+    // Not at a moment of a check.
     seconds(10).await;
     assert_eq!(world.starts().len(), 0);
     life.schedule.fire(DefinitionId::new("tea")).await.unwrap();

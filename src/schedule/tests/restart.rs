@@ -130,7 +130,7 @@ async fn what_takes_the_service_down_each_time_is_given_up() {
     life.stop(Duration::ZERO).await;
 }
 
-/// What was going, what waited for another try, what waited for a slot and what was missed: all in due order.
+/// Running attempts, pending retries, waiting and missed occurrences: all continue in due order.
 #[tokio::test(start_paused = true)]
 async fn the_next_start_goes_on_in_due_order() {
     let mut world = World::new();
@@ -150,7 +150,7 @@ async fn the_next_start_goes_on_in_due_order() {
     world.clock.jump(TimeDelta::minutes(2));
     all.push(due("a-new", 3));
     world.write(&all);
-    // One after the other: of two that are launched together either may be the first to begin.
+    // One slot: if two are launched together, either may be the first to begin.
     world.slots = 1;
     let life = world.start(&all);
     minutes(40).await;
@@ -191,14 +191,14 @@ async fn a_cut_off_run_whose_file_was_deleted_is_closed() {
     life.stop(Duration::ZERO).await;
 }
 
-/// How the jobs of a random world behave: seconds before the effect, seconds after it.
+/// The jobs of a random world. `before`, `after`: seconds before and after the side effect.
 #[derive(Clone, Debug)]
 struct Plan {
     routines: Vec<(u32, OnOverlap, OnMissed)>,
     reminders: Vec<(i64, Option<u32>)>,
     before: u64,
     after: u64,
-    /// After how many seconds, and how many steps of the machine more, each life dies; and how long it stays dead.
+    /// When each process dies, in seconds and then single steps of the runtime; and how long the service stays down.
     lives: Vec<(u64, u32, i64)>,
 }
 
@@ -216,13 +216,13 @@ fn plans() -> impl Strategy<Value = Plan> {
         .prop_map(|(routines, reminders, before, after, lives)| Plan { routines, reminders, before, after, lives })
 }
 
-/// What remains of several lives.
+/// The state after several lives of the service.
 struct Lived {
     world: World,
     all: Vec<Definition>,
     deaths: Vec<DateTime<Utc>>,
-    /// When each definition was seen for the first time, as the journal has it: a life can end before it has written that
-    /// down, and no occurrence fell due before.
+    /// When each definition was first observed, as recorded in the journal. A process can die before it has
+    /// recorded that, and no occurrence fell due before.
     first_seen: BTreeMap<DefinitionId, DateTime<Utc>>,
 }
 
@@ -269,7 +269,7 @@ async fn live_through(plan: &Plan) -> Lived {
     Lived { world, all, deaths, first_seen }
 }
 
-/// Whatever dies whenever: one outcome each, no second effect, no file lost or left behind.
+/// Whatever dies at whatever moment: one outcome each, no second side effect, no file lost or left behind.
 fn every_occurrence_is_accounted_for(plan: &Plan) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let Lived { world, all, deaths, first_seen } = runtime.block_on(live_through(plan));
@@ -282,7 +282,7 @@ fn every_occurrence_is_accounted_for(plan: &Plan) {
         assert_eq!(failed, outcome != RunState::Completed, "{} {outcome}", definition.title());
         assert!(!world.files_left().contains(&definition.file.display().to_string()), "{} is left", definition.title());
     }
-    // A second start only where a death lies between, and a second effect only where the file says so.
+    // A second start needs a death in between, and a second side effect needs a `retry` in the file.
     let mut starts: BTreeMap<(String, DateTime<Utc>), Vec<DateTime<Utc>>> = BTreeMap::new();
     for start in world.starts() {
         starts.entry((start.id, start.due)).or_default().push(start.at);
@@ -300,7 +300,7 @@ fn every_occurrence_is_accounted_for(plan: &Plan) {
         let says = all.iter().find(|definition| definition.id.as_str() == id).unwrap().retry.unwrap_or(0);
         assert!(count <= 1 + says, "{id} {due}: {count} effects");
     }
-    // A routine's times, from the first sight to the last claim: each in exactly one record.
+    // Each of a routine's times, from the first observation to the last claim, is in exactly one record.
     for definition in all.iter().filter(|definition| definition.kind() == Kind::Routine) {
         let mine: Vec<_> = records.iter().filter(|record| record.occurrence.id == definition.id).collect();
         let mut covered = BTreeSet::new();
@@ -327,7 +327,7 @@ proptest! {
     }
 }
 
-/// A life that ends before it has written anything leaves nothing behind, and the next one is the first.
+/// A process that dies before it has written anything leaves nothing behind. The next start is a first start.
 #[test]
 fn dying_before_the_first_sight_is_recorded_leaves_a_first_start() {
     for steps in 0..20 {
@@ -341,7 +341,7 @@ fn dying_before_the_first_sight_is_recorded_leaves_a_first_start() {
     }
 }
 
-/// Each step of one reminder's and one routine's life, one machine step at a time.
+/// Dies at each step of one reminder and one routine, one step of the runtime at a time.
 #[test]
 fn dying_at_every_step_loses_nothing_and_doubles_nothing() {
     for steps in 0..120 {

@@ -1,4 +1,4 @@
-//! Falling due on a host that shares the journal with others: who comes first, and whose clock counts.
+//! Due occurrences on a host that shares the journal: which host is first, and whose clock counts.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::support::*;
 use crate::definition::{Definition, DefinitionId, JobClient};
 use crate::journal::{Hosts, Member};
 
-/// `home`, beside `attic`, with its clock so far ahead of the server's.
+/// Returns the state of `home` beside `attic`, with its clock this far ahead of the server's.
 fn home(ahead: TimeDelta) -> Hosts {
     let member = |name: &str| Member {
         name: name.to_owned(),
@@ -29,7 +29,7 @@ fn home(ahead: TimeDelta) -> Hosts {
     }
 }
 
-/// A reminder that any host may run, for which `home` comes first, or does not.
+/// Returns a reminder that any host may run. `first`: whether `home` is first for it.
 fn tea(first: bool) -> Definition {
     let hosts = home(TimeDelta::zero());
     let id = (0..).map(|number| format!("tea-{number}"));

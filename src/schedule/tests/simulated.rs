@@ -1,4 +1,4 @@
-//! What is foreseen is what the schedule does.
+//! The simulation predicts what the schedule does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::super::simulate::{Assumed, Fate, Subject, simulate};
 use super::support::*;
 use crate::definition::{Definition, OnOverlap};
 
-/// How long each job's runs take, in minutes.
+/// Returns the duration of each job's runs, in minutes.
 fn takes(id: &str) -> u32 {
     match id {
         "a" => 33,
@@ -18,7 +18,7 @@ fn takes(id: &str) -> u32 {
     }
 }
 
-/// What begins from noon to 15:00, as the simulation has it and as the schedule does.
+/// Returns the starts from noon to 15:00, by the simulation and by the schedule.
 async fn both(all: &[Definition], slots: usize) -> [Vec<String>; 2] {
     let subject = |one: &Definition| Subject {
         definition: Arc::new(one.clone()),

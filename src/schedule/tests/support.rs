@@ -1,4 +1,4 @@
-//! A world around the dispatcher that a test holds in its hand: a clock, files, and jobs that follow a script.
+//! A world around the dispatcher that a test controls: a clock, files, and scripted jobs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -38,7 +38,7 @@ fn with(id: &str, trigger: Trigger) -> Definition {
     draft.into_definition(whose, trigger, Mode::Background(Background::default()))
 }
 
-/// Reads a UTC time of March 2026: `01T13:00:00`.
+/// Parses a UTC time of March 2026: `01T13:00:00`.
 pub(in super::super) fn march(text: &str) -> DateTime<Utc> {
     format!("2026-03-{text}Z").parse().unwrap()
 }
@@ -53,20 +53,20 @@ pub(in super::super) fn with_cron(mut definition: Definition, expression: &str, 
     definition
 }
 
-/// What a job does when it is launched.
+/// A scripted action of a launched job.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
-    /// Takes so long.
+    /// Takes this long.
     Take(Duration),
-    /// Marks an effect.
+    /// Marks a side effect.
     Effect,
-    /// Ends so.
+    /// Ends with this.
     End(AttemptEnd),
-    /// Goes on until it is cancelled.
+    /// Runs until it is cancelled.
     Hang,
-    /// Goes on until it is cancelled, and then ends so.
+    /// Runs until it is cancelled, then ends with this.
     EndWhenTold(AttemptEnd),
-    /// Goes on for ever, whatever it is told.
+    /// Runs forever, and ignores cancellation.
     Deaf,
     Panic,
 }
@@ -96,20 +96,20 @@ pub(super) struct World {
     folder: TempDir,
     pub(super) clock: Clock,
     starts: Arc<Mutex<Vec<Start>>>,
-    /// Occurrences that have had an effect, each time.
+    /// Occurrences that had a side effect, once for each time.
     pub(super) effects: Effects,
     script: Arc<Mutex<Script>>,
     pub(super) files: Arc<Disk>,
     pub(super) slots: usize,
-    /// There is no agent for what needs one: jobs whose id begins with `agent`.
+    /// Whether jobs that need an agent have none: those with an id that begins with `agent`.
     pub(super) agent_is_missing: Arc<AtomicBool>,
-    /// The machine lacks what any job requires.
+    /// Whether the machine lacks every requirement.
     pub(super) is_offline: Arc<AtomicBool>,
-    /// Who shares the journal.
+    /// The hosts that share the journal.
     pub(super) hosts: Option<watch::Receiver<Hosts>>,
 }
 
-/// One life of the service.
+/// One process of the service.
 pub(super) struct Life {
     pub(super) schedule: Schedule,
     pub(super) journal: Journal,
@@ -194,23 +194,23 @@ impl Launcher for Hand {
     }
 }
 
-/// The data folder's definition files, and the journal to look into when one of them is touched.
+/// The data folder's definition files, and the journal, which is checked when a file is touched.
 pub(super) struct Disk {
     journal: PathBuf,
     pub(super) files: Mutex<BTreeMap<PathBuf, String>>,
     pub(super) failed: Mutex<BTreeMap<PathBuf, String>>,
-    /// How many times to fail next.
+    /// Number of failures still to come.
     pub(super) faults: AtomicU32,
-    /// Every file changes whenever somebody looks at it.
+    /// Whether every file changes each time it is looked at.
     pub(super) restless: AtomicBool,
-    /// What each text says.
+    /// The definition for each text.
     means: Mutex<HashMap<String, Definition>>,
-    /// Whom to tell. Not a handle: a schedule ends when the last of these goes.
+    /// The schedule to notify. Not a handle, since the schedule ends when the last of those is dropped.
     told: Mutex<Option<(mpsc::WeakUnboundedSender<Command>, watch::Receiver<Activity>)>>,
 }
 
 impl Disk {
-    /// Puts files there without a word to anybody.
+    /// Writes files without reporting them.
     fn write(&self, definitions: &[Definition]) {
         for definition in definitions {
             self.files.lock().unwrap().insert(definition.file.clone(), text(definition));
@@ -238,7 +238,7 @@ impl Disk {
         Err(io::Error::from(io::ErrorKind::ReadOnlyFilesystem))
     }
 
-    /// A file may be touched only once the outcome is on the disk.
+    /// Asserts that the outcome is on the disk before the file is touched.
     fn outcome_is_recorded(&self, file: &Path) {
         let id = DefinitionId::new(file.file_stem().unwrap().to_str().unwrap());
         let reader = JournalReader::open(testing::place(&self.journal)).unwrap();
@@ -296,7 +296,7 @@ impl Files for Disk {
     }
 }
 
-/// What a file of this definition would hold: differs whenever the definition does.
+/// Returns the text of a definition's file. It differs whenever the definition does.
 pub(super) fn text(definition: &Definition) -> String {
     format!("{definition:?}")
 }
@@ -306,7 +306,7 @@ pub(super) fn loaded(definition: &Definition) -> Loaded {
 }
 
 impl World {
-    /// At noon on 1 March 2026. Jobs do their work at once, unless told otherwise.
+    /// Starts at noon on 1 March 2026. Jobs do their work at once, unless scripted otherwise.
     pub(super) fn new() -> Self {
         Self::at(march("01T12:00:00"))
     }
@@ -315,7 +315,7 @@ impl World {
         Self::by(Clock::simulated(time))
     }
 
-    /// On the machine's own clock.
+    /// Uses the machine's own clock.
     pub(super) fn real() -> Self {
         Self::by(Clock::system())
     }
@@ -349,12 +349,12 @@ impl World {
         *self.script.lock().unwrap() = Box::new(script);
     }
 
-    /// Puts files there without a word to anybody.
+    /// Writes files without reporting them.
     pub(super) fn write(&self, definitions: &[Definition]) {
         self.files.write(definitions);
     }
 
-    /// Starts the service on these definitions, as far as their files are there.
+    /// Starts the service on these definitions, as far as their files exist.
     pub(super) fn start(&self, definitions: &[Definition]) -> Life {
         let mut journal =
             Journal::open(testing::place(&self.folder.path().join("journal.db")), self.clock.clone()).unwrap();
@@ -390,7 +390,7 @@ impl World {
         self.starts.lock().unwrap().clone()
     }
 
-    /// `mail 01T13:00:00` for each start, in order.
+    /// Returns `mail 01T13:00:00` for each start, in order.
     pub(super) fn started(&self) -> Vec<String> {
         self.starts().iter().map(|start| format!("{} {}", start.id, start.at.format("%dT%H:%M:%S"))).collect()
     }
@@ -399,12 +399,12 @@ impl World {
         JournalReader::open(testing::place(&self.folder.path().join("journal.db"))).unwrap()
     }
 
-    /// Nothing can be written to the journal until this is dropped.
+    /// Blocks writes to the journal until the returned lock is dropped.
     pub(super) fn hold_journal(&self) -> testing::Held {
         testing::hold(&self.folder.path().join("journal.db"))
     }
 
-    /// `mail 01T13:00 completed` for each attempt, in the order of their claims, and its error.
+    /// Returns `mail 01T13:00 completed` for each attempt, in the order of the claims, with its error.
     pub(super) fn attempts(&self) -> Vec<String> {
         let mut runs = self.reader().runs(&RunFilter::default()).unwrap();
         runs.reverse();
@@ -432,15 +432,15 @@ impl World {
 }
 
 impl Life {
-    /// Dies at once, whatever it is doing.
+    /// Kills the service at once, whatever it is doing.
     pub(super) async fn crash(self) {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled());
-        // What the disk is at, it ends: a dead process's last write is done or not.
+        // A write in progress completes: the last write of a dead process is done or not.
         self.journal.close().await;
     }
 
-    /// Waits for the dispatcher's own end.
+    /// Waits until the dispatcher ends by itself.
     pub(super) async fn ended(self) {
         self.task.await.unwrap().unwrap();
         self.journal.close().await;

@@ -15,7 +15,7 @@ async fn the_machine_wakes_for_the_first_that_asks_for_it() {
         world.clock.wakes_at()
     };
     assert_eq!(wakes_at().await, Some(march("02T07:00:00")));
-    // It was edited, and is gone.
+    // The routine is edited, and the reminder is removed.
     let news = Definition { wake: false, ..news };
     world.write(std::slice::from_ref(&news));
     life.schedule.upsert(loaded(&news));
