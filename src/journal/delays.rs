@@ -74,8 +74,8 @@ pub struct Delay {
     pub id: DefinitionId,
     /// Minimum number of occurrences.
     pub occurrences: u32,
-    /// The name under which delays are counted: the definition's id, or the name of a kind. A delay is reported
-    /// only if none of this name was since the last run on time. `None`: always reported.
+    /// The name under which delays are counted: a definition's id, or an empty id for all reminders. A delay is
+    /// reported only if none of this name was since the last run on time. `None`: always reported.
     pub folds: Option<DefinitionId>,
     /// The message to the person.
     pub text: String,

@@ -229,8 +229,8 @@ impl Journal {
             .await
     }
 
-    /// Records how an open fork is to end and, with `over`, that it has ended. Returns whether it was open and no
-    /// other end was planned.
+    /// Records how an open fork is to end and, with `over`, that it has ended. Returns whether the
+    /// fork was open and, without `over`, had no planned end.
     ///
     /// # Errors
     /// Fails when the commit cannot be made.

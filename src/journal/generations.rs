@@ -162,11 +162,11 @@ impl Journal {
             .await
     }
 
-    /// Moves watermarks ahead of the clock back to now, after a wrong clock was corrected. Existing records stay.
-    /// Records that cover a range of skipped occurrences now end at the present.
+    /// Moves watermarks ahead of the clock back to now, after a wrong clock was corrected. Other records stay; those of a
+    /// range of skipped occurrences end at the present, or are deleted if the range begins later.
     ///
+    /// # Errors
     /// Fails when the commit cannot be made.
-    /// When the commit cannot be made.
     pub async fn wound_back(&self) -> Result<(), JournalError> {
         let clock = self.clock.clone();
         self.writer

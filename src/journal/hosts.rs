@@ -164,8 +164,8 @@ fn weight(host: &str, id: &str) -> u64 {
     (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Called once, from a separate thread, with the reason why the lease was lost. Everything that this process runs
-/// must end before it returns, or with it.
+/// The reaction to a lost lease. Called once, from a separate thread, with the reason. Everything that this process
+/// runs must end before it returns, or with it.
 pub type OnLost = Box<dyn FnOnce(&str) + Send>;
 
 impl Journal {
@@ -205,7 +205,7 @@ impl Journal {
         Ok(Some(known))
     }
 
-    /// Ends this host's lease, so that others need not wait for it. Stops its thread first.
+    /// Ends this host's lease, so that others need not wait for its end. Stops the renewal first.
     pub(super) async fn leave(&self, host: String, epoch: i64) {
         let JournalPlace::Server(server) = self.place.clone() else { return };
         self.leaving.store(true, Ordering::SeqCst);

@@ -229,7 +229,7 @@ mod tests {
         journal.shows_turn("tg-2", &over, "18".into()).await.unwrap();
         let run = turn(&journal, &clock, &over).await;
         assert_eq!((left("tg", false).await, left("tg", true).await), (vec!["17".into()], vec!["17".into()]));
-        // Any message of the turn takes its place, whichever channel delivers it.
+        // The turn's answer will take its place, whichever channel delivers it.
         let (id, now) = (Some(over.clone()), clock.now());
         let answer = NewMessage { id, run: Some(run), ..NewMessage::of_service("Green.") };
         let rich = Some(Rich { title: "May I?".into(), ..Rich::default() });

@@ -42,7 +42,7 @@ pub enum Occasion {
     },
 }
 
-/// The runs that may have caused an occurrence. Recorded beside its occasion.
+/// The jobs whose runs may have caused an occurrence. Recorded beside its occasion.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// The jobs, including its own.

@@ -169,7 +169,7 @@ fn private(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Renames the file and its companions to `journal.db.damaged-20260301T120000Z…`. `why` is the word `damaged`.
+/// Renames the file and its companions to `journal.db.damaged-20260301T120000Z…`, with `why` for `damaged`.
 pub(super) fn keep_aside(path: &Path, why: &str, now: DateTime<Utc>) -> io::Result<PathBuf> {
     let stamp = now.format("%Y%m%dT%H%M%SZ");
     let named = |number: u32, suffix: &str| {

@@ -160,7 +160,7 @@ impl Journal {
             .await
     }
 
-    /// Returns the number of the newest message, updated with each newer one. Wakes the delivery.
+    /// Returns the number of the newest message, updated with each newer one to wake the delivery.
     #[must_use]
     pub fn newest_message(&self) -> watch::Receiver<i64> {
         self.newest.subscribe()

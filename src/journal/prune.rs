@@ -6,9 +6,9 @@ use super::rows::ms;
 use super::{Journal, JournalError};
 
 impl Journal {
-    /// Deletes occurrences claimed before `before` with their attempts, and messages delivered, questions answered and events recorded
-    /// before then. Always keeps open occurrences, undelivered messages, reminders whose file is not dealt with (they would fire again),
-    /// and each existing routine's last completed occurrence (later runs may read its answer). Returns how many occurrences it deleted.
+    /// Deletes occurrences claimed before `before`, and messages delivered, questions answered, events recorded and forks ended before
+    /// then. Keeps open occurrences, undelivered messages, reminders whose file is not dealt with (they would fire again), and each
+    /// existing routine's last completed occurrence (later runs may read its answer). Returns how many occurrences it deleted.
     ///
     /// # Errors
     /// Fails when the commit cannot be made.

@@ -45,7 +45,7 @@ impl RunState {
         !matches!(self, Self::Claimed | Self::Running)
     }
 
-    /// Returns whether the work was done, or there was none to do.
+    /// Returns whether the run was completed or skipped.
     #[must_use]
     pub fn is_well(self) -> bool {
         matches!(self, Self::Completed | Self::Skipped)

@@ -24,7 +24,7 @@ pub struct NewSession {
     pub definition: String,
     /// The tool policy at the start, as JSON; `None`: none.
     pub spawn_tool_policy: Option<String>,
-    /// The fork that a caller's turn belongs to; `None`: the main session.
+    /// For a turn, the fork that it belongs to; `None`: the main session.
     pub fork: Option<DefinitionId>,
 }
 
@@ -81,7 +81,7 @@ pub struct SessionRecord {
     pub answer: Option<String>,
     /// Why it did not do its work.
     pub error: Option<String>,
-    /// The fork that a caller's turn belongs to; `None`: the main session.
+    /// For a turn, the fork that it belongs to; `None`: the main session.
     pub fork: Option<DefinitionId>,
 }
 

@@ -292,7 +292,7 @@ mod tests {
                 let following = plain.next(Tz::UTC, due).unwrap();
                 let at = put_off.next(Tz::UTC, last).unwrap();
                 prop_assert!(due <= at && at < following, "{due} {at} {following}");
-                // Queries from any earlier moment give the same answer.
+                // A query from just before the due time gives the same answer.
                 prop_assert_eq!(put_off.next(Tz::UTC, due - TimeDelta::milliseconds(1)).unwrap(), at);
                 (last, due) = (at, following);
             }
@@ -582,7 +582,7 @@ mod tests {
             prop_assert_eq!(found, expected, "{} in {} after {}", expression, zone, after);
         }
 
-        /// An expression is accepted exactly if it has times, so that no accepted job never fires.
+        /// An expression is accepted exactly if it has times, so every accepted job fires.
         #[test]
         fn what_is_accepted_has_times(
             minute in "[0-9*/,-]{1,4}", day in "[0-9*/,?LW-]{1,4}", month in "([0-9*/,-]{1,4}|[A-Z]{3})",

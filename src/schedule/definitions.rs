@@ -102,7 +102,7 @@ pub(super) fn generation(loaded: &Loaded) -> Option<ObservedGeneration> {
     Some(ObservedGeneration { id: definition.id.clone(), trigger, text: Arc::clone(&loaded.text) })
 }
 
-/// The changes due to an inserted definition.
+/// Changes caused by the insertion of a definition.
 pub(super) struct Inserted {
     /// A generation that the journal has not answered for yet.
     pub(super) unobserved: Option<ObservedGeneration>,

@@ -19,7 +19,7 @@ pub struct MaintenanceTask {
     pub work: Box<dyn FnMut() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>,
 }
 
-/// The error of a start of housekeeping.
+/// An error from starting housekeeping.
 #[derive(Debug, thiserror::Error)]
 #[error("housekeeping cannot be started (task `{task}`)")]
 pub struct HousekeepingError {

@@ -44,7 +44,7 @@ pub(super) struct SelfTriggered {
 #[derive(Debug, Default)]
 struct Times {
     fired: VecDeque<Instant>,
-    /// Whether the person was notified of the cut. Reset once the routine has stopped for as long.
+    /// Whether the person was notified of the cut. Reset once the routine has not fired for [`WINDOW`].
     told: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Statements on a PostgreSQL server.
 //!
 //! Each statement is one round trip. Its parameters are text, and the server infers their types. Nothing is
-//! prepared, so a pooler in transaction mode may stand between. The connection has its own thread. A caller blocks
-//! on its own thread, so any code can ask. No caller waits for longer than [`PATIENCE`].
+//! prepared, so a pooler in transaction mode may stand between. One thread talks to all servers. A caller
+//! blocks on its own thread, so any code can ask. No caller waits for longer than [`PATIENCE`].
 
 use std::error::Error;
 use std::fmt;

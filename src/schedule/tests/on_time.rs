@@ -278,7 +278,7 @@ async fn what_runs_have_made_leaves_slots_for_the_persons_own() {
     }
 }
 
-/// Such a job waits only for a slot when a person fires it.
+/// A job that a run made waits only for a slot when a person fires it.
 #[tokio::test(start_paused = true)]
 async fn what_a_run_has_made_and_a_person_fires_has_a_slot() {
     let mut world = World::new();
