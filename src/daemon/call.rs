@@ -14,22 +14,22 @@ use crate::home::Home;
 use crate::journal::{EventFilter, Journal};
 use crate::refusal::Refusal;
 
-/// Longest wait for an answer: reading commands over many definitions take their time on a cold disk.
+/// Maximum wait for an answer. Reading many definitions from a cold disk takes time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Why there is no answer.
+/// Reasons why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// Nothing listens.
+    /// Nothing listens on the socket.
     #[error("the service is not running")]
     NotRunning,
-    /// There is no token of the person's to present.
+    /// The person's token cannot be read.
     #[error("cannot read the person's token: {0}")]
     Token(#[source] io::Error),
     /// The socket failed.
     #[error("cannot talk to the service: {0}")]
     Io(#[source] io::Error),
-    /// What came back is no answer: another version, most likely.
+    /// The answer cannot be parsed, most likely because the service is another version.
     #[error("the service gave an answer that cannot be read: {0}")]
     Answer(String),
 }
@@ -39,7 +39,7 @@ pub enum CallError {
 pub struct Remote {
     /// The data folder.
     pub home: Home,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
     /// The environment of the person's process.
     pub env: Environment,
@@ -52,7 +52,7 @@ impl Service for Remote {
             Ok(Reply::Refused(refusal)) => Err(refusal),
             Ok(_) => Err(another_answer()),
             Err(CallError::NotRunning) => match command {
-                // The one thing that can be set while it does not run.
+                // The only setting that can change while the service is stopped.
                 ServiceCommand::SetBudget { left } => self.set_budget(left).map(Some),
                 _ => Ok(None),
             },
@@ -67,7 +67,7 @@ impl Service for Remote {
             Err(error) => return Err(error.into()),
         };
         connection.send(&Request::Subscribe { after, filter })?;
-        // The next event may be long in coming.
+        // The next event may take any length of time.
         connection.stream.get_ref().set_read_timeout(None).map_err(CallError::Io)?;
         Ok(Some(Box::new(std::iter::from_fn(move || match connection.receive() {
             Ok(Some(Reply::Event(event))) => Some(Ok(*event)),
@@ -80,7 +80,7 @@ impl Service for Remote {
 }
 
 impl Remote {
-    /// Sets the budget in the journal itself, which nobody else may have open for writing meanwhile.
+    /// Sets the budget directly in the journal. The lock keeps a service from opening the journal meanwhile.
     fn set_budget(&self, left: u32) -> Result<ServiceReply, Refusal> {
         make_folders(&self.home)?;
         let _lock =
@@ -105,7 +105,7 @@ impl From<CallError> for Refusal {
     }
 }
 
-/// Asks one thing as the person, with the token that the service left in `state/`.
+/// Sends one request as the person, with the token that the service left in `state/`.
 ///
 /// # Errors
 /// [`CallError`].
@@ -113,7 +113,7 @@ pub fn as_person(home: &Home, request: &Request) -> Result<Reply, CallError> {
     Connection::as_person(home)?.ask(request)
 }
 
-/// Asks one thing with a token.
+/// Sends one request with a token.
 ///
 /// # Errors
 /// [`CallError`].
@@ -150,12 +150,12 @@ impl Connection {
         stream.set_read_timeout(Some(PATIENCE)).map_err(CallError::Io)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(CallError::Io)?;
         let mut connection = Self { stream: BufReader::new(stream) };
-        // A service that refuses the token closes at once: its answer still stands, though the rest was not taken.
+        // A service that refuses the token closes at once. Its answer can still be read after the failed write.
         let _refused = connection.send(&Hello { token: token.to_owned(), protocol: PROTOCOL });
         Ok(connection)
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request and waits for the answer.
     ///
     /// # Errors
     /// [`CallError`].
@@ -177,7 +177,7 @@ impl Connection {
         self.stream.get_mut().write_all(line.as_bytes()).map_err(CallError::Io)
     }
 
-    /// The next reply; `None`: there is no other.
+    /// Returns the next reply, or `None` at the end of the connection.
     fn receive(&mut self) -> Result<Option<Reply>, CallError> {
         // Room for the JSON escapes of the longest line.
         let limit = u64::try_from(LINE_LIMIT).unwrap_or(u64::MAX).saturating_mul(16);

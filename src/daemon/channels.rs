@@ -15,17 +15,17 @@ use crate::config::{CONSOLE, ChannelKind, Config};
 use crate::home::Home;
 use crate::program::Surroundings;
 
-/// What channels are made of, beside their settings.
+/// Everything that channels are built from, apart from their settings.
 pub(super) struct Means<'a> {
-    /// What their programs are started with.
+    /// The environment for channels' programs.
     pub(super) surroundings: Surroundings,
-    /// The secrets of services, by their names in `.env`.
+    /// The services' secrets, by their names in `.env`.
     pub(super) secrets: &'a BTreeMap<String, String>,
-    /// What the buttons of notifications are known by.
+    /// The secret that authenticates the buttons of notifications.
     pub(super) buttons: &'a ntfy::Secret,
 }
 
-/// Every channel by its name. `console`: the settings by which the console shows times; `None`: events tell of messages instead.
+/// Builds every channel, by name. `console` holds the settings for the console's times. `None` silences the console.
 pub(super) fn channels(
     config: &Config,
     home: &Home,

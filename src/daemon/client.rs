@@ -1,4 +1,4 @@
-//! Which agent client does the work: decided once, at start, and said.
+//! Chooses the agent client once, at start, and logs the choice.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::home::Home;
 use crate::run::client_environment::{client_environment, shell_binary};
 use crate::search_path;
 
-/// What the choice depends on.
+/// The inputs of the choice.
 pub struct Wish<'a> {
     /// The settings.
     pub config: &'a Config,
@@ -24,45 +24,45 @@ pub struct Wish<'a> {
     pub home: &'a Home,
     /// The service's environment.
     pub env: &'a BTreeMap<String, String>,
-    /// The environment, and `.env`.
+    /// Variables of the environment and of `.env`.
     pub secrets: BTreeMap<String, String>,
-    /// Our own binary.
+    /// The path of the program's own binary.
     pub own_binary: PathBuf,
-    /// For the time when a login ends.
+    /// The clock by which logins expire.
     pub clock: Clock,
     /// The control groups of runs.
     pub groups: Option<Delegated>,
-    /// Where the main session's client waits between two turns.
+    /// The slot in which the main session's client waits between two turns.
     pub idle_client: IdleClient,
 }
 
-/// The clients and what is said of them.
+/// The chosen clients and their status.
 pub struct Chosen {
-    /// Do the work.
+    /// The clients that execute runs.
     pub clients: Arc<dyn Clients>,
-    /// For `status` and the log, as it is now.
+    /// Returns the current status, for `status` and the log.
     pub status: Arc<dyn Fn() -> ClientStatus + Send + Sync>,
     /// The client that a person can log in.
     pub to_log_in: ToLogIn,
 }
 
-/// Finds the client that a person can log in. `Err`: a sentence on why there is none.
+/// Finds the client that a person can log in. `Err` holds the reason why there is none, as a sentence.
 pub type ToLogIn = Arc<dyn Fn() -> Result<Claude, String> + Send + Sync>;
 
-/// `claude` where it is found and logged in when a run begins, else `notify` for what needs no agent. A service must not
-/// hand over other jobs because its login is lost.
+/// Uses `claude` if it is installed and logged in when a run begins, and otherwise `notify` for jobs that need no agent. A lost login must
+/// not stop the service from delivering those jobs.
 #[derive(Clone)]
 struct Auto {
     command: String,
     folders: Vec<PathBuf>,
     user_home: PathBuf,
     claude: Claude,
-    /// As far as it is known.
+    /// The client's version, if known.
     version: Option<String>,
 }
 
 impl Auto {
-    /// The client, logged in or not.
+    /// Finds the client, whether logged in or not.
     fn found(&self) -> Result<Claude, String> {
         let command = &self.command;
         let found = search_path::find(command, &self.folders, &self.user_home).map_err(|_| {
@@ -74,7 +74,7 @@ impl Auto {
         Ok(Claude { command: found, ..self.claude.clone() })
     }
 
-    /// The agent, and where its login comes from.
+    /// Finds the logged-in client, and the source of its login.
     fn agent(&self) -> Result<(Claude, String), NoAgent> {
         let claude = self.found().map_err(|why| NoAgent { why, lacks_login: false })?;
         let login = claude.find_login().ok_or_else(|| {
@@ -115,7 +115,7 @@ impl Clients for Auto {
     }
 }
 
-/// The clients that the settings ask for.
+/// Chooses the clients that the settings ask for.
 pub async fn choose(wish: Wish<'_>) -> Chosen {
     let choice = wish.config.agent_client;
     let command = wish.config.claude_command.clone();
@@ -153,7 +153,7 @@ pub async fn choose(wish: Wish<'_>) -> Chosen {
     }
 }
 
-/// What the client says of its version. What is to be said of that is logged.
+/// Asks the client for its version. Logs a failure and an untested version.
 async fn version(claude: &Claude) -> Option<String> {
     let version = match claude.version().await {
         Ok(version) => version,

@@ -1,8 +1,8 @@
 //! The service's side of the control socket.
 //!
-//! What always holds: nothing is answered without a token that stands for the person or a live run; a run may
-//! only have one command line executed, never command the service; lines are bounded, and so is all waiting but the person's;
-//! every caller has a task of its own, so that none can hold up another.
+//! Every request needs a token of the person or of a live run. A run may have one command line executed, but never commands the
+//! service. Lines are bounded, and so is every wait except the person's. Each caller has its own task, so no caller can delay
+//! another.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -30,33 +30,33 @@ use crate::journal::{Event, EventFilter, EventKind};
 use crate::refusal::Refusal;
 use crate::run::tokens::{RunAuthority, Tokens};
 
-/// Longest wait for a caller's lines, and for it to take the answer.
+/// Maximum wait for a caller's lines, and for the caller to accept the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Callers that have not said who they are. Who does so says it at once; of others the oldest makes room for a new one.
+/// Maximum number of callers that have not presented a token. At the limit a new caller replaces the oldest one.
 const STRANGERS: usize = 64;
-/// Between two warnings that callers were turned away.
+/// Minimum time between two warnings about rejected callers.
 const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
 
-/// What answers requests.
+/// The handler of requests.
 #[async_trait]
 pub trait Handler: Send + Sync + 'static {
     /// Executes a command line on behalf of a run.
     async fn execute(&self, run: Arc<RunAuthority>, argv: Vec<String>) -> Reply;
-    /// Does what the person asks of the service.
+    /// Executes one of the person's commands to the service.
     async fn service(&self, command: ServiceCommand) -> Result<ServiceReply, Refusal>;
-    /// Somebody sits at a terminal and talks, for as long as this is kept.
+    /// Records that a person chats at a terminal, until the returned value is dropped.
     fn open_chat(&self) -> OpenChat;
-    /// The time.
+    /// Returns the current time.
     fn now(&self) -> DateTime<Utc>;
-    /// The number of the newest event.
+    /// Returns the number of the newest event.
     fn newest_event(&self) -> i64;
-    /// What is seen of turns from now on.
+    /// Subscribes to what turns do from now on.
     fn live(&self) -> broadcast::Receiver<Seen>;
-    /// The oldest events after `number`, some of them; waits until there is one.
+    /// Waits until there are events after `number`, and returns some of the oldest.
     async fn events(&self, number: i64, filter: &EventFilter) -> Result<Vec<Event>, Refusal>;
 }
 
-/// The socket, bound and private, and the person's token.
+/// The bound, private socket and the person's token.
 pub struct Control {
     listener: UnixListener,
     person: String,
@@ -64,8 +64,8 @@ pub struct Control {
 }
 
 impl Control {
-    /// Binds the socket and writes the person's token. The data folder must be locked: a socket that is there is
-    /// what an ended service left.
+    /// Binds the socket and writes the person's token. The caller must hold the lock of the data folder: an existing socket is then
+    /// a leftover of an ended service.
     ///
     /// # Errors
     /// When the socket or the token file cannot be made.
@@ -79,7 +79,7 @@ impl Control {
         let listener = UnixListener::bind(path)?;
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))?;
         let person = token::random()?;
-        // Nobody else writes there: one that was killed here left what this one writes over.
+        // Only the lock's holder writes here, so an existing file is a leftover of a killed service.
         let staged = home.user_token().with_extension("new");
         let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&staged)?;
         io::Write::write_all(&mut file, person.as_bytes())?;
@@ -96,7 +96,7 @@ impl Control {
             let stream = match self.listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    // Out of descriptors, most likely: wait for some to be given back.
+                    // Most likely the process is out of descriptors. Wait until some are free.
                     tracing::warn!(%error, "cannot accept a caller on the control socket");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
@@ -125,7 +125,7 @@ impl Control {
     }
 }
 
-/// `stranger` is cancelled when the caller has said who it is, or is turned away.
+/// Serves one caller. `stranger` is cancelled when the caller has identified itself or is rejected.
 async fn converse(
     stream: UnixStream,
     person: &str,
@@ -200,7 +200,7 @@ async fn serve_person(
     Ok(())
 }
 
-/// Sends events, as fast as the caller takes them, until it says something or is gone.
+/// Sends events as fast as the caller reads them, until the caller sends something or disconnects.
 async fn send_events(
     read: &mut (impl AsyncBufRead + Unpin),
     write: &mut (impl AsyncWrite + Unpin),
@@ -268,7 +268,7 @@ async fn patient<T>(work: impl Future<Output = io::Result<T>>) -> io::Result<T> 
     timeout(PATIENCE, work).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }
 
-/// One line without its end; `None` when it is longer than `limit`, was cut off or is not UTF-8.
+/// Reads one line without its end. Returns `None` if the line exceeds `limit`, is cut off or is not UTF-8.
 async fn line(read: &mut (impl AsyncBufRead + Unpin), limit: usize) -> io::Result<Option<String>> {
     let mut bytes = Vec::new();
     loop {

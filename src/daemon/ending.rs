@@ -1,4 +1,4 @@
-//! When the service ends: a signal, a span of time, or nothing left to do.
+//! Decides when the service ends: at a signal, after a span of time, or when nothing is left to do.
 
 use std::time::Duration;
 
@@ -11,50 +11,50 @@ use super::supervisor::Supervisor;
 use crate::clock::Clock;
 use crate::schedule::{Activity, LONGEST_END, Schedule};
 
-/// With nothing due within this, `--until-idle` ends.
+/// `--until-idle` ends the service if nothing is due within this time.
 const IDLE: TimeDelta = TimeDelta::minutes(1);
 
-/// What follows the schedule's end: last words, closing the journal.
+/// Time for the last steps after the schedule's end, such as closing the journal.
 const LAST_STEPS: Duration = Duration::from_secs(5);
 
-/// What makes the service end by itself.
+/// Conditions under which the service ends by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Until {
-    /// When no run is going and nothing is due within a minute.
+    /// Whether the service ends when nothing is running and nothing is due within a minute.
     pub idle: bool,
-    /// After this long.
+    /// Time after which the service ends.
     pub after: Option<Duration>,
 }
 
-/// SIGTERM and SIGINT. Two of one kind that come at the same moment may be one: signals do not queue.
+/// SIGTERM and SIGINT. Two signals of one kind at the same moment may arrive as one, since signals do not queue.
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
-/// SIGHUP: read the settings again. A terminal that is closed sends it too.
+/// SIGHUP, which makes the service reload its settings. Closing a terminal sends it too.
 pub struct Hangups(Signal);
 
-/// From now on no signal ends the process by itself, nor does any later, whether it is listened for or not.
+/// Catches the signals from now on, so that none ends the process by default, even while nobody listens for it.
 ///
 /// # Errors
-/// When the system gives no handler.
+/// If the system cannot register a handler.
 pub fn catch() -> std::io::Result<(Signals, Hangups)> {
-    // A file that may not grow any more (`ulimit -f`) is a disk that refuses, which is said and waited for.
+    // SIGXFSZ, at a limit of `ulimit -f`: the write fails like on a full disk, which is reported and waited for.
     let _handled = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
     let hangups = Hangups(signal(SignalKind::hangup())?);
     Ok((Signals { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? }, hangups))
 }
 
 impl Hangups {
-    /// Waits for the next one. Safe to drop and call again.
+    /// Waits for the next hangup. Cancel safe.
     pub async fn next(&mut self) {
         self.0.recv().await;
     }
 }
 
 impl Signals {
-    /// Waits for the next one. Safe to drop and call again.
+    /// Waits for the next signal. Cancel safe.
     pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
@@ -63,7 +63,7 @@ impl Signals {
     }
 }
 
-/// What the end depends on, and who is told of it.
+/// Everything that decides the end, and the parts that are notified of it.
 pub(super) struct Ending {
     pub(super) signals: Signals,
     pub(super) until: Until,
@@ -74,8 +74,8 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// Waits for a reason to end and stops the schedule, first with a grace for what is going; a second signal stops it
-    /// at once. `meanwhile` goes on until there is a reason. Never returns: the schedule's end ends the service.
+    /// Waits for a reason to end, then stops the schedule with a grace period for active runs. A second signal stops it at once.
+    /// Polls `meanwhile` until there is a reason. Never returns: the schedule's end ends the service.
     pub(super) async fn watch(mut self, meanwhile: impl Future<Output = ()>) {
         let meanwhile = async {
             meanwhile.await;

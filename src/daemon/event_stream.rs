@@ -1,4 +1,4 @@
-//! What happens, told as it happens to whoever started the service: each event once, in order, the last ones too.
+//! Shows events as they happen to the starter of the service: each event once, in order, the last ones included.
 
 use std::io;
 use std::sync::Arc;
@@ -7,26 +7,26 @@ use tokio::sync::Mutex;
 
 use crate::journal::{Event, EventFilter, Journal, JournalError};
 
-/// Tells of one event.
+/// Shows one event.
 pub type ShowEvent = Arc<dyn Fn(&Event) -> io::Result<()> + Send + Sync>;
 
-/// The events of this service from its start.
+/// The events since this service started.
 pub struct EventStream {
     journal: Journal,
     show: ShowEvent,
-    /// The number of the last event that was told.
+    /// Number of the last event shown.
     told: Mutex<i64>,
 }
 
 impl EventStream {
-    /// From now on.
+    /// Starts the stream after the newest event.
     #[must_use]
     pub fn from_now(journal: Journal, show: ShowEvent) -> Self {
         let told = Mutex::new(*journal.newest_event().borrow());
         Self { journal, show, told }
     }
 
-    /// Tells until the future is dropped, or nobody reads any more.
+    /// Shows events until the future is dropped or showing one fails.
     pub async fn follow(&self) {
         let mut newest = self.journal.newest_event();
         loop {
@@ -41,9 +41,9 @@ impl EventStream {
         }
     }
 
-    /// Tells what is left before the service ends.
+    /// Shows the remaining events before the service ends.
     pub async fn finish(&self) {
-        // What cannot be told stays in the journal.
+        // Events that cannot be shown stay in the journal.
         let _untold = self.tell().await;
     }
 

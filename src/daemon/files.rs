@@ -1,4 +1,4 @@
-//! What the schedule needs of definition files: the pre-launch check, and the cleanup of a reminder's file.
+//! The file operations of the schedule: the pre-launch check, and the cleanup of a reminder's file.
 
 use std::fs;
 use std::io;

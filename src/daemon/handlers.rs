@@ -1,5 +1,5 @@
-//! What the control socket can be asked for, answered from the schedule. What changes anything is answered when it is on
-//! the disk: a person's word holds from then on, whatever becomes of this process.
+//! Handles requests from the control socket. A change is answered only after it is on disk, so it survives the end of this
+//! process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,10 +37,10 @@ use crate::run::tokens::RunAuthority;
 use crate::schedule::{FireError, Schedule};
 use crate::webhooks::Listening;
 
-/// When a change to config.yaml counts.
+/// The hint on when a change to config.yaml takes effect.
 const READ_AGAIN: &str = "the service reads it when it starts, and on SIGHUP";
 
-/// How long the test of a channel waits for what becomes of the message, and how often it looks.
+/// Maximum time that a channel's test waits for the outcome of the message, and the interval between its checks.
 const TEST_TAKES: Duration = Duration::from_secs(40);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
@@ -50,45 +50,45 @@ pub type ExecuteLine = fn(&App, Arc<RunAuthority>, Vec<String>) -> Reply;
 /// The parts of the service that commands reach.
 #[derive(Clone)]
 pub struct Handlers {
-    /// What fires.
+    /// The schedule.
     pub schedule: Schedule,
-    /// What background jobs may send, all together.
+    /// The budget of messages that all background jobs share.
     pub budget: SharedBudget,
-    /// Starts agents.
+    /// The spawner of agents.
     pub spawner: Arc<Spawner>,
-    /// What the person is being asked.
+    /// Open questions to the person.
     pub questions: Questions,
     /// The main session, which cannot be patched.
     pub main: MainSession,
-    /// Its client, between two turns.
+    /// The main session's client, while it waits between two turns.
     pub idle_client: IdleClient,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// What does not change while it runs.
+    /// The part of the status that is constant while the service runs.
     pub status: ServiceStatus,
-    /// What is said of the client now.
+    /// Returns the client's current status.
     pub client: Arc<dyn Fn() -> ClientStatus + Send + Sync>,
     /// The person's own MCP servers.
     pub mcp_servers: McpServers,
-    /// What can be asked, by the settings in force.
+    /// The application under the settings in force.
     pub app: AppInForce,
     /// Conversations beside the main session.
     pub forks: Forks,
-    /// What is seen of turns.
+    /// The live view of turns.
     pub live: LiveTurns,
-    /// Who sits at a terminal and talks.
+    /// Open chats at terminals.
     pub chats: OpenChats,
-    /// Logs the agent in.
+    /// The agent's logins.
     pub sign_ins: SignIns,
-    /// What happens.
+    /// The journal.
     pub journal: Journal,
-    /// The page.
+    /// The web page.
     pub page: Page,
-    /// Whether webhooks are taken.
+    /// Whether the service listens for webhooks.
     pub webhooks: watch::Receiver<Listening>,
     /// See [`ExecuteLine`].
     pub execute: ExecuteLine,
-    /// The channel by which the person asks; `None`: by another way.
+    /// The channel on which the person asks, or `None` if they use no channel.
     pub asked_on: Option<String>,
 }
 
@@ -284,7 +284,7 @@ impl Handler for Handlers {
 }
 
 impl Handlers {
-    /// Has a word of the person's answered.
+    /// Starts a turn that answers the person's message.
     async fn say(&self, word: Word) -> Result<DefinitionId, Refusal> {
         self.require_agent()?;
         let turn = self.spawner.say(word).await?;
@@ -292,14 +292,14 @@ impl Handlers {
         Ok(turn)
     }
 
-    /// The person takes back what may be a message. Whether they can.
+    /// Withdraws a message of the person's if it is still possible. Returns `true` if so, or if the run is no active run.
     async fn withdraw(&self, run: &RunId) -> bool {
         let active = self.schedule.snapshot(0).await.active;
         let message = active.into_iter().find(|active| active.run == *run).map(|active| active.id);
         message.is_none_or(|message| self.spawner.meanwhile.withdraw(&message))
     }
 
-    /// Whether there is somebody to talk with.
+    /// Returns an error if there is no agent to talk with.
     pub(super) fn require_agent(&self) -> Result<(), Refusal> {
         match (self.client)().no_agent() {
             Some(why) => Err(Refusal::user(format!("there is no agent to talk with: {why}"))),
@@ -307,7 +307,7 @@ impl Handlers {
         }
     }
 
-    /// Has a word of the person's answered in a fork, or in the main session. `external`: what its channel's service calls it.
+    /// Starts a turn that answers the person's message in a fork or in the main session. `external` is the channel's own id of the message.
     pub(super) async fn say_in(
         &self,
         fork: Option<&ForkRecord>,
@@ -322,7 +322,7 @@ impl Handlers {
         self.say(Word { text, channel, external, fork, of_job }).await
     }
 
-    /// Opens a fork of the main session. The turn that answers its topic, where it has one.
+    /// Opens a fork of the main session. If it has a topic, also returns the turn that answers it.
     pub(super) async fn open_fork(
         &self,
         topic: Option<String>,
@@ -335,7 +335,7 @@ impl Handlers {
         Ok((fork, Some(turn)))
     }
 
-    /// What the person wants of the model in their conversation.
+    /// Sets and returns the person's choice of model and thinking for the main session.
     async fn choose(&self, model: Option<String>, thinking: Option<String>) -> Result<Choice, Refusal> {
         if model.is_some() || thinking.is_some() {
             self.spawner.meanwhile.hold_back();

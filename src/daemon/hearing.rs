@@ -1,4 +1,4 @@
-//! Takes what the person says and presses by channels: a message is a turn, a button does what it says, a command is executed.
+//! Handles the person's input from channels: a message starts a turn, a button has its action, a command is executed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -27,34 +27,34 @@ use crate::refusal::Refusal;
 use crate::run::forks::{self, Ended, fork_action};
 use crate::schedule::{ActiveView, StageView};
 
-/// Executes a command line of the person's and returns what it says. `Err`: it was not done, and why. Called on blocking threads.
+/// Executes a command line of the person's and returns its output. `Err` holds the reason of a failure. Runs on blocking threads.
 pub type ExecuteWords = fn(&App, &[String]) -> Result<String, String>;
 
-/// So long an agent's button can be pressed.
+/// Time for which an agent's buttons stay valid.
 const VALID: TimeDelta = TimeDelta::days(7);
 
-/// So many questions may have been open when the service ended, and so long ago its start has ended them.
+/// Maximum number of questions and maximum age at which they count as ended by this start of the service.
 const MOST_LEFT: i64 = 100;
 const JUST_NOW: TimeDelta = TimeDelta::minutes(1);
 
-/// So much of a message that is answered stands above the answer, in characters.
+/// Maximum length of a quote above an answer, in characters.
 const QUOTED: usize = 500;
 
-/// How long nothing may be seen of a turn before its record is looked at.
+/// Time without news of a turn after which its record is read.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-/// The same where its end is expected.
+/// The same time once the turn's end is expected.
 const LOOK_AT_ONCE: Duration = Duration::from_millis(20);
 
-/// Strangers that are remembered.
+/// Maximum number of remembered strangers.
 const STRANGERS: usize = 1000;
 
-/// The service's ear.
+/// Receives the person's input from all channels.
 pub(super) struct ServiceHearing {
     pub handlers: Handlers,
     pub channels: BTreeMap<String, Arc<dyn Channel>>,
     pub execute: ExecuteWords,
-    /// Strangers that have been told that they are none of the bot's: channel and name.
+    /// Strangers that were already notified that the bot is not theirs, by channel and name.
     pub told: Mutex<BTreeSet<(String, String)>>,
 }
 
@@ -145,15 +145,15 @@ impl ServiceHearing {
         if let Some(denied) = self.deny(channel, answered.as_ref(), &said.text).await? {
             return Ok(denied);
         }
-        // A fork is opened for a word that is answered only.
+        // Check first: a fork is opened only for a message that can be answered.
         self.handlers.require_agent()?;
-        // What is handed on has no text of its own.
+        // A forwarded message has a quote and no text.
         if said.text.trim().is_empty() && said.files.is_empty() && said.quoted.is_none() {
             return Err(Refusal::user("the message is empty"));
         }
         let fork = self.handlers.forks.of_message(answered.as_ref(), channel).await?;
         let mut text = String::new();
-        // A job's conversation holds its message already.
+        // The conversation of a job already contains the job's message.
         let in_context = fork.is_some() && answered.as_ref().is_some_and(|message| message.run.is_some());
         if let Some(quoted) = answered.map(|message| message.text).or(said.quoted).filter(|_| !in_context) {
             text = format!("{}\n\n", quote(&quoted));
@@ -166,7 +166,7 @@ impl ServiceHearing {
         Ok(Response::Turn(turn))
     }
 
-    /// A reply to a question that is open is a no, and the sentence that the agent gets. A reply to anything else is none.
+    /// Treats a reply to an open question as a denial with a reason for the agent. Returns `None` for every other reply.
     async fn deny(&self, channel: &str, answered: Option<&Message>, said: &str) -> Result<Option<Response>, Refusal> {
         let asks = answered.and_then(|message| Some((message, message.question()?)));
         let (Some((message, number)), false) = (asks, said.trim().is_empty()) else { return Ok(None) };
@@ -176,12 +176,12 @@ impl ServiceHearing {
         }
         let (app, sentence, on) = (self.app(), Some(said.trim().to_owned()), channel.to_owned());
         let told = blocking(move || app.answer_question(number, Answer::Deny, sentence, &on)).await??;
-        // Other channels are shown it by `show_answers`. Here no button was pressed, so nobody else takes them away.
+        // `show_answers` updates the other channels. On this channel no button was pressed, so its buttons are removed here.
         self.settle_where(|name| name == channel, message, &told).await;
         Ok(Some(Response::Text(told)))
     }
 
-    /// `17:0`: the first button of message 17. `once`: of the message that was recorded then, and not a second time.
+    /// Handles button `17:0`, the first button of message 17. `once` is the message's recorded time; such a button works only once.
     async fn pressed(&self, channel: &str, button: &str, once: Option<DateTime<Utc>>) -> Result<Response, Refusal> {
         if let Some(turn) = button.strip_prefix(INTERRUPT) {
             return self.interrupt(Some(turn)).await;
@@ -202,7 +202,7 @@ impl ServiceHearing {
             return Ok(Response::Done("This choice has expired. Ask again to come back to it.".into()));
         }
         let counts_once = once.is_some() || is_agents;
-        // An agent's buttons are one choice.
+        // All buttons of an agent's message are one choice.
         let place = if is_agents { 0 } else { place };
         if counts_once && !journal.press(number, place, channel).await? {
             return Err(Refusal::user("this was pressed already"));
@@ -214,7 +214,7 @@ impl ServiceHearing {
         response
     }
 
-    /// Does what a button of a message says.
+    /// Executes the action of a message's button.
     async fn act(&self, channel: &str, message: &Message, action: &str, label: &str) -> Result<Response, Refusal> {
         let gone = || Refusal::user("this button is of no use any more");
         let response = match action.split_once(':').unwrap_or((action, "")) {
@@ -238,7 +238,7 @@ impl ServiceHearing {
                 let question: i64 = question.parse().map_err(|_| gone())?;
                 let answer: Answer = serde_json::from_value(answer.into()).map_err(|_| gone())?;
                 let (app, on) = (self.app(), channel.to_owned());
-                // Other channels are shown it by `show_answers`.
+                // `show_answers` updates the other channels.
                 let answered = blocking(move || app.answer_question(question, answer, None, &on)).await?;
                 if answered.is_err()
                     && let Some(end) = self.handlers.journal.question(question).await?.and_then(|asked| asked.end())
@@ -261,7 +261,7 @@ impl ServiceHearing {
         Ok(response)
     }
 
-    /// Raises a cap for the rest of its period (`day:2026-11-23:7.50`, `tokens_day:2026-11-23:3000000`), where that is not over.
+    /// Raises a cap for the rest of its period (`day:2026-11-23:7.50`, `tokens_day:2026-11-23:3000000`), unless that is over.
     async fn raise(&self, raise: &str) -> Result<String, Refusal> {
         let parts: Vec<&str> = raise.split(':').collect();
         let [name, label, amount] = parts[..] else { return Err(Refusal::user("this button is of no use any more")) };
@@ -285,7 +285,7 @@ impl ServiceHearing {
         Ok(format!("Raised to {shown} until the {span} ends."))
     }
 
-    /// A button of an agent's: what it says is a turn of the conversation that it comes from.
+    /// Handles an agent's button: its prompt starts a turn in the conversation of the message.
     async fn chosen(&self, channel: &str, prompt: &str, message: &Message, label: &str) -> Result<Response, Refusal> {
         let fork = self.handlers.forks.of_message(Some(message), channel).await?;
         if fork.is_none() && !self.handlers.forks.is_of_main_session(message).await? {
@@ -377,7 +377,7 @@ impl ServiceHearing {
         }
     }
 
-    /// Why a job did what it did, or why the last run of all that failed has.
+    /// Explains the last run of a job, or the last failed run of all jobs.
     async fn why(&self, job: Option<&str>) -> Result<String, Refusal> {
         if let Some(job) = job {
             let words: Vec<&str> = std::iter::once("why").chain(job.split_whitespace()).collect();
@@ -391,7 +391,7 @@ impl ServiceHearing {
         }
     }
 
-    /// Ends the answer that is going. `only`: if it is that of this turn. Where none is, the button is of no use any more.
+    /// Interrupts all answers that are running, or only the turn `only`. If none is, the reply says so.
     async fn interrupt(&self, only: Option<&str>) -> Result<Response, Refusal> {
         let going = self.handlers.schedule.snapshot(0).await.active;
         let is_meant = |id: &DefinitionId| id.is_turn() && only.is_none_or(|only| id.as_str() == only);
@@ -401,13 +401,13 @@ impl ServiceHearing {
             return Ok(Response::Done("No answer is going.".into()));
         }
         for turn in turns {
-            // It may have ended by itself.
+            // The turn may have ended by itself.
             let _ended = self.handlers.service(ServiceCommand::CancelRun { run: turn.run }).await;
         }
         Ok(Response::Text("The answer was interrupted.".into()))
     }
 
-    /// Takes the buttons from questions that are answered, wherever they were asked. Never returns.
+    /// Removes the buttons of answered questions on all channels. Never returns.
     pub(super) async fn show_answers(&self, mut ended: broadcast::Receiver<Question>) {
         for question in self.ended_by_start().await.unwrap_or_default() {
             self.show_answer(&question).await;
@@ -428,7 +428,7 @@ impl ServiceHearing {
         }
     }
 
-    /// The questions that this start of the service has ended.
+    /// Returns the questions that this start of the service has ended.
     async fn ended_by_start(&self) -> Result<Vec<Question>, JournalError> {
         let (journal, now) = (&self.handlers.journal, self.handlers.clock.now());
         let mut questions = journal.questions_after(journal.ended_up_to().await? - MOST_LEFT).await?;
@@ -439,7 +439,7 @@ impl ServiceHearing {
         Ok(questions)
     }
 
-    /// Takes the buttons from what belongs to forks that have ended. Never returns.
+    /// Removes the buttons from messages of ended forks. Never returns.
     pub(super) async fn show_ended_forks(&self, mut ended: broadcast::Receiver<(DefinitionId, ForkEnd)>) {
         loop {
             let (fork, how) = match ended.recv().await {
@@ -453,7 +453,7 @@ impl ServiceHearing {
         }
     }
 
-    /// Takes the buttons from a message wherever it is, but for `but`, which does it by itself.
+    /// Removes the buttons from a message on all channels except `but`, which does it by itself.
     async fn settle(&self, but: &str, message: &Message, outcome: &str) {
         self.settle_where(|name| name != but, message, outcome).await;
     }
@@ -470,13 +470,13 @@ impl ServiceHearing {
         }
     }
 
-    /// The link, or what came of the code.
+    /// Returns a login link, or the result of entering a code.
     async fn login(&self, code: Option<&str>) -> Result<String, Refusal> {
         let words: Vec<&str> = std::iter::once("login").chain(code.map(str::trim)).collect();
         self.words(&words).await
     }
 
-    /// Schedules a reminder, and says when it comes: `at 16:23 (in 10m)`.
+    /// Schedules a reminder and returns its time: `at 16:23 (in 10m)`.
     async fn comes(&self, command: Command) -> Result<String, Refusal> {
         let app = self.app();
         let (now, zone) = (app.now(), app.zone()?);
@@ -488,12 +488,12 @@ impl ServiceHearing {
         })
     }
 
-    /// What a command line says.
+    /// Executes a command line and returns its output.
     async fn words(&self, words: &[&str]) -> Result<String, Refusal> {
         self.words_on(None, words).await
     }
 
-    /// The same of one that the person gives by a channel.
+    /// Executes a command line that the person typed on a channel, if one is given.
     async fn words_on(&self, channel: Option<&str>, words: &[&str]) -> Result<String, Refusal> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let handlers = Handlers { asked_on: channel.map(str::to_owned), ..self.handlers.clone() };
@@ -515,12 +515,12 @@ impl ServiceHearing {
     }
 }
 
-/// Does something that may block.
+/// Runs work that may block on a blocking thread.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
     tokio::task::spawn_blocking(work).await.map_err(|error| Refusal::environment(error.to_string()))
 }
 
-/// Hands on what is seen of a turn up to its end.
+/// Forwards the progress of a turn until its end.
 async fn follow(
     turn: DefinitionId,
     journal: Journal,
@@ -529,7 +529,7 @@ async fn follow(
 ) {
     let mut calls: BTreeMap<String, String> = BTreeMap::new();
     let (mut letters, mut last_call) = (false, String::new());
-    // One that was over before anybody listened, and the end itself, are seen by the record alone.
+    // Only the record shows the end, and a turn that was over before this subscription.
     let (mut next, mut pause) = (Instant::now(), LOOK_AGAIN);
     loop {
         let seen = match timeout_at(next, live.recv()).await {
@@ -554,7 +554,7 @@ async fn follow(
                 letters = true;
                 Progress::Text(text)
             }
-            // It came letter by letter.
+            // The text was already streamed in pieces.
             Sight::Did(Observation::Said { .. }) if std::mem::take(&mut letters) => continue,
             Sight::Did(Observation::Said { text }) => Progress::Text(text),
             Sight::Did(Observation::ToolCall { call, tool, input }) => {
@@ -569,7 +569,7 @@ async fn follow(
             Sight::ProgramRefused(reason) => Progress::Refused { label: last_call.clone(), reason },
             Sight::Did(_) => continue,
             Sight::Ended { completed } => {
-                // It is recorded in a moment, unless the service ends.
+                // The end is recorded in a moment, unless the service ends.
                 (next, pause) = (Instant::now() + LOOK_AT_ONCE, LOOK_AT_ONCE);
                 Progress::AttemptEnded { completed }
             }
@@ -580,7 +580,7 @@ async fn follow(
     }
 }
 
-/// A tool and its main argument: `Read notes/a.md`.
+/// Returns a tool and its main argument: `Read notes/a.md`.
 fn label(tool: &str, input: &serde_json::Value) -> String {
     const LONGEST: usize = 60;
     const MAIN: &[&str] = &["file_path", "path", "command", "pattern", "url", "query", "description", "prompt", "text"];
@@ -601,7 +601,7 @@ fn label(tool: &str, input: &serde_json::Value) -> String {
     }
 }
 
-/// What a command line says, for who types commands here: `/resume` in the place of `ollim-bot resume`.
+/// Rewrites a command line's output for people who type commands on a channel: `ollim-bot resume` becomes `/resume`.
 fn as_typed(text: &str) -> String {
     let same = COMMANDS.iter().filter(|known| matches!(known.does, Does::Lines([[word]]) if *word == known.name));
     same.fold(text.to_owned(), |text, ChatCommand { name, .. }| {
@@ -611,7 +611,7 @@ fn as_typed(text: &str) -> String {
     })
 }
 
-/// The text of a message that is answered, above the answer.
+/// Formats a message's text as a quote above the answer.
 fn quote(text: &str) -> String {
     let text = text.trim();
     let cut = text.char_indices().nth(QUOTED).map_or(text.to_owned(), |(end, _)| format!("{}…", &text[..end]));

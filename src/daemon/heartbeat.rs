@@ -1,4 +1,4 @@
-//! The service's own heartbeat: `heartbeat_url` of the settings.
+//! The service's own heartbeat, sent to the setting `heartbeat_url`.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use crate::heartbeat::{Beat, Heart, Heartbeats};
 use crate::journal::JournalError;
 use crate::schedule::Schedule;
 
-/// A monitor hears of the service so often.
+/// Interval between two heartbeats.
 const PERIOD: Duration = Duration::from_secs(60);
-/// So long the schedule may take to answer. It never waits for anything.
+/// Maximum time for an answer of the schedule, which never waits for anything.
 const ANSWERS: Duration = Duration::from_secs(10);
-/// At the end a monitor is waited for no longer.
+/// Maximum wait for monitors at the end.
 const LAST: Duration = Duration::from_secs(3);
 
-/// Says every minute how the service is. Never returns.
+/// Reports the service's health every minute. Never returns.
 pub(super) async fn beat(
     hearts: Heartbeats,
     schedule: Schedule,
@@ -54,13 +54,13 @@ pub(super) async fn beat(
         next += PERIOD;
         tokio::select! {
             () = sleep_until(next) => {}
-            // A setting that is read again counts at once.
+            // A changed setting takes effect at once.
             Ok(()) = settings.changed() => {}
         }
     }
 }
 
-/// Says how the service ended, where it was one, and sends what is left.
+/// Reports how the service ended, if the process was a service, and sends all pending heartbeats.
 pub(super) async fn last(hearts: &Heartbeats, settings: &Current, fault: Option<String>, of_service: bool) {
     let url = settings.borrow().heartbeat_url.clone();
     if let Some(url) = url.filter(|_| of_service) {
@@ -84,7 +84,7 @@ mod tests {
     use crate::config::Config;
     use crate::schedule::Activity;
 
-    /// A monitor: where it listens, and what it is told, as `PATH BODY`.
+    /// Starts a monitor. Returns its URL and its received requests, as `PATH BODY`.
     fn monitor() -> (String, mpsc::UnboundedReceiver<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -124,7 +124,7 @@ mod tests {
         inbox.say(Activity { loaded: true, ..Activity::default() });
         let beating = tokio::spawn(beat(Heartbeats::default(), schedule, settings, journal));
         let fails = "/fail the schedule does not answer: nothing fires";
-        // Nobody takes what is asked of it; then nobody can.
+        // First nobody reads the schedule's inbox, then it is closed.
         assert_eq!(told.recv().await.unwrap(), "/start ");
         assert_eq!(told.recv().await.unwrap(), fails);
         drop(inbox);

@@ -1,4 +1,4 @@
-//! This host, where several share a journal on a server.
+//! The identity and the lease of this host where several hosts share a journal on a server.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -16,13 +16,13 @@ use crate::hexadecimal::hex;
 use crate::home::Home;
 use crate::journal::{Journal, JournalPlace, NewHost};
 
-/// How often a server is asked again that does not answer.
+/// Interval between two attempts to reach a server.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// Opens the journal, and joins those who share it. A server that does not answer is waited for, as nothing could be recorded meanwhile.
+/// Opens the journal and joins the hosts that share it. Waits for an unreachable server, as nothing could be recorded meanwhile.
 ///
 /// # Errors
-/// What does not pass by itself: another host has this one's name, or the journal is a newer version's.
+/// Permanent errors: another host uses this one's name, or the journal is a newer version's.
 pub(super) async fn open(app: &App, config: &Config) -> Result<Journal, DaemonError> {
     let (place, clock) = (app.journal()?, &app.clock);
     if matches!(place, JournalPlace::File(_)) {
@@ -62,7 +62,7 @@ fn this_host(name: String, home: &Home, config: &Config) -> Result<NewHost, Daem
     })
 }
 
-/// What the data folder is known by: a service that is started again on it is the same host.
+/// Returns the identity of the data folder. A service that is restarted on the folder remains the same host.
 fn identity(home: &Home) -> io::Result<String> {
     let path = home.host_identity();
     match fs::read_to_string(&path) {
@@ -79,19 +79,19 @@ fn identity(home: &Home) -> io::Result<String> {
     Ok(new)
 }
 
-/// Set where the process is to end with its lease.
+/// Whether the process ends when the lease is lost.
 static ENDS_WITH_LEASE: AtomicBool = AtomicBool::new(false);
 
-/// From now on, when the lease is lost, the process ends instead of becoming a new one: it was told to end, or was started for one run,
-/// which a new one would begin again.
+/// Makes the process end when the lease is lost, instead of restarting itself. Called once the process is asked to end, or when it
+/// serves one run, which a restart would begin again.
 pub(super) fn end_with_lease() {
     ENDS_WITH_LEASE.store(true, Ordering::SeqCst);
 }
 
-/// The lease is lost, so another host may take over whatever this one had going. The process becomes a new one of the same command line,
-/// which joins anew: all that was going ends as if this one had been killed, since its runners end with their sockets.
+/// Handles a lost lease: another host may take over everything that was running here. The process executes itself with the same command
+/// line and joins the hosts anew. Its runs end as if it had been killed, since runners end with their sockets.
 ///
-/// Where [`end_with_lease`] was called it ends.
+/// After a call of [`end_with_lease`] the process ends instead.
 pub(super) fn start_again(why: &str) {
     if ENDS_WITH_LEASE.load(Ordering::SeqCst) {
         tracing::error!("this host has lost its lease on the journal: {why}; what it had going ends here");
@@ -108,7 +108,7 @@ pub(super) fn start_again(why: &str) {
     std::process::abort();
 }
 
-/// The program that is in the place of this one by now: where it was replaced, Linux says that it was deleted.
+/// Returns the path without the suffix ` (deleted)`, which Linux adds when the binary was replaced.
 fn in_its_place(program: PathBuf) -> PathBuf {
     let kept = program.to_str().and_then(|path| path.strip_suffix(" (deleted)")).map(PathBuf::from);
     kept.unwrap_or(program)

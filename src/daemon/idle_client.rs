@@ -1,4 +1,4 @@
-//! Ends the main session's client when nobody has said anything for a while.
+//! Ends the main session's client when the person has been silent for a while.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use crate::bot::main_session::MainSession;
 use crate::home::Home;
 use crate::run::folder;
 
-/// How often it is looked at.
+/// Interval between two checks.
 const LOOKS: Duration = Duration::from_secs(30);
 
-/// Never returns.
+/// Ends the client whenever it has waited too long. Never returns.
 pub(super) async fn end_when_idle(idle: IdleClient, main: MainSession, home: Home) {
     loop {
         tokio::time::sleep(LOOKS).await;
         if idle.waits().await.is_none_or(|waited| waited < IDLE_CLIENT_WAITS) {
             continue;
         }
-        // No turn begins with what is being ended.
+        // Holding the turn keeps a new one from using the client that is ending.
         let _turn = main.turn().await;
         if idle.waits().await.is_some_and(|waited| waited >= IDLE_CLIENT_WAITS) {
             idle.end().await;

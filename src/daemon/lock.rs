@@ -1,4 +1,4 @@
-//! One service a data folder: a lock that the kernel gives up when the process ends, however it ends.
+//! One service per data folder: a lock that the kernel releases when the process ends, for any reason.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -11,29 +11,29 @@ use rustix::process::Pid;
 
 use crate::home::Home;
 
-/// So long the lock of a killed service may outlive it: a child that it was just starting holds the file too until
+/// Maximum time that the lock of a killed service may outlive it. A child that it was just starting holds the file too until
 /// it execs.
 const LINGERS: Duration = Duration::from_secs(2);
 
-/// Why the data folder is not ours.
+/// Reasons why the data folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another service has it.
+    /// Another service holds the lock.
     #[error("the service is already running for {} (pid {pid})", home.display())]
     Taken {
         /// The data folder.
         home: PathBuf,
-        /// The other's pid, as it wrote it.
+        /// The pid of the other service, as written in the lock file.
         pid: String,
     },
-    /// The original bot has it.
+    /// The original bot runs on the folder.
     #[error("the original ollim-bot is running on {} (pid {pid})", home.display())]
     Original {
         /// The data folder.
         home: PathBuf,
         /// Its pid.
         pid: i32,
-        /// The file that names it, relative to the data folder.
+        /// The file that contains the pid, relative to the data folder.
         file: &'static str,
     },
     /// The lock file was deleted or replaced while the service ran.
@@ -47,19 +47,19 @@ pub enum LockError {
     Io {
         /// The lock file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// The data folder is ours as long as this lives.
+/// Exclusive use of the data folder until this is dropped.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
 }
 
 impl Drop for Lock {
-    /// A child that is just being started holds the file too until it execs: closing ours would not be enough.
+    /// Unlocks explicitly: a child that is just being started holds the file too until it execs, so closing it is not enough.
     fn drop(&mut self) {
         if let Err(error) = rustix::fs::flock(&self.file, FlockOperation::Unlock) {
             tracing::debug!(%error, "cannot unlock the data folder");
@@ -68,7 +68,7 @@ impl Drop for Lock {
 }
 
 impl Lock {
-    /// Takes the data folder. `state/` must be there.
+    /// Locks the data folder. `state/` must exist.
     ///
     /// # Errors
     /// [`LockError`].
@@ -76,7 +76,7 @@ impl Lock {
         original(home)?;
         let path = home.lock();
         let failed = |source: io::Error| LockError::Io { path: path.clone(), source };
-        // Not truncated: until the lock is ours, the pid in it is another's.
+        // Not truncated: before the lock is taken, the pid in the file is another process's.
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -106,8 +106,8 @@ impl Lock {
         Ok(Self { file })
     }
 
-    /// Whether the lock file was deleted or replaced since it was taken. A file that was moved away with its folder was
-    /// not.
+    /// Returns whether the lock file was deleted or replaced since it was taken. A file that was moved with its folder
+    /// is not lost.
     #[must_use]
     pub fn is_lost(&self, home: &Home) -> bool {
         let Ok(ours) = self.file.metadata() else { return false };
@@ -116,7 +116,7 @@ impl Lock {
     }
 }
 
-/// Whether the process that the lock's file names runs. A zombie does not: it holds no lock.
+/// Returns whether the process in the lock file is alive. A zombie is not, as it holds no lock.
 fn is_alive(pid: &str) -> bool {
     let stat = pid.parse::<u32>().ok().and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok());
     let state = stat.as_deref().and_then(|stat| stat.rsplit_once(") ")).and_then(|(_, rest)| rest.chars().next());
@@ -131,17 +131,17 @@ fn holder(file: &mut File) -> String {
     }
 }
 
-/// Where versions of the original bot keep their pid.
+/// The pid files of the original bot's versions.
 const ORIGINALS: [&str; 2] = ["bot.pid", "state/bot.pid"];
 
-/// The original bot would write to the same files.
+/// Fails if the original bot runs, which would write to the same files.
 fn original(home: &Home) -> Result<(), LockError> {
     for file in ORIGINALS {
         let Ok(text) = std::fs::read_to_string(home.root().join(file)) else { continue };
         let Ok(number) = text.trim().parse::<i32>() else { continue };
         // Zero and below name groups of processes, not one.
         let Some(pid) = Some(number).filter(|number| *number > 0).and_then(Pid::from_raw) else { continue };
-        // A process of somebody else's cannot be signalled, but is there.
+        // Another user's process cannot be signalled, but exists.
         if let Ok(()) | Err(rustix::io::Errno::PERM) = rustix::process::test_kill_process(pid) {
             return Err(LockError::Original { home: home.root().to_owned(), pid: number, file });
         }
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_lock_that_outlives_its_killed_holder_is_waited_for() {
         let (_folder, home) = home();
-        // As a child between fork and exec holds it; the name of its parent, who is gone, stands there.
+        // The child holds the lock like one between fork and exec. The file names its ended parent.
         let mut ended = std::process::Command::new("true").spawn().unwrap();
         ended.wait().unwrap();
         std::fs::write(home.lock(), format!("{}\n", ended.id())).unwrap();
@@ -219,7 +219,7 @@ mod tests {
             let file = home.root().join(name);
             std::fs::write(&file, std::process::id().to_string()).unwrap();
             assert!(matches!(Lock::take(&home), Err(LockError::Original { file, .. }) if file == name));
-            // A process that has ended and been waited for.
+            // A process that has ended and was reaped.
             let mut ended = std::process::Command::new("true").spawn().unwrap();
             let pid = ended.id();
             ended.wait().unwrap();

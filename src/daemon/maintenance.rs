@@ -18,16 +18,16 @@ use crate::run::folder;
 use crate::run::gate::state::KeptState;
 use crate::schedule::{LiveDefinitions, MaintenanceTask, Schedule};
 
-/// Every folder is read again so often, whatever the watch has told.
+/// Interval at which every folder is read again, in addition to the watch.
 const REREAD: Duration = Duration::from_secs(10 * 60);
-/// What is too old is taken out of the journal so often.
+/// Interval at which old records are removed from the journal.
 const PRUNE: Duration = Duration::from_secs(60 * 60);
-/// It is looked whether the schedule answers so often,
+/// Interval at which the schedule is asked for an answer.
 const HEARTBEAT: Duration = Duration::from_secs(60);
-/// and so long it may take. It never waits for anything, so this is long.
+/// Maximum time for that answer. The schedule never waits for anything, so this is generous.
 const ANSWERS: Duration = Duration::from_secs(10);
 
-/// What the tasks work on.
+/// The parts that the tasks work on.
 pub(super) struct Maintenance {
     pub(super) home: Home,
     pub(super) journal: Journal,
@@ -38,7 +38,7 @@ pub(super) struct Maintenance {
 }
 
 impl Maintenance {
-    /// All tasks.
+    /// Returns all tasks.
     pub(super) fn tasks(self) -> Vec<MaintenanceTask> {
         let Self { home, journal, clock, definitions, schedule, settings } = self;
         let known = definitions.clone();
@@ -65,7 +65,7 @@ impl Maintenance {
                     prune(&home, &journal, before).await;
                     prune_gates(&home, &known, before).await;
                 }
-                // A run whose folder is listed after this is either among these or has its folder newly made.
+                // A run that is listed after this is active already, or its folder is new.
                 let active = schedule.snapshot(0).await.active;
                 let running = active.iter().map(|active| active.run.to_string()).collect();
                 // As in `prune`.
@@ -88,7 +88,7 @@ async fn prune(home: &Home, journal: &Journal, before: DateTime<Utc>) {
         Err(error) => tracing::warn!(%error, "the journal could not be pruned"),
     }
     let (home, log) = (home.clone(), home.log());
-    // Its errors are logged there; a panic would be one of the folder's reading.
+    // The functions log their errors. The result holds only a panic.
     let _ended = tokio::task::spawn_blocking(move || {
         prune_folders(&home, before);
         prune_log(&log, before);
@@ -96,7 +96,7 @@ async fn prune(home: &Home, journal: &Journal, before: DateTime<Utc>) {
     .await;
 }
 
-/// Drops what the gates of jobs have kept that are gone, and had not run since then.
+/// Removes the kept state of gates that is older than `before`, if their job no longer exists.
 async fn prune_gates(home: &Home, known: &LiveDefinitions, before: DateTime<Utc>) {
     for kept in KeptState::old(home, before.into()) {
         let (of, home) = (kept.clone(), home.clone());
@@ -109,7 +109,7 @@ async fn prune_gates(home: &Home, known: &LiveDefinitions, before: DateTime<Utc>
     }
 }
 
-/// Removes the files of the log that were written last before then.
+/// Removes log files that were last written before `before`.
 fn prune_log(log: &Path, before: DateTime<Utc>) {
     for entry in fs::read_dir(log).into_iter().flatten().flatten() {
         let written = entry.metadata().and_then(|facts| facts.modified());
@@ -121,16 +121,16 @@ fn prune_log(log: &Path, before: DateTime<Utc>) {
     }
 }
 
-/// A folder younger than this may be that of a run which has just begun.
+/// Maximum age of a folder whose run may have just begun.
 const YOUNG: Duration = Duration::from_secs(10 * 60);
 
-/// Those of all runs but the main session's, which is looked after where its client is.
+/// Lists the folders of all runs except the main session's, which its client's owner maintains.
 fn folders_of_runs(home: &Home) -> impl Iterator<Item = fs::DirEntry> {
     let main = home.main_run();
     fs::read_dir(home.runs()).into_iter().flatten().flatten().filter(move |entry| entry.path() != main)
 }
 
-/// Removes what runs have left whose service was killed: every other run has done that at its end.
+/// Removes leftovers of runs whose service was killed. All other runs clean up at their end.
 fn tidy_folders(home: &Home, running: &BTreeSet<String>) {
     for entry in folders_of_runs(home) {
         let old = entry
@@ -143,7 +143,7 @@ fn tidy_folders(home: &Home, running: &BTreeSet<String>) {
     }
 }
 
-/// Removes the folders of runs that ended before then: nothing has been written in them since.
+/// Removes the folders of runs that ended before `before`. Nothing has been written in them since.
 fn prune_folders(home: &Home, before: DateTime<Utc>) {
     for entry in folders_of_runs(home) {
         let old =

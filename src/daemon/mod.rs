@@ -1,7 +1,7 @@
-//! The service: one process a data folder, wired together here, and its control socket.
+//! The service: one process per data folder, wired together here, and its control socket.
 //!
-//! Knows every part; no part knows it. Who may ask what of it is decided by a token that is presented, never
-//! guessed from processes: [`wire`] says how. Knows nothing of how answers are shown.
+//! This module knows every part; no part knows it. Permissions come from a token that the caller presents, never from a
+//! guess about processes: see [`wire`]. It does not know how answers are shown.
 
 pub mod call;
 mod channels;

@@ -1,4 +1,4 @@
-//! The page: whether it is served, and the links that log a browser in.
+//! The web page of the service: its state, and the links that log a browser in.
 
 use std::sync::Arc;
 
@@ -11,24 +11,24 @@ use crate::run::tokens::Tokens;
 use crate::schedule::LiveDefinitions;
 use crate::web::{GOOD_FOR, Listener, Logins, Sessions, TUNNEL_PORT, Web, hash};
 
-/// The page as the service has it.
+/// The page, as the service serves it.
 #[derive(Clone)]
 pub struct Page {
     logins: Logins,
     sessions: Sessions,
-    /// `None`: the settings have none.
+    /// The state of the listener, or `None` if the settings name no page.
     state: Option<ListenerState>,
-    /// Where it is reached from outside.
+    /// The URL under which the page is reached from outside.
     url: Option<String>,
-    /// What leads to it, where it listens on a socket and nothing else is said to lead there.
+    /// The command for a tunnel to the page, if it listens on a socket and the settings give no URL.
     tunnel: Option<String>,
 }
 
 impl Page {
-    /// Listens there. What cannot be listened on is said, and keeps no job from running.
+    /// Binds the listener. A failure to bind is reported and keeps no job from running.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// If the journal cannot be read.
     pub async fn open(
         listen: Option<&ListenAddress>,
         url: Option<&str>,
@@ -56,13 +56,13 @@ impl Page {
         Ok((Self { logins: Logins::default(), sessions, state, url: url.map(str::to_owned), tunnel }, listener))
     }
 
-    /// Whether it is served.
+    /// Returns the state of the listener.
     #[must_use]
     pub fn state(&self) -> Option<ListenerState> {
         self.state.clone()
     }
 
-    /// What serves it.
+    /// Builds the web server's state.
     #[must_use]
     pub fn web(&self, handlers: Handlers, definitions: LiveDefinitions, journal: &Journal, tokens: Tokens) -> Web {
         let root = handlers.app.get().home.root().display().to_string();
@@ -85,10 +85,10 @@ impl Page {
         }
     }
 
-    /// A link that logs a browser in.
+    /// Creates a link that logs a browser in.
     ///
     /// # Errors
-    /// When the page is not served.
+    /// If the page is not served.
     pub async fn link(&self, end_sessions: bool, app: &App) -> Result<ServiceReply, Refusal> {
         let served = match &self.state {
             Some(ListenerState::Served(url)) => url,

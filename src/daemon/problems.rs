@@ -1,6 +1,6 @@
-//! Says what is wrong with files: each time in the log, once to the person.
+//! Reports problems of files: each time in the log, once to the person.
 //!
-//! What the person was notified of is kept in the journal, so that a new start does not repeat it.
+//! The journal keeps the problems that the person was notified of, so a restart does not repeat them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,22 +12,22 @@ use crate::definition::Problem;
 use crate::journal::{EventKind, Journal, JournalError, NewMessage};
 use crate::schedule::ProblemsOfFile;
 
-/// Where the journal keeps what the person was notified of.
+/// The setting in the journal that keeps what the person was notified of.
 const SETTING: &str = "told_problems";
 
-/// More files than this at once go into one message.
+/// Maximum number of files that get a message each. More files at once share one message.
 const ONE_BY_ONE: usize = 3;
 
-/// More problems than this at once are counted in the log.
+/// Maximum number of problems logged at once. The log counts the rest.
 const LOGGED: usize = 100;
 
-/// Files whose errors the person was notified of, and in which words.
+/// Files whose errors the person was notified of, and the wording.
 type Notified = BTreeMap<PathBuf, String>;
 
-/// Tells of problems. Clones share that.
+/// Reports problems. Clones share one state.
 #[derive(Clone)]
 pub struct Problems {
-    /// The data folder, in which the files are.
+    /// The data folder, which contains the files.
     root: PathBuf,
     journal: Journal,
     notified: Arc<Mutex<Notified>>,
@@ -35,14 +35,14 @@ pub struct Problems {
 
 impl Problems {
     /// # Errors
-    /// When the journal cannot be read.
+    /// If the journal cannot be read.
     pub async fn load(root: &Path, journal: Journal) -> Result<Self, JournalError> {
         let stored = journal.setting(SETTING).await?;
         let notified = stored.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
         Ok(Self { root: root.to_owned(), journal, notified: Arc::new(Mutex::new(notified)) })
     }
 
-    /// These are all problems that there are.
+    /// Reports all problems of all files. Files without a problem are cleared.
     pub async fn all(&self, problems: Vec<Problem>) {
         let mut files: BTreeMap<PathBuf, Vec<Problem>> = BTreeMap::new();
         for problem in problems {
@@ -53,14 +53,14 @@ impl Problems {
         self.tell(&mut notified, files).await;
     }
 
-    /// Tells of the problems that come, until the future is dropped.
+    /// Reports problems as they are found, until the future is dropped.
     pub async fn follow(self, mut found: mpsc::UnboundedReceiver<ProblemsOfFile>) {
         while let Some((file, problems)) = found.recv().await {
             self.of_file(&file, problems).await;
         }
     }
 
-    /// These are all problems of one file; none: it was put right, or is gone.
+    /// Reports all problems of one file. An empty list means that the file was fixed or deleted.
     pub async fn of_file(&self, file: &Path, problems: Vec<Problem>) {
         let mut notified = self.notified.lock().await;
         self.tell(&mut notified, BTreeMap::from([(file.to_owned(), problems)])).await;
@@ -82,7 +82,7 @@ impl Problems {
             if words.is_empty() {
                 if notified.remove(&file).is_some() {
                     self.record(&file, String::new());
-                    // A folder of few files, once for each that was wrong.
+                    // Only for files that had an error, so this lookup is rare.
                     let is_gone = !self.root.join(&file).exists();
                     tracing::info!("{} {}", file.display(), if is_gone { "is gone" } else { "was put right" });
                 }
@@ -119,7 +119,7 @@ impl Problems {
     }
 }
 
-/// The errors of one file as the person reads them; empty where there are none but warnings.
+/// Formats the errors of one file for the person. Empty if there are only warnings.
 fn words(problems: &[Problem]) -> String {
     problems.iter().filter(|problem| problem.is_error()).map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }

@@ -1,4 +1,4 @@
-//! Files that came with a message: they are put into `work/received/`, where the main session reads them.
+//! Saves files that came with a message in `work/received/`, where the main session reads them.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,10 +10,10 @@ use agent_sandbox::folders;
 use crate::channel::ReceivedFile;
 use crate::channel::terminal::plain_lines;
 
-/// The longest name of a file that is kept, in characters.
+/// Maximum length of a saved file's name, in characters.
 const LONGEST_NAME: usize = 100;
 
-/// Puts files into a new folder below `work`, and returns the lines that name them: nothing where there are none.
+/// Saves files in a new folder below `work`, and returns the lines that name them. Empty if there are no files.
 pub(super) fn keep(work: &Path, files: &[ReceivedFile]) -> String {
     if files.is_empty() {
         return String::new();
@@ -36,7 +36,7 @@ pub(super) fn keep(work: &Path, files: &[ReceivedFile]) -> String {
     lines
 }
 
-/// What a job may have put there leads nowhere else.
+/// Makes a new folder below `work/received`. Follows no link that a job may have planted there.
 fn new_folder(work: &Path) -> io::Result<(OwnedFd, String)> {
     let name = agent_sandbox::token::random()?[..8].to_owned();
     match folders::make(work, &Path::new("received").join(&name)) {
@@ -48,7 +48,7 @@ fn new_folder(work: &Path) -> io::Result<(OwnedFd, String)> {
     }
 }
 
-/// A file whose name stays in its folder, and that no other one there has.
+/// Creates a file whose name stays in its folder and is unique there.
 fn new_file(sent: &str, place: usize, folder: &OwnedFd) -> io::Result<(String, File)> {
     let name = plain(sent.rsplit(['/', '\\']).next().unwrap_or_default());
     let name = name.trim_matches(['.', ' ']);
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(keep(work.path(), &[]), "");
     }
 
-    /// Does `call` while somebody changes `place` back and forth between a folder and a link to `target`.
+    /// Calls `call` while another thread switches `place` between a folder and a link to `target`.
     fn while_turned(place: &Path, target: &Path, mut call: impl FnMut()) {
         use std::os::unix::fs::symlink;
         use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,7 @@
 //! Notices that the service's runtime files in `state/` (the lock, the control socket, the token) were deleted.
 //!
 //! The lock file stands for all of them. Without it another service could start on the same data folder, so this one
-//! ends. A folder that was moved away still holds its files: the journal waits until it is back.
+//! ends. A folder that was moved away still contains its files: the journal waits until the folder is back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::home::Home;
 use crate::journal::JournalError;
 use crate::schedule::Schedule;
 
-/// How often the lock file is looked at while the journal has no trouble.
+/// Interval between two checks of the lock file while the journal has no trouble.
 const INTERVAL: Duration = Duration::from_secs(60);
 
 /// Ends the schedule when the lock file was deleted or replaced. Never returns.
@@ -24,7 +24,7 @@ pub(super) async fn watch(
     mut journal: Receiver<Option<JournalError>>,
 ) {
     while !lock.is_lost(&home) {
-        // A journal that was closed has no more trouble: the service is ending.
+        // A closed journal reports no trouble: the service is ending.
         let _elapsed = tokio::time::timeout(INTERVAL, journal.changed()).await;
     }
     tracing::error!(folder = %home.state().display(), "the runtime files were deleted or replaced; the service ends");

@@ -1,7 +1,7 @@
 //! The settings in force: read at start, and again on SIGHUP.
 //!
-//! What can change while the service runs does; what is decided at start stays as it was and is named. Settings that
-//! cannot be used change nothing, and are said.
+//! Settings that can change while the service runs do so. The others keep their value from the start and are named in the log.
+//! Unusable settings change nothing and are reported.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -17,27 +17,27 @@ use crate::refusal::Refusal;
 use crate::run::runner::RunSettings;
 use crate::schedule::{LiveDefinitions, Schedule};
 
-/// The settings as they are now.
+/// The current settings.
 pub type Current = watch::Receiver<Arc<Config>>;
 
-/// What can be asked of the service, by the settings that it read last. Clones share it.
+/// The application under the settings that were read last. Clones share it.
 #[derive(Clone)]
 pub struct AppInForce(Arc<RwLock<App>>);
 
 impl AppInForce {
-    /// With the settings of the start.
+    /// Starts with the settings of `app`.
     #[must_use]
     pub fn new(app: App) -> Self {
         Self(Arc::new(RwLock::new(app)))
     }
 
-    /// As it is now.
+    /// Returns the current application.
     #[must_use]
     pub fn get(&self) -> App {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads the settings again. When they cannot be used, the old ones go on to count. Blocks.
+    /// Reloads the settings. If they cannot be used, the old ones remain in force. Blocks.
     fn reread(&self) -> Result<Settings, Refusal> {
         let fresh = self.get().reread();
         let settings = Settings::of(&fresh)?;
@@ -46,10 +46,10 @@ impl AppInForce {
     }
 }
 
-/// What the settings and the environment say.
+/// The values of the settings and the environment.
 pub(super) struct Settings {
     pub(super) config: Arc<Config>,
-    /// What holds for definitions that do not say.
+    /// Defaults for definitions.
     pub(super) defaults: Defaults,
 }
 
@@ -59,7 +59,7 @@ impl Settings {
     }
 }
 
-/// Settings that count from the next run, reading or ending on.
+/// Settings that take effect without a restart, for example at the next run.
 const LIVE: [&str; 25] = [
     "mcp_servers",
     "timezone",
@@ -88,12 +88,12 @@ const LIVE: [&str; 25] = [
     "bot_name",
 ];
 
-/// What another reading of the settings means.
+/// The difference that a reload of the settings makes.
 #[derive(Debug, PartialEq, Eq)]
 struct Changes {
-    /// What holds from now on: key and value.
+    /// Keys and values that take effect now.
     live: Vec<(&'static str, String)>,
-    /// What waits for the next start.
+    /// Keys that take effect at the next start.
     at_start: Vec<&'static str>,
 }
 
@@ -111,7 +111,7 @@ fn compare(started: &Config, before: &Config, now: &Config) -> Changes {
     changes
 }
 
-/// Those who act on settings, and where these come from.
+/// The parts that act on settings, and the source of the settings.
 pub(super) struct InForce {
     pub(super) app: AppInForce,
     pub(super) started: Arc<Config>,
@@ -125,7 +125,7 @@ pub(super) struct InForce {
 }
 
 impl InForce {
-    /// Reads settings and folders again; one line on what came of it.
+    /// Reloads settings and folders. Returns the result as one line.
     pub(super) async fn reread(&self) -> String {
         let app = self.app.clone();
         let read = tokio::task::spawn_blocking(move || app.reread()).await;
@@ -150,7 +150,7 @@ impl InForce {
         self.mcp_servers.replace(&config.mcp_servers);
         *self.runs.write().unwrap_or_else(PoisonError::into_inner) = RunSettings::of(&config);
         if !live.is_empty() {
-            // It was started under others.
+            // The idle client was started under the old settings.
             self.idle_client.end().await;
         }
         self.schedule.limit(config.max_concurrent_runs);
@@ -224,7 +224,7 @@ mod tests {
         let changes = compare(&started, &before, &now);
         assert_eq!(changes.live, [("max_concurrent_runs", "3".to_owned())]);
         assert_eq!(changes.at_start, ["agent_client"]);
-        // What still waits is said again; what was put back is not.
+        // A change that still waits is reported again; one that was reverted is not.
         assert_eq!(compare(&started, &now, &now), Changes { live: vec![], at_start: vec!["agent_client"] });
         assert_eq!(compare(&started, &before, &before), Changes { live: vec![], at_start: vec![] });
     }

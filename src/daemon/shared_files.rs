@@ -1,8 +1,8 @@
-//! Keeps the files of the hosts that share a journal equal: what changes here is published, what changed elsewhere is written here.
+//! Synchronizes the files of the hosts that share a journal: publishes local changes, and writes remote changes to disk.
 //!
-//! `state/shared.json` holds what both had in common last. A file that differs from it was changed here, and a version that is newer than it
-//! was changed elsewhere. Where both are so the newest in the journal counts, and what was written here is kept beside the file: no text that
-//! somebody has written gets lost.
+//! `state/shared.json` records the last state that this host and the journal had in common. A file that differs from it was changed here. A
+//! version that is newer was changed elsewhere. If both apply, the newest version in the journal wins, and the local text is kept beside
+//! the file: no text that a person wrote is lost.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -17,23 +17,23 @@ use crate::hexadecimal::{hex, sha256};
 use crate::home::Home;
 use crate::journal::{Journal, JournalError, JournalReader, NewMessage, Publication, SharedFile};
 
-/// How often both sides are looked at.
+/// Interval between two passes.
 const LOOKS: Duration = Duration::from_secs(2);
 
-/// How many texts one answer of the journal has at most.
+/// Maximum number of texts in one answer of the journal.
 const PAGE: i64 = 200;
 
-/// How many files one commit publishes at most: other hosts wait for it.
+/// Maximum number of files that one commit publishes, since other hosts wait for it.
 const TOGETHER: usize = 50;
 
-/// The files of this host.
+/// The shared files of this host.
 pub(super) struct SharedFiles {
     journal: Journal,
     folder: Arc<Mutex<Folder>>,
 }
 
 impl SharedFiles {
-    /// `None`: nobody shares the journal, or `share_files` is off.
+    /// Returns `None` if no host shares the journal, or `share_files` is off.
     pub(super) async fn of(
         home: &Home,
         host: Result<String, impl Sized>,
@@ -47,7 +47,7 @@ impl SharedFiles {
         Ok(Some(Self { journal: journal.clone(), folder: Arc::new(Mutex::new(Folder::new(home.clone(), host))) }))
     }
 
-    /// Makes them equal for the first time: before that nothing is to fire here. A journal that is away is waited for.
+    /// Synchronizes for the first time. Nothing may fire here before that. Waits for an unreachable journal.
     pub(super) async fn begin(&self) {
         loop {
             match self.pass(SystemTime::now()).await {
@@ -58,7 +58,7 @@ impl SharedFiles {
         }
     }
 
-    /// Keeps them equal for good.
+    /// Synchronizes at intervals. Never returns.
     pub(super) async fn follow(self) {
         let mut hindered = false;
         loop {
@@ -98,7 +98,7 @@ impl SharedFiles {
             let host = lock(&self.folder).host.clone();
             let versions = self.journal.publish_files(host, files).await?;
             for ((path, hash), version) in paths.into_iter().zip(hashes).zip(versions) {
-                // Of one that another host was first with, the next look learns what it says.
+                // Another host was first with a file without a version. The next pass reads its text.
                 if let Some(version) = version {
                     tracing::info!(path, version, "published to the other hosts");
                     let mut folder = lock(&self.folder);
@@ -112,7 +112,7 @@ impl SharedFiles {
         blocking(move || lock(&folder).save().map_err(failed)).await
     }
 
-    /// Reads the journal, by a thread that may wait for its server.
+    /// Reads the journal on a thread that may wait for its server.
     async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&JournalReader) -> Result<T, JournalError> + Send + 'static,
@@ -133,46 +133,46 @@ fn lock(folder: &Mutex<Folder>) -> std::sync::MutexGuard<'_, Folder> {
     folder.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What this host and the journal had in common last.
+/// The last state that this host and the journal had in common.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Kept {
-    /// In which its versions count.
+    /// The history to which the versions belong.
     history: String,
     /// All versions up to this one are known.
     seen: i64,
     files: BTreeMap<String, Common>,
-    /// Each folder, when all of these files were in it. A file that is missing in another one is not taken for removed.
+    /// The identity of each folder when it contained all of these files. Files missing in a different folder do not count as removed.
     #[serde(default)]
     folders: BTreeMap<String, (u64, u64)>,
 }
 
-/// Of one file.
+/// The common state of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Common {
-    /// 0: of another history.
+    /// The version, or 0 if it belongs to another history.
     version: i64,
-    /// Of the text; `None`: it was removed.
+    /// Hash of the text, or `None` if the file was removed.
     hash: Option<String>,
 }
 
-/// What comes of a file.
+/// The action for one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Nothing,
-    /// What is here is published over the version that is known.
+    /// Publish the local state over the known version.
     Publish,
-    /// Both are the same.
+    /// Both sides are equal: record that.
     Agree,
-    /// What is in the journal is written here.
+    /// Write the journal's version to disk.
     Take,
-    /// The same, and what was written here is kept beside it.
+    /// Write the journal's version to disk, and keep the local text beside it.
     TakeAndKeep,
 }
 
-/// `here`: the hash of the text here; `None`: there is no file. `newer`: what was changed elsewhere since they had `common`.
+/// Chooses the action. `here`: hash of the local text, or `None` without a file. `newer`: a change from elsewhere since `common`.
 fn step(here: Option<&str>, common: Option<&Common>, newer: Option<&SharedFile>) -> Step {
     let is_changed_here = here != common.and_then(|common| common.hash.as_deref());
-    // Nobody knows which of the two is older then.
+    // Without a common version it is unknown which side is older.
     let is_unknown = common.is_none_or(|common| common.version == 0);
     let Some(newer) = newer else {
         return if is_changed_here || (is_unknown && here.is_some()) { Step::Publish } else { Step::Nothing };
@@ -183,44 +183,44 @@ fn step(here: Option<&str>, common: Option<&Common>, newer: Option<&SharedFile>)
         (Some(_), false) if is_same => Step::Agree,
         (None, false) => Step::Take,
         _ if !is_unknown && !is_changed_here => Step::Take,
-        // What was removed since has the text that this host had.
+        // The removed text is the one that this host has, so removing it here loses nothing.
         (Some(_), true) if is_unknown && (is_same || !is_changed_here) => Step::Take,
-        // A change counts more than a removal.
+        // A change wins over a removal.
         (Some(_), true) if !is_unknown => Step::Publish,
         (Some(_), _) => Step::TakeAndKeep,
     }
 }
 
-/// What a look at the folder led to.
+/// The result of a pass over the folder.
 #[derive(Debug, Default)]
 struct Looked {
-    /// With the hash of each.
+    /// Files to publish, each with its hash.
     to_publish: Vec<(Publication, Option<String>)>,
     to_tell: Vec<String>,
 }
 
-/// This host's side.
+/// The local side of the synchronization.
 #[derive(Debug)]
 struct Folder {
     home: Home,
     host: String,
     kept: Kept,
-    /// Whether it is to be saved.
+    /// Whether `kept` has unsaved changes.
     changed: bool,
     /// All versions up to this one have been read.
     read_to: i64,
-    /// Versions that are not written here yet.
+    /// Versions that are not yet written to disk.
     newer: BTreeMap<String, SharedFile>,
-    /// The hashes of texts that were read.
+    /// Hashes of the texts that were read, with the stamps of their files.
     read: HashMap<String, (shared::Stamp, String)>,
-    /// Files that were not there at the last look. Editors take a file away for a moment.
+    /// Files that were missing in the last pass. Editors move a file away for a moment.
     missing: BTreeSet<String>,
-    /// What a person has been told of.
+    /// Paths that the person was notified of.
     told: BTreeSet<String>,
 }
 
 impl Folder {
-    /// Where what is kept cannot be read, all files are compared anew.
+    /// Loads the kept state. If that cannot be read, all files are compared anew.
     fn new(home: Home, host: String) -> Self {
         let kept = std::fs::read(home.shared_files()).ok().and_then(|text| serde_json::from_slice(&text).ok());
         let kept: Kept = kept.unwrap_or_default();
@@ -237,8 +237,8 @@ impl Folder {
         }
     }
 
-    /// The newest version that has been read. What was common in another history has no version in this one; nor has anything where versions
-    /// were forgotten.
+    /// Returns the newest version that was read. Resets all common versions if the journal has another history or has forgotten
+    /// versions.
     fn known_of(&mut self, history: &str, newest: i64) -> i64 {
         if self.kept.history != history || newest < self.read_to {
             self.kept.files.values_mut().for_each(|common| common.version = 0);
@@ -254,7 +254,7 @@ impl Folder {
         self.read_to = remote.last().map_or(self.read_to, |file| file.version);
         let usable = |file: &SharedFile| shared::is_shared(&file.path) && file.text.len() <= LARGEST_FILE;
         self.newer.extend(remote.into_iter().filter(usable).map(|file| (file.path.clone(), file)));
-        // Of its own publications it knows already.
+        // Drop this host's own publications.
         let files = &self.kept.files;
         self.newer.retain(|path, file| files.get(path).is_none_or(|common| common.version < file.version));
         let (here, unreadable) = shared::list(&self.home);
@@ -277,7 +277,7 @@ impl Folder {
                 Some(stamp) if !stamp.is_settled(now) => continue,
                 Some(stamp) => match self.hash_of(&path, *stamp) {
                     Ok(Some(hash)) => Some(hash),
-                    // It is no text, or has gone meanwhile.
+                    // The file is no text, or was removed meanwhile.
                     Ok(None) => continue,
                     Err(error) => {
                         self.tell_fault(&path, &error, looked);
@@ -290,7 +290,7 @@ impl Folder {
                     }
                     None
                 }
-                // Something is there that is not kept equal: a link, or more than a text.
+                // Something exists that is not synchronized: a link, or no text.
                 None if self.is_common(&path) && !self.newer.contains_key(&path) => continue,
                 None => None,
             };
@@ -301,19 +301,19 @@ impl Folder {
         self.read.retain(|path, _| here.contains_key(path));
     }
 
-    /// Whether it was here, as elsewhere, last.
+    /// Whether the file existed in the last common state.
     fn is_common(&self, path: &str) -> bool {
         self.kept.files.get(path).is_some_and(|common| common.hash.is_some())
     }
 
-    /// Finds what is missing now. Returns what was before.
+    /// Updates the set of missing files. Returns the previous set.
     fn look_for_missing(&mut self) -> BTreeSet<String> {
         let gone = |path: &&String| self.is_common(path) && shared::is_gone(&self.home, path);
         let missing = self.kept.files.keys().filter(gone).cloned().collect();
         std::mem::replace(&mut self.missing, missing)
     }
 
-    /// Folders that are not those in which all files were: another one was moved, linked or mounted into the place, or is not mounted.
+    /// Returns folders that differ from the ones that contained all files: replaced by another, linked, mounted over, or unmounted.
     fn other_folders(&mut self, looked: &mut Looked) -> BTreeSet<String> {
         let mut others = BTreeSet::new();
         for folder in shared::folders() {
@@ -337,7 +337,7 @@ impl Folder {
     }
 
     fn one(&mut self, path: &str, here: Option<String>, looked: &mut Looked) -> io::Result<()> {
-        // What this host published before it ended, and had no time to keep.
+        // A version that this host published right before it ended, too late to record it.
         if let Some(own) = self.newer.get(path).filter(|file| file.host == self.host)
             && self.kept.files.get(path).is_some_and(|common| common.version > 0)
         {
@@ -378,7 +378,7 @@ impl Folder {
             (_, true, Some(text)) => shared::take_away(&self.home, path, text)?,
             (_, false, old) => shared::put(&self.home, path, old.as_deref(), &newer.text)?,
         };
-        // One that was changed in this moment is looked at again.
+        // A file that was changed at this very moment is handled in the next pass.
         if written {
             self.agree(&newer);
             self.told.remove(path);
@@ -387,7 +387,7 @@ impl Folder {
         Ok(())
     }
 
-    /// This host and the journal have it in common now.
+    /// Records the version as the common state.
     fn agree(&mut self, file: &SharedFile) {
         let hash = (!file.removed).then(|| hash(&file.text));
         self.kept.files.insert(file.path.clone(), Common { version: file.version, hash });

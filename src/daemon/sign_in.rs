@@ -1,4 +1,4 @@
-//! A person logs the agent in from wherever they are: they get a link, and bring back a code.
+//! Logs the agent in from anywhere: the person gets a link and returns a code.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::app::LoginState;
 use crate::refusal::Refusal;
 use crate::schedule::Schedule;
 
-/// So long a link is good for.
+/// Time for which a link is valid.
 const VALID: Duration = Duration::from_secs(15 * 60);
 
-/// The login that waits for its code: one at most. Clones share it.
+/// The login that waits for its code, at most one. Clones share it.
 #[derive(Clone)]
 pub struct SignIns {
     to_log_in: ToLogIn,
@@ -24,7 +24,7 @@ pub struct SignIns {
 
 #[derive(Default)]
 struct Waiting {
-    /// How many links were given.
+    /// Number of links handed out.
     links: u64,
     sign_in: Option<SignIn>,
 }
@@ -34,7 +34,7 @@ impl SignIns {
         Self { to_log_in, schedule, waiting: Arc::default() }
     }
 
-    /// Whether a message is the code that the login waits for: `its-letters#and-more`, in one word. It is nothing to say to a model.
+    /// Returns whether a message is the code of the pending login: `its-letters#and-more`, in one word. Models must not see it.
     pub(super) async fn awaits(&self, text: &str) -> bool {
         let part = |part: &str| {
             part.len() >= 8 && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
@@ -43,7 +43,7 @@ impl SignIns {
         is_code && self.waiting.lock().await.sign_in.is_some()
     }
 
-    /// Begins to log in, or ends that with its code. A new link makes the one before it useless.
+    /// Begins a login, or completes it with its code. A new link invalidates the previous one.
     pub(super) async fn login(&self, code: Option<String>) -> Result<LoginState, Refusal> {
         match code {
             None => self.begin().await,
@@ -76,7 +76,7 @@ impl SignIns {
         tokio::spawn(async move {
             tokio::time::sleep(VALID).await;
             let mut waiting = this.waiting.lock().await;
-            // A later one has its own time.
+            // A later login has its own timeout.
             if waiting.links == number {
                 waiting.sign_in = None;
             }

@@ -1,8 +1,8 @@
-//! What a supervisor such as systemd is told (sd_notify(3)), where one has said that it listens.
+//! Notifies a supervisor such as systemd (sd_notify(3)), if the environment names one.
 //!
-//! `READY=1` comes when something could fire, and `WATCHDOG=1` only while the schedule's own loop goes round: each is
-//! sent after that loop has answered. A socket of our own, of the standard library: the crates for it know no abstract
-//! sockets, or take the process's environment instead of the service's.
+//! `READY=1` is sent when something could fire, and `WATCHDOG=1` only while the schedule's loop makes progress: each is
+//! sent after that loop has answered. The socket is the standard library's: the crates for it support no abstract
+//! sockets, or use the process's environment instead of the service's.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,21 +19,21 @@ use crate::app::times;
 use crate::clock;
 use crate::schedule::{Activity, Schedule};
 
-/// A supervisor that does not take its mail is not waited for longer.
+/// Maximum time to send to a supervisor that does not read its messages.
 const SENDING: Duration = Duration::from_secs(1);
-/// Its status line is not written more often.
+/// Minimum time between two status lines.
 const STATUS: Duration = Duration::from_secs(1);
 
 /// The supervisor, if there is one. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Supervisor {
     address: Option<Arc<SocketAddr>>,
-    /// So often at least it wants to hear that we are alive.
+    /// The interval within which the supervisor expects a sign of life.
     watchdog: Option<Duration>,
 }
 
 impl Supervisor {
-    /// The one that the environment names. What cannot be understood is logged, and there is none.
+    /// Returns the supervisor that the environment names. An unusable name is logged and means none.
     pub(super) fn of(env: &BTreeMap<String, String>) -> Self {
         let Some(name) = env.get("NOTIFY_SOCKET").filter(|name| !name.is_empty()) else { return Self::default() };
         let address = match name.strip_prefix('@') {
@@ -55,7 +55,7 @@ impl Supervisor {
         let Some(address) = self.address.clone() else { return };
         let lines = lines.into();
         tracing::debug!(lines, "the supervisor is told");
-        // A full mailbox blocks its writer.
+        // A full queue blocks its writer.
         let sent = tokio::task::spawn_blocking(move || {
             let socket = UnixDatagram::unbound()?;
             socket.set_write_timeout(Some(SENDING))?;
@@ -66,22 +66,22 @@ impl Supervisor {
         }
     }
 
-    /// `RELOADING=1`, with the time that systemd wants beside it.
+    /// Sends `RELOADING=1` with the monotonic time, which systemd requires.
     pub(super) async fn reloading(&self) {
         self.tell(format!("RELOADING=1\nMONOTONIC_USEC={}", clock::monotonic_micros())).await;
     }
 
-    /// `READY=1`, at the start and after reloading.
+    /// Sends `READY=1`, at the start and after a reload.
     pub(super) async fn ready(&self, status: &str) {
         self.tell(format!("READY=1\nSTATUS={}", one_line(status))).await;
     }
 
-    /// `STOPPING=1`, and how long that may take.
+    /// Sends `STOPPING=1` with the time that the end may take.
     pub(super) async fn stopping(&self, at_most: Duration) {
         self.tell(format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={}\nSTATUS=ending", at_most.as_micros())).await;
     }
 
-    /// Says that the service is alive, at half of the time that the watchdog gives. Never returns.
+    /// Sends a sign of life at half of the watchdog's interval while the schedule is alive. Never returns.
     pub(super) async fn pulse(self, schedule: Schedule) {
         if let (Some(_), Some(limit)) = (&self.address, self.watchdog) {
             while schedule.is_alive().await {
@@ -92,7 +92,7 @@ impl Supervisor {
         std::future::pending::<()>().await;
     }
 
-    /// Keeps its status line true. `app`: whose settings say in which zone. Never returns.
+    /// Keeps the status line current. The settings of `app` determine the zone. Never returns.
     pub(super) async fn status(self, schedule: Schedule, app: AppInForce) {
         let mut activity = schedule.activity();
         let mut last = String::new();
@@ -112,7 +112,7 @@ impl Supervisor {
     }
 }
 
-/// `WATCHDOG_USEC`, if it is meant for this process.
+/// Returns `WATCHDOG_USEC` if it is meant for this process.
 fn watchdog(env: &BTreeMap<String, String>, own: u32) -> Option<Duration> {
     let number = |name| env.get(name).map(|text: &String| text.parse::<u64>().ok());
     if number("WATCHDOG_PID").is_some_and(|pid| pid != Some(u64::from(own))) {
@@ -137,7 +137,7 @@ fn words(activity: &Activity, now: DateTime<Utc>, zone: Tz) -> String {
     format!("{open}{why}{next}")
 }
 
-/// A line feed would begin another message.
+/// Replaces line feeds, which would begin another assignment.
 fn one_line(text: &str) -> String {
     text.replace('\n', " ")
 }
@@ -155,7 +155,7 @@ mod tests {
             .into()
     }
 
-    /// Everything that has come, one message a line.
+    /// Receives all pending messages.
     fn mail(socket: &UnixDatagram) -> Vec<String> {
         let mut buffer = [0; 4096];
         let mut all = Vec::new();
@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// A process whose dispatcher stands still must be restarted, whatever else of it is alive.
+    /// A process whose dispatcher hangs must be restarted, even if other parts of it are alive.
     #[tokio::test(start_paused = true)]
     async fn the_watchdog_hears_of_us_only_while_the_dispatcher_goes_round() {
         let folder = tempfile::tempdir().unwrap();

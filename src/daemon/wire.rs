@@ -1,9 +1,9 @@
-//! What is said on the control socket: JSON, one value a line.
+//! The protocol of the control socket: JSON, one value per line.
 //!
-//! The caller's first line is a [`Hello`], so that one without a token can make the service read no more than
-//! [`HELLO_LIMIT`] bytes. Each further line is a [`Request`], and is answered by one [`Reply`] in the order of the requests. A
-//! subscription is the connection's last request: replies follow, an event each, until the caller closes it or says anything
-//! more. A run's connection serves one request, so that nothing is done for a run that is over.
+//! The caller's first line is a [`Hello`], so a caller without a token can make the service read no more than
+//! [`HELLO_LIMIT`] bytes. Each further line is a [`Request`]. The service answers each with one [`Reply`], in order. A
+//! subscription is the connection's last request: one reply per event follows, until the caller closes the connection or
+//! sends anything. A run's connection serves one request, so nothing is done for a run that is over.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,15 +14,15 @@ use crate::refusal::Refusal;
 /// The variable that holds a run's token in its fork's environment.
 pub const RUN_TOKEN: &str = "OLLIM_RUN_TOKEN";
 
-/// Longest first line, in bytes.
+/// Maximum length of the first line, in bytes.
 pub const HELLO_LIMIT: usize = 256;
-/// Longest request or reply, in bytes: twice what Linux lets a single argument be, many times over.
+/// Maximum length of a request or reply, in bytes. Linux limits a single argument to far less.
 pub const LINE_LIMIT: usize = 4 * 1024 * 1024;
 
-/// The version of this protocol. The service and its callers are the same binary, save after an update.
+/// The version of this protocol. The service and its callers are the same binary, except after an update.
 pub const PROTOCOL: u32 = 2;
 
-/// Who is asking.
+/// The caller's identification.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
@@ -33,50 +33,50 @@ pub struct Hello {
     pub protocol: u32,
 }
 
-/// What is asked.
+/// A caller's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
-    /// A command line, on behalf of a run: its policy judges words.
+    /// Executes a command line on behalf of a run, whose policy judges the words.
     Execute {
         /// The words after `ollim-bot`.
         argv: Vec<String>,
     },
-    /// What the service alone can do, for the person.
+    /// Executes a command that only the service can, for the person.
     Service(ServiceCommand),
-    /// What happens from now on, for the person.
+    /// Subscribes to events, for the person.
     Subscribe {
-        /// What has happened since this event too.
+        /// The event after which the subscription begins; `None` begins with new events.
         after: Option<i64>,
-        /// Which events.
+        /// The selection of events.
         filter: EventFilter,
     },
 }
 
-/// The answer.
+/// The service's answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// [`Request::Execute`]: what the command printed.
+    /// The output of a [`Request::Execute`].
     Output {
-        /// Data.
+        /// Standard output.
         stdout: String,
-        /// Everything else.
+        /// Standard error.
         stderr: String,
         /// The exit code.
         exit: u8,
     },
-    /// [`Request::Execute`]: the run may start this command of the person's own, in its own process.
+    /// The answer to [`Request::Execute`] if the run may start this command of the person's, in its own process.
     Exec {
         /// The command's name without `ollim-bot-`.
         name: String,
         /// Its arguments.
         args: Vec<String>,
     },
-    /// [`Request::Service`].
+    /// The answer to [`Request::Service`].
     Done(ServiceReply),
-    /// [`Request::Subscribe`]: something has happened.
+    /// An event of a [`Request::Subscribe`].
     Event(Box<Event>),
-    /// It was not done.
+    /// The reason why the request was refused.
     Refused(Refusal),
 }

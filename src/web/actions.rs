@@ -1,4 +1,4 @@
-//! What the page does: each form is one command, and leads to the page that shows what came of it.
+//! The page's actions: each form is one command, and redirects to the page that shows its result.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::definition::Problem;
 use crate::journal::{Answer, RunId};
 use crate::refusal::Refusal;
 
-/// How an answer's channel is named in the record.
+/// The name of the page as an answer's channel in the record.
 const PAGE: &str = "page";
 
-/// Leads to a page, or says why not.
+/// Redirects to a page, or shows the refusal.
 fn lead(done: Result<String, Refusal>) -> Response {
     match done {
         Ok(path) => Redirect::to(&path).into_response(),
@@ -30,7 +30,7 @@ fn lead(done: Result<String, Refusal>) -> Response {
     }
 }
 
-/// Runs, pauses, resumes or snoozes a job.
+/// Fires, pauses, resumes or snoozes a job.
 pub(super) async fn job(context: Context, Path((id, action)): Path<(String, String)>, posted: Posted) -> Response {
     let page = link("/jobs/", &id, "");
     let command = match &*action {
@@ -59,12 +59,12 @@ pub(super) async fn cancel_run(context: Context, Path(id): Path<String>, _posted
     lead(context.ask(move |app| app.execute(command).map(|_| run(&id))).await)
 }
 
-/// Tries a job dry whose gate is run for it.
+/// Makes a dry run of a job that also runs the job's gate.
 pub(super) async fn dry_run(context: Context, Path(id): Path<String>, _posted: Posted) -> Response {
     pages::dry_run_with_gate(context, id).await
 }
 
-/// Saves a file that was edited, if nothing is wrong with it and nobody else has changed it.
+/// Saves an edited file if it is valid and nobody else has changed it.
 pub(super) async fn save(context: Context, Path(id): Path<String>, posted: Posted) -> Response {
     let (seen, new) = (posted.get("seen").to_owned(), posted.get("new").replace("\r\n", "\n"));
     let (name, text, expected) = (id.clone(), new.clone(), seen.clone());
@@ -74,7 +74,7 @@ pub(super) async fn save(context: Context, Path(id): Path<String>, posted: Poste
         if hash(&old) != expected {
             return Ok((file, Outcome::ChangedMeanwhile));
         }
-        // A form has one kind of line ends; the file keeps its own.
+        // A form has one kind of line end; the file keeps its own.
         let new = if old.contains("\r\n") { text.replace('\n', "\r\n") } else { text };
         let done = app.execute(Command::Replace { file: file.clone(), old, new })?;
         Ok((file, done))
@@ -96,7 +96,7 @@ pub(super) async fn save(context: Context, Path(id): Path<String>, posted: Poste
     not_saved(context, (id, file, seen, new), problems).await
 }
 
-/// Says something to the bot.
+/// Sends a message to the bot.
 pub(super) async fn say(context: Context, posted: Posted) -> Response {
     let text = posted.get("text").trim().to_owned();
     if text.is_empty() {
@@ -112,7 +112,7 @@ pub(super) async fn say(context: Context, posted: Posted) -> Response {
     }
 }
 
-/// `?back=/runs/…`.
+/// The query of a form that returns to a run: `?run=…`.
 #[derive(Deserialize)]
 pub(super) struct Back {
     #[serde(default)]
@@ -139,7 +139,7 @@ pub(super) async fn answer(
     lead(context.ask(move |app| app.execute(command).map(|_| place)).await)
 }
 
-/// Pauses everything, or lets it go on.
+/// Pauses or resumes the service.
 pub(super) async fn service(context: Context, posted: Posted) -> Response {
     let command = match posted.get("do") {
         "pause" => ServiceCommand::Pause,

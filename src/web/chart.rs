@@ -1,7 +1,7 @@
 //! The bars of a timeline's row, as SVG.
 //!
-//! A bar has a colour and a shape by its outcome. Its place is a share of the span, so an hour is as wide on every day; a day of 23
-//! or 25 hours is that wide.
+//! The outcome determines a bar's colour and shape. Positions are shares of the span, so an hour is equally wide on every day; a day of 23
+//! or 25 hours has that width.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -17,18 +17,18 @@ use crate::app::{Row, Timeline, times};
 use crate::definition::DefinitionId;
 use crate::journal::{RunState, Stretch};
 
-/// A row's height, in pixels.
+/// Height of a row, in pixels.
 const HEIGHT: u32 = 22;
-/// Bars closer together than this share of the span are one.
+/// Bars that are closer than this share of the span are merged.
 const APART: f64 = 0.006;
-/// A bar as wide as this share is drawn as long as it took; a shorter one is a glyph.
+/// Minimum width of a bar, as a share of the span. A shorter bar is drawn as a glyph.
 const LONG: f64 = 0.012;
-/// In a span of so many milliseconds at most, hours are marked too: three days.
+/// Maximum span in which hours are marked too, in milliseconds: three days.
 const SHORT: f64 = 3.0 * 86_400_000.0;
-/// So many bars of a row lead to their runs; what is as it should be comes after what is not.
+/// Maximum number of bars of a row that link to their runs. Bad outcomes come before good ones.
 const LINKED: usize = 40;
 
-/// One or more runs of the same outcome that stand close together.
+/// One or more runs of the same outcome that are close together.
 struct Bar<'a> {
     from: f64,
     until: f64,
@@ -37,13 +37,13 @@ struct Bar<'a> {
     count: usize,
 }
 
-/// Where times stand in a span: 0 at its beginning, 1 at its end.
+/// The position of times in a span: 0 at its beginning, 1 at its end.
 pub(super) struct Scale {
     from: DateTime<Utc>,
     span: f64,
-    /// What stands behind the bars of every row.
+    /// The background of every row.
     grid: String,
-    /// The zones of jobs, where they are others than that of whoever looks.
+    /// Zones of jobs that differ from the viewer's.
     zones: HashMap<DefinitionId, Tz>,
 }
 
@@ -61,13 +61,13 @@ impl Scale {
     }
 }
 
-/// `12.34%`.
+/// Formats a share, as `12.34%`.
 fn percent(share: f64) -> String {
     let text = format!("{:.2}", share * 100.0);
     format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// A row's bars.
+/// Draws a row's bars.
 pub(super) fn bars(row: &Row, name: &str, scale: &Scale, context: &Context) -> Markup {
     let bars = merged(&row.past, scale, context.now);
     let mut linked: Vec<usize> = (0..bars.len()).collect();
@@ -93,7 +93,7 @@ pub(super) fn bars(row: &Row, name: &str, scale: &Scale, context: &Context) -> M
     }
 }
 
-/// `email-triage: 12 completed, 1 failed; next in 2h`.
+/// Describes a row: `email-triage: 12 completed, 1 failed; next in 2h`.
 fn label(row: &Row, name: &str, context: &Context) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for stretch in &row.past {
@@ -134,7 +134,7 @@ fn linked_bar(bar: &Bar<'_>, scale: &Scale, context: &Context) -> Markup {
         (1, None) => format!("{id} {state}, {at}"),
         (count, _) => format!("{count} runs {state}, the last at {at}"),
     };
-    // What went well need not be stopped at on the way through by keyboard: the job's page has it too.
+    // Keyboard focus skips successful runs: the job's page lists them too.
     let stop = bar.state.is_well().then_some("-1");
     html! {
         a href=(run(bar.last.run.as_str())) tabindex=[stop] {
@@ -149,7 +149,7 @@ fn linked_bar(bar: &Bar<'_>, scale: &Scale, context: &Context) -> Markup {
     }
 }
 
-/// Bars that lead nowhere, in few bytes: two paths for each outcome. What was brief is as wide as its glyph, whatever the screen.
+/// Draws bars without links in few bytes: two paths per outcome. A brief bar is as wide as its glyph on any screen.
 fn dense(bars: &[&Bar<'_>]) -> String {
     let mut paths: BTreeMap<(&str, bool), String> = BTreeMap::new();
     for bar in bars {
@@ -157,7 +157,7 @@ fn dense(bars: &[&Bar<'_>]) -> String {
         let path = paths.entry((glyph(bar.state), is_brief)).or_default();
         let (x, width) = ((bar.from * 1000.0).round(), ((bar.until - bar.from) * 1000.0).round());
         let (top, height) = extent(glyph(bar.state));
-        // A String takes everything.
+        // Writing to a `String` cannot fail.
         let _ = match is_brief {
             true => write!(path, "M{x} {top}v{height}"),
             false => write!(path, "M{x} {top}h{width}v{height}h-{width}z"),
@@ -175,7 +175,7 @@ fn dense(bars: &[&Bar<'_>]) -> String {
     svg
 }
 
-/// Where such a bar begins and how high it is, so that colour is not all that tells outcomes apart. (A skipped one is hollow.)
+/// Returns the top and the height of such a bar, so that outcomes differ by more than colour. (A skipped one is hollow.)
 fn extent(shape: &str) -> (u32, u32) {
     match shape {
         "failed" => (1, 20),
@@ -187,7 +187,7 @@ fn extent(shape: &str) -> (u32, u32) {
     }
 }
 
-/// What falls due, as ticks.
+/// Draws upcoming occurrences as ticks.
 fn coming(row: &Row, scale: &Scale) -> String {
     let mut path = String::new();
     let mut last = f64::MIN;
@@ -206,7 +206,7 @@ fn coming(row: &Row, scale: &Scale) -> String {
     )
 }
 
-/// A line for each midnight, and one for now.
+/// Draws a line for each midnight, and one for now.
 fn grid(scale: &Scale, context: &Context) -> String {
     let mut path = String::new();
     for (at, _) in marks(scale, context.zone).into_iter().filter(|(_, text)| !text.contains(':')) {
@@ -218,17 +218,17 @@ fn grid(scale: &Scale, context: &Context) -> String {
     )
 }
 
-/// The times that stand above the rows.
+/// Draws the times above the rows.
 pub(super) fn axis(scale: &Scale, context: &Context) -> Markup {
     let now = scale.at(context.now);
     html! {
         svg .axis .week[scale.span > SHORT] height="18" width="100%" aria-hidden="true" {
             @for (at, text) in marks(scale, context.zone) {
                 @let share = scale.at(at);
-                // A word that would stand in another, or beyond the end, is left out.
+                // Leave out a label that would overlap another or the end.
                 @if share < 0.97 && (share - now).abs() > 0.05 {
                     text x=(percent(share)) y="12" .strong[!text.contains(':')] .near[(share > now - 0.16 && share < now + 0.06) || share > 0.89] {
-                        // A week has room for the day alone on a narrow screen.
+                        // On a narrow screen a week has room only for the day.
                         @if let Some((weekday, day)) = text.split_once(' ') { tspan .weekday { (weekday) " " } (day) } @else { (text) }
                     }
                 }
@@ -238,7 +238,7 @@ pub(super) fn axis(scale: &Scale, context: &Context) -> Markup {
     }
 }
 
-/// Midnights by their day, and, in a span of less than three days, every sixth hour between them.
+/// Returns the midnights with their day, and, in a span of at most three days, every sixth hour between them.
 fn marks(scale: &Scale, zone: Tz) -> Vec<(DateTime<Utc>, String)> {
     let until = scale.from + TimeDelta::milliseconds(scale.span as i64);
     let is_short = scale.span <= SHORT;
@@ -262,7 +262,7 @@ fn marks(scale: &Scale, zone: Tz) -> Vec<(DateTime<Utc>, String)> {
     marks
 }
 
-/// When a day begins in a zone; it may have no midnight.
+/// Returns the beginning of a day in a zone. The day may have no midnight.
 fn first_of(day: chrono::NaiveDate, zone: Tz) -> Option<DateTime<Utc>> {
     let midnight = day.and_time(NaiveTime::MIN);
     (0..4)
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn days_are_as_wide_as_they_are_long() {
-        // Vienna goes back by an hour on 25 October 2026, and forward on 29 March.
+        // Vienna sets its clocks back by an hour on 25 October 2026, and forward on 29 March.
         for (from, hours) in [("2026-10-24T22:00:00Z", 25), ("2026-03-28T23:00:00Z", 23)] {
             let from: DateTime<Utc> = from.parse().unwrap();
             let span = TimeDelta::days(7).num_milliseconds() as f64;

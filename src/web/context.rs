@@ -1,4 +1,4 @@
-//! What every view needs besides its outcome: the time, the viewer's zone, the token of forms.
+//! The context of every view: the time, the viewer's zone, the token of forms.
 
 use std::sync::atomic::Ordering;
 
@@ -15,18 +15,18 @@ use super::sessions::form_token;
 use crate::app::{App, times};
 use crate::refusal::Refusal;
 
-/// Who looks, and when.
+/// The viewer of a page and the time of the request.
 #[derive(Clone)]
 pub(super) struct Context {
-    /// What can be asked.
+    /// The application.
     pub app: App,
-    /// What "in 5m" counts from.
+    /// The time from which "in 5m" counts.
     pub now: DateTime<Utc>,
-    /// The zone of whoever looks; where the browser says none, that of records.
+    /// The viewer's zone, or the zone of records if the browser names none.
     pub zone: Tz,
-    /// What the forms of this session carry.
+    /// The token that the forms of this session carry.
     pub form_token: String,
-    /// The number of the newest event that what is shown can hold.
+    /// The number of the newest event that the page can reflect.
     pub newest: i64,
 }
 
@@ -43,7 +43,7 @@ impl FromRequestParts<Web> for Context {
 }
 
 impl Context {
-    /// What a request of a session is answered by.
+    /// Builds the context of a session's request.
     pub(super) fn of(web: &Web, session: &SessionToken, headers: &HeaderMap) -> Self {
         let mut app = web.reader();
         let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
@@ -53,7 +53,7 @@ impl Context {
         Self { now: app.now(), app, zone, form_token: form_token(&session.0), newest }
     }
 
-    /// Asks the application on a thread of its own: it reads files and the journal.
+    /// Asks the application on a blocking thread, since it reads files and the journal.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&App) -> Result<T, Refusal> + Send + 'static,
@@ -63,12 +63,12 @@ impl Context {
         asked.unwrap_or_else(|error| Err(Refusal::environment(format!("a fault of ollim-bot itself: {error}"))))
     }
 
-    /// `Tue 24 Nov 09:00`, and how far off that is.
+    /// Renders a time and its distance: `Tue 24 Nov 09:00 in 5m`.
     pub(super) fn moment(&self, at: DateTime<Utc>) -> Markup {
         html! { (self.time(at)) " " span .faint { (self.relative(at)) } }
     }
 
-    /// `Tue 24 Nov 09:00`. The page says its zone; where the clocks will have changed by then, or had not yet: `… 09:00 CEST`.
+    /// Renders `Tue 24 Nov 09:00`. The page names its zone; a time with another UTC offset than now names it too: `… 09:00 CEST`.
     pub(super) fn time(&self, at: DateTime<Utc>) -> Markup {
         let offset = |at: DateTime<Utc>| at.with_timezone(&self.zone).offset().fix();
         let text = times::local(at, self.now, self.zone);
@@ -76,18 +76,18 @@ impl Context {
         html! { time datetime=(times::rfc3339(at, self.zone)) { (short) } }
     }
 
-    /// The same, and the time in the job's own zone where that is another.
+    /// Renders a time, and the time in the job's own zone if that differs.
     pub(super) fn time_of_job(&self, at: DateTime<Utc>, zone: Tz) -> Markup {
         let beside = times::in_zone(at, zone, self.zone);
         html! { (self.time(at)) @if !beside.is_empty() { span .faint { (beside) } } }
     }
 
-    /// The same, and how far off that is.
+    /// Renders a job's time and its distance.
     pub(super) fn moment_of_job(&self, at: DateTime<Utc>, zone: Tz) -> Markup {
         html! { (self.time_of_job(at, zone)) " " span .faint { (self.relative(at)) } }
     }
 
-    /// How far off a time is, with the time itself where one asks for it. The page's script counts it on.
+    /// Renders the distance of a time, with the time itself as a tooltip. The page's script keeps the distance current.
     pub(super) fn relative(&self, at: DateTime<Utc>) -> Markup {
         html! {
             time .off datetime=(times::rfc3339(at, self.zone)) title=(times::local(at, self.now, self.zone)) {

@@ -1,4 +1,4 @@
-//! Answers that are no page: why not, and what to do now. Whoever is logged in reads them as a page like any other.
+//! Error answers: the reason, and what to do next. A logged-in person sees them in the frame of a normal page.
 
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
@@ -11,17 +11,17 @@ use super::context::Context;
 use super::{Web, frame, guard};
 use crate::refusal::{Cause, Refusal};
 
-/// So much of an answer of axum's own is read.
+/// Maximum length of axum's own answers that is read, in bytes.
 const LONGEST: usize = 4096;
 
-/// What an answer says, for [`framed`].
+/// The content of an error answer, for [`framed`].
 #[derive(Clone)]
 struct Said {
     title: String,
     why: String,
 }
 
-/// Puts an error in the page's frame, with the sentence on top and the way to the other pages, where somebody is logged in.
+/// Puts an error into the page's frame, with the sentence on top and the navigation, if the caller is logged in.
 pub(super) async fn framed(State(web): State<Web>, request: Request, next: Next) -> Response {
     let headers = request.headers().clone();
     let answer = next.run(request).await;
@@ -34,7 +34,7 @@ pub(super) async fn framed(State(web): State<Web>, request: Request, next: Next)
         return answer;
     };
     let context = Context::of(&web, &session, &headers);
-    // Where not even that can be read, the short page says what it can.
+    // If the attention cannot be read, the short page is sent.
     let Ok(attention) = context.ask(crate::app::App::attention).await else { return answer };
     let mut page = frame::page(&said.title, "", &attention, &context, &text(&said.title, &said.why));
     *page.status_mut() = status;
@@ -47,7 +47,7 @@ fn is_page(answer: &Response) -> bool {
     kind.is_some_and(|kind| kind.starts_with("text/html"))
 }
 
-/// What axum has answered by itself, in our words.
+/// Replaces an answer that axum made itself by a page in our words.
 async fn of_axum(answer: Response) -> Response {
     let (status, allow) = (answer.status(), answer.headers().get(header::ALLOW).cloned());
     let body = to_bytes(answer.into_body(), LONGEST).await.unwrap_or_default();
@@ -74,7 +74,7 @@ fn text(title: &str, why: &str) -> Markup {
     html! { h1 { (title) } p { (super::parts::with_code(why)) } p { a href="/" { "To the timeline" } } }
 }
 
-/// A short page of its own.
+/// Builds a short page without the frame.
 pub(super) fn page(status: StatusCode, title: &str, why: &str) -> Response {
     let page = html! {
         (DOCTYPE)
@@ -95,7 +95,7 @@ pub(super) fn page(status: StatusCode, title: &str, why: &str) -> Response {
     answer
 }
 
-/// The status of why something was not done.
+/// Returns the HTTP status of a refusal.
 pub(super) fn status(refusal: &Refusal) -> StatusCode {
     match refusal.cause {
         Cause::Caller => StatusCode::UNPROCESSABLE_ENTITY,
@@ -104,17 +104,17 @@ pub(super) fn status(refusal: &Refusal) -> StatusCode {
     }
 }
 
-/// Why it was not done, with what to do now.
+/// Returns the reason of a refusal and its hints.
 pub(super) fn why(refusal: &Refusal) -> String {
     std::iter::once(refusal.to_string()).chain(refusal.hints.iter().cloned()).collect::<Vec<_>>().join(". ")
 }
 
-/// Why something was not done.
+/// Answers with a refusal.
 pub(super) fn refused(refusal: &Refusal) -> Response {
     page(status(refusal), "That was not done", &why(refusal))
 }
 
-/// What a page was to show is not there.
+/// Answers that the content of a page does not exist.
 pub(super) fn missing(refusal: &Refusal) -> Response {
     match refusal.cause {
         Cause::Caller => page(StatusCode::NOT_FOUND, "That is not there", &why(refusal)),
@@ -122,7 +122,7 @@ pub(super) fn missing(refusal: &Refusal) -> Response {
     }
 }
 
-/// There is no such page.
+/// Answers that the page does not exist.
 pub(super) async fn not_found() -> Response {
     page(StatusCode::NOT_FOUND, "There is no such page", "The address may be of another version of ollim-bot.")
 }

@@ -1,5 +1,5 @@
-//! The stream that tells an open page that something has happened. It carries the numbers of events and nothing of what happened:
-//! the page asks for itself again.
+//! The stream that notifies an open page of events. It carries only the numbers of events: the page then
+//! loads itself again.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -13,13 +13,13 @@ use futures::stream::unfold;
 use super::Web;
 use super::guard::SessionToken;
 
-/// A proxy closes a connection on which nothing is said; and the page takes a service for lost that is silent for three times as long.
+/// Interval of signs of life. Proxies close silent connections, and the page considers the service lost after three times this span.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// No event has this number, so the page asks for itself again.
+/// The id sent at the end of a session. No event has this number, so the page loads itself again.
 const OUT: &str = "-1";
 
-/// The number of the newest event now, and each newer one. It ends with the service, and with the session, whose page is told.
+/// Streams the number of the newest event, and of each newer one. Ends with the service, and with the session, which is announced.
 pub(super) async fn stream(
     State(web): State<Web>,
     session: SessionToken,
@@ -27,7 +27,7 @@ pub(super) async fn stream(
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let mut newest = web.newest.clone();
     newest.mark_changed();
-    // Who has the conversation open reads the answers there.
+    // A person who has the conversation open reads answers there.
     let chat = query.contains_key("chat").then(|| (web.open_chat)());
     let begun = Some((newest, web.sessions.changes(), chat));
     let stream = unfold(begun, move |listening| {
@@ -45,7 +45,7 @@ pub(super) async fn stream(
             Some((Ok(Event::default().data(number.to_string())), Some((newest, sessions, chat))))
         }
     });
-    // A comment would be no news to the page's script.
+    // The page's script would not see a comment, so send an event.
     let alive = Event::default().event("alive").data("yes");
     Sse::new(stream).keep_alive(KeepAlive::new().interval(KEEP_ALIVE).event(alive))
 }

@@ -1,4 +1,4 @@
-//! What every page has: the sentence on top, the way to the other pages, and how old what is shown is.
+//! The frame of every page: the sentence on top, the navigation, and the age of the content.
 
 use axum::http::header;
 use axum::response::{Html, IntoResponse, Response};
@@ -8,7 +8,7 @@ use super::context::Context;
 use super::parts::{self, link};
 use crate::app::{About, Attention, times};
 
-/// The pages that stand in the navigation: path and name.
+/// The pages in the navigation: path and name.
 const PAGES: [(&str, &str); 9] = [
     ("/", "Timeline"),
     ("/next", "Next"),
@@ -21,10 +21,10 @@ const PAGES: [(&str, &str); 9] = [
     ("/chat", "Chat"),
 ];
 
-/// The one that stands there where several hosts share the journal.
+/// The additional page in the navigation if several hosts share the journal.
 const OF_HOSTS: (&str, &str) = ("/hosts", "Hosts");
 
-/// So many needs stand in the sentence on top, where there are more than that.
+/// Maximum number of needs in the sentence on top.
 pub(super) const NEEDS: usize = 5;
 
 const STYLE: &str = include_str!("style.css");
@@ -33,7 +33,7 @@ const ENTER: &str = "document.forms[0].requestSubmit();\n";
 const ICON: &str = include_str!("icon.svg");
 const GLYPHS: &str = include_str!("glyphs.svg");
 
-/// A page around what a view shows. `here`: the path of its place in the navigation.
+/// Builds a page around a view's content. `here`: the path of its entry in the navigation.
 pub(super) fn page(title: &str, here: &str, attention: &Attention, context: &Context, shown: &Markup) -> Response {
     let version = env!("CARGO_PKG_VERSION");
     let wrong = !attention.needs.is_empty();
@@ -85,7 +85,7 @@ pub(super) fn page(title: &str, here: &str, attention: &Attention, context: &Con
     Html(page.into_string()).into_response()
 }
 
-/// Is anything wrong? Each need leads to where a person sees to it.
+/// Renders the sentence on top: whether anything is wrong. Each need links to the page where the person can fix it.
 fn sentence(attention: &Attention) -> Markup {
     let needs = &attention.needs;
     html! {
@@ -105,7 +105,7 @@ fn sentence(attention: &Attention) -> Markup {
     }
 }
 
-/// Where a person sees to it.
+/// Returns the path of the page where the person can fix a need.
 pub(super) fn place(about: &About) -> String {
     match about {
         About::Service | About::Files | About::Channels => "/service".to_owned(),
@@ -117,7 +117,7 @@ pub(super) fn place(about: &About) -> String {
     }
 }
 
-/// A file that comes with the program: it is the same as long as the program is.
+/// Serves an embedded file, which stays the same for as long as the program does.
 fn file(kind: &'static str, text: &'static str) -> Response {
     ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "max-age=3600")], text).into_response()
 }
@@ -130,7 +130,7 @@ pub(super) async fn script() -> Response {
     file("text/javascript; charset=utf-8", SCRIPT)
 }
 
-/// The script of the page that a link leads to.
+/// Serves the script of the login link's page.
 pub(super) async fn enter() -> Response {
     file("text/javascript; charset=utf-8", ENTER)
 }

@@ -1,7 +1,7 @@
-//! What every request has to pass: the host that it names, the page that it comes from, the session that it presents.
+//! The checks on every request: its host, the page that it comes from, and its session.
 //!
-//! A browser sends requests for any page that the person has open. The name in `Host` is checked against a name of another's that
-//! leads here, `Origin` and `Sec-Fetch-Site` against another page's requests, and a form's token against forms of others.
+//! A browser sends requests for any page that the person has open. Checking `Host` rejects foreign names that resolve
+//! to this machine. Checking `Origin` and `Sec-Fetch-Site` rejects requests of other pages, and a form's token rejects foreign forms.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -15,14 +15,14 @@ use axum::response::Response;
 use super::sessions::form_token;
 use super::{Web, error};
 
-/// Nothing but our own style and script; no frames.
+/// Allows only the page's own style and script, and no frames.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; \
                       form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
-/// So many bytes has a form at most.
+/// Maximum size of a form, in bytes.
 pub(super) const LARGEST: usize = 2 << 20;
 
-/// These headers are on every answer. The referrer policy is not `no-referrer`: a browser would then send no origin with forms.
+/// Headers of every answer. The referrer policy is not `no-referrer`, since browsers would then send no origin with forms.
 const HEADERS: [(header::HeaderName, &str); 6] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -32,7 +32,7 @@ const HEADERS: [(header::HeaderName, &str); 6] = [
     (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// Refuses what no browser of the person's would send for this page.
+/// Refuses requests that the person's browser would not send for this page.
 pub(super) async fn request(State(web): State<Web>, request: Request, next: Next) -> Response {
     let mut answer = match refusal(&web, &request) {
         Some((status, title, why)) => error::page(status, title, why),
@@ -61,12 +61,12 @@ fn refusal(web: &Web, request: &Request) -> Option<(StatusCode, &'static str, &'
         && text(headers, "sec-fetch-mode").is_some_and(|mode| mode == "navigate")
         && text(headers, "sec-fetch-dest").is_none_or(|place| place == "document");
     let site = text(headers, "sec-fetch-site").unwrap_or("same-origin");
-    // Another page may lead to ours, but to none that tries a command line.
+    // Other pages may link to this one, but not to a trial of a command line.
     let is_trial = request.uri().path() == "/policy" && request.uri().query().is_some();
     let from_elsewhere = !matches!(site, "same-origin" | "none") && (!is_navigation || is_trial);
     let origin = text(headers, header::ORIGIN);
     let of_another = origin.is_some_and(|origin| !is_own_origin(origin, host, web.url.as_deref()));
-    // A form that says nothing of where it comes from comes from no browser of today.
+    // All current browsers send one of the two headers with a form.
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
     let unknown = changes && origin.is_none() && text(headers, "sec-fetch-site").is_none();
     if from_elsewhere || of_another || unknown {
@@ -79,7 +79,7 @@ fn refusal(web: &Web, request: &Request) -> Option<(StatusCode, &'static str, &'
     None
 }
 
-/// Refuses whoever has no session.
+/// Refuses requests without a session.
 pub(super) async fn session(State(web): State<Web>, mut request: Request, next: Next) -> Response {
     match session_in(&web, request.headers()) {
         Some(session) => {
@@ -94,10 +94,10 @@ pub(super) async fn session(State(web): State<Web>, mut request: Request, next: 
     }
 }
 
-/// The session that is in a request's head.
+/// Finds a valid session in a request's headers.
 pub(super) fn session_in(web: &Web, headers: &HeaderMap) -> Option<SessionToken> {
     let now = web.now();
-    // Another page of this machine may have set a cookie of that name, too: any of them that is a session counts.
+    // Another page of this machine may have set a cookie of that name too, so try them all.
     let mut all = cookies(headers, &web.cookie);
     all.find(|session| web.sessions.has(session, now)).map(|session| SessionToken(session.to_owned()))
 }
@@ -114,11 +114,11 @@ impl<S: Sync> FromRequestParts<S> for SessionToken {
     }
 }
 
-/// A form of this session's.
+/// A form that belongs to the request's session.
 pub(super) struct Posted(HashMap<String, String>);
 
 impl Posted {
-    /// A field; empty where it is not there.
+    /// Returns a field, or an empty string without it.
     pub(super) fn get(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }
@@ -157,20 +157,20 @@ fn cookies<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'
     lines.flat_map(|line| line.split(';')).filter_map(move |pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
 }
 
-/// Whether a text has a run's token in it, as a whole word.
+/// Returns whether a text contains a run's token as a whole word.
 fn carries_run_token(web: &Web, value: &str) -> bool {
     let word = |c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_';
     value.split(word).filter(|word| !word.is_empty()).any(|word| (web.is_run_token)(word))
 }
 
-/// A name or an address that leads to this machine by itself, on whatever port (a tunnel may have another one), or the host of `web_url`.
+/// Returns whether a host is this machine, on any port (a tunnel may use another one), or the host of `web_url`.
 fn is_own_host(host: &str, url: Option<&str>) -> bool {
     let name = host
         .rsplit_once(':')
         .filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()))
         .map_or(host, |(name, _)| name);
     let of_url = url.and_then(|url| url.split_once("://")).map(|(_, host)| host.trim_end_matches('/'));
-    // No other name leads to an address.
+    // An address needs no name lookup, so it cannot be a foreign name.
     let is_loopback = name.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback());
     is_loopback || matches!(name, "localhost" | "[::1]") || of_url.is_some_and(|of_url| of_url == host)
 }

@@ -1,4 +1,4 @@
-//! Where the page listens: an address of this machine, or a Unix socket.
+//! The page's listener: an address of this machine, or a Unix socket.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -17,41 +17,41 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::config::ListenAddress;
 
-/// So many connections are served at once; of more, the oldest makes room. Whoever is not logged in takes no descriptors from the service.
+/// Maximum number of connections. At the limit the oldest is closed, so callers without a login cannot exhaust the descriptors.
 const CONNECTIONS: usize = 256;
 
-/// Where a tunnel to a socket is to begin: no browser opens a socket itself.
+/// The local port for a tunnel to a socket, as browsers cannot open a socket.
 pub const TUNNEL_PORT: u16 = 8080;
 
-/// How long the head of a request may take.
+/// Maximum time to receive the head of a request.
 const HEAD: Duration = Duration::from_secs(10);
 
-/// How long nothing is accepted when that failed.
+/// Pause after a failed accept.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// Why nothing listens.
+/// The reason why the page cannot listen.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {at}: {source}")]
 pub struct BindError {
     /// The address or the socket.
     pub at: String,
-    /// Why not.
+    /// The cause.
     pub source: io::Error,
 }
 
-/// Something that listens.
+/// A bound listener.
 pub enum Listener {
-    /// On an address.
+    /// A TCP address.
     Tcp(TcpListener),
-    /// On a socket, which is removed with it.
+    /// A Unix socket. Its file is removed when serving ends.
     Unix(UnixListener, PathBuf),
 }
 
 impl Listener {
-    /// Listens. A socket that nothing listens on any more is replaced.
+    /// Binds the listener. Replaces a socket that nothing listens on any more.
     ///
     /// # Errors
-    /// When the address is taken or is not this machine's, or the socket cannot be made.
+    /// If the address is taken or not this machine's, or the socket cannot be made.
     pub async fn bind(listen: &ListenAddress) -> Result<Self, BindError> {
         let failed = |source| BindError { at: listen.to_string(), source };
         match listen {
@@ -65,7 +65,7 @@ impl Listener {
         }
     }
 
-    /// How a person reaches it: the beginning of a link. Of a socket, by [`TUNNEL_PORT`].
+    /// Returns the URL at which a person reaches the page. For a socket it uses [`TUNNEL_PORT`].
     #[must_use]
     pub fn url(&self) -> String {
         match self {
@@ -107,7 +107,7 @@ impl Listener {
                         });
                     }
                     Err(error) => {
-                        // Out of descriptors, most likely: some are given back soon.
+                        // Most likely the process is out of descriptors. Some will be free soon.
                         tracing::warn!(%error, "the page cannot accept a connection");
                         tokio::time::sleep(ACCEPT_AGAIN).await;
                     }
@@ -132,7 +132,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, ro
     }
 }
 
-/// A socket whose server has died answers nobody and stands in the way.
+/// Removes a socket whose server has died, which would block the new one.
 async fn remove_dead(path: &Path) -> io::Result<()> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;

@@ -1,4 +1,4 @@
-//! One-time links: each is good for a minute and for one use, and begins a session.
+//! One-time login links: each is valid for a minute and a single use, and begins a session.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,21 +13,21 @@ use super::guard::{Posted, SessionToken};
 use super::sessions::{LASTS, hash};
 use super::{Web, error};
 
-/// How long a link is good for.
+/// Time for which a link is valid.
 pub const GOOD_FOR: TimeDelta = TimeDelta::seconds(60);
 
-/// So many links are open at once.
+/// Maximum number of open links.
 const OPEN: usize = 100;
 
-/// The links that nobody has used yet, by the hashes of their tokens. Clones share them.
+/// Unused links, as hashes of their tokens. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Logins(Arc<Mutex<HashMap<String, DateTime<Utc>>>>);
 
 impl Logins {
-    /// A token that begins a session once, within [`GOOD_FOR`] from `now`.
+    /// Issues a token that begins one session, within [`GOOD_FOR`] from `now`.
     ///
     /// # Errors
-    /// When the system gives no random numbers.
+    /// If the system gives no random numbers.
     pub fn issue(&self, now: DateTime<Utc>) -> std::io::Result<String> {
         let token = agent_sandbox::token::random()?;
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -39,21 +39,21 @@ impl Logins {
         Ok(token)
     }
 
-    /// Whether a token is good.
+    /// Returns whether a token is valid.
     fn has(&self, token: &str, now: DateTime<Utc>) -> bool {
         let open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         open.get(&hash(token)).is_some_and(|until| *until > now)
     }
 
-    /// Whether a token is good. It is not afterwards.
+    /// Consumes a token. Returns whether it was valid.
     fn take(&self, token: &str, now: DateTime<Utc>) -> bool {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         open.remove(&hash(token)).is_some_and(|until| until > now)
     }
 }
 
-/// A link was followed. That alone begins nothing: a messenger looks at links too, for a preview. The page that it leads to asks for
-/// the session, by itself where scripts run.
+/// Answers a followed link. Following it begins no session, since messengers fetch links for a preview. The returned page requests
+/// the session, by itself if scripts run.
 pub(super) async fn offer(State(web): State<Web>, Path(token): Path<String>) -> Response {
     if !web.logins.has(&token, web.now()) {
         return gone();
@@ -79,7 +79,7 @@ pub(super) async fn offer(State(web): State<Web>, Path(token): Path<String>) -> 
     Html(page.into_string()).into_response()
 }
 
-/// Begins a session.
+/// Begins a session, if the link is valid.
 pub(super) async fn enter(State(web): State<Web>, Path(token): Path<String>) -> Response {
     let now = web.now();
     if !web.logins.take(&token, now) {

@@ -1,10 +1,10 @@
-//! The page: what ran, what comes, what was refused, what it cost, and whether anything is wrong.
+//! The web page: what ran, what comes, what was refused, what it cost, and whether anything is wrong.
 //!
-//! A view is a function from an application's outcome to HTML; the server renders all of it. What changes is told by one stream
-//! of Server-Sent Events, on which the page asks for itself again. Nothing is decided here: whatever the page does goes through
+//! A view is a function from an application's outcome to HTML, and the server renders all of it. One stream of Server-Sent Events
+//! announces changes, and the page then loads itself again. This module decides nothing: every action of the page goes through
 //! [`App::execute`].
 //!
-//! The page shows mails and prompts and starts agents, so it stands behind [`guard`]: only the listed hosts, no other origin, a
+//! The page shows mails and prompts and starts agents, so [`guard`] protects it: it accepts only the listed hosts, its own origin, a
 //! session that a one-time link began ([`login`]), and a token of that session in every form. A request that carries a run's token
 //! is refused.
 
@@ -37,37 +37,37 @@ pub use sessions::{Sessions, hash};
 
 use crate::app::{App, DefinitionsInForce};
 
-/// How long files are read after a form, in milliseconds.
+/// Time after a form during which definitions are read from the files, in milliseconds.
 const FILES_FOR: i64 = 5_000;
 
-/// What the page is served from.
+/// The shared state of all requests.
 #[derive(Clone)]
 pub struct Web {
-    /// What can be asked, by the settings in force; the caller is the person.
+    /// Returns the application under the settings in force. The caller is the person.
     pub app: Arc<dyn Fn() -> App + Send + Sync>,
-    /// The definitions in force: what is shown of a thousand jobs is read from no files.
+    /// The definitions in force, so that showing a thousand jobs reads no files.
     pub definitions: DefinitionsInForce,
-    /// When a form was last sent, in milliseconds since 1970. What it has changed is read from the files for a while: the definitions
+    /// Time of the last form, in milliseconds since 1970. For a while after it, definitions are read from the files, since the definitions
     /// in force follow a moment later.
     pub posted: Arc<AtomicI64>,
-    /// The one-time links.
+    /// The one-time login links.
     pub logins: Logins,
-    /// Who is logged in.
+    /// The sessions of logged-in browsers.
     pub sessions: Sessions,
     /// The number of the newest event.
     pub newest: watch::Receiver<i64>,
-    /// Whether a word is the token of a run that is going.
+    /// Returns whether a word is the token of a live run.
     pub is_run_token: Arc<dyn Fn(&str) -> bool + Send + Sync>,
-    /// Begins to talk: as long as what it returns is kept, answers to what is said at a terminal need no other channel.
+    /// Opens a chat. While the returned value is kept, answers to a chat need no other channel.
     pub open_chat: Arc<dyn Fn() -> Box<dyn std::any::Any + Send> + Send + Sync>,
-    /// The name of the cookie that carries a session: two bots on one machine log nobody out of the other.
+    /// The name of the session's cookie. It differs between two bots on one machine, so neither logs the person out of the other.
     pub cookie: Arc<str>,
-    /// Where the page is reached from outside (`web_url`), such as `https://bot.example.org`.
+    /// The URL of the page from outside (`web_url`), such as `https://bot.example.org`.
     pub url: Option<String>,
 }
 
 impl Web {
-    /// What can be asked to show a page.
+    /// Returns the application for showing a page.
     fn reader(&self) -> App {
         let mut app = (self.app)();
         if app.now().timestamp_millis() - self.posted.load(Ordering::Relaxed) > FILES_FOR {

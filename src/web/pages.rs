@@ -1,4 +1,4 @@
-//! The pages: each asks the application for what its view shows.
+//! The pages: each asks the application for the content of its view.
 
 use std::time::Duration;
 
@@ -18,17 +18,17 @@ use crate::definition::{DefinitionId, Kind};
 use crate::journal::{RunFilter, RunId};
 use crate::refusal::Refusal;
 
-/// So many rows a page of a list has.
+/// Number of rows on a page of a list.
 pub(super) const ROWS: u32 = 50;
 
-/// So many coming occurrences are looked at for a page of them.
+/// Maximum number of upcoming occurrences read for a page.
 const COMING: usize = 20_000;
 
-/// So many exchanges a conversation shows first, and at most.
+/// Number of exchanges that a conversation shows at first, and the maximum.
 const EXCHANGES_FIRST: usize = 30;
 const EXCHANGES: usize = 2_000;
 
-/// What an outcome of the kind that is asked for holds.
+/// Executes a command and extracts the value of the expected outcome.
 macro_rules! execute {
     ($app:expr, $command:expr, $pattern:pat => $value:expr) => {
         match $app.execute($command)? {
@@ -39,7 +39,7 @@ macro_rules! execute {
 }
 pub(super) use execute;
 
-/// A page of what `ask` finds and `show` renders.
+/// Renders a page: `ask` finds its content and `show` renders it.
 async fn page<T: Send + 'static>(
     context: Context,
     (title, here): (&str, &str),
@@ -53,7 +53,7 @@ async fn page<T: Send + 'static>(
     }
 }
 
-/// `?days=7&after=ID`.
+/// The query `?days=7&after=ID`.
 #[derive(Deserialize)]
 pub(super) struct TimelineQuery {
     #[serde(default)]
@@ -76,7 +76,7 @@ pub(super) async fn timeline(context: Context, Query(query): Query<TimelineQuery
     .await
 }
 
-/// `?after=2026-11-25T09:00:00Z&job=ID`: what comes after that job's at that time.
+/// The query `?after=2026-11-25T09:00:00Z&job=ID`, which continues after this job's occurrence at that time.
 #[derive(Deserialize)]
 pub(super) struct NextQuery {
     after: Option<DateTime<Utc>>,
@@ -97,7 +97,7 @@ pub(super) async fn next(context: Context, Query(query): Query<NextQuery>) -> Re
                 query.after.is_none_or(|after| (after, &*query.job) < (one.at, one.definition.id.as_str()))
             };
             next.occurrences.retain(is_after);
-            // Those that nothing has been passed by.
+            // Only the first page lists the routines.
             let routines = if query.after.is_none() { views::next::routines(app)? } else { (Vec::new(), 0) };
             Ok((next, routines))
         },
@@ -138,7 +138,7 @@ pub(super) async fn edit(context: Context, Path(id): Path<String>) -> Response {
     .await
 }
 
-/// What a run would be given; where that takes a look by the job's gate, what would be done first.
+/// Shows what a run would get. For a job with a gate, it first shows the gate and a button that runs it.
 pub(super) async fn dry_run(context: Context, Path(id): Path<String>) -> Response {
     let title = format!("Dry run of {id}");
     page(
@@ -159,7 +159,7 @@ pub(super) async fn dry_run(context: Context, Path(id): Path<String>) -> Respons
     .await
 }
 
-/// The same, with what the gate says.
+/// Shows the dry run including the gate's verdict.
 pub(super) async fn dry_run_with_gate(context: Context, id: String) -> Response {
     let title = format!("Dry run of {id}");
     page(
@@ -171,7 +171,7 @@ pub(super) async fn dry_run_with_gate(context: Context, id: String) -> Response 
     .await
 }
 
-/// `?job=ID&failed=on&before=RUN`.
+/// The query `?job=ID&failed=on&before=RUN`.
 #[derive(Clone, Default, Deserialize)]
 pub(super) struct RunsQuery {
     #[serde(default)]
@@ -195,7 +195,7 @@ pub(super) async fn runs(context: Context, Query(query): Query<RunsQuery>) -> Re
         ("Runs", "/runs"),
         move |app| {
             let runs = execute!(app, Command::Runs(filter), Outcome::Runs { runs, .. } => runs);
-            // Nothing is older than a run that nobody knows.
+            // An unknown run yields no rows; report it.
             if let Some(run) = before.filter(|_| runs.is_empty()) {
                 app.execute(Command::Run { run, full: false })?;
             }
@@ -214,7 +214,7 @@ pub(super) async fn run(context: Context, Path(run): Path<String>) -> Response {
         move |app| {
             let details = execute!(app, Command::Run { run, full: true }, Outcome::Run(details) => details);
             let why = Command::Why { id: details.run.run.to_string(), at: None };
-            // A run of the conversation has no reason but that something was said.
+            // Runs of the conversation have no explanation: the person said something.
             let why = app.execute(why).ok().and_then(|why| if let Outcome::Why(why) = why { Some(why) } else { None });
             let zone = app.zones(std::slice::from_ref(&details.run)).into_values().next();
             Ok(RunParts { details: *details, why, zone })
@@ -224,7 +224,7 @@ pub(super) async fn run(context: Context, Path(run): Path<String>) -> Response {
     .await
 }
 
-/// `?since=30`.
+/// The query `?since=30`.
 #[derive(Deserialize)]
 pub(super) struct SinceQuery {
     #[serde(default)]
@@ -232,7 +232,7 @@ pub(super) struct SinceQuery {
 }
 
 impl SinceQuery {
-    /// So many days; without a word 30, and all with 0.
+    /// Returns the number of days and their span. The default is 30, and 0 means all.
     fn span(&self) -> (u64, Option<Duration>) {
         let days = self.since.unwrap_or(30).min(3_650);
         (days, (days > 0).then(|| Duration::from_secs(days * 86_400)))
@@ -253,7 +253,7 @@ pub(super) async fn refusals(context: Context, Query(query): Query<SinceQuery>) 
     .await
 }
 
-/// `?job=ID&tool=Bash&input=git push`.
+/// The query `?job=ID&tool=Bash&input=git push`.
 #[derive(Clone, Default, Deserialize)]
 pub(super) struct PolicyQuery {
     #[serde(default)]
@@ -275,7 +275,7 @@ pub(super) async fn policy(context: Context, Query(query): Query<PolicyQuery>) -
     .await
 }
 
-/// `?since=30&all=on`.
+/// The query `?since=30&all=on`.
 #[derive(Deserialize)]
 pub(super) struct CostsQuery {
     #[serde(default)]
@@ -299,7 +299,7 @@ pub(super) async fn costs(context: Context, Query(query): Query<CostsQuery>) -> 
     .await
 }
 
-/// `?words=dentist&before=NUMBER`.
+/// The query `?words=dentist&before=NUMBER`.
 #[derive(Clone, Default, Deserialize)]
 pub(super) struct InboxQuery {
     #[serde(default)]
@@ -319,7 +319,7 @@ pub(super) async fn inbox(context: Context, Query(query): Query<InboxQuery>) -> 
     .await
 }
 
-/// `?last=30`.
+/// The query `?last=30`.
 #[derive(Deserialize)]
 pub(super) struct ChatQuery {
     last: Option<usize>,
@@ -340,7 +340,7 @@ async fn conversation(context: Context, last: usize, untaken: Untaken) -> Respon
     .await
 }
 
-/// The conversation with what was not taken, to be sent again.
+/// Shows the conversation with a message that failed, to be sent again.
 pub(super) async fn not_said(context: Context, untaken: Untaken, status: StatusCode) -> Response {
     let mut answer = conversation(context, EXCHANGES_FIRST, untaken).await;
     *answer.status_mut() = status;
@@ -372,7 +372,7 @@ pub(super) async fn hosts(context: Context) -> Response {
         .await
 }
 
-/// A file that was not saved, with what is wrong with it.
+/// Shows the form of a file that was not saved, with its problems.
 pub(super) async fn not_saved(
     context: Context,
     (id, file, seen, new): (String, std::path::PathBuf, String, String),

@@ -1,4 +1,4 @@
-//! Small pieces of HTML that several views are made of.
+//! Small pieces of HTML that several views share.
 
 use maud::{Markup, html};
 
@@ -8,7 +8,7 @@ use crate::channel::terminal::plain_lines;
 use crate::definition::Problem;
 use crate::journal::{RunRecord, RunState};
 
-/// The class of a tone.
+/// Returns the CSS class of a tone.
 pub(super) fn class(tone: Tone) -> &'static str {
     match tone {
         Tone::Plain => "plain",
@@ -20,7 +20,7 @@ pub(super) fn class(tone: Tone) -> &'static str {
     }
 }
 
-/// The glyph of an outcome: its shape says as much as its colour.
+/// Returns the glyph of an outcome. Its shape is as distinctive as its colour.
 pub(super) fn glyph(state: RunState) -> &'static str {
     match state {
         RunState::Completed => "done",
@@ -33,19 +33,19 @@ pub(super) fn glyph(state: RunState) -> &'static str {
     }
 }
 
-/// How a run stands or ended, behind its glyph.
+/// Renders the state or outcome of a run with its glyph.
 pub(super) fn outcome(run: &RunRecord, context: &Context) -> Markup {
     html! {
         span .outcome .(class(words::tone(run))) { (mark(run.outcome)) (words::outcome(run, context.now)) }
     }
 }
 
-/// A glyph alone.
+/// Renders a glyph alone.
 pub(super) fn mark(state: RunState) -> Markup {
     html! { svg .mark width="12" height="12" viewBox="-6 -6 12 12" aria-hidden="true" { use href={ "#" (glyph(state)) } {} } }
 }
 
-/// A button in a form of its own.
+/// Renders a button in its own form.
 pub(super) fn button(action: &str, label: &str, fields: &[(&str, &str)], context: &Context) -> Markup {
     html! {
         form .inline method="post" action=(action) {
@@ -56,18 +56,18 @@ pub(super) fn button(action: &str, label: &str, fields: &[(&str, &str)], context
     }
 }
 
-/// What makes a form one of this session's.
+/// Renders the hidden field that authenticates a form.
 pub(super) fn token(context: &Context) -> Markup {
     html! { input type="hidden" name="token" value=(context.form_token); }
 }
 
-/// A sentence in which what stands between backquotes is code.
+/// Renders a sentence. Text between backquotes becomes code.
 pub(super) fn with_code(text: &str) -> Markup {
     html! {
         @for (index, part) in text.split('`').enumerate() {
             @match (index % 2, part) {
                 (0, part) => (part),
-                // Here that is a page.
+                // On the web this command is a page.
                 (_, "ollim-bot questions") => a href="/questions" { "Questions" },
                 (_, part) => code { (part) },
             }
@@ -75,13 +75,13 @@ pub(super) fn with_code(text: &str) -> Markup {
     }
 }
 
-/// A path of one segment that names something.
+/// Builds a path with a name as a single segment.
 pub(super) fn link(before: &str, name: &str, after: &str) -> String {
     let mut path = String::from(before);
     for byte in name.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => path.push(char::from(byte)),
-            // A segment of dots alone would be taken for a folder.
+            // Dots are escaped too: a segment of dots alone would mean a folder.
             _ => path.push_str(&format!("%{byte:02X}")),
         }
     }
@@ -89,12 +89,12 @@ pub(super) fn link(before: &str, name: &str, after: &str) -> String {
     path
 }
 
-/// A job's page.
+/// Renders a link to a job's page.
 pub(super) fn job(id: &str) -> Markup {
     html! { a href=(link("/jobs/", id, "")) { (id) } }
 }
 
-/// What is wrong with a file, and where: the line of a job's file is a link to it.
+/// Renders a problem of a file. Its position links to the line on the job's page.
 pub(super) fn problem(problem: &Problem) -> Markup {
     let place = html! { code { (problem.file.display()) ":" (problem.line) } };
     html! {
@@ -107,23 +107,23 @@ pub(super) fn problem(problem: &Problem) -> Markup {
     }
 }
 
-/// A run's page.
+/// Returns the path of a run's page.
 pub(super) fn run(id: &str) -> String {
     link("/runs/", id, "")
 }
 
-/// A term and what it says, where that is something.
+/// Renders a term and its description, if there is one.
 pub(super) fn fact(term: &str, says: Option<Markup>) -> Markup {
     html! { @if let Some(says) = says { dt { (term) } dd { (says) } } }
 }
 
-/// A text as a fact's value; `None` where it is empty.
+/// Renders a text as a fact's value. Returns `None` if it is empty.
 pub(super) fn said(text: impl AsRef<str>) -> Option<Markup> {
     let text = text.as_ref();
     (!text.is_empty()).then(|| html! { (text) })
 }
 
-/// A long text that is folded beyond its first lines.
+/// Renders a long text, folded after its first lines.
 pub(super) fn folded(text: &str, lines: usize) -> Markup {
     let text = &plain_lines(text.trim());
     let first: Vec<&str> = text.lines().take(lines).collect();
@@ -137,7 +137,7 @@ pub(super) fn folded(text: &str, lines: usize) -> Markup {
     }
 }
 
-/// So many characters of a text stand in its summary.
+/// Maximum number of characters in the summary of a folded text.
 const SHORT: usize = 400;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Who is logged in: sessions, of which the journal keeps the hashes.
+//! The sessions of logged-in browsers. The journal keeps only the hashes of their tokens.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,13 +9,13 @@ use tokio::sync::watch;
 use crate::hexadecimal::sha256;
 use crate::journal::{Journal, JournalError};
 
-/// How long a session lasts.
+/// Lifetime of a session.
 pub const LASTS: TimeDelta = TimeDelta::days(30);
 
-/// So many sessions are kept, the newest.
+/// Maximum number of sessions. The newest are kept.
 const KEPT: usize = 20;
 
-/// The journal keeps them under this name.
+/// The setting in the journal that keeps the sessions.
 const SETTING: &str = "web_sessions";
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -33,17 +33,17 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// Those that the journal keeps.
+    /// Loads the sessions that the journal keeps.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If the journal cannot be read.
     pub async fn load(journal: Journal) -> Result<Self, JournalError> {
         let kept = journal.setting(SETTING).await?;
         let known = kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
         Ok(Self { known: Arc::new(Mutex::new(known)), changed: watch::Sender::new(()), journal })
     }
 
-    /// Begins one: its token.
+    /// Begins a session and returns its token.
     pub(super) async fn begin(&self, now: DateTime<Utc>) -> Result<String, String> {
         let token = agent_sandbox::token::random().map_err(|error| error.to_string())?;
         let session = Session { hash: hash(&token), until: now + LASTS };
@@ -57,28 +57,28 @@ impl Sessions {
         Ok(token)
     }
 
-    /// Whether a token is that of a session.
+    /// Returns whether a token belongs to a session.
     pub(super) fn has(&self, token: &str, now: DateTime<Utc>) -> bool {
         let hash = hash(token);
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.iter().any(|one| one.hash == hash && one.until > now)
     }
 
-    /// Tells when a session has begun or ended.
+    /// Subscribes to begins and ends of sessions.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// Ends one.
+    /// Ends the session with this token.
     pub(super) async fn end(&self, token: &str) -> Result<(), String> {
         let hash = hash(token);
         self.change(|known| known.retain(|one| one.hash != hash)).await
     }
 
-    /// Ends all of them.
+    /// Ends all sessions.
     ///
     /// # Errors
-    /// When the journal cannot keep that.
+    /// If the journal cannot record that.
     pub async fn end_all(&self) -> Result<(), String> {
         self.change(Vec::clear).await
     }
@@ -94,12 +94,12 @@ impl Sessions {
     }
 }
 
-/// The token that a session's forms carry. Who knows it does not know the session's.
+/// Returns the token that a session's forms carry. It does not reveal the session's token.
 pub(super) fn form_token(session: &str) -> String {
     hash(&format!("form {session}"))
 }
 
-/// SHA-256, in hexadecimal.
+/// Returns the SHA-256 of a text, in hexadecimal.
 #[must_use]
 pub fn hash(text: &str) -> String {
     sha256(text.as_bytes())

@@ -1,4 +1,4 @@
-//! What a request is answered: the order in which it is looked at, and each way in which it is refused.
+//! The answer to a request: the order of the checks, and each refusal.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,25 +18,25 @@ use crate::config::secrets;
 use crate::definition::{Definition, DefinitionId, Hook, PayloadFault, Signature};
 use crate::schedule::{Accepted, DeliverError};
 
-/// The largest body that is taken, in bytes.
+/// Maximum size of an accepted body, in bytes.
 const LARGEST: usize = 64 * 1024;
 
-/// So much of a larger one is read and left, so that its sender reads the answer.
+/// Maximum amount read of a larger body, in bytes. Reading on lets its sender read the answer.
 const READ: usize = 1024 * 1024;
 
-/// How long a body may take.
+/// Maximum time to receive a body.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// When somebody who finds everything paused may ask again.
+/// `Retry-After` while everything is paused.
 const PAUSED_FOR: Duration = Duration::from_secs(300);
 
 const NO_SECRET: &str = "this webhook has no secret yet";
 
-/// Why a request is refused.
+/// A refusal of a request.
 struct No {
     status: StatusCode,
     why: &'static str,
-    /// What the person is told instead, who may know more than whoever has sent it.
+    /// A reason for the person that may say more than the sender may know.
     recorded: Option<&'static str>,
     faults: Vec<PayloadFault>,
     again_in: Option<Duration>,
@@ -58,7 +58,7 @@ impl No {
         }
         let mut response = answer(self.status, &body);
         if let Some(wait) = self.again_in {
-            // Rounded up: who asks at that moment is not refused again.
+            // Round up, so that a sender that retries at that moment is not refused again.
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             response.headers_mut().insert(RETRY_AFTER, seconds.max(1).into());
         }
@@ -76,19 +76,19 @@ fn answer(status: StatusCode, body: &Json) -> Response<Full<Bytes>> {
     response
 }
 
-/// What a sender that is known gets.
+/// The answer to an authenticated sender.
 enum Yes {
     Accepted(Accepted),
-    /// The sender asks whether somebody is there.
+    /// The answer to a ping, such as GitHub's.
     Here(Json),
 }
 
 /// What is known of a delivery, refused or not.
 #[derive(Default)]
 struct Seen {
-    /// The webhook that it is for, if there is one.
+    /// The target webhook, if it exists.
     of: Option<DefinitionId>,
-    /// What is delivered, once it is known that its sender has the secret.
+    /// The delivered text, once the signature is verified.
     payload: Option<String>,
 }
 
@@ -114,7 +114,7 @@ impl Webhooks {
         })
     }
 
-    /// `seen`: set as it becomes known.
+    /// Checks a request in order and accepts it. Sets the fields of `seen` as they become known.
     async fn take<B>(&self, request: Request<B>, seen: &mut Seen) -> Result<Yes, No>
     where
         B: Body<Data = Bytes> + Unpin,
@@ -165,8 +165,8 @@ impl Webhooks {
         })
     }
 
-    /// The webhook of this name, if the sender has signed with its secret. Who has signed with that of another one is told that there
-    /// is none; who has signed with none is told the same whether there is one or not, and after the same work.
+    /// Finds the webhook with this name, if the sender signed with its secret. A sender with another webhook's secret learns if
+    /// it does not exist or has no secret. Any other sender gets the same answer, after the same work, whether it exists or not.
     async fn sent_to(
         &self,
         name: &str,
@@ -175,7 +175,7 @@ impl Webhooks {
         body: &[u8],
     ) -> Result<(Arc<Definition>, Hook), No> {
         let (home, env) = (self.home.clone(), self.env.clone());
-        // Read each time: an edit of `.env` counts at once, as one of a webhook's file does.
+        // Read each time, so that an edit of `.env` takes effect at once, like one of a webhook's file.
         let secrets = tokio::task::spawn_blocking(move || secrets::read(&home, &env).unwrap_or_default()).await;
         let secrets = secrets.unwrap_or_default();
         let now = self.clock.now();
@@ -202,7 +202,7 @@ impl Webhooks {
         }
     }
 
-    /// Whether it presents the token of a live run.
+    /// Returns whether the request presents the token of a live run.
     fn is_of_run(&self, headers: &HeaderMap, query: &str) -> bool {
         let texts = headers.values().filter_map(|value| value.to_str().ok()).chain([query]);
         let mut words = texts.flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric()));
@@ -214,7 +214,7 @@ fn invalid(faults: Vec<PayloadFault>) -> No {
     No { faults, ..No::of(StatusCode::UNPROCESSABLE_ENTITY, "this is not what the webhook takes") }
 }
 
-/// The whole body.
+/// Reads the whole body.
 async fn read<B: Body<Data = Bytes> + Unpin>(mut body: B) -> Result<Vec<u8>, No> {
     let too_slow = |_| No::of(StatusCode::REQUEST_TIMEOUT, "the body took too long");
     let read = async {

@@ -1,4 +1,4 @@
-//! What a request delivers, once its sender is known: an object, and what it is known by.
+//! The payload of an authenticated request: an object, and the key of the delivery.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use hyper::HeaderMap;
@@ -8,13 +8,13 @@ use crate::definition::{PayloadFault, Signature};
 use crate::hexadecimal::sha256;
 use crate::schedule::Delivery;
 
-/// The longest id of a delivery that is kept as it is.
+/// Maximum length of a delivery's id that is kept verbatim.
 const LONGEST_ID: usize = 100;
 
-/// For so long, the same content without an id of its own is the same delivery: its sender tries again.
+/// Time for which equal content without an id counts as the same delivery, since senders retry.
 const SAME_CONTENT: TimeDelta = TimeDelta::hours(1);
 
-/// The object of a body: JSON, or a form. An object of JSON is one whatever its type says: `curl -d` calls all that it sends a form.
+/// Parses a body as a JSON object or a form. A JSON object is accepted under any content type, since `curl -d` declares everything a form.
 pub(super) fn payload(headers: &HeaderMap, body: &[u8]) -> Result<Json, PayloadFault> {
     let fault = |message: String| PayloadFault { path: String::new(), message };
     let kind = headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -30,7 +30,7 @@ pub(super) fn payload(headers: &HeaderMap, body: &[u8]) -> Result<Json, PayloadF
     }
 }
 
-/// The delivery of a payload. It is known by the sender's own id of it; where it has none, by its content.
+/// Builds the delivery of a payload. Its key is the sender's id, or else its content.
 pub(super) fn delivery(
     signature: Signature,
     headers: &HeaderMap,
@@ -72,7 +72,7 @@ mod tests {
             (&[][..], r#"{"a": [1]}"#, Ok(r#"{"a":[1]}"#)),
             (&form, "a=1+2&b=%7Bx%7D&b=y", Ok(r#"{"a":"1 2","b":"y"}"#)),
             (&form, "", Ok("{}")),
-            // What `curl -d` sends.
+            // As sent by `curl -d`.
             (&form, r#"{"door": "front"}"#, Ok(r#"{"door":"front"}"#)),
             (&form, "{door}=1&[1]=2", Ok(r#"{"[1]":"2","{door}":"1"}"#)),
             (&form, "[1]", Ok(r#"{"[1]":""}"#)),

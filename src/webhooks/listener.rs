@@ -1,4 +1,4 @@
-//! The listener: accepts connections, each for one request, and holds none for long.
+//! The listener: accepts connections for one request each, and closes them soon.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -25,26 +25,26 @@ use crate::journal::{Journal, NewMessage};
 use crate::run::tokens::Tokens;
 use crate::schedule::{LiveDefinitions, Schedule};
 
-/// So many are served at once; of more, the oldest makes room. Who has something to deliver says it at once.
+/// Maximum number of connections. At the limit the oldest is closed, since honest senders are quick.
 const CONNECTIONS: usize = 256;
 
-/// How long the head of a request may take.
+/// Maximum time to receive the head of a request.
 const HEAD: Duration = Duration::from_secs(5);
 
-/// When an address that another program has is tried again.
+/// Interval between two attempts to bind an address that is in use.
 const BIND_AGAIN: Duration = Duration::from_secs(10);
 
-/// How long a connection may be there, from its first byte to its last.
+/// Maximum lifetime of a connection.
 const CONNECTION: Duration = Duration::from_secs(30);
 
-/// Where deliveries are taken, or why they are not; `None`: nobody has begun to take any.
+/// The address that takes deliveries, or why none does; `None` before serving begins.
 pub type Listening = Option<Result<String, String>>;
 
-/// What answers deliveries.
+/// The server of webhooks.
 pub struct Webhooks {
-    /// The data folder, whose `.env` has the secrets.
+    /// The data folder, whose `.env` contains the secrets.
     pub(super) home: Home,
-    /// The service's environment, which comes before it.
+    /// The service's environment, which takes precedence over `.env`.
     pub(super) env: BTreeMap<String, String>,
     pub(super) clock: Clock,
     pub(super) definitions: LiveDefinitions,
@@ -57,7 +57,7 @@ pub struct Webhooks {
 }
 
 impl Webhooks {
-    /// Nothing is taken before [`Self::serve`].
+    /// Creates the server. It accepts nothing before [`Self::serve`].
     #[must_use]
     pub fn new(
         (home, env): (Home, BTreeMap<String, String>),
@@ -72,13 +72,13 @@ impl Webhooks {
         Self { home, env, clock, definitions, schedule, journal, tokens, rates, refusals, state }
     }
 
-    /// Whether deliveries are taken.
+    /// Subscribes to the state of the listener.
     #[must_use]
     pub fn state(&self) -> watch::Receiver<Listening> {
         self.state.subscribe()
     }
 
-    /// Takes deliveries until the future is dropped. Where the address cannot be had, the person is told once, and it is tried again.
+    /// Serves until the future is dropped. If the address cannot be bound, notifies the person once and retries.
     pub async fn serve(self, address: ListenAddress) {
         let mut told = false;
         let listener = loop {
@@ -113,16 +113,16 @@ impl Webhooks {
     }
 }
 
-/// A socket that is bound.
+/// A bound socket.
 enum Listener {
-    /// On an address.
+    /// A TCP address.
     Tcp(TcpListener),
-    /// At a path.
+    /// A Unix socket.
     Unix(UnixListener),
 }
 
 impl Listener {
-    /// Binds it. A socket that an ended service has left at the path is replaced.
+    /// Binds the address. Replaces a socket that an ended service left at the path.
     async fn bind(address: &ListenAddress) -> io::Result<Self> {
         match address {
             ListenAddress::Tcp(address) => TcpListener::bind(address).await.map(Self::Tcp),
@@ -131,7 +131,7 @@ impl Listener {
                     fs::remove_file(path)?;
                 }
                 let listener = UnixListener::bind(path)?;
-                // Who may reach it is for its folder to say; who may deliver, for the signature.
+                // The folder's permissions limit who may connect, and the signature who may deliver.
                 fs::set_permissions(path, fs::Permissions::from_mode(0o666))?;
                 Ok(Self::Unix(listener))
             }
@@ -164,7 +164,7 @@ impl Listener {
                         });
                     }
                     Err(error) => {
-                        // Out of descriptors, most likely: wait for some to be given back.
+                        // Most likely the process is out of descriptors. Wait until some are free.
                         tracing::warn!(%error, "cannot accept a delivery");
                         tokio::time::sleep(Duration::from_millis(100)).await;
                     }
@@ -181,7 +181,7 @@ enum Stream {
     Unix(tokio::net::UnixStream),
 }
 
-/// Serves one connection: one request.
+/// Serves one request on a connection.
 async fn serve<S>(stream: S, webhooks: Arc<Webhooks>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

@@ -1,8 +1,8 @@
-//! Takes what other services send to `POST /hook/NAME`: on a listener of its own, which knows no session and serves nothing else.
+//! Serves `POST /hook/NAME` for other services, on a separate listener that knows no session and serves nothing else.
 //!
-//! What always holds: nothing is taken that its sender has not signed with the webhook's own secret; nothing is read beyond 64 KiB or for
-//! longer than a few seconds; nothing is answered with 202 that is not on the disk. Who signs nothing learns nothing, not even whether
-//! a webhook of that name exists.
+//! A delivery is accepted only if its sender signed it with the webhook's own secret. No body beyond 64 KiB is accepted, and none is read
+//! for longer than ten seconds. An answer of 202 means that the occurrence is on disk. A sender without a signature learns nothing, not
+//! even whether a webhook of that name exists.
 
 mod answer;
 mod delivery;

@@ -1,4 +1,4 @@
-//! How often each webhook is delivered to: a bucket that fills up by the minute.
+//! The rate limit of each webhook: a token bucket that refills continuously.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -19,7 +19,7 @@ struct Bucket {
 }
 
 impl Rates {
-    /// Takes one of so many a minute. `Err`: there is none; the next one comes so much later.
+    /// Takes one of `per_minute` tokens. `Err` holds the time until the next one.
     pub(super) fn take(&self, id: &DefinitionId, per_minute: u32) -> Result<(), Duration> {
         let (now, most) = (Instant::now(), f64::from(per_minute));
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What was refused, for the person: recorded as events, a few an hour for each kind, however many come.
+//! Refused deliveries, recorded as events for the person: a few per hour for each kind, however many arrive.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,32 +11,32 @@ use crate::clock::Clock;
 use crate::definition::DefinitionId;
 use crate::journal::{EventKind, Journal};
 
-/// After one that is recorded, more of its kind are counted for so long.
+/// Time after a recorded refusal during which further ones of its kind are only counted.
 pub(super) const COUNTED_FOR: Duration = Duration::from_secs(600);
 
-/// So many bytes are kept of what was delivered.
+/// Maximum amount of a delivery that is kept, in bytes.
 const KEPT: usize = 2048;
 
-/// What is recorded of a refused delivery.
+/// The record of a refused delivery.
 #[derive(Debug)]
 pub(super) struct Refused {
     pub(super) status: u16,
     pub(super) why: String,
-    /// What was delivered, once it is known that whoever sends has the secret.
+    /// The delivered text, once the signature is verified.
     pub(super) payload: Option<String>,
 }
 
-/// The text of a body, as far as it is kept.
+/// Returns the text of a body up to the kept length.
 pub(super) fn kept(body: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(body).ok().filter(|text| !text.is_empty())?;
     let end = (0..=KEPT.min(text.len())).rev().find(|end| text.is_char_boundary(*end))?;
     Some(if end < text.len() { format!("{}…", &text[..end]) } else { text.to_owned() })
 }
 
-/// Those of one kind: of a webhook (`None`: of none), with one answer. So whoever cannot sign does not hide what is refused of those who can.
+/// A webhook (`None`: unknown) and a status. Counting per kind keeps unsigned senders from hiding refusals of signed ones.
 type OfKind = (Option<DefinitionId>, u16);
 
-/// Refusals that were counted and are not recorded yet.
+/// Counted refusals that are not recorded yet.
 pub(super) struct Refusals {
     journal: Journal,
     clock: Clock,
@@ -46,7 +46,7 @@ pub(super) struct Refusals {
 struct Counted {
     since: Instant,
     times: u64,
-    /// The last one, and when it came; `None`: none has since.
+    /// The last counted refusal and its time, or `None` if there is none since the record.
     last: Option<(Refused, DateTime<Utc>)>,
 }
 
@@ -55,7 +55,7 @@ impl Refusals {
         Self { journal, clock, counted: Mutex::default() }
     }
 
-    /// One more. `id`: a webhook that there is.
+    /// Adds a refusal. `id`: an existing webhook.
     pub(super) fn add(&self, id: Option<&DefinitionId>, refused: Refused) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         let kind = (id.cloned(), refused.status);
@@ -72,7 +72,7 @@ impl Refusals {
         }
     }
 
-    /// Records those that were counted for long enough. `all`: the others, too.
+    /// Records refusals that were counted for long enough, or `all` of them.
     pub(super) fn flush(&self, all: bool) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         counted.retain(|(id, _), known| {

@@ -1,5 +1,5 @@
-//! Whether a request was signed with a secret, as GitHub, Stripe and Slack sign, or presents it. Every comparison takes the same time,
-//! whatever is presented.
+//! Verifies that a request is signed with a secret, as GitHub, Stripe and Slack sign, or presents it. All comparisons take constant
+//! time.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use hyper::HeaderMap;
@@ -8,13 +8,13 @@ use ring::hmac::{self, HMAC_SHA256, Key};
 use crate::definition::Signature;
 use crate::hexadecimal;
 
-/// So old or so far ahead a signed time may be.
+/// Maximum difference of a signed time from now.
 const TOLERANCE: TimeDelta = TimeDelta::minutes(5);
 
-/// So many signatures of one header are looked at.
+/// Maximum number of signatures checked in one header.
 const MOST_SIGNATURES: usize = 8;
 
-/// Whether the sender has the secret.
+/// Returns whether the request proves that its sender has the secret.
 #[must_use]
 pub fn is_signed(signature: Signature, secret: &str, headers: &HeaderMap, body: &[u8], now: DateTime<Utc>) -> bool {
     let key = Key::new(HMAC_SHA256, secret.as_bytes());
@@ -25,7 +25,7 @@ pub fn is_signed(signature: Signature, secret: &str, headers: &HeaderMap, body: 
     let signed = || match signature {
         Signature::Bearer => {
             let presented = header("authorization")?.strip_prefix("Bearer ")?;
-            // Their codes are compared: so neither what it is nor how long it is can be measured.
+            // Compare the MACs, so that timing reveals neither the secret nor its length.
             let presented = hmac::sign(&key, presented.as_bytes());
             Some(hmac::verify(&key, secret.as_bytes(), presented.as_ref()).is_ok())
         }
@@ -49,20 +49,20 @@ pub fn is_signed(signature: Signature, secret: &str, headers: &HeaderMap, body: 
     signed().unwrap_or(false)
 }
 
-/// Whether a time in seconds since 1970 is about now.
+/// Returns whether a time in seconds since 1970 is within the tolerance.
 fn is_recent(time: &str, now: DateTime<Utc>) -> Option<bool> {
     let time = DateTime::from_timestamp(time.parse().ok()?, 0)?;
     Some((now - time).abs() <= TOLERANCE)
 }
 
-/// The bytes of a signature; `None`: it is none.
+/// Decodes a signature. Returns `None` if the text is not one.
 fn hex(text: &str) -> Option<Vec<u8>> {
     let digit = |digit: &u8| char::from(*digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let digits: Vec<u8> = text.bytes().take(129).map(|byte| digit(&byte)).collect::<Option<_>>()?;
     (digits.len() == 64).then(|| digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
-/// What a signature is made of, as text: for whoever is to send one.
+/// Signs the concatenated parts. Returns the hexadecimal signature, for senders.
 #[must_use]
 pub fn sign(secret: &str, parts: &[&[u8]]) -> String {
     let tag = hmac::sign(&Key::new(HMAC_SHA256, secret.as_bytes()), &parts.concat());
@@ -119,7 +119,7 @@ mod tests {
         assert!(!check(Signature::Slack, SLACK, &[("x-slack-signature", SLACK_TAG)], SLACK_BODY, SLACK_TIME));
     }
 
-    /// The event that Stripe's own libraries are tested with, and how it is signed with `webhook_secret`.
+    /// The test event of Stripe's own libraries, signed with `webhook_secret`.
     #[test]
     fn stripe_signs_as_its_libraries_expect() {
         let event = r#"{
@@ -169,7 +169,7 @@ mod tests {
         assert!(!signed("webhook_secret", &header.replace("v1=8", "v1=9"), event));
     }
 
-    /// The scheme by its words: HMAC of `{t}.{body}`.
+    /// The documented scheme: HMAC of `{t}.{body}`.
     #[test]
     fn stripe_signs_the_time_too() {
         let secret = "whsec_test_secret_of_sixteen";

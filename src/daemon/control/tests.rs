@@ -10,7 +10,7 @@ use crate::run::delegation::DelegationLimit;
 use crate::run::spawn::SpawnRequest;
 use crate::run::tokens::OnBehalf;
 
-/// Says what it was asked.
+/// Echoes each request.
 struct Echo;
 
 #[async_trait]
@@ -36,7 +36,7 @@ impl Handler for Echo {
     fn newest_event(&self) -> i64 {
         7
     }
-    /// One event after another, without end.
+    /// Returns an endless series of events, one at a time.
     async fn events(&self, number: i64, filter: &EventFilter) -> Result<Vec<Event>, Refusal> {
         let kind = EventKind::DefinitionChanged;
         Ok(vec![Event {
@@ -49,7 +49,7 @@ impl Handler for Echo {
     }
 }
 
-/// The first line of a caller with this token.
+/// Formats the first line of a caller with this token.
 fn hello(token: &str) -> String {
     format!("{}\n", serde_json::json!({ "token": token, "protocol": PROTOCOL }))
 }
@@ -118,10 +118,10 @@ fn authority() -> RunAuthority {
     RunAuthority::new(RunId::new("0badcafe"), "routine triage".into(), limit, Arc::new(Nobody))
 }
 
-/// Sends bytes as they are; what came back.
+/// Sends raw bytes and returns the answer.
 fn raw(service: &Service, bytes: &[u8]) -> String {
     let mut stream = StdStream::connect(service.home.socket()).unwrap();
-    // What is too long is not read to its end: the rest of it may not be taken.
+    // The service stops reading a line that is too long, so the write may fail.
     let _ = stream.write_all(bytes);
     let mut answer = String::new();
     let _ = BufReader::new(stream).read_line(&mut answer);
@@ -192,7 +192,7 @@ fn events_come_until_the_caller_has_gone() {
     assert_eq!(numbers(Some(2)), [3, 4, 5]);
     assert_eq!(numbers(None), [8, 9, 10], "from now on");
     assert!(follow(None).take(1).all(|event| event.unwrap().run == filter.run));
-    // One that reads nothing holds up nobody.
+    // A subscriber that reads nothing delays nobody.
     let _slow = follow(Some(0));
     assert!(matches!(call::as_person(&service.home, &Request::Service(ServiceCommand::Pause)), Ok(Reply::Done(_))));
 }
@@ -281,7 +281,7 @@ fn the_oldest_caller_that_says_nothing_makes_room() {
     let service = service();
     let mut held: Vec<StdStream> = (0..STRANGERS).map(|_| StdStream::connect(service.home.socket()).unwrap()).collect();
     assert!(matches!(call::as_person(&service.home, &Request::Service(ServiceCommand::Pause)), Ok(Reply::Done(_))));
-    // The service drops the connection, with what it was sent or without.
+    // The service drops the connection, whether or not it sends something first.
     assert!(matches!(held[0].read(&mut [0; 1]), Ok(0) | Err(_)));
     held[1].set_read_timeout(Some(std::time::Duration::from_millis(50))).unwrap();
     assert_eq!(held[1].read(&mut [0; 1]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
@@ -326,7 +326,7 @@ fn no_service_is_said_as_such() {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::new(folder.path());
     assert!(matches!(call::as_person(&home, &Request::Service(ServiceCommand::Pause)), Err(CallError::NotRunning)));
-    // What a killed service leaves: its token and its socket, which nobody listens on.
+    // A killed service leaves its token and a socket without a listener.
     fs::create_dir(home.state()).unwrap();
     fs::write(home.user_token(), "00").unwrap();
     drop(std::os::unix::net::UnixListener::bind(home.socket()).unwrap());

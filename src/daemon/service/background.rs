@@ -1,4 +1,4 @@
-//! What works beside the dispatcher until the service ends: each in a task of its own.
+//! The tasks beside the dispatcher, which run until the service ends.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -28,16 +28,16 @@ use crate::schedule::Schedule;
 use crate::web::Listener;
 use crate::webhooks::Webhooks;
 
-/// How often forks are looked after.
+/// Interval between two checks of forks.
 const FORKS: Duration = Duration::from_secs(60);
 
-/// Everything that is not the dispatcher's own.
+/// The parts of all background tasks.
 pub(super) struct Background {
     pub(super) read: Read,
     pub(super) handlers: Handlers,
     pub(super) control: Control,
     pub(super) tokens: Tokens,
-    /// Where the page is served; `None`: nowhere.
+    /// The listener of the page, or `None` if it is not served.
     pub(super) listener: Option<Listener>,
     pub(super) problems: Problems,
     pub(super) in_force: InForce,
@@ -48,7 +48,7 @@ pub(super) struct Background {
     pub(super) settings: Current,
 }
 
-/// What only a service does that stays: one that is started for one run does not listen.
+/// The parts that only a lasting service needs. A service for a single run does not listen.
 struct Lasting {
     hearing: Arc<ServiceHearing>,
     channels: BTreeMap<String, Arc<dyn Channel>>,
@@ -59,7 +59,7 @@ struct Lasting {
 }
 
 impl Background {
-    /// Begins all of it. Each ends when its future is dropped.
+    /// Starts all tasks. Dropping the set ends them.
     pub(super) fn begin(self, opened: Opened, until: Until, execute: ExecuteWords, of_service: bool) -> JoinSet<()> {
         let Read { schedule, definitions, watch, problems_of_files } = self.read;
         let (handlers, journal) = (self.handlers, opened.journal.clone());
@@ -151,9 +151,9 @@ impl Lasting {
     }
 }
 
-/// Says when something could fire, and from then on reads the settings again at each SIGHUP. Never returns.
+/// Reports readiness when the schedule is loaded, then reloads the settings at each SIGHUP. Never returns.
 async fn serve_hangups(mut hangups: Hangups, in_force: InForce, supervisor: Supervisor) {
-    // An end of the schedule before it is loaded ends this too.
+    // The schedule may end before it is loaded, which ends this wait too.
     let _ended = in_force.schedule.activity().wait_for(|now| now.loaded).await.is_err();
     supervisor.ready("nothing is going").await;
     loop {
@@ -164,7 +164,7 @@ async fn serve_hangups(mut hangups: Hangups, in_force: InForce, supervisor: Supe
     }
 }
 
-/// Asks about forks that are idle, and ends those that stay so. Never returns.
+/// Asks about idle forks, and ends those that stay idle. Never returns.
 async fn look_after_forks(forks: Forks) {
     loop {
         tokio::time::sleep(FORKS).await;
@@ -174,9 +174,9 @@ async fn look_after_forks(forks: Forks) {
     }
 }
 
-/// Tells the schedule of each answer, since a run may wait for it. Never returns.
+/// Notifies the schedule of each answer, since a run may wait for it. Never returns.
 async fn look_at_answers(mut answers: broadcast::Receiver<Question>, schedule: Schedule) {
-    // One that was missed is looked at with the next.
+    // A missed answer is handled with the next one.
     while !matches!(answers.recv().await, Err(broadcast::error::RecvError::Closed)) {
         schedule.answered();
     }

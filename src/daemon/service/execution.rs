@@ -1,4 +1,4 @@
-//! What runs are executed by: the agent clients, and what holds their processes.
+//! The agent clients that execute runs, and the control groups of their processes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,21 +15,21 @@ use crate::program::Surroundings;
 use crate::run::client_environment;
 use crate::run::kernel_support::kernel_support;
 
-/// Found at start, the same for all runs.
+/// The means of execution, found at start and the same for all runs.
 pub(super) struct Execution {
-    /// Where the programs of jobs are looked for.
+    /// Folders in which jobs' programs are searched.
     pub(super) path: Vec<PathBuf>,
-    /// The program that is the sandbox's stages.
+    /// The binary of the sandbox's stages.
     pub(super) shell_binary: PathBuf,
     /// The person's home folder.
     pub(super) user_home: PathBuf,
-    /// What the environment of gates is made of.
+    /// The source of the gates' environment.
     pub(super) client_environment: ClientEnvironment,
-    /// The control groups of runs; `None`: none is delegated to the service.
+    /// The control groups of runs, or `None` if none is delegated to the service.
     pub(super) groups: Option<Delegated>,
-    /// What is said of the sandbox.
+    /// The status of the sandbox.
     pub(super) sandbox: Sandbox,
-    /// The main session's client, between two turns.
+    /// The main session's client, while it waits between two turns.
     pub(super) idle_client: IdleClient,
     pub(super) chosen: Chosen,
 }
@@ -66,7 +66,7 @@ impl Execution {
         Ok(Self { path, shell_binary, user_home, client_environment, groups, sandbox, idle_client, chosen })
     }
 
-    /// What the person's programs are started with.
+    /// Returns the environment for the person's programs.
     pub(super) fn surroundings(&self, opened: &Opened) -> Surroundings {
         Surroundings {
             shell_binary: self.shell_binary.clone(),
@@ -78,7 +78,7 @@ impl Execution {
     }
 }
 
-/// The person's home folder, where the environment names one.
+/// Returns the person's home folder, if the environment names one.
 pub(super) fn user_home(env: &BTreeMap<String, String>) -> Option<&Path> {
     env.get("HOME").map(Path::new)
 }

@@ -28,26 +28,26 @@ mod execution;
 mod opened;
 mod parts;
 
-/// What the service is started with.
+/// The inputs of the service.
 pub struct Start {
-    /// What can be asked of it, on a data folder whose folders are there.
+    /// The application, on a data folder whose folders exist.
     pub app: App,
-    /// What ends it.
+    /// The conditions under which the service ends by itself.
     pub until: Until,
-    /// Fires this one by hand, and ends when that run is over.
+    /// A definition to fire by hand. The service ends when its run is over.
     pub only: Option<DefinitionId>,
-    /// Executes command lines of runs.
+    /// Executes runs' command lines.
     pub execute: ExecuteLine,
-    /// Executes command lines that the person gives by a channel.
+    /// Executes command lines that the person types on a channel.
     pub execute_words: ExecuteWords,
-    /// Is told what happens, messages among it; they are shown nowhere else then.
+    /// Receives all events, messages included. Messages are then shown nowhere else.
     pub events: Option<ShowEvent>,
 }
 
-/// Why the service did not start, or ended by itself.
+/// Reasons why the service did not start, or ended by itself.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
-    /// The data folder is another's.
+    /// The data folder is in use by another process.
     #[error(transparent)]
     Lock(#[from] LockError),
     /// The secrets cannot be used.
@@ -56,7 +56,7 @@ pub enum DaemonError {
     /// The journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The buttons of notifications cannot be known.
+    /// The secret of the notifications' buttons cannot be used.
     #[error(transparent)]
     Buttons(#[from] ntfy::SecretError),
     /// The definitions cannot be read or followed.
@@ -68,30 +68,30 @@ pub enum DaemonError {
     /// Housekeeping cannot be started.
     #[error(transparent)]
     Housekeeping(#[from] HousekeepingError),
-    /// The one that was to be fired was not.
+    /// The definition of [`Start::only`] could not be fired.
     #[error(transparent)]
     Fire(#[from] FireError),
     /// The settings cannot be used.
     #[error(transparent)]
     Settings(#[from] Refusal),
-    /// Something that every service needs.
+    /// An operation that every service needs failed.
     #[error("cannot {what}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
 }
 
-/// Runs the service until it is told to end, or [`Start::until`] ends it; everything is recorded then. The run that
-/// [`Start::only`] made, if it was asked for.
+/// Runs the service until it is asked to end, or [`Start::until`] ends it. Everything is recorded by then. Returns the run of
+/// [`Start::only`], if one was asked for.
 ///
 /// # Errors
 /// [`DaemonError`].
 pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let ended = serve(start).await;
-    // Who writes may learn of a lost lease before the thread that renews it.
+    // A writer may notice a lost lease before the thread that renews it.
     if let Err(
         DaemonError::Journal(JournalError::Fenced)
         | DaemonError::Schedule(ScheduleError::Journal(JournalError::Fenced)),
@@ -129,10 +129,10 @@ async fn serve(start: Start) -> Result<Option<RunId>, DaemonError> {
     journal.close().await;
     fail_point!(JournalClosed);
     if lock.is_lost(&home) {
-        // The socket and the token may be another service's by now.
+        // The socket and the token may already belong to another service.
         return Err(LockError::Lost { path: home.lock() }.into());
     }
-    // Who asks now is told that nothing runs, not kept waiting.
+    // A caller should be answered at once that nothing runs, not kept waiting.
     let _absent = fs::remove_file(home.socket());
     let _absent = fs::remove_file(home.user_token());
     drop(lock);
@@ -147,26 +147,26 @@ fn failed(what: &'static str) -> impl FnOnce(std::io::Error) -> DaemonError {
     move |source| DaemonError::Io { what, source }
 }
 
-/// How soon a run that found no login is looked at again.
+/// Interval between two checks of a run that found no login.
 const LOOKS_AGAIN: Duration = Duration::from_millis(100);
 
-/// Fires one by hand and stops the schedule when that run is over.
+/// Fires one definition by hand and stops the schedule when its run is over.
 async fn fire_only(id: DefinitionId, schedule: Schedule, settings: Current) -> Result<RunId, FireError> {
     let mut activity = schedule.activity();
-    // An end of the schedule before it is loaded answers the call.
+    // If the schedule ends before it is loaded, the call is still answered.
     let _ended = activity.wait_for(|now| now.loaded).await.is_err();
     let fired = schedule.fire(id).await;
     if let Ok(run) = &fired {
         loop {
             let now = schedule.snapshot(0).await;
             let Some(active) = now.active.iter().find(|active| active.run == *run) else { break };
-            // It might wait for ever. It stays open, and a service goes on with it once there is an agent.
+            // The run might wait forever. It stays open, and a service continues it once there is an agent.
             let waits = matches!(active.stage, StageView::Waiting | StageView::RetryIn(_));
             let no_agent = now.waiting_for_login.or(now.waiting_for_agent).is_some();
             if waits && no_agent {
                 break;
             }
-            // That its end is recorded, and it waits, is no news of the schedule's own.
+            // The schedule does not announce that the end is recorded and the run waits, so poll for it.
             let longest = if no_agent { LOOKS_AGAIN } else { Duration::MAX };
             if let Ok(Err(_)) = tokio::time::timeout(longest, activity.changed()).await {
                 break;

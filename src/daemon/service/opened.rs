@@ -18,7 +18,7 @@ use crate::definition::Defaults;
 use crate::home::Home;
 use crate::journal::{Journal, JournalError, NewMessage};
 
-/// A data folder that this service alone has, and its journal.
+/// A data folder that this service has locked, and its journal.
 pub(super) struct Opened {
     pub(super) app: AppInForce,
     pub(super) config: Arc<Config>,
@@ -26,23 +26,23 @@ pub(super) struct Opened {
     pub(super) home: Home,
     /// The service's environment.
     pub(super) env: BTreeMap<String, String>,
-    /// The environment, and `.env`.
+    /// Variables of the environment and of `.env`.
     pub(super) secrets: BTreeMap<String, String>,
     pub(super) clock: Clock,
     pub(super) lock: Arc<Lock>,
     pub(super) signals: Signals,
     pub(super) hangups: Hangups,
-    /// Nobody is told of a service that is started for one run.
+    /// The supervisor. A service for a single run notifies none.
     pub(super) supervisor: Supervisor,
     pub(super) journal: Journal,
-    /// Tells whoever started the service what happens.
+    /// Shows events to the starter of the service.
     pub(super) events: Option<Arc<EventStream>>,
-    /// `None`: no files are shared between hosts.
+    /// The files shared between hosts, or `None` if none are.
     pub(super) shared_files: Option<SharedFiles>,
 }
 
 impl Opened {
-    /// `None`: a signal ended the service first. `for_one_run`: see [`super::Start::only`].
+    /// Returns `None` if a signal ended the service first. `for_one_run`: see [`super::Start::only`].
     pub(super) async fn open(
         app: App,
         for_one_run: bool,
@@ -50,19 +50,19 @@ impl Opened {
     ) -> Result<Option<Self>, DaemonError> {
         let Settings { config, defaults } = Settings::of(&app)?;
         let (home, env, clock) = (app.home.clone(), app.env.texts(), app.clock.clone());
-        // From here on a signal ends the service in order.
+        // From here on signals end the service in order.
         let (mut signals, hangups) = ending::catch().map_err(failed("catch signals"))?;
         let lock = Arc::new(Lock::take(&home)?);
         fail_point!(Locked);
         end_leftovers(&home).await;
-        // What jobs of the same user hold open must not keep it from starting others.
+        // Descriptors that jobs of the same user hold open must not keep the service from starting other jobs.
         agent_sandbox::many_descriptors();
         let supervisor = if for_one_run { Supervisor::default() } else { Supervisor::of(&env) };
         let secrets = secrets::read(&home, &env)?;
         if for_one_run {
             hosts::end_with_lease();
         }
-        // A server that is away is waited for, unless the service is told to end.
+        // Wait for an unreachable server, unless a signal ends the service.
         let journal = tokio::select! {
             opened = hosts::open(&app, &config) => opened?,
             () = signals.next() => return Ok(None),
@@ -70,7 +70,7 @@ impl Opened {
         fail_point!(JournalOpened);
         let events = events.map(|events| Arc::new(EventStream::from_now(journal.clone(), events)));
         say_kept_aside(&journal).await?;
-        // Before the definitions are read: what was cancelled elsewhere while this host was away must not fire.
+        // Before the definitions are read: a job that was cancelled elsewhere while this host was away must not fire.
         let shared_files = SharedFiles::of(&home, app.host_name(), &journal, &config).await?;
         if let Some(files) = &shared_files {
             tokio::select! {
@@ -97,7 +97,7 @@ impl Opened {
     }
 }
 
-/// Ends what runs of the previous process have left: nothing, unless their runners were killed together with it.
+/// Ends leftover processes of the previous process's runs. There are some only if their runners were killed with it.
 async fn end_leftovers(home: &Home) {
     let runs = home.runs();
     let ended = tokio::task::spawn_blocking(move || agent_sandbox::tree::end_runs(&runs)).await;

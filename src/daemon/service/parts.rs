@@ -41,7 +41,7 @@ use crate::run::watching::Watching;
 use crate::schedule::{Dispatcher, Housekeeping, Inbox, LiveDefinitions, ProblemsOfFile, Schedule};
 use crate::webhooks::{Listening, Webhooks};
 
-/// The parts that are ended in order, and what works beside them.
+/// The parts that are ended in order, and the background tasks.
 pub(super) struct Parts {
     pub(super) dispatcher: Dispatcher,
     pub(super) deliveries: Deliveries,
@@ -54,7 +54,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Nothing fires yet. `of_service`: not only one run is wanted.
+    /// Constructs all parts. Nothing fires yet. `of_service` is false for a service that makes a single run.
     pub(super) async fn construct(
         opened: &Opened,
         of_service: bool,
@@ -73,7 +73,7 @@ impl Parts {
         }
         let sessions = shared.spawner.left_open().await;
         let sessions = sessions.map_err(|why| failed("read the sessions")(std::io::Error::other(why)))?;
-        // Of a service that is started for one run, nobody expects a page.
+        // Nobody expects a page of a service for a single run.
         let listen = config.web.as_ref().filter(|_| of_service);
         let (page, listener) = Page::open(listen, config.web_url.as_deref(), journal.clone()).await?;
         let control = Control::open(home, shared.tokens.clone()).map_err(failed("open the control socket"))?;
@@ -114,7 +114,7 @@ impl Parts {
     }
 }
 
-/// The definitions as they were read, the schedule that they go to, and what follows their files.
+/// The loaded definitions, the schedule that receives them, and the watch on their files.
 pub(super) struct Read {
     pub(super) schedule: Schedule,
     pub(super) definitions: LiveDefinitions,
@@ -124,7 +124,7 @@ pub(super) struct Read {
 
 impl Read {
     async fn begin(opened: &Opened) -> Result<(Self, Inbox), DaemonError> {
-        // The watch comes first: what happens from here on is told, what was before is read.
+        // Start the watch first: it reports all later changes, and reading covers all earlier ones.
         let own_agents = user_home(&opened.env).map(agents::user_folder);
         let watch = Watch::start(&opened.home, own_agents.as_deref())?;
         let store = read_all(&opened.home, opened.defaults.clone()).await?;
@@ -152,7 +152,7 @@ fn maintenance(opened: &Opened, read: &Read, settings: &Current) -> Maintenance 
     }
 }
 
-/// What runs and commands both reach.
+/// The parts that both runs and commands use.
 struct Shared {
     channels: BTreeMap<String, Arc<dyn Channel>>,
     mcp_servers: McpServers,
@@ -170,7 +170,7 @@ impl Shared {
         let surroundings = execution.surroundings(opened);
         let mcp_servers = McpServers::new(&config.mcp_servers, home.clone(), surroundings.clone(), secrets.clone());
         let means = Means { surroundings, secrets, buttons: &ntfy::Secret::of(journal).await? };
-        // Events tell of messages where somebody follows them.
+        // With an event stream, events report messages in place of the console.
         let console = opened.events.is_none().then(|| opened.app.clone());
         let channels = channels(config, home, &means, console);
         let for_runs = Arc::new(RwLock::new(RunSettings::of(config)));

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::clock::Clock;
 
-/// Hosts with a folder each, and the journal.
+/// Several hosts with a folder each, and the journal.
 struct World {
     folders: Vec<TempDir>,
     hosts: Vec<SharedFiles>,
@@ -29,7 +29,7 @@ impl World {
         world
     }
 
-    /// The service of a host, as it starts.
+    /// Starts the service of a host.
     fn started(&self, host: usize) -> SharedFiles {
         let home = Home::new(self.folders[host].path());
         let folder = Folder::new(home, format!("host-{host}"));
@@ -49,11 +49,11 @@ impl World {
     }
 
     async fn look(&self, host: usize) {
-        // Everything has settled long ago.
+        // A time far enough ahead that all changes count as settled.
         self.hosts[host].pass(SystemTime::now() + Duration::from_secs(60)).await.unwrap();
     }
 
-    /// Until nothing changes any more.
+    /// Runs passes until nothing changes any more.
     async fn settle(&self) {
         for _ in 0..4 {
             for host in 0..self.hosts.len() {
@@ -106,7 +106,7 @@ async fn of_two_changes_at_once_one_counts_and_the_other_is_kept() {
     let told = world.told();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].contains("the other text is kept on host-1 as routines/tea.md.kept-host-1"), "{told:?}");
-    // A change counts more than a removal.
+    // A change wins over a removal.
     fs::remove_file(world.path(0, TEA)).unwrap();
     world.write(1, TEA, "changed");
     world.settle().await;
@@ -133,7 +133,7 @@ async fn a_host_that_was_away_learns_what_was_removed_and_keeps_what_it_wrote() 
     assert_eq!(world.text(1, "routines/c.md").as_deref(), Some("new"));
     world.settle().await;
     assert_eq!(world.text(0, "routines/b.md").as_deref(), Some("changed while away"));
-    // A copy of the folder from before, which shares nothing with the journal yet.
+    // An older copy of the folder, which has nothing in common with the journal yet.
     fs::remove_file(world.path(1, "state/shared.json")).unwrap();
     world.write(1, "routines/a.md", "old");
     world.write(1, "routines/c.md", "old");
@@ -152,7 +152,7 @@ async fn what_was_common_with_another_journal_does_not_count() {
         world.write(0, &format!("routines/{name}.md"), "old");
     }
     world.settle().await;
-    // It has forgotten what was published last, as a replica may that takes over.
+    // The server forgets the last publication, as a replica may that takes over.
     let known = world.journal.reader().unwrap().shared_files(0, 100).unwrap();
     let over = known.iter().find(|file| file.path == "routines/b.md").unwrap().version;
     world
@@ -177,7 +177,7 @@ async fn a_folder_that_is_not_there_removes_nothing_elsewhere() {
     world.settle().await;
     assert_eq!(world.text(1, TEA).as_deref(), Some("one"));
     fs::rename(world.path(0, "elsewhere"), world.path(0, "routines")).unwrap();
-    // An editor takes it away for a moment.
+    // An editor moves the file away for a moment.
     fs::rename(world.path(0, TEA), world.path(0, "routines/tea.md~")).unwrap();
     world.look(0).await;
     fs::rename(world.path(0, "routines/tea.md~"), world.path(0, TEA)).unwrap();
@@ -215,7 +215,7 @@ async fn another_folder_in_its_place_removes_nothing_elsewhere() {
         for file in [TEA, "routines/mail.md", "routines/new.md"] {
             assert!(world.text(1, file).is_some(), "{what}: {file}");
         }
-        // Of the link, that nothing can be written there.
+        // For the link, the message says that nothing can be written there.
         let told = world.told();
         assert_eq!(told.len(), 1, "{what}: {told:?}");
     }
@@ -239,7 +239,7 @@ async fn what_was_cancelled_does_not_come_back_after_a_failover() {
     let mut world = World::new(2);
     world.write(0, TEA, "one");
     world.settle().await;
-    // The other is away.
+    // The other host is away.
     world.write(0, TEA, "two");
     world.look(0).await;
     fs::remove_file(world.path(0, TEA)).unwrap();
@@ -258,7 +258,7 @@ async fn a_journal_that_was_restored_from_before_is_noticed() {
         world.write(0, TEA, &format!("text {number}"));
         world.settle().await;
     }
-    // As a dump of before has it.
+    // Restore an older dump.
     let file = rusqlite::Connection::open(world._state.path().join("journal.db")).unwrap();
     file.execute("UPDATE shared_file SET version = 1, text = 'text 0'", []).unwrap();
     world.write(1, "routines/mail.md", "mail");
@@ -292,7 +292,7 @@ async fn what_is_being_written_is_not_published_and_what_cannot_be_written_is_to
     world.look(1).await;
     assert_eq!(world.text(1, TEA), None);
     world.write(0, TEA, "half and whole");
-    // Nothing can be written there.
+    // Nothing can be written in the linked folder.
     fs::remove_dir(world.path(1, "routines")).unwrap();
     std::os::unix::fs::symlink(world.folders[0].path(), world.path(1, "routines")).unwrap();
     world.settle().await;
@@ -319,7 +319,7 @@ async fn what_a_journal_says_of_other_files_is_not_written() {
     }
 }
 
-/// What happens.
+/// One step of a test case.
 #[derive(Clone, Debug)]
 enum Act {
     Write {
@@ -354,8 +354,8 @@ fn act() -> impl Strategy<Value = Act> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// In whatever order hosts write, remove, look and start anew: in the end all have the same, and no text is lost that nobody has
-    /// replaced or removed where it stood.
+    /// Hosts write, remove, synchronize and restart in any order. In the end all have the same files, and no text is lost unless somebody
+    /// replaced or removed it where it was.
     #[test]
     fn hosts_agree_in_the_end_and_no_text_is_lost(acts in prop::collection::vec(act(), 1..40)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -6,14 +6,14 @@ use crate::app::{Attention, Exchange};
 use crate::web::context::Context;
 use crate::web::parts;
 
-/// What was to be said and was not taken, and why not.
+/// A message that was not accepted, and the reason.
 #[derive(Default)]
 pub(in crate::web) struct Untaken {
     pub text: String,
     pub why: String,
 }
 
-/// The last so many exchanges: `exchanges` has one more where there are older ones.
+/// Renders the last exchanges. `exchanges` has one more than `last` if there are older ones.
 pub(in crate::web) fn chat(
     exchanges: &[Exchange],
     last: usize,
@@ -45,7 +45,7 @@ pub(in crate::web) fn chat(
         form .say data-keep=[(!untaken.text.is_empty()).then_some("")] method="post" action="/chat" {
             (parts::token(context))
             label for="say" { "Say something" }
-            // The first line feed of a text area is not its own.
+            // HTML ignores the first line feed of a text area.
             textarea id="say" name="text" rows="3" required { "\n" (untaken.text) }
             button { "Send" }
         }

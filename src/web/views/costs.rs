@@ -1,4 +1,4 @@
-//! What runs have cost.
+//! The costs of runs.
 
 use maud::{Markup, html};
 
@@ -9,7 +9,7 @@ use crate::journal::Spending;
 use crate::web::context::Context;
 use crate::web::parts;
 
-/// What was spent in so many days, and in this month; at most so many `rows` of each table.
+/// Renders the spending of the last `days` and of this month, with at most `rows` rows per table.
 pub(in crate::web) fn costs(
     costs: &[Costs; 3],
     (months, caps): (&Months, &[Spending]),
@@ -35,7 +35,7 @@ pub(in crate::web) fn costs(
     }
 }
 
-/// This month against the one before, and what it is heading for.
+/// Renders this month's spending beside the last one's, and the forecast.
 fn month(months: &Months, caps: &[Spending]) -> Markup {
     let Months { this, last, last_by_now, forecast } = *months;
     let over = caps.iter().any(|cap| cap.name == "month" && forecast > cap.cap);
@@ -67,7 +67,7 @@ fn spent(cap: &Spending, context: &Context) -> Markup {
     }
 }
 
-/// A bar a day.
+/// Renders one bar per day.
 fn chart(costs: &Costs) -> Markup {
     let highest = costs.rows.iter().map(|row| row.cost_usd).fold(0.0, f64::max);
     let width = 100.0 / costs.rows.len().max(1) as f64;

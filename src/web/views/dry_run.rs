@@ -1,4 +1,4 @@
-//! What a run would be given.
+//! The dry run of a job: what a run would get.
 
 use maud::{Markup, html};
 
@@ -9,7 +9,7 @@ use crate::run::gate::GateVerdict;
 use crate::web::context::Context;
 use crate::web::parts::{self, link};
 
-/// A gate does what it does each time, so it is run for whoever asks by a button alone.
+/// Asks before running the gate, since a gate has real effects each time.
 pub(in crate::web) fn with_gate(id: &str, gate: &str, context: &Context) -> Markup {
     html! {
         h1 { "Dry run of " (parts::job(id)) }

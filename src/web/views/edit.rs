@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use crate::web::context::Context;
 use crate::web::parts::{self, link};
 
-/// `seen`: the hash of the text that was opened; `new`: as it is to be; `problems`: why it was not saved.
+/// `seen`: the hash of the text when it was opened; `new`: the edited text; `problems`: why it was not saved.
 pub(in crate::web) fn edit(
     id: &str,
     file: &Path,
@@ -28,7 +28,7 @@ pub(in crate::web) fn edit(
             (parts::token(context))
             input type="hidden" name="seen" value=(seen);
             label for="text" { code { (file.display()) } }
-            // The first line feed of a text area is not its own.
+            // HTML ignores the first line feed of a text area.
             textarea id="text" name="new" rows=(new.lines().count().clamp(12, 40)) spellcheck="false" { "\n" (new) }
             div .buttons { button { "Check and save" } a .button href=(link("/jobs/", id, "")) { "Cancel" } }
         }

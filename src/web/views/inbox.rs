@@ -1,4 +1,4 @@
-//! What the bot has said, the newest first, and a search in it.
+//! The bot's messages, newest first, and a search in them.
 
 use maud::{Markup, html};
 
@@ -7,7 +7,7 @@ use crate::web::context::Context;
 use crate::web::pages::InboxQuery;
 use crate::web::parts::{self, link};
 
-/// A page of them: `rows` of `messages`, which has one more where there are older ones.
+/// Renders a page of messages. `messages` has one more than `rows` if there are older ones.
 pub(in crate::web) fn inbox(messages: &[Message], rows: usize, query: &InboxQuery, context: &Context) -> Markup {
     let shown = &messages[..messages.len().min(rows)];
     let older = shown.last().filter(|_| messages.len() > rows);

@@ -13,14 +13,14 @@ use crate::web::context::Context;
 use crate::web::pages::execute;
 use crate::web::parts::{self, link};
 
-/// So many runs are shown.
+/// Number of runs shown.
 const RUNS: u32 = 30;
 
-/// What the page of a job shows.
+/// The content of a job's page.
 pub(in crate::web) struct JobParts {
     id: String,
     job: Option<Job>,
-    /// Why there is no job of that id, where its file is wrong or gone.
+    /// Why the job does not exist, if its file is invalid or gone.
     missing: Option<Refusal>,
     text: Option<String>,
     policy: Result<JobPolicy, Refusal>,
@@ -42,7 +42,7 @@ impl JobParts {
         let ran = app.execute(Command::Runs(filter));
         let runs = match (ran, &found) {
             (Ok(Outcome::Runs { runs, .. }), _) => runs,
-            // A name that nobody knows.
+            // Nobody knows this name.
             (_, Err(refusal)) => return Err(refusal.clone()),
             _ => Vec::new(),
         };
@@ -140,7 +140,7 @@ fn buttons(job: &Job, context: &Context) -> Markup {
     }
 }
 
-/// Puts a reminder off, or brings back one that has fired. It counts from now: what is due later would come sooner, so it is not offered.
+/// Renders the snooze buttons of a pending or fired reminder. Spans count from now; those that end before it is due are left out.
 fn snooze(id: &DefinitionId, due: Option<DateTime<Utc>>, context: &Context) -> Markup {
     let spans = [("Snooze 1h", "1h", TimeDelta::hours(1)), ("Snooze 1d", "1d", TimeDelta::days(1))];
     html! {
@@ -152,7 +152,7 @@ fn snooze(id: &DefinitionId, due: Option<DateTime<Utc>>, context: &Context) -> M
     }
 }
 
-/// A text with the numbers of its lines. Those that something is wrong with are marked.
+/// Renders a text with line numbers, and marks lines with a problem.
 fn lines(text: &str, problems: &[&Problem]) -> Markup {
     html! {
         pre .file tabindex="0" role="region" aria-label="The file" {
@@ -164,18 +164,18 @@ fn lines(text: &str, problems: &[&Problem]) -> Markup {
     }
 }
 
-/// The seconds that runs took, the oldest first.
+/// Returns the durations of runs in seconds, oldest first.
 fn durations(runs: &[RunRecord]) -> Vec<f64> {
     let took = |run: &RunRecord| Some((run.ended? - run.started?).num_milliseconds() as f64 / 1000.0);
     runs.iter().rev().filter_map(took).collect()
 }
 
-/// What runs cost, the oldest first.
+/// Returns the costs of runs in USD, oldest first.
 fn costs(runs: &[RunRecord]) -> Vec<f64> {
     runs.iter().rev().filter_map(|run| run.cost_usd).filter(|cost| *cost > 0.0).collect()
 }
 
-/// A small bar for each value, with the median and the highest in words.
+/// Renders a small bar for each value, with the median and the maximum in words.
 fn spark(what: &str, values: &[f64]) -> Markup {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

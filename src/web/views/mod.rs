@@ -1,4 +1,4 @@
-//! The views: each is a function from what the application answers to HTML.
+//! The views: each is a function from the application's answer to HTML.
 
 pub(super) mod chat;
 pub(super) mod costs;

@@ -1,4 +1,4 @@
-//! What comes, and when each routine fires, in words.
+//! Upcoming occurrences, and the times of each routine in words.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,26 +15,26 @@ use crate::web::context::Context;
 use crate::web::pages::execute;
 use crate::web::parts::{self, link};
 
-/// So many next times of a routine are shown.
+/// Number of next times shown for a routine.
 const TIMES: usize = 5;
 
-/// So many rows has the list at most.
+/// Maximum number of rows in the list.
 const LONGEST: usize = 200;
 
-/// So many rows has one job in the list; one that fires each minute would hide the others.
+/// Maximum number of rows per job, since a job that fires each minute would hide the others.
 pub(in crate::web) const ROWS: usize = 3;
 
-/// So many routines are told in words.
+/// Maximum number of routines described in words.
 const ROUTINES: usize = 50;
 
-/// A routine, when it fires in words, and its next times.
+/// A routine, its recurrence in words, and its next times.
 pub(in crate::web) struct Routine {
     definition: Arc<Definition>,
     words: String,
     times: Vec<DateTime<Utc>>,
 }
 
-/// Routines that fire, by their next time, and how many there are besides.
+/// Returns the routines that fire, by their next time, and the number of further ones.
 pub(in crate::web) fn routines(app: &App) -> Result<(Vec<Routine>, usize), Refusal> {
     let list = execute!(app, Command::List(Kind::Routine), Outcome::Jobs(list) => list);
     let mut firing = list.jobs.into_iter().filter(|job| job.next.is_some());
@@ -42,7 +42,7 @@ pub(in crate::web) fn routines(app: &App) -> Result<(Vec<Routine>, usize), Refus
     Ok((routines, firing.count()))
 }
 
-/// When a routine fires.
+/// Describes a routine's recurrence.
 pub(in crate::web) fn of(definition: &Arc<Definition>, app: &App) -> Routine {
     let times = app.next_times(definition, TIMES);
     let words = match &definition.trigger {
@@ -72,7 +72,7 @@ pub(in crate::web) fn next(next: &Upcoming, (routines, others): &(Vec<Routine>, 
     }
 }
 
-/// A row an occurrence. `next` has one more of each job than is shown where there are more.
+/// Renders one row per occurrence. `next` has one occurrence more than shown for a job with further ones.
 fn coming(next: &Upcoming, context: &Context) -> Markup {
     let mut of_each: HashMap<&DefinitionId, usize> = HashMap::new();
     for one in &next.occurrences {
@@ -117,7 +117,7 @@ fn coming(next: &Upcoming, context: &Context) -> Markup {
     }
 }
 
-/// When a routine fires: in words, and its next times.
+/// Renders a routine's recurrence in words, and its next times.
 pub(in crate::web) fn times(routine: &Routine, context: &Context) -> Markup {
     let Routine { definition, words, times } = routine;
     html! {
@@ -137,7 +137,7 @@ pub(in crate::web) fn times(routine: &Routine, context: &Context) -> Markup {
     }
 }
 
-/// Whether a zone's clocks change between one of its times and what comes before it: another time, or now.
+/// Returns whether a zone's UTC offset changes between a time and the one before it, or now for the first.
 fn change_before(index: usize, times: &[DateTime<Utc>], now: DateTime<Utc>, zone: Tz) -> bool {
     let before = index.checked_sub(1).map_or(now, |before| times[before]);
     let offset = |at: DateTime<Utc>| at.with_timezone(&zone).offset().fix();
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_change_of_the_clocks_is_marked_where_it_comes() {
-        // Vienna goes forward on 29 March 2026, at one o'clock in UTC.
+        // Vienna sets its clocks forward on 29 March 2026, at one o'clock UTC.
         let times: Vec<DateTime<Utc>> =
             (27..32).map(|day| format!("2026-03-{day}T07:00:00Z").parse().unwrap()).collect();
         let marked = |now: &str, zone: Tz| -> Vec<usize> {

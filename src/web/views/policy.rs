@@ -1,4 +1,4 @@
-//! What a job may do, and what would become of a call.
+//! A job's permissions, and the verdict on a call to try.
 
 use maud::{Markup, html};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::web::context::Context;
 use crate::web::pages::{PolicyQuery, execute};
 use crate::web::parts;
 
-/// What was tried, and the jobs that there are.
+/// A tried call with its verdict, and all jobs to choose from.
 pub(in crate::web) struct Tried {
     jobs: Vec<String>,
     verdict: Option<Result<Explanation, Refusal>>,
@@ -45,7 +45,7 @@ fn tried(query: &PolicyQuery, app: &App) -> Result<Explanation, Refusal> {
     }
     let input = match serde_json::from_str(text) {
         Ok(Value::Object(map)) => Value::Object(map),
-        // A tool that is asked about by its name alone.
+        // A tool judged by its name alone.
         _ if text.is_empty() => json!({}),
         _ => match tool {
             "Bash" => json!({ "command": text }),
@@ -103,7 +103,7 @@ fn verdict(found: &Explanation) -> Markup {
     }
 }
 
-/// Every entry of a policy, and where it comes from.
+/// Renders every entry of a policy with its source.
 pub(in crate::web) fn entries(policy: &JobPolicy) -> Markup {
     html! {
         p .faint { "Held by " (policy.sandbox) ". Its agent sees: " (policy.visible_tools.iter().chain(&policy.mcp_tools).cloned().collect::<Vec<_>>().join(", ")) "." }

@@ -1,4 +1,4 @@
-//! What jobs ask.
+//! The questions of jobs.
 
 use maud::{Markup, html};
 
@@ -28,7 +28,7 @@ pub(in crate::web) fn questions(questions: &[Question], context: &Context) -> Ma
     }
 }
 
-/// A question that is open, with its answers. `run`: the page to come back to.
+/// Renders an open question with its answers. `run`: the run whose page the answer returns to.
 pub(in crate::web) fn open(question: &Question, run: Option<&str>, context: &Context) -> Markup {
     let back = run.map(|run| format!("?run={run}")).unwrap_or_default();
     let action = format!("/questions/{}{back}", question.number);

@@ -1,4 +1,4 @@
-//! What jobs were refused, and the line that would allow it.
+//! Refused calls of jobs, and the line that would allow each.
 
 use maud::{Markup, html};
 
@@ -9,24 +9,24 @@ use crate::policy::ToolPattern;
 use crate::web::context::Context;
 use crate::web::parts::{self, link};
 
-/// So many bytes of a path stand in a line to allow it.
+/// Maximum length of a path in a line to allow it, in bytes.
 const LONGEST: usize = 200;
 
 /// The spans to choose from, in days.
 const SPANS: [(u64, &str); 4] = [(1, "24 hours"), (7, "7 days"), (30, "30 days"), (0, "all")];
 
-/// Calls that were refused, and what would allow them.
+/// Refused calls, and what would allow them.
 pub(in crate::web) struct Refused {
     calls: RefusedCalls,
     offer: Offer,
 }
 
-/// What is offered to allow a call.
+/// The offer to allow a call.
 enum Offer {
     Nothing,
-    /// Why there is no line.
+    /// The reason why there is no line.
     Why(&'static str),
-    /// A rule, how much more than the call it grants, and how it gets into the file.
+    /// A rule, its grants beyond the call, and its way into the file.
     Rule(String, String, Allowing),
 }
 
@@ -94,7 +94,7 @@ pub(in crate::web) fn refusals(
     }
 }
 
-/// What a webhook has refused.
+/// Renders the refused deliveries of a webhook.
 fn delivery(refused: &RefusedDeliveries, context: &Context) -> Markup {
     html! {
         @match &refused.id {
@@ -134,17 +134,17 @@ fn offered(offer: &Offer, edit: &str) -> Markup {
     }
 }
 
-/// A rule that grants a call, and how much more than that it grants; or why there is none to offer.
+/// A rule that grants a call and its grants beyond that, or the reason why none is offered.
 type Grant = Result<(String, String), &'static str>;
 
-/// `None`: no rule can grant it, since another one denies it, or its reason says what to do instead.
+/// Finds a rule that grants a call. Returns `None` if another rule denies it, or if the reason already says what to do instead.
 fn grant(refused: &RefusedCalls) -> Option<Grant> {
     if refused.rule.is_some() || refused.layer != "allowed_tools" {
         return None;
     }
     let field = |key: &str| refused.input.get(key)?.as_str();
     let (rule, note) = match &*refused.tool {
-        // What a line starts is granted, and not the line.
+        // The rule grants the program that the line starts, not the line.
         "Bash" => (needed(&refused.reason)?.to_owned(), " and what else the rule names".to_owned()),
         tool @ ("Read" | "Write" | "Edit") => match plain(field("file_path")) {
             Ok(what) => (format!("{tool}({what})"), String::new()),
@@ -163,16 +163,16 @@ fn grant(refused: &RefusedCalls) -> Option<Grant> {
     Some(Ok((rule, note)))
 }
 
-/// The rule of which the policy says that it would be needed.
+/// Extracts the rule that the policy's reason names as needed.
 fn needed(reason: &str) -> Option<&str> {
     let (_, rest) = reason.split_once("; the rule `")?;
     let (rule, _) = rest.split_once("` would be needed")?;
-    // One that was cut is none.
+    // A rule that was cut off is unusable.
     ToolPattern::parse(rule).ok().filter(|_| !rule.contains('…'))?;
     Some(rule)
 }
 
-/// What a rule can have between its parentheses.
+/// Checks that a text can stand between the parentheses of a rule.
 fn plain(text: Option<&str>) -> Result<&str, &'static str> {
     match text {
         None => Err("No line allows it: what it names was not recorded."),
@@ -184,12 +184,12 @@ fn plain(text: Option<&str>) -> Result<&str, &'static str> {
     }
 }
 
-/// The host of an address.
+/// Returns the host of a URL.
 fn host(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let place = rest.split(['/', '?', '#', '\\']).next()?;
     let host = place.split_once(':').map_or(place, |(host, _)| host);
-    // What stands before an `@` is no host.
+    // The part before an `@` is not a host.
     if place.contains('@') {
         return None;
     }
@@ -197,7 +197,7 @@ fn host(url: &str) -> Option<&str> {
     (!host.is_empty() && host.chars().all(is_name)).then_some(host)
 }
 
-/// Links to the spans of a page.
+/// Renders links to the spans of a page.
 pub(in crate::web) fn spans(page: &str, days: u64) -> Markup {
     html! {
         p .switch {

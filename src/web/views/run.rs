@@ -1,4 +1,4 @@
-//! One run: why it fired, what happened in it, what it may do, and its file as it fired.
+//! One run: why it fired, what happened in it, its permissions, and its file as it fired.
 
 use std::collections::HashMap;
 
@@ -13,15 +13,15 @@ use crate::journal::{Event, EventKind, Occasion, Question, RunRecord};
 use crate::web::context::Context;
 use crate::web::parts::{self, fact, said};
 
-/// So many lines of a text are shown unfolded.
+/// Number of lines of a text shown unfolded.
 const LINES: usize = 12;
 
-/// What the page of a run shows.
+/// The content of a run's page.
 pub(in crate::web) struct RunParts {
     pub details: RunDetails,
-    /// `None`: a run of the conversation has no reason but that something was said.
+    /// The explanation, or `None` for a run of the conversation: the person said something.
     pub why: Option<Box<Why>>,
-    /// The zone of its job; `None`: its file is gone.
+    /// The zone of the run's job, or `None` if its file is gone.
     pub zone: Option<Tz>,
 }
 
@@ -37,7 +37,7 @@ pub(in crate::web) fn run(parts: &RunParts, open: &[Question], context: &Context
             }
         }
         p .lead { (parts::job(run.id.as_str())) ": " (parts::outcome(run, context)) }
-        // What waits has done nothing wrong; below stands what for.
+        // A waiting run has not failed. The facts below say what it waits for.
         @if let Some(error) = run.error.as_ref().filter(|_| run.outcome.is_over()) {
             div .bad { (parts::folded(error, LINES)) }
         }
@@ -78,14 +78,14 @@ fn facts(run: &RunRecord, zone: Tz, context: &Context) -> Markup {
     }
 }
 
-/// What was decided of a call: by which layer, and by which rule.
+/// The decision on a call, with the layer and the rule.
 struct Decided<'a> {
     allowed: bool,
     layer: Option<String>,
     rule: Option<&'a str>,
 }
 
-/// The decisions of a run, by the client's id of the call.
+/// Returns the decisions of a run, by the client's id of the call.
 fn decisions(events: &[Event]) -> HashMap<&str, Decided<'_>> {
     let mut decisions = HashMap::new();
     for event in events {
@@ -97,7 +97,7 @@ fn decisions(events: &[Event]) -> HashMap<&str, Decided<'_>> {
     decisions
 }
 
-/// One event. What was decided of a call stands beside the call.
+/// Renders one event. A call is shown together with its decision.
 fn happened(event: &Event, decisions: &HashMap<&str, Decided<'_>>, details: &RunDetails, context: &Context) -> Markup {
     let Some((name, tone, text)) = words::event(&event.kind, None, context.now, context.zone) else { return html! {} };
     let lines = if tone == Tone::Faint { 2 } else { LINES };

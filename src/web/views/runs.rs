@@ -15,10 +15,10 @@ use crate::web::parts::{self, link};
 /// The zones of jobs.
 pub(in crate::web) type Zones = HashMap<DefinitionId, Tz>;
 
-/// So many characters has a remark: the run's page has the rest, and a row stays a row.
+/// Maximum length of a remark in a row, in characters. The run's page has all of it.
 const LONGEST: usize = 100;
 
-/// A page of them: `runs` has one more than that where there are older ones.
+/// Renders a page of runs. `runs` has one more than [`ROWS`] if there are older ones.
 pub(in crate::web) fn runs(runs: &[RunRecord], zones: &Zones, query: &RunsQuery, context: &Context) -> Markup {
     let rows = ROWS as usize;
     let shown = &runs[..runs.len().min(rows)];
@@ -42,7 +42,7 @@ pub(in crate::web) fn runs(runs: &[RunRecord], zones: &Zones, query: &RunsQuery,
     }
 }
 
-/// A row a run. `named`: with the job of each.
+/// Renders one row per run. `named` adds the job's name to each.
 pub(in crate::web) fn table(runs: &[RunRecord], named: bool, zones: &Zones, context: &Context) -> Markup {
     html! {
         div .scroll tabindex="0" role="region" aria-label="Runs" {
@@ -84,7 +84,7 @@ fn remark(run: &RunRecord) -> String {
     cut(words.join(", "))
 }
 
-/// The beginning of a long remark. It does not end within what stands between backquotes.
+/// Shortens a long remark. Does not end within backquotes.
 fn cut(remark: String) -> String {
     let Some((end, _)) = remark.char_indices().nth(LONGEST) else { return remark };
     let shown = &remark[..end];

@@ -1,4 +1,4 @@
-//! The service: its client, its channels, what is wrong with files.
+//! The service: its client, its channels, and the problems of files.
 
 use maud::{Markup, html};
 

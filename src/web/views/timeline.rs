@@ -1,4 +1,4 @@
-//! What ran and what comes: a row a job.
+//! Past runs and upcoming occurrences: one row per job.
 
 use maud::{Markup, html};
 
@@ -8,7 +8,7 @@ use crate::web::chart::{Scale, axis, bars};
 use crate::web::context::Context;
 use crate::web::parts::{self, link, mark};
 
-/// What the glyphs mean.
+/// The meaning of the glyphs.
 const LEGEND: [(RunState, &str); 7] = [
     (RunState::Completed, "completed"),
     (RunState::Failed, "failed"),
@@ -94,7 +94,7 @@ fn running(runs: &[RunRecord], context: &Context) -> Markup {
     }
 }
 
-/// What is due and has not begun, and what it waits for.
+/// Renders the runs that are due but have not begun, with the reason.
 fn waiting(waiting: &[(RunRecord, String)]) -> Markup {
     html! {
         @if !waiting.is_empty() {
