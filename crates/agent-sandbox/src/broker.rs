@@ -1,8 +1,8 @@
-//! The broker: hears of each program that a shell starts, has the service judge it, and starts what may run outside of the shell.
+//! The broker: receives each program that a shell starts, has the service judge it, and starts what may run outside of the shell.
 //!
-//! It is a part of the runner, so what it starts is below the runner and ends with the run. It believes nothing that a trampoline
-//! says beyond what the kernel vouches for: the working folder is a descriptor, and the arguments are those that the program
-//! will get.
+//! The broker is a part of the runner, so the programs that it starts are below the runner and end with the run. It trusts a
+//! trampoline only as far as the kernel vouches: the working folder is a descriptor, and the arguments are those that the program
+//! gets.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -35,91 +35,91 @@ use crate::wire::{
     self, Answer, Asked, Instruction, LONGEST, ProgramSpec, Question, Reply, Request, Said, ShellSpec, Start,
 };
 
-/// Programs of one run at a time.
+/// Maximum number of programs of one run at a time.
 const AT_ONCE: usize = 256;
 
-/// Shells, and programs that have lost their sockets, connected at a time.
+/// Maximum number of connections, from shells and from programs that have lost their sockets.
 const CONNECTED: usize = 256;
 
-/// Descriptors that a program may be handed; with them it has its folder's and its stream's.
+/// Maximum number of descriptors handed to a program, besides those of its folder and its stream.
 const HANDED: usize = 64;
 
-/// The longest arguments that are judged: words, and bytes.
+/// Maximum length of arguments that are judged, in words and in bytes.
 const WORDS: usize = 10_000;
 const BYTES: usize = 256 * 1024;
 
-/// Launchers that wait at a time: programs differ in the network and in the attributes that they may change.
+/// Maximum number of waiting launchers. They differ in network and attributes, as programs do.
 const SPARE: usize = 3;
 
-/// Programs that are heard and judged at a time; each may be as long as the kernel lets arguments be.
+/// Maximum number of programs received and judged at a time. The arguments of each may be as long as the kernel allows.
 const JUDGED_AT_ONCE: usize = 16;
 
-/// How long a program whose trampoline is gone may take to end after SIGTERM.
+/// Maximum time between SIGTERM and the end of a program whose trampoline is gone.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// A trampoline that does not say what it wants is given up after this.
+/// Maximum wait for a trampoline's request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// So many characters of a shell's script are told to whoever decides about its programs.
+/// Maximum length of a shell's script that judges see, in characters.
 const LONGEST_SCRIPT: usize = 16_000;
 
-/// Variables that bash sets for what it starts; they say nothing about a line.
+/// Variables that bash sets for every program. They carry no information about a line.
 const OF_BASH: &[&str] = &["_", "OLDPWD", "PWD", "SHLVL"];
 
 type Environment = BTreeMap<String, String>;
 
-/// What asks for programs.
+/// A process that asks for programs.
 struct Origin {
-    /// The environment that it was started with.
+    /// The environment with which it was started.
     env: Environment,
-    /// The shell, and not a program that runs outside of it.
+    /// Whether it is the shell, and not a program outside of it.
     shell: bool,
-    /// The subagent whose line it is.
+    /// The subagent to which the line belongs.
     caller: Option<String>,
     /// The beginning of its shell's script.
     script: Arc<str>,
-    /// What every program may reach that it asks for.
+    /// The rights of every program that it starts.
     every_program: Domain,
 }
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// One run's broker.
+/// The broker of one run.
 pub(crate) struct Broker {
     service: ShellService,
-    /// Lines for the service.
+    /// The channel for lines to the service.
     questions: mpsc::UnboundedSender<Vec<u8>>,
     next: AtomicU64,
     waiting: Mutex<HashMap<u64, oneshot::Sender<Said>>>,
     programs: Mutex<HashMap<u32, oneshot::Sender<WaitStatus>>>,
-    /// Programs that are running outside of the shell, as what they start is asked for.
+    /// The origin of each running program outside of the shell, which applies to the programs that it starts.
     origins: Mutex<HashMap<u32, Arc<Origin>>>,
-    /// Launchers that wait for a program, those that were started last at the end.
+    /// Launchers that wait for a program, newest last.
     spare: Mutex<Vec<Launcher>>,
     running: Semaphore,
     judged_at_once: Arc<Semaphore>,
-    /// What stands for the session's own lines, and for each subagent's, where a program of theirs has lost its socket.
+    /// The tokens of the session and of each subagent. They identify programs that have lost their socket.
     tokens: BTreeMap<Option<String>, String>,
 }
 
-/// A started launcher and the socket over which it is told what to become.
+/// A started launcher and the socket over which it receives its program.
 struct Launcher {
-    /// What it prepares.
+    /// The domain that it has prepared.
     domain: Domain,
     pid: u32,
     ended: oneshot::Receiver<WaitStatus>,
     socket: BlockingStream,
 }
 
-/// What a trampoline has asked for and handed over.
+/// A trampoline's request with its descriptors.
 struct Handed<'a> {
-    /// As it came.
+    /// The request as received.
     request: &'a [u8],
     /// The program's working folder.
     folder: OwnedFd,
-    /// The program's own.
+    /// The descriptors for the program.
     descriptors: Vec<OwnedFd>,
-    /// Held until the program has started.
+    /// The permit, held until the program has started.
     turn: OwnedSemaphorePermit,
 }
 
@@ -127,7 +127,7 @@ impl Broker {
     /// Listens for shells until the runner ends.
     ///
     /// # Errors
-    /// When the socket cannot be made.
+    /// If the socket cannot be made.
     pub(crate) fn start(service: ShellService, questions: mpsc::UnboundedSender<Vec<u8>>) -> io::Result<Arc<Self>> {
         let listener = socket_with(
             AddressFamily::UNIX,
@@ -135,7 +135,7 @@ impl Broker {
             SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
             None,
         )?;
-        // What an earlier client of the same run has left.
+        // An earlier client of the same run may have left a socket.
         match std::fs::remove_file(&service.socket) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -168,12 +168,12 @@ impl Broker {
         Ok(broker)
     }
 
-    /// The service has answered.
+    /// Handles an answer of the service.
     pub(crate) fn answered(&self, line: &[u8]) {
         match serde_json::from_slice::<Reply>(line) {
             Ok(Reply { id, what }) => {
                 if let Some(waiting) = lock(&self.waiting).remove(&id) {
-                    // Its trampoline may be gone.
+                    // The trampoline may be gone.
                     let _ = waiting.send(what);
                 }
             }
@@ -181,16 +181,16 @@ impl Broker {
         }
     }
 
-    /// A child of the runner has ended.
+    /// Handles the end of a child of the runner.
     pub(crate) fn ended(&self, pid: u32, status: WaitStatus) {
         if let Some(waiting) = lock(&self.programs).remove(&pid) {
-            // As above.
+            // The trampoline may be gone.
             let _ = waiting.send(status);
         }
     }
 
     async fn accept(self: Arc<Self>, listener: OwnedFd) -> io::Result<()> {
-        // These types say nothing of messages, and need not: what counts is how they are read.
+        // This type is for streams, but reads on the descriptor still respect message boundaries.
         let listener = UnixListener::from_std(listener.into())?;
         let connected = Arc::new(Semaphore::new(CONNECTED));
         loop {
@@ -199,20 +199,20 @@ impl Broker {
                 Ok((socket, _)) => {
                     let broker = self.clone();
                     tokio::spawn(async move {
-                        // Whoever does not present the run is dropped.
+                        // A caller without the run's token is dropped.
                         let _ = broker.greet(socket).await;
                         drop(place);
                     });
                 }
-                // Out of descriptors, most likely: some will be given back.
+                // Most likely the runner is out of descriptors. Some will be free soon.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
         }
     }
 
-    /// Hears who connects: a shell, which is told what it may do, or a trampoline that has lost the shell's socket.
+    /// Greets a new connection: a shell, which receives its rights, or a trampoline that has lost the shell's socket.
     async fn greet(self: Arc<Self>, socket: UnixStream) -> io::Result<()> {
-        // Another run's programs can find this socket and fill it.
+        // Programs of other runs can find this socket and flood it.
         let peer = socket.peer_cred()?.pid().and_then(|pid| u32::try_from(pid).ok()).ok_or(io::ErrorKind::NotFound)?;
         let above = tree::ancestors(peer)?;
         if !above.contains(&std::process::id()) {
@@ -224,12 +224,12 @@ impl Broker {
         hello.truncate(length);
         let Some(Hello { role, token, script }) = Hello::read(&hello) else { return Ok(()) };
         if let Some((caller, _)) = self.tokens.iter().find(|(_, own)| same(token, own.as_bytes())) {
-            // Never a shell: that is the client's to start.
+            // Never a shell: only the client starts shells, with the run's token.
             let spec = caller.as_ref().and_then(|name| self.service.agents.get(name)).unwrap_or(&self.service.spec);
             self.prepare(&spec.every_program);
             let started_by = above.iter().find_map(|pid| lock(&self.origins).get(pid).cloned());
             let origin = started_by.filter(|origin| origin.caller == *caller).unwrap_or_else(|| {
-                // Its program has ended: its environment is not known any more.
+                // Its program has ended, so its environment is unknown.
                 let env = self.own_token(&spec.env, caller.as_deref());
                 Arc::new(Origin {
                     env,
@@ -250,20 +250,20 @@ impl Broker {
         let spec = self.spec_of(script).await.map(|(caller, spec)| {
             let env = self.own_token(&spec.env, caller.as_deref());
             (origin.env, origin.caller, origin.every_program) = (env.clone(), caller, spec.every_program.clone());
-            // What its programs may reach is nothing that a shell needs to know.
+            // The shell does not need to know the rights of its programs.
             ShellSpec { env, every_program: Domain::default(), ..spec.clone() }
         });
         wire::send_with(&socket, &serde_json::to_vec(&spec)?, &[])?;
         if spec.is_err() || (is_of_client(script) && !self.service.agents.is_empty()) {
-            // Nothing is started by it, and nobody was asked whose it is.
+            // The shell does not start, or runs a script of the client's own, which starts no program.
             return Ok(());
         }
-        // The next is started while the shell is.
+        // Start the next launcher while the shell starts.
         self.prepare(&origin.every_program);
         self.serve(socket, Arc::new(origin)).await
     }
 
-    /// An environment in which the token is the caller's own.
+    /// Returns the environment with the caller's own token.
     fn own_token(&self, env: &Environment, caller: Option<&str>) -> Environment {
         let mut env = env.clone();
         let own = self.tokens.get(&caller.map(ToOwned::to_owned));
@@ -273,10 +273,10 @@ impl Broker {
         env
     }
 
-    /// The shell that a script runs in, by whose line it is.
+    /// Returns the rights of a script's shell, and the subagent that the line belongs to.
     async fn spec_of(&self, script: &[u8]) -> Result<(Option<String>, &ShellSpec), String> {
         let ShellService { spec, agents, .. } = &self.service;
-        // Scripts of the client's own: it asks for the environment, or takes a snapshot.
+        // The client runs such scripts itself: it reads the environment, or takes a snapshot.
         if agents.is_empty() || is_of_client(script) {
             return Ok((None, spec));
         }
@@ -297,7 +297,7 @@ impl Broker {
         said.await.map_err(|_| io::Error::other("the service is gone"))
     }
 
-    /// Asks whether a program may start. `None`: whoever wanted it has ended meanwhile. The answer may take as long as a person
+    /// Asks whether a program may start. Returns `None` if the caller ended meanwhile. The answer can take as long as a person
     /// takes.
     async fn ask_about(&self, start: Start, trampoline: &UnixStream) -> io::Result<Option<Said>> {
         let (id, said) = self.put(Asked::Start(start))?;
@@ -310,7 +310,7 @@ impl Broker {
         }
     }
 
-    /// Sends a question, and returns its number and what will be answered.
+    /// Sends a question. Returns its number and the receiver of the answer.
     fn put(&self, what: Asked) -> io::Result<(u64, oneshot::Receiver<Said>)> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, said) = oneshot::channel();
@@ -324,7 +324,7 @@ impl Broker {
         Ok((id, said))
     }
 
-    /// Serves the trampolines of one shell, or of one program, until none is left that could ask.
+    /// Serves the trampolines of one shell or program, until no process is left that could ask.
     fn serve(self: Arc<Self>, socket: UnixStream, origin: Arc<Origin>) -> BoxFuture<io::Result<()>> {
         Box::pin(async move {
             let mut mark = [0; 1];
@@ -336,21 +336,21 @@ impl Broker {
                 let (broker, origin) = (self.clone(), origin.clone());
                 let turn = self.judged_at_once.clone().acquire_owned().await.map_err(io::Error::other)?;
                 tokio::spawn(async move {
-                    // The trampoline is gone, or was none.
+                    // The trampoline is gone, or the peer was none.
                     let _ = broker.one(descriptors, &origin, turn).await;
                 });
             }
         })
     }
 
-    /// One program, from the question to its end.
+    /// Handles one program, from the question to its end.
     async fn one(
         self: Arc<Self>,
         mut descriptors: Vec<OwnedFd>,
         origin: &Origin,
         turn: OwnedSemaphorePermit,
     ) -> io::Result<()> {
-        // A trampoline sends no more; whoever does is no trampoline.
+        // A trampoline sends no more descriptors, so the peer is none.
         if !(2..=HANDED + 2).contains(&descriptors.len()) {
             return Ok(());
         }
@@ -385,12 +385,12 @@ impl Broker {
         };
         let instruction = serde_json::to_vec(&instruction)?;
         let length = u32::try_from(instruction.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // One that does not read what it asked for holds nobody up.
+        // A trampoline that does not read its instruction must not block the broker.
         let instruction = [&length.to_le_bytes(), instruction.as_slice()].concat();
         timeout(PATIENCE, stream.write_all(&instruction)).await.map_err(|_| io::ErrorKind::TimedOut)?
     }
 
-    /// `None`: whoever wanted the program has ended meanwhile.
+    /// Judges a request. Returns `None` if the caller ended meanwhile.
     async fn judged(
         &self,
         request: &Request,
@@ -405,7 +405,7 @@ impl Broker {
             );
         }
         let cwd = std::fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()))?;
-        // Judged, it would be another path than the one that is opened.
+        // A lossy conversion would judge another path than the one that is opened.
         if cwd.to_str().is_none() || request.argv.iter().any(|word| word.to_str().is_none()) {
             return refused("denied, since its folder or an argument is not UTF-8; use a name that is");
         }
@@ -425,7 +425,7 @@ impl Broker {
         }
     }
 
-    /// Starts a program outside of the shell and waits for its end; it ends with its trampoline.
+    /// Starts a program outside of the shell and waits for its end. The program ends with its trampoline.
     async fn run(
         self: &Arc<Self>,
         spec: &ProgramSpec,
@@ -449,7 +449,7 @@ impl Broker {
         descriptors.extend(handed.iter().map(AsFd::as_fd));
         wire::send_with(&socket, b"x", &descriptors)?;
         drop(descriptors);
-        // Held open, a pipe's end would keep its reader waiting for us too.
+        // An open end of a pipe would make its reader wait for this process too.
         drop((folder, handed, theirs));
         socket.set_nonblocking(true)?;
         let mut socket = UnixStream::from_std(socket)?;
@@ -471,20 +471,20 @@ impl Broker {
         );
         let _running = Running::new(&self.origins, pid, started.clone());
         tokio::spawn(async move {
-            // Until the program and all that it started are gone.
+            // Serve until the program and all its descendants are gone.
             let _ = broker.serve(ours, started).await;
         });
         let mut error = String::new();
-        // Closed by its start; before that it says what went wrong.
+        // The socket closes when the program starts. Before that the launcher reports errors on it.
         let _ = socket.read_to_string(&mut error).await;
         drop((socket, turn));
-        // The next is most likely of the same kind.
+        // The next program is most likely of the same kind.
         self.prepare(&prepared);
         if !error.is_empty() {
             return Err(io::Error::other(error));
         }
         let status = tokio::select! {
-            // One that has ended is looked at first: its number may be another process's by now.
+            // Check for the end first: afterwards the pid may be another process's.
             biased;
             status = &mut ended => status,
             () = hung_up(trampoline) => {
@@ -492,7 +492,7 @@ impl Broker {
                 match timeout(GRACE, &mut ended).await {
                     Ok(status) => status,
                     Err(_) => {
-                        // What could not be found is ended with the run.
+                        // Processes that were not found end with the run.
                         let _ = tree::kill_below(pid);
                         end(pid, Signal::KILL);
                         ended.await
@@ -505,14 +505,14 @@ impl Broker {
         Ok(u8::try_from(code).unwrap_or(u8::MAX))
     }
 
-    /// Sees to it that a launcher waits for the next program of this kind.
+    /// Ensures that a launcher waits for the next program with this domain.
     fn prepare(&self, domain: &Domain) {
         let mut spare = lock(&self.spare);
         if spare.iter().any(|launcher| launcher.domain == *domain) {
             return;
         }
         if spare.len() >= SPARE {
-            // It ends when its socket closes.
+            // The launcher ends when its socket closes.
             spare.remove(0);
         }
         match self.launcher(domain) {
@@ -545,12 +545,12 @@ impl Broker {
 
 impl Drop for Broker {
     fn drop(&mut self) {
-        // It goes with the run's folder otherwise.
+        // If this fails, the socket is removed with the run's folder.
         let _ = std::fs::remove_file(Path::new(&self.service.socket));
     }
 }
 
-/// A program's place among those that are running.
+/// The entry of a running program in the origins, removed on drop.
 struct Running<'a> {
     origins: &'a Mutex<HashMap<u32, Arc<Origin>>>,
     pid: u32,
@@ -569,8 +569,8 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Variables that differ from the clean environment that a shell or a program was started with. What is missing is not told: a
-/// program gets it all the same.
+/// Returns the variables that differ from the clean environment of the shell or program. Missing ones are not reported, since a
+/// program gets them all the same.
 fn changed(env: &[(OsString, OsString)], clean: &Environment) -> Environment {
     let lossy = |text: &OsString| text.to_string_lossy().into_owned();
     env.iter()
@@ -582,13 +582,13 @@ fn changed(env: &[(OsString, OsString)], clean: &Environment) -> Environment {
         .collect()
 }
 
-/// Whether a `PATH` is another one with folders before or behind it, as `git` and `npm` make theirs. They change nothing: each program
-/// gets a `PATH` of its own.
+/// Returns whether a `PATH` is another one with folders before or behind it, as `git` and `npm` make it. The additions have no effect,
+/// as each program gets its own `PATH`.
 fn adds_to(path: &str, longer: &str) -> bool {
     format!(":{longer}:").contains(&format!(":{path}:"))
 }
 
-/// The first words of whoever connects: `ROLE TOKEN`, and on further lines a shell's script.
+/// The first message of a connection: `ROLE TOKEN`, and on further lines a shell's script.
 struct Hello<'a> {
     role: &'a [u8],
     token: &'a [u8],
@@ -608,15 +608,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The runner's own child that it has not reaped yet, so the number is still this process's.
+/// Signals a child of the runner. The child must not be reaped yet, so that the pid is still its own.
 fn end(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        // It may have ended by itself.
+        // The child may have ended by itself.
         let _ = kill_process(pid, signal);
     }
 }
 
-/// Returns when the trampoline has ended. It never sends anything more.
+/// Waits until the trampoline has ended. It sends nothing more.
 async fn hung_up(trampoline: &UnixStream) {
     let mut rest = [0; 64];
     loop {
@@ -653,7 +653,7 @@ async fn read_block(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A script of the client's own, which starts no program.
+/// Returns whether the script is one of the client's own, which starts no program.
 fn is_of_client(script: &[u8]) -> bool {
     script == b"env" || script.starts_with(shell::SNAPSHOT)
 }

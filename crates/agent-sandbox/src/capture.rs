@@ -1,4 +1,4 @@
-//! Runs one command line in a job's shell without a client, and keeps what it prints or hands it on as it comes.
+//! Runs one command line in a job's shell without a client, and collects or streams its output.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
@@ -14,29 +14,29 @@ use crate::launch::{self, Launch};
 use crate::runner::Started;
 use crate::tree;
 
-/// So many bytes of each stream are kept; what comes after is read and dropped.
+/// Maximum number of bytes kept per stream. Further output is read and dropped.
 const MOST_KEPT: usize = 1024 * 1024;
 
-/// Bytes that are read at once.
+/// Number of bytes read at once.
 const AT_ONCE: usize = 16 * 1024;
 
-/// How long a runner may take to kill what is below it. It takes milliseconds.
+/// Maximum time for a runner to kill its descendants, which takes milliseconds.
 const RUNNER_ENDS: Duration = Duration::from_secs(10);
 
-/// Runs `launch` to its end under a runner of its own. `runner` is the program that [`crate::stage`] enters. Its standard input is
-/// empty. Dropped before its end, it ends with all that it started.
+/// Runs `launch` to its end under a new runner. `runner` is the program that [`crate::stage`] enters. Standard input is
+/// empty. Dropping the future ends the command and all its descendants.
 ///
 /// # Errors
-/// When the runner cannot be started, or what it prints cannot be read.
+/// If the runner cannot be started, or its output cannot be read.
 pub async fn capture(runner: &Path, launch: &Launch, judge: Arc<dyn Judge>) -> io::Result<Output> {
     let output = capture_until(runner, launch, judge, std::future::pending()).await?;
     output.ok_or_else(|| io::ErrorKind::Interrupted.into())
 }
 
-/// The same, ended at the latest when `until` is there. `None`: it was ended, and nothing of it is left.
+/// Runs `launch` as [`capture`] does, but at most until `until` completes. Returns `None` if it was ended; no process is left then.
 ///
 /// # Errors
-/// As [`capture`]; and when the runner does not end.
+/// As [`capture`], and if the runner does not end.
 pub async fn capture_until(
     runner: &Path,
     launch: &Launch,
@@ -55,17 +55,17 @@ pub async fn capture_until(
     Ok(status.map(|status| Output { status, stdout, stderr }))
 }
 
-/// Where something was printed.
+/// The stream of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output.
     Stdout,
-    /// Standard error, the runner's own words among it.
+    /// Standard error, which includes the runner's messages.
     Stderr,
 }
 
-/// Runs `launch` as [`capture_until`] does, under a runner that waits for it, and hands `heard` what it prints, as it comes. `None`: it
-/// was ended.
+/// Runs `launch` as [`capture_until`] does, under a started runner, and passes the output to `heard` as it arrives. Returns `None` if
+/// the command was ended.
 ///
 /// # Errors
 /// As [`capture_until`].
@@ -100,7 +100,7 @@ pub async fn listen_until(
             () = &mut until => break,
         }
     }
-    // Its socket closes, and it ends all that is below it.
+    // Closing the runner's socket makes it end all its descendants.
     drop(answers);
     match tokio::time::timeout(RUNNER_ENDS, ended).await {
         Ok(ended) => ended.map(|_| None),
@@ -108,11 +108,11 @@ pub async fn listen_until(
     }
 }
 
-/// Ends what the runner of the run with this folder has left. It ends by a signal only where somebody else has killed it; then nobody
-/// else ends what was below it, which may hold its pipes open. Otherwise nothing is done.
+/// Ends leftover processes of the run with this folder. Does so only if the runner was killed by a signal: no other process then ends
+/// its descendants, which may hold its pipes open.
 pub async fn end_leftovers(status: ExitStatus, folder: Option<&Path>) {
     let Some(folder) = folder.filter(|_| status.signal().is_some()).map(Path::to_owned) else { return };
-    // It fails where `/proc` cannot be read: the next start tries again. Or when the runtime is going away.
+    // This fails if `/proc` cannot be read, and the next start retries. It also fails when the runtime shuts down.
     let _ = tokio::task::spawn_blocking(move || tree::end_run(&folder)).await;
 }
 

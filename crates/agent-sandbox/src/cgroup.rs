@@ -1,7 +1,7 @@
-//! A control group for each run, where the service was given a part of the tree of its own (cgroups(7), version 2).
+//! A control group for each run, if a subtree is delegated to the service (cgroups(7), version 2).
 //!
-//! systemd gives one to a unit with `Delegate=yes`. It marks the folder by an extended attribute, and nothing is touched where
-//! that is missing: the rest of the tree is somebody else's.
+//! systemd delegates one to a unit with `Delegate=yes` and marks its folder by an extended attribute. Without the mark nothing is
+//! touched, since the tree belongs to others.
 
 use std::fs;
 use std::io;
@@ -11,16 +11,16 @@ use rustix::fs::{Access, access, getxattr};
 
 use crate::limits::Limits;
 
-/// Where the service's own processes go: a group that has others below it may have no processes itself.
+/// The group for the service's own processes, as a group with child groups may not contain processes itself.
 const SERVICE: &str = "service";
 
-/// What the name of a run's group begins with.
+/// The prefix of the names of runs' groups.
 const RUN: &str = "run-";
 
-/// How much of a second the processor time of a group is counted over, in microseconds.
+/// The period of a group's processor quota, in microseconds.
 const PERIOD: f64 = 100_000.0;
 
-/// A part of the tree that is the service's own.
+/// A delegated subtree of control groups.
 #[derive(Clone, Debug)]
 pub struct Delegated {
     folder: PathBuf,
@@ -28,15 +28,15 @@ pub struct Delegated {
 }
 
 impl Delegated {
-    /// Takes the part that was delegated to the calling process, which moves aside in it. Groups that an earlier service has left
-    /// are removed. To be called once.
+    /// Takes the subtree delegated to the calling process, and moves the process into a child group. Removes groups that an earlier
+    /// service left. To be called once.
     ///
     /// # Errors
-    /// A sentence: why there is none.
+    /// If there is none, a sentence with the reason.
     pub fn take() -> Result<Self, String> {
         let own = own_folder().map_err(|error| format!("this process's control group was not found: {error}"))?;
         let own = own.ok_or("cgroup v2 is not in use here")?;
-        // systemd's `DelegateSubgroup=` has put the service aside already.
+        // `DelegateSubgroup=` of systemd has already moved the service into a child group.
         let above = own.parent().filter(|above| is_delegated(above));
         let (folder, aside) = match above {
             Some(above) => (above.to_path_buf(), true),
@@ -71,23 +71,23 @@ impl Delegated {
         }
         for entry in fs::read_dir(&folder)?.flatten() {
             if entry.file_name().to_string_lossy().starts_with(RUN) {
-                // One that has processes still stays until they end.
+                // A group that still has processes stays until they end.
                 let _ = fs::remove_dir(entry.path());
             }
         }
         Ok(Self { folder, controllers })
     }
 
-    /// What it can limit: of `memory`, `pids` and `cpu` those that the machine offers.
+    /// Returns the available controllers, of `memory`, `pids` and `cpu`.
     #[must_use]
     pub fn controllers(&self) -> &[String] {
         &self.controllers
     }
 
-    /// Makes the group of a run.
+    /// Creates the group of a run.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn group(&self, run: &str, limits: &Limits) -> io::Result<Group> {
         let folder = self.folder.join(format!("{RUN}{run}"));
         make(&folder)?;
@@ -101,7 +101,7 @@ impl Delegated {
             ("cpu", "cpu.max", cpu),
         ] {
             let path = group.folder.join(file);
-            // A kernel without swap has no file for it.
+            // A kernel without swap lacks the file for swap.
             if self.controllers.iter().any(|name| name == controller) && path.exists() {
                 fs::write(path, value)?;
             }
@@ -110,14 +110,14 @@ impl Delegated {
     }
 }
 
-/// The group of one run. Dropped, it is removed; whatever is in it has ended by then.
+/// The control group of one run, removed on drop. Its processes must have ended by then.
 #[derive(Debug)]
 pub struct Group {
     folder: PathBuf,
 }
 
 impl Group {
-    /// Its folder.
+    /// Returns the folder of the group.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -132,15 +132,15 @@ impl Drop for Group {
     }
 }
 
-/// Puts processes into a group: `pids`, which may be 0 for the calling one.
+/// Moves processes into a group. A pid of 0 means the calling process.
 ///
 /// # Errors
-/// When the kernel refuses.
+/// If the kernel refuses.
 pub(crate) fn enter(folder: &Path, pids: &[u32]) -> io::Result<()> {
     pids.iter().try_for_each(|pid| fs::write(folder.join("cgroup.procs"), pid.to_string()))
 }
 
-/// How many processes of the group were ended because its memory ran out.
+/// Returns how many processes of the group were killed because its memory ran out.
 pub(crate) fn ended_for_memory(folder: &Path) -> u64 {
     let events = fs::read_to_string(folder.join("memory.events")).unwrap_or_default();
     let count = events.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok());
@@ -154,14 +154,14 @@ fn make(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The calling process's group in the version 2 tree; `None` where there is no such tree.
+/// Returns the calling process's group in the version 2 tree, or `None` without such a tree.
 fn own_folder() -> io::Result<Option<PathBuf>> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
     let groups = fs::read_to_string("/proc/self/cgroup")?;
     Ok(folder_of(&mounts, &groups))
 }
 
-/// From the texts of `/proc/self/mountinfo` (proc(5)) and `/proc/self/cgroup` (cgroups(7)).
+/// Parses `/proc/self/mountinfo` (proc(5)) and `/proc/self/cgroup` (cgroups(7)).
 fn folder_of(mounts: &str, groups: &str) -> Option<PathBuf> {
     let group = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     mounts.lines().find_map(|line| {
@@ -175,7 +175,7 @@ fn folder_of(mounts: &str, groups: &str) -> Option<PathBuf> {
     })
 }
 
-/// systemd marks what it has delegated; and it must be ours to write.
+/// Returns whether systemd has marked the folder as delegated and the process may write to it.
 fn is_delegated(folder: &Path) -> bool {
     let marked = |name: &str| {
         let mut value = [0; 8];
@@ -201,13 +201,13 @@ mod tests {
         check(hybrid, "8:pids:/x\n0::/user.slice/a.service\n", Some("/sys/fs/cgroup/unified/user.slice/a.service"));
         check(hybrid, "8:pids:/x\n", None);
         check("25 1 0:22 / /sys/fs/cgroup rw - cgroup cgroup rw,pids\n", "0::/a\n", None);
-        // A container sees a part of the tree only.
+        // A container sees only a part of the tree.
         let part = "40 1 0:30 /pod /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
         check(part, "0::/pod/a\n", Some("/sys/fs/cgroup/a"));
         check(part, "0::/other\n", None);
     }
 
-    /// A folder that only looks like a group: what is written where.
+    /// Checks the written values in a folder that only looks like a group.
     #[test]
     fn a_runs_group_has_its_limits() {
         let folder = tempfile::tempdir().unwrap();

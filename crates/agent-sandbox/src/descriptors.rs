@@ -1,16 +1,16 @@
-//! Descriptors that a stage inherits without wanting them: those that its parent's parent left open.
+//! Closes descriptors that a stage inherits by accident, because its parent's parent left them open.
 //!
-//! The one place of this crate with `unsafe`: no safe interface closes a descriptor that no value owns.
+//! This is the only module of the crate with `unsafe`: no safe interface closes a descriptor that no value owns.
 
 #![allow(unsafe_code)]
 
 use std::io;
 
-/// Closes every descriptor but standard input, output and error. To be called first thing in a stage, when nothing that it opened
-/// itself can be among them.
+/// Closes every descriptor except standard input, output and error. A stage must call this first, before it opens descriptors
+/// itself.
 ///
 /// # Errors
-/// When the kernel refuses; the stage must then not go on.
+/// If the kernel refuses. The stage must then end.
 pub(crate) fn close_inherited() -> io::Result<()> {
     // SAFETY: a stage calls this before it opens anything, so no value in this process owns a descriptor from 3 up. The
     // arguments are plain numbers; the call reads and writes no memory of ours.

@@ -1,8 +1,8 @@
-//! Domains: what a process may reach, held by the kernel (Landlock for files, TCP, signals and other processes).
+//! Domains: the rights of a process, enforced by the kernel (Landlock for files, TCP, signals and other processes).
 //!
-//! Landlock only grants, whole trees at a time. A domain therefore names what it grants; everything else is out of reach. It
-//! cannot be left again, and every descendant has it. Root's privileges would lead around it, so they are given up with it
-//! ([`privileges`]). What Landlock does not cover (sockets, namespaces, io_uring) is refused by [`seccomp`].
+//! Landlock only grants, and only whole trees. A domain therefore lists its grants, and everything else is out of reach. A process
+//! cannot leave its domain, and every descendant inherits it. Root's privileges would bypass it, so they are given up with it
+//! ([`privileges`]). System calls that Landlock does not cover (sockets, namespaces, io_uring) are refused by [`seccomp`].
 //!
 //! Source: <https://docs.kernel.org/userspace-api/landlock.html>.
 
@@ -20,37 +20,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::{privileges, seccomp};
 
-/// The newest kernel interface whose rights were tried with the real client.
+/// The newest kernel interface whose rights were tested with the real client.
 const TRIED: ABI = ABI::V8;
 
-/// What a process tree may reach. All paths are absolute. A path that does not exist when the domain is entered grants
-/// nothing, and neither does one with a symlink in it.
+/// The rights of a process tree. All paths are absolute. A path grants nothing if it does not exist when the domain is entered,
+/// or if it contains a symlink.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Domain {
-    /// Everything outside of these places may be read: for a client, which has the person's file tools. Empty: nothing is
-    /// readable but what the other fields name.
+    /// Hidden places: everything outside of them may be read, as the person's file tools in a client need. If empty, only the places
+    /// that the other fields name are readable.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<PathBuf>,
     /// Trees or files that may be read.
     pub read: Vec<PathBuf>,
-    /// Folders whose trees may be listed; the files in them may not be read.
+    /// Folders whose trees may be listed, but whose files may not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub list: Vec<PathBuf>,
-    /// Trees or files that may be read and changed. Nothing else may be changed, wherever it is.
+    /// Trees or files that may be read and changed. Nothing else may be changed.
     pub write: Vec<PathBuf>,
     /// Trees or files that may be read and executed.
     pub execute: Vec<PathBuf>,
-    /// The network.
+    /// Network access.
     pub network: Network,
-    /// Which attributes of files may be changed.
+    /// Permission to change attributes of files.
     #[serde(default)]
     pub attributes: Attributes,
-    /// Do not start at all where the kernel cannot hold the whole domain.
+    /// Whether to refuse to start if the kernel cannot enforce the whole domain.
     pub required: bool,
 }
 
 impl Domain {
-    /// Whether it reaches nothing that `other` does not, as the files are now: what is listed and gone reaches nothing.
+    /// Returns whether this domain grants nothing that `other` does not. A listed path that does not exist now grants nothing.
     #[must_use]
     pub fn is_within(&self, other: &Self) -> bool {
         let is_gone = |path: &PathBuf| path.symlink_metadata().is_err();
@@ -71,49 +71,49 @@ impl Domain {
     }
 }
 
-/// Which sockets a process may open.
+/// The sockets that a process may open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
-    /// None at all.
+    /// No sockets.
     #[default]
     None,
     /// Sockets with a path on this machine.
     Local,
-    /// The internet. Of sockets with a path only those that keep messages apart, which the broker has: behind the others stand
-    /// docker, tmux, D-Bus and the like, which act outside of any domain, and which Landlock does not hold back.
+    /// The internet. Of sockets with a path only those that preserve message boundaries, as the broker's does. The others lead to docker,
+    /// tmux, D-Bus and the like, which act outside of any domain and which Landlock does not restrict.
     Internet,
     /// The internet and every socket with a path.
     All,
 }
 
-/// Of which files a process may change mode, owner, times and extended attributes. Landlock knows no such right, so it is all or
-/// nothing: by a path they can be changed of every file that the user owns. What may not change all of them shares no memory or
-/// queue with other processes of the user either, and does not set their priorities.
+/// Permission to change mode, owner, times and extended attributes of files. Landlock has no such right, so it is all or
+/// nothing: with it a process can change them on every file that the user owns. A process without it also shares no memory or
+/// queue with other processes of the user, and does not set their priorities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Attributes {
-    /// Those of every file.
+    /// Every file.
     #[default]
     All,
-    /// None.
+    /// No file.
     None,
 }
 
-/// How much of a domain the running kernel holds.
+/// The extent to which the running kernel enforces a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxStatus {
-    /// All of it.
+    /// The whole domain.
     Whole,
-    /// Files are held, but not all that newer kernels can do (signals to processes outside, for one), or root's
+    /// Access to files, but not all rights that newer kernels support (signals to processes outside, for one), or root's
     /// privileges can come back.
     Partly,
-    /// Nothing: the kernel has no Landlock, or it is off.
+    /// Nothing: the kernel has no Landlock, or it is disabled.
     Not,
 }
 
-/// Why a domain could not be entered.
+/// Reasons why a domain could not be entered.
 #[derive(Debug, thiserror::Error)]
 pub enum DomainError {
     /// Landlock refused.
@@ -125,23 +125,23 @@ pub enum DomainError {
     /// The filter of system calls could not be set.
     #[error("the filter of system calls could not be set: {0}")]
     Filter(#[from] seccomp::FilterError),
-    /// It holds less than the job requires.
+    /// The kernel enforces less than the domain requires.
     #[error("this kernel does not hold the whole sandbox (Landlock: {0:?}), and `require_sandbox` is set")]
     NotWhole(SandboxStatus),
 }
 
 impl Domain {
-    /// Enters the domain with the calling thread and all that it starts, and gives up root's privileges. Within it further domains
-    /// can be entered. Must be called in a process of one thread.
+    /// Enters the domain with the calling thread and its descendants, and gives up root's privileges. Further domains can be
+    /// entered inside it. Must be called in a process with one thread.
     ///
     /// # Errors
-    /// [`DomainError`]; the process must then not go on.
+    /// [`DomainError`]; the process must then end.
     pub fn enter(&self) -> Result<SandboxStatus, DomainError> {
         let more = Self { required: self.required, ..Self::default() };
         Prepared::new(self)?.restrict(&more)
     }
 
-    /// The same, where no further domain is entered.
+    /// Enters the domain as [`Self::enter`] does, but allows no further domain.
     ///
     /// # Errors
     /// As [`Self::enter`].
@@ -151,7 +151,7 @@ impl Domain {
         Ok(status)
     }
 
-    /// Adds a rule for each place.
+    /// Adds a rule for each path.
     fn add_to(&self, ruleset: RulesetCreated) -> Result<RulesetCreated, RulesetError> {
         let read = AccessFs::ReadFile | AccessFs::ReadDir;
         let beside = match self.beside.as_slice() {
@@ -167,11 +167,11 @@ impl Domain {
     }
 }
 
-/// A domain whose process goes on until more is known: root's privileges are given up, the filters of system calls hold, and the
-/// rules for files are in the kernel. They hold once the domain is entered.
+/// A prepared domain of a process that continues until more is known: root's privileges are given up, the filters of system calls are
+/// in force, and the rules for files are in the kernel. The rules apply once the domain is entered.
 pub(crate) struct Prepared {
     rules: RulesetCreated,
-    /// None of root's privileges can come back.
+    /// Whether no privilege of root's can come back.
     unprivileged: bool,
 }
 
@@ -183,7 +183,7 @@ impl Prepared {
         Ok(Self { rules: domain.add_to(ruleset(domain.network)?)?, unprivileged })
     }
 
-    /// Enters the domain, with the files that `more` names besides, as the last one. Of its other fields only `required` counts:
+    /// Enters the domain as the last one, with the additional files of `more`. Of its other fields only `required` counts:
     /// network and attributes are those that were prepared.
     pub(crate) fn enter_last(self, more: &Domain) -> Result<SandboxStatus, DomainError> {
         let status = self.restrict(more)?;
@@ -203,7 +203,7 @@ impl Prepared {
     }
 }
 
-/// A set of rules that grants nothing yet.
+/// Creates a set of rules that grants nothing yet.
 fn ruleset(network: Network) -> Result<RulesetCreated, RulesetError> {
     let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -223,15 +223,15 @@ fn restrict(rules: RulesetCreated) -> Result<SandboxStatus, RulesetError> {
     })
 }
 
-/// How much of a domain this kernel would hold: tried on a thread that does nothing else and ends.
+/// Returns how much of a domain this kernel enforces, tried on a thread of its own.
 #[must_use]
 pub fn probe() -> SandboxStatus {
     let tried = std::thread::spawn(|| ruleset(Network::None).and_then(restrict).unwrap_or(SandboxStatus::Not));
     tried.join().unwrap_or(SandboxStatus::Not)
 }
 
-/// One rule for each path that is there. A path with a symlink anywhere in it grants nothing: whoever may write where the
-/// link stands would choose what the next process may reach. Rights that only folders have are left out for files.
+/// Yields one rule for each existing path. A path that contains a symlink grants nothing: otherwise a process that may replace
+/// the link could choose the rights of the next process. Rights that only apply to folders are left out for files.
 fn beneath(
     paths: &[PathBuf],
     access: BitFlags<AccessFs>,
@@ -241,27 +241,27 @@ fn beneath(
             openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS).ok()?;
         let folder = FileType::from_raw_mode(fstat(&handle).ok()?.st_mode) == FileType::Directory;
         let access = if folder { access } else { access & AccessFs::from_file(TRIED) };
-        // A file of which only listing is granted has no right left, which is an error for the kernel.
+        // A right to list a file leaves no right at all, which the kernel rejects.
         (!access.is_empty()).then(|| Ok(PathBeneath::new(handle, access)))
     })
 }
 
-/// The path without symlinks; as it is where it does not exist. For paths that no job can have made.
+/// Resolves the symlinks of a path. Returns the path unchanged if it does not exist. Only for paths that no job can have made.
 #[must_use]
 pub fn resolved(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
 
-/// The shortest list of trees and files that holds everything of `trees` but what is hidden, symlinks left out. All paths are
-/// without symlinks. It is taken now: what appears next to a hidden place later is not in it.
+/// Returns the shortest list of trees and files that contains everything of `trees` except `hidden` and symlinks. All paths must be
+/// free of symlinks. The list is a snapshot: later additions next to a hidden place are not in it.
 #[must_use]
 pub fn without(trees: &[PathBuf], hidden: &[PathBuf]) -> Vec<PathBuf> {
     beside(trees, hidden, &entries)
 }
 
-/// The shortest list of trees that holds everything of `trees` outside the hidden ones. `entries` names what is in a folder,
-/// symlinks left out: what they lead to is granted where it is, or not at all. A folder that cannot be listed
-/// gives nothing. A hidden `/` is passed over, since nothing could run under it.
+/// Returns the shortest list of trees that contains everything of `trees` outside of the hidden ones. `entries` lists a folder
+/// without symlinks, whose targets need their own grant. A folder that cannot be listed grants nothing. A hidden `/` is ignored,
+/// since nothing could run under it.
 fn beside(trees: &[PathBuf], hidden: &[PathBuf], entries: &dyn Fn(&Path) -> io::Result<Vec<PathBuf>>) -> Vec<PathBuf> {
     let hidden: Vec<&Path> = hidden.iter().map(PathBuf::as_path).filter(|path| path.parent().is_some()).collect();
     let mut granted = Vec::new();
@@ -292,7 +292,7 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
 mod tests {
     use super::*;
 
-    /// A small file system: every path ending in `/` is a folder.
+    /// A small file system. Every path ending in `/` is a folder.
     const TREE: &[&str] = &[
         "/bin",
         "/etc",
@@ -331,7 +331,7 @@ mod tests {
         for (own, other, expect) in [
             (reading(&["/usr"]), reading(&["/etc", "/usr"]), true),
             (reading(&["/etc", "/usr"]), reading(&["/usr"]), false),
-            // It is not there, so nobody reaches it.
+            // The folder does not exist, so it grants nothing.
             (reading(&["/no/such/folder"]), reading(&[]), true),
             (Domain { write: paths(&["/usr"]), ..Domain::default() }, reading(&["/usr"]), false),
             (Domain { execute: paths(&["/usr"]), ..Domain::default() }, reading(&["/usr"]), false),
@@ -353,17 +353,17 @@ mod tests {
         check(&["/root"], &["/bin", "/etc", "/home", "/opt", "/tmp", "/usr"]);
         check(&["/home/ann"], &["/bin", "/etc", "/home/bob", "/opt", "/root", "/tmp", "/usr"]);
         check(&["/root", "/tmp/bot"], &["/bin", "/etc", "/home", "/opt", "/tmp/a", "/usr"]);
-        // One within the other, and one that is not there.
+        // One hidden path within another, and one that does not exist.
         check(&["/home", "/home/ann"], &["/bin", "/etc", "/opt", "/root", "/tmp", "/usr"]);
         check(&["/usr/no/such"], &["/bin", "/etc", "/home", "/opt", "/root", "/tmp"]);
-        // A home of `/`, as some containers have it.
+        // A home of `/`, as in some containers.
         check(&["/", "/tmp/bot"], &["/bin", "/etc", "/home", "/opt", "/root", "/tmp/a", "/usr"]);
     }
 
-    /// What Landlock is told is memory that nobody counts.
+    /// Landlock's rules take kernel memory that no limit counts.
     #[test]
     fn in_the_last_domain_there_is_no_landlock() {
-        // A domain belongs to a thread and what it starts.
+        // A domain belongs to a thread and its descendants.
         let within = |enter: fn(&Domain) -> Result<SandboxStatus, DomainError>| {
             let entering = std::thread::spawn(move || (enter(&Domain::default()).unwrap(), probe()));
             entering.join().unwrap()

@@ -1,8 +1,8 @@
 //! The exec stage: the process that enters the client's domain and becomes the client.
 //!
-//! It has one thread, starts nothing, and dies with the runner. It is apart from the runner because a domain cannot
-//! be left, and because what is within it may not signal what is outside. Prespawned; receives its command over the socket that
-//! is its standard input.
+//! It has one thread, starts nothing, and dies with the runner. It is separate from the runner because a domain cannot be left, and
+//! because a process inside may not signal one outside. Prespawned; receives its command over the socket that is its standard
+//! input.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -19,27 +19,27 @@ use rustix::process::{
 use crate::launch::{self, Launch, Secret};
 use crate::{descriptors, limits};
 
-/// The hidden command that enters it.
+/// The hidden command of the exec stage.
 pub(crate) const COMMAND: &str = "__stage2";
 
-/// The program could not be started.
+/// The exit code if the program could not be started.
 pub const CANNOT_START: u8 = 127;
 
-/// The domain cannot be entered, or holds less than is required. (The exit code of a client that was not started.)
+/// The exit code if the domain cannot be entered or holds less than required. The client was not started.
 pub const NO_DOMAIN: u8 = 126;
 
-/// The command line of the calling runner's exec stage.
+/// Returns the command line of the calling runner's exec stage.
 pub(crate) fn arguments() -> [OsString; 2] {
     [COMMAND.into(), std::process::id().to_string().into()]
 }
 
-/// Becomes the client, or says on standard error why not. `args`: those of [`arguments`] without the command's own name.
+/// Becomes the client, or reports the error on standard error. `args`: those of [`arguments`] without the command's own name.
 pub(crate) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let (code, error) = match (args.next().and_then(|word| word.into_string().ok()), args.next()) {
         (Some(runner), None) => become_client(&runner),
         _ => (CANNOT_START, "this command is for ollim-bot itself".to_string()),
     };
-    // Nobody may be listening any more; there is nobody else to tell.
+    // Standard error may be closed; there is no other place to report to.
     let _ = writeln!(io::stderr(), "ollim-bot: {error}");
     ExitCode::from(code)
 }
@@ -48,11 +48,11 @@ fn become_client(runner: &str) -> (u8, String) {
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return (CANNOT_START, format!("cannot be tied to the runner: {error}"));
     }
-    // The runner may have ended before that was set.
+    // The runner may have ended before the death signal was set.
     if getppid().is_none_or(|pid| pid.to_string() != runner) {
         return (CANNOT_START, "the runner has ended".into());
     }
-    // No terminal: keys and job control are the service's. It fails only for a leader, which this is not.
+    // Detach from the terminal: keys and job control are the service's. This fails only for a group leader, which this is not.
     if let Err(error) = setsid() {
         return (CANNOT_START, format!("no session of its own: {error}"));
     }
@@ -76,20 +76,20 @@ fn become_client(runner: &str) -> (u8, String) {
     (CANNOT_START, format!("cannot start {}: {error}", launch.program.display()))
 }
 
-/// What to start, its standard input, and the socket over which both came: it closes when the client is there, which the runner sees.
+/// Receives the launch, the client's standard input, and the socket. The socket closes when the client starts, which the runner sees.
 fn receive_launch() -> io::Result<(Launch, OwnedFd, UnixStream)> {
     descriptors::close_inherited()?;
-    // It holds the login for a moment; nobody of the same user may look into it.
+    // The process holds the login for a moment, so no process of the same user may inspect it.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let (line, stdin) = launch::receive(&mut socket)?;
     Ok((launch::read(&line)?, stdin, socket))
 }
 
-/// A pipe that holds the secret, for the client alone to inherit.
+/// Creates a pipe that holds the secret. Only the client inherits it.
 fn hold_ready(secret: Secret, client: &mut Command) -> io::Result<io::PipeReader> {
     let (read, mut write) = io::pipe()?;
-    // A pipe takes a page at once without a reader; more would block for ever.
+    // A pipe accepts a page without a reader. More would block forever.
     if secret.value.len() > 4096 {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the login is longer than 4096 bytes"));
     }

@@ -1,7 +1,7 @@
 //! Farms: folders of links under the names of programs, for a shell's `PATH`.
 //!
-//! In the farm of all programs a name leads to the trampoline, or, for a filter or wrapper that needs no rule, to the program
-//! itself. A run has a small overlay before it, for names that its own rules speak of.
+//! In the farm of all programs a name links to the trampoline, or to the program itself for a filter or wrapper that needs no
+//! rule. Each run has a small overlay before it, with the names in its own rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -9,16 +9,16 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The name of the folder with a link for each program of this machine.
+/// Name of the folder with a link for each program of this machine.
 pub const FOLDER: &str = "program-farm";
 
-/// The name of the folder with a link for each program, all of which lead to the trampoline: for programs that start others.
+/// Name of the folder in which every link leads to the trampoline, for programs that start others.
 pub const JUDGED: &str = "program-farm-judged";
 
-/// The name of the folder with the links of one run.
+/// Name of the folder with the links of one run.
 pub const OVERLAY: &str = "program-overlay";
 
-/// The programs of a search path, each with the first file of that name. Folders that cannot be listed have none.
+/// Returns the programs of a search path by name. The first file of a name wins. Folders that cannot be listed are skipped.
 #[must_use]
 pub fn programs(path: &[PathBuf]) -> Programs {
     let mut found = BTreeMap::new();
@@ -35,10 +35,10 @@ pub fn programs(path: &[PathBuf]) -> Programs {
     found
 }
 
-/// Programs by their names, each with its file.
+/// Files of programs, by name.
 pub type Programs = BTreeMap<String, PathBuf>;
 
-/// The same as [`programs`], remembered for as long as the folders stay as they are.
+/// Returns the same as [`programs`], cached until a folder changes.
 #[must_use]
 pub fn known_programs(path: &[PathBuf]) -> Arc<Programs> {
     static KNOWN: Mutex<Option<(String, Arc<Programs>)>> = Mutex::new(None);
@@ -50,17 +50,17 @@ pub fn known_programs(path: &[PathBuf]) -> Arc<Programs> {
     }
 }
 
-/// The name of the folder with the links of one run for programs that run others: of all names only those that denials speak of,
+/// Name of the folder with one run's links for programs that run others. It contains only the names that denials mention,
 /// and our own.
 pub const GUARD: &str = "program-guard";
 
-/// Whether a file can be executed, as far as its mode says.
+/// Returns whether a file is executable according to its mode.
 #[must_use]
 pub fn is_program(file: &Path) -> bool {
     file.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
-/// Whether a program is a script, which needs its interpreter and whatever that starts.
+/// Returns whether a program is a script, which needs its interpreter and all that this starts.
 #[must_use]
 pub fn is_script(program: &Path) -> bool {
     let mut head = [0; 2];
@@ -68,10 +68,10 @@ pub fn is_script(program: &Path) -> bool {
     read.is_ok() && head == *b"#!"
 }
 
-/// The program that a script's first line names; `None`: it is no script, or its line names none. `path`: where `env` looks for it.
+/// Returns the program in a script's first line, or `None` if there is none. `path`: the search path of `env`.
 #[must_use]
 pub fn interpreter(program: &Path, path: &[PathBuf]) -> Option<PathBuf> {
-    // The kernel reads no more of the line (execve(2)).
+    // The kernel reads only 256 bytes of the line (execve(2)).
     let mut head = Vec::new();
     let file = std::fs::File::open(program).ok()?;
     io::Read::read_to_end(&mut io::Read::take(file, 256), &mut head).ok()?;
@@ -84,14 +84,14 @@ pub fn interpreter(program: &Path, path: &[PathBuf]) -> Option<PathBuf> {
     }
 }
 
-/// The first file of a name in a search path.
+/// Returns the first executable file with this name in a search path.
 #[must_use]
 pub fn find(name: &str, path: &[PathBuf]) -> Option<PathBuf> {
     path.iter().filter(|folder| folder.is_absolute()).map(|folder| folder.join(name)).find(|file| is_program(file))
 }
 
-/// What the programs of a search path depend on: each folder with the time of its last change. A farm that was laid for the same
-/// need not be laid again.
+/// Returns a stamp of a search path: each folder with the time of its last change, and `more`. A farm with an equal stamp need
+/// not be laid again.
 #[must_use]
 pub fn stamp(path: &[PathBuf], more: &str) -> String {
     let folder = |folder: &PathBuf| {
@@ -102,10 +102,10 @@ pub fn stamp(path: &[PathBuf], more: &str) -> String {
     path.iter().map(folder).chain([format!("{more}\n")]).collect()
 }
 
-/// Makes `folder` hold exactly these links. It is changed link by link, so that a shell that uses it meanwhile misses nothing.
+/// Makes `folder` contain exactly these links. Changes it link by link, so that a shell that uses it meanwhile misses none.
 ///
 /// # Errors
-/// When the folder cannot be made or written.
+/// If the folder cannot be made or written.
 pub fn lay(folder: &Path, links: &BTreeMap<String, PathBuf>) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
     let mut there: BTreeSet<String> = BTreeSet::new();
@@ -120,7 +120,7 @@ pub fn lay(folder: &Path, links: &BTreeMap<String, PathBuf>) -> io::Result<()> {
     }
     for (name, target) in links.iter().filter(|(name, _)| !there.contains(*name)) {
         match symlink(target, folder.join(name)) {
-            // Another run lays the same.
+            // Another run lays the same link.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made?,
         }

@@ -1,4 +1,4 @@
-//! Folders in which hostile programs write, too: each is opened by its name in the one above it, so that no link leads elsewhere.
+//! Folders in which hostile programs write too. Each is opened by name from its parent, so that no link leads elsewhere.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,10 +10,10 @@ use rustix::io::Errno;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Makes what is missing of the folder `below` `root`, and opens it. To `root` itself links may lead.
+/// Creates the missing parts of the folder `below` below `root`, and opens it. Only `root` itself may contain links.
 ///
 /// # Errors
-/// [`io::ErrorKind::NotADirectory`] where something else stands in the way, a link for example.
+/// [`io::ErrorKind::NotADirectory`] if a part is no folder, for example a link.
 pub fn make(root: &Path, below: &Path) -> io::Result<OwnedFd> {
     fs::create_dir_all(root)?;
     let mut folder = openat(CWD, root, FOLDER, Mode::empty())?;
@@ -28,10 +28,10 @@ pub fn make(root: &Path, below: &Path) -> io::Result<OwnedFd> {
     Ok(folder)
 }
 
-/// Makes a file in a folder, where nothing has its name.
+/// Creates a file in a folder. No entry with this name may exist.
 ///
 /// # Errors
-/// [`io::ErrorKind::AlreadyExists`] where something has.
+/// [`io::ErrorKind::AlreadyExists`] if one does.
 pub fn new_file(folder: impl AsFd, name: &str) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(openat(folder, name, flags, Mode::from_raw_mode(0o666))?.into())

@@ -1,4 +1,4 @@
-//! The service's side: answers what a runner asks.
+//! The service's side of the broker: answers a runner's questions.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,26 +14,26 @@ use crate::wire::{Answer, Asked, Question, Reply, Said, Start};
 /// Decides about programs.
 #[async_trait]
 pub trait Judge: Send + Sync + 'static {
-    /// May this program start, and what may it reach? Dropped before it answers when the program's caller has ended.
+    /// Decides whether a program may start, and its rights. The future is dropped if the program's caller ends first.
     async fn judge(&self, start: Start) -> Answer;
 
-    /// The subagent that a script of the client's shell belongs to; `None`: the session itself. Asked only where agents have shells
-    /// of their own.
+    /// Returns the subagent to which a script of the client's shell belongs, or `None` for the session itself. Called only if agents have
+    /// shells of their own.
     ///
     /// # Errors
-    /// A sentence for standard error: the script belongs to no call that was allowed.
+    /// If the script belongs to no allowed call, a sentence for standard error.
     async fn caller(&self, _script: String) -> Result<Option<String>, String> {
         Ok(None)
     }
 
-    /// The runner ends the run, since it took more than it may; the sentence says of what.
+    /// Records that the runner ends the run because it exceeded a limit. The sentence names the limit.
     fn exceeded(&self, _what: String) {}
 }
 
-/// Answers a runner's questions until it ends. Questions are judged side by side; a judge that panics denies.
+/// Answers a runner's questions until it ends. Questions are judged concurrently. A judge that panics denies.
 ///
 /// # Errors
-/// When the runner cannot be read from or written to any more.
+/// If reading from or writing to the runner fails.
 pub async fn answer(
     from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -49,7 +49,7 @@ pub async fn answer(
                 let (judge, answered) = (judge.clone(), answered.clone());
                 let Question { id, what } = serde_json::from_str(&line)?;
                 let what = match what {
-                    // Before the runner's end is seen.
+                    // Handle this before the runner's end is seen.
                     Asked::Exceeded(what) => {
                         judge.exceeded(what);
                         continue;
@@ -66,7 +66,7 @@ pub async fn answer(
                 judging.0.retain(|_, judge| !judge.is_finished());
                 judging.0.insert(id, what.abort_handle());
                 tokio::spawn(async move {
-                    // A judge that panics denies: the trampoline waits for an answer of its kind, and takes this for none.
+                    // A trampoline that waits for another kind of answer takes this one for a denial too.
                     let failed = || Answer::Deny { code: 126, message: "denied, since the decision failed".into() };
                     let what = what.await.unwrap_or_else(|_| Said::Start(failed()));
                     // The runner may have ended meanwhile.
@@ -82,7 +82,7 @@ pub async fn answer(
     }
 }
 
-/// Decisions that are being made. Dropped, nobody waits for them any more.
+/// Pending decisions, aborted on drop.
 #[derive(Default)]
 struct Judging(HashMap<u64, AbortHandle>);
 

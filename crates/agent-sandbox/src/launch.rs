@@ -1,10 +1,10 @@
-//! What is to be started, and how it is told: over the socket that is the runner's standard input, and from there over
+//! The launch of a client, and its transfer: over the socket that is the runner's standard input, and from there over
 //! the one that is the exec stage's.
 //!
-//! One line of JSON comes with one file descriptor, the read end of the client's standard input. So nothing
-//! secret stands in an argument or a stage's environment, and no other process ever inherits a descriptor: the service
-//! has many threads and never makes one inheritable. The runner's socket then stays open for as long as the service
-//! wants the client to live; on it the runner asks about programs ([`Start`]).
+//! One line of JSON is sent with one file descriptor, the read end of the client's standard input. So no secret is in an argument
+//! or in a stage's environment, and no other process ever inherits a descriptor: the service has many threads and never makes
+//! one inheritable. The runner's socket stays open for as long as the service wants the client to live. The runner asks about
+//! programs on it ([`Start`]).
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -25,40 +25,40 @@ use crate::wire::{self, LONGEST, ShellSpec};
 /// A client to start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
-    /// Its file.
+    /// The executable file.
     pub program: PathBuf,
-    /// Its arguments, without its name.
+    /// The arguments, without the program's name.
     pub args: Vec<String>,
     /// The whole environment.
     pub env: BTreeMap<String, String>,
-    /// Its working folder.
+    /// The working folder.
     pub work_dir: PathBuf,
-    /// Handed over by a descriptor: reaches neither an environment nor a file.
+    /// A secret that is passed by a descriptor, so that it reaches neither an environment nor a file.
     pub secret: Option<Secret>,
-    /// What it may reach; `None`: whatever the service may.
+    /// The client's domain, or `None` for all rights of the service.
     pub domain: Option<Domain>,
-    /// The shell of its own that it is given; `None`: it has none.
+    /// The shell for the client, or `None` if it has none.
     pub shell: Option<ShellService>,
-    /// What the run may take; `None`: whatever the service may.
+    /// The limits of the run, or `None` for those of the service.
     pub bounds: Option<Bounds>,
 }
 
 impl Launch {
-    /// The run's own folder, where it has one.
+    /// Returns the run's own folder, if it has one.
     #[must_use]
     pub fn run_folder(&self) -> Option<&Path> {
         self.shell.as_ref().and_then(|shell| shell.socket.parent())
     }
 
-    /// Puts the run's mark on the calling process and all that it starts.
+    /// Puts the run's mark on the calling process and its descendants.
     pub(crate) fn mark(&self) {
         if let Some(folder) = self.run_folder() {
             Mark::of(folder).set();
         }
     }
 
-    /// Whether a client that was started for this is one for `other` as well: the same in all but its domains, none of which reaches
-    /// more.
+    /// Returns whether a client started for this launch can serve `other`: equal in everything except the domains, none of which
+    /// grants more.
     #[must_use]
     pub fn is_within(&self, other: &Self) -> bool {
         let without_domains = |launch: &Self| {
@@ -79,25 +79,25 @@ impl Launch {
     }
 }
 
-/// Where a client's shell presents itself, and what it becomes.
+/// The socket for a client's shell, and the shell's rights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ShellService {
-    /// The broker's socket. It is made by the runner, in a folder that is there.
+    /// Path of the broker's socket. The runner creates it in an existing folder.
     pub socket: PathBuf,
-    /// What stands for the run on it.
+    /// The token that identifies the run on the socket.
     pub token: String,
-    /// What the shell may do.
+    /// The rights of the shell.
     pub spec: ShellSpec,
-    /// What it may do in the lines of these subagents.
+    /// The rights of the shell in lines of these subagents.
     pub agents: BTreeMap<String, ShellSpec>,
 }
 
 /// A text that the client reads from a descriptor.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Secret {
-    /// The variable that tells the client the descriptor's number.
+    /// Name of the variable that tells the client the descriptor's number.
     pub variable: String,
-    /// The text.
+    /// The secret text.
     pub value: String,
 }
 
@@ -107,10 +107,10 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// Sends it with the client's standard input.
+/// Sends a launch with the client's standard input.
 ///
 /// # Errors
-/// The runner has ended, or the system refuses.
+/// If the runner has ended, or the system refuses.
 pub async fn send(socket: &mut UnixStream, launch: &Launch, stdin: OwnedFd) -> io::Result<()> {
     let mut line = serde_json::to_vec(launch)?;
     line.push(b'\n');
@@ -122,15 +122,15 @@ pub async fn send(socket: &mut UnixStream, launch: &Launch, stdin: OwnedFd) -> i
             tried => break tried?,
         }
     };
-    // Now the runner's copy is the only one: when the client closes it, we are told.
+    // The runner's copy is now the only one, so this end notices when the client closes it.
     drop(stdin);
     socket.write_all(&line[sent..]).await
 }
 
-/// Hands on what [`receive`] gave.
+/// Forwards the message that [`receive`] returned.
 ///
 /// # Errors
-/// The exec stage has ended, or the system refuses.
+/// If the exec stage has ended, or the system refuses.
 pub(crate) fn hand_on(socket: &mut BlockingStream, line: &[u8], stdin: OwnedFd) -> io::Result<()> {
     let sent = send_first(&*socket, line, &stdin)?;
     drop(stdin);
@@ -141,10 +141,10 @@ fn send_first(socket: impl AsFd, line: &[u8], stdin: &OwnedFd) -> io::Result<usi
     wire::send_with(socket, line, &[stdin.as_fd()])
 }
 
-/// The other end of [`send`] and [`hand_on`]: the line that [`read`] understands, and the client's standard input.
+/// Receives from [`send`] or [`hand_on`]: the line that [`read`] parses, and the client's standard input.
 ///
 /// # Errors
-/// The sender has ended, or what came is not what it sends.
+/// If the sender has ended, or the message is malformed.
 pub(crate) fn receive(socket: &mut BlockingStream) -> io::Result<(Vec<u8>, OwnedFd)> {
     let mut first = vec![0; 64 * 1024];
     let (length, descriptors) = wire::receive_with(&*socket, &mut first)?;
@@ -161,7 +161,7 @@ pub(crate) fn receive(socket: &mut BlockingStream) -> io::Result<(Vec<u8>, Owned
 }
 
 /// # Errors
-/// The line names no client.
+/// If the line is not a launch.
 pub(crate) fn read(line: &[u8]) -> io::Result<Launch> {
     Ok(serde_json::from_slice(line)?)
 }
@@ -202,7 +202,7 @@ mod tests {
         let (ours, mut theirs) = BlockingStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         let mut ours = UnixStream::from_std(ours).unwrap();
-        // By way of the runner, as it always comes.
+        // Through the runner, as in a real launch.
         let (mut from, mut to) = BlockingStream::pair().unwrap();
         let receiving = tokio::task::spawn_blocking(move || receive(&mut to).unwrap());
         let handing_on = tokio::task::spawn_blocking(move || {
@@ -225,7 +225,7 @@ mod tests {
     #[tokio::test]
     async fn a_launch_arrives_whole_with_its_descriptor() {
         there_and_back(vec!["--tools".into(), String::new()]).await;
-        // Far more than a socket holds at once.
+        // Far more than a socket buffers.
         there_and_back(vec!["long ".repeat(300_000)]).await;
     }
 

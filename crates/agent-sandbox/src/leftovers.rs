@@ -1,4 +1,4 @@
-//! What hostile programs leave behind, and the end of it.
+//! Removal of folders that hostile programs have filled.
 
 use std::fs;
 use std::io;
@@ -7,14 +7,14 @@ use std::path::Path;
 
 use crate::token;
 
-/// Removes a folder and all that is in it, whatever a hostile program made there: closed folders, and folders deeper than a path
-/// can say. To be called when nothing of the run is left.
+/// Removes a folder and its contents, even if a hostile program left folders without permissions, or folders deeper than a path
+/// can express. To be called when no process of the run is left.
 ///
 /// Every folder is moved into a new one of our own beside it before it is emptied. So no path is longer than two names, and no name
-/// can be taken.
+/// can be occupied.
 ///
 /// # Errors
-/// The first thing that could not be removed; the rest is.
+/// The first error. Everything else is removed.
 pub fn remove(folder: &Path) -> io::Result<()> {
     let beside = folder.parent().ok_or(io::ErrorKind::InvalidInput)?;
     if matches!(folder.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound) {
@@ -27,11 +27,11 @@ pub fn remove(folder: &Path) -> io::Result<()> {
     while removing.removed < removing.moved {
         done = done.and(removing.empty_next());
     }
-    // It holds what could not be removed, if anything.
+    // This fails if something could not be removed.
     done.and(fs::remove_dir(&top))
 }
 
-/// Folders that wait in `top` under their numbers.
+/// Folders that wait in `top`, named by number.
 struct Removing<'a> {
     top: &'a Path,
     moved: u64,
@@ -39,16 +39,16 @@ struct Removing<'a> {
 }
 
 impl Removing<'_> {
-    /// Moves a folder among those that wait.
+    /// Moves a folder into the queue.
     fn take(&mut self, folder: &Path) -> io::Result<()> {
-        // To move a folder is to write its `..`.
+        // Moving a folder writes its `..` entry.
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
         fs::rename(folder, self.top.join(self.moved.to_string()))?;
         self.moved += 1;
         Ok(())
     }
 
-    /// Removes the one that waits longest, with its files. The folders in it wait from now on.
+    /// Empties and removes the oldest folder of the queue. Its subfolders join the queue.
     fn empty_next(&mut self) -> io::Result<()> {
         let folder = self.top.join(self.removed.to_string());
         self.removed += 1;
@@ -81,11 +81,11 @@ mod tests {
         for mode in ["closed/within", "closed"] {
             fs::set_permissions(top.join(mode), fs::Permissions::from_mode(0o000)).unwrap();
         }
-        // Names that one could think we use ourselves, and that cannot be moved over.
+        // Names that the implementation might use itself, and that cannot be moved over.
         for n in 0..20 {
             fs::create_dir_all(top.join(format!(".removed-{n}/{n}/x"))).unwrap();
         }
-        // Far deeper than a path can say: what is deep is made first, and moved below the next.
+        // Far deeper than a path can express: build from the inside, moving each level below the next.
         let name = "d".repeat(200);
         let mut inner = top.join("0");
         fs::create_dir_all(&inner).unwrap();

@@ -63,17 +63,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The variable in which a client's shell finds the broker's socket.
+/// The variable that tells a client's shell the broker's socket.
 pub const SOCKET_VARIABLE: &str = "AGENT_SANDBOX_SOCKET";
 
-/// The variable in which it finds what stands for its run there.
+/// The variable that tells it the token of its run.
 pub const TOKEN_VARIABLE: &str = "AGENT_SANDBOX_TOKEN";
 
-/// Enters a hidden stage of the program when the name under which it was executed, or its command line (with the program's name),
-/// asks for one. To be called before anything else: a stage has one thread, and reads no settings and no files of the person.
+/// Enters a hidden stage of the program if the name under which it was executed, or its command line (with the program's name),
+/// asks for one. Must be called before anything else: a stage has one thread, and reads no settings and no files of the person.
 #[must_use]
 pub fn stage(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
-    // The path that was executed, not the first argument, which the caller chooses freely.
+    // Use the path that was executed, not the first argument, which the caller chooses freely.
     let executed = Path::new(std::ffi::OsStr::from_bytes(rustix::param::linux_execfn().to_bytes()));
     let folder = executed.parent().and_then(Path::file_name).unwrap_or_default();
     if folder == shell::FOLDER {

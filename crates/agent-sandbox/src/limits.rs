@@ -1,33 +1,33 @@
-//! What a run may take from the machine.
+//! Limits of a run.
 //!
-//! Where a control group is delegated to the service (cgroups(7)), the kernel holds memory, processes and processor time of the
-//! whole run ([`crate::cgroup`]). Everywhere the runner looks twice a second whether the run has taken more than it may, and ends
-//! it ([`crate::watch`]). A single process has limits of its own besides (setrlimit(2)).
+//! If a control group is delegated to the service (cgroups(7)), the kernel limits memory, processes and processor time of the
+//! whole run ([`crate::cgroup`]). In any case the runner checks twice a second whether the run has exceeded a limit, and ends
+//! it ([`crate::watch`]). Each process also has its own limits (setrlimit(2)).
 
 use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-/// Descriptors that a program starts with (what select(2) can tell apart), and to how many it may raise that itself. The kernel
-/// counts some things for all processes of a user together, such as descriptors that are being sent, and holds the sum against
-/// each process's own limit: the service's and the runner's is higher.
+/// Number of descriptors that a program starts with (as many as select(2) supports), and the maximum to which it may raise that. The
+/// kernel counts some things for all processes of a user together, such as descriptors in transit, and compares the sum with each
+/// process's own limit: the service's and the runner's is higher.
 const DESCRIPTORS: u64 = 1024;
 const MOST_DESCRIPTORS: u64 = 4096;
 
-/// Signals that wait, of all processes of the user together, beyond which a program can send itself no more.
+/// Maximum number of pending signals, of all processes of the user together. At the limit a program can queue no more.
 const SIGNALS: u64 = 1024;
 
-/// What all processes of one run may take together.
+/// Limits of all processes of one run together.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Bytes of memory. The data of one process may not grow beyond it either.
+    /// Memory, in bytes. Also the limit of each process's data.
     pub memory: u64,
-    /// Processes and threads at a time.
+    /// Number of processes and threads at a time.
     pub processes: u32,
-    /// Bytes in the run's own folder, and of one file anywhere.
+    /// Size of the run's own folder, and of any one file, in bytes.
     pub disk: u64,
-    /// Processors: 0.5 is half of one. `None`: as many as there are. Held by a control group only.
+    /// Number of processors: 0.5 is half of one. `None`: no limit. Enforced only by a control group.
     pub cpus: Option<f64>,
 }
 
@@ -38,15 +38,15 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Sets what holds for each process, for the calling one and all that it starts. What is lower already stays.
+    /// Sets the limits of each process, for the calling one and its descendants. Lower limits stay in force.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub(crate) fn apply(&self) -> io::Result<()> {
         let most = [
             (Resource::Nofile, DESCRIPTORS, MOST_DESCRIPTORS),
             (Resource::Core, 0, 0),
-            // Those that wait are counted for all processes of a user.
+            // The kernel counts pending signals for all processes of a user.
             (Resource::Sigpending, SIGNALS, SIGNALS),
             (Resource::Fsize, self.disk, self.disk),
             (Resource::Data, self.memory, self.memory),
@@ -60,16 +60,16 @@ impl Limits {
     }
 }
 
-/// As many descriptors as the system allows, for the calling process: the service, and the runner, which holds those of every
-/// program that is about to start. A process that starts sets its own.
+/// Raises the limit of descriptors to the maximum for the calling process: the service, and the runner, which holds those of every
+/// program that is about to start. A started program sets its own limit.
 pub fn many_descriptors() {
     let now = getrlimit(Resource::Nofile);
-    // It goes on with those that it has.
+    // On failure the old limit stays.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum });
 }
 
-/// When memory runs out, the kernel ends the calling process and what it starts before anything else of this user.
+/// Makes the kernel end the calling process and its descendants before others of this user when memory runs out.
 pub(crate) fn end_first() {
-    // A kernel without it ends whatever it chooses: nothing else depends on this.
+    // A kernel without this setting chooses freely. Nothing else depends on it.
     let _ = std::fs::write("/proc/self/oom_score_adj", "900");
 }

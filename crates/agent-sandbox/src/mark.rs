@@ -1,8 +1,8 @@
-//! A mark on every process of a run, by which it is found when nobody holds the run's tree any more.
+//! A mark on every process of a run. It identifies the processes when no runner holds the run's tree any more.
 //!
-//! It is a limit that a process inherits, may not raise, and that a filter ([`crate::seccomp`]) keeps it from lowering: the hard limit
-//! of processor time in real time (`RLIMIT_RTTIME`), which takes nothing from anybody: it is thousands of years, and no job may run
-//! in real time. So neither an environment that was cleared, nor a session of its own, nor a parent that is gone hides a process.
+//! The mark is a limit that a process inherits, may not raise, and that a filter ([`crate::seccomp`]) keeps it from lowering: the hard
+//! limit of realtime processor time (`RLIMIT_RTTIME`). It restricts no job, since it is thousands of years, and no job may run in real
+//! time. A process cannot escape it by clearing its environment, by a new session, or by losing its parent.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -11,51 +11,51 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::domain::resolved;
 
-/// Set in every mark. No limit that anybody sets for its own sake is so long.
+/// The bit set in every mark. No realistic limit is that long.
 const MARKED: u64 = 1 << 62;
 
 /// The mark of a run's processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// What the runs of one service have in common.
+    /// Hash of the folder that the runs of one service share.
     folder: u64,
-    /// Which run.
+    /// Hash of the run's name.
     run: u64,
 }
 
 impl Mark {
-    /// That of the run whose own folder this is: a folder in the folder of all runs.
+    /// Returns the mark of the run with this folder, which lies in the folder of all runs.
     pub(crate) fn of(run: &Path) -> Self {
         let name = run.file_name().unwrap_or_default();
         Self { folder: folder(run.parent().unwrap_or(run)), run: number(name.as_bytes()) }
     }
 
-    /// Puts it on the calling process and all that it starts.
+    /// Puts the mark on the calling process and its descendants.
     pub(crate) fn set(self) {
         let limit = Some(MARKED | self.folder << 31 | self.run);
         let current = getrlimit(Resource::Rttime).current.filter(|current| *current < MARKED).or(limit);
-        // Refused inside another run, whose mark it keeps: that run's runner ends it.
+        // This fails inside another run, whose mark stays: that run's runner ends the process.
         let _ = setrlimit(Resource::Rttime, Rlimit { current, maximum: limit });
     }
 
-    /// Whether a process has it.
+    /// Returns whether a process has the mark.
     pub(crate) fn is_on(self, pid: u32) -> bool {
         read(pid) == Some(self)
     }
 }
 
-/// Whether a process is of a run whose folder lies in this one.
+/// Returns whether a process belongs to a run whose folder lies in `runs`.
 pub(crate) fn is_below(runs: &Path, pid: u32) -> bool {
     let folder = folder(runs);
     read(pid).is_some_and(|mark| mark.folder == folder)
 }
 
-/// The mark of a process.
+/// Reads the mark of a process.
 fn read(pid: u32) -> Option<Mark> {
     parse(&std::fs::read_to_string(format!("/proc/{pid}/limits")).ok()?)
 }
 
-/// `/proc/PID/limits`, see proc(5).
+/// Parses `/proc/PID/limits`, see proc(5).
 fn parse(limits: &str) -> Option<Mark> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max realtime timeout"))?;
     let hard: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
@@ -66,7 +66,7 @@ fn folder(runs: &Path) -> u64 {
     number(resolved(runs).as_os_str().as_bytes())
 }
 
-/// 31 bits, the same in every version of this program (FNV-1a).
+/// Hashes to 31 bits, equal in every version of this program (FNV-1a).
 fn number(bytes: &[u8]) -> u64 {
     let hash = bytes
         .iter()

@@ -1,7 +1,7 @@
-//! The launcher: a process that waits to be told which program to become, in a domain of that program's own.
+//! The launcher: a process that waits for a program and becomes it, in that program's own domain.
 //!
-//! It is started before it is needed, has one thread, starts nothing, and dies with the runner. What programs have in common of
-//! their domains it does while it waits ([`Prepared`]), since that takes longer than the rest.
+//! Prespawned; it has one thread, starts nothing, and dies with the runner. While it waits, it sets up the part of the domain that
+//! programs have in common ([`Prepared`]), since that takes longer than the rest.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -19,18 +19,18 @@ use crate::domain::{Domain, Prepared};
 use crate::wire::{self, BROKER, ProgramSpec, Request};
 use crate::{descriptors, exec_stage, limits};
 
-/// The hidden command that enters it.
+/// The hidden command of the launcher.
 pub(crate) const COMMAND: &str = "__program";
 
-/// Above all numbers that a program may have been handed.
+/// A number above those of all descriptors that a program can be handed.
 const ASIDE: i32 = 300;
 
-/// The command line of the calling runner's launcher.
+/// Returns the command line of the calling runner's launcher.
 pub(crate) fn arguments() -> [OsString; 2] {
     [COMMAND.into(), std::process::id().to_string().into()]
 }
 
-/// Becomes the program, or says over its socket why not. `args`: those of [`arguments`] without the command's own name.
+/// Becomes the program, or reports the error over its socket. `args`: those of [`arguments`] without the command's own name.
 pub(crate) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let runner = args.next().and_then(|word| word.into_string().ok());
     if descriptors::close_inherited().is_err() {
@@ -41,19 +41,19 @@ pub(crate) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let mut stream = UnixStream::from(stream);
     let error = match wait(runner.as_deref(), &mut stream) {
-        // The runner has ended: nothing is to be started.
+        // The runner has ended without a program to start.
         Ok(None) => return ExitCode::SUCCESS,
         Ok(Some(error)) | Err(error) => error,
     };
-    // The runner reads it; when that has ended there is nobody to tell.
+    // The runner reads the error. If it has ended, there is nobody to notify.
     let _ = write!(stream, "{error}");
     ExitCode::from(exec_stage::CANNOT_START)
 }
 
-/// Returns why the program could not be started; `None` when none was wanted.
+/// Waits for a program and becomes it. Returns the error if it could not start, or `None` if none was requested.
 fn wait(runner: Option<&str>, stream: &mut UnixStream) -> io::Result<Option<io::Error>> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // The runner may have ended before that was set.
+    // The runner may have ended before the death signal was set.
     if getppid().map(|pid| pid.to_string()).as_deref() != runner {
         return Ok(None);
     }
@@ -100,7 +100,7 @@ fn become_program<'a>(
     io::Error::new(error.kind(), format!("{}: {error}", program.display()))
 }
 
-/// All free numbers that a program may have been handed. While they are held, what is opened is out of the way.
+/// Occupies all free numbers that a program can be handed, so that descriptors opened meanwhile get higher ones.
 fn low_numbers() -> io::Result<Vec<OwnedFd>> {
     let mut held = Vec::new();
     loop {
@@ -112,10 +112,10 @@ fn low_numbers() -> io::Result<Vec<OwnedFd>> {
     }
 }
 
-/// Gives each descriptor the number that it had in the shell, and the broker's socket its own. What is returned must stay until
-/// the program is there.
+/// Moves each descriptor to the number that it had in the shell, and the broker's socket to its own. The returned descriptors must stay
+/// open until the program starts.
 fn in_their_places(numbers: &[i32], handed: Vec<OwnedFd>, broker: OwnedFd) -> io::Result<Vec<OwnedFd>> {
-    // First out of the way, then each to its place.
+    // First move all out of the way, then each to its number.
     let aside = |descriptor: &OwnedFd| fcntl_dupfd_cloexec(descriptor, ASIDE);
     let copies: Vec<OwnedFd> = handed.iter().map(aside).collect::<rustix::io::Result<_>>()?;
     let broker_copy = aside(&broker)?;

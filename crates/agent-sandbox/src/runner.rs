@@ -1,12 +1,12 @@
-//! The runner: a process between the service and a client, which sees to it that nothing outlives a run, and decides with the
+//! The runner: a process between the service and a client. It ensures that no process outlives a run, and decides with the
 //! service which programs the client's shell may start ([`crate::broker`]).
 //!
-//! It is a child subreaper, so whatever the client starts stays below it, double-forked or in a session of its own.
-//! When the client ends, or the socket to the service closes (the service ended, however hard), or someone
-//! sends it SIGTERM, SIGINT or SIGHUP, it stops and kills everything below it until nothing remains, then ends with the
-//! client's own exit code. The client runs in a domain, the runner does not, so the client cannot signal it.
+//! It is a child subreaper, so every process that the client starts stays below it, even double-forked or in a new session.
+//! When the client ends, or the socket to the service closes (the service ended, for any reason), or the runner receives
+//! SIGTERM, SIGINT or SIGHUP, it stops and kills everything below it until nothing remains. Then it ends with the
+//! client's exit code. The client runs in a domain and the runner does not, so the client cannot signal it.
 //!
-//! It knows nothing of the client's protocol: standard output and error are handed through by inheritance.
+//! It knows nothing of the client's protocol: the client inherits standard output and error.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -32,25 +32,25 @@ use crate::watch::{self, Bounds};
 use crate::wire::{Asked, Question};
 use crate::{cgroup, descriptors, exec_stage, launch, limits, tree};
 
-/// The hidden command that enters it.
+/// The hidden command of the runner.
 pub(crate) const COMMAND: &str = "__fork";
 
-/// How long after a pass the next one looks for what was forked meanwhile, at most.
+/// Maximum pause before the next pass, which looks for processes forked meanwhile.
 const BETWEEN_PASSES: Duration = Duration::from_millis(20);
 
-/// How long the service may take to hear why the run is ended.
+/// Maximum wait for the service to receive why the run is ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// A runner that waits to receive what to start ([`crate::send`]). It ends when its socket closes.
+/// A runner that waits for its launch ([`crate::send`]). It ends when its socket closes.
 #[derive(Debug)]
 pub struct Started {
-    /// Its process.
+    /// The runner's process.
     pub child: tokio::process::Child,
-    /// Over which it receives that, and asks.
+    /// The socket on which the runner receives its launch and asks its questions.
     pub socket: tokio::net::UnixStream,
     /// The client's standard output.
     pub stdout: ChildStdout,
-    /// The client's standard error, and the runner's.
+    /// The standard error of the client and the runner.
     pub stderr: ChildStderr,
 }
 
@@ -58,7 +58,7 @@ impl Started {
     /// Starts `program`, which enters [`crate::stage`].
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// If the program cannot be started.
     pub fn new(program: &Path) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         let mut child = tokio::process::Command::new(program)
@@ -67,7 +67,7 @@ impl Started {
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Keys of a terminal go to the service, which ends its clients itself.
+            // A separate group: keys of a terminal go to the service, which ends its clients itself.
             .process_group(0)
             .spawn()?;
         let piped = || io::Error::other("the runner has no pipes");
@@ -78,12 +78,12 @@ impl Started {
     }
 }
 
-/// Runs the runner to its end.
+/// Runs the runner until its end.
 pub(crate) fn run() -> ExitCode {
     match hold() {
         Ok(code) => code,
         Err(error) => {
-            // Standard error is the client's: the service shows its end with the failure.
+            // Standard error is shared with the client, and the service shows its last lines with the failure.
             let _ = writeln!(io::stderr(), "ollim-bot: the runner of the agent client failed: {error}");
             ExitCode::from(CANNOT_START)
         }
@@ -93,7 +93,7 @@ pub(crate) fn run() -> ExitCode {
 fn hold() -> io::Result<ExitCode> {
     descriptors::close_inherited()?;
     set_child_subreaper(Some(getpid()))?;
-    // It holds the login for a moment; nobody of the same user may look into it.
+    // The process holds the login for a moment, so no process of the same user may inspect it.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     limits::many_descriptors();
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -101,14 +101,14 @@ fn hold() -> io::Result<ExitCode> {
     let launch = launch::receive(&mut socket)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(serve(socket, client, stage, launch));
-    // With everything that it held for programs: the descriptors are closed before their processes are looked for. What stays is
-    // standard input, our half of the socket: closed, it would tell the service that all is over.
+    // The runtime holds descriptors for programs, so drop it before looking for their processes. Standard input, this end of the
+    // socket, stays open: closing it would signal to the service that all is over.
     drop(runtime);
     let last = end_all(client)?;
     Ok(exit_code(ended?.or(last)))
 }
 
-/// Hands the launch on and serves the client's shells until the client ends, which gives its status, or is to be ended.
+/// Forwards the launch and serves the client's shells. Returns the client's status when it ends, or `None` when the run is to be ended.
 async fn serve(
     socket: UnixStream,
     client: u32,
@@ -132,9 +132,9 @@ async fn serve(
         // The client inherits it.
         cgroup::enter(group, &[0, client])?;
     }
-    // Before the client is there, whose shell may be the first thing that it starts.
+    // The broker must exist before the client, which may start its shell at once.
     let broker = shell.map(|shell| Broker::start(shell, questions)).transpose()?;
-    // One that has ended shows by its exit code.
+    // If the exec stage has ended, its exit code shows that.
     let _ = launch::hand_on(&mut stage, &line, stdin);
     drop(line);
     stage.set_nonblocking(true)?;
@@ -143,7 +143,7 @@ async fn serve(
     let exceeded = exceeded(bounds.as_ref(), stage);
     tokio::pin!(exceeded);
     loop {
-        // It may have ended before its end could be signalled.
+        // The client may have ended before this loop could receive its signal.
         let reaped = reap(client, broker.as_deref())?;
         if let Some(status) = reaped.of_client {
             return Ok(Some(status));
@@ -159,11 +159,11 @@ async fn serve(
             },
             () = any(&mut signals) => return Ok(None),
             what = &mut exceeded => {
-                // Before anybody is told: it may take more with each moment. What is missed now is found when all is ended.
+                // Kill first, since the run may use more with each moment. `end_all` finds processes missed here.
                 let _ = tree::kill_below(std::process::id());
                 let mut line = serde_json::to_vec(&Question { id: 0, what: Asked::Exceeded(what) })?;
                 line.push(b'\n');
-                // A service that has ended, or reads nothing, receives nothing.
+                // A service that has ended or reads nothing does not receive the line.
                 let _ = last_question.send(line);
                 let _ = last_question.send(Vec::new());
                 let _ = tokio::time::timeout(LAST_WORDS, asking).await;
@@ -173,12 +173,12 @@ async fn serve(
     }
 }
 
-/// Kills everything below the calling process until nothing is left. The client's status, if it was among it.
+/// Kills everything below the calling process until nothing is left. Returns the client's status if it was still running.
 fn end_all(client: u32) -> io::Result<Option<WaitStatus>> {
     let mut of_client = None;
     let mut pause = Duration::from_millis(1);
     loop {
-        // All that have ended, before it is looked for others: a look passes over each of them.
+        // Reap all ended children first, since a pass over the processes visits each of them.
         for _ in 0..BEFORE_A_LOOK {
             let reaped = reap(client, None)?;
             of_client = of_client.or(reaped.of_client);
@@ -190,7 +190,7 @@ fn end_all(client: u32) -> io::Result<Option<WaitStatus>> {
             }
         }
         if let Err(error) = tree::kill_below(std::process::id()) {
-            // As in `run`. It is tried again: nothing may be left.
+            // Standard error is the client's, as in `run`. Retry, since nothing may be left.
             let _ = writeln!(io::stderr(), "ollim-bot: the processes of the agent client cannot be found: {error}");
         }
         std::thread::sleep(pause);
@@ -198,50 +198,50 @@ fn end_all(client: u32) -> io::Result<Option<WaitStatus>> {
     }
 }
 
-/// Waits until the run takes more than it may. `stage`: the exec stage's socket. It lets nobody look at it until it is the
-/// client, when the socket closes; before that there is nothing else to look at.
+/// Waits until the run exceeds a limit. `stage`: the exec stage's socket, which closes when it becomes the client. The exec stage
+/// cannot be inspected, and before the client starts there is nothing else to watch.
 async fn exceeded(bounds: Option<&Bounds>, mut stage: tokio::net::UnixStream) -> String {
     let Some(bounds) = bounds else { return std::future::pending().await };
-    // Nothing is ever sent. An error is the end of it, too.
+    // Nothing is ever sent. An error means that the socket closed, too.
     let _ = stage.read(&mut [0]).await;
     drop(stage);
     watch::exceeded(bounds).await
 }
 
-/// Sends the broker's questions to the service, until an empty one.
+/// Sends the broker's questions to the service until an empty one.
 async fn ask(mut to_service: OwnedWriteHalf, mut asked: mpsc::UnboundedReceiver<Vec<u8>>) {
     while let Some(line) = asked.recv().await.filter(|line| !line.is_empty()) {
-        // A service that has ended is seen where its answers are read.
+        // The reader of answers notices that the service has ended.
         if to_service.write_all(&line).await.is_err() {
             return;
         }
     }
 }
 
-/// Starts the exec stage, which becomes the client, and gives the socket over which it receives which. It is the only
-/// child that is ever started from here; it is there before the service says what it wants, so that its start costs a run no time.
+/// Starts the exec stage, which becomes the client, and returns the socket for its launch. This is the only child that this module
+/// starts. It starts before the service sends the launch, so that its start costs a run no time.
 fn start() -> io::Result<(u32, UnixStream)> {
     let (ours, theirs) = UnixStream::pair()?;
     let mut command = Command::new("/proc/self/exe");
     command.args(exec_stage::arguments()).env_clear().stdin(Stdio::from(OwnedFd::from(theirs)));
-    // Its end is seen by `reap`.
+    // `reap` notices its end.
     Ok((command.spawn()?.id(), ours))
 }
 
 struct Reaped {
     of_client: Option<WaitStatus>,
     none_left: bool,
-    /// There may be more that have ended.
+    /// Whether further children may have ended.
     may_go_on: bool,
 }
 
-/// So many children at a time: they can end as fast as they are waited for, and nothing else would be looked at.
+/// Maximum number of children reaped at a time. They can end as fast as they are reaped, which would starve everything else.
 const AT_A_TIME: usize = 64;
 
-/// So often before it is looked for more that is to be ended: as often as there can be processes.
+/// Maximum number of reaps before the next look for processes: enough for all possible pids.
 const BEFORE_A_LOOK: usize = (1 << 22) / AT_A_TIME;
 
-/// Takes note of children that have ended.
+/// Reaps children that have ended.
 fn reap(client: u32, broker: Option<&Broker>) -> io::Result<Reaped> {
     let mut reaped = Reaped { of_client: None, none_left: false, may_go_on: false };
     for _ in 0..AT_A_TIME {
@@ -272,7 +272,7 @@ async fn any(signals: &mut [Signal]) {
     futures::future::select_all(waiting).await;
 }
 
-/// As shells tell it: the client's own code, or 128 and the signal that ended it.
+/// Returns the exit code as shells do: the client's own, or 128 plus the number of its signal.
 fn exit_code(ended: Option<WaitStatus>) -> ExitCode {
     let Some(status) = ended else { return ExitCode::from(128 + 9) };
     let status = ExitStatus::from_raw(status.as_raw());

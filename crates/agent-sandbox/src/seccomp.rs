@@ -1,8 +1,8 @@
-//! System calls that no job needs and that lead around a domain, refused by seccomp.
+//! Refuses system calls that no job needs and that bypass a domain, by seccomp.
 //!
-//! Several filters, since each has one answer: calls of another ABI of the processor (x32) do not exist; `clone3` does not
-//! exist, so that the C library falls back to `clone`, whose flags can be seen; what [`RULES`] and [`sockets`] name is not
-//! permitted. A filter is inherited and cannot be taken off.
+//! There are several filters, since each has one answer: calls of the x32 ABI do not exist; `clone3` does not exist, so that the
+//! C library falls back to `clone`, whose flags a filter can see; calls in [`RULES`] and [`sockets`] are not permitted. A filter
+//! is inherited and cannot be removed.
 //!
 //! Source: seccomp(2), <https://docs.kernel.org/userspace-api/seccomp_filter.html>.
 
@@ -15,10 +15,10 @@ use seccompiler::{
 
 use crate::domain::{Attributes, Network};
 
-/// Why a filter could not be set.
+/// Reasons why a filter could not be set.
 #[derive(Debug, thiserror::Error)]
 pub enum FilterError {
-    /// This processor is not known.
+    /// The processor is not supported.
     #[error("no filter is written for this processor")]
     Processor,
     /// The filter could not be built.
@@ -29,8 +29,8 @@ pub enum FilterError {
     Refused(#[from] seccompiler::Error),
 }
 
-/// Refused whatever their arguments: looking into or at other processes, the kernel's keyrings, programs in the kernel,
-/// asynchronous system calls that no filter sees, other namespaces, file systems, kernels.
+/// Calls refused with any arguments: inspection of other processes, the kernel's keyrings, programs in the kernel, asynchronous
+/// system calls that no filter sees, other namespaces, file systems, kernels.
 const RULES: &[i64] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -72,14 +72,14 @@ const RULES: &[i64] = &[
     libc::SYS_quotactl_fd,
     libc::SYS_syslog,
     libc::SYS_lookup_dcookie,
-    // `statmount`, `listmount`, `open_tree_attr`, which have these numbers on every processor.
+    // `statmount`, `listmount` and `open_tree_attr`, which have these numbers on every processor.
     457,
     458,
     467,
 ];
 
-/// Namespaces, as flags of `clone` and `unshare`. (That of time is no flag of `clone`, where its bit is part of a signal that
-/// there is not.)
+/// Namespaces, as flags of `clone` and `unshare`. (`clone` has no flag for a time namespace. Its bit there belongs to the number of
+/// a signal that does not exist.)
 const NAMESPACES: &[libc::c_int] = &[
     libc::CLONE_NEWUSER,
     libc::CLONE_NEWNS,
@@ -91,7 +91,7 @@ const NAMESPACES: &[libc::c_int] = &[
     libc::CLONE_NEWTIME,
 ];
 
-/// They change attributes of a file by its path: mode, owner, times. Landlock holds none of them back. The last are `fchmodat2`,
+/// Calls that change attributes of a file by its path: mode, owner, times. Landlock restricts none of them. The last are `fchmodat2`,
 /// `setxattrat`, `removexattrat` and `file_setattr`, which have these numbers on every processor.
 const BY_PATH: &[i64] = &[
     libc::SYS_fchmodat,
@@ -106,7 +106,7 @@ const BY_PATH: &[i64] = &[
     469,
 ];
 
-/// The same, and the older call for watching, on processors that have them.
+/// Older calls of this kind, and the older call for watching, on processors that have them.
 #[cfg(target_arch = "x86_64")]
 const BY_PATH_BEFORE: &[i64] = &[
     libc::SYS_chmod,
@@ -120,11 +120,11 @@ const BY_PATH_BEFORE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const BY_PATH_BEFORE: &[i64] = &[];
 
-/// They change attributes of an open file, be it open for reading only.
+/// Calls that change attributes of an open file, even if it is open only for reading.
 const BY_DESCRIPTOR: &[i64] =
     &[libc::SYS_fchmod, libc::SYS_fchown, libc::SYS_fsetxattr, libc::SYS_fremovexattr, libc::SYS_utimensat];
 
-/// Memory and queues that all processes of a user share, and that outlive a run.
+/// Calls for memory and queues that all processes of a user share, and that outlive a run.
 const SHARED: &[i64] = &[
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -141,37 +141,37 @@ const SHARED: &[i64] = &[
     libc::SYS_mq_unlink,
 ];
 
-/// They tell what happens in folders, those out of reach too, and a user has few of them.
+/// Calls that watch folders, even those out of reach. A user also has few watches.
 const WATCHING: &[i64] = &[libc::SYS_inotify_init1, libc::SYS_inotify_add_watch, libc::SYS_fanotify_init];
 
-/// They set how another process is scheduled, by its number as the first argument.
+/// Calls that set how another process is scheduled. The first argument is its pid.
 const SCHEDULING: &[i64] =
     &[libc::SYS_sched_setaffinity, libc::SYS_sched_setattr, libc::SYS_sched_setparam, libc::SYS_sched_setscheduler];
 
-/// Calls of the x32 ABI have this bit; they are the same calls under other numbers.
+/// The bit in the numbers of the x32 ABI's calls, which otherwise repeat known calls.
 const X32: u32 = 0x4000_0000;
 
-/// Leases (`F_SETLEASE`) hold up whoever opens a file, be it open for reading only; `F_NOTIFY` tells what happens in a folder.
+/// Commands of `fcntl`: leases (`F_SETLEASE`) delay others that open a file, and `F_NOTIFY` watches a folder.
 const HOLDING_UP: &[u32] = &[1024, 1026];
 
-/// Modes of `fallocate`: the file's length stays; and, together with that, blocks are given back instead of taken.
+/// Modes of `fallocate`: keep the file's length; and, together with that, free blocks instead of allocating them.
 const KEEP_SIZE: u32 = 1;
 const KEEP_SIZE_OR_PUNCH_HOLE: u64 = 3;
 
-/// Types of `ioctl` that change a file's attributes, or what a folder holds, by a descriptor for reading: those of file systems in
-/// common, of XFS, of versions, and of btrfs. (Bits 8 to 15 of the request.)
+/// Types of `ioctl` (bits 8 to 15 of the request) that change a file's attributes or a folder's contents through a descriptor for reading:
+/// those that file systems share, of XFS, of versions, and of btrfs.
 const OF_FILE_SYSTEMS: &[u32] = &[0x66, 0x58, 0x76, 0x94];
 
-/// Sets the filters for the calling thread and all that it starts.
+/// Sets the filters for the calling thread and its descendants.
 ///
 /// # Errors
-/// [`FilterError`]; the process must then not go on.
+/// [`FilterError`]; the process must then end.
 pub fn apply(network: Network, attributes: Attributes) -> Result<(), FilterError> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| FilterError::Processor)?;
     let none = |numbers: &[i64]| numbers.iter().map(|number| (*number, Vec::new())).collect::<BTreeMap<_, _>>();
     let mut refused = none(RULES);
     refused.extend(none(SHARED));
-    // The limits of another process, and the one that is a run's mark.
+    // Refuse to change limits of another process, and the limit that is a run's mark.
     let of_another = SeccompRule::new(vec![argument(0, SeccompCmpOp::Ne, 0)?])?;
     let is_set = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
     let of_mark = SeccompRule::new(vec![number(1, SeccompCmpOp::Eq, libc::RLIMIT_RTTIME)?, is_set])?;
@@ -182,10 +182,10 @@ pub fn apply(network: Network, attributes: Attributes) -> Result<(), FilterError
         refused.insert(call, namespaces()?);
     }
     refused.insert(libc::SYS_fcntl, any_of(HOLDING_UP, |command| number(1, SeccompCmpOp::Eq, *command))?);
-    // What cannot be looked at cannot be counted (PR_SET_DUMPABLE).
+    // Refuse PR_SET_DUMPABLE: the usage of a process that cannot be inspected cannot be counted.
     refused
         .insert(libc::SYS_prctl, vec![SeccompRule::new(vec![argument(0, SeccompCmpOp::Eq, libc::PR_SET_DUMPABLE)?])?]);
-    // A user can make other processes of theirs slow, and cannot take it back.
+    // A job could slow down the user's other processes, and could not undo that.
     for call in SCHEDULING {
         refused.insert(*call, vec![SeccompRule::new(vec![argument(0, SeccompCmpOp::Ne, 0)?])?]);
     }
@@ -215,7 +215,7 @@ pub fn apply(network: Network, attributes: Attributes) -> Result<(), FilterError
         Network::Local => _ = refused.insert(libc::SYS_socket, sockets(&[libc::AF_UNIX])?),
         Network::Internet | Network::All => {
             let mut rules = sockets(&[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])?;
-            // Of netlink only the routes and addresses of this machine (protocol 0), which name resolution reads.
+            // Of netlink only protocol 0: the routes and addresses of this machine, which name resolution reads.
             rules.push(SeccompRule::new(vec![
                 argument(0, SeccompCmpOp::Eq, libc::AF_NETLINK)?,
                 argument(2, SeccompCmpOp::Ne, 0)?,
@@ -237,7 +237,7 @@ pub fn apply(network: Network, attributes: Attributes) -> Result<(), FilterError
     };
     seccompiler::apply_filter(&filter(refused, libc::EPERM)?)?;
     seccompiler::apply_filter(&filter(none(&[libc::SYS_clone3, libc::SYS_io_setup]), libc::ENOSYS)?)?;
-    // The kernel holds the limit of a file's size against its length only: blocks beyond its end would not count.
+    // The kernel checks the limit of a file's size only against its length, so blocks beyond the end would not count.
     let beyond_the_end = number(1, SeccompCmpOp::MaskedEq(KEEP_SIZE_OR_PUNCH_HOLE), KEEP_SIZE)?;
     let blocks = BTreeMap::from([(libc::SYS_fallocate, vec![SeccompRule::new(vec![beyond_the_end])?])]);
     seccompiler::apply_filter(&filter(blocks, libc::EOPNOTSUPP)?)?;
@@ -247,15 +247,15 @@ pub fn apply(network: Network, attributes: Attributes) -> Result<(), FilterError
     Ok(())
 }
 
-/// Rules of Landlock's own kind, which the kernel counts for nobody and of which a process can make gigabytes: whoever is in its last
-/// domain makes no more. They do not exist, as on a kernel before 5.13, so that programs that would shut themselves in go on.
+/// The calls of Landlock. The kernel accounts its rules to nobody, and a process could make gigabytes of them, so a process in its last
+/// domain makes no more. The calls do not exist, as in kernels before 5.13, so programs that would sandbox themselves continue.
 const DOMAINS: &[i64] =
     &[libc::SYS_landlock_create_ruleset, libc::SYS_landlock_add_rule, libc::SYS_landlock_restrict_self];
 
-/// No domain is entered any more by the calling thread and all that it starts.
+/// Keeps the calling thread and its descendants from entering further domains.
 ///
 /// # Errors
-/// [`FilterError`]; the process must then not go on.
+/// [`FilterError`]; the process must then end.
 pub(crate) fn no_more_domains() -> Result<(), FilterError> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| FilterError::Processor)?;
     let calls = DOMAINS.iter().map(|number| (*number, Vec::new())).collect();
@@ -264,7 +264,7 @@ pub(crate) fn no_more_domains() -> Result<(), FilterError> {
     Ok(seccompiler::apply_filter(&filter)?)
 }
 
-/// One rule for each value: any of them is enough.
+/// Returns one rule for each value. One match is enough.
 fn any_of<T>(
     values: &[T],
     condition: impl Fn(&T) -> Result<SeccompCondition, FilterError>,
@@ -272,7 +272,7 @@ fn any_of<T>(
     values.iter().map(|value| Ok(SeccompRule::new(vec![condition(value)?])?)).collect()
 }
 
-/// The flag of some namespace is set.
+/// Returns rules that match if the flag of any namespace is set.
 fn namespaces() -> Result<Vec<SeccompRule>, FilterError> {
     any_of(NAMESPACES, |flag| {
         let mask = u64::from(flag.unsigned_abs());
@@ -280,18 +280,18 @@ fn namespaces() -> Result<Vec<SeccompRule>, FilterError> {
     })
 }
 
-/// Pairs of datagram sockets: each of them sends to any socket with a path, which needs neither `socket` nor `connect`.
+/// Returns rules for pairs of datagram sockets. Each of them can send to any socket with a path, without `socket` or `connect`.
 fn unbound_pairs() -> Result<Vec<SeccompRule>, FilterError> {
     any_of(&[libc::SOCK_DGRAM, libc::SOCK_RAW], |kind| of_kind(*kind))
 }
 
-/// The second argument is this kind of socket; beside the kind stand flags.
+/// Returns a condition on the kind of socket in the second argument. Flags beside the kind are ignored.
 fn of_kind(kind: libc::c_int) -> Result<SeccompCondition, FilterError> {
     let compare = SeccompCmpOp::MaskedEq(0xf);
     Ok(SeccompCondition::new(1, SeccompCmpArgLen::Dword, compare, u64::from(kind.unsigned_abs()))?)
 }
 
-/// Refuses `socket` for every family but these.
+/// Returns rules that refuse `socket` for every family except these.
 fn sockets(families: &[libc::c_int]) -> Result<Vec<SeccompRule>, FilterError> {
     let others = families.iter().map(|family| argument(0, SeccompCmpOp::Ne, *family)).collect::<Result<_, _>>()?;
     Ok(vec![SeccompRule::new(others)?])
@@ -305,7 +305,7 @@ fn number(at: u8, compare: SeccompCmpOp, value: u32) -> Result<SeccompCondition,
     Ok(SeccompCondition::new(at, SeccompCmpArgLen::Dword, compare, u64::from(value))?)
 }
 
-/// Load the call's number; not below [`X32`]: it does not exist; else it is allowed by this filter.
+/// Returns a filter that loads the call's number, answers ENOSYS from [`X32`] up, and allows all else.
 fn no_x32() -> BpfProgram {
     let (load, at_least, answer) = (0x20, 0x35, 0x06);
     let (allowed, errno) = (0x7fff_0000, 0x0005_0000);

@@ -1,10 +1,10 @@
-//! The client's shell: started by the client in the place of bash, it becomes the real bash inside a domain without power.
+//! The client's shell: the client starts it in the place of bash, and it becomes the real bash inside a domain without power.
 //!
 //! In that domain only bash, filters, wrappers and the [trampoline](crate::trampoline) may be executed, and files are open only
-//! where the job's rules say. The client also calls its shell to learn the person's environment and to take a snapshot of their
-//! startup files: both are answered here, so that nothing of a snapshot stands between a line and the programs that it names.
+//! where the job's rules say. The client also calls its shell to read the person's environment and to take a snapshot of their
+//! startup files. This module answers both itself, so that no snapshot can redefine the programs that a line names.
 //!
-//! The forms of the calls were seen with 2.1.197 and 2.1.330.
+//! The forms of the calls were observed with 2.1.197 and 2.1.330.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;
@@ -21,21 +21,21 @@ use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use crate::wire::{self, BROKER, ShellSpec};
 use crate::{descriptors, trampoline};
 
-/// The folder in which the link to this program stands that a client is given as its shell (`…/client-shell/bash`).
+/// The folder with the link to this program that a client uses as its shell (`…/client-shell/bash`).
 pub const FOLDER: &str = "client-shell";
 
-/// The shell could not be started.
+/// Exit code if the shell could not be started.
 const NOT_STARTED: u8 = 126;
 
-/// What the client writes at the beginning of the script that takes a snapshot.
+/// The beginning of the client's script that takes a snapshot.
 pub(crate) const SNAPSHOT: &[u8] = b"SNAPSHOT_FILE=";
 
-/// Becomes bash, or says on standard error why not. `args`: without the program's name.
+/// Becomes bash, or reports the error on standard error. `args`: without the program's name.
 pub(crate) fn run(args: Vec<OsString>) -> ExitCode {
     match start(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // There is nobody else to tell.
+            // There is no other place to report to.
             let _ = writeln!(io::stderr(), "ollim-bot: the job's shell did not start: {error}");
             ExitCode::from(NOT_STARTED)
         }
@@ -43,7 +43,7 @@ pub(crate) fn run(args: Vec<OsString>) -> ExitCode {
 }
 
 fn start(args: &[OsString]) -> io::Result<()> {
-    // The client's own: its files, its sockets.
+    // The client's own descriptors: its files and sockets.
     descriptors::close_inherited()?;
     let script = script_of(args)?;
     let socket = trampoline::present(b"shell", script.as_bytes())?;
@@ -66,7 +66,7 @@ fn start(args: &[OsString]) -> io::Result<()> {
         return spec.env.iter().try_for_each(|(name, value)| writeln!(out, "{name}={value}"));
     }
     if let Some(file) = folder_file(&script) {
-        // The client reads from it in which folder the line ended. It is the only place of the client's that a shell writes.
+        // The client reads the line's final folder from this file. It is the client's only file that a shell writes.
         let made =
             OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(&file);
         if made.is_ok() {
@@ -87,7 +87,7 @@ fn start(args: &[OsString]) -> io::Result<()> {
         .exec())
 }
 
-/// The script of `-c SCRIPT` or `-c -l SCRIPT`.
+/// Returns the script of `-c SCRIPT` or `-c -l SCRIPT`.
 fn script_of(args: &[OsString]) -> io::Result<OsString> {
     let (script, options) = args.split_last().ok_or(io::ErrorKind::InvalidInput)?;
     if options.first().is_some_and(|option| option == "-c") && options[1..].iter().all(|option| option == "-l") {
@@ -97,7 +97,7 @@ fn script_of(args: &[OsString]) -> io::Result<OsString> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it takes `-c SCRIPT` only, not `{}`", shown.join(" "))))
 }
 
-/// The file that the script's end names: `… && pwd -P >| FILE`.
+/// Returns the file in the script's end: `… && pwd -P >| FILE`.
 fn folder_file(script: &OsStr) -> Option<PathBuf> {
     let mark = b"pwd -P >| ";
     let at = script.as_bytes().windows(mark.len()).rposition(|window| window == mark)?;
@@ -108,13 +108,13 @@ fn folder_file(script: &OsStr) -> Option<PathBuf> {
         .then_some(path)
 }
 
-/// A word that the client has quoted, where it had to, with single quotes.
+/// Returns a word without the single quotes that the client may have put around it.
 fn unquoted(word: &[u8]) -> OsString {
     let inner = word.strip_prefix(b"'").and_then(|word| word.strip_suffix(b"'"));
     OsString::from_vec(inner.unwrap_or(word).to_vec())
 }
 
-/// The socket under [`BROKER`], for everything that the shell starts to inherit.
+/// Moves the socket to the number [`BROKER`], for all descendants of the shell to inherit.
 fn at_its_number(socket: OwnedFd) -> io::Result<OwnedFd> {
     let held = fcntl_dupfd_cloexec(&socket, BROKER)?;
     if held.as_raw_fd() != BROKER {
@@ -124,8 +124,8 @@ fn at_its_number(socket: OwnedFd) -> io::Result<OwnedFd> {
     Ok(held)
 }
 
-/// Functions for programs that rules spell by a path: the file itself cannot be executed here, the trampoline can, under that
-/// name. Paths with unusual characters have none.
+/// Returns functions for programs that rules spell by a path. The file itself cannot be executed in this domain, but the trampoline can,
+/// under that name. Paths with unusual characters get none.
 fn spelled(spec: &ShellSpec) -> String {
     let plain = |name: &&String| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._+-".contains(&byte));
     let trampoline = spec.trampoline.display().to_string().replace('\'', r"'\''");

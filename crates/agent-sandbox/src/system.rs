@@ -1,10 +1,10 @@
-//! Where this system keeps what programs need: names of places, each of which may be missing.
+//! System folders and files that programs need. Any of them may be missing.
 
 use std::path::{Path, PathBuf};
 
 use crate::resolved;
 
-/// Libraries, and data that every program reads at its start.
+/// Libraries, and files that every program reads at its start.
 const LIBRARIES: &[&str] = &[
     "/etc/ld.so.cache",
     "/etc/ld.so.preload",
@@ -24,8 +24,8 @@ const LIBRARIES: &[&str] = &[
     "/usr/share/zoneinfo",
 ];
 
-/// What programs read besides: their data, the names of users and hosts, the state of the machine. Of `/etc` only what everybody
-/// may read on every system: a service that runs as root would otherwise show its jobs the rest.
+/// Further files that programs read: their data, the names of users and hosts, the state of the machine. Of `/etc` only files that are
+/// world-readable on every system: a service that runs as root would otherwise show its jobs the others.
 const DATA: &[&str] = &[
     "/etc/alternatives",
     "/etc/bash.bashrc",
@@ -95,10 +95,10 @@ const DATA: &[&str] = &[
     "/var/lib/dpkg",
 ];
 
-/// Where programs are.
+/// Folders that contain programs.
 const PROGRAMS: &[&str] = &["/bin", "/sbin", "/usr", "/opt", "/nix/store", "/gnu/store", "/lib", "/lib32", "/lib64"];
 
-/// What starts a program that is linked dynamically.
+/// Dynamic loaders, which start dynamically linked programs.
 const LOADERS: &[&str] = &[
     "/lib64/ld-linux-x86-64.so.2",
     "/lib/ld-linux-aarch64.so.1",
@@ -106,43 +106,43 @@ const LOADERS: &[&str] = &[
     "/lib/ld-musl-aarch64.so.1",
 ];
 
-/// Readable for everything that is started.
+/// Returns the paths that every started program may read.
 #[must_use]
 pub fn libraries() -> Vec<PathBuf> {
     present(LIBRARIES)
 }
 
-/// Readable for programs that a rule grants.
+/// Returns the paths that programs granted by a rule may read.
 #[must_use]
 pub fn data() -> Vec<PathBuf> {
     present(&[LIBRARIES, DATA].concat())
 }
 
-/// Trees with programs.
+/// Returns the trees that contain programs.
 #[must_use]
 pub fn programs() -> Vec<PathBuf> {
     present(PROGRAMS)
 }
 
-/// The loaders, which the kernel executes with each program.
+/// Returns the loaders, which the kernel executes with each program.
 #[must_use]
 pub fn loaders() -> Vec<PathBuf> {
     present(LOADERS)
 }
 
-/// Devices that take what is written to them and keep nothing.
+/// Returns the devices that discard what is written to them.
 #[must_use]
 pub fn sinks() -> Vec<PathBuf> {
     present(&["/dev/null", "/dev/zero", "/dev/full"])
 }
 
-/// Devices that give random numbers.
+/// Returns the devices that give random numbers.
 #[must_use]
 pub fn sources() -> Vec<PathBuf> {
     present(&["/dev/random", "/dev/urandom"])
 }
 
-/// Those that are there, without symlinks and each once.
+/// Returns the existing paths, sorted, without symlinks or duplicates.
 fn present(paths: &[&str]) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = paths.iter().map(Path::new).filter(|path| path.exists()).map(resolved).collect();
     found.sort();

@@ -1,8 +1,8 @@
-//! The trampoline: what a shell finds under the name of a program.
+//! The trampoline: the program that a shell finds under every program's name.
 //!
-//! It has the program's real arguments, environment, folder and descriptors, and hands them to the broker. Then it ends as the
-//! program ended, or becomes it where it may run in the shell's own domain. It has no power of its own: what speaks to the
-//! broker in its place reaches no more than it does.
+//! It has the program's real arguments, environment, folder and descriptors, and sends them to the broker. Then it ends as the
+//! program ended, or becomes it if that may run in the shell's own domain. It has no rights of its own: a process that speaks to
+//! the broker in its place gains nothing.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -20,13 +20,13 @@ use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_op
 use crate::wire::{self, BROKER, Instruction, Request};
 use crate::{SOCKET_VARIABLE, TOKEN_VARIABLE};
 
-/// The program was found and not started.
+/// Exit code for a program that was found but not started.
 const NOT_STARTED: u8 = 126;
 
-/// Whoever belongs to a run that is over has been ended by then.
+/// Time within which processes of a run that is over have been ended.
 const ENDED_BY_THEN: Duration = Duration::from_secs(2);
 
-/// Descriptors up to here are handed on. Bash keeps its own from 10 up and hands out those from 63 down.
+/// Limit of the descriptors that are handed over. Bash uses those from 10 up itself, and those from 63 down for substitutions.
 const HANDED_ON: i32 = 100;
 
 /// Asks for the program that `argv` names, and ends as it ends.
@@ -41,7 +41,7 @@ pub(crate) fn run(argv: Vec<OsString>) -> ExitCode {
         }
         Ok(Instruction::Become(_)) => ExitCode::from(NOT_STARTED),
         Err(error) => {
-            // What is wanted when the run is over is ended with it before it says so.
+            // After the run's end, this process is ended during the sleep, before it can complain.
             std::thread::sleep(ENDED_BY_THEN);
             complain(&name, &format!("not started: {error}"));
             ExitCode::from(NOT_STARTED)
@@ -50,14 +50,14 @@ pub(crate) fn run(argv: Vec<OsString>) -> ExitCode {
 }
 
 fn complain(who: &OsStr, what: &str) {
-    // Nobody may be listening; there is nobody else to tell.
+    // Standard error may be closed; there is no other place to report to.
     let _ = writeln!(io::stderr(), "{}: {what}", who.to_string_lossy());
 }
 
 fn ask(argv: Vec<OsString>) -> io::Result<Instruction> {
     let me = pidfd_open(getpid(), PidfdFlags::empty())?;
     let descriptor = |number| pidfd_getfd(&me, number, PidfdGetfdFlags::empty());
-    // Taken before anything else is opened, so that nothing of ours is among them.
+    // Copy them before opening anything else, so that none of this process's own is among them.
     let mut handed: Vec<(i32, OwnedFd)> = Vec::new();
     for number in 0..HANDED_ON {
         let ours = number == me.as_raw_fd() || handed.iter().any(|(_, copy)| copy.as_raw_fd() == number);
@@ -83,7 +83,7 @@ fn ask(argv: Vec<OsString>) -> io::Result<Instruction> {
     descriptors.extend(handed.iter().map(|(_, copy)| copy.as_fd()));
     wire::send_with(&broker, b"x", &descriptors).map_err(gone)?;
     drop(descriptors);
-    // Held open, a pipe's end would keep its reader waiting for this process too.
+    // An open end of a pipe would make its reader wait for this process too.
     drop((theirs, folder, broker, handed));
     wire::write_block(&mut ours, &request.to_bytes()).map_err(gone)?;
     let instruction = serde_json::from_slice(&wire::read_block(&mut ours).map_err(gone)?)?;
@@ -98,10 +98,10 @@ fn gone(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("the sandbox that decides about it has ended ({error})"))
 }
 
-/// Connects to the broker by the environment, and presents the run, and a shell's script.
+/// Connects to the broker named in the environment, and presents the run's token and a shell's script.
 ///
 /// # Errors
-/// The environment does not name one, or it does not answer.
+/// If the environment names no broker, or it does not answer.
 pub(crate) fn present(role: &[u8], script: &[u8]) -> io::Result<OwnedFd> {
     let variable = |name: &str| {
         std::env::var(name).map_err(|_| io::Error::new(io::ErrorKind::NotFound, format!("{name} is not set")))

@@ -1,9 +1,9 @@
-//! A process tree, and the end of it.
+//! Finds and ends the processes of a tree.
 //!
-//! Each command of the client is a session of its own, so neither a process group nor a session holds the tree.
-//! Parentage does, as long as the root is a child subreaper: whoever loses its parent becomes the root's own
-//! child. All are stopped before any is killed, so that nothing can outrun its end by forking, and each is reached by a
-//! pidfd, so that a number that was used again never hits a stranger.
+//! Each command of the client is its own session, so neither a process group nor a session covers the tree.
+//! Parentage does, as long as the root is a child subreaper: a process that loses its parent becomes the root's own
+//! child. All processes are stopped before any is killed, so that none can escape by forking. Each is signalled through a
+//! pidfd, so that a reused pid never hits a stranger.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
@@ -15,7 +15,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, p
 
 use crate::mark::{self, Mark};
 
-/// How often [`end_all`] looks for what is left, and how long it waits in between.
+/// Maximum number of passes of [`end_all`], and the pause between two.
 const PASSES: u32 = 200;
 const BETWEEN_PASSES: Duration = Duration::from_millis(5);
 
@@ -24,7 +24,7 @@ const BETWEEN_PASSES: Duration = Duration::from_millis(5);
 struct Process {
     pid: u32,
     parent: u32,
-    /// Clock ticks since boot: with the pid it names one process for ever.
+    /// Start time in clock ticks since boot. Together with the pid it identifies a process forever.
     started: u64,
     ended: bool,
     group: i32,
@@ -32,14 +32,14 @@ struct Process {
     threads: u64,
 }
 
-/// The parent of a process, its parent, and so on. Empty when there is no such process.
+/// Returns the parent of a process, its parent, and so on. Empty if there is no such process.
 ///
 /// # Errors
-/// When a process cannot be read.
+/// If a process cannot be read.
 pub(crate) fn ancestors(pid: u32) -> io::Result<Vec<u32>> {
     let mut above = Vec::new();
     let mut next = pid;
-    // No tree is deeper than there are numbers; a loop cannot be, save where numbers are used again meanwhile.
+    // No tree is deeper than the number of pids. A loop is only possible if pids are reused meanwhile.
     while above.len() < 1 << 22
         && let Some(process) = read(next)?
         && process.parent > 0
@@ -50,51 +50,51 @@ pub(crate) fn ancestors(pid: u32) -> io::Result<Vec<u32>> {
     Ok(above)
 }
 
-/// The processes below `root`, each with the number of its threads. Those that have ended and that nobody has waited for are among
-/// them, with one thread: they take a number, too.
+/// Returns the processes below `root` with their numbers of threads. Ended processes that are not reaped yet count as one thread, since
+/// they occupy a pid too.
 ///
 /// # Errors
-/// When processes cannot be listed.
+/// If processes cannot be listed.
 pub(crate) fn numbers_below(root: u32) -> io::Result<Vec<(u32, u64)>> {
     let all = processes()?;
     Ok(below(&[root], &all).into_iter().map(|process| (process.pid, process.threads.max(1))).collect())
 }
 
-/// The files that the processes below `root` run. One that cannot be read is an empty path.
+/// Returns the executables of the processes below `root`. An unreadable one is an empty path.
 ///
 /// # Errors
-/// When processes cannot be listed.
+/// If processes cannot be listed.
 pub fn programs_below(root: u32) -> io::Result<Vec<PathBuf>> {
     let all = processes()?;
     let alive = below(&[root], &all).into_iter().filter(|process| !process.ended);
     Ok(alive.map(|process| std::fs::read_link(format!("/proc/{}/exe", process.pid)).unwrap_or_default()).collect())
 }
 
-/// When a process started, in clock ticks since boot: with its number that names one process for ever. `None`: it has ended.
+/// Returns when a process started, in clock ticks since boot, or `None` if it has ended. Start and pid identify it forever.
 pub(crate) fn start_of(pid: u32) -> Option<u64> {
     read(pid).ok().flatten().filter(|process| !process.ended).map(|process| process.started)
 }
 
-/// Stops, then kills every process below `root`, whichever can be reached. Gives how many were seen; zombies are not counted. What
-/// a process forked while it was being stopped may be left for the next call.
+/// Stops, then kills every process below `root` that can be reached. Returns how many were seen, without zombies. Processes forked
+/// while their parent was being stopped may be left for the next call.
 ///
 /// # Errors
-/// When processes cannot be listed: nothing is known then.
+/// If processes cannot be listed. Nothing is known then.
 pub fn kill_below(root: u32) -> io::Result<usize> {
     let own_session = read(root)?.map(|root| root.session);
     kill(own_session, || Ok(below(&[root], &processes()?)))
 }
 
-/// Ends what the killed runner of the run with this folder has left, and gives how many processes that were.
+/// Ends what the killed runner of the run with this folder left behind. Returns the number of processes.
 ///
 /// # Errors
-/// When processes cannot be listed, or do not end.
+/// If processes cannot be listed, or do not end.
 pub fn end_run(folder: &Path) -> io::Result<usize> {
     let mark = Mark::of(folder);
     end_all(|pid| mark.is_on(pid))
 }
 
-/// The same for all runs whose folders lie in this one.
+/// Ends what the killed runners of all runs with folders in this one left behind. Returns the number of processes.
 ///
 /// # Errors
 /// As [`end_run`].
@@ -117,12 +117,12 @@ fn end_all(is_left: impl Fn(u32) -> bool) -> io::Result<usize> {
     Err(io::Error::other("processes of a run that was cut off do not end"))
 }
 
-/// Stops, then kills what `find` finds. `own_session`: whose groups are not only theirs.
+/// Stops, then kills the processes that `find` returns. `own_session`: the session whose groups may contain other processes.
 fn kill(own_session: Option<i32>, find: impl Fn() -> io::Result<Vec<Process>>) -> io::Result<usize> {
     let mut seen: BTreeSet<(u32, u64)> = BTreeSet::new();
     let mut stopped: BTreeMap<(u32, u64), OwnedFd> = BTreeMap::new();
     let mut groups: BTreeSet<i32> = BTreeSet::new();
-    // Each pass finds at least one more or is the last one; the bound is against a tree that cannot be stopped.
+    // Each pass finds at least one more process or is the last. The bound guards against a tree that cannot be stopped.
     for _ in 0..100 {
         let before = seen.len();
         for process in find()? {
@@ -131,8 +131,8 @@ fn kill(own_session: Option<i32>, find: impl Fn() -> io::Result<Vec<Process>>) -
                 continue;
             }
             seen.insert(name);
-            // A group lies within its session, and another session than the own one has nobody else in it. Stopped by one call, it forks
-            // no more, however many are in it.
+            // A group lies within its session, and every session but the own one contains only processes to kill. Stopping the group by one
+            // call ends its forking, however many processes it has.
             if Some(process.session) != own_session
                 && groups.insert(process.group)
                 && let Some(group) = Pid::from_raw(process.group)
@@ -142,12 +142,12 @@ fn kill(own_session: Option<i32>, find: impl Fn() -> io::Result<Vec<Process>>) -
             }
             match reach(process) {
                 Ok(Some(handle)) => {
-                    // It may end by itself at any moment; then there is nothing to stop.
+                    // The process may end by itself at any moment.
                     let _ = pidfd_send_signal(&handle, Signal::STOP);
                     stopped.insert(name, handle);
                 }
                 Ok(None) => {}
-                // Out of descriptors: these first, the rest with the next call.
+                // Out of descriptors: kill these first, and the rest in the next call.
                 Err(error) if stopped.is_empty() => return Err(error),
                 Err(_) => break,
             }
@@ -157,18 +157,18 @@ fn kill(own_session: Option<i32>, find: impl Fn() -> io::Result<Vec<Process>>) -
         }
     }
     for handle in stopped.values() {
-        // As above.
+        // The process may have ended.
         let _ = pidfd_send_signal(handle, Signal::KILL);
     }
-    // Processes that end sooner than they are found are still in the group that their parents were in.
+    // Processes that end faster than they are found are still in a group of their parents.
     for group in groups.into_iter().filter_map(Pid::from_raw) {
-        // As above.
+        // The group may be empty.
         let _ = kill_process_group(group, Signal::KILL);
     }
     Ok(seen.len())
 }
 
-/// A handle on exactly this process; `None`: it has ended.
+/// Opens a handle on exactly this process. Returns `None` if it has ended.
 fn reach(process: Process) -> io::Result<Option<OwnedFd>> {
     let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return Ok(None) };
     let handle = match pidfd_open(pid, PidfdFlags::empty()) {
@@ -202,9 +202,9 @@ fn processes() -> io::Result<Vec<Process>> {
     Ok(found)
 }
 
-/// `None`: it has ended.
+/// Reads a process. Returns `None` if it has ended.
 fn read(pid: u32) -> io::Result<Option<Process>> {
-    // The kernel gives all of it at once, and it is shorter: a name and some fifty numbers.
+    // The kernel returns all of it at once, and it is shorter: a name and some fifty numbers.
     let mut stat = [0; 2048];
     let length = std::fs::File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut stat));
     match length {
@@ -215,7 +215,7 @@ fn read(pid: u32) -> io::Result<Option<Process>> {
     }
 }
 
-/// `/proc/PID/stat`, see proc(5). The name, in parentheses, may hold anything, parentheses and spaces too.
+/// Parses `/proc/PID/stat`, see proc(5). The name in parentheses may contain anything, even parentheses and spaces.
 fn parse(pid: u32, stat: &str) -> Option<Process> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     Some(Process {

@@ -1,4 +1,4 @@
-//! What the processes of a run use: memory, threads, and the files that only they can reach.
+//! Measures what the processes of a run use: memory, threads, and the files that only they can reach.
 //!
 //! Source: proc(5), <https://docs.kernel.org/filesystems/proc.html>.
 
@@ -9,22 +9,22 @@ use std::os::unix::fs::MetadataExt;
 
 use crate::tree;
 
-/// Bytes of memory and threads.
+/// Memory in bytes, and number of threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub(crate) memory: u64,
     pub(crate) threads: u64,
 }
 
-/// What all processes below `root` use together. Memory that several share is counted once where the sum would be more than `most`;
-/// below that it is not worth the time.
+/// Returns the usage of all processes below `root`. Shared memory is counted once only if the plain sum exceeds `most`, since the exact
+/// count takes time.
 ///
 /// # Errors
-/// When processes cannot be listed.
+/// If processes cannot be listed.
 pub(crate) fn below(root: u32, most: u64, most_threads: u64) -> io::Result<Usage> {
     let all = tree::numbers_below(root)?;
     let threads = all.iter().map(|(_, threads)| threads).sum();
-    // There may be more with each moment, and to look at their memory takes long.
+    // There may be more with each moment, and reading their memory takes long.
     if threads > most_threads {
         return Ok(Usage { memory: 0, threads });
     }
@@ -36,22 +36,22 @@ pub(crate) fn below(root: u32, most: u64, most_threads: u64) -> io::Result<Usage
     Ok(Usage { memory, threads })
 }
 
-/// The process's page tables: to read a page of addresses that hold nothing costs no memory but theirs.
+/// The process's page tables. Reading unused pages costs no other memory.
 const TABLES: &str = "VmPTE:";
 
-/// Memory that belongs to no file with a name: that which the process shares with others is counted whole. 0 for one that has ended.
+/// Returns a process's memory outside of named files, with shared memory in full. Returns 0 if the process has ended.
 fn resident(pid: u32) -> u64 {
     kilobytes(&format!("/proc/{pid}/status"), &["RssAnon:", "RssShmem:", TABLES]).unwrap_or(0)
 }
 
-/// The same, of what it shares with others its part only.
+/// Returns the same, but only the process's share of shared memory.
 fn proportional(pid: u32) -> u64 {
     let part = kilobytes(&format!("/proc/{pid}/smaps_rollup"), &["Pss_Anon:", "Pss_Shmem:"]);
     let tables = || kilobytes(&format!("/proc/{pid}/status"), &[TABLES]).unwrap_or(0);
     part.map_or_else(|_| resident(pid), |part| part + tables())
 }
 
-/// The sum of these lines of a file, in bytes.
+/// Returns the sum of these lines of a file, in bytes.
 fn kilobytes(file: &str, names: &[&str]) -> io::Result<u64> {
     let text = fs::read_to_string(file)?;
     let fields = text.lines().filter_map(|line| {
@@ -62,21 +62,21 @@ fn kilobytes(file: &str, names: &[&str]) -> io::Result<u64> {
     Ok(fields.sum::<u64>() * 1024)
 }
 
-/// What the processes of a run hold open.
+/// The open files of a run's processes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Open {
-    /// Bytes of the files that have no name any more, or never had one (memfd_create(2)).
+    /// Total size of files that have lost their name, or never had one (memfd_create(2)), in bytes.
     pub(crate) nameless: u64,
-    /// Processes that did not let themselves be looked at, by number and start: those that execute a file that cannot be read, and
-    /// every other one for the moment in which it becomes another program.
+    /// Processes that cannot be inspected, by pid and start: those that execute an unreadable file, and for a moment every process
+    /// that becomes another program.
     pub(crate) closed: BTreeSet<(u32, u64)>,
 }
 
-/// There are more descriptors than would be looked at in good time.
+/// The error of more descriptors than can be checked in good time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooMany;
 
-/// What the processes below `root` hold open. `most`: how many descriptors are looked at.
+/// Returns the open files of the processes below `root`. `most`: the maximum number of descriptors.
 ///
 /// # Errors
 /// [`TooMany`].
@@ -90,7 +90,7 @@ pub(crate) fn open_below(root: u32, most: usize) -> Result<Open, TooMany> {
                 if error.kind() == io::ErrorKind::PermissionDenied {
                     found.closed.extend(tree::start_of(pid).map(|start| (pid, start)));
                 }
-                // Otherwise it has ended.
+                // Otherwise the process has ended.
                 continue;
             }
         };
@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// Starts a shell that runs `script`, which says a line when it is done and then waits.
+    /// Starts a shell that runs `script`, prints a line when done and waits. Calls `look` with its pid.
     fn while_it_waits(script: &str, look: impl Fn(u32)) {
         let script = format!("({script}; echo; sleep 60); exit");
         let mut child = Command::new("/bin/bash").args(["-c", &script]).stdout(Stdio::piped()).spawn().unwrap();

@@ -1,4 +1,4 @@
-//! Looks whether a run has taken more than it may.
+//! Watches whether a run exceeds its limits.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -16,38 +16,38 @@ use crate::cgroup;
 use crate::limits::Limits;
 use crate::usage::{self, TooMany, Usage};
 
-/// Between two looks at the processes.
+/// Interval between two checks of the processes.
 const PROCESSES: Duration = Duration::from_millis(500);
 
-/// Between two looks at the files.
+/// Interval between two checks of the files.
 const FILES: Duration = Duration::from_secs(2);
 
-/// Before the first look at either. A look takes its time, a run has hardly begun, and its first program would wait for it.
+/// Delay of the first check. A check takes time, and the run's first program would wait for it.
 const FIRST: Duration = Duration::from_millis(100);
 
-/// Descriptors that all processes of a run have open.
+/// Maximum number of open descriptors of all processes of a run.
 const MOST_OPEN: usize = 20_000;
 
-/// Files and folders in a run's folder.
+/// Maximum number of files and folders in a run's folder.
 const MOST_FILES: u64 = 200_000;
 
-/// The longest path in it that is looked at. The kernel takes 4,096 bytes.
+/// Maximum length of a checked path in the run's folder, in bytes. The kernel accepts 4,096.
 const LONGEST_PATH: usize = 3000;
 
-/// What holds a run.
+/// The limits of a run and the objects that they apply to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bounds {
-    /// What it may take.
+    /// The limits.
     pub limits: Limits,
-    /// Its own folder.
+    /// The run's own folder.
     pub folder: PathBuf,
-    /// Its control group; `None`: there is none, and only the watch holds it.
+    /// The run's control group, or `None` if only the watch enforces the limits.
     pub group: Option<PathBuf>,
 }
 
-/// Waits until the processes below the calling one, or the run's folder, have more than they may. Gives a sentence that says what.
+/// Waits until the processes below the calling one, or the run's folder, exceed a limit. Returns a sentence that names it.
 pub(crate) async fn exceeded(bounds: &Bounds) -> String {
-    // A folder and its files can take long to be looked at; processes are looked at meanwhile.
+    // A check of the files can take long, so check the processes meanwhile.
     tokio::select! {
         what = processes_exceeded(bounds) => what,
         what = files_exceeded(bounds) => what,
@@ -58,7 +58,7 @@ async fn processes_exceeded(bounds: &Bounds) -> String {
     let mut ticks = every(PROCESSES);
     loop {
         ticks.tick().await;
-        // Where they cannot be listed now, they are at the next look.
+        // If the processes cannot be listed now, the next check tries again.
         if let Ok(used) = usage::below(std::process::id(), bounds.limits.memory, bounds.limits.processes.into())
             && let Some(what) = too_many(bounds, used)
         {
@@ -77,7 +77,7 @@ async fn files_exceeded(bounds: &Bounds) -> String {
             Ok(open) => (too_much(&folder, open.nameless, most), open.closed),
             Err(TooMany) => (Some(format!("it had more than {MOST_OPEN} descriptors open at once")), BTreeSet::new()),
         };
-        // A panic in there would be one of the standard library.
+        // The task can only panic through a fault of the standard library.
         let Ok((what, closed_now)) = tokio::task::spawn_blocking(look).await else { continue };
         if let Some(what) = what.or_else(|| still_closed(&closed, &closed_now)) {
             return what;
@@ -86,7 +86,7 @@ async fn files_exceeded(bounds: &Bounds) -> String {
     }
 }
 
-/// Whether a process is closed at two looks, one after the other. At one look many an honest one is: while it becomes a program.
+/// Finds a process that was closed at two checks in a row. At a single check an honest one may be: while it becomes a program.
 fn still_closed(before: &BTreeSet<(u32, u64)>, now: &BTreeSet<(u32, u64)>) -> Option<String> {
     before.intersection(now).next().map(|(pid, _)| {
         format!(
@@ -123,7 +123,7 @@ fn too_many(bounds: &Bounds, used: Usage) -> Option<String> {
     })
 }
 
-/// Whether a folder, with the `bytes` that are kept without a name, holds more than `most` bytes, or more files than any run needs.
+/// Returns a sentence if a folder together with `bytes` of nameless files exceeds `most` bytes, or has too many files.
 fn too_much(folder: &Path, mut bytes: u64, most: u64) -> Option<String> {
     let too_many_bytes = || {
         let most = ByteSize(most);
@@ -139,7 +139,7 @@ fn too_much(folder: &Path, mut bytes: u64, most: u64) -> Option<String> {
         if folder.as_os_str().len() > LONGEST_PATH {
             return Some("it made folders in its own folder that lie deeper than anything can reach".into());
         }
-        // Otherwise it is gone.
+        // Otherwise the folder is gone.
         let Ok(mut entries) = listed(&root, &folder) else { continue };
         while let Some(Ok(entry)) = entries.read() {
             let name = entry.file_name();
@@ -166,13 +166,13 @@ fn too_much(folder: &Path, mut bytes: u64, most: u64) -> Option<String> {
 
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 
-/// What lies in a folder below `root`. The job may put another file or a link in the place of any of them meanwhile: nothing of
-/// the path is a link, and what is done is done to the folder that was found.
+/// Lists a folder below `root`. The job may replace any part by a file or a link meanwhile, so links in the path are refused, and all
+/// operations apply to the folder that was found.
 fn listed(root: &OwnedFd, folder: &Path) -> rustix::io::Result<Dir> {
     let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     let found = openat2(root, folder, OFlags::PATH | FOLDER, Mode::empty(), beneath)?;
     let itself = format!("/proc/self/fd/{}", found.as_raw_fd());
-    // Closed by its mode, which would hide what is in it from us alone.
+    // The folder's mode denies access, which would hide its contents.
     if access(&itself, Access::READ_OK | Access::EXEC_OK).is_err() {
         chmod(&itself, Mode::RWXU)?;
     }
@@ -195,7 +195,7 @@ mod tests {
         let deep = folder.path().join("a/b");
         fs::create_dir_all(&deep).unwrap();
         fs::write(deep.join("file"), vec![1; 100_000]).unwrap();
-        // What a link leads to lies elsewhere.
+        // The target of a link is outside and does not count.
         symlink("/usr", deep.join("usr")).unwrap();
         assert_eq!(too_much(folder.path(), 0, 1_000_000), None);
         for (nameless, most) in [(0, 50_000), (950_000, 1_000_000), (2_000_000, 1_000_000)] {
@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// A user that is not root, who alone is held by modes, for the calling thread.
+    /// Switches the calling thread from root to a user whom file modes restrict.
     fn as_nobody(folder: &Path) {
         if geteuid().is_root() {
             let nobody = Uid::from_raw(65534);

@@ -1,7 +1,7 @@
-//! How the processes of a sandbox speak with each other.
+//! The protocols between the processes of a sandbox.
 //!
-//! A shell and the programs that it starts share one socket that keeps messages apart (`SOCK_SEQPACKET`); the trampoline sends
-//! a private stream over it, on which its request and the answer travel. The runner and the service speak lines of JSON.
+//! A shell and its descendants share one socket that preserves message boundaries (`SOCK_SEQPACKET`). The trampoline sends a private
+//! stream over it, which carries its request and the answer. The runner and the service exchange lines of JSON.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,82 +21,82 @@ use serde::{Deserialize, Serialize};
 use crate::domain::Domain;
 use crate::limits::Limits;
 
-/// The descriptor under which a shell and its programs have the broker's socket. Shell scripts like 3 to 9 and 200 for their own
-/// use, bash takes those from 10 up and those from 63 down.
+/// The number of the broker's socket in a shell and its programs. Shell scripts often use 3 to 9 and 200 themselves, and bash uses
+/// those from 10 up and from 63 down.
 pub(crate) const BROKER: i32 = 237;
 
-/// More than any list of arguments that the kernel takes.
+/// Maximum length of a block, in bytes: more than the kernel accepts as arguments.
 pub(crate) const LONGEST: usize = 6 * 1024 * 1024;
 
-/// Most descriptors that one message may carry, by the kernel's own limit (`SCM_MAX_FD`).
+/// Maximum number of descriptors in one message, the kernel's own limit (`SCM_MAX_FD`).
 const MOST_DESCRIPTORS: usize = 253;
 
-/// What the client's shell is told when it has presented itself.
+/// The answer to a client's shell that has presented itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ShellSpec {
-    /// It is the real bash and nothing else, in no domain: for a session of the person's own, whose agents alone are held.
+    /// Whether the shell is plain bash without a domain: in a session of the person's own, only agents are sandboxed.
     #[serde(default)]
     pub plain: bool,
-    /// The real bash.
+    /// Path of the real bash.
     pub bash: PathBuf,
-    /// What the shell, its builtins, filters and wrappers may reach.
+    /// The domain of the shell, its builtins, filters and wrappers.
     pub domain: Domain,
     /// The whole environment.
     pub env: BTreeMap<String, String>,
-    /// The trampoline, for programs that rules spell by a path.
+    /// Path of the trampoline, for programs that rules spell by a path.
     pub trampoline: PathBuf,
     /// Programs that rules spell by a path: `./run.sh`, `/usr/bin/git`.
     pub spelled: Vec<String>,
-    /// What each of its processes may take.
+    /// The limits of each process.
     pub limits: Limits,
-    /// Files that every program outside of the shell may reach, whatever its rights: places that no job can change, since
-    /// launchers look for them ahead. Its other fields say what kind of program is expected first.
+    /// Files that every program outside of the shell may reach, whatever its rights. They must be places that no job can change, since
+    /// launchers resolve them ahead. The other fields describe the kind of program that is expected first.
     pub every_program: Domain,
 }
 
-/// A program that is about to start, as the service is asked about it. Of variables what is not UTF-8 has U+FFFD in its place.
+/// A program that is about to start, as sent to the service. In variables U+FFFD replaces text that is not UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Start {
-    /// Its real arguments, its name first.
+    /// The real arguments, starting with the program's name.
     pub argv: Vec<String>,
-    /// Its real working folder, without symlinks.
+    /// The real working folder, without symlinks.
     pub cwd: PathBuf,
-    /// Variables that differ from the clean environment of what starts it.
+    /// Variables that differ from the clean environment of the starting process.
     pub env: BTreeMap<String, String>,
-    /// Whether the shell starts it, or something in the shell's domain; else a program that runs outside does.
+    /// Whether the shell or a process in its domain starts the program; otherwise a program outside does.
     pub by_shell: bool,
-    /// The subagent whose shell line it belongs to; `None`: the session's own.
+    /// The subagent of the shell's line, or `None` for the session itself.
     pub caller: Option<String>,
-    /// The beginning of the script of the shell that it belongs to, with the client's own words around the line. Empty where the
-    /// program that started it has ended, since it is not known any more.
+    /// The beginning of the shell's script, which contains the line within the client's own text. Empty if the starting program has ended,
+    /// since the script is then unknown.
     pub script: String,
 }
 
-/// What becomes of a program that is about to start.
+/// The decision on a program that is about to start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// It does not start; the trampoline says so and ends with this code.
+    /// The program does not start. The trampoline prints the message and ends with the code.
     Deny {
         /// The exit code: 126 refused, 127 not found.
         code: u8,
-        /// A sentence for standard error; none where it is empty.
+        /// A sentence for standard error; empty for none.
         message: String,
     },
-    /// It runs in the domain of what starts it: the shell's own, without any power. Not for a program that starts another.
+    /// The program runs in the shell's own domain, without any power. Not for programs that start others.
     Here {
-        /// Its file.
+        /// The executable file.
         program: PathBuf,
     },
-    /// It runs in a domain of its own.
+    /// The program runs in its own domain.
     Outside {
-        /// Its file.
+        /// The executable file.
         program: PathBuf,
-        /// Its whole environment.
+        /// The whole environment.
         env: BTreeMap<String, String>,
-        /// What it may reach; of files, besides [`ShellSpec::every_program`].
+        /// The domain. Its files are granted in addition to [`ShellSpec::every_program`].
         domain: Box<Domain>,
-        /// It takes over the umask of the line that starts it; else it has the service's.
+        /// Whether the program takes over the umask of its line; otherwise it has the service's.
         takes_umask: bool,
     },
 }
@@ -108,57 +108,57 @@ pub(crate) struct Question {
     pub what: Asked,
 }
 
-/// What the runner asks.
+/// The content of a message from the runner.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Asked {
-    /// May this program start?
+    /// Asks whether a program may start.
     Start(Start),
-    /// Whose line is this script of the client's?
+    /// Asks to which agent a script of the client's belongs.
     Caller(String),
-    /// No question: nobody waits for the answer to the one of this number any more.
+    /// Notifies that nobody waits for the answer to the question with this number any more.
     Withdrawn(u64),
-    /// No question: the run is ended, since it took more than it may. The sentence says of what.
+    /// Notifies that the run is ended because it exceeded a limit. The sentence names the limit.
     Exceeded(String),
 }
 
-/// The service's answer to the question of the same number.
+/// The service's answer to the question with the same number.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Reply {
     pub id: u64,
     pub what: Said,
 }
 
-/// What the service answers.
+/// The content of the answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Said {
     Start(Answer),
     Caller(Result<Option<String>, String>),
 }
 
-/// What the launcher is told to become. The bytes of arguments and environment come beside it.
+/// The program for a launcher. The bytes of arguments and environment follow separately.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ProgramSpec {
     pub program: PathBuf,
     pub env: BTreeMap<String, String>,
-    /// Besides what the launcher has prepared.
+    /// Rights in addition to those that the launcher has prepared.
     pub domain: Domain,
-    /// The numbers of the descriptors, in the order in which they come.
+    /// The numbers of the descriptors, in the order in which they are sent.
     pub descriptors: Vec<i32>,
-    /// `None`: the launcher's own.
+    /// The umask, or `None` for the launcher's own.
     pub umask: Option<u32>,
     pub limits: Limits,
 }
 
-/// What the broker has the trampoline do.
+/// The broker's instruction to a trampoline.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Instruction {
-    /// End with this code, after this sentence where there is one.
+    /// End with this code, after printing this sentence unless it is empty.
     End(u8, String),
     /// Become this program.
     Become(PathBuf),
 }
 
-/// What a trampoline says of its program.
+/// A trampoline's description of its program.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Request {
     pub argv: Vec<OsString>,
@@ -225,11 +225,11 @@ fn take_all(bytes: &mut &[u8]) -> Option<Vec<Vec<u8>>> {
     Some(list)
 }
 
-/// A path under which a socket can be bound or reached, however long its own is: the kernel takes 108 bytes. A longer one leads by
-/// way of a descriptor of its folder, which is returned beside it and must stay while the path is used.
+/// Returns a path for binding or connecting a socket. The kernel accepts only 108 bytes. A longer path is replaced by one through a
+/// descriptor of its folder, which is returned too and must stay open while the path is used.
 ///
 /// # Errors
-/// When the path is too long and its folder cannot be opened.
+/// If the path is too long and its folder cannot be opened.
 pub fn reachable(socket: &Path) -> io::Result<(PathBuf, Option<OwnedFd>)> {
     let (Some(folder), Some(name)) = (socket.parent(), socket.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -252,7 +252,7 @@ pub(crate) fn send_with(socket: impl AsFd, bytes: &[u8], descriptors: &[Borrowed
     Ok(sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL)?)
 }
 
-/// Receives one message with its descriptors; 0 bytes are the end.
+/// Receives one message with its descriptors. A length of 0 means the end.
 pub(crate) fn receive_with(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -264,7 +264,7 @@ pub(crate) fn receive_with(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<(u
     Ok((received.bytes, rights.flatten().collect()))
 }
 
-/// Writes a length and the bytes.
+/// Writes the length as four bytes, then the bytes.
 pub(crate) fn write_block(mut to: impl Write, bytes: &[u8]) -> io::Result<()> {
     let length = u32::try_from(bytes.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut whole = length.to_le_bytes().to_vec();
@@ -272,7 +272,7 @@ pub(crate) fn write_block(mut to: impl Write, bytes: &[u8]) -> io::Result<()> {
     to.write_all(&whole)
 }
 
-/// Reads what [`write_block`] wrote.
+/// Reads a block that [`write_block`] wrote.
 pub(crate) fn read_block(mut from: impl Read) -> io::Result<Vec<u8>> {
     let mut length = [0; 4];
     from.read_exact(&mut length)?;
