@@ -1,44 +1,44 @@
-//! What a named agent may do, as the engine needs it: the part of an agent's file that is policy.
+//! The policy part of a named agent's file.
 
 use serde::Serialize;
 
 use crate::ToolPattern;
 use crate::client_tools::{BLOCKED, names_of};
 
-/// Tools that no subagent has, whatever any file says: they recurse, or talk to a person who is not there, or are
-/// the client's own schedulers. Names of renamed tools stand beside the new ones.
+/// Returns the tools that no subagent has, whatever its file grants: they recurse, talk to a person who is not there, or are
+/// the client's own schedulers. Renamed tools are listed under both names.
 pub fn blocked_for_subagents() -> impl Iterator<Item = &'static str> {
     BLOCKED.iter().flat_map(|tool| names_of(tool))
 }
 
-/// The tools that write files: what a read-only agent never has.
+/// The tools that write files. A read-only agent never has them.
 pub const WRITING_TOOLS: &[&str] = &["Write", "Edit", "NotebookEdit"];
 
-/// What happens to a call that no list says no to.
+/// The treatment of calls that no list denies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum PermissionMode {
-    /// What a pattern grants, and read-only calls, pass. The rest is put to the person where a person is there, and
-    /// is a no in a fork.
+    /// Calls that a pattern grants and read-only calls pass. Others are put to the person if one is present, and are denied in
+    /// a fork.
     #[default]
     #[serde(rename = "default")]
     Default,
-    /// What the lists let through passes; nobody is asked.
+    /// Calls that the lists let through pass, and nobody is asked.
     #[serde(rename = "dontAsk")]
     DontAsk,
 }
 
-/// The rules of one named agent. They only ever take away from what the job has.
+/// The rules of one named agent. They only restrict the rules of the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentRules {
-    /// The name that the client gives as a call's `agent_type`.
+    /// The agent's name, which the client sends as a call's `agent_type`.
     pub name: String,
-    /// The tools it has; `None`: all that the job has. Never empty.
+    /// The agent's tools, or `None` for all tools of the job. Never empty.
     pub tools: Option<Vec<ToolPattern>>,
-    /// Tools taken away from it.
+    /// Tools denied to the agent.
     pub disallowed: Vec<ToolPattern>,
-    /// It may only read: no tool that writes, and of Bash only lines whose every simple command reads. Then
-    /// `disallowed` holds [`WRITING_TOOLS`].
+    /// Whether the agent may only read: no tool that writes, and of Bash only lines whose every simple command reads. Then
+    /// `disallowed` contains [`WRITING_TOOLS`].
     pub read_only: bool,
-    /// What happens to the rest.
+    /// The treatment of other calls.
     pub permission_mode: PermissionMode,
 }

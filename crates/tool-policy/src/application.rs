@@ -1,4 +1,4 @@
-//! What the engine has to know of the application that embeds it: its own command, its own tools, and its folders.
+//! The facts about the embedding application that the engine needs: its command, its tools, and its folders.
 
 use std::borrow::Cow;
 use std::io;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::ToolPattern;
 use crate::programs::base_name;
 
-/// Returns where a symbolic link leads, as [`std::fs::read_link`] does. An error of the kind
-/// [`io::ErrorKind::InvalidInput`] means that the path is there and is no link; any other, that it is not there.
+/// Returns the target of a symbolic link, as [`std::fs::read_link`] does. An error of the kind
+/// [`io::ErrorKind::InvalidInput`] means that the path exists but is no link. Any other error means that it does not exist.
 pub type ReadLink = fn(&Path) -> io::Result<PathBuf>;
 
 /// The application that embeds the engine. Its jobs may call it by a command of its own (`bot remind --in 2h`), and
@@ -27,9 +27,9 @@ pub type ReadLink = fn(&Path) -> io::Result<PathBuf>;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Application {
-    /// Follows links. The engine does no other I/O.
+    /// Reads links. The engine does no other I/O.
     pub read_link: ReadLink,
-    /// The name of its command; empty where it has none.
+    /// Name of the application's command; empty if it has none.
     pub command: &'static str,
     /// The command's own subcommands. `COMMAND NAME` with any other name runs the extension `COMMAND-NAME`.
     pub subcommands: &'static [&'static str],
@@ -39,25 +39,25 @@ pub struct Application {
     pub flags: &'static [&'static str],
     /// Global options with a value, such as `--color`.
     pub valued_flags: &'static [&'static str],
-    /// That of `valued_flags` which is refused inside a job; empty where none is.
+    /// The option among `valued_flags` that is refused inside a job; empty for none.
     pub refused_flag: &'static str,
     /// The folder below [`PathRoots::root`](crate::PathRoots::root) in which the extension NAME may write `NAME/`.
     pub extension_folder: &'static str,
-    /// The `Bash` specifier that every allowlist grants besides its own entries; empty where there is none.
+    /// The `Bash` specifier that every allowlist grants in addition to its entries; empty for none.
     pub always_allowed: &'static str,
-    /// The `Bash` specifier of the call that starts an agent, which subagents may not make; empty where there is none.
+    /// The `Bash` specifier of the call that starts an agent, which subagents may not make; empty for none.
     pub spawn_command: &'static str,
     /// An example of a narrow rule, for hints.
     pub example: &'static str,
-    /// The name of its MCP server.
+    /// Name of the application's MCP server.
     pub server: &'static str,
-    /// Another name of that server, which rules may use; empty: it has none.
+    /// Another name of that server that rules may use; empty for none.
     pub server_alias: &'static str,
-    /// The tools of that server, by their full names (`mcp__SERVER__TOOL`).
+    /// Full names of the server's tools (`mcp__SERVER__TOOL`).
     pub tools: &'static [&'static str],
     /// Tools that the server once had. Rules may still name them; they grant and deny nothing.
     pub retired_tools: &'static [&'static str],
-    /// Those of `tools` that start agents or make jobs. No spawned agent and no subagent may call them.
+    /// Those of `tools` that start agents or make jobs. Neither spawned agents nor subagents may call them.
     pub spawning_tools: &'static [&'static str],
     /// Prefixes of environment variables that no line of a job may set.
     pub reserved_variables: &'static [&'static str],
@@ -70,7 +70,7 @@ pub struct Application {
 }
 
 impl Application {
-    /// An application with neither a command nor tools.
+    /// Creates an application with neither a command nor tools.
     #[must_use]
     pub const fn new(read_link: ReadLink) -> Self {
         Self {
@@ -97,30 +97,30 @@ impl Application {
         }
     }
 
-    /// The pattern that every allowlist grants besides its own entries.
+    /// Returns the pattern that every allowlist grants in addition to its entries.
     #[must_use]
     pub fn always_allowed(&self) -> Option<ToolPattern> {
         (!self.always_allowed.is_empty()).then(|| ToolPattern::new("Bash", Some(self.always_allowed)))
     }
 
-    /// Whether a program is the command, called by its name alone.
+    /// Returns whether a program is the command, called by its name alone.
     pub(crate) fn is_plain_command(&self, program: &str) -> bool {
         !self.command.is_empty() && program == self.command
     }
 
-    /// Whether a program is the command, wherever it lies.
+    /// Returns whether a program is the command, in any folder.
     pub(crate) fn is_command(&self, program: &str) -> bool {
         self.is_plain_command(base_name(program))
     }
 
-    /// Whether a program is the command or one of its extensions, wherever it lies.
+    /// Returns whether a program is the command or one of its extensions, in any folder.
     pub(crate) fn is_family(&self, program: &str) -> bool {
         !self.command.is_empty() && base_name(program).starts_with(self.command)
     }
 
-    /// The call of the command with global options removed and aliases resolved; `None` for other programs.
+    /// Returns the call of the command with global options removed and aliases resolved, or `None` for other programs.
     ///
-    /// `by_base_name` (for a denial): the program counts whatever its path, and `COMMAND-NAME` is `COMMAND NAME`.
+    /// `by_base_name` is for denials: the program counts under any path, and `COMMAND-NAME` means `COMMAND NAME`.
     pub(crate) fn canonical(&self, words: &[String], by_base_name: bool) -> Option<Vec<String>> {
         let (program, mut rest) = words.split_first().filter(|_| !self.command.is_empty())?;
         let name = if by_base_name { base_name(program) } else { program };
@@ -159,12 +159,12 @@ impl Application {
         Some(out)
     }
 
-    /// Whether a word is a global option together with its value: `--color=never`.
+    /// Returns whether a word is a global option together with its value: `--color=never`.
     fn has_value(&self, word: &str) -> bool {
         word.split_once('=').is_some_and(|(name, _)| self.valued_flags.contains(&name))
     }
 
-    /// The extension that a canonical call runs (`gmail` of `bot gmail unread`).
+    /// Returns the extension that a canonical call runs (`gmail` of `bot gmail unread`).
     pub(crate) fn extension<'a>(&self, canonical: &'a [String]) -> Option<&'a str> {
         let name = canonical.get(1)?.as_str();
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -172,7 +172,7 @@ impl Application {
             .then_some(name)
     }
 
-    /// Whether a call of the command has the option that is refused inside a job.
+    /// Returns whether a call of the command has the option that is refused inside a job.
     pub(crate) fn has_refused_flag(&self, words: &[String]) -> bool {
         let Some((program, arguments)) = words.split_first() else { return false };
         if !self.is_command(program) || self.refused_flag.is_empty() {
@@ -183,7 +183,7 @@ impl Application {
         let mut ours = true;
         for text in arguments {
             if leading && !text.is_empty() && !text.starts_with('-') {
-                // The value of a global option may be taken for a subcommand here, which only makes this stricter.
+                // This may mistake the value of a global option for a subcommand, which only makes the check stricter.
                 leading = false;
                 ours = self.subcommands.contains(&text.as_str());
             }
@@ -194,15 +194,15 @@ impl Application {
         false
     }
 
-    /// The tool of the application's nearest to a mistyped one, if any is near.
+    /// Returns the application's tool nearest to a mistyped name, if any is near.
     pub(crate) fn nearest_tool(&self, name: &str) -> Option<&'static str> {
-        // Measuring takes time by the product of both lengths.
+        // Comparing takes time proportional to the product of both lengths.
         let name = Some(name).filter(|name| name.len() < 100)?.to_ascii_lowercase();
         let near = self.tools.iter().map(|tool| (strsim::damerau_levenshtein(&name, tool), *tool));
         near.filter(|(distance, _)| *distance <= 3).min().map(|(_, tool)| tool)
     }
 
-    /// The name by which the client knows a tool: that of its own server, where a rule uses the alias.
+    /// Returns the client's name of a tool, which has the real server name in the place of the alias.
     #[must_use]
     pub fn client_name<'a>(&self, tool: &'a str) -> Cow<'a, str> {
         let rest = tool.strip_prefix("mcp__").and_then(|rest| rest.strip_prefix(self.server_alias));
@@ -212,7 +212,7 @@ impl Application {
         }
     }
 
-    /// Whether a tool's name is on the application's own server.
+    /// Returns whether a tool belongs to the application's own server.
     pub(crate) fn is_on_server(&self, tool: &str) -> bool {
         let rest = tool.strip_prefix("mcp__").and_then(|rest| rest.strip_prefix(self.server));
         !self.server.is_empty() && rest.is_some_and(|rest| rest.starts_with("__"))

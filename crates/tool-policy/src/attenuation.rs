@@ -1,86 +1,86 @@
-//! Narrowing: whether a pattern allows no more than another, and what a job's child may have.
+//! Attenuation: whether a pattern allows no more than another, and what a job's child may have.
 //!
-//! Sound, not complete: where it cannot be told that the child gets no more, it is refused.
+//! The check is sound but not complete: it refuses a child unless it can tell that the child gets no more.
 
 use crate::path::ResolvedRoots;
 use crate::rule::{Matcher, Origin, Rule};
 use crate::{Application, PathRoots, Rights, ToolLists, ToolPattern};
 
-/// A child asked for more than its parent has.
+/// The error of a child that asks for more than its parent has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Widening {
-    /// A pattern that no pattern of the parent covers.
+    /// No pattern of the parent covers the pattern.
     #[error("`{pattern}` is more than {parent} may do itself; leave it out, or narrow it to one of: {granted}")]
     NotCovered {
-        /// The pattern asked for.
+        /// The requested pattern.
         pattern: String,
-        /// Who asked.
+        /// The requester.
         parent: String,
-        /// What the parent has.
+        /// The parent's patterns.
         granted: String,
     },
-    /// A pattern that reaches into what the parent is denied.
+    /// The pattern overlaps a denial of the parent.
     #[error("`{pattern}` reaches into `{denied}`, which {parent} is denied; narrow it")]
     Denied {
-        /// The pattern asked for.
+        /// The requested pattern.
         pattern: String,
         /// The parent's denial.
         denied: String,
-        /// Who asked.
+        /// The requester.
         parent: String,
     },
-    /// A pattern that reaches into what the parent has to ask the person about.
+    /// The pattern overlaps a rule under which the parent has to ask the person.
     #[error(
         "`{pattern}` reaches into `{asked}`, which {parent} has to ask the person about; put it under `ask_tools`, or narrow it"
     )]
     Asked {
-        /// The pattern asked for.
+        /// The requested pattern.
         pattern: String,
         /// The parent's rule of `ask_tools`.
         asked: String,
-        /// Who asked.
+        /// The requester.
         parent: String,
     },
-    /// A denylist for a child whose parent has an allowlist, of which one entry is only partly denied.
+    /// The child has a denylist that denies only a part of an entry of the parent's allowlist.
     #[error(
         "`{denied}` takes away a part of `{pattern}` only; give the new job an allowlist (`allowed_tools`) instead"
     )]
     Partly {
         /// The parent's grant.
         pattern: String,
-        /// The denial asked for.
+        /// The requested denial.
         denied: String,
     },
 }
 
-/// Who makes a child.
+/// The maker of a child.
 #[derive(Clone, Copy, Debug)]
 pub struct Parent<'a> {
-    /// Its name in errors: `routine x`.
+    /// The parent's name in errors: `routine x`.
     pub name: &'a str,
-    /// Its lists.
+    /// The parent's lists.
     pub tools: &'a ToolLists,
-    /// What it asks the person about.
+    /// The patterns about which the parent asks the person.
     pub ask: &'a [ToolPattern],
-    /// What it has where it has no allowlist.
+    /// The patterns that the parent has without an allowlist.
     pub main_tools: &'a [ToolPattern],
-    /// The folders of the sandbox that it runs in; `None`: it runs in none, so that its rules open all that they say.
+    /// The folders of the parent's sandbox, or `None` without a sandbox, where rules open everything that they say.
     pub sandbox: Option<&'a PathRoots>,
 }
 
-/// What somebody has, to be handed on.
+/// Patterns that their owner may hand on.
 #[derive(Clone, Copy, Debug)]
 pub struct Granted<'a> {
-    /// Its name in errors.
+    /// The owner's name in errors.
     pub owner: &'a str,
-    /// What it has.
+    /// The owner's patterns.
     pub patterns: &'a [ToolPattern],
     /// See [`Parent::sandbox`].
     pub sandbox: Option<&'a PathRoots>,
 }
 
 impl Application {
-    /// Whether everything that `child` allows, `parent` allows too. `false` where that cannot be told.
+    /// Returns whether `parent` allows everything that `child` allows. `false` if that cannot be told.
     #[must_use]
     pub fn covers(&'static self, parent: &ToolPattern, child: &ToolPattern) -> bool {
         rule_covers(&self.rule(parent), &self.rule(child))
@@ -90,9 +90,9 @@ impl Application {
         Rule::new(pattern, Origin::MainTools, self)
     }
 
-    /// Whether a job that has `parent` may hand `child` on: `child` grants no call that `parent` does not grant, and no power
-    /// that the sandbox does not give to `parent`. A rule for a whole tool opens less than narrow rules can: `Read` and
-    /// `Edit` open nothing of the person's home folder, `Bash` no sockets with a path, `Agent` no agents. `false` where that
+    /// Returns whether a job that has `parent` may hand `child` on: `child` grants no call that `parent` does not grant, and no
+    /// right that the sandbox does not give to `parent`. A rule for a whole tool opens less than narrow rules can: `Read` and
+    /// `Edit` open nothing of the person's home folder, `Bash` no sockets with a path, `Agent` no agents. `false` if that
     /// cannot be told.
     #[must_use]
     pub fn delegates(&'static self, parent: &ToolPattern, child: &ToolPattern, roots: &PathRoots) -> bool {
@@ -125,7 +125,7 @@ impl Application {
         }
     }
 
-    /// Whether some call could match both; `true` where that cannot be told.
+    /// Returns whether some call could match both. `true` if that cannot be told.
     #[must_use]
     pub fn overlaps(&'static self, grant: &ToolPattern, denial: &ToolPattern) -> bool {
         let (grant, denial) = (self.rule(grant), self.rule(denial));
@@ -153,13 +153,13 @@ impl Application {
         }
     }
 
-    /// Returns the lists of a child that a job creates: those that it asks for, limited to what the job has. Neither
-    /// the job nor the child has both lists.
+    /// Returns the lists of a child that a job creates: the requested ones, limited to the job's. Neither the job nor the child
+    /// has both lists.
     ///
-    /// An allowlist must be covered, pattern by pattern, by the job's; the job's denials are appended to a denylist.
+    /// The job's allowlist must cover each pattern of the child's. The job's denials are appended to a denylist.
     ///
     /// # Errors
-    /// [`Widening`] with the pattern that is too much.
+    /// [`Widening`] with the offending pattern.
     pub fn attenuate(&'static self, parent: &Parent<'_>, asked: &ToolLists) -> Result<ToolLists, Widening> {
         let Parent { name, tools: parent, ask, main_tools, sandbox } = *parent;
         let denied = parent.deny.as_deref().unwrap_or_default();
@@ -186,14 +186,14 @@ impl Application {
         Ok(ToolLists { allow: None, deny: (!none).then_some(all) })
     }
 
-    /// Returns what a child asks the person about: what it wants to ask about, limited to what the job may do or ask. `child`: its
-    /// lists, limited already; `asked`: `None` for what the job asks about. `silent`: silence is a yes for the child, and none for
-    /// the job; then the child asks about what the job may do unasked, and about nothing else.
+    /// Returns the patterns about which a child asks the person: the requested ones, limited to what the job may do or ask. `child`: its
+    /// limited lists. `asked`: `None` for the job's own. `silent`: no answer counts as a yes for the child but not for the
+    /// job; then the child asks about patterns that the job may do unasked, and about nothing else.
     ///
-    /// A child that has what everybody has asks about all that the job asks about.
+    /// A child without an allowlist asks about all patterns about which the job asks.
     ///
     /// # Errors
-    /// [`Widening`] with the pattern that is too much.
+    /// [`Widening`] with the offending pattern.
     pub fn attenuate_asks(
         &'static self,
         parent: &Parent<'_>,
@@ -203,7 +203,7 @@ impl Application {
     ) -> Result<Vec<ToolPattern>, Widening> {
         let Parent { name, tools, ask, main_tools, sandbox } = *parent;
         let denied = tools.deny.as_deref().unwrap_or_default();
-        // A child with an allowlist has no denials to hold what it inherits.
+        // A child with an allowlist has no denials that could restrict inherited patterns.
         let keeps = |pattern: &&ToolPattern| {
             child.allow.is_none() || !denied.iter().any(|denial| self.overlaps(pattern, denial))
         };
@@ -226,7 +226,7 @@ impl Application {
         Ok(asks)
     }
 
-    /// Whether none of `patterns` reaches into what has to be asked about.
+    /// Checks that none of `patterns` overlaps one that has to be asked about.
     fn demand_unasked(
         &'static self,
         owner: &str,
@@ -245,10 +245,10 @@ impl Application {
         }
     }
 
-    /// Whether each of `patterns` may be handed on by who has `granted`, and reaches into nothing that it is denied.
+    /// Checks that the owner of `granted` may hand on each of `patterns`, and that none overlaps one of its denials.
     ///
     /// # Errors
-    /// [`Widening`] with the first pattern that is too much.
+    /// [`Widening`] with the first offending pattern.
     pub fn demand(
         &'static self,
         granted: &Granted<'_>,
@@ -267,7 +267,7 @@ impl Application {
         pattern: &ToolPattern,
     ) -> Result<(), Widening> {
         let parent = granted.owner;
-        // Every job has the automatic entry anyway.
+        // Every job has this entry anyway.
         if self.always_allowed().as_ref() == Some(pattern) {
             return Ok(());
         }
@@ -293,7 +293,7 @@ impl Application {
         }
     }
 
-    /// Grants without what is denied, where each is denied whole or not at all.
+    /// Returns the grants without the denied ones. Each must be denied entirely or not at all.
     fn without_whole(
         &'static self,
         granted: &[ToolPattern],
@@ -313,7 +313,7 @@ impl Application {
     }
 }
 
-/// Whether everything that `child` allows, `parent` allows too, by the words of the rules.
+/// Returns whether `parent` allows everything that `child` allows, by the rules' words.
 fn rule_covers(parent: &Rule, child: &Rule) -> bool {
     if parent.is_for_everything() {
         return true;
@@ -386,7 +386,7 @@ mod tests {
         }
     }
 
-    /// A whole tool, and a tree around what is protected, open less in the sandbox than narrow rules can.
+    /// A whole tool, and a tree around protected places, open less in the sandbox than narrow rules can.
     #[test]
     fn nothing_is_handed_on_that_the_sandbox_does_not_give() {
         let roots = PathRoots {
@@ -568,7 +568,7 @@ mod tests {
         let no_cal = config(None, Some(&["Bash(bot cal *)"]));
         let free = config(None, None);
         let none = config(Some(&[]), None);
-        // Nothing asked: the parent's restrictions.
+        // Without a request the child gets the parent's restrictions.
         check(&gmail, &free, Ok(&gmail));
         check(&no_cal, &free, Ok(&no_cal));
         check(&free, &free, Ok(&free));
@@ -586,7 +586,7 @@ mod tests {
         check(&no_cal, &narrower, Ok(&narrower));
         check(&no_cal, &config(Some(&["Bash(bot *)"]), None), Err("reaches into `Bash(bot cal *)`"));
         check(&no_cal, &config(Some(&["Bash"]), None), Err("reaches into"));
-        // A denial against an allowlist takes whole entries away.
+        // A denial removes whole entries of an allowlist.
         check(&gmail, &config(None, Some(&["Read"])), Ok(&config(Some(&["Bash(bot gmail *)"]), None)));
         check(&gmail, &config(None, Some(&["Bash(bot gmail send *)"])), Err("a part of"));
     }

@@ -1,21 +1,21 @@
-//! The tools that the agent client knows by name, and the renames among them.
+//! The tools that the agent client knows by name, and their earlier names.
 //!
-//! Taken from what client 2.1.197 lists in `system/init`, with the names that earlier versions used. A name that
-//! nobody knows is an error in a list, so that a typing mistake never looks like a restriction.
+//! The names are those that client 2.1.197 lists in `system/init`, and those that earlier versions used. An unknown name
+//! in a list is an error, so that a typing mistake never looks like a restriction.
 
 use crate::programs::Names;
 
-/// The tools that `--tools` makes exist.
+/// The tools that `--tools` can enable.
 const OFFERED: Names = "Agent Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree Glob Grep \
     NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskCreate TaskGet TaskList TaskOutput \
     TaskStop TaskUpdate WebFetch WebSearch Workflow Write";
 
-/// Tools that are known and cannot be had here: interactive ones, and those that are gone.
+/// Known tools that are unavailable here: interactive ones, and removed ones.
 const ABSENT: Names = "AskUserQuestion Config EnterPlanMode ExitPlanMode LS LSP ListMcpResourcesTool Monitor \
     NotebookRead PowerShell PushNotification ReadMcpResourceTool RemoteTrigger SlashCommand StructuredOutput \
     TodoRead TodoWrite ToolSearch";
 
-/// Earlier names of tools, each with the present one.
+/// Earlier names of tools, each with the current one.
 const RENAMED: &[(&str, &str)] = &[
     ("AgentOutputTool", "TaskOutput"),
     ("BashOutput", "TaskOutput"),
@@ -29,7 +29,7 @@ fn present_names() -> impl Iterator<Item = &'static str> {
     OFFERED.split_whitespace().chain(ABSENT.split_whitespace())
 }
 
-/// Blocked in every fork and for every subagent, whatever a file says: they recurse, schedule by themselves, or talk
+/// Tools blocked in every fork and for every subagent, whatever a file grants: they recurse, schedule by themselves, or talk
 /// to a person who is not there.
 pub(super) const BLOCKED: &[&str] = &[
     "Agent",
@@ -50,30 +50,30 @@ pub(super) const BLOCKED: &[&str] = &[
     "Workflow",
 ];
 
-/// The names the client may use for a blocked tool, for its deny rules.
+/// Returns all names that the client may use for a blocked tool, for its deny rules.
 pub(super) fn names_of(canonical: &str) -> Vec<&'static str> {
     let earlier = RENAMED.iter().filter(|(_, now)| *now == canonical).map(|(name, _)| *name);
     present_names().filter(|name| *name == canonical).chain(earlier).collect()
 }
 
-/// Names of the client's built-in tools, renamed ones and those not offered here included.
+/// Returns whether a name is one of the client's built-in tools, including renamed and unavailable ones.
 pub(super) fn is_known(name: &str) -> bool {
     present_names().any(|tool| tool == name) || RENAMED.iter().any(|(earlier, _)| *earlier == name)
 }
 
-/// What a tool is called now: `Task` is `Agent`, `KillShell` is `TaskStop`. Unknown names stay as they are.
+/// Returns the current name of a tool: `Task` is `Agent`, `KillShell` is `TaskStop`. Unknown names are returned unchanged.
 pub(super) fn canonical(name: &str) -> &str {
     RENAMED.iter().find(|(earlier, _)| *earlier == name).map_or(name, |(_, now)| now)
 }
 
-/// The built-ins that `--tools` can make exist, by their present names.
+/// Returns the built-in tools that `--tools` can enable, by their current names.
 pub(super) fn offered_tools() -> impl Iterator<Item = &'static str> {
     OFFERED.split_whitespace()
 }
 
-/// The known name nearest to a mistyped one, if any is near.
+/// Returns the known name nearest to a mistyped one, if any is near.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
-    // Measuring takes time by the product of both lengths.
+    // Comparing takes time proportional to the product of both lengths.
     let lower = Some(name).filter(|name| name.len() < 100)?.to_ascii_lowercase();
     present_names()
         .chain(RENAMED.iter().map(|(earlier, _)| *earlier))

@@ -1,4 +1,4 @@
-//! A Bash rule: a pattern of the words with which a program is started.
+//! Bash rules: patterns for the words with which a program is started.
 
 use std::path::Path;
 
@@ -9,29 +9,29 @@ use crate::programs::{self, Effect, Syntax, base_name, git};
 use crate::start::{Executes, Rights, Start};
 use crate::wildcard::{STAR, Wildcard, joined};
 
-/// A Bash pattern, compiled.
+/// A compiled Bash pattern.
 #[derive(Clone, Debug)]
 pub(super) struct CommandRule {
-    /// As written, our own program's global flags removed.
+    /// The rule as written, without our own program's global flags.
     pub granting: Wildcard,
-    /// Of a program that fetches: its words without harmless options, and those options, which a call must have too, wherever they
-    /// stand.
+    /// For a program that fetches: the rule's words without harmless options, and those options. A call must have them too, in any
+    /// position.
     plain: Option<Box<(Wildcard, Vec<String>)>>,
     /// The same as `granting`, read generously: the program by base name, `COMMAND-NAME` as `COMMAND NAME`.
     denying: Vec<Wildcard>,
-    /// Its words; a star is [`STAR`].
+    /// The words of the rule. A star is [`STAR`].
     words: Vec<String>,
-    /// Those in front of the first star.
+    /// The words before the first star.
     fixed: Vec<String>,
     application: &'static Application,
 }
 
-/// Why a rule whose words match does not grant a start all the same.
+/// The reason why a rule with matching words does not grant a start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Shortfall {
     /// An option that the rule must spell.
     Option(GivenOption),
-    /// An address that is not the rule's.
+    /// An address outside of the rule's.
     Address(String),
 }
 
@@ -62,12 +62,12 @@ impl CommandRule {
         Self { words, fixed: granting.fixed_words(), granting, plain, denying, application }
     }
 
-    /// The program, as the rule spells it; `None` where a star stands in its name.
+    /// Returns the program as the rule spells it, or `None` if its name contains a star.
     pub(super) fn program(&self) -> Option<&str> {
         self.fixed.first().map(String::as_str)
     }
 
-    /// Its words in front of the first star.
+    /// Returns the words before the first star.
     pub(super) fn fixed(&self) -> &[String] {
         &self.fixed
     }
@@ -76,26 +76,26 @@ impl CommandRule {
         self.words.get(1..).unwrap_or_default()
     }
 
-    /// The options in it that a `*` does not stand for.
+    /// Returns the rule's options for which a `*` does not stand.
     pub(super) fn spelled(&self, program: &str) -> Vec<GivenOption> {
         options::guarded(program, self.arguments())
     }
 
-    /// What it grants the program.
+    /// Returns the rights that the rule grants the program.
     pub(super) fn rights(&self, program: &str) -> Rights {
         Rights::of(program, self.arguments(), &self.spelled(program))
     }
 
-    /// Whether it grants a wrapper the script that it names (`bash notes/backup.sh`). A rule for a wrapper that names none grants no
-    /// more than what every wrapper may do: what it starts is judged by itself.
+    /// Returns whether the rule grants a wrapper a named script (`bash notes/backup.sh`). A rule for a wrapper without a script grants no
+    /// more than every wrapper may do: the programs that it starts are judged themselves.
     pub(super) fn names_script(&self) -> bool {
         let shell = self.program().is_some_and(|program| programs::known(program).shell);
         shell && self.arguments().first().is_some_and(|word| !word.starts_with(['-', STAR]) && !word.is_empty())
     }
 
-    /// Whether its words match those of a start.
+    /// Returns whether the rule's words match those of a start.
     pub(super) fn matches(&self, start: &Start<'_>) -> bool {
-        // A path runs that file, whatever its last part is called: the rule must spell it.
+        // A path runs that very file, whatever its base name is: the rule must spell it.
         if start.program.contains('/') && self.program() != Some(start.program) {
             return false;
         }
@@ -110,13 +110,13 @@ impl CommandRule {
         }
     }
 
-    /// Why it does not grant a start that it matches; `None`: it does.
+    /// Returns the reason why the rule does not grant a start that it matches, or `None` if it does.
     pub(super) fn shortfall(&self, start: &Start<'_>) -> Option<Shortfall> {
         let mut spelled = self.spelled(start.program);
         let mut given = start.guarded.clone();
         if let (Some(call), Some(options)) = (&start.fetch, fetch::options(start.program)) {
             let rule = fetch::read_rule(options, &self.words);
-            // Where every address is granted, so is the one that a redirection leads to.
+            // A rule that grants every address also grants targets of redirections.
             if rule.any_address {
                 given.retain(|option| option.id != "location");
                 spelled.retain(|option| option.id != "location");
@@ -129,7 +129,7 @@ impl CommandRule {
         self.unspelled(spelled, given).map(Shortfall::Option)
     }
 
-    /// Whether it speaks of one folder: it is exact, or names what the program runs by words that mean something else elsewhere.
+    /// Returns whether the rule is specific to one folder: it is exact, or names code by words with another meaning in another folder.
     pub(super) fn is_bound_to_work(&self) -> bool {
         let Some(program) = self.program() else { return false };
         if self.application.is_plain_command(program) {
@@ -139,8 +139,8 @@ impl CommandRule {
         self.granting.is_exact() || relative || options::names_code(program, self.arguments())
     }
 
-    /// The first option of a start that it does not spell. What leads to other code counts where it names the code, and what gives a
-    /// script where it spells one.
+    /// Returns the first option of a start that the rule does not spell. An option that leads to other code counts if the rule names the
+    /// code, and one that gives a script counts if the rule spells a script.
     fn unspelled(&self, spelled: Vec<GivenOption>, mut given: Vec<GivenOption>) -> Option<GivenOption> {
         if !self.is_bound_to_work() {
             given.retain(|option| option.effect != Effect::Leads);
@@ -151,23 +151,23 @@ impl CommandRule {
         options::unspelled(spelled, given)
     }
 
-    /// Whether it denies a start.
+    /// Returns whether the rule denies a start.
     pub(super) fn denies(&self, start: &Start<'_>) -> bool {
         start.denying.iter().any(|text| self.denying.iter().any(|wildcard| wildcard.matches_loosely(text)))
     }
 
-    /// Whether matching it looks through the whole command.
+    /// Returns whether matching the rule searches the whole command.
     pub(super) fn searches(&self) -> bool {
         self.granting.searches()
     }
 
-    /// Whether it grants all that another one grants. `false` where it cannot be told.
+    /// Returns whether the rule grants everything that another one grants. `false` if that cannot be told.
     pub(super) fn covers(&self, other: &Self) -> bool {
         if !self.granting.covers(&other.granting) || (self.is_bound_to_work() && !other.is_bound_to_work()) {
             return false;
         }
         let Some(program) = other.program() else { return self.program().is_none() && self.granting_is_same(other) };
-        // Words and rights follow from the text, so the child must not spell what the parent does not.
+        // Words and rights follow from the text, so the child must not spell options that the parent does not.
         let narrower = self.unspelled(self.spelled(program), other.spelled(program)).is_none()
             && self.rights(program).covers(&other.rights(program));
         let read = |rule: &Self, options| fetch::read_rule(options, &rule.words);
@@ -175,7 +175,7 @@ impl CommandRule {
         narrower && fetch::options(program).is_none_or(within)
     }
 
-    /// The same for calls whose harmless options stand elsewhere than in the rule.
+    /// Returns the same for calls whose harmless options have another position than in the rule.
     fn covers_plainly(&self, other: &Self) -> bool {
         let Some((inner, needed)) = other.plain.as_deref().filter(|_| !other.granting.is_closed()) else { return true };
         match self.plain.as_deref() {
@@ -184,8 +184,8 @@ impl CommandRule {
         }
     }
 
-    /// Whether it spells the program of a rule that it covers: a program by a path, and the script of a shell, are only granted
-    /// where a rule spells them.
+    /// Returns whether the rule spells the program of a rule that it covers. A program with a path and the script of a shell are granted
+    /// only if a rule spells them.
     pub(super) fn spells_program_of(&self, covered: &Self) -> bool {
         self.program().is_some() && (self.names_script() || !covered.names_script())
     }
@@ -194,7 +194,7 @@ impl CommandRule {
         self.words == other.words
     }
 
-    /// Whether a start that it grants could be one that `denial` denies, or could bring one about. `true` where it
+    /// Returns whether a start that the rule grants could be one that `denial` denies, or could cause one. `true` if that
     /// cannot be told.
     pub(super) fn reaches(&self, denial: &Self) -> bool {
         let (Some(program), Some(denied)) = (self.program(), denial.program()) else {
@@ -203,7 +203,7 @@ impl CommandRule {
         let ours = self.named(&self.fixed);
         let theirs = self.named(&denial.fixed);
         if ours[0] != theirs[0] {
-            // What runs other programs can run the denied one.
+            // A program that runs others can run the denied one.
             return self.runs_others(program) || base_name(denied).is_empty();
         }
         // A path elsewhere can be any program.
@@ -224,14 +224,14 @@ impl CommandRule {
                 return false;
             }
         }
-        // One ends where the other goes on: a closed end is no longer command.
+        // If one rule is exact and shorter than the fixed words of the other, no command matches both.
         let ends = |rule: &Self, words: &[String], other: &[String]| {
             rule.granting.is_exact() && words.len() < other.len() && !self.strips(&words[0])
         };
         !(ends(self, &ours, &theirs) || ends(denial, &theirs, &ours))
     }
 
-    /// The same where a star stands in the program's name of one.
+    /// Returns the same if a star is in the program's name of one of the two.
     fn reaches_unnamed(&self, denial: &Self) -> bool {
         let Some(program) = self.program() else { return true };
         if !self.granting.is_exact() || self.strips(base_name(program)) || self.runs_others(program) {
@@ -240,19 +240,19 @@ impl CommandRule {
         denial.denies(&Start::new(&self.fixed, Path::new("/"), self.application))
     }
 
-    /// Whether what it grants can start other programs.
+    /// Returns whether a granted program can start other programs.
     fn runs_others(&self, program: &str) -> bool {
         let rights = self.rights(program);
-        // Of our own commands each call is judged by the service.
+        // The service judges each call of our own command itself.
         !self.application.is_command(program) && rights.executes == Executes::Anything
     }
 
-    /// Whether words of a call are removed before it is matched, so that its text says less than it seems.
+    /// Returns whether words of a call are removed before matching, so that an exact text matches further calls.
     fn strips(&self, program: &str) -> bool {
         self.application.is_plain_command(program) || !matches!(programs::named(program).syntax, Syntax::Options)
     }
 
-    /// The fixed words of a rule as a denial reads them: by the program's base name, `git-push` as `git push`, blanks
+    /// Returns the fixed words of a rule as a denial reads them: by the program's base name, `git-push` as `git push`, blanks
     /// as breaks between words.
     fn named(&self, fixed: &[String]) -> Vec<String> {
         let mut words: Vec<String> =

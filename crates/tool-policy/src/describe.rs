@@ -1,4 +1,4 @@
-//! What a Bash rule includes, in one sentence: for a person who wrote it.
+//! Describes a Bash rule in one sentence, for the person who wrote it.
 
 use crate::programs::{self, Guarded, Syntax, git};
 use crate::rule::{Matcher, Origin, Rule};
@@ -6,7 +6,7 @@ use crate::start::{Executes, Writes};
 use crate::{Application, ToolPattern};
 
 impl Application {
-    /// Says what a Bash rule includes, and what it does not. `None`: a rule for another tool, or for every program.
+    /// Describes what a Bash rule includes and excludes. `None` for a rule for another tool, or for every program.
     #[must_use]
     pub fn includes(&'static self, pattern: &ToolPattern) -> Option<String> {
         let Matcher::Command(command) = Rule::new(pattern, Origin::MainTools, self).matcher else { return None };
@@ -54,7 +54,7 @@ impl Application {
         Some(format!("{subject}: reads `work/` and what Read rules grant, {network}, {writes}{executes}{folder}{open}"))
     }
 
-    /// Whether a pattern may grant writing files: by a tool of the client's, by a server of the person's, or by a Bash command.
+    /// Returns whether a pattern may grant writing files: by a tool of the client's, by a server of the person's, or by a Bash command.
     #[must_use]
     pub fn may_write_files(&'static self, pattern: &ToolPattern) -> bool {
         let tool = pattern.canonical_tool();
@@ -64,7 +64,7 @@ impl Application {
             || self.may_change_files(pattern)
     }
 
-    /// Whether a pattern grants a Bash command that may change files: any program that is not known for reading only,
+    /// Returns whether a pattern grants a Bash command that may change files: any program that is not known as read-only,
     /// except the application's own command, which changes nothing in `work/` by itself.
     #[must_use]
     pub fn may_change_files(&'static self, pattern: &ToolPattern) -> bool {
@@ -84,7 +84,7 @@ impl Application {
     }
 }
 
-/// The options that a `*` does not stand for, each with how it is written.
+/// Returns the options for which a `*` does not stand, each with its spelling.
 fn kept_back(program: &str, arguments: &[String]) -> Vec<(String, String)> {
     let shown = |list: &[Guarded], one_dash: bool| {
         list.iter().map(|option| (option.name.to_owned(), option.shown(one_dash))).collect::<Vec<_>>()

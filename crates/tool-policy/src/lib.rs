@@ -44,7 +44,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One call that an agent wants to make.
+/// A tool call that an agent wants to make.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCall {
     /// The client's name of the tool: `Bash`, `Read`, `mcp__chat__send`, …
@@ -53,35 +53,35 @@ pub struct ToolCall {
     pub input: Value,
     /// The client's working folder when the call was made (absolute).
     pub cwd: PathBuf,
-    /// For a subagent's calls: its type (`Explore`). `None`: the job's own session.
+    /// The type of the calling subagent (`Explore`), or `None` for the job's own session.
     pub agent_type: Option<String>,
 }
 
-/// May it run?
+/// The decision on a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It runs.
+    /// The call runs.
     Allow,
-    /// It does not.
+    /// The call does not run.
     Deny,
-    /// It waits for the person, who says which of the two.
+    /// The call waits for the person's decision.
     Ask,
 }
 
-/// Which layer decided. In order: the first that says no wins.
+/// The layer that decided. The layers are in order, and the first that denies wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
-    /// Blocked for every fork, whatever a file says (and the protected places, and unreadable input).
+    /// Rules for every fork, whatever a file says. Includes protected places and unreadable input.
     System,
     /// A rule of `disallowed_tools`.
     DisallowedTools,
-    /// `allowed_tools`: granted by a rule of it, or not named by any.
+    /// A rule of `allowed_tools` that grants, or the absence of one.
     AllowedTools,
-    /// A rule of `ask_tools`: the person is asked.
+    /// A rule of `ask_tools`, under which the person is asked.
     AskTools,
-    /// The permission mode, where nothing above said no.
+    /// The permission mode, if no layer above denied.
     PermissionMode,
 }
 
@@ -100,17 +100,17 @@ impl fmt::Display for Layer {
 /// A verdict with its evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Decision {
-    /// Allow, deny or ask.
+    /// The verdict.
     pub verdict: Verdict,
     /// The layer that decided.
     pub layer: Layer,
-    /// The rule that decided, as it is written in the file; `None` where no rule matched.
+    /// The rule that decided, as written in the file, or `None` if no rule matched.
     pub rule: Option<String>,
-    /// A sentence for the agent and the log: what was denied by what, and what to do instead.
+    /// A sentence for the agent and the log: the denied call, the cause, and an alternative.
     pub reason: String,
-    /// For a program's start: its words, as they were judged. Empty otherwise.
+    /// The judged words, for the start of a program. Empty otherwise.
     pub commands: Vec<String>,
-    /// Whether the call can only read (used by retries: a run cut off before its first effect may run again).
+    /// Whether the call can only read. Retries use this: a run that was cut off before its first effect may run again.
     pub read_only: bool,
 }
 

@@ -1,9 +1,9 @@
-//! Options that write, execute or steer a program elsewhere: a `*` in a rule does not stand for them, the rule must
+//! Options that write, execute or steer a program elsewhere. A `*` in a rule does not stand for them: the rule must
 //! spell them.
 //!
-//! Words are read as `getopt_long` would at its most generous: clusters (`-uo`), attached values (`-ofile`),
-//! abbreviated long names (`--outp`). Where that could be read in two ways, an option counts as given: behind `--`, too, since
-//! that word may be the value of the option before it.
+//! Words are read as generously as `getopt_long` could: clusters (`-uo`), attached values (`-ofile`), abbreviated long
+//! names (`--outp`). If two readings are possible, an option counts as given. That includes words behind `--`, since that may be the
+//! value of the option before it.
 
 use crate::fetch;
 use crate::programs::{self, Class, Effect, Guarded, Harmless, Options, Program, Syntax, git};
@@ -13,15 +13,15 @@ use crate::wildcard::STAR;
 /// An option that a rule must spell, found among words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GivenOption {
-    /// One name for all its spellings.
+    /// A name shared by all spellings of the option.
     pub id: String,
-    /// As a rule would spell it.
+    /// The spelling for a rule.
     pub shown: String,
-    /// What it lets the program do.
+    /// The effect of the option on the program.
     pub effect: Effect,
 }
 
-/// The options among a tool's arguments that may lead to other code.
+/// Returns the options among a tool's arguments that may lead to other code.
 fn leading(tool: &Harmless, arguments: &[String]) -> Vec<GivenOption> {
     let found = |shown: String| GivenOption { id: shown.clone(), shown, effect: Effect::Leads };
     let mut out = Vec::new();
@@ -39,7 +39,7 @@ fn leading(tool: &Harmless, arguments: &[String]) -> Vec<GivenOption> {
             if !programs::contains(tool.long, name) {
                 out.push(found(format!("--{name}")));
             }
-            // Behind a flag that takes no value, package managers read it as a word of its own.
+            // Package managers read the value of a flag that takes none as a word of its own.
             if let Some(option) = value.filter(|value| value.starts_with('-')) {
                 out.push(found(option.split('=').next().unwrap_or(option).to_owned()));
             }
@@ -62,8 +62,8 @@ fn leading(tool: &Harmless, arguments: &[String]) -> Vec<GivenOption> {
     out
 }
 
-/// Whether the words of a rule name what a program runs (`make test *`, `python3 report.py *`): in another folder they name
-/// something else. A script with a path from `/` is the same one everywhere.
+/// Returns whether the words of a rule name the code that a program runs (`make test *`, `python3 report.py *`). In another folder they
+/// name other code. A script with an absolute path is the same everywhere.
 pub(super) fn names_code(program: &str, arguments: &[String]) -> bool {
     if programs::known(program).named_class() != Class::Runs {
         return false;
@@ -90,7 +90,7 @@ pub(super) fn names_code(program: &str, arguments: &[String]) -> bool {
     })
 }
 
-/// Whether the words of a rule, up to its first star, hold the script of a filter: an operand, or an option with its value.
+/// Returns whether the words of a rule before its first star contain the script of a filter: an operand, or an option with its value.
 pub(super) fn names_script(program: &str, arguments: &[String]) -> bool {
     let options = &programs::by_base_name(program).options;
     let gives = |option: &GivenOption| option.effect == Effect::Scripts;
@@ -110,14 +110,14 @@ pub(super) fn names_script(program: &str, arguments: &[String]) -> bool {
     false
 }
 
-/// Variables among the operands of a program that takes some, and that hands them to all that it starts: one that is more than a
-/// word is code, and any name that is not known to be harmless may be read by some program. Each must be spelled by its name.
+/// Returns variables among the operands of a program that passes them to everything it starts. One with more than a word is code, and
+/// any name that is not known as harmless may be read by some program. A rule must spell each by its name.
 fn variables(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
     let more = |word: &String| {
         let (name, value) = word.split_once('=').filter(|_| !word.starts_with('-'))?;
         let name = name.trim_end_matches([':', '+', '?']);
         let value = value.split(STAR).next().unwrap_or_default();
-        // By custom it makes the output long.
+        // By convention this makes the output verbose.
         let verbose = name == "V" && value.bytes().all(|byte| byte.is_ascii_digit());
         let shown = format!("{name}=*");
         let harmless = verbose || (is_word(value) && is_known(name, value));
@@ -126,7 +126,7 @@ fn variables(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
     if program.variables { arguments.iter().filter_map(more).collect() } else { Vec::new() }
 }
 
-/// An interpreter that is given no script, or `-` for one, takes its code from standard input: a rule must spell that as `-`.
+/// Returns `-` for an interpreter without a script, or with `-`: it reads code from standard input, and a rule must spell that as `-`.
 fn code_on_input(program: &Program, arguments: &[String]) -> Option<GivenOption> {
     let interprets = program.interpreter && program.class != Class::Wrapper;
     let asks = |word: &String| ["--version", "-V", "-v", "--help", "-h"].contains(&word.as_str());
@@ -139,7 +139,7 @@ fn code_on_input(program: &Program, arguments: &[String]) -> Option<GivenOption>
     })
 }
 
-/// Whether the first operand is `-`. Behind an option that gives the code, it is something else.
+/// Returns whether the first operand is `-`. Behind an option that gives the code, `-` has another meaning.
 fn is_script_on_input(options: &Options, arguments: &[String]) -> bool {
     let mut rest = arguments;
     while let [word, others @ ..] = rest
@@ -154,8 +154,8 @@ fn is_script_on_input(options: &Options, arguments: &[String]) -> bool {
     rest.first().is_some_and(|word| word == "-")
 }
 
-/// What options start by a path, or by what they find. A name leads to the broker; a path is executed in the program's own domain,
-/// where it can be a shell, or the loader with code of the job's.
+/// Returns options that start a program by a path, or by search results. A name leads to the broker. A path is executed in the
+/// program's own domain, and can be a shell, or the loader with the job's code.
 fn started_by_path(options: &Options, arguments: &[String]) -> Vec<GivenOption> {
     let starts = |word: &str| word.strip_prefix('-').is_some_and(|name| programs::contains(options.starting, name));
     let pairs =
@@ -166,9 +166,9 @@ fn started_by_path(options: &Options, arguments: &[String]) -> Vec<GivenOption> 
         .collect()
 }
 
-/// The options among a program's arguments that a rule must spell. In a rule's words stars are [`STAR`].
+/// Returns the options among a program's arguments that a rule must spell. In a rule's words stars are [`STAR`].
 pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<GivenOption> {
-    // Wherever it lies: another program of this name loses little.
+    // Compare the base name: another program with this name loses little.
     let program = programs::by_base_name(program);
     match program.syntax {
         Syntax::Git => git::guarded(arguments),
@@ -184,7 +184,7 @@ pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<GivenOption> {
     }
 }
 
-/// Reads arguments by the options of one program.
+/// Returns the guarded options among a program's arguments.
 pub(super) fn scan(options: &Options, arguments: &[String]) -> Vec<GivenOption> {
     let mut out = Vec::new();
     if options.guarded.is_empty() {
@@ -223,7 +223,7 @@ pub(super) fn scan(options: &Options, arguments: &[String]) -> Vec<GivenOption> 
                     .filter(|guarded| guarded.short.contains(letter))
                     .map(|guarded| GivenOption { shown: format!("-{letter}"), ..found(guarded) }),
             );
-            // In a bundle values come in words of their own.
+            // In a bundle values are separate words.
             let bundle = options.bundled && at == 0 && !text.starts_with('-');
             if options.values.contains(letter) && !bundle {
                 break;
@@ -233,7 +233,7 @@ pub(super) fn scan(options: &Options, arguments: &[String]) -> Vec<GivenOption> 
     out
 }
 
-/// The first option of a call that the rule does not spell as often.
+/// Returns the first option of a call that the rule spells less often.
 pub(super) fn unspelled(mut spelled: Vec<GivenOption>, given: Vec<GivenOption>) -> Option<GivenOption> {
     given.into_iter().find(|option| match spelled.iter().position(|other| other.id == option.id) {
         Some(at) => {
@@ -333,7 +333,7 @@ mod tests {
         check("make test env=staging tool=rm", &["env=*", "tool=*"]);
     }
 
-    /// `--` may be the value of the option before it, and a letter may go on behind its value.
+    /// `--` may be the value of the option before it, and a letter may continue behind its value.
     #[test]
     fn nothing_hides_an_option_behind_it() {
         for (call, id) in [
@@ -398,7 +398,7 @@ mod tests {
         }
     }
 
-    /// It hands them to all that it starts, which reads more names than anybody knows.
+    /// make passes them to everything that it starts, which reads more names than anybody knows.
     #[test]
     fn a_variable_of_make_that_some_program_may_read_must_be_spelled() {
         for name in [
@@ -453,7 +453,7 @@ mod tests {
             check(&format!("npm test {option} x"), &[option]);
         }
         check("npm test ---prefix x", &["---prefix"]);
-        // The value of a flag is a word of its own there.
+        // The value of a flag is a separate word for these programs.
         for program in ["npm test", "pnpm test", "yarn test", "npx"] {
             for flag in ["--silent", "--no-audit", "--yes", "--offline"] {
                 check(&format!("{program} {flag}=--prefix=x"), &["--prefix"]);

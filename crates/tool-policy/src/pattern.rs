@@ -1,14 +1,14 @@
 //! Tool patterns, in the agent client's own format: `Tool` or `Tool(specifier)`.
 //!
-//! A pattern keeps the text that a person wrote; what it matches is compiled in `rule`. Whatever could look like a
-//! restriction or a grant and would not be one (a mistyped tool, a chain of commands in one Bash pattern) is an error.
+//! A pattern keeps the text that a person wrote; the module `rule` compiles its matcher. Text that looks like a restriction or
+//! a grant but is none (a mistyped tool, a chain of commands in one Bash pattern) is an error.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::{Application, client_tools};
 
-/// One pattern as a person wrote it: a tool's name and, in parentheses, what it may be used on.
+/// One pattern as a person wrote it: a tool's name and, in parentheses, a specifier.
 ///
 /// `Bash(git log *)` has the tool `Bash` and the specifier `git log *`; `Read` has none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -17,13 +17,13 @@ pub struct ToolPattern {
     specifier: Option<Arc<str>>,
 }
 
-/// Why a text is not a tool pattern.
+/// Reasons why a text is not a tool pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// Nothing but blanks.
+    /// The text is empty or blank.
     #[error("empty tool pattern")]
     Empty,
-    /// `Tool()`: nothing between the parentheses.
+    /// `Tool()`: the parentheses are empty.
     #[error("nothing between the parentheses of tool pattern `{0}`; write the bare tool name to mean every call")]
     EmptySpecifier(String),
     /// An opening parenthesis without its end, an end without a start, or text after the end.
@@ -37,7 +37,7 @@ pub enum PatternError {
     UnknownTool {
         /// The name as written.
         name: String,
-        /// The nearest known one.
+        /// The nearest known name.
         nearest: Option<&'static str>,
     },
     /// A wildcard in the name of a built-in tool.
@@ -51,7 +51,7 @@ pub enum PatternError {
     Operator {
         /// The whole pattern.
         pattern: String,
-        /// What stands in it.
+        /// The operator in the pattern.
         operator: &'static str,
     },
     /// A gitignore negation.
@@ -67,7 +67,7 @@ pub enum PatternError {
 
 impl ToolPattern {
     /// # Errors
-    /// [`PatternError`] when the text is empty, not balanced, names no known tool, or can never match what it seems to.
+    /// [`PatternError`] if the text is empty, is not balanced, names no known tool, or can never match what it seems to.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let text = text.trim();
         if text.is_empty() {
@@ -91,16 +91,16 @@ impl ToolPattern {
         Ok(Self { tool: tool.into(), specifier: specifier.map(Into::into) })
     }
 
-    /// The same by the names that the client knows: a tool of the application's own server, whichever of its names a rule uses.
+    /// Returns the pattern under the client's names: for a tool of the application's own server, the real server name replaces an alias.
     #[must_use]
     pub fn for_client(self, application: &Application) -> Self {
         Self { tool: application.client_name(&self.tool).into(), ..self }
     }
 
-    /// [`parse`](Self::parse), for the lists of jobs: a tool on the server of `application` must be one of its tools.
+    /// Parses like [`parse`](Self::parse), for the lists of jobs: a tool on the server of `application` must be one of its tools.
     ///
     /// # Errors
-    /// As `parse`; [`PatternError::UnknownTool`] for `mcp__SERVER__…` that names no tool of the application's.
+    /// As `parse`, and [`PatternError::UnknownTool`] for `mcp__SERVER__…` that names no tool of the application's.
     pub fn parse_for_job(text: &str, application: &Application) -> Result<Self, PatternError> {
         let pattern = Self::parse(text)?.for_client(application);
         let name = pattern.tool();
@@ -112,7 +112,7 @@ impl ToolPattern {
         Ok(pattern)
     }
 
-    /// A pattern of the program's own. It is not checked: use [`parse`](Self::parse) for what a person wrote.
+    /// Creates a pattern of the program's own without checks. For a person's text use [`parse`](Self::parse).
     #[must_use]
     pub fn new(tool: &str, specifier: Option<&str>) -> Self {
         Self { tool: tool.into(), specifier: specifier.map(Into::into) }
@@ -124,13 +124,13 @@ impl ToolPattern {
         &self.tool
     }
 
-    /// What stands in the parentheses; `None` without parentheses.
+    /// The text in the parentheses, or `None` without parentheses.
     #[must_use]
     pub fn specifier(&self) -> Option<&str> {
         self.specifier.as_deref()
     }
 
-    /// What stands in the parentheses, as the forms that it means: of agents several may be named (`Agent(Explore, Plan)`).
+    /// Returns the alternatives in the parentheses. A specifier for agents may name several (`Agent(Explore, Plan)`).
     #[must_use]
     pub fn alternatives(&self) -> Vec<&str> {
         match self.specifier() {
@@ -142,8 +142,8 @@ impl ToolPattern {
         }
     }
 
-    /// The tool's present name: `Task(x)` is `Agent(x)`, and `Write` is `Edit`, since the client ignores path rules
-    /// on `Write` and `Edit` rules cover every tool that writes files.
+    /// Returns the tool's current name: `Task(x)` is `Agent(x)`, and `Write` is `Edit`, since the client ignores path rules
+    /// on `Write`, and `Edit` rules cover every tool that writes files.
     #[must_use]
     pub fn canonical_tool(&self) -> &str {
         match client_tools::canonical(&self.tool) {
@@ -152,7 +152,7 @@ impl ToolPattern {
         }
     }
 
-    /// Whether it matches every call of its tool: a bare name, or `Tool(*)`.
+    /// Returns whether the pattern matches every call of its tool: a bare name, or `Tool(*)`.
     #[must_use]
     pub fn is_whole_tool(&self) -> bool {
         matches!(self.specifier(), None | Some("*" | ":*"))
@@ -168,7 +168,7 @@ impl fmt::Display for ToolPattern {
     }
 }
 
-/// Parentheses inside a specifier pair up; an escaped or quoted one counts as text.
+/// Returns whether the parentheses in a specifier are balanced. Escaped and quoted ones count as text.
 fn balanced(specifier: &str) -> bool {
     let mut depth = 0_i32;
     for (c, plain) in unquoted(specifier) {
@@ -184,7 +184,7 @@ fn balanced(specifier: &str) -> bool {
     depth == 0
 }
 
-/// The characters of a specifier, each with whether it stands outside quotes and unescaped. A quote without its end
+/// Returns the characters of a specifier, each with whether it is neither quoted nor escaped. A quote without its end
 /// is an ordinary character (`Bash(echo it's *)`).
 fn unquoted(text: &str) -> impl Iterator<Item = (char, bool)> {
     let mut out = Vec::with_capacity(text.len());
@@ -256,7 +256,7 @@ fn check_specifier(tool: &str, specifier: &str, text: &str) -> Result<(), Patter
     }
 }
 
-/// A Bash pattern is one simple command: nothing in it may chain, substitute or redirect.
+/// Checks that a Bash pattern is one simple command, which nothing in it may chain, substitute or redirect.
 fn check_command(specifier: &str, text: &str) -> Result<(), PatternError> {
     let chars: Vec<(char, bool)> = unquoted(specifier).collect();
     for (at, (c, plain)) in chars.iter().enumerate() {

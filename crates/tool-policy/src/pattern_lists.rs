@@ -1,13 +1,13 @@
-//! RuleSet of grants as patterns: what two have in common, and what denials leave of one. For a sandbox that knows whole trees
-//! only; calls are decided rule by rule.
+//! Set operations on lists of grants: their intersection, and the difference with denials. They serve a sandbox that knows only whole
+//! trees; calls are decided rule by rule.
 //!
-//! Never less than what the layers grant, so that the sandbox hides nothing that a call may have.
+//! The results never contain less than the layers grant, so that the sandbox hides nothing that a call may have.
 
 use crate::{Application, ToolPattern};
 
 impl Application {
-    /// What two lists of grants have in common: of two patterns the one that the other covers; where neither covers the
-    /// other but some call could match both, that of the first list.
+    /// Returns the intersection of two lists of grants. Of two patterns it has the one that the other covers. If neither covers
+    /// the other but some call could match both, it has the one of the first list.
     #[must_use]
     pub fn common(&'static self, first: &[ToolPattern], second: &[ToolPattern]) -> Vec<ToolPattern> {
         let mut found = Vec::new();
@@ -21,7 +21,7 @@ impl Application {
                     }
                 };
                 push(one, other);
-                // Who may write may read: what one may write and the other read, both may read.
+                // Writing includes reading: what one list may write and the other read, both may read.
                 if let Some(reading) = reading(one) {
                     push(&reading, other);
                 }
@@ -33,14 +33,14 @@ impl Application {
         found
     }
 
-    /// What is left of grants without what is denied whole. What may not be written may still be read; what may not be read
+    /// Returns the grants without entirely denied ones. Paths that may not be written may still be read, but paths that may not be read
     /// may not be written either.
     #[must_use]
     pub fn without(&'static self, granted: &[ToolPattern], denied: &[ToolPattern]) -> Vec<ToolPattern> {
         let mut left = Vec::new();
         for pattern in granted {
             let reading = reading(pattern);
-            // A denial of writing takes no reading along.
+            // A denial of writing leaves reading.
             let taken = |what: &ToolPattern| {
                 denied.iter().any(|denial| (writes(what) || !writes(denial)) && self.covers(denial, what))
             };
@@ -69,7 +69,7 @@ fn writes(pattern: &ToolPattern) -> bool {
     matches!(pattern.canonical_tool(), "Edit" | "NotebookEdit")
 }
 
-/// The reading that a pattern for writing grants too.
+/// Returns the grant of reading that a pattern for writing includes.
 fn reading(pattern: &ToolPattern) -> Option<ToolPattern> {
     if !writes(pattern) {
         return None;

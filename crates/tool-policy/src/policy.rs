@@ -1,8 +1,8 @@
-//! The policy of a session: the layers in their order, and one decision for each call.
+//! The policy of a session: an ordered list of layers that decides each call.
 //!
-//! Layers: what is blocked for every fork; the denials; the grants; what is asked about; the permission mode. The first that says
-//! no wins.
-//! Every decision carries its layer, its rule and a sentence. Deciding never panics: what is not understood is denied.
+//! The layers are: blocks for every fork; denials; grants; rules that ask the person; the permission mode. The first that denies
+//! wins.
+//! Every decision carries its layer, its rule and a sentence. Deciding never panics, and input that is not understood is denied.
 
 use serde_json::Value;
 
@@ -14,41 +14,41 @@ use crate::start::grants_some;
 use crate::visible::shows;
 use crate::{AgentRules, Application, Decision, Layer, ToolCall, ToolLists, ToolPattern, Verdict, client_tools};
 
-/// What an `Agent` call can ask for beside an agent: another permission mode, another checkout, or a machine elsewhere,
-/// where no hook of ours is asked.
+/// Parameters of `Agent` that leave the session: another permission mode, another checkout, or a remote machine, where no hook of ours
+/// is asked.
 const WAYS_OUT: [&str; 2] = ["isolation", "mode"];
 
-/// What a session may do. Immutable; it can only be narrowed.
+/// The permissions of a session. Immutable; it can only be narrowed.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// A fork has the system-wide blocks; the main session has not.
+    /// Whether the session is a fork, which has the system-wide blocks. The main session does not have them.
     fork: bool,
-    /// A spawned agent: it calls no agents and spawns none.
+    /// Whether the session is a spawned agent, which neither calls nor spawns agents.
     spawned: bool,
     roots: ResolvedRoots,
-    /// The folders as they were given.
+    /// The folders as given.
     given: PathRoots,
     application: &'static Application,
-    /// The job's own lists last: an agent's come before.
+    /// The rules, with those of an agent before the job's own.
     lists: Vec<RuleSet>,
-    /// The lists of agents that calls name in `agent_type`.
+    /// The rules of agents that calls name in `agent_type`.
     subagents: Vec<(String, RuleSet)>,
-    /// Denies the application's command that starts agents.
+    /// Rules that deny the application's command that starts agents.
     pub(super) spawn_command: RuleSet,
 }
 
 /// The lists of a background job.
 #[derive(Clone, Copy, Debug)]
 pub struct JobRules<'a> {
-    /// Names the job in sentences: `routine email-triage`.
+    /// The job's name in sentences: `routine email-triage`.
     pub owner: &'a str,
-    /// The only tools that it has; `None`: it has `main_tools`.
+    /// The only tools of the job, or `None` for `main_tools`.
     pub allowed: Option<&'a [ToolPattern]>,
-    /// The tools that are taken away from it.
+    /// The tools denied to the job.
     pub disallowed: &'a [ToolPattern],
-    /// What the person is asked about.
+    /// The calls about which the person is asked.
     pub ask: &'a [ToolPattern],
-    /// What the main session has.
+    /// The tools of the main session.
     pub main_tools: &'a [ToolPattern],
 }
 
@@ -67,8 +67,8 @@ impl Policy {
         Self::new(true, lists, roots, application)
     }
 
-    /// Returns the policy of the main session: what `main_tools` grants and calls that only read pass. The person is asked about
-    /// what `asked` matches; [`Layer::PermissionMode`] denies the rest.
+    /// Returns the policy of the main session: calls that `main_tools` grants and read-only calls pass. The person is asked about
+    /// calls that `asked` matches. [`Layer::PermissionMode`] denies the others.
     #[must_use]
     pub fn main_session(
         main_tools: &[ToolPattern],
@@ -99,7 +99,7 @@ impl Policy {
         }
     }
 
-    /// Narrowed by a setting of the job that takes tools away. `setting` is its text, for sentences: `allow_ping: false`.
+    /// Narrows the policy by a setting of the job that denies tools. `setting` is its text, for sentences: `allow_ping: false`.
     #[must_use]
     pub fn denying(mut self, setting: &'static str, tools: &[&str]) -> Self {
         let rule = |tool: &&str| Rule::new(&ToolPattern::new(tool, None), Origin::Setting(setting), self.application);
@@ -108,14 +108,14 @@ impl Policy {
         self
     }
 
-    /// Narrowed to what a named agent may do, for a session that runs as it.
+    /// Narrows the policy to the rules of a named agent, for a session that runs as it.
     #[must_use]
     pub fn as_agent(mut self, agent: &AgentRules) -> Self {
         self.lists.insert(0, agent_lists(agent, self.application));
         self
     }
 
-    /// Narrowed to what a spawned agent may do: its lists come before its caller's, and it can start no further agents.
+    /// Narrows the policy to a spawned agent: its lists come before its caller's, and it can start no further agents.
     #[must_use]
     pub fn spawned(mut self, owner: &str, tools: &ToolLists) -> Self {
         let allow = tools.allow.as_ref().map(|patterns| allowlist(owner, patterns, self.application));
@@ -126,7 +126,7 @@ impl Policy {
         self
     }
 
-    /// With the agents that it may call: their calls are held against their own lists, then against the job's.
+    /// Adds agents that the session may call. Their own lists judge their calls first, then the job's.
     #[must_use]
     pub fn with_subagents(mut self, agents: &[AgentRules]) -> Self {
         let application = self.application;
@@ -134,13 +134,13 @@ impl Policy {
         self
     }
 
-    /// Decides a call. Total: whatever the input, there is an answer, and it is no in doubt.
+    /// Decides a call. Every input has an answer, and in doubt it is a denial.
     #[must_use]
     pub fn decide(&self, call: &ToolCall) -> Decision {
         let tool = request::tool_name(call);
         let shown = request::shown(call);
         let lists = self.lists_for(call.agent_type.as_deref());
-        // A call of the main session's own turn, about which the person can be asked.
+        // The person can be asked only about a call of the main session's own turn.
         let person = !self.fork && call.agent_type.is_none();
         if tool == "Agent"
             && let Some(way) = WAYS_OUT.iter().find(|way| call.input.get(**way).is_some_and(|value| !value.is_null()))
@@ -158,7 +158,7 @@ impl Policy {
         }
     }
 
-    /// The agents that its calls may name.
+    /// Returns the agents that calls may name.
     pub fn agents(&self) -> impl Iterator<Item = &str> {
         self.subagents.iter().map(|(name, _)| name.as_str())
     }
@@ -168,7 +168,7 @@ impl Policy {
         own.map(|(_, lists)| lists).into_iter().chain(&self.lists).collect()
     }
 
-    /// The first layer, for tools: what no fork and no subagent may call.
+    /// Returns why the first layer blocks a tool for forks and subagents, if it does.
     fn blocked_tool(&self, tool: &str, call: &ToolCall) -> Option<String> {
         if !self.fork && call.agent_type.is_none() {
             return None;
@@ -185,15 +185,15 @@ impl Policy {
         Some(format!("{tool} is blocked for every fork, whatever its file says"))
     }
 
-    /// Why an agent may not be called that is none of those that were handed to the client.
+    /// Returns why an agent may not be called, if it is none of those that the client was given.
     fn unknown_agent(&self, tool: &str, call: &ToolCall) -> Option<String> {
         let name = call.input.get("subagent_type").and_then(Value::as_str).unwrap_or(request::USUAL_AGENT);
         let roots = self.subagents.is_empty() || self.subagents.iter().any(|(roots, _)| roots == name);
         (tool == "Agent" && self.fork && !roots).then(|| format!("there is no agent `{}` here", request::clipped(name)))
     }
 
-    /// Whether a job may call agents: those that its allowlist names (`Agent(Explore)`); without an allowlist, those that the
-    /// main session may call.
+    /// Returns whether a job may call agents: those in its allowlist (`Agent(Explore)`), or without an allowlist those that
+    /// the main session may call.
     fn may_call_agents(&self) -> bool {
         let own = self.lists.last().filter(|_| !self.spawned);
         own.into_iter().flat_map(|lists| lists.allow.iter().flatten().chain(&lists.ask)).any(|rule| match rule.origin {
@@ -203,13 +203,13 @@ impl Policy {
         })
     }
 
-    /// Whether a job is shown a tool that forks do not have.
+    /// Returns whether a tool is blocked in this fork.
     pub(super) fn is_blocked(&self, tool: &str) -> bool {
         let called = tool == "Agent" && self.may_call_agents() && self.lists.iter().all(|lists| shows(lists, tool));
         self.fork && client_tools::BLOCKED.contains(&tool) && !called
     }
 
-    /// Decides early about a line of the shell: whether it is started at all. Each program in it is judged when it
+    /// Decides early whether a line of the shell is started at all. Each program in it is judged when it
     /// starts.
     fn decide_shell(&self, lists: &[&RuleSet], shown: &str, person: bool) -> Decision {
         let mut rule = None;
@@ -283,7 +283,7 @@ impl Policy {
         }
     }
 
-    /// The denial of the third layer (of the fourth for the main session), with what would have been granted.
+    /// Returns the denial of the third layer (of the last one for the main session), with a list of the grants.
     pub(super) fn not_granted(&self, lists: &RuleSet, tool: &str, person: bool, sentence: &str) -> Decision {
         const MOST: usize = 8;
         if person {
@@ -298,8 +298,8 @@ impl Policy {
         deny(Layer::AllowedTools, None, format!("{sentence}{hint}"))
     }
 
-    /// Whether each owner's lists may hand a pattern on (see [`Application::delegates`]), and none of them denies all of its calls.
-    /// `false` where that cannot be told.
+    /// Returns whether each owner's lists may hand a pattern on (see [`Application::delegates`]), and none denies all of its calls.
+    /// `false` if that cannot be told.
     #[must_use]
     pub fn covers(&self, pattern: &ToolPattern) -> bool {
         let asked = std::slice::from_ref(pattern);
@@ -309,32 +309,32 @@ impl Policy {
                 true => self.application.delegates_in(&rule.pattern, pattern, &self.roots),
                 false => self.application.covers(&rule.pattern, pattern),
             };
-            // What the owner has to ask for, whoever it hands it on to has to ask for, too.
+            // A right about which the owner has to ask is handed on with the obligation to ask.
             let granted = |rules: &Vec<Rule>| rules.iter().chain(&lists.ask).any(has);
             lists.allow.as_ref().is_none_or(granted) && self.application.without(asked, &denied) == asked
         })
     }
 
-    /// The folders that its rules refer to.
+    /// Returns the folders to which the rules refer.
     #[must_use]
     pub fn path_roots(&self) -> &PathRoots {
         &self.given
     }
 
-    /// Whether some rule grants a tool, or asks about it, by just its name.
+    /// Returns whether some rule grants a tool, or asks about it, by exactly its name.
     #[must_use]
     pub fn names(&self, tool: &str) -> bool {
         let rules = self.lists.iter().flat_map(|lists| lists.allow.iter().flatten().chain(&lists.ask));
         rules.into_iter().any(|rule| rule.pattern.tool() == tool)
     }
 
-    /// Whether it is a background job's, and not the main session's.
+    /// Returns whether the policy is a background job's, and not the main session's.
     #[must_use]
     pub fn is_background(&self) -> bool {
         self.fork
     }
 
-    /// Whether it is a spawned agent's.
+    /// Returns whether the policy is a spawned agent's.
     #[must_use]
     pub fn is_spawned(&self) -> bool {
         self.spawned
@@ -361,7 +361,7 @@ fn compiled(patterns: &[ToolPattern], origin: &Origin, application: &'static App
     patterns.iter().map(|pattern| Rule::new(pattern, origin.clone(), application)).collect()
 }
 
-/// An allowlist with the entry that every one has.
+/// Compiles an allowlist and adds the automatic entry.
 fn allowlist(owner: &str, patterns: &[ToolPattern], application: &'static Application) -> Vec<Rule> {
     let mut rules = compiled(patterns, &Origin::Allowed(owner.into()), application);
     let automatic = application.always_allowed().filter(|pattern| !patterns.contains(pattern));
@@ -387,7 +387,7 @@ pub(super) fn deny(layer: Layer, rule: Option<String>, reason: String) -> Decisi
     Decision { verdict: Verdict::Deny, layer, rule, reason, commands: Vec::new(), read_only: false }
 }
 
-/// The person is asked, since this rule says so.
+/// Returns the decision to ask the person, under a rule.
 pub(super) fn ask(rule: &Rule, shown: &str, read_only: bool) -> Decision {
     let reason = format!("{shown}: the person is asked, by {}", rule.cited());
     let rule = Some(rule.pattern.to_string());

@@ -1,4 +1,4 @@
-//! What a call asks for: from the client's tool names and inputs to a request that rules can be held against.
+//! Requests: the client's tool names and inputs in a form that rules can match.
 
 use std::path::Path;
 
@@ -7,17 +7,17 @@ use serde_json::Value;
 use crate::path::{Resolved, resolve};
 use crate::{ReadLink, ToolCall, client_tools};
 
-/// The agent that an `Agent` call without a type means.
+/// The default agent of an `Agent` call without a type.
 pub(super) const USUAL_AGENT: &str = "general-purpose";
 
-/// How a path is used.
+/// The use of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// One file or folder is read.
+    /// Reads one file or folder.
     Read,
-    /// One file is written.
+    /// Writes one file.
     Write,
-    /// Everything under a folder may be read.
+    /// May read everything under a folder.
     Search,
 }
 
@@ -28,22 +28,22 @@ pub(super) enum Request<'a> {
     Bash,
     /// A tool that works on a path.
     Path {
-        /// How.
+        /// The use of the path.
         access: Access,
-        /// Where it leads.
+        /// The path.
         path: Resolved,
     },
     /// A URL.
     Fetch(&'a str),
-    /// A tool that is matched by a text of its input.
+    /// A text of the input, for a tool that is matched by it.
     Text(String),
-    /// Any other tool: its name alone counts.
+    /// Any other tool, matched only by name.
     Named,
-    /// An input that is not what the tool takes.
+    /// An input that the tool does not accept.
     Unreadable(&'static str),
 }
 
-/// Reads a call. `tool` is its present name.
+/// Parses a call. `tool` is its current name.
 #[expect(clippy::too_many_lines, reason = "a table: a row a tool")]
 pub(super) fn request<'a>(call: &'a ToolCall, tool: &str, user_home: &Path, read_link: ReadLink) -> Request<'a> {
     let text = |key: &str| call.input.get(key).and_then(Value::as_str);
@@ -109,7 +109,7 @@ pub(super) fn request<'a>(call: &'a ToolCall, tool: &str, user_home: &Path, read
     }
 }
 
-/// A text that may be absent, but must not be something else.
+/// Returns a text that may be absent. Any other type is an error.
 fn optional<'a>(call: &'a ToolCall, key: &str) -> Result<Option<&'a str>, &'static str> {
     match call.input.get(key) {
         None | Some(Value::Null) => Ok(None),
@@ -119,8 +119,8 @@ fn optional<'a>(call: &'a ToolCall, key: &str) -> Result<Option<&'a str>, &'stat
     }
 }
 
-/// The other spelling of a screenshot's name (`… 9.00 AM.png`): macOS writes a narrow blank, and where a file is missing older
-/// clients read the one with the other blank. They change the first place of the path where the name's end stands.
+/// Returns the other spelling of a screenshot's name (`… 9.00 AM.png`). macOS writes a narrow blank, and if a file is missing, older
+/// clients read the one with the other blank. They replace the first occurrence of the name's end in the path.
 fn screenshot(path: &str) -> Option<String> {
     const NARROW: char = '\u{202f}';
     let end = path.len().checked_sub("AM.png".len())?;
@@ -131,7 +131,7 @@ fn screenshot(path: &str) -> Option<String> {
     Some(path.replacen(&format!("{blank}{name}"), &format!("{other}{name}"), 1))
 }
 
-/// Whether the client takes something off the ends of a text before it uses it, as JavaScript's `trim` does.
+/// Returns whether the client trims the ends of a text before it uses it, as JavaScript's `trim` does.
 fn is_trimmed(text: &str) -> bool {
     let blank = |c: char| {
         matches!(
@@ -143,7 +143,7 @@ fn is_trimmed(text: &str) -> bool {
     text.starts_with(blank) || text.ends_with(blank)
 }
 
-/// The folder that a glob searches: its plain beginning, below `folder` unless it is absolute.
+/// Returns the folder that a glob searches: its plain beginning, below `folder` unless it is absolute.
 fn glob_root(folder: &str, pattern: &str) -> Option<String> {
     let wild = pattern.find(['*', '?', '[', '{', '(', '!', '@', '+']).unwrap_or(pattern.len());
     let (plain, rest) = match pattern[..wild].rfind('/') {
@@ -156,12 +156,12 @@ fn glob_root(folder: &str, pattern: &str) -> Option<String> {
     Some(if plain.starts_with(['/', '~']) { plain.to_owned() } else { format!("{folder}/{plain}") })
 }
 
-/// The tool's present name.
+/// Returns the tool's current name.
 pub(super) fn tool_name(call: &ToolCall) -> &str {
     client_tools::canonical(&call.tool)
 }
 
-/// What the call is about, for sentences: `Bash "ls -l"`.
+/// Describes a call in a sentence: `Bash "ls -l"`.
 pub(super) fn shown(call: &ToolCall) -> String {
     let keys = ["command", "file_path", "notebook_path", "path", "url", "subagent_type", "skill", "pattern", "query"];
     match keys.iter().find_map(|key| call.input.get(*key).and_then(Value::as_str)) {
@@ -170,13 +170,13 @@ pub(super) fn shown(call: &ToolCall) -> String {
     }
 }
 
-/// A text of an agent's as a part of a sentence.
+/// Shortens a text of an agent's for a sentence.
 pub(super) fn clipped(text: &str) -> String {
     on_one_line(text, 200)
 }
 
-/// The beginning of a text of an agent's, on one line and with every character to be seen: nothing in it forges a line of a log or
-/// speaks to a terminal.
+/// Returns the beginning of an agent's text on one line, at most `most` characters, with every character visible: it cannot forge a line
+/// of a log or control a terminal.
 #[must_use]
 pub fn on_one_line(text: &str, most: usize) -> String {
     let unseen = |c: char| {

@@ -1,4 +1,4 @@
-//! A tool pattern compiled for matching, with where it came from.
+//! Tool patterns compiled for matching, with their origin.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::url_host::HostRule;
 use crate::wildcard::Wildcard;
 use crate::{Application, ToolPattern};
 
-/// Where a rule stands.
+/// The list or setting that contains a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// `allowed_tools` of this owner.
@@ -21,7 +21,7 @@ pub(super) enum Origin {
     Disallowed(String),
     /// `main_tools` of the configuration.
     MainTools,
-    /// A setting of the job, as it is written.
+    /// A setting of the job, as written.
     Setting(&'static str),
     /// The system-wide blocks.
     Blocked,
@@ -41,20 +41,20 @@ impl fmt::Display for Origin {
     }
 }
 
-/// What a pattern matches of its tool's calls.
+/// The matcher for the calls of a pattern's tool.
 #[derive(Clone, Debug)]
 pub(super) enum Matcher {
-    /// Every call.
+    /// Matches every call.
     All,
-    /// Bash: programs with their arguments.
+    /// Matches programs with their arguments, for Bash.
     Command(CommandRule),
-    /// Paths.
+    /// Matches paths.
     Path(PathRule),
-    /// Hosts.
+    /// Matches hosts.
     Host(HostRule),
-    /// A text of the call, in one of these forms: an agent's type, a skill with its arguments.
+    /// Matches a text of the call in any of these forms: an agent's type, a skill with its arguments.
     Text(Vec<Wildcard>),
-    /// A specifier that this tool does not have: it grants nothing and denies everything.
+    /// A specifier that the tool does not support. It grants nothing and denies everything.
     Unsupported,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Rule {
     pub pattern: ToolPattern,
     pub origin: Origin,
     pub matcher: Matcher,
-    /// Wildcard over tool names (`*`, `mcp__server__*`); `None` for one tool.
+    /// A wildcard over tool names (`*`, `mcp__server__*`), or `None` for one tool.
     name: Option<Wildcard>,
 }
 
@@ -82,7 +82,7 @@ impl Rule {
         Self { matcher: matcher(pattern, application), pattern: pattern.clone(), origin, name }
     }
 
-    /// Whether it speaks of this tool (by its present name).
+    /// Returns whether the rule applies to this tool (by its current name).
     pub(super) fn is_for(&self, tool: &str) -> bool {
         match &self.name {
             Some(name) => name.matches(tool),
@@ -90,22 +90,22 @@ impl Rule {
         }
     }
 
-    /// Whether it may speak of a tool of this MCP server.
+    /// Returns whether the rule may apply to a tool of this MCP server.
     pub(super) fn may_be_of_server(&self, server: &str) -> bool {
         self.name.as_ref().is_some_and(|name| name.overlaps(&Wildcard::name(&format!("mcp__{server}__*"))))
     }
 
-    /// Whether it speaks of every tool of this MCP server.
+    /// Returns whether the rule applies to every tool of this MCP server.
     pub(super) fn is_all_of_server(&self, server: &str) -> bool {
         self.name.as_ref().is_some_and(|name| name.covers(&Wildcard::name(&format!("mcp__{server}__*"))))
     }
 
-    /// Whether it names every tool there is.
+    /// Returns whether the rule applies to every tool.
     pub(super) fn is_for_everything(&self) -> bool {
         self.name.as_ref().is_some_and(Wildcard::matches_everything)
     }
 
-    /// The rule as a part of a sentence.
+    /// Formats the rule as a part of a sentence.
     pub(super) fn cited(&self) -> String {
         match &self.origin {
             Origin::Asked(owner) => format!("ask_tools \"{}\" of {owner}", self.pattern),
@@ -114,7 +114,7 @@ impl Rule {
         }
     }
 
-    /// Whether the owner's file names it, and it is not what everybody has.
+    /// Returns whether the rule is of an allowlist, and not of `main_tools`.
     pub(super) fn is_named(&self) -> bool {
         matches!(self.origin, Origin::Allowed(_) | Origin::Automatic)
     }
@@ -123,7 +123,7 @@ impl Rule {
         matches!(self.matcher, Matcher::All)
     }
 
-    /// Whether its specifier is one that its tool does not have.
+    /// Returns whether the rule's tool does not support its specifier.
     pub(super) fn grants_nothing(&self) -> bool {
         matches!(self.matcher, Matcher::Unsupported)
     }

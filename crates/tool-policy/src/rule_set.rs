@@ -1,4 +1,4 @@
-//! One pair of lists, of a job or of an agent, held against a request.
+//! The lists of one owner, a job or an agent, matched against requests.
 
 use crate::path::{Resolved, ResolvedRoots};
 use crate::request::{Access, Request};
@@ -9,19 +9,19 @@ use crate::wildcard::{joined, loose};
 /// The rules of one owner.
 #[derive(Clone, Debug)]
 pub(super) struct RuleSet {
-    /// Whose they are, in sentences: `routine email-triage`, `agent Explore`.
+    /// The owner in sentences: `routine email-triage`, `agent Explore`.
     pub owner: String,
-    /// What is granted; `None`: everything that is not denied.
+    /// Grants, or `None` to grant everything that is not denied.
     pub allow: Option<Vec<Rule>>,
-    /// What the person is asked about, where nothing denies it and no rule of the owner's own grants it.
+    /// Rules that ask the person about calls that are neither denied nor granted by a rule of the owner's own.
     pub ask: Vec<Rule>,
-    /// What is denied.
+    /// Denials.
     pub deny: Vec<Rule>,
     /// Whether Bash is granted for programs that only read.
     pub read_only: bool,
 }
 
-/// Which of an owner's `Edit` and `Read` rules speak of a tool, for granting.
+/// Returns the tools whose rules can grant a tool by path.
 pub(super) fn granting_tools(tool: &str) -> &'static [&'static str] {
     match tool {
         "Read" => &["Read", "Edit"],
@@ -32,7 +32,7 @@ pub(super) fn granting_tools(tool: &str) -> &'static [&'static str] {
     }
 }
 
-/// The same for denying: what may not be read may not be searched or written either.
+/// Returns the tools whose rules can deny a tool by path: what may not be read may not be searched or written either.
 pub(super) fn denying_tools(tool: &str) -> &'static [&'static str] {
     match tool {
         "Read" | "NotebookRead" => &["Read", "NotebookRead"],
@@ -50,23 +50,23 @@ fn speaks_of(rule: &Rule, tool: &str, related: &[&str]) -> bool {
 }
 
 impl RuleSet {
-    /// Rules that could grant calls of a tool.
+    /// Returns the rules that could grant calls of a tool.
     pub(super) fn grants_for<'a, 't>(&'a self, tool: &'t str) -> impl Iterator<Item = &'a Rule> + use<'a, 't> {
         self.allow.iter().flatten().filter(move |rule| speaks_of(rule, tool, granting_tools(tool)))
     }
 
-    /// Rules that could deny calls of a tool.
+    /// Returns the rules that could deny calls of a tool.
     pub(super) fn denials_for<'a, 't>(&'a self, tool: &'t str) -> impl Iterator<Item = &'a Rule> + use<'a, 't> {
         self.deny.iter().filter(move |rule| speaks_of(rule, tool, denying_tools(tool)))
     }
 
-    /// Rules that could ask about calls of a tool that nothing grants.
+    /// Returns the rules that could ask about calls of a tool that nothing grants.
     pub(super) fn asks_for<'a, 't>(&'a self, tool: &'t str) -> impl Iterator<Item = &'a Rule> + use<'a, 't> {
         self.ask.iter().filter(move |rule| speaks_of(rule, tool, granting_tools(tool)))
     }
 
-    /// The rule that asks about a request of a tool other than Bash. `granted`: something grants it that the owner's file does not
-    /// name. Then the rule stands in its way, and is read as a denial is: whatever could be meant is asked.
+    /// Returns the rule that asks about a request of a tool other than Bash. `granted`: the request is granted, but not by a rule in the
+    /// owner's file. The asking rule then takes precedence, and is read as generously as a denial.
     pub(super) fn asking(
         &self,
         granted: bool,
@@ -83,23 +83,23 @@ impl RuleSet {
         }
     }
 
-    /// The rule that grants a request of a tool other than Bash.
+    /// Returns the rule that grants a request of a tool other than Bash.
     pub(super) fn granting(&self, tool: &str, request: &Request<'_>, roots: &ResolvedRoots) -> Option<&Rule> {
         self.grants_for(tool).find(|rule| grants(rule, request, roots))
     }
 
-    /// The rule that denies it.
+    /// Returns the rule that denies such a request.
     pub(super) fn denying(&self, tool: &str, request: &Request<'_>, roots: &ResolvedRoots) -> Option<&Rule> {
         self.denials_for(tool).find(|rule| denies(rule, request, roots))
     }
 
-    /// Whether every call of a tool is denied, so that it need not be shown.
+    /// Returns whether every call of a tool is denied, so that it need not be shown.
     pub(super) fn denies_whole(&self, tool: &str) -> bool {
         self.denials_for(tool).any(|rule| matches!(rule.matcher, Matcher::All | Matcher::Unsupported))
     }
 }
 
-/// Whether a path is granted in both its readings.
+/// Returns whether a path is granted in all its readings.
 pub(super) fn grants_path(rule: &Rule, path: &Resolved, access: Access, roots: &ResolvedRoots) -> bool {
     let below = access == Access::Search;
     match &rule.matcher {
@@ -109,7 +109,7 @@ pub(super) fn grants_path(rule: &Rule, path: &Resolved, access: Access, roots: &
     }
 }
 
-/// Whether a path is denied in either.
+/// Returns whether a path is denied in any reading, or through any link in it.
 pub(super) fn denies_path(rule: &Rule, path: &Resolved, access: Access, roots: &ResolvedRoots) -> bool {
     let below = access == Access::Search;
     match &rule.matcher {
@@ -136,7 +136,7 @@ fn denies(rule: &Rule, request: &Request<'_>, roots: &ResolvedRoots) -> bool {
     }
     match (request, &rule.matcher) {
         (Request::Path { access, path }, _) => denies_path(rule, path, *access, roots),
-        // A URL without a certain host could be the denied one.
+        // A URL without a definite host could be the denied one.
         (Request::Fetch(url), Matcher::Host(hosts)) => {
             url_host::host(url).is_none_or(|host| hosts.matches_possibly(&host))
         }

@@ -1,27 +1,27 @@
-//! The tools of spawned agents: the lists of the settings and those of one spawn, and how they are merged.
+//! The tools of spawned agents: the lists of the settings and of one spawn, and how to merge them.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Application, PatternError, ToolPattern};
 
-/// `tools: { allow?, deny? }`. A list that is not there is not the same as an empty one: an empty allowlist grants
+/// `tools: { allow?, deny? }`. An absent list differs from an empty one: an empty allowlist grants
 /// nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolLists {
-    /// All that it has; `None`: all that its caller has.
+    /// All tools of the agent, or `None` for all tools of its caller.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "texts")]
     pub allow: Option<Vec<ToolPattern>>,
-    /// What it has not, whatever is allowed.
+    /// Denied tools. They take precedence over allowed ones.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "texts")]
     pub deny: Option<Vec<ToolPattern>>,
 }
 
 impl ToolLists {
-    /// From texts.
+    /// Parses both lists from texts.
     ///
     /// # Errors
-    /// The first text that is no pattern.
+    /// The error of the first text that is no pattern.
     pub fn parse(
         allow: Option<&[String]>,
         deny: Option<&[String]>,
@@ -35,14 +35,14 @@ impl ToolLists {
         Ok(Self { allow: list(allow)?, deny: list(deny)? })
     }
 
-    /// Whether neither list is there.
+    /// Returns whether both lists are absent.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.allow.is_none() && self.deny.is_none()
     }
 
-    /// What holds for one spawn: its own allowlist in the place of the global one, its own denials after the global
-    /// ones. `own`: `None` where the spawn says nothing.
+    /// Merges the lists for one spawn: its own allowlist replaces the global one, and its own denials follow the global
+    /// ones. `own`: `None` if the spawn has no lists.
     #[must_use]
     pub fn merged(global: &Self, own: Option<&Self>) -> Self {
         let Some(own) = own else { return global.clone() };
@@ -56,7 +56,7 @@ impl ToolLists {
     }
 }
 
-/// RuleSet of patterns as lists of their texts.
+/// Serializes lists of patterns as lists of texts.
 mod texts {
     use super::{Deserialize, Deserializer, Serialize, Serializer, ToolPattern};
 
@@ -79,7 +79,7 @@ mod texts {
 mod tests {
     use super::*;
 
-    /// A list as the table writes it: absent, empty, set.
+    /// Builds a list from the table's word: absent, empty, set.
     fn list(word: &str, set: &str) -> Option<Vec<ToolPattern>> {
         match word {
             "absent" => None,
@@ -95,15 +95,15 @@ mod tests {
         let mut seen = 0;
         for (global_allow, global_deny) in words.iter().flat_map(|a| words.iter().map(move |d| (*a, *d))) {
             let global = ToolLists { allow: list(global_allow, "Read"), deny: list(global_deny, "WebFetch") };
-            // A spawn that says nothing has the global lists.
+            // A spawn without lists has the global ones.
             assert_eq!(ToolLists::merged(&global, None), global);
             for (allow, deny) in words.iter().flat_map(|a| words.iter().map(move |d| (*a, *d))) {
                 let own = ToolLists { allow: list(allow, "Grep"), deny: list(deny, "WebSearch") };
                 let merged = ToolLists::merged(&global, Some(&own));
-                // The spawn's allowlist, an empty one too, replaces the global one.
+                // The spawn's allowlist replaces the global one, even if it is empty.
                 let expect_allow = if allow == "absent" { global.allow.clone() } else { own.allow.clone() };
                 assert_eq!(merged.allow, expect_allow, "{global_allow} {allow}");
-                // Denials add up; there are none only where neither says any.
+                // Denials add up. They are absent only if both are.
                 let names: Option<Vec<String>> = merged.deny.map(|deny| deny.iter().map(ToString::to_string).collect());
                 let expect: Option<Vec<&str>> = match (global_deny, deny) {
                     ("absent", "absent") => None,

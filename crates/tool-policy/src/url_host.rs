@@ -1,8 +1,8 @@
 //! Hosts of URLs, for `WebFetch(domain:…)`.
 //!
-//! URL parsers differ in their corners; where one could read another host than we do, there is no host.
+//! URL parsers differ in edge cases. If one could read another host than this module, there is no host.
 
-/// The host of a plain http(s) URL, in lower case. `None`: no such URL, or one that parsers could read differently
+/// Returns the host of a plain http(s) URL, in lower case. `None` for other URLs, and for those that parsers could read differently
 /// (credentials, a backslash, escapes, control characters, characters outside ASCII).
 pub(super) fn host(url: &str) -> Option<String> {
     let lower = url.to_ascii_lowercase();
@@ -20,7 +20,7 @@ pub(super) fn host(url: &str) -> Option<String> {
     (!host.is_empty() && host.chars().all(plain)).then(|| host.to_owned())
 }
 
-/// A rule on hosts: `h` exactly, or `*.h`, its subdomains.
+/// A rule for hosts: `h` matches exactly that host, `*.h` its subdomains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HostRule {
     host: String,
@@ -28,7 +28,7 @@ pub(super) struct HostRule {
 }
 
 impl HostRule {
-    /// From the text after `domain:`.
+    /// Compiles the text after `domain:`.
     pub(super) fn new(text: &str) -> Self {
         let lower = text.trim_end_matches('.').to_ascii_lowercase();
         match lower.strip_prefix("*.") {
@@ -45,7 +45,7 @@ impl HostRule {
         }
     }
 
-    /// The same for a denial: an address in another notation could be the one that is denied.
+    /// Matches for a denial: an address in another notation could be the denied one.
     pub(super) fn matches_possibly(&self, host: &str) -> bool {
         let is_number = |host: &str| {
             host.rsplit('.')

@@ -1,4 +1,4 @@
-//! What a policy looks like from outside: the tools an agent sees, the client's deny rules, the entries for a person.
+//! The external view of a policy: the tools that an agent sees, the client's deny rules, the entries for a person.
 
 use serde::Serialize;
 
@@ -9,17 +9,17 @@ use crate::{Policy, Verdict, client_tools};
 /// One line of `policy show`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PolicyEntry {
-    /// The pattern as it was written.
+    /// The pattern as written.
     pub pattern: String,
-    /// Whether it grants, denies or asks.
+    /// The effect: grant, deny or ask.
     pub effect: Verdict,
-    /// Where it stands: `allowed_tools of routine x`, `added automatically`, `blocked for every fork`, `main_tools`, …
+    /// The source: `allowed_tools of routine x`, `added automatically`, `blocked for every fork`, `main_tools`, …
     pub origin: String,
 }
 
 impl Policy {
-    /// The built-ins for `--tools`: exactly those that some rule grants or asks about and none denies whole, by the client's names.
-    /// `Glob` and `Grep` only where a rule names them.
+    /// Returns the built-in tools for `--tools`, by the client's names: those that some rule grants or asks about and none denies entirely.
+    /// `Glob` and `Grep` only if a rule names them.
     #[must_use]
     pub fn visible_tools(&self) -> Vec<String> {
         client_tools::offered_tools()
@@ -28,13 +28,13 @@ impl Policy {
             .collect()
     }
 
-    /// Which of the tools of the application's MCP server, by their bare names, are granted.
+    /// Returns the granted tools of the application's MCP server, by their bare names.
     #[must_use]
     pub fn visible_mcp(&self, offered: &[&str]) -> Vec<String> {
         self.visible_of_server(self.application().server, offered)
     }
 
-    /// Which of the tools of an MCP server, by their bare names, are granted.
+    /// Returns the granted tools of an MCP server, by their bare names.
     #[must_use]
     pub fn visible_of_server(&self, server: &str, offered: &[&str]) -> Vec<String> {
         offered
@@ -51,7 +51,7 @@ impl Policy {
             .collect()
     }
 
-    /// Whether some tool of an MCP server may be granted, whatever it offers.
+    /// Returns whether some tool of an MCP server may be granted, whatever it offers.
     #[must_use]
     pub fn may_have_of_server(&self, server: &str) -> bool {
         self.all_lists().iter().all(|lists| match &lists.allow {
@@ -61,7 +61,7 @@ impl Policy {
         })
     }
 
-    /// Rules for `--disallowedTools`: the system-wide blocks as bare names, and every denial. `Write(x)` becomes
+    /// Returns the rules for `--disallowedTools`: the system-wide blocks as bare names, and every denial. `Write(x)` becomes
     /// `Edit(x)`, since the client ignores path rules on `Write`.
     #[must_use]
     pub fn deny_rules(&self) -> Vec<String> {
@@ -85,7 +85,7 @@ impl Policy {
         rules
     }
 
-    /// The effective policy, each entry with where it came from.
+    /// Returns the entries of the effective policy, each with its source.
     #[must_use]
     pub fn entries(&self) -> Vec<PolicyEntry> {
         let entry =
@@ -109,7 +109,7 @@ impl Policy {
     }
 }
 
-/// Whether one owner's lists show a built-in.
+/// Returns whether one owner's lists show a built-in tool.
 pub(super) fn shows(lists: &RuleSet, tool: &str) -> bool {
     if lists.denies_whole(tool) || (lists.read_only && matches!(tool, "Edit" | "Write" | "NotebookEdit")) {
         return false;

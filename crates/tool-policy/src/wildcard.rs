@@ -1,12 +1,12 @@
-//! Command patterns such as `git log *`, matched against the words of a program, and patterns of names.
+//! Wildcard patterns for commands, such as `git log *`, and for names.
 //!
-//! A command is matched as one text: its words with [`BREAK`] between them, which no word can hold. Time is bounded by
-//! the length of that text: the parts between two stars are looked for one after the other, and never twice.
+//! A command is matched as one text: its words separated by [`BREAK`], which no word can contain. Time is bounded by
+//! the length of that text: the parts between stars are searched one after the other, and never twice.
 
-/// Stands between two words.
+/// The separator between two words.
 pub(super) const BREAK: char = '\0';
 
-/// Stands for a star where a pattern is read as a text.
+/// The star in a pattern's text.
 pub(super) const STAR: char = '\u{1}';
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,14 +16,14 @@ enum Piece {
     Star,
 }
 
-/// How a pattern ends.
+/// The end of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tail {
     /// The command ends where the pattern does.
     Exact,
-    /// ` *`: nothing, or a word break and anything.
+    /// ` *`: nothing, or a word break and any text.
     Words,
-    /// `*` without a break: anything.
+    /// `*` without a break: any text.
     Text,
 }
 
@@ -32,13 +32,13 @@ enum Tail {
 pub(super) struct Wildcard {
     pieces: Vec<Piece>,
     tail: Tail,
-    /// What stands between the stars. Never empty.
+    /// The texts between the stars. Never empty.
     parts: Vec<String>,
-    /// The same, every blank a [`BREAK`].
+    /// The same with every blank as a [`BREAK`].
     loose_parts: Vec<String>,
 }
 
-/// Words as one text.
+/// Joins words to one text.
 pub(super) fn joined<T: AsRef<str>>(words: &[T]) -> String {
     let mut text = String::with_capacity(words.iter().map(|word| word.as_ref().len() + 1).sum());
     for (at, word) in words.iter().enumerate() {
@@ -50,14 +50,14 @@ pub(super) fn joined<T: AsRef<str>>(words: &[T]) -> String {
     text
 }
 
-/// A text in which every blank counts as a break between words.
+/// Returns a text with every blank as a break between words.
 pub(super) fn loose(text: &str) -> String {
     text.chars().map(|c| if c.is_whitespace() { BREAK } else { c }).collect()
 }
 
 impl Wildcard {
-    /// Compiles `text`: words by quote removal and with blanks normalised; `*` matches anything, a trailing ` *` or
-    /// `:*` the bare command too. `\*` is a star itself.
+    /// Compiles `text`. Words are split with quotes removed and blanks normalised. `*` matches anything, and a trailing ` *` or
+    /// `:*` the bare command too. `\*` is a literal star.
     pub(super) fn command(text: &str) -> Self {
         Self::new(split(text))
     }
@@ -72,7 +72,7 @@ impl Wildcard {
         Self::new(joined(words).chars().map(piece).collect())
     }
 
-    /// Compiles a name: no words, `*` (or [`STAR`]) matches any characters.
+    /// Compiles a name without words. `*` (or [`STAR`]) matches any characters.
     pub(super) fn name(text: &str) -> Self {
         Self::new(text.chars().map(|c| if matches!(c, '*' | STAR) { Piece::Star } else { Piece::Char(c) }).collect())
     }
@@ -105,32 +105,32 @@ impl Wildcard {
         Self { pieces, tail, parts, loose_parts }
     }
 
-    /// Whether it is `*` alone.
+    /// Returns whether the pattern is `*` alone.
     pub(super) fn matches_everything(&self) -> bool {
         self.pieces.is_empty() && self.tail == Tail::Text
     }
 
-    /// Whether there is no star in it: it matches one command.
+    /// Returns whether the pattern has no star, so that it matches one command.
     pub(super) fn is_exact(&self) -> bool {
         self.parts.len() == 1 && self.tail == Tail::Exact
     }
 
-    /// Whether nothing is left open at its end.
+    /// Returns whether the pattern has no star at its end.
     pub(super) fn is_closed(&self) -> bool {
         self.tail == Tail::Exact
     }
 
-    /// Whether a star stands before its end, so that matching looks through the whole command.
+    /// Returns whether a star is before the end, so that matching searches the whole command.
     pub(super) fn searches(&self) -> bool {
         self.parts.len() > 1
     }
 
-    /// Its words without wildcards, up to the first word that has one.
+    /// Returns the words before the first one with a wildcard.
     pub(super) fn fixed_words(&self) -> Vec<String> {
         self.words().into_iter().take_while(|word| !word.contains(STAR)).collect()
     }
 
-    /// Its words, each star in them as [`STAR`].
+    /// Returns all words, with each star as [`STAR`].
     pub(super) fn words(&self) -> Vec<String> {
         let mut words = vec![String::new()];
         let mut push = |c: char| match c {
@@ -152,7 +152,7 @@ impl Wildcard {
         words
     }
 
-    /// The pattern with its first `drop` words replaced by `words`.
+    /// Returns the pattern with its first `drop` words replaced by `words`.
     pub(super) fn with_prefix<T: AsRef<str>>(&self, drop: usize, words: &[T]) -> Self {
         let mut rest = self.pieces.as_slice();
         for _ in 0..drop {
@@ -173,23 +173,23 @@ impl Wildcard {
         Self::assembled(pieces, self.tail)
     }
 
-    /// Whether it matches a command (see [`joined`]) or a name, word by word.
+    /// Returns whether the pattern matches a command (see [`joined`]) or a name.
     pub(super) fn matches(&self, text: &str) -> bool {
         fits(&self.parts, self.tail, text)
     }
 
-    /// Whether it matches where a blank inside a word counts as a word break too: for a denial, what is in doubt
-    /// matches. `text` comes from [`loose`].
+    /// Returns whether the pattern matches if a blank inside a word may be a word break too, as denials match in
+    /// doubt. `text` comes from [`loose`].
     pub(super) fn matches_loosely(&self, text: &str) -> bool {
         fits(&self.loose_parts, self.tail, text)
     }
 
-    /// Whether everything that `other` matches, this matches too. `false` where it cannot be told.
+    /// Returns whether this matches everything that `other` matches. `false` if that cannot be told.
     pub(super) fn covers(&self, other: &Self) -> bool {
         if self.pieces == other.pieces && self.tail == other.tail {
             return true;
         }
-        // A star of the other is a character that only a star of this one can match.
+        // A star of `other` is a character that only a star of `self` can match.
         let is_mark = |piece: &Piece| matches!(piece, Piece::Char(BREAK | STAR));
         if self.pieces.iter().chain(&other.pieces).any(is_mark) {
             return false;
@@ -202,13 +202,13 @@ impl Wildcard {
         self.matches(&joined(&words)) && self.matches(&joined(bare))
     }
 
-    /// Whether some command could match both.
+    /// Returns whether some command could match both.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         let (ours, theirs) = (self.readings(), other.readings());
         ours.iter().any(|one| theirs.iter().any(|other| meet(one, other)))
     }
 
-    /// The pattern without its tail: what ends in ` *` stands for the bare command too.
+    /// Returns the pattern without its tail. A pattern with ` *` has a second reading, the bare command.
     fn readings(&self) -> Vec<Vec<Piece>> {
         let with = |more: &[Piece]| [&self.pieces, more].concat();
         match self.tail {
@@ -219,7 +219,7 @@ impl Wildcard {
     }
 }
 
-/// Whether the parts stand in the text in their order, the first at its beginning, the last where the tail says.
+/// Returns whether the parts occur in order in the text, the first at its beginning, and the last where the tail requires.
 fn fits(parts: &[String], tail: Tail, text: &str) -> bool {
     let Some((first, others)) = parts.split_first() else { return false };
     let Some(mut rest) = text.strip_prefix(first.as_str()) else { return false };
@@ -241,7 +241,7 @@ fn fits(parts: &[String], tail: Tail, text: &str) -> bool {
     }
 }
 
-/// Whether two patterns without tails have a text in common.
+/// Returns whether some text matches both patterns, which have no tails.
 fn meet(one: &[Piece], other: &[Piece]) -> bool {
     let blank = |piece: Piece| match piece {
         Piece::Char(c) if c.is_whitespace() || c == BREAK => Piece::Break,
@@ -271,7 +271,7 @@ fn meet(one: &[Piece], other: &[Piece]) -> bool {
     reached.last().copied().unwrap_or(false)
 }
 
-/// Splits a pattern as a shell would split a command, keeping the stars.
+/// Splits a pattern as a shell would split a command, and keeps the stars.
 fn split(text: &str) -> Vec<Piece> {
     let text = text.trim();
     let text = text.strip_suffix(":*").map_or_else(|| text.to_owned(), |head| format!("{head} *"));
@@ -305,7 +305,7 @@ fn split(text: &str) -> Vec<Piece> {
 mod tests {
     use super::*;
 
-    /// Words by blanks; `_` stands for a blank inside a word.
+    /// Checks a pattern. Words are separated by blanks, and `_` stands for a blank inside a word.
     #[track_caller]
     fn check(pattern: &str, command: &str, strict: bool, in_doubt: bool) {
         let wildcard = Wildcard::command(pattern);

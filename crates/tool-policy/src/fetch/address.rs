@@ -1,23 +1,23 @@
-//! The addresses of a rule, and those of a call that are held against them.
+//! Compares the addresses of a call with those of a rule.
 //!
-//! An address counts only where `curl`, `wget` and a server read it in one way: its host is a plain name with a port, and
-//! what follows consists of characters that nothing expands and that end no host. Every other one must stand in the rule
-//! as it is.
+//! An address is compared only if `curl`, `wget` and a server read it alike: its host is a plain name with a port, and
+//! the rest consists of characters that nothing expands and that end no host. Every other address must be in the rule
+//! verbatim.
 
 use crate::request::clipped;
 use crate::wildcard::{STAR, Wildcard};
 
-/// An address in parts.
+/// The parts of an address.
 struct Parts<'a> {
     scheme: Option<&'a str>,
-    /// The host with its port, and whoever asks (`ann@host:80`).
+    /// The host with its port and user (`ann@host:80`).
     authority: &'a str,
-    /// The path and what follows it.
+    /// The path and everything behind it.
     rest: &'a str,
 }
 
 impl<'a> Parts<'a> {
-    /// Reads an address of a call, or of a rule, where a star may stand in each part.
+    /// Parses an address of a call, or of a rule, which may have a star in each part.
     fn of(text: &'a str) -> Self {
         let in_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c) || c == STAR;
         let (scheme, after) = match text.split_once("://") {
@@ -28,7 +28,7 @@ impl<'a> Parts<'a> {
         Self { scheme, authority, rest }
     }
 
-    /// Whether it names another scheme than those of the web.
+    /// Returns whether the address has a scheme other than those of the web.
     fn is_elsewhere(&self) -> bool {
         self.scheme.is_some_and(|scheme| !["http", "https"].contains(&scheme.to_ascii_lowercase().as_str()))
     }
@@ -41,12 +41,12 @@ pub(super) struct AddressRules<'a> {
 }
 
 impl<'a> AddressRules<'a> {
-    /// `any`: the rule names no address, and grants each one on the web.
+    /// `any`: the rule names no address, and grants every one on the web.
     pub(super) fn new(any: bool, addresses: &'a [String]) -> Self {
         Self { any, spelled: addresses.iter().map(|address| (address.as_str(), Wildcard::name(address))).collect() }
     }
 
-    /// Why an address is none of them; `None`: it is one.
+    /// Returns the reason why an address is not granted, or `None` if it is.
     pub(super) fn refuses(&self, address: &str) -> Option<String> {
         if self.spelled.iter().any(|(spelled, _)| *spelled == address) {
             return None;
@@ -80,7 +80,7 @@ impl<'a> AddressRules<'a> {
         (!self.spelled.iter().any(named)).then(|| format!("`{shown}` is not the address that the rule names"))
     }
 
-    /// Whether what an address of another rule grants is granted here, too.
+    /// Returns whether the rule also grants what an address of another rule grants.
     pub(super) fn covers(&self, inner: &str) -> bool {
         if !inner.contains(STAR) {
             return self.refuses(inner).is_none();
@@ -95,14 +95,14 @@ impl<'a> AddressRules<'a> {
     }
 }
 
-/// The host that a rule's address names.
+/// The host in a rule's address.
 struct Host<'a> {
-    /// Who asks, where that is said.
+    /// The user, if given.
     who: Option<&'a str>,
-    /// In lower case, perhaps with a port.
+    /// The name in lower case, with the port if given.
     name: String,
-    /// The address ends in a star behind the host's last letter (`https://a.b*`). The star stands for a port and for what follows
-    /// the host, and not for more of its name.
+    /// Whether the address ends in a star right behind the host (`https://a.b*`). The star stands for a port and for everything behind
+    /// the host, but not for more of its name.
     open: bool,
 }
 
@@ -117,18 +117,18 @@ impl<'a> Host<'a> {
         Self { who, name: head.unwrap_or(name).to_ascii_lowercase(), open: head.is_some() }
     }
 
-    /// Whether an address is on it.
+    /// Returns whether an address is on this host.
     fn has(&self, address: &Parts<'_>) -> bool {
         let Host { who, name, .. } = Host::of(address);
         who == self.who && is_host(&name) && self.names(&name).any(|(named, name)| named.matches(name))
     }
 
-    /// Whether it stands for every host that another rule's stands for.
+    /// Returns whether this stands for every host for which `other` stands.
     fn covers(&self, other: &Self) -> bool {
         other.who == self.who && self.names(&other.name).any(|(named, name)| named.covers(&Wildcard::name(name)))
     }
 
-    /// What it can be compared with: a name, and the name without its port.
+    /// Returns the comparable forms: the name, and the name without its port.
     fn names<'b>(&self, asked: &'b str) -> impl Iterator<Item = (Wildcard, &'b str)> {
         let digits = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
         let bare = asked.rsplit_once(':').filter(|(_, port)| self.open && digits(port)).map(|(bare, _)| bare);
@@ -137,14 +137,14 @@ impl<'a> Host<'a> {
     }
 }
 
-/// Whether an address is on a host that a rule's address names.
+/// Returns whether an address is on the host of a rule's address.
 fn is_host_of(spelled: &str, address: &Parts<'_>) -> bool {
     let rule = Parts::of(spelled);
     let same = rule.authority == address.authority && (!rule.authority.is_empty() || address.is_elsewhere());
     same || Host::of(&rule).has(address)
 }
 
-/// Whether a text is a host as every program reads it: a name, or an IPv6 address in brackets, and perhaps a port.
+/// Returns whether every program reads a text as a host: a name, or an IPv6 address in brackets, with an optional port.
 fn is_host(text: &str) -> bool {
     let port = match text.strip_prefix('[') {
         Some(literal) => literal.split_once(']').and_then(|(inner, port)| {
@@ -163,19 +163,19 @@ fn is_host(text: &str) -> bool {
     })
 }
 
-/// Whether a character behind the host means the same to every program: what is unreserved and reserved in RFC 3986, without
+/// Returns whether a character behind the host means the same to every program: unreserved and reserved ones of RFC 3986, without
 /// brackets, which `curl` expands, and letters of other scripts.
 fn is_plain(c: char) -> bool {
     c.is_alphanumeric() || "-._~:/?#@!$&'()*+,;=%".contains(c)
 }
 
-/// A character as an address spells one that it must not hold.
+/// Percent-encodes a character that must not be in an address.
 fn escaped(c: char) -> String {
     c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// Whether a path has dots that lead out of a folder, spelled or escaped, with parameters (`..;x`) or without. `%25` is a `%` to whoever
-/// unescapes twice.
+/// Returns whether a path has dots that lead out of a folder, plain or escaped, with parameters (`..;x`) or without. `%25` is a `%` for
+/// programs that unescape twice.
 fn climbs(rest: &str) -> bool {
     let path = rest.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
     let mut plain = String::with_capacity(path.len());
@@ -199,7 +199,7 @@ fn climbs(rest: &str) -> bool {
     plain.split('/').any(|part| part.split(';').next() == Some(".."))
 }
 
-/// What the program takes for an address on the web: without a scheme it guesses one by the host's name.
+/// Returns whether programs read a text as an address on the web. Without a scheme they guess one by the host's name.
 fn is_web(address: &str) -> bool {
     const GUESSED: &[&str] = &["ftp", "dict", "ldap", "imap", "smtp", "pop3", "file"];
     let parts = Parts::of(address);
@@ -312,7 +312,7 @@ mod tests {
                 "https://a.b/w",
             ],
         );
-        // What a rule spells itself is meant.
+        // Text that the rule spells itself is granted.
         check("https://a.b/{x}/../[1-3]", &["https://a.b/{x}/../[1-3]"], &["https://a.b/{y}/../[1-3]"]);
         assert_eq!(
             refused("https://a.b/*", "https://a.b/a\\b").as_deref(),
@@ -361,7 +361,7 @@ mod tests {
         "{", "}", ",", "[", "]", " ", "\t", "\u{ff0f}", "x", "&", "=", "-", "file://", "*",
     ];
 
-    /// The host of an address by the strictest of readings: `https://`, its name, and a `/`.
+    /// Returns whether an address is on a host under the strictest reading: `https://`, its name, and a `/`.
     fn is_plainly_on(host: &str, address: &str) -> bool {
         let after = address.strip_prefix("https://").and_then(|rest| rest.strip_prefix(host));
         after.is_some_and(|after| {

@@ -1,5 +1,5 @@
-//! Headers of a request: those that say what is wanted and who wants it. What frames a message, or says to whom it goes, is none
-//! of them: a second length begins another request behind the first.
+//! Headers of a request. Harmless ones describe what is requested, and by whom. Headers that frame or route a message are not harmless:
+//! a second length begins another request behind the first.
 
 use crate::programs::{Names, contains};
 
@@ -7,28 +7,28 @@ const NAMES: Names = "apikey authorization cache-control content-disposition con
     content-md5 content-type cookie date depth dnt from origin pragma prefer priority range referer tags title \
     user-agent";
 const BEGIN: &[&str] = &["accept", "if-", "x-"];
-/// Those of services (`Private-Token`, `Idempotency-Key`, `Notion-Version`).
+/// Ends of services' headers (`Private-Token`, `Idempotency-Key`, `Notion-Version`).
 const END: &[&str] = &["-key", "-token", "-version"];
 
-/// Parts of names by which servers behind a server find the one that is asked, and the path.
+/// Parts of names of headers by which proxies choose the server and the path.
 const ROUTING: Names = "accel backend envoy forward forwarded host original path proxy rewrite route server upstream uri \
     url";
 
-/// The name of a header as `curl` and `wget` take it, and its value.
+/// Splits a header into name and value, as `curl` and `wget` do.
 pub(super) fn parts(header: &str) -> (&str, &str) {
     header.split_once(':').or_else(|| header.split_once(';')).unwrap_or((header, ""))
 }
 
-/// Whether a text is a name of a header.
+/// Returns whether a text is a header's name.
 pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// Whether a header neither frames nor routes a request.
+/// Returns whether a header neither frames nor routes a request.
 pub(super) fn is_harmless(header: &str) -> bool {
     let (name, value) = parts(header);
     let name = name.to_ascii_lowercase();
-    // Without a value, `curl` leaves out its own.
+    // Without a value, `curl` omits its own header.
     if name == "expect" {
         return value.trim().is_empty();
     }

@@ -1,5 +1,5 @@
-//! `curl` and `wget`: of their many options only a known few are harmless, every other one must stand in the rule, and
-//! the address of a rule is the only one that it grants.
+//! `curl` and `wget`: only a few known options are harmless. The rule must spell every other one, and a rule's
+//! address is the only one that it grants.
 
 mod address;
 mod header;
@@ -11,26 +11,26 @@ use crate::programs::{self, Effect, FLAGS, FetchOptions, Names, Syntax, VALUED, 
 use crate::request::clipped;
 use crate::wildcard::{BREAK, STAR, joined};
 
-/// A call, or the words of a rule, taken apart.
+/// A parsed call, or the parsed words of a rule.
 pub(super) struct Fetch {
     /// The options that a rule must spell.
     pub guarded: Vec<GivenOption>,
-    /// Addresses, and whatever else is no option.
+    /// Addresses and other words that are no options.
     pub operands: Vec<String>,
     /// The words without harmless options.
     pub plain: Vec<String>,
-    /// Those options: each letter by itself, a value behind its option.
+    /// The harmless options: each letter by itself, a value behind its option.
     pub harmless: Vec<String>,
-    /// In a rule: it names no address, and a star stands for each one.
+    /// Whether a rule names no address and ends in a star that stands for any.
     pub any_address: bool,
-    /// It goes where a server redirects it, whatever host that is.
+    /// Whether the call follows redirections to any host.
     pub is_redirected: bool,
-    /// Words that become a part of a request's head and hold a control character. There a line break begins another header, or
+    /// Words in the head of a request that contain a control character. A line break there begins another header, or
     /// another request.
     broken: Vec<String>,
 }
 
-/// The options of a program that fetches what its operands name, wherever it lies; `None` for other programs.
+/// Returns the options of a program that fetches, in any folder, or `None` for other programs.
 pub(super) fn options(program: &str) -> Option<&'static FetchOptions> {
     match programs::by_base_name(program).syntax {
         Syntax::Fetch(options) => Some(options),
@@ -38,7 +38,7 @@ pub(super) fn options(program: &str) -> Option<&'static FetchOptions> {
     }
 }
 
-/// Reads the arguments of a program with these options.
+/// Parses the arguments of a program with these options.
 pub(super) fn read(table: &FetchOptions, arguments: &[String]) -> Fetch {
     let mut out = Fetch {
         guarded: Vec::new(),
@@ -54,7 +54,7 @@ pub(super) fn read(table: &FetchOptions, arguments: &[String]) -> Fetch {
     while let Some(word) = arguments.get(at) {
         at += 1;
         let (from, known, guarded) = (at - 1, out.harmless.len(), out.guarded.len());
-        // What is left of the word without harmless options.
+        // The rest of the word without harmless options.
         let left = match word.strip_prefix('-').filter(|rest| options && !rest.is_empty()) {
             None => {
                 out.operands.push(word.clone());
@@ -77,7 +77,7 @@ pub(super) fn read(table: &FetchOptions, arguments: &[String]) -> Fetch {
         let is_body = last_harmless.into_iter().chain(last_guarded).any(|name| table.is_body(name));
         out.broken.extend(whole.iter().filter(|word| !is_body && word.contains(is_break)).cloned());
         if whole.iter().any(|word| word.contains(STAR)) {
-            // In a rule a star may stand for more than is harmless.
+            // In a rule a star may stand for more than harmless text.
             out.harmless.truncate(known);
             out.plain.extend_from_slice(whole);
         } else if let Some(left) = left {
@@ -93,7 +93,7 @@ pub(super) fn read(table: &FetchOptions, arguments: &[String]) -> Fetch {
     out
 }
 
-/// Reads the words of a rule: in its program's name, too, a star stands for any words.
+/// Parses the words of a rule. A star in its program's name stands for any words too.
 pub(super) fn read_rule(table: &FetchOptions, words: &[String]) -> Fetch {
     let mut out = read(table, words.get(1..).unwrap_or_default());
     out.any_address |= out.operands.is_empty() && words.first().is_some_and(|word| word.contains(STAR));
@@ -101,7 +101,7 @@ pub(super) fn read_rule(table: &FetchOptions, words: &[String]) -> Fetch {
 }
 
 impl FetchOptions {
-    /// Reads a long option; `at` stands behind its value. `true`: it is not harmless.
+    /// Parses a long option and moves `at` behind its value. Returns `true` if the option is not harmless.
     fn long(&self, text: &str, arguments: &[String], at: &mut usize, out: &mut Fetch) -> bool {
         let text = text.split(STAR).next().unwrap_or_default();
         let (name, attached) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
@@ -120,8 +120,8 @@ impl FetchOptions {
         true
     }
 
-    /// Reads a cluster of short options; `at` stands behind its value. Returns the cluster without those that are harmless, where some
-    /// are not.
+    /// Parses a cluster of short options and moves `at` behind its value. Returns the cluster without its harmless options, if others
+    /// remain.
     fn short(&self, cluster: &str, arguments: &[String], at: &mut usize, out: &mut Fetch) -> Option<String> {
         if self.words.contains(&cluster) {
             out.harmless.push(format!("-{cluster}"));
@@ -162,7 +162,7 @@ impl FetchOptions {
         GivenOption { id: name.to_owned(), shown, effect }
     }
 
-    /// Whether a value is one: `@file` reads a file, and `%output{file}` writes one.
+    /// Returns whether a value is harmless: `@file` reads a file, and `%output{file}` writes one.
     fn value_is_harmless(name: &str, value: Option<&str>) -> bool {
         let Some(value) = value else { return false };
         match name {
@@ -177,7 +177,7 @@ impl FetchOptions {
         }
     }
 
-    /// Whether an option gives the body of a request, or says what is printed.
+    /// Returns whether an option gives the body of a request, or the format of the output.
     fn is_body(&self, option: &str) -> bool {
         let name = option.trim_start_matches('-');
         let name = self.names.iter().find(|(short, _)| *short == name).map_or(name, |(_, name)| name);
@@ -185,18 +185,18 @@ impl FetchOptions {
         contains(BODIES, name) || name.starts_with("data-")
     }
 
-    /// Output that goes to the terminal, or nowhere.
+    /// Returns whether an option sends output to the terminal, or nowhere.
     fn is_nowhere(&self, name: &str, value: Option<&str>) -> bool {
         ["output", "output-document", "dump-header"].contains(&name) && matches!(value, Some("-" | "/dev/null"))
     }
 }
 
-/// An option with its value, however that is attached.
+/// Formats an option with its value, in one form however it was attached.
 fn with_value(option: &str, value: Option<&str>) -> String {
     joined(&[option, value.unwrap_or_default()])
 }
 
-/// An option as a rule would spell it: a header by its name.
+/// Formats an option as a rule would spell it: a header by its name.
 fn shown(option: &str, name: &str, value: Option<&str>) -> String {
     let header = value.filter(|_| name == "header").map(|value| header::parts(value).0);
     match header.filter(|name| header::is_name(name)) {
@@ -205,12 +205,12 @@ fn shown(option: &str, name: &str, value: Option<&str>) -> String {
     }
 }
 
-/// What ends a line of a request. In a rule a star is no such character.
+/// Returns whether a character can end a line of a request. A rule's star does not count.
 fn is_break(c: char) -> bool {
     c.is_control() && c != STAR
 }
 
-/// Why a call reaches further than the rule's address; `None` where it does not.
+/// Returns the reason why a call reaches beyond the rule's addresses, or `None` if it does not.
 pub(super) fn elsewhere(rule: &Fetch, call: &Fetch) -> Option<String> {
     if let Some(word) = call.broken.iter().find(|word| !rule.broken.contains(word)) {
         return Some(format!("a control character in `{}` can begin another request; leave it out", clipped(word)));
@@ -224,7 +224,7 @@ pub(super) fn elsewhere(rule: &Fetch, call: &Fetch) -> Option<String> {
         .then(|| "`wget` goes where a server redirects it; add `--max-redirect=0`".to_owned())
 }
 
-/// Whether a rule's addresses are all within those of another rule.
+/// Returns whether a rule's addresses are all within those of another rule.
 pub(super) fn covers(outer: &Fetch, inner: &Fetch) -> bool {
     let granted = AddressRules::new(outer.any_address, &outer.operands);
     (outer.any_address || !inner.any_address)
@@ -291,13 +291,13 @@ mod tests {
             ("curl *", "curl https://a https://b c.d:80/x", false),
             ("curl -- *", "curl https://a", false),
             ("curl -s *", "curl -s https://a https://b", false),
-            // A star grants any address only where the rule names none.
+            // A star grants any address only if the rule names none.
             ("curl https://a.b/v *", "curl https://a.b/v https://evil/", true),
             ("curl * https://a.b/v", "curl https://evil/ https://a.b/v", true),
             ("curl https://a.b/v -o f *", "curl https://a.b/v -o f https://evil/", true),
             ("curl -- https://a.b/v *", "curl -- https://a.b/v https://evil/", true),
             ("curl https://a.b/v *", "curl https://a.b/v -s", false),
-            // wget follows unless it is told otherwise.
+            // wget follows redirections unless told otherwise.
             ("wget https://a.b/*", "wget https://a.b/c", true),
             ("wget https://a.b/*", "wget --max-redirect=0 https://a.b/c", false),
             ("wget https://a.b/*", "wget --max-redirect 0 https://a.b/c", false),

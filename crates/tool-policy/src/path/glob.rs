@@ -62,7 +62,7 @@ impl Segment {
     }
 }
 
-/// The rest of a class, after `[`; leaves `rest` as it is where there is no end.
+/// Parses the rest of a class after `[`. Leaves `rest` unchanged if the class has no end.
 fn class(rest: &mut std::str::Chars<'_>) -> Option<Piece> {
     let (inside, after) = rest.as_str().split_once(']').filter(|(inside, _)| !inside.is_empty())?;
     let (negated, inside) = match inside.strip_prefix(['!', '^']) {
@@ -85,7 +85,7 @@ fn class(rest: &mut std::str::Chars<'_>) -> Option<Piece> {
     Some(Piece::Class(negated, ranges))
 }
 
-/// One row of a table, so that time is bounded by pattern times text.
+/// Matches a segment. Keeps only one row of the table. The time is bounded by pattern times text.
 fn wild(pieces: &[Piece], text: &str) -> bool {
     let mut here = vec![false; pieces.len() + 1];
     here[0] = true;
@@ -120,13 +120,13 @@ fn close(pieces: &[Piece], here: &mut [bool]) {
     }
 }
 
-/// Whether the segments match the whole path. A trailing `**` needs at least one more segment.
+/// Returns whether the segments match the whole path. A trailing `**` needs at least one more segment.
 pub(super) fn matches(segments: &[Segment], path: &[&str]) -> bool {
     let reached = reach(segments, path);
     reached[segments.len()] && (segments.last() != Some(&Segment::Deep) || reaches_inside(segments, path))
 }
 
-/// Whether something under the path could match.
+/// Returns whether something under the path could match.
 pub(super) fn could_match_below(segments: &[Segment], path: &[&str]) -> bool {
     reach(segments, path)[..segments.len()].contains(&true) || matches(segments, path)
 }
@@ -136,7 +136,7 @@ fn reaches_inside(segments: &[Segment], path: &[&str]) -> bool {
     (0..path.len()).any(|end| reach(prefix, &path[..end])[prefix.len()])
 }
 
-/// The pattern positions reachable after the whole path.
+/// Returns the pattern positions that are reachable after the whole path.
 fn reach(segments: &[Segment], path: &[&str]) -> Vec<bool> {
     let mut here = vec![false; segments.len() + 1];
     here[0] = true;

@@ -1,7 +1,7 @@
 //! Path rules: gitignore style, against paths with `..` and symlinks resolved.
 //!
-//! `//abs` is absolute, `~/x` is in the home folder, anything else is relative to `work/`. `*` is one segment, `**`
-//! many; a pattern without a slash matches at any depth. A grant needs the path as written *and* what it resolves to
+//! `//abs` is absolute, `~/x` is in the home folder, anything else is relative to `work/`. `*` matches one segment, `**`
+//! many. A pattern without a slash matches at any depth. A grant needs both the path as written *and* its resolved form
 //! to match; a denial needs either.
 
 mod glob;
@@ -29,9 +29,9 @@ enum Base {
 pub(super) struct PathRule {
     base: Base,
     segments: Vec<Segment>,
-    /// No slash in it: it matches at any depth.
+    /// Whether the pattern has no slash, so that it matches at any depth.
     floating: bool,
-    /// The last segment is plain text (or was followed by `/`): it names a folder with all that is in it, too.
+    /// Whether the last segment is plain text (or was followed by `/`). It then names a folder with its contents, too.
     names_folder: bool,
 }
 
@@ -57,7 +57,7 @@ impl PathRule {
         Self { base, segments, floating, names_folder }
     }
 
-    /// Whether a grant covers the path. `below`: everything under it as well (for searches in a folder).
+    /// Returns whether a grant covers the path. `below`: and everything under it (for searches in a folder).
     pub(super) fn grants(&self, path: &Path, roots: &ResolvedRoots, below: bool) -> bool {
         self.relatives(path, roots).iter().any(|parts| {
             let starts = self.starts(parts.len());
@@ -74,11 +74,11 @@ impl PathRule {
         })
     }
 
-    /// Whether a denial touches the path: it, or a folder that it is in. `below`: or anything under it.
+    /// Returns whether a denial covers the path or a folder above it. `below`: or anything under it.
     pub(super) fn denies(&self, path: &Path, roots: &ResolvedRoots, below: bool) -> bool {
         if self.floating {
             let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
-            // At any depth anywhere: a denial is read generously. A search could meet it.
+            // At any depth anywhere, since denials are read generously. A search could meet a match.
             return below || parts.iter().any(|part| glob::matches(&self.segments, &[*part]));
         }
         self.relatives(path, roots).iter().any(|parts| {
@@ -88,7 +88,7 @@ impl PathRule {
         }) || (below && self.bases(roots).iter().any(|base| base.starts_with(path)))
     }
 
-    /// Whether everything that `other` matches, this matches too; `false` where that cannot be told.
+    /// Returns whether this matches everything that `other` matches. `false` if that cannot be told.
     pub(super) fn covers(&self, other: &Self) -> bool {
         if self.base == other.base && self.segments == other.segments && self.floating == other.floating {
             return self.names_folder || !other.names_folder;
@@ -107,19 +107,19 @@ impl PathRule {
         plain && open && other.segments.len() > prefix.len() && other.segments.starts_with(prefix)
     }
 
-    /// Whether it keeps to `work/`.
+    /// Returns whether the pattern is relative to `work/`.
     pub(super) fn is_in_work(&self) -> bool {
         self.base == Base::Work
     }
 
-    /// Whether the tree that it begins with holds what is protected, so that no sandbox opens it.
+    /// Returns whether the tree at the pattern's beginning contains a protected place, so that no sandbox opens it.
     pub(super) fn is_closed(&self, roots: &ResolvedRoots) -> bool {
         let literal = self.segments.iter().map_while(Segment::plain);
         let below: PathBuf = literal.collect();
         self.bases(roots).iter().any(|base| roots.holds_protected(&base.join(&below)))
     }
 
-    /// Whether some path could match both; `true` where that cannot be told.
+    /// Returns whether some path could match both. `true` if that cannot be told.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         if self.base != other.base || self.floating || other.floating {
             return true;
@@ -144,7 +144,7 @@ impl PathRule {
         }
     }
 
-    /// The path's segments below the pattern's base, for each spelling of that base.
+    /// Returns the path's segments below the pattern's base, for each spelling of that base.
     fn relatives<'a>(&self, path: &'a Path, roots: &ResolvedRoots) -> Vec<Vec<&'a str>> {
         self.bases(roots)
             .iter()

@@ -1,4 +1,4 @@
-//! From a path that a call names to where it leads: lexically, and through symlinks.
+//! Resolves the paths in calls: lexically, and through symlinks.
 
 use std::ffi::OsString;
 use std::io;
@@ -6,36 +6,36 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::ReadLink;
 
-/// How many symlinks one path may lead through.
+/// Maximum number of symlinks in one path.
 const MAX_LINKS: usize = 40;
 
-/// How many parts one path may have, with those of the links: each is looked up, and links can repeat what is long.
+/// Maximum number of parts of one path, including those of its links. Each is looked up, and links can multiply long paths.
 const MAX_PARTS: usize = 512;
 
-/// A path in every reading, absolute and without `..`.
+/// All readings of a path, absolute and without `..`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resolved {
-    /// As written with `.` and `..` taken out; where the kernel would go from there; and where it would go from the
-    /// path as it is (a link in front of `..` makes a difference). What does not exist is kept as written.
+    /// The path with `.` and `..` removed, that path as the kernel resolves it, and the path as written as the kernel resolves it.
+    /// (A link before `..` makes a difference.) Parts that do not exist are kept as written.
     pub readings: Vec<PathBuf>,
-    /// The links that it leads through: one of them in a protected place is enough for a denial.
+    /// The links in the path. One of them in a protected place is enough for a denial.
     pub through: Vec<PathBuf>,
 }
 
 impl Resolved {
-    /// Readings and links.
+    /// Returns all readings and links.
     pub fn everywhere(&self) -> impl Iterator<Item = &PathBuf> {
         self.readings.iter().chain(&self.through)
     }
 
-    /// Adds the readings of another path that may be meant.
+    /// Adds the readings of another possible path.
     pub fn join(&mut self, other: Self) {
         self.readings.extend(other.readings);
         self.through.extend(other.through);
     }
 }
 
-/// `None`: a path that cannot be resolved (empty, with a NUL, a loop of links, too long, another user's `~`).
+/// Resolves a path. Returns `None` if it cannot be resolved (empty, with a NUL, a loop of links, too long, another user's `~`).
 pub(crate) fn resolve(path: &str, cwd: &Path, user_home: &Path, read_link: ReadLink) -> Option<Resolved> {
     if path.is_empty() || path.contains('\0') || !cwd.is_absolute() {
         return None;
@@ -63,7 +63,7 @@ pub(crate) fn resolve(path: &str, cwd: &Path, user_home: &Path, read_link: ReadL
     Some(Resolved { readings, through })
 }
 
-/// Whether a path leads to a process, this or another one, or below it.
+/// Returns whether a path is that of a process in `/proc`, this or another one, or below it.
 pub(super) fn is_of_process(path: &Path) -> bool {
     let mut parts = path.components().skip(1).map(|part| part.as_os_str().as_encoded_bytes());
     let is_number = |name: &[u8]| name.iter().all(u8::is_ascii_digit);
@@ -71,7 +71,7 @@ pub(super) fn is_of_process(path: &Path) -> bool {
         && parts.next().is_some_and(|name| [&b"self"[..], b"thread-self"].contains(&name) || is_number(name))
 }
 
-/// A folder as it is given, and with its links resolved where that is another path.
+/// Returns the folder as given, and its resolved path if that differs.
 pub(super) fn spellings(path: &Path, read_link: ReadLink) -> Vec<PathBuf> {
     let mut all = vec![path.to_owned()];
     all.extend(walk(path, read_link).map(|(real, _)| real).filter(|real| real != path));
@@ -113,14 +113,14 @@ fn walk(path: &Path, read_link: ReadLink) -> Option<(PathBuf, Vec<PathBuf>)> {
             return None;
         }
         if part == ".." {
-            // Behind what does not exist the kernel goes nowhere; as written is the nearest reading.
+            // Behind a missing part the kernel fails, so the lexical reading is the nearest.
             here.pop();
             missing = false;
             continue;
         }
         let next = here.join(&part);
         if is_of_process(&next) {
-            // `self` is whoever asks, so what lies below is another place for the program than it is here.
+            // `self` depends on the process, so places below it differ between the program and this process.
             if !is_of_process(&here) {
                 through.push(next.clone());
             }

@@ -1,61 +1,61 @@
-//! The folders that path rules speak of, and those that are protected whatever a file says.
+//! The folders to which path rules refer, and the places that are protected whatever a file says.
 
 use std::path::{Component, Path, PathBuf};
 
 use super::resolve::{is_of_process, spellings};
 use crate::{Application, ReadLink};
 
-/// The folders that path rules and the protection of files refer to. All are absolute.
+/// The folders to which path rules and the protection of files refer. All are absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathRoots {
     /// The application's data folder. It is protected, except for `work`.
     pub root: PathBuf,
-    /// The jobs' working folder, `work/` in messages: path patterns are relative to it.
+    /// The jobs' working folder, called `work/` in messages. Path patterns are relative to it.
     pub work: PathBuf,
     /// The person's home folder: `~`.
     pub user_home: PathBuf,
 }
 
 impl PathRoots {
-    /// Whether a sandbox, which knows whole trees only, must not open a tree: it is protected, or holds the data folder or the
-    /// person's own client. Protected are the data folder outside of `work`, that client, folders with tooling (`.git`,
-    /// `.claude`), and processes. The places are looked up once; the tree is absolute and without `..`.
+    /// Returns a check of whether a sandbox, which opens whole trees, must not open a tree: it is protected, or contains the data folder
+    /// or the person's own client. Protected are the data folder outside of `work`, that client, folders with tooling (`.git`,
+    /// `.claude`), and processes. The places are resolved once. The tree must be absolute and without `..`.
     pub fn closed_trees(&self, application: &Application) -> impl Fn(&Path) -> bool + use<> {
         let roots = ResolvedRoots::new(self, application);
         move |tree| roots.protected(tree).is_some() || roots.holds_protected(tree)
     }
 }
 
-/// The folders in every spelling: as given, and with symbolic links resolved.
+/// All spellings of the folders: as given, and with symbolic links resolved.
 #[derive(Clone, Debug)]
 pub(crate) struct ResolvedRoots {
     pub root: Vec<PathBuf>,
     pub work: Vec<PathBuf>,
     pub user_home: Vec<PathBuf>,
-    /// The folder and the settings of the person's own client.
+    /// The folder and the settings file of the person's own client.
     client: Vec<PathBuf>,
     pub read_link: ReadLink,
     /// See [`Application::temporary`].
     temporary: &'static str,
 }
 
-/// Why a path is out of reach for every fork.
+/// Reasons why a path is out of reach for every fork.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protected {
-    /// In the data folder, outside `work/`.
+    /// The path is in the data folder, outside `work/`.
     DataFolder,
-    /// The person's own agent client: its login, memory, transcripts and settings.
+    /// The path belongs to the person's own agent client: its login, memory, transcripts and settings.
     Client,
-    /// `.git` or `.claude`.
+    /// The path contains `.git` or `.claude`.
     Tooling,
-    /// Another process, or this one, through `/proc`.
+    /// The path belongs to a process under `/proc`, this or another one.
     Process,
-    /// One of more paths than are followed.
+    /// There are more paths than the engine follows.
     TooMany,
 }
 
 impl Protected {
-    /// For a sentence.
+    /// Returns the reason as a part of a sentence.
     pub fn why(self, application: &Application) -> &'static str {
         match self {
             Self::DataFolder => application.data_folder,
@@ -70,7 +70,7 @@ impl Protected {
 }
 
 impl ResolvedRoots {
-    /// Looks the folders up.
+    /// Resolves the folders.
     pub fn new(roots: &PathRoots, application: &Application) -> Self {
         let Application { read_link, temporary, .. } = *application;
         let spellings = |path: &Path| spellings(path, read_link);
@@ -80,7 +80,7 @@ impl ResolvedRoots {
         Self { root: spellings(&roots.root), work: spellings(&roots.work), user_home, client, read_link, temporary }
     }
 
-    /// Whether a path leads into some run's folder for temporary files. Of which run, the kernel's sandbox says.
+    /// Returns whether a path is in some run's folder for temporary files. The kernel's sandbox restricts it to the right run.
     pub fn is_temporary(&self, path: &Path) -> bool {
         let pattern = || Path::new(self.temporary).components();
         let is_below = |rest: &Path| {
@@ -90,12 +90,12 @@ impl ResolvedRoots {
         !self.temporary.is_empty() && self.root.iter().filter_map(|root| path.strip_prefix(root).ok()).any(is_below)
     }
 
-    /// Whether the data folder or the person's own client lies in a tree.
+    /// Returns whether a tree contains the data folder or the person's own client.
     pub fn holds_protected(&self, tree: &Path) -> bool {
         self.root.iter().chain(&self.client).any(|place| place.starts_with(tree))
     }
 
-    /// Whether an absolute path without `..` is protected.
+    /// Returns why an absolute path without `..` is protected, if it is.
     pub fn protected(&self, path: &Path) -> Option<Protected> {
         let inside = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
         if inside(&self.root) && !inside(&self.work) && !self.is_temporary(path) {

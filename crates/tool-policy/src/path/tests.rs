@@ -7,7 +7,7 @@ fn known() -> ResolvedRoots {
     ResolvedRoots::new(&roots, &BOT)
 }
 
-/// Paths are relative to work unless absolute.
+/// Checks a pattern. Paths are relative to `work/` unless absolute.
 #[track_caller]
 fn check(pattern: &str, path: &str, grants: bool, denies: bool) {
     let rule = PathRule::new(pattern);
@@ -25,7 +25,7 @@ fn patterns_match_gitignore_style() {
         ("notes/**", "notesx/a", false, false),
         ("notes/**", "sub/notes/a", false, false),
         ("notes/*", "notes/a", true, true),
-        // One segment for a grant; for a denial what is in a denied folder is denied.
+        // A grant matches one segment. A denial also covers the contents of a denied folder.
         ("notes/*", "notes/a/b", false, true),
         ("notes/", "notes/a/b", true, true),
         ("notes", "notes/a", true, true),
@@ -122,7 +122,7 @@ fn links_and_parents_are_followed() {
     assert_eq!(readings("notes/link/token"), [root.join("work/notes/link/token"), root.join("state/token")]);
     assert_eq!(resolve("notes/link/token").unwrap().through, [root.join("work/notes/link")]);
     assert_eq!(readings("notes/../../state/x"), [root.join("state/x")]);
-    // The kernel goes up from where the link leads; a program that takes `..` out first does not.
+    // The kernel resolves `..` from the link's target; a program that removes `..` first does not.
     assert_eq!(readings("notes/link/../secret"), [root.join("work/notes/secret"), root.join("secret")]);
     assert_eq!(readings("notes/new/file"), [root.join("work/notes/new/file")]);
     assert_eq!(readings("missing/../../state/x"), [root.join("state/x")]);

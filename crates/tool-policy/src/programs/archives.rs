@@ -1,4 +1,4 @@
-//! Programs that pack and unpack.
+//! Programs that pack and unpack archives.
 
 use super::{Class, Options, Program, executes, writes};
 
@@ -6,7 +6,7 @@ const fn changes(names: &'static [&'static str]) -> Program {
     Program::new(Class::Changes, names)
 }
 
-/// What the scripts around `gzip` and its like execute.
+/// Programs that the wrapper scripts of `gzip` and the like execute.
 const SCRIPT: &[&str] = &["sh", "gzip", "bzip2", "xz", "zstd", "grep", "sed", "cat", "expr"];
 
 pub(super) const TABLE: &[Program] = &[
@@ -30,7 +30,7 @@ pub(super) const TABLE: &[Program] = &[
                 writes("", "index-file"),
                 writes("g", "listed-incremental"),
                 writes("", "volno-file"),
-                // Another archive when the first is full.
+                // Continues in another archive when the first is full.
                 writes("M", "multi-volume"),
             ],
             values: "fCbTXKNgHVLIF",
@@ -44,17 +44,17 @@ pub(super) const TABLE: &[Program] = &[
         options: Options {
             guarded: &[
                 writes("m", "move"),
-                // Of what the archive holds.
+                // Applies to entries of the archive.
                 writes("d", "delete"),
                 writes("S", "filesync"),
                 writes("O", "output-file"),
-                // `-lf`, behind which stands its name.
+                // `-lf`, followed by the file's name.
                 writes("l", "logfile-path"),
                 executes("T", "test"),
                 executes("", "unzip-command"),
                 executes("", "TT"),
             ],
-            // `-n` has a value, and `-nw` has none.
+            // `-n` takes a value, but `-nw` takes none.
             values: "bt",
             patterns: &["-x", "--exclude"],
             ..Options::NONE

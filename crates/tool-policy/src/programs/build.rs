@@ -1,4 +1,4 @@
-//! Build tools and package managers: they run what a folder holds.
+//! Build tools and package managers: they run the code in a folder.
 
 use super::{Class, Harmless, Options, Program};
 
@@ -28,7 +28,7 @@ const NPX: Harmless = Harmless {
     until_operand: true,
 };
 
-/// It takes every number of dashes for two, and clusters for names.
+/// npm accepts any number of dashes as two, and treats clusters as names.
 const NPM: Harmless = Harmless {
     flags: "dhqsvwy",
     values: "",

@@ -1,5 +1,5 @@
-//! Programs that speak with hosts. Of the many options of `curl` and `wget` only a known few are harmless: every other one
-//! must stand in the rule.
+//! Programs that connect to hosts. Only a few known options of `curl` and `wget` are harmless. A rule must spell every
+//! other one.
 
 use super::{Class, Names, Program, Syntax};
 
@@ -9,27 +9,27 @@ pub(super) const TABLE: &[Program] = &[
     Program::new(Class::Fetches, &["dig", "host", "nslookup", "ping"]),
 ];
 
-/// The options of one program that reach no further than a plain request.
+/// Options of one program, with those that go no further than a plain request.
 pub(crate) struct FetchOptions {
-    /// Letters that stand alone.
+    /// Letters without a value.
     pub flags: &'static str,
     /// Letters with a value.
     pub values: &'static str,
-    /// Words of letters that mean something of their own.
+    /// Multi-letter words with a meaning of their own.
     pub words: &'static [&'static str],
     pub long: Names,
     pub long_values: Names,
-    /// Shortfall names of long ones, so that a rule may spell either.
+    /// Short names of long options, so that a rule may spell either.
     pub names: &'static [(&'static str, &'static str)],
-    /// Those that write files.
+    /// Options that write files.
     pub writing: Names,
-    /// Those that a person is told of who writes a rule.
+    /// Options that the description of a rule mentions.
     pub mentioned: Names,
-    /// It saves what it fetches, and follows redirections, unless it is asked not to.
+    /// Whether the program saves its downloads and follows redirections by default.
     pub saves_and_follows: bool,
 }
 
-/// Those of `curl`.
+/// The options of `curl`.
 const CURL: FetchOptions = FetchOptions {
     flags: "sSfiIvGgN46#0V",
     values: "XHdmArYyw",
@@ -72,7 +72,7 @@ const CURL: FetchOptions = FetchOptions {
     saves_and_follows: false,
 };
 
-/// Those of `wget`.
+/// The options of `wget`.
 const WGET: FetchOptions = FetchOptions {
     flags: "qvSc46",
     values: "TtUw",
@@ -96,10 +96,10 @@ const WGET: FetchOptions = FetchOptions {
     saves_and_follows: true,
 };
 
-/// Guarded options without a value, so that what follows in their cluster are options, too.
+/// Guarded options without a value. The letters behind them in a cluster are options too.
 pub(crate) const FLAGS: Names = "location remote-name insecure next remote-header-name recursive mirror";
 
-/// Guarded options with a value, which is no address.
+/// Guarded options with a value that is no address.
 pub(crate) const VALUED: Names = "output output-dir config proxy upload-file user cookie cookie-jar dump-header form \
     referer unix-socket abstract-unix-socket interface resolve connect-to cacert cert key trace trace-ascii stderr \
     write-out output-document input-file execute directory-prefix output-file append-output load-cookies \

@@ -1,4 +1,4 @@
-//! Programs that look at files and at the system, and those that change files.
+//! Programs that read files and the state of the system, and programs that change files.
 
 use super::{Class, Options, Program, executes, steers, writes};
 
@@ -18,7 +18,7 @@ const PAGER: Options = Options::new(
         steers("", "lesskey-content"),
         steers("", "lesskey-src"),
     ],
-    // Options go on behind a number, and behind a text that ends in `$`.
+    // Options can continue behind a number, and behind a text that ends in `$`.
     "",
 );
 
@@ -37,7 +37,7 @@ pub(super) const TABLE: &[Program] = &[
         ),
         ..reads(&["file"])
     },
-    // What `-exec` starts by its name is judged by itself.
+    // A program that `-exec` starts by name is judged itself.
     Program {
         options: Options {
             starting: "exec execdir ok okdir",
@@ -82,10 +82,10 @@ pub(super) const TABLE: &[Program] = &[
         ],
         options: Options::new(
             &[
-                // It names the programs that format a page.
+                // The file names the programs that format a page.
                 executes("C", "config-file"),
                 executes("P", "pager"),
-                // The pager's own options can stand behind it.
+                // The value may contain further options of the pager.
                 executes("r", "prompt"),
                 executes("H", "html"),
                 executes("X", "gxditview"),

@@ -1,4 +1,4 @@
-//! Filters: they bring their input into another form.
+//! Filters, which transform their input.
 
 use super::{Class, Options, Program, executes, scripts, writes};
 
@@ -19,7 +19,7 @@ pub(super) const TABLE: &[Program] = &[
     filter(&["realpath", "rev", "seq", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "sleep"]),
     filter(&["sum", "tac", "tail", "test", "tput", "tr", "true", "tsort", "tty", "uname", "unexpand", "uniq", "wc"]),
     filter(&["whoami", "xxd", "yes"]),
-    // Scripts around grep.
+    // Wrapper scripts of grep.
     Program { helpers: &["sh", "grep"], ..filter(&["egrep", "fgrep"]) },
     Program { helpers: &["sh"], ..filter(&["which"]) },
     Program { writes_operands: true, ..filter(&["mktemp", "tee"]) },
@@ -35,9 +35,9 @@ pub(super) const TABLE: &[Program] = &[
                 scripts("f", "file"),
                 scripts("e", "source"),
                 scripts("E", "exec"),
-                // Its commands change what a script does.
+                // Debugger commands change the effect of a script.
                 scripts("D", "debug"),
-                // Any other option, by its long name.
+                // `-W NAME` gives any other option by its long name.
                 executes("W", "W"),
             ],
             "FvfeEW",

@@ -1,4 +1,4 @@
-//! `git`: the options in front of its subcommand, what its subcommands are for, and which options of theirs a rule must
+//! `git`: the options before its subcommand, the classes of its subcommands, and the options that a rule must
 //! spell.
 
 use std::collections::HashMap;
@@ -35,7 +35,7 @@ pub(super) const TABLE: &[Program] = &[Program {
         "sort",
         "tail",
         "tr",
-        // An editor that leaves a message as it is.
+        // An editor that leaves a message unchanged.
         "true",
         "uname",
         "wc",
@@ -43,11 +43,11 @@ pub(super) const TABLE: &[Program] = &[Program {
     ..Program::new(Class::Changes, &[NAME])
 }];
 
-/// Options before the subcommand that take their value as a word of its own.
+/// Options before the subcommand whose value is a separate word.
 const WITH_VALUE: &[&str] =
     &["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source", "--super-prefix"];
 
-/// Options before the subcommand that change nothing but how it prints, or how it takes paths.
+/// Options before the subcommand that only change its output, or how it reads paths.
 const HARMLESS: &[&str] = &[
     "--no-pager",
     "-P",
@@ -61,12 +61,12 @@ const HARMLESS: &[&str] = &[
     "--no-advice",
 ];
 
-/// Settings that `-c` may give a call, in lower case: they change nothing but how it prints, and whose commit it is, which
-/// `git commit --author` may say as well. With a `.` at the end: all of that section.
+/// Harmless settings for `-c`, in lower case. They only change the output, or the commit's identity, which `git commit --author`
+/// can change as well. A `.` at the end means the whole section.
 const HARMLESS_SETTINGS: &[&str] =
     &["advice.", "color.", "core.abbrev", "core.quotepath", "log.date", "log.decorate", "user.email", "user.name"];
 
-/// Settings that `-c` may give a call with this value alone: no program pages, edits or signs.
+/// Settings for `-c` that are harmless with exactly this value: no program pages, edits or signs.
 const HARMLESS_VALUES: &[&str] = &[
     "commit.gpgsign=false",
     "core.editor=:",
@@ -79,23 +79,23 @@ const HARMLESS_VALUES: &[&str] = &[
     "tag.gpgsign=false",
 ];
 
-/// A subcommand, or several that are used alike.
+/// A subcommand, or several with the same properties.
 struct Subcommand {
     names: &'static [&'static str],
     needs: Needs,
-    /// It runs what its arguments or its settings say, or changes what later calls run: a rule must name it.
+    /// Whether a rule must name it, since it runs code from its arguments or settings, or changes what later calls run.
     named: bool,
-    /// It leaves what its words name as it is: they are texts, repositories, or files that it reads.
+    /// Whether its operands are not changed: they are texts, repositories, or files that it reads.
     reads_operands: bool,
     options: Options,
 }
 
-/// What a subcommand needs.
+/// The needs of a subcommand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Needs {
     pub class: Class,
     pub network: bool,
-    /// It could be another name for any call (an alias), or runs other programs.
+    /// Whether it could be an alias for any call, or runs other programs.
     pub any: bool,
 }
 
@@ -197,48 +197,48 @@ const SUBCOMMANDS: &[Subcommand] = &[
 ];
 
 impl Subcommand {
-    /// Whether a rule must name it: a `*` does not stand for it.
+    /// Returns whether a rule must name it, since a `*` does not stand for it.
     fn must_be_named(&self) -> bool {
         self.named || self.needs.any
     }
 }
 
-/// The entry of a subcommand. Any other name can be an alias for any call; `None`: a rule that leaves it open.
+/// Returns the entry of a subcommand. An unknown name can be an alias for any call. `None`: the rule leaves it open.
 fn entry(subcommand: Option<&str>) -> &'static Subcommand {
     let named = |name| SUBCOMMANDS.iter().find(|entry| entry.names.contains(&name));
     subcommand.and_then(named).unwrap_or(&UNKNOWN)
 }
 
-/// What a subcommand needs; `None`: a rule that leaves it open.
+/// Returns the needs of a subcommand. `None`: the rule leaves it open.
 pub(crate) fn needs(subcommand: Option<&str>) -> Needs {
     entry(subcommand).needs
 }
 
-/// Where the words stand by which a call names what it changes: behind its subcommand. `None`: it changes nothing that it names.
+/// Returns the index of the words that name changed files: behind the subcommand. `None` if the call changes no named file.
 pub(crate) fn changed_from(arguments: &[String]) -> Option<usize> {
     let entry = entry(subcommand(arguments));
     (entry.needs.class == Class::Changes && !entry.reads_operands).then(|| globals(arguments).0 + 1)
 }
 
-/// How the options of a subcommand are read.
+/// Returns the options of a subcommand.
 pub(crate) fn options(subcommand: Option<&str>) -> &'static Options {
     &entry(subcommand).options
 }
 
-/// Whether a subcommand is one of git's own.
+/// Returns whether a subcommand is one of git's own.
 pub(crate) fn is_own(subcommand: &str) -> bool {
     let entry = entry(Some(subcommand));
     !entry.needs.any || entry.named
 }
 
-/// The subcommand of a call or of a rule's fixed words.
+/// Returns the subcommand of a call or of a rule's fixed words.
 pub(crate) fn subcommand(arguments: &[String]) -> Option<&str> {
     let at = globals(arguments).0;
     let word = arguments.get(at)?.as_str();
     (!word.contains(STAR)).then_some(word)
 }
 
-/// Where the subcommand stands, and the options before it that are not harmless.
+/// Returns the index of the subcommand, and the options before it that are not harmless.
 fn globals(arguments: &[String]) -> (usize, Vec<&str>) {
     let mut at = 0;
     let mut others = Vec::new();
@@ -255,13 +255,13 @@ fn globals(arguments: &[String]) -> (usize, Vec<&str>) {
     (at.min(arguments.len()), others)
 }
 
-/// The first option before the subcommand that a rule must spell, with any value.
+/// Returns the first option before the subcommand that a rule must spell, with any value.
 pub(crate) fn guarded_global(arguments: &[String]) -> Option<String> {
     let option = *globals(arguments).1.first()?;
     Some(option.split_once('=').map_or_else(|| option.to_owned(), |(name, _)| format!("{name}=*")))
 }
 
-/// Whether a setting for `-c`, `NAME=VALUE` or a name, is harmless. One that a rule leaves open is not.
+/// Returns whether a setting for `-c`, `NAME=VALUE` or a name, is harmless. A setting with a star is not.
 fn is_harmless(setting: &str) -> bool {
     let (name, value) = setting.split_once('=').map_or((setting, None), |(name, value)| (name, Some(value)));
     let name = name.to_ascii_lowercase();
@@ -271,13 +271,13 @@ fn is_harmless(setting: &str) -> bool {
         && (HARMLESS_SETTINGS.iter().any(|known| *known == name || within(known)) || value.is_some_and(is_known))
 }
 
-/// The program of a subcommand as a call of `git`: `git-push` is `git push`, wherever it lies.
+/// Splits the program of a subcommand: `git-push`, in any folder, is `git push`.
 pub(crate) fn split(program: &str) -> Option<[String; 2]> {
     let name = base_name(program).strip_prefix("git-").filter(|name| !name.is_empty())?;
     Some([NAME.to_owned(), name.to_owned()])
 }
 
-/// A call without the options in front of its subcommand, by its base name, `git-push` as `git push`: for denials.
+/// Returns a call without the options before its subcommand, by its base name, with `git-push` as `git push`. Used for denials.
 /// `None` for other programs.
 pub(crate) fn without_globals(words: &[String]) -> Option<Vec<String>> {
     let (program, arguments) = words.split_first()?;
@@ -291,7 +291,7 @@ pub(crate) fn without_globals(words: &[String]) -> Option<Vec<String>> {
     Some(out)
 }
 
-/// A call without harmless options in front of its subcommand, and the folders that `-C` leads through: for grants.
+/// Returns a call without harmless options before its subcommand, and the folders of `-C`. Used for grants.
 pub(crate) fn without_harmless(words: &[String]) -> Option<(Vec<String>, Vec<&str>)> {
     let (program, arguments) = words.split_first().filter(|(program, _)| base_name(program) == NAME)?;
     let (end, others) = globals(arguments);
@@ -310,13 +310,13 @@ pub(crate) fn without_harmless(words: &[String]) -> Option<(Vec<String>, Vec<&st
     Some((out, folders))
 }
 
-/// The folders that `-C` leads through, whatever else stands before the subcommand.
+/// Returns the folders of `-C` before the subcommand.
 pub(crate) fn folders(arguments: &[String]) -> Vec<&str> {
     let before = &arguments[..globals(arguments).0];
     before.windows(2).filter(|pair| pair[0] == "-C").map(|pair| pair[1].as_str()).collect()
 }
 
-/// The options of a call, or of a rule's words, that a rule must spell.
+/// Returns the options of a call, or of a rule's words, that a rule must spell.
 pub(crate) fn guarded(arguments: &[String]) -> Vec<GivenOption> {
     let (at, others) = globals(arguments);
     let executes = |id: &str| GivenOption { id: id.into(), shown: id.into(), effect: Effect::Executes };
@@ -326,7 +326,7 @@ pub(crate) fn guarded(arguments: &[String]) -> Vec<GivenOption> {
     match subcommand.as_str() {
         "config" if config_reads(rest) => {}
         "config" => out.push(GivenOption { effect: Effect::Writes, ..executes("config") }),
-        // Any other name can be an alias, which runs what the repository says.
+        // Any other name can be an alias, which runs what the repository's settings say.
         name if !name.contains(STAR) && entry(Some(name)).must_be_named() => out.push(executes(name)),
         name => out.extend(leads_on(name, rest).map(|word| executes(&format!("{name} {word}")))),
     }
@@ -337,8 +337,8 @@ pub(crate) fn guarded(arguments: &[String]) -> Vec<GivenOption> {
     out
 }
 
-/// The word of a call behind which stands another program, or another call of git: of these subcommands every word but a few, since
-/// what stands behind it is not read.
+/// Returns the word behind which a call has another program, or another call of git. For these subcommands that is every word but a
+/// few, since the words behind it are not parsed.
 fn leads_on<'a>(subcommand: &str, arguments: &'a [String]) -> Option<&'a str> {
     const FINAL: &[(&str, Names)] = &[
         ("bisect", "bad good log new next old replay reset skip start terms"),
@@ -349,8 +349,8 @@ fn leads_on<'a>(subcommand: &str, arguments: &'a [String]) -> Option<&'a str> {
     (!word.contains(STAR) && !contains(words, word)).then_some(word)
 }
 
-/// Whether `git config` only reads: it says so before the first word that is no option, since behind a name the same words are
-/// values.
+/// Returns whether `git config` only reads. The reading option must be before the first word that is no option, since behind a name the
+/// same words are values.
 fn config_reads(arguments: &[String]) -> bool {
     const READING: &[&str] = &["--list", "-l", "--get", "--get-all", "--get-regexp", "--get-urlmatch"];
     const FLAGS: &[&str] = &[
@@ -380,12 +380,12 @@ fn config_reads(arguments: &[String]) -> bool {
     }
 }
 
-/// A call by an alias that the call itself makes: `git -c alias.x=push x main` is `git push main`. For a denial.
+/// Expands an alias that the call itself defines: `git -c alias.x=push x main` is `git push main`. Used for denials.
 pub(crate) fn aliased(words: &[String]) -> Option<Vec<String>> {
     if words.first().is_none_or(|program| base_name(program) != NAME) {
         return None;
     }
-    // Each word is looked at once. Of two with one name the later one holds, as for git.
+    // Each word is visited once. Of two definitions of a name the later one wins, as in git.
     let mut made: HashMap<&str, &str> = HashMap::new();
     let (at, value) = words.iter().enumerate().find_map(|(at, word)| {
         if let Some(value) = made.get(word.as_str()) {

@@ -1,4 +1,4 @@
-//! Interpreters: they run the script that their first operand names, or code from an option or from standard input.
+//! Interpreters: they run the script in their first operand, or code from an option or from standard input.
 
 use super::{Class, Options, Program, executes};
 
@@ -24,7 +24,7 @@ pub(super) const TABLE: &[Program] = &[
         versioned: true,
         ..interpreter(
             &["pypy", "python", "python2", "python3"],
-            // With `-v` alone it tells of modules and takes its code from standard input.
+            // With `-v` alone it traces modules and reads its code from standard input.
             Options::new(&[executes("c", "c"), executes("m", "m"), executes("i", "i"), executes("v", "v")], "cmWX"),
         )
     },

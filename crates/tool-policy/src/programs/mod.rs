@@ -1,8 +1,8 @@
-//! The table of programs: what each is for, which of its options a rule must spell, and what it needs beside itself.
+//! The table of programs: the class of each, the options that a rule must spell, and the helpers that it needs.
 //!
-//! One entry says all that the engine knows of a program; the folder has a file for each family. The code that judges
-//! reads the table and names no program. Of a program that is not in the table nothing is known, so a rule that names
-//! it grants what a program can do at all.
+//! One entry contains everything that the engine knows of a program, and each file has one family of programs. The code that judges
+//! reads the table and names no program. Nothing is known of a program outside of the table, so a rule that names
+//! it grants everything that a program can do.
 
 mod archives;
 mod build;
@@ -36,126 +36,126 @@ static BY_NAME: LazyLock<HashMap<&str, &Program>> = LazyLock::new(|| {
     programs.flat_map(|program| program.names.iter().map(move |name| (*name, program))).collect()
 });
 
-/// Names with blanks between them, where there are many.
+/// A long list of names, separated by blanks.
 pub(crate) type Names = &'static str;
 
-/// Whether a name is one of `names`.
+/// Returns whether a name is one of `names`.
 pub(crate) fn contains(names: Names, name: &str) -> bool {
     names.split_whitespace().any(|other| other == name)
 }
 
-/// What a program is for.
+/// The purpose of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// It brings its input into another form, and may run without a rule, where it has no power.
+    /// Transforms its input. May run without a rule, without any power.
     Filter,
-    /// It starts what its arguments say. That is judged by itself, so it may run without a rule, too.
+    /// Starts the program in its arguments. That is judged itself, so the wrapper may run without a rule, too.
     Wrapper,
-    /// It looks at files or at the system.
+    /// Reads files or the state of the system.
     Reads,
-    /// It changes files.
+    /// Changes files.
     Changes,
-    /// It speaks with hosts that its arguments name.
+    /// Connects to hosts in its arguments.
     Fetches,
-    /// It can run any other program, or any code: a grant of it is a grant of everything.
+    /// Can run any other program or code. A grant of it is a grant of everything.
     Runs,
-    /// What it does is not known. It is judged like [`Class::Runs`].
+    /// Has unknown effects. Judged like [`Class::Runs`].
     Unknown,
 }
 
-/// An entry of the table: a program, or several that are used alike.
+/// An entry of the table: a program, or several with the same properties.
 pub(crate) struct Program {
     pub names: &'static [&'static str],
-    /// Its names may end in a version: `python3.11`.
+    /// Whether its names may end in a version: `python3.11`.
     pub versioned: bool,
     pub class: Class,
-    /// It changes the files that its operands name, though it is of another class than [`Class::Changes`]. A filter that does counts as
-    /// that where a rule names it.
+    /// Whether it changes the files in its operands, though its class is not [`Class::Changes`]. A filter with this property counts as
+    /// that class if a rule names it.
     pub writes_operands: bool,
-    /// It does its work over a socket with a path on this machine.
+    /// Whether it works over a socket with a path on this machine.
     pub local_sockets: bool,
-    /// Its first operand says what it does, so that a rule names it.
+    /// Whether its first operand determines its effect, so that rules name it.
     pub subcommands: bool,
-    /// The first operand of its rule is a script of a shell.
+    /// Whether the first operand in its rule is a script of a shell.
     pub shell: bool,
-    /// It runs the script that its first operand names, or else its standard input.
+    /// Whether it runs the script in its first operand, or else its standard input.
     pub interpreter: bool,
-    /// Operands such as `CC=gcc` set variables, which can be code.
+    /// Whether operands such as `CC=gcc` set variables, which can be code.
     pub variables: bool,
-    /// What it executes to do its own work: programs by name, or folders (from `/`).
+    /// Programs that it executes itself: by name, or all in a folder (starting with `/`).
     pub helpers: &'static [&'static str],
-    /// How its arguments are read.
+    /// The syntax of its arguments.
     pub syntax: Syntax,
     /// The options that a rule must spell, for [`Syntax::Options`].
     pub options: Options,
-    /// It runs what a folder holds: all of its options but these may lead to other code.
+    /// The harmless options of a program that runs the code in a folder. All others may lead to other code.
     pub harmless: Option<&'static Harmless>,
 }
 
-/// How the arguments of a program are read.
+/// The syntax of a program's arguments.
 #[derive(Clone, Copy)]
 pub(crate) enum Syntax {
-    /// As `getopt_long` reads them.
+    /// The syntax of `getopt_long`.
     Options,
-    /// As those of `git`: options in front of a subcommand, see [`git`].
+    /// The syntax of `git`: options before a subcommand, see [`git`].
     Git,
-    /// As those of `curl`: all options but a few must be spelled, and operands are addresses, see [`crate::fetch`].
+    /// The syntax of `curl`: a rule must spell all options but a few, and operands are addresses, see [`crate::fetch`].
     Fetch(&'static FetchOptions),
 }
 
-/// What an option lets a program do.
+/// The effect of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// It writes a file.
+    /// Writes a file.
     Writes,
-    /// It executes a program that is not judged.
+    /// Executes a program that is not judged.
     Executes,
-    /// It changes what is read, or asked for.
+    /// Changes what is read or requested.
     Steers,
-    /// It changes where the program finds the code that it runs.
+    /// Changes where the program finds the code that it runs.
     Leads,
-    /// It gives the program's script, in the place of one that the rule spells or beside it.
+    /// Gives the program's script, in place of one that the rule spells or in addition to it.
     Scripts,
 }
 
 /// An option that a rule must spell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Guarded {
-    /// Its letters.
+    /// The letters of its short forms.
     pub short: &'static str,
-    /// Its long name, which stands for all its spellings.
+    /// The long name, which identifies all spellings.
     pub name: &'static str,
     pub effect: Effect,
 }
 
-/// How the options of a program are read.
+/// The options of a program.
 pub(crate) struct Options {
-    /// Those that a rule must spell.
+    /// Options that a rule must spell.
     pub guarded: &'static [Guarded],
-    /// Letters with a value: in a cluster, what follows is that value.
+    /// Letters with a value. In a cluster the rest is that value.
     pub values: &'static str,
-    /// Long options that are harmless, though they begin a guarded one.
+    /// Harmless long options that are also prefixes of a guarded one.
     pub harmless: &'static [&'static str],
-    /// Its long options have one dash (`find -delete`).
+    /// Whether long options have one dash (`find -delete`).
     pub one_dash: bool,
-    /// Its first word may be a cluster without a dash (`tar xIf`).
+    /// Whether the first word may be a cluster without a dash (`tar xIf`).
     pub bundled: bool,
-    /// Long options with one dash behind which stands a program that it starts.
+    /// Long options with one dash that are followed by a program to start.
     pub starting: Names,
-    /// Options behind which stand patterns: they name what is left out.
+    /// Options followed by patterns of files to exclude.
     pub patterns: &'static [&'static str],
 }
 
-/// The options of a program that runs what a folder holds which lead to no other code. None of the long ones has a value
-/// in a word of its own.
+/// The options that lead to no other code, of a program that runs the code in a folder. None of the long ones has a value in a
+/// separate word.
 pub(crate) struct Harmless {
-    /// Letters that stand alone; together in a cluster if `clusters`.
+    /// Letters without a value. They may form a cluster if `clusters` is set.
     pub flags: &'static str,
-    /// Letters whose value is the rest of the word, or the next one.
+    /// Letters whose value is the rest of the word, or the next word.
     pub values: &'static str,
     pub clusters: bool,
     pub long: Names,
-    /// What stands behind the first operand belongs to the program that it names.
+    /// Whether the words behind the first operand belong to the program that it names.
     pub until_operand: bool,
 }
 
@@ -169,7 +169,7 @@ impl Options {
 }
 
 impl Guarded {
-    /// How it is written. `one_dash`: as `find` does.
+    /// Returns the spelling of the option. `one_dash`: with one dash, as for `find`.
     pub fn shown(&self, one_dash: bool) -> String {
         let dashes = if self.name.len() > 1 && !one_dash { "--" } else { "-" };
         format!("{dashes}{}", self.name)
@@ -221,17 +221,17 @@ impl Program {
         matches!(self.syntax, Syntax::Git)
     }
 
-    /// Whether it may run in the shell's own domain without a rule.
+    /// Returns whether it may run in the shell's own domain without a rule.
     pub fn is_free(&self) -> bool {
         matches!(self.class, Class::Filter | Class::Wrapper)
     }
 
-    /// Whether it is known to run any other program.
+    /// Returns whether it is known to run any other program.
     pub fn runs_anything(&self) -> bool {
         matches!(self.class, Class::Runs | Class::Wrapper)
     }
 
-    /// What it is for where a rule names it: then it has the power that it was named for.
+    /// Returns the class for a rule that names the program, which then has the power of that class.
     pub fn named_class(&self) -> Class {
         match self.class {
             Class::Filter if self.writes_operands => Class::Changes,
@@ -242,30 +242,30 @@ impl Program {
     }
 }
 
-/// The last part of a program's path.
+/// Returns the last part of a program's path.
 pub(crate) fn base_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
-/// The entry of a name.
+/// Returns the entry of a name.
 pub(crate) fn named(name: &str) -> &'static Program {
     let version = |c: char| c.is_ascii_digit() || c == '.';
     let family = || BY_NAME.get(name.trim_end_matches(version)).filter(|program| program.versioned);
     BY_NAME.get(name).or_else(family).copied().unwrap_or(&Program::UNKNOWN)
 }
 
-/// The entry of a program by its base name, wherever it lies: for what is refused in doubt.
+/// Returns the entry of a program by its base name, in any folder. Used where doubt means refusal.
 pub(crate) fn by_base_name(program: &str) -> &'static Program {
     named(base_name(program))
 }
 
-/// The entry of a program as a rule or a start names it: by its name, or by a path in the system's folders. Any other
+/// Returns the entry of a program in a rule or a start: by its name, or by a path in the system's folders. Any other
 /// path can lead to any program.
 pub(crate) fn known(program: &str) -> &'static Program {
     known_as(program).map_or(&Program::UNKNOWN, named)
 }
 
-/// The name by which the table knows a program; `None` for a path outside of the system's folders.
+/// Returns the name of a program in the table, or `None` for a path outside of the system's folders.
 pub(crate) fn known_as(program: &str) -> Option<&str> {
     const FOLDERS: &[&str] = &["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"];
     match program.rsplit_once('/') {
@@ -274,19 +274,19 @@ pub(crate) fn known_as(program: &str) -> Option<&str> {
     }
 }
 
-/// Whether a program is known to run any other one, also with a version in its name (`perl5.36`).
+/// Returns whether a program is known to run any other one, even with a version in its name (`perl5.36`).
 pub(crate) fn runs_anything(name: &str) -> bool {
     let family = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     [name, family].iter().any(|name| named(name).runs_anything())
 }
 
-/// The programs that may run in the shell's own domain without a rule, by their names: filters and wrappers.
+/// Returns the names of the programs that may run in the shell's own domain without a rule: filters and wrappers.
 pub fn free_programs() -> impl Iterator<Item = &'static str> {
     let free = TABLE.iter().copied().flatten().filter(|program| program.is_free());
     free.flat_map(|program| program.names.iter().copied())
 }
 
-/// The names of all programs of a class.
+/// Returns the names of all programs of a class.
 #[cfg(test)]
 pub(crate) fn names_of(class: Class) -> impl Iterator<Item = &'static str> {
     let programs = TABLE.iter().copied().flatten().filter(move |program| program.class == class);

@@ -1,5 +1,5 @@
-//! Other programs: those by which any other program can be run, and those that work over a local socket. Words of the
-//! shell that run others stand here, too.
+//! Other programs: those that can run any other program, and those that work over a local socket. Builtins of the
+//! shell that run other programs are here, too.
 
 use super::{Class, Program};
 

@@ -1,4 +1,4 @@
-//! Wrappers: they start what their arguments say, which is judged by itself.
+//! Wrappers: they start the program in their arguments, which is judged itself.
 
 use super::{Class, Program};
 

@@ -1,8 +1,8 @@
-//! Variables that a line sets for a program: those that could turn it into another one are refused by their name.
+//! The variables that a line sets for a program. Those that could change the program's behaviour are refused by name.
 
 use crate::Application;
 
-/// Never set in a fork, whatever its rules: who it is, and what its words mean.
+/// Returns whether a variable is never set in a fork, whatever its rules: it affects the fork's identity, or the meaning of words.
 pub(super) fn is_reserved(name: &str, value: &str, application: &Application) -> bool {
     const NAMES: &[&str] = &["PATH", "IFS", "ENV", "SHELLOPTS", "BASHOPTS"];
     const PREFIXES: &[&str] = &["LD_", "DYLD_", "BASH_"];
@@ -10,7 +10,7 @@ pub(super) fn is_reserved(name: &str, value: &str, application: &Application) ->
     NAMES.contains(&name) || (begins() && !is_of_stdbuf(name, value))
 }
 
-/// What `stdbuf` sets for the program that it starts: its library, which lies in the system's folders, and sizes.
+/// Returns whether `stdbuf` sets the variable for its program: its library in the system's folders, and sizes.
 fn is_of_stdbuf(name: &str, value: &str) -> bool {
     const LIBRARIES: &[&str] = &["/usr/lib/coreutils/libstdbuf.so", "/usr/libexec/coreutils/libstdbuf.so"];
     match name {
@@ -20,13 +20,13 @@ fn is_of_stdbuf(name: &str, value: &str) -> bool {
     }
 }
 
-/// Whether a text is a name that a shell can assign to.
+/// Returns whether a text is a name that a shell can assign to.
 pub(crate) fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// Whether a value is no more than a word, wherever a shell, `make` or a program puts it: it has no blank, is no option, and
+/// Returns whether a value is a single word in any place where a shell, `make` or a program puts it: it has no blank, is no option, and
 /// nothing in it is expanded.
 pub(crate) fn is_word(value: &str) -> bool {
     let begins = |c: char| c.is_alphanumeric() || "_./".contains(c);
@@ -34,19 +34,19 @@ pub(crate) fn is_word(value: &str) -> bool {
         || (value.starts_with(begins) && value.chars().all(|c| c.is_alphanumeric() || "_.,:/@+%-".contains(c)))
 }
 
-/// Whether a program is what it was with a variable of this value. `runs_code`: it runs what files say (a script, a makefile),
-/// and these may read any name.
+/// Returns whether a variable with this value leaves a program's behaviour safe. `runs_code`: the program runs code from files (a script,
+/// a makefile), which may read any name.
 pub(super) fn is_harmless(name: &str, value: &str, runs_code: bool, application: &Application) -> bool {
     !is_reserved(name, value, application) && (is_known(name, value) || (!runs_code && is_persons(name, value)))
 }
 
-/// Whether a variable is a name of the person's own, which a program that runs no code does not read.
+/// Returns whether a variable has a name of the person's own, which no program reads unless it runs code.
 fn is_persons(name: &str, value: &str) -> bool {
     let lower = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
     is_name(name) && lower && !name.ends_with("_proxy") && is_word(value)
 }
 
-/// Whether a variable is one that changes no program, whatever reads it.
+/// Returns whether a variable is known to be safe for every program that reads it.
 pub(crate) fn is_known(name: &str, value: &str) -> bool {
     const WORDS: &[&str] = &[
         "CARGO_TERM_COLOR",
@@ -76,21 +76,21 @@ pub(crate) fn is_known(name: &str, value: &str) -> bool {
         "GIT_COMMITTER_NAME",
         "GIT_REFLOG_ACTION",
     ];
-    // make puts a variable into the lines of its shell, and a shell evaluates one in arithmetic.
+    // make puts variables into its shell's lines, and a shell evaluates a variable in arithmetic.
     match name {
         _ if NUMBERS.contains(&name) => value.bytes().all(|byte| byte.is_ascii_digit()),
-        // Names, dates and what is done have blanks; git takes them for nothing else.
+        // Names, dates and actions contain blanks; git gives them no other meaning.
         _ if TEXTS_OF_GIT.contains(&name) => {
             !value.starts_with('-') && value.chars().all(|c| c.is_alphanumeric() || " _.,:=/@+%-<>".contains(c))
         }
-        // Some programs read a file of that name.
+        // Some programs read a file with that name.
         _ if WORDS.contains(&name) => is_word(value) && !value.contains('/'),
         "RUST_LOG" => value.split('=').all(is_word),
         "LANG" => is_locale(value),
         _ if name.starts_with("LC_") => is_name(name) && is_locale(value),
         "LANGUAGE" | "TERM" => is_word(value) && !value.contains('/'),
         "TZ" => is_word(value) && !value.starts_with('/') && !value.contains(".."),
-        // What git sets for whatever it starts.
+        // Set by git for every program that it starts.
         "GIT_EXEC_PATH" => ["/usr/lib", "/usr/libexec", "/usr/local/libexec"]
             .iter()
             .any(|folder| value.strip_prefix(folder) == Some("/git-core")),
@@ -104,7 +104,7 @@ pub(crate) fn is_known(name: &str, value: &str) -> bool {
     }
 }
 
-/// Character sets in which a byte can swallow the next one are none of these.
+/// Returns whether a value is a locale with a safe character set: in others a byte can swallow the next one.
 fn is_locale(value: &str) -> bool {
     let plain = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     matches!(value, "" | "C" | "POSIX")

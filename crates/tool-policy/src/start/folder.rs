@@ -1,4 +1,4 @@
-//! The folder that a program works in: a rule speaks of `work/`, and of what `Read` and `Edit` rules open.
+//! The working folder of a program. A rule applies in `work/`, and in folders that `Read` and `Edit` rules open.
 
 use std::path::{Path, PathBuf};
 
@@ -9,27 +9,27 @@ use crate::programs::{self, Class, Effect, Options, base_name, git};
 use crate::request::Access;
 use crate::rule_set::{RuleSet, grants_path};
 
-/// Where a rule holds.
+/// The folders in which a rule applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FolderScope {
     /// In `work/` itself.
     InWork,
     /// In `work/` and folders below it.
     BelowWork,
-    /// There, in `$TMPDIR`, and in folders that `Read` rules open.
+    /// Also in `$TMPDIR`, and in folders that `Read` or `Edit` rules open.
     InOpenFolders,
     /// Everywhere.
     Anywhere,
 }
 
-/// How many arguments are followed to where they lead, and how many bytes of them. Of a program that changes what they name, more
-/// are followed, and none is left out.
+/// Maximum number of arguments that are followed to their targets, and of their bytes. For a program that changes its operands, the
+/// maximum is higher, and exceeding it is a refusal.
 const MAX_FOLLOWED: usize = 64;
 const MAX_BYTES: usize = 8 * 1024;
 const MAX_CHANGED: usize = 1024;
 const MAX_CHANGED_BYTES: usize = 64 * 1024;
 
-/// Whether a rule's program may work in a folder.
+/// Returns whether a rule's program may work in a folder.
 pub(super) fn fits(folder: &Path, holds: FolderScope, lists: &RuleSet, roots: &ResolvedRoots) -> bool {
     let Some(resolved) = resolve(&folder.to_string_lossy(), Path::new("/"), Path::new("/"), roots.read_link) else {
         return false;
@@ -47,7 +47,7 @@ pub(super) fn fits(folder: &Path, holds: FolderScope, lists: &RuleSet, roots: &R
     }
 }
 
-/// The words of a start from which on they may name what it changes. `None`: it changes nothing that they name.
+/// Returns the index from which words of a start may name what it changes, or `None` if it changes no named file.
 fn changed_from(start: &Start<'_>) -> Option<usize> {
     let program = programs::by_base_name(start.program);
     let writes = || start.guarded.iter().any(|option| option.effect == Effect::Writes);
@@ -59,8 +59,8 @@ fn changed_from(start: &Start<'_>) -> Option<usize> {
     from.map(|at| at + 1)
 }
 
-/// The patterns among words, by their places: they name what is left out. Only where no word before their option could take that for
-/// its value.
+/// Returns the indices of words that are exclusion patterns, unless a word before their option could take that for its
+/// value.
 fn patterns(options: &Options, words: &[String]) -> Vec<usize> {
     let mut found = Vec::new();
     if options.patterns.is_empty() || words.iter().any(|word| word == "--") {
@@ -75,14 +75,14 @@ fn patterns(options: &Options, words: &[String]) -> Vec<usize> {
             listed = options.patterns.contains(&word) && at > taken && !before.starts_with('-');
         } else if listed {
             found.push(at);
-            // Those of `tar` stand alone.
+            // `tar` takes a single pattern per option.
             listed = !options.bundled;
         }
     }
     found
 }
 
-/// A protected place that a program would work in, or that an argument names, with that argument.
+/// Returns a protected place in which a program would work, or that an argument names, with that argument.
 pub(super) fn protected<'a>(start: &Start<'a>, roots: &ResolvedRoots) -> Option<(&'a str, Protected)> {
     let (words, folder, name) = (start.words, start.folder.as_path(), base_name(start.program));
     let place = |path: &Resolved| path.everywhere().find_map(|path| roots.protected(path));
@@ -91,7 +91,7 @@ pub(super) fn protected<'a>(start: &Start<'a>, roots: &ResolvedRoots) -> Option<
     {
         return Some(("", found));
     }
-    // Also behind more words than are followed, and where it is written together with an option.
+    // Check all words, even beyond the followed ones, and values attached to options.
     let from = changed_from(start);
     let changes = from.is_some();
     let options = &programs::named(name).options;
@@ -104,10 +104,10 @@ pub(super) fn protected<'a>(start: &Start<'a>, roots: &ResolvedRoots) -> Option<
     if let Some((_, word)) = named.next() {
         return Some((word, Protected::Tooling));
     }
-    // Where `git -C` leads is the folder already.
+    // The folder of `git -C` is the working folder already.
     let leads = |at: usize| programs::named(name).is_git() && words[at] == "-C";
     let arguments = words.iter().enumerate().skip(1).filter(|(at, _)| !leads(at - 1));
-    // Words of `curl` are texts, too.
+    // Words of `curl` can be texts, too.
     let names_files = changes && fetch::options(name).is_none();
     let is_link = |word: &str| !word.contains('/') && (roots.read_link)(&folder.join(word)).is_ok();
     let is_followed = |word: &str| {
@@ -121,13 +121,13 @@ pub(super) fn protected<'a>(start: &Start<'a>, roots: &ResolvedRoots) -> Option<
         if count >= most || bytes > most_bytes {
             return changes.then_some((word, Protected::TooMany));
         }
-        // Only shells read a `~`.
+        // Only shells expand a `~`.
         let path =
             if path.starts_with('~') { folder.join(path).to_string_lossy().into_owned() } else { path.to_owned() };
         let Some(resolved) = resolve(&path, folder, Path::new("/"), roots.read_link) else { continue };
         match place(&resolved) {
             Some(found @ (Protected::DataFolder | Protected::Client)) => return Some((word, found)),
-            // A whole word can be a file of that name all the same.
+            // A whole word may also be a file with that name.
             Some(Protected::Tooling) if changed(at, word) || is_pattern(word) && path.len() == word.len() => {
                 return Some((word, Protected::Tooling));
             }
@@ -140,8 +140,8 @@ pub(super) fn protected<'a>(start: &Start<'a>, roots: &ResolvedRoots) -> Option<
     None
 }
 
-/// What a word may name: itself, the value of `name=value`, and what stands behind a short option (`-tfolder`). `names_files`: its
-/// program is given files only, so what stands behind several letters (`-avtfolder`), and a name with a `=` in it.
+/// Returns the paths that a word may name: the word, the value of `name=value`, and the text behind a short option (`-tfolder`).
+/// `names_files`: the program's operands are all files, so include the text behind several letters (`-avtfolder`), and names with a `=`.
 fn operands(word: &str, names_files: bool) -> impl Iterator<Item = &str> {
     let value = word.split_once('=').map(|(_, value)| value);
     let whole = (names_files || value.is_none()).then_some(word);
@@ -151,7 +151,7 @@ fn operands(word: &str, names_files: bool) -> impl Iterator<Item = &str> {
     whole.into_iter().chain(value).chain(behind)
 }
 
-/// Whether a path leads to an open file of the program's own (`/dev/fd/63`), and no further.
+/// Returns whether a path is an open file of the program's own (`/dev/fd/63`), and nothing below it.
 fn is_descriptor(path: &str, resolved: &Resolved) -> bool {
     let real = resolved.readings.last().and_then(|real| real.to_str()).unwrap_or_default();
     let mut parts = real.split('/').skip(3);
@@ -159,8 +159,8 @@ fn is_descriptor(path: &str, resolved: &Resolved) -> bool {
     plain && parts.next() == Some("fd") && parts.next().is_some() && parts.next().is_none()
 }
 
-/// Whether a part of a word is the name of a folder with tooling: `.git`, `-t.git/hooks`, `of=.claude/x`; of an address the last
-/// part, as which it is saved.
+/// Returns whether a part of a word is the name of a folder with tooling: `.git`, `-t.git/hooks`, `of=.claude/x`. Of an address only
+/// the last part counts, as the name of the saved file.
 fn names_tooling(word: &str) -> bool {
     let is_name = |part: &str| {
         [".git", ".claude"].iter().any(|name| match part.strip_suffix(name) {
@@ -175,7 +175,7 @@ fn names_tooling(word: &str) -> bool {
     word.split(['/', '=', ',', ':']).any(is_name)
 }
 
-/// The last part of an address as the name of a file: `%67` is `g`.
+/// Decodes the last part of an address as a file's name: `%67` is `g`.
 fn unescaped(text: &str) -> String {
     let mut parts = text.split('%');
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -189,12 +189,12 @@ fn unescaped(text: &str) -> String {
     plain
 }
 
-/// Whether a word can name what lies elsewhere than in the folder itself.
+/// Returns whether a word can name a file outside of the folder itself.
 fn is_place(word: &str) -> bool {
     word.len() <= 4096 && (word.contains('/') || word.starts_with('.'))
 }
 
-/// Whether a word looks like a path, and not like a text.
+/// Returns whether a word looks like a path, and not like a text.
 fn is_path(word: &str) -> bool {
     is_place(word) && !word.contains(char::is_whitespace) && !word.contains("://") && !word.starts_with('~')
 }

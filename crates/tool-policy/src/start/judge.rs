@@ -1,4 +1,4 @@
-//! One owner's lists, held against a program's start.
+//! Matches one owner's lists against a program's start.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,22 +14,22 @@ use crate::request::clipped;
 use crate::rule::{Matcher, Rule};
 use crate::rule_set::RuleSet;
 
-/// Where a program is judged.
+/// The context of the judgement.
 pub(super) struct Context<'a> {
     pub asked: &'a ProgramStart<'a>,
     pub roots: &'a ResolvedRoots,
     pub application: &'static Application,
 }
 
-/// What a list grants.
+/// The grant of one list.
 pub(super) struct Grant<'a> {
     pub rule: Option<&'a Rule>,
     pub location: Location,
-    /// The rule by which the person is asked first.
+    /// The rule under which the person is asked first.
     pub asking: Option<&'a Rule>,
 }
 
-/// Why a list does not grant a start: the end of a sentence, with what the agent can do instead.
+/// The reason why a list does not grant a start, displayed as the end of a sentence with advice for the agent.
 pub(super) enum Refusal {
     NotGranted {
         program: String,
@@ -49,7 +49,7 @@ pub(super) enum Refusal {
         holds: FolderScope,
     },
     Variable(String),
-    /// Whose list it is.
+    /// The owner of the read-only list.
     OnlyReads(String),
 }
 
@@ -64,7 +64,7 @@ impl fmt::Display for Refusal {
             }
             Self::Shortfall { program, rule, shortfall: Shortfall::Option(option) } => {
                 let (program, option) = (clipped(program), clipped(&option.shown));
-                // The rule that is there, with the option.
+                // Suggest the existing rule with the option added.
                 let spelled = match rule.strip_suffix(" *)") {
                     Some(head) => format!("{head} {option} *)"),
                     None => format!("Bash({program} {option} *)"),
@@ -98,7 +98,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// FolderScope one owner's lists against a start.
+/// Matches one owner's lists against a start.
 pub(super) fn granted<'a>(lists: &'a RuleSet, start: &Start<'_>, context: &Context<'_>) -> Result<Grant<'a>, Refusal> {
     let grant = by_lists(lists, start, context)?;
     if !lists.read_only || grant.location == Location::Here {
@@ -113,8 +113,8 @@ pub(super) fn granted<'a>(lists: &'a RuleSet, start: &Start<'_>, context: &Conte
     Ok(Grant { location, ..grant })
 }
 
-/// What is granted, and what the person is asked about. What the owner's file grants by name is not asked about; what it has because
-/// everybody has it is, and there a rule is read as a denial is: whatever could be meant is asked.
+/// Returns the grant, with the rule under which the person is asked. Grants by name in the owner's file are not asked about. Grants of
+/// `main_tools` are, and an asking rule is then read as generously as a denial.
 fn by_lists<'a>(lists: &'a RuleSet, start: &Start<'_>, context: &Context<'_>) -> Result<Grant<'a>, Refusal> {
     let granted = by_rules(lists, false, start, context);
     if lists.ask.is_empty() || granted.as_ref().is_ok_and(|grant| grant.rule.is_some_and(Rule::is_named)) {
@@ -125,7 +125,7 @@ fn by_lists<'a>(lists: &'a RuleSet, start: &Start<'_>, context: &Context<'_>) ->
         return Ok(Grant { asking, ..grant });
     }
     match by_rules(lists, true, start, context) {
-        // A filter is asked about only where a rule names it.
+        // A filter is asked about only if a rule names it.
         Ok(Grant { rule: Some(rule), location, .. }) if granted.is_err() || !rule.is_all() => {
             Ok(Grant { rule: None, location, asking: Some(rule) })
         }
@@ -133,7 +133,7 @@ fn by_lists<'a>(lists: &'a RuleSet, start: &Start<'_>, context: &Context<'_>) ->
     }
 }
 
-/// Whether a rule denies a start, or asks about it.
+/// Returns whether a rule denies a start, or asks about it.
 pub(super) fn stands_in_the_way(rule: &Rule, start: &Start<'_>) -> bool {
     match &rule.matcher {
         Matcher::Command(pattern) => pattern.denies(start),
@@ -141,7 +141,7 @@ pub(super) fn stands_in_the_way(rule: &Rule, start: &Start<'_>) -> bool {
     }
 }
 
-/// What an owner's grants say; `asking`: those that it has once the person was asked.
+/// Returns the grant by an owner's rules. `asking`: by the rules that apply once the person was asked.
 fn by_rules<'a>(
     lists: &'a RuleSet,
     asking: bool,
@@ -156,7 +156,7 @@ fn by_rules<'a>(
     let everything = rules.iter().find(|rule| rule.is_all()).copied();
     if (lists.allow.is_none() && !asking) || everything.is_some() {
         let rights = own.unwrap_or_else(Rights::wide);
-        // With more rights than the shell that starts it has, it must not become another program by what that shell sets.
+        // A program with more rights than its shell must not become another one by anything that the shell sets.
         if !Rights::wide().covers(&rights)
             && let Some(why) = unfit_surroundings(lists, &rights, FolderScope::Anywhere, start, context)
         {
@@ -179,7 +179,7 @@ fn by_rules<'a>(
             continue;
         }
         let rights = own.clone().unwrap_or_else(|| pattern.rights(start.program));
-        // Of several rules that match, a wider one takes nothing away.
+        // Of several matching rules the widest applies.
         if best.as_ref().is_none_or(|(_, before)| rights.covers(before)) {
             best = Some((rule, rights));
         }
@@ -193,7 +193,7 @@ fn by_rules<'a>(
     Err(refusal.unwrap_or_else(|| not_granted(lists, start)))
 }
 
-/// Why a rule whose words match does not hold.
+/// Returns why a rule with matching words does not apply.
 fn unfit(lists: &RuleSet, rule: &Rule, start: &Start<'_>, context: &Context<'_>) -> Option<Refusal> {
     let Matcher::Command(pattern) = &rule.matcher else { return None };
     if let Some(shortfall) = pattern.shortfall(start) {
@@ -202,7 +202,7 @@ fn unfit(lists: &RuleSet, rule: &Rule, start: &Start<'_>, context: &Context<'_>)
     }
     let holds = match (pattern.is_bound_to_work(), start.program) {
         (true, _) => FolderScope::InWork,
-        // With the network it runs what a repository's configuration names, and a job can make a repository elsewhere.
+        // With the network git runs code from a repository's settings, and a job can make a repository elsewhere.
         (false, program) if programs::named(program).is_git() && pattern.rights(program).network => {
             FolderScope::BelowWork
         }
@@ -211,8 +211,8 @@ fn unfit(lists: &RuleSet, rule: &Rule, start: &Start<'_>, context: &Context<'_>)
     unfit_surroundings(lists, &pattern.rights(start.program), holds, start, context)
 }
 
-/// Why a start is refused for its folder or a variable. `rights`: what it would have; `holds`: where the rule holds. A command of the person's own starts in
-/// `work/`, whatever grants it: some programs take settings and code from their folder.
+/// Returns why a start is refused for its folder or a variable. `rights`: the program's rights; `holds`: the rule's scope. A command of
+/// the person's own must start in `work/` under any grant, since some programs read settings and code from their folder.
 fn unfit_surroundings(
     lists: &RuleSet,
     rights: &Rights,
@@ -246,12 +246,12 @@ fn not_granted(lists: &RuleSet, start: &Start<'_>) -> Refusal {
     Refusal::NotGranted { program: start.program.into(), wanted: suggested_rule(start) }
 }
 
-/// Whether a program may run in the shell's own domain without a rule.
+/// Returns whether a program may run in the shell's own domain without a rule.
 fn is_free(start: &Start<'_>) -> bool {
     !start.program.contains('/') && programs::named(start.program).is_free()
 }
 
-/// What a program may do that only reads, with options that only read. `None`: it is no such program.
+/// Returns the rights of a program that only reads, with options that only read. `None` for other programs.
 pub(super) fn reading(start: &Start<'_>) -> Option<Rights> {
     let mut guarded = start.guarded.iter();
     if start.program.contains('/') || guarded.any(|option| option.effect != Effect::Scripts) {

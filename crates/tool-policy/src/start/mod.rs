@@ -1,7 +1,7 @@
-//! The judgement of a program that a job's shell, or a program of the job, is about to start.
+//! Judges a program that a job's shell, or a program of the job, is about to start.
 //!
-//! Its real words, folder and environment are known, so nothing is guessed. Every owner's lists are asked in their
-//! order, the first that says no wins, and of what they grant the narrowest holds.
+//! The engine knows the real words, folder and environment, so it guesses nothing. Every owner's lists are checked in
+//! order. The first denial wins, and of several grants the narrowest applies.
 
 mod environment;
 mod folder;
@@ -29,45 +29,45 @@ use crate::{Decision, Layer, Policy, Verdict, request};
 /// A program that a job's shell, or a program of the job, is about to start.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramStart<'a> {
-    /// Its real arguments, its name first. What is not UTF-8 has U+FFFD in its place.
+    /// The real arguments, starting with the program's name. U+FFFD replaces text that is not UTF-8.
     pub argv: &'a [String],
-    /// Its real working folder, absolute, without symlinks.
+    /// The real working folder, absolute, without symlinks.
     pub cwd: &'a Path,
     /// Variables that differ from the run's clean environment: set or changed by the line.
     pub env: &'a BTreeMap<String, String>,
-    /// For a subagent's call: its type (`Explore`). `None`: the job's own session.
+    /// The type of the calling subagent (`Explore`), or `None` for the job's own session.
     pub agent_type: Option<&'a str>,
 }
 
-/// What becomes of a program's start.
+/// The decision on a program's start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramDecision {
     /// The verdict with its evidence.
     pub decision: Decision,
-    /// Where it runs, where the person is asked: once they agree.
+    /// The place where the program runs. If the person is asked: once they agree.
     pub location: Location,
 }
 
-/// What all lists grant together.
+/// The combined grant of all lists.
 struct Granted<'a> {
-    /// `None`: there is no list.
+    /// The location, or `None` if there is no list.
     location: Option<Location>,
     rule: Option<&'a Rule>,
-    /// The rule by which the person is asked first.
+    /// The rule under which the person is asked first.
     asking: Option<&'a Rule>,
     /// The layer that decides.
     layer: Layer,
 }
 
-/// Characters of a program's words that a decision shows, about.
+/// Approximate maximum length of a program's words in a decision, in bytes.
 const MOST_SHOWN: usize = 4096;
 
-/// How many steps of matching one decision may take.
+/// Maximum number of matching steps for one decision.
 const MAX_STEPS: usize = 1024 * 1024;
 
 impl Policy {
-    /// Decides whether a program may start, and with what rights. Total: whatever the words, there is an answer, and
-    /// it is no in doubt.
+    /// Decides whether a program may start, and with what rights. All words have an answer, and in doubt it is
+    /// a denial.
     #[must_use]
     pub fn decide_program(&self, start: &ProgramStart<'_>) -> ProgramDecision {
         let line = shown(start.argv);
@@ -77,8 +77,8 @@ impl Policy {
         decided
     }
 
-    /// Decides a call of the application's own command whose words are known. `agent`: the agent that
-    /// calls; `None`: the job itself.
+    /// Decides a call of the application's own command with known words. `agent`: the calling agent, or `None` for the job
+    /// itself.
     #[must_use]
     pub fn decide_command(&self, words: &[String], agent: Option<&str>) -> Decision {
         let cwd = self.roots().work.last().cloned().unwrap_or_else(|| PathBuf::from("/"));
@@ -102,7 +102,7 @@ impl Policy {
             );
         }
         let start = Start::new(asked.argv, asked.cwd, self.application());
-        // A call of the main session's own turn, about which the person can be asked.
+        // The person can be asked only about a call of the main session's own turn.
         let person = !self.is_fork() && asked.agent_type.is_none();
         if !person && let Some(why) = self.blocked_start(&start, asked) {
             return refused(Layer::System, None, &why);
@@ -138,7 +138,7 @@ impl Policy {
         ProgramDecision { decision, location }
     }
 
-    /// What all of `lists` grant together. Each has to; of the person's own turn, what only reads needs no rule.
+    /// Returns the combined grant of `lists`. Each must grant the start. In the person's own turn, read-only programs need no rule.
     fn granted<'a>(
         &'a self,
         lists: Vec<&'a RuleSet>,
@@ -174,13 +174,13 @@ impl Policy {
 
     fn refused_by(&self, list: &RuleSet, refusal: judge::Refusal, person: bool, about: &str) -> Decision {
         match refusal {
-            // What it grants is no help here.
+            // A list of the rule's grants would be no help here.
             judge::Refusal::OnlyReads(_) if !person => deny(Layer::AllowedTools, None, format!("{about}: {refusal}")),
             _ => self.not_granted(list, "Bash", person, &format!("{about}: {refusal}")),
         }
     }
 
-    /// What no fork may start, whatever its rules.
+    /// Returns why no fork may start a program, whatever its rules.
     fn blocked_start(&self, start: &Start<'_>, asked: &ProgramStart<'_>) -> Option<String> {
         let application = self.application();
         let mut variables = asked.env.iter();
@@ -199,12 +199,12 @@ impl Policy {
     }
 }
 
-/// The denial of a list that a start is.
+/// Returns the denial in a list that matches a start.
 fn denying<'a>(lists: &'a RuleSet, start: &Start<'_>) -> Option<&'a Rule> {
     lists.denials_for("Bash").find(|rule| judge::stands_in_the_way(rule, start))
 }
 
-/// About how long matching takes: rules that look through all of the words, times their length.
+/// Estimates the steps of matching: the number of rules that search through all words, times the words' length.
 fn steps(lists: &[&RuleSet], words: &[String]) -> usize {
     let length: usize = words.iter().map(|word| word.len() + 1).sum();
     let rules = lists.iter().flat_map(|lists| lists.allow.iter().flatten().chain(&lists.ask).chain(&lists.deny));
@@ -213,7 +213,7 @@ fn steps(lists: &[&RuleSet], words: &[String]) -> usize {
     length.saturating_mul(searching)
 }
 
-/// Words as a person would type them.
+/// Formats words as a person would type them.
 fn shown(words: &[String]) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_-./+:=,@%^{}".contains(c);
     let mut line = String::new();
@@ -239,7 +239,7 @@ fn shown(words: &[String]) -> String {
     line
 }
 
-/// The rule that would grant a start and not much more, for sentences.
+/// Returns the rule that would grant a start and little more, for sentences.
 fn suggested_rule(start: &Start<'_>) -> String {
     let words = start.own.as_deref().unwrap_or(start.words);
     let (name, arguments) = (base_name(start.program), words.get(1..).unwrap_or_default());
@@ -272,7 +272,7 @@ fn suggested_rule(start: &Start<'_>) -> String {
 }
 
 impl ProgramDecision {
-    /// Whether it starts.
+    /// Returns whether the program starts.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         self.decision.verdict == Verdict::Allow

@@ -1,15 +1,15 @@
-//! What a program may do once it was granted: it follows from the program and from the text of the rule, never from what
-//! a line says.
+//! The rights of a granted program. They follow from the program and from the text of the rule, never from the text of
+//! a line.
 
 use crate::Application;
 use crate::fetch;
 use crate::options::GivenOption;
 use crate::programs::{self, Class, Effect, git};
 
-/// Where a program that may start runs.
+/// The place where a program runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
-    /// Nowhere: it was denied.
+    /// Nowhere, since it was denied.
     Nowhere,
     /// In the shell's own domain, without any power: a filter or a wrapper that no rule names.
     Here,
@@ -17,52 +17,52 @@ pub enum Location {
     Outside(Rights),
 }
 
-/// What a program may do outside of the shell.
+/// The rights of a program outside of the shell.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rights {
-    /// Which files it may write.
+    /// The files that it may write.
     pub writes: Writes,
     /// Whether it may use the network.
     pub network: bool,
     /// Whether it may use sockets with a path on this machine.
     pub local_sockets: bool,
-    /// Which programs it may execute.
+    /// The programs that it may execute.
     pub executes: Executes,
 }
 
-/// Which files a program may write.
+/// The files that a program may write.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Writes {
-    /// None.
+    /// No files.
     Nothing,
-    /// Those in `work/`, and what `Edit` rules grant.
+    /// Files in `work/`, and files that `Edit` rules grant.
     Work,
-    /// Those in the folder of this extension of the application's command.
+    /// Files in the folder of this extension of the application's command.
     Extension(String),
 }
 
-/// Which programs a program may execute.
+/// The programs that a program may execute.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Executes {
-    /// Itself, and these: programs by name, or folders.
+    /// Itself and these: programs by name, or folders.
     Itself(&'static [&'static str]),
-    /// Every one.
+    /// Every program.
     Anything,
 }
 
 impl Rights {
-    /// What a program may do that only reads.
+    /// Returns the rights of a program that only reads.
     pub(super) fn reading(program: &str) -> Self {
         let executes = Executes::Itself(programs::known(program).helpers);
         Self { writes: Writes::Nothing, network: false, local_sockets: false, executes }
     }
 
-    /// What a program may do where everything is granted.
+    /// Returns the rights of a program if everything is granted.
     pub(crate) fn wide() -> Self {
         Self { writes: Writes::Work, network: true, local_sockets: false, executes: Executes::Anything }
     }
 
-    /// What a call of the application's command may do: it speaks with the application, and an extension keeps its files.
+    /// Returns the rights of a call of the application's command. It connects to the application, and an extension writes its own files.
     pub(super) fn own(canonical: &[String], application: &Application) -> Self {
         match application.extension(canonical) {
             Some(name) => Self {
@@ -77,8 +77,8 @@ impl Rights {
         }
     }
 
-    /// What a rule grants a program. `arguments`: those of the rule; `spelled`: the options among them that a `*` does
-    /// not stand for.
+    /// Returns the rights that a rule grants a program. `arguments`: the rule's; `spelled`: the options among them for which a `*`
+    /// does not stand.
     pub(crate) fn of(program: &str, arguments: &[String], spelled: &[GivenOption]) -> Self {
         let known = programs::known(program);
         let mut rights = Self::reading(program);
@@ -112,7 +112,7 @@ impl Rights {
         rights
     }
 
-    /// What both grant.
+    /// Returns the intersection of two sets of rights.
     pub(super) fn and(self, other: Self) -> Self {
         let writes = match (self.writes, other.writes) {
             (Writes::Nothing, _) | (_, Writes::Nothing) => Writes::Nothing,
@@ -133,19 +133,19 @@ impl Rights {
         }
     }
 
-    /// Whether another one grants no more.
+    /// Returns whether `other` grants no more.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         self.clone().and(other.clone()) == *other
     }
 
-    /// Whether it leaves everything as it is.
+    /// Returns whether the rights change nothing.
     pub(super) fn only_reads(&self) -> bool {
         self.writes == Writes::Nothing && !self.network
     }
 }
 
 impl Location {
-    /// The narrower of two.
+    /// Returns the narrower of two locations.
     pub(super) fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Outside(one), Self::Outside(other)) => Self::Outside(one.and(other)),

@@ -1,36 +1,36 @@
-//! What the shell itself may do, before any program starts.
+//! The rights of the shell itself, before any program starts.
 
 use crate::programs::{self, base_name, git};
 use crate::rule::{Matcher, Origin, Rule};
 use crate::rule_set::RuleSet;
 use crate::{Application, Policy, ToolPattern};
 
-/// What the shell itself may do, before any program starts.
+/// The rights of the shell itself, before any program starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShellRights {
-    /// Every program is granted (a bare `Bash`): only `judged` programs are asked about, all others run in the shell's
+    /// Whether every program is granted (a bare `Bash`): only `judged` programs are asked about, and all others run in the shell's
     /// domain.
     pub everything: bool,
     /// Programs that run in the shell's own domain without a question: filters and wrappers that no rule names.
     pub free: Vec<&'static str>,
-    /// Program names (base names) that must be asked about although they would be free or granted wholesale: those
+    /// Names of programs (base names) that must be asked about although they would be free or granted wholesale: those
     /// that rules name literally, and the application's command.
     pub judged: Vec<String>,
-    /// Of these the names that denials and rules that ask speak of, and the application's command: programs that run others must ask about them, too.
+    /// Names in `judged` that denials and asking rules name, and the application's command: programs that run others ask about them too.
     pub denied: Vec<String>,
-    /// A denial, or a rule that asks, whose program cannot be told (`Bash(* --force)`): every program must be asked about.
+    /// Whether a denial or an asking rule names no definite program (`Bash(* --force)`), so every program must be asked about.
     pub judge_all: bool,
     /// Programs that rules spell by a path (`./run.sh`, `/usr/bin/git`).
     pub spelled: Vec<String>,
-    /// Nothing may be written by any program (a read-only agent).
+    /// Whether no program may write anything (a read-only agent).
     pub read_only: bool,
-    /// The allowlists in force: that of the job, of an agent, of whoever spawned it.
+    /// The allowlists in force: those of the job, of an agent, and of the agent's caller.
     pub allowlists: Vec<Vec<ToolPattern>>,
 }
 
 impl ShellRights {
-    /// Whether each allowlist grants all that a pattern does. No file tool's check stands before a shell, so that two lists each have
-    /// a pattern that fits some of the same files is not enough.
+    /// Returns whether each allowlist grants everything that a pattern does. A shell has no check per file as file tools have, so two lists
+    /// whose patterns merely overlap are not enough.
     #[must_use]
     pub fn grant_whole(&self, pattern: &ToolPattern, application: &'static Application) -> bool {
         self.allowlists.iter().all(|list| list.iter().any(|own| application.covers(own, pattern)))
@@ -38,7 +38,7 @@ impl ShellRights {
 }
 
 impl Policy {
-    /// What the shell of a session, or of a subagent's call, may do. `None`: no Bash rule grants anything, the shell
+    /// Returns the rights of the shell of a session, or of a subagent's call. `None` if no Bash rule grants anything, so that the shell
     /// is never started.
     #[must_use]
     pub fn shell(&self, agent_type: Option<&str>) -> Option<ShellRights> {
@@ -55,7 +55,7 @@ impl Policy {
         let asks = lists.iter().flat_map(|lists| lists.asks_for("Bash"));
         let grants = lists.iter().flat_map(|lists| lists.grants_for("Bash"));
         let whole = |lists: &RuleSet| lists.allow.is_none() || lists.grants_for("Bash").any(Rule::is_all);
-        // What the person is asked about must come by the broker, as what is denied.
+        // Programs about which the person is asked must reach the broker, like denied ones.
         for (rule, denies) in denials.chain(asks).map(|rule| (rule, true)).chain(grants.map(|rule| (rule, false))) {
             let Matcher::Command(pattern) = &rule.matcher else {
                 judge_all |= matches!(rule.origin, Origin::Asked(_)) && lists.iter().all(|lists| whole(lists));
@@ -70,7 +70,7 @@ impl Policy {
             }
             judged.push(base_name(program).to_owned());
             let names = judged.len() - 1;
-            // A denied subcommand can be called by a program of its own.
+            // A denied subcommand may also be callable as a separate program.
             let arguments = pattern.fixed().get(1..).unwrap_or_default();
             if denies && (programs::by_base_name(program).is_git() || own == Some(base_name(program))) {
                 judged.extend(git::subcommand(arguments).map(|name| format!("{}-{name}", base_name(program))));
@@ -88,7 +88,7 @@ impl Policy {
         let free = programs::free_programs().filter(|name| !asked(name)).collect();
         let read_only = lists.iter().any(|lists| lists.read_only);
         let everything = !read_only && lists.iter().all(|lists| whole(lists));
-        // What everybody has and this owner asks about is opened to no program, which nobody could be asked about.
+        // A grant of `main_tools` about which this owner asks is open to no program, since nobody can be asked about single files.
         let patterns = |lists: &&RuleSet| {
             let asked: Vec<ToolPattern> = lists.ask.iter().map(|rule| rule.pattern.clone()).collect();
             let open = |rule: &Rule| match rule.is_named() {
@@ -102,7 +102,7 @@ impl Policy {
     }
 }
 
-/// Whether some Bash call could pass an owner's lists.
+/// Returns whether some Bash call could pass an owner's lists.
 pub(crate) fn grants_some(lists: &RuleSet) -> bool {
     !lists.denies_whole("Bash")
         && (lists.allow.is_none() || lists.grants_for("Bash").chain(lists.asks_for("Bash")).next().is_some())

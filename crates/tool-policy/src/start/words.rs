@@ -1,4 +1,4 @@
-//! A program that is about to start, read once for all rules.
+//! The words of a starting program, parsed once for all rules.
 
 use std::path::{Path, PathBuf};
 
@@ -8,23 +8,23 @@ use crate::options::{self, GivenOption};
 use crate::programs::{self, base_name, git};
 use crate::wildcard::{joined, loose};
 
-/// How many words a start may have, and how many bytes.
+/// Maximum number of words and of bytes of a start.
 const MAX_WORDS: usize = 10_000;
 const MAX_BYTES: usize = 256 * 1024;
 
-/// How many times `git -C` is followed.
+/// Maximum number of `-C` options of git that are followed.
 const MAX_FOLDERS: usize = 16;
 
-/// The words of a start, in every reading of them that rules are held against.
+/// The words of a start, in every form that rules match.
 pub(crate) struct Start<'a> {
     pub words: &'a [String],
-    /// The program's name or path, as it was called.
+    /// The program's name or path, as called.
     pub program: &'a str,
-    /// The folder that it works in: `git -C` leads elsewhere.
+    /// The working folder, including `git -C`.
     pub folder: PathBuf,
-    /// For a grant: as they are, and without what is harmless.
+    /// Forms for grants: as they are, and without harmless options.
     pub granting: Vec<String>,
-    /// For a denial.
+    /// Forms for denials.
     pub denying: Vec<String>,
     /// The options that a rule must spell.
     pub guarded: Vec<GivenOption>,
@@ -32,12 +32,12 @@ pub(crate) struct Start<'a> {
     pub fetch: Option<Fetch>,
     /// A call of our own program, without flags and aliases.
     pub own: Option<Vec<String>>,
-    /// Its next word says what it does.
+    /// Whether the next word determines the program's effect.
     pub has_subcommands: bool,
 }
 
 impl<'a> Start<'a> {
-    /// Reads words, of which there is one at least.
+    /// Parses words, of which there must be at least one.
     pub fn new(words: &'a [String], cwd: &Path, application: &Application) -> Self {
         let program = words.first().map_or("", String::as_str);
         let arguments = words.get(1..).unwrap_or_default();
@@ -57,7 +57,7 @@ impl<'a> Start<'a> {
         let mut folder = cwd.to_owned();
         if programs::by_base_name(program).is_git() {
             let folders = git::folders(arguments);
-            // Nobody leads through so many; what is not followed is out of reach.
+            // Beyond the maximum the folder counts as out of reach.
             folder = if folders.len() > MAX_FOLDERS { PathBuf::from("/") } else { folder };
             folder.extend(folders.into_iter().take(MAX_FOLDERS));
         }
@@ -75,7 +75,7 @@ impl<'a> Start<'a> {
     }
 }
 
-/// Why words are no start that can be judged; `None`: they can.
+/// Returns why words cannot be judged as a start, or `None` if they can.
 pub(super) fn unreadable(words: &[String]) -> Option<&'static str> {
     let bytes: usize = words.iter().map(String::len).sum();
     if words.first().is_none_or(String::is_empty) {

@@ -1,4 +1,4 @@
-//! Whether a policy lets some program write.
+//! Tells whether a policy lets some program write.
 
 use super::Writes;
 use super::shell::grants_some;
@@ -7,7 +7,7 @@ use crate::rule::{Matcher, Rule};
 use crate::{Policy, ToolPattern};
 
 impl Policy {
-    /// The rule by which some program may write in `work/`, and where `Edit` rules let it. `None`: no program may.
+    /// Returns the rule by which some program may write in `work/`, and where `Edit` rules let it. `None` if no program may.
     #[must_use]
     pub fn writing_rule(&self) -> Option<&ToolPattern> {
         let mut found = None;
@@ -24,7 +24,7 @@ impl Policy {
         found
     }
 
-    /// The rules that grant calls of a tool.
+    /// Returns the rules that grant calls of a tool.
     pub fn granting<'a>(&'a self, tool: &'a str) -> impl Iterator<Item = &'a ToolPattern> {
         self.all_lists().iter().flat_map(move |list| list.grants_for(tool)).map(|rule| &rule.pattern)
     }
@@ -32,7 +32,7 @@ impl Policy {
     fn lets_write(&self, rule: &Rule) -> bool {
         let Matcher::Command(command) = &rule.matcher else { return rule.is_all() };
         let Some(program) = command.program() else { return true };
-        // An extension of the application's keeps its files elsewhere. What a wrapper starts is judged by itself.
+        // An extension of the application writes elsewhere. The program that a wrapper starts is judged itself.
         let is_wrapper = programs::known(program).named_class() == Class::Wrapper && !command.names_script();
         !self.application().is_command(program) && !is_wrapper && command.rights(program).writes == Writes::Work
     }

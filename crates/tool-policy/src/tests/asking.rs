@@ -1,8 +1,8 @@
-//! The third verdict: what the person is asked about.
+//! The third verdict: calls about which the person is asked.
 
 use super::*;
 
-/// A job's policy: `None` is what everybody has.
+/// Builds a job's policy. `None` means that the job has `main_tools`.
 fn asking(allow: Option<&[&str]>, deny: &[&str], ask: &[&str]) -> Policy {
     let (allowed, disallowed, ask) = (allow.map(patterns), patterns(deny), patterns(ask));
     let main_tools = main_tools();
@@ -16,7 +16,7 @@ fn asking(allow: Option<&[&str]>, deny: &[&str], ask: &[&str]) -> Policy {
     Policy::background(&rules, &roots(), &BOT)
 }
 
-/// `tool argument`: a program's words for `Bash`, a path or a text otherwise.
+/// Decides on `tool argument`: a program's words for `Bash`, a path or a text otherwise.
 fn verdict(policy: &Policy, what: &str) -> (Verdict, Option<String>) {
     let (tool, text) = what.split_once(' ').unwrap_or((what, ""));
     let decision = match tool {
@@ -34,17 +34,17 @@ fn what_is_asked() {
     use Verdict::{Allow, Ask, Deny};
     const PUSH: &str = "Bash(git push *)";
     for (allow, deny, ask, what, expected, rule) in [
-        // Beside an allowlist: what it does not grant.
+        // In addition to an allowlist: calls that it does not grant.
         (Some(&["Bash(git log *)"][..]), &[][..], &[PUSH][..], "Bash git push origin", Ask, Some(PUSH)),
         (Some(&["Bash(git log *)"]), &[], &[PUSH], "Bash git log", Allow, Some("Bash(git log *)")),
         (Some(&["Bash(git log *)"]), &[], &[PUSH], "Bash git commit", Deny, None),
         (Some(&[]), &[], &[PUSH], "Bash git push", Ask, Some(PUSH)),
-        // What the file grants by name is not asked about.
+        // Grants by name in the file are not asked about.
         (Some(&["Bash(git *)"]), &[], &[PUSH], "Bash git push", Allow, Some("Bash(git *)")),
         (Some(&["Bash"]), &[], &[PUSH], "Bash git push", Allow, Some("Bash")),
         (Some(&["Read"]), &[], &["Read(secret/**)"], "Read secret/a", Allow, Some("Read")),
         (Some(&[]), &[], &["Bash(bot *)"], "Bash bot help", Allow, Some("Bash(bot help)")),
-        // What it has because everybody has it is.
+        // Grants of `main_tools` are asked about.
         (None, &["WebFetch"], &[PUSH], "Bash git push", Ask, Some(PUSH)),
         (None, &[], &[PUSH], "Bash git log", Allow, Some("Bash")),
         (None, &[], &[PUSH], "Bash /usr/bin/git push", Ask, Some(PUSH)),
@@ -56,7 +56,7 @@ fn what_is_asked() {
         (None, &[], &["Read(secret/**)"], "Read notes/a", Allow, Some("Read")),
         (None, &[], &["mcp__chat__spawn_agent"], "mcp__chat__spawn_agent", Ask, Some("mcp__chat__spawn_agent")),
         (None, &[], &["Bash"], "Bash ls", Ask, Some("Bash")),
-        // A denial comes before, and so does what no fork may do.
+        // Denials and the blocks of forks take precedence.
         (None, &["Bash(git push *)"], &["Bash(git *)"], "Bash git push", Deny, Some(PUSH)),
         (None, &["Bash(git push *)"], &["Bash(git *)"], "Bash git log", Ask, Some("Bash(git *)")),
         (None, &["Read(secret/**)"], &["Read(secret/**)"], "Read secret/a", Deny, Some("Read(secret/**)")),
@@ -64,11 +64,11 @@ fn what_is_asked() {
         (Some(&[]), &[], &["Read"], "Read ~/.bot/config.yaml", Deny, None),
         (Some(&[]), &[], &["Bash"], "Bash rm .git/config", Deny, None),
         (Some(&[]), &[], &["Bash(bot *)"], "Bash bot --home x next", Deny, None),
-        // A filter has no power: it is asked about where a rule names it.
+        // A filter has no power, so it is asked about only if a rule names it.
         (Some(&[]), &[], &["Bash"], "Bash sort", Allow, None),
         (Some(&[]), &[], &["Bash"], "Bash curl https://a.b/", Ask, Some("Bash")),
         (Some(&[]), &[], &["Bash(sort *)"], "Bash sort x", Ask, Some("Bash(sort *)")),
-        // Options that write or execute have to be spelled in the rule that asks, too.
+        // A rule that asks must spell options that write or execute, too.
         (Some(&[]), &[], &["Bash(find *)"], "Bash find . -delete", Deny, None),
         (Some(&[]), &[], &["Bash(find . -delete)"], "Bash find . -delete", Ask, Some("Bash(find . -delete)")),
         (
@@ -130,7 +130,7 @@ fn what_may_be_asked_for_is_seen_and_comes_by_the_broker() {
         (shell.denied.join(" "), shell.spelled.join(" ")),
         ("bot git git-push run.sh".into(), "./run.sh".into())
     );
-    // Nothing is opened to programs by a path that has to be asked for.
+    // Paths about which the job has to ask are open to no program.
     assert_eq!(shell.allowlists, [patterns(&["Read", "Bash(bot help)"])]);
     let guarded = asking(None, &[], &["Read"]).shell(None).unwrap();
     assert!(
@@ -154,7 +154,7 @@ fn what_may_be_asked_for_is_seen_and_comes_by_the_broker() {
 fn a_child_asks_for_no_more() {
     const PUSH: &str = "Bash(git push *)";
     let main = main_tools();
-    // The parent's lists; what the child has and asks about, and whether its silence is a yes.
+    // The parent's lists; the child's allowlist and questions, and whether no answer is a yes for the child.
     for (allow, deny, ask, child, asked, silent, expected) in [
         (Some(&["Read"][..]), None, &[PUSH][..], None, None, false, Ok(&[PUSH][..])),
         (Some(&["Read"]), None, &[PUSH], None, Some(&[][..]), false, Ok(&[])),
@@ -163,7 +163,7 @@ fn a_child_asks_for_no_more() {
         (Some(&["Read"]), None, &[PUSH], None, Some(&["Read"]), true, Ok(&["Read"])),
         (Some(&["Read"]), None, &[PUSH], None, Some(&[PUSH]), true, Err("more than routine x")),
         (Some(&["Read"]), None, &[PUSH], Some(&[PUSH][..]), None, false, Err("more than routine x")),
-        // What everybody has, but for what is asked about.
+        // Everything in `main_tools`, except what is asked about.
         (None, None, &[PUSH], None, None, false, Ok(&[PUSH])),
         (None, None, &[PUSH], None, Some(&[]), false, Ok(&[PUSH])),
         (None, None, &[PUSH], None, Some(&["WebFetch"]), false, Ok(&["WebFetch", PUSH])),

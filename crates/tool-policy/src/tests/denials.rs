@@ -1,4 +1,4 @@
-//! What a denylist stops, by whatever name, and what it leaves alone.
+//! What a denylist stops, under any name, and what it leaves alone.
 
 use super::*;
 

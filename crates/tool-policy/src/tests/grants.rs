@@ -1,4 +1,4 @@
-//! What an allowlist grants to the programs that start, and what it does not.
+//! The programs that an allowlist grants, and those that it does not.
 
 use super::*;
 
@@ -313,7 +313,7 @@ fn exact_rules_and_relative_paths_mean_the_working_folder() {
     let decision = verdict("git -C ../docs log", "/home/u/x");
     assert_eq!(decision.verdict, Verdict::Allow, "{}", decision.reason);
     assert_eq!(verdict("git -C x log", "/home/u/docs/..").verdict, Verdict::Deny);
-    // Our own program does the same everywhere.
+    // Our own program does the same in every folder.
     assert_eq!(verdict("bot help", &notes).verdict, Verdict::Allow);
     let exact = allowing(&["Bash(git status)"]);
     assert_eq!(start(&exact, "git -C notes status").decision.verdict, Verdict::Deny);
@@ -433,7 +433,7 @@ fn variables_that_turn_a_program_into_another_are_refused_by_name() {
         assert_eq!(decision.verdict, Verdict::Deny, "{name}");
         assert!(decision.reason.contains(&format!("`{name}` cannot be set")), "{}", decision.reason);
     }
-    // What runs code, or has more than its shell, may read any name: only those that are known to be harmless.
+    // Programs that run code, or have more rights than their shell, may read any name: only known harmless ones are allowed.
     let policy = allowing(&[
         "Bash(make check)",
         "Bash(make check *)",
@@ -496,7 +496,7 @@ fn protected_places_are_named_before_a_program_fails_there() {
     );
 }
 
-/// Of the table's programs none has to be told of it.
+/// Holds for every program in the table, without a mark in its entry.
 #[test]
 fn what_changes_files_is_given_no_folder_with_tooling_by_its_name() {
     let policy = allowing(&["Bash"]);
@@ -564,7 +564,7 @@ fn a_script_that_a_rule_spells_has_no_other_beside_it() {
             assert!(!named(&format!("{call} {more}")), "{call} {more}");
         }
     }
-    // Where it spells none, the star stands for each.
+    // If the rule spells none, the star stands for each.
     grants(&allowing(&["Bash(sed -i *)"]), &["sed -i -e s/a/b/ -e p f", "sed -i -f x f", "sed -i p f"]);
     grants(&allowing(&["Bash(sed -n -e *)"]), &["sed -n -e 1p -e 2p f"]);
     grants(&allowing(&["Bash(awk -F , *)"]), &["awk -F , -f x f"]);
@@ -572,7 +572,7 @@ fn a_script_that_a_rule_spells_has_no_other_beside_it() {
 
 #[test]
 fn a_refusal_says_what_would_be_needed_and_what_to_do_instead() {
-    // What it says is so.
+    // The advice in the sentences is correct.
     grants(&allowing(&["Bash(git -c *)"]), &["git -c core.pager=x log"]);
     grants(&allowing(&["Bash(git --git-dir=* *)"]), &["git --git-dir=x log"]);
     let policy = allowing(&["Bash(git log *)", "Bash(sort *)", "Bash(rg *)"]);

@@ -1,5 +1,5 @@
-//! Input made to hurt the engine itself: sheer length, and patterns that match slowly. Every case runs on a thread with
-//! the stack of a tokio worker; a stack overflow would abort the test run, and an explosion would never end it.
+//! Input that attacks the engine itself: sheer length, and patterns that match slowly. Every case runs on a thread with
+//! the stack of a tokio worker. A stack overflow would abort the test run, and an explosion would never end it.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ fn on_small_stack(work: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(STACK).spawn(work).unwrap().join().unwrap();
 }
 
-/// Of the processor, not of the clock, so that a busy machine changes nothing. An explosion takes minutes, and what is slow takes a
-/// tenth of this in a debug build.
+/// Limit of processor time, so that a busy machine changes nothing. An explosion takes minutes, and the slow cases take a tenth of this
+/// in a debug build.
 const LONG: Duration = Duration::from_millis(500);
 
 fn used() -> Duration {

@@ -156,7 +156,7 @@ fn named_agents_narrow_and_never_widen() {
     assert_eq!(job.decide(&call("Read", json!({"file_path": "x"}))).verdict, Verdict::Allow);
     assert_eq!(job.decide(&call("WebSearch", json!({"query": "x"}))).verdict, Verdict::Deny);
     assert_eq!(job.visible_tools(), ["Bash", "Glob", "Grep", "Read"]);
-    // As a subagent: its own lists, then the job's.
+    // For a subagent, its own lists apply, then the job's.
     let job = allowing(&["Bash(ls *)", "Agent(Explore)", "Edit"]).with_subagents(&[explore]);
     let as_explore = |tool: &str, input: Value| {
         job.decide(&ToolCall { agent_type: Some("Explore".into()), ..call(tool, input) }).verdict

@@ -1,4 +1,4 @@
-//! Where a program runs that may start, and with what rights.
+//! The place where a granted program runs, and its rights.
 
 use super::*;
 
@@ -73,7 +73,7 @@ fn rights_follow_from_the_program_and_the_rule() {
     assert!(helpers.contains(&"gzip"));
 }
 
-/// A program that gets more than the shell that starts it has is not turned into another one by what that shell sets.
+/// A shell cannot set anything that turns a program with more rights than its own into another one.
 #[test]
 fn what_has_more_than_its_shell_takes_no_variable_or_folder_that_could_change_it() {
     const STEERING: &[&str] = &[
@@ -116,7 +116,7 @@ fn what_has_more_than_its_shell_takes_no_variable_or_folder_that_could_change_it
                 continue;
             }
             more += 1;
-            // git runs no code that reads one.
+            // git runs no code that reads this variable.
             let own = |name: &str| line.starts_with("git") && name == "since";
             for name in STEERING.iter().filter(|name| !own(name)) {
                 assert_eq!(place(line, WORK, &[(name, "x")]), Location::Nowhere, "{list}: {name} {line}");
@@ -129,7 +129,7 @@ fn what_has_more_than_its_shell_takes_no_variable_or_folder_that_could_change_it
         }
         assert!(matches!(place("bot next", temporary, &[]), Location::Outside(_)), "{list}");
     }
-    // What has no more than its shell takes what that shell sets.
+    // A program without more rights than its shell accepts the shell's settings.
     assert!(matches!(
         start_in(&denying(&["Bash(git push *)"]), "git log", "/", &[("FOO", "1")]).location,
         Location::Outside(_)
@@ -198,7 +198,7 @@ fn of_several_owners_the_narrowest_holds() {
     assert!(shell.read_only && !shell.everything);
 }
 
-/// `/dev/fd/3` is a file of the program's, whatever the one that judges has open under that number.
+/// `/dev/fd/3` is the program's own file, whatever the judging process has open under that number.
 #[test]
 fn a_descriptor_is_the_programs_own() {
     use std::os::fd::AsRawFd as _;

@@ -1,4 +1,4 @@
-//! Tables of what rules let through and what they stop. Attacks stay here once they were thought of.
+//! Tables of what rules grant and deny. Attacks that were found stay here.
 
 mod asking;
 mod denials;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// The application that the tests speak of: a bot with a command, a few extensions of it, and a server.
+/// The application of the tests: a bot with a command, a few extensions of it, and a server.
 pub(crate) static BOT: Application = Application {
     command: "bot",
     subcommands: &["follow-up", "help", "next", "reminder", "routine", "spawn"],
@@ -90,7 +90,7 @@ fn bash(policy: &Policy, line: &str) -> Decision {
 
 const WORK: &str = "/home/u/.bot/work";
 
-/// Words by blanks; `_` at the place of a blank inside a word is written as `\u{2423}` (␣).
+/// Splits a line at blanks. `\u{2423}` (␣) stands for a blank inside a word.
 fn words(line: &str) -> Vec<String> {
     line.split(' ').map(|word| word.replace('\u{2423}', " ")).collect()
 }
@@ -109,7 +109,7 @@ fn start(policy: &Policy, line: &str) -> ProgramDecision {
     start_in(policy, line, WORK, &[])
 }
 
-/// Without a command and without tools, nothing is taken for the application's own.
+/// Without a command and tools, no program counts as the application's own.
 #[test]
 fn an_application_may_have_no_command() {
     static NONE: Application = Application::new(|path| std::fs::read_link(path));
@@ -139,7 +139,7 @@ fn denies(policy: &Policy, lines: &[&str]) {
     lines.iter().for_each(|line| check(policy, line, Verdict::Deny));
 }
 
-/// Outside, by a rule: not only where everything may run.
+/// Asserts that the programs run outside, by a rule and not only since everything may run.
 #[track_caller]
 fn grants(policy: &Policy, lines: &[&str]) {
     for line in lines {
@@ -153,7 +153,7 @@ fn grants(policy: &Policy, lines: &[&str]) {
     }
 }
 
-/// In the shell's own domain: free, and without any power.
+/// Asserts that the programs run in the shell's own domain, without any power.
 #[track_caller]
 fn leaves_here(policy: &Policy, lines: &[&str]) {
     for line in lines {

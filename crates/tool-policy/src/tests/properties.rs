@@ -132,7 +132,7 @@ fn argvs() -> impl Strategy<Value = Vec<String>> {
     ]
 }
 
-/// A start, with the folder and a variable.
+/// Generates a start with its folder and a variable.
 fn starts() -> impl Strategy<Value = (Vec<String>, &'static str, Option<(&'static str, &'static str)>)> {
     let folder = select(&[WORK, WORK, "/home/u/.bot/work/notes", "/", "/home/u/.bot/state"][..]);
     let variable = select(&[("CI", "1"), ("GIT_PAGER", "x"), ("PATH", "."), ("LC_ALL", "C"), ("FOO", "x")][..]);
@@ -144,7 +144,7 @@ fn run(policy: &Policy, (argv, cwd, env): &(Vec<String>, &str, Option<(&str, &st
     policy.decide_program(&ProgramStart { argv, cwd: std::path::Path::new(cwd), env: &env, agent_type: None })
 }
 
-/// Whether one place gives no more than another.
+/// Returns whether a location gives no more than another.
 fn is_within(inner: &Location, outer: &Location) -> bool {
     match (inner, outer) {
         (Location::Nowhere, _) | (Location::Here, Location::Here | Location::Outside(_)) => true,
@@ -169,7 +169,7 @@ fn calls() -> impl Strategy<Value = ToolCall> {
 }
 
 fn with(allow: &[&str], deny: &[&str]) -> Policy {
-    // Both at once, as an agent's denials above a job's grants.
+    // Both lists at once, since an agent's denials apply above a job's grants.
     let agent = AgentRules {
         name: "a".into(),
         tools: None,
@@ -208,11 +208,11 @@ proptest! {
         let before = run(&with(&allow, &deny), &start);
         prop_assert!(!before.decision.reason.is_empty() && !before.decision.reason.contains(char::is_control));
         prop_assert_eq!(before.location == Location::Nowhere, before.decision.verdict == Verdict::Deny);
-        // One denial more.
+        // With an additional denial.
         let denials = [deny.as_slice(), &[more]].concat();
         let denied = run(&with(&allow, &denials), &start);
         prop_assert!(is_within(&denied.location, &before.location), "{start:?} {allow:?} {denials:?}");
-        // One grant more.
+        // With an additional grant.
         let longer = [allow.as_slice(), &[more]].concat();
         let granted = run(&with(&longer, &deny), &start);
         prop_assert!(before.decision.verdict == Verdict::Deny || granted.decision.verdict == Verdict::Allow,
@@ -269,7 +269,7 @@ proptest! {
         let (above, below) = (of(&parent).decide(&call), of(&child).decide(&call));
         prop_assert!(
             !(above.verdict == Verdict::Deny && below.verdict == Verdict::Allow)
-                // A line is judged by the programs in it, and an agent that a child names is held by the child's lists.
+                // Each program in a line is judged itself, and the child's lists restrict an agent that the child names.
                 || ["Bash", "Task"].contains(&call.tool.as_str()),
             "{call:?}\n{parent:?}\n{child:?}\n{}", above.reason
         );
@@ -300,7 +300,7 @@ proptest! {
             let rules = JobRules { owner: "routine x", allowed: lists.allow.as_deref(), disallowed, ask, main_tools: &main };
             Policy::background(&rules, &roots(), &BOT)
         };
-        // The order of power. Where silence is a yes, to ask is to do.
+        // Verdicts ordered by power. If no answer is a yes, asking equals allowing.
         let power = |verdict| match verdict { Verdict::Deny => 0, Verdict::Ask if !silent => 1, Verdict::Ask | Verdict::Allow => 2 };
         let of_parent = |verdict| match verdict { Verdict::Deny => 0, Verdict::Ask => 1, Verdict::Allow => 2 };
         let (above, below) = (of(&lists, &asks).decide(&call), of(&child, &child_asks).decide(&call));

@@ -1,8 +1,8 @@
-//! Spawned agents: the lists of the settings and of the spawn, above those of the caller.
+//! Spawned agents: the lists of the settings and of the spawn apply above those of the caller.
 
 use super::*;
 
-/// A list as the table writes it: absent, empty, set.
+/// Builds a list from the table's word: absent, empty, set.
 fn list(word: &str, set: &[&str]) -> Option<Vec<ToolPattern>> {
     match word {
         "absent" => None,
@@ -20,7 +20,7 @@ fn what_a_spawned_agent_may_do_in_every_combination() {
         ("Grep", json!({"pattern": "a"})),
         ("WebSearch", json!({"query": "a"})),
         ("Bash", json!({"command": "ls"})),
-        // The caller itself has not got it.
+        // The caller itself does not have this tool.
         ("WebFetch", json!({"url": "https://docs.rs"})),
         ("Agent", json!({"subagent_type": "Explore"})),
         ("mcp__chat__spawn_agent", json!({})),
@@ -43,7 +43,7 @@ fn what_a_spawned_agent_may_do_in_every_combination() {
                 let has = |list: &Option<Vec<ToolPattern>>| {
                     list.as_ref().map(|list| list.iter().any(|pattern| pattern.tool() == *tool))
                 };
-                // Deny beats allow; the spawn's allow takes the place of the settings'; the caller caps; the system blocks.
+                // Deny beats allow; the spawn's allowlist replaces the settings'; the caller's lists limit it; the system blocks apply.
                 let denied = [&settings.deny, &spawn.deny].into_iter().any(|list| has(list) == Some(true));
                 let granted = has(&spawn.allow).or(has(&settings.allow)).unwrap_or(true);
                 let capped = ["Read", "Grep", "WebSearch", "Bash"].contains(tool);
@@ -60,7 +60,7 @@ fn what_a_spawned_agent_may_do_in_every_combination() {
                 );
                 allowed += u32::from(expect);
             }
-            // What is shown is what some call of may run.
+            // A tool is shown only if some call of it may run.
             assert!(!policy.visible_tools().iter().any(|tool| tool == "Agent" || tool == "WebFetch"));
         }
     }
@@ -112,7 +112,7 @@ fn the_blocks_name_the_layer_that_no_list_reaches() {
     for tool in ["mcp__chat__spawn_agent", "mcp__chat__sessions_spawn"] {
         let decision = policy.decide(&call(tool, json!({"prompt": "x"})));
         assert_eq!((decision.verdict, decision.layer), (Verdict::Deny, Layer::System), "{tool}: {}", decision.reason);
-        // Nor may an agent that a job or the main session calls.
+        // An agent that a job or the main session calls may not do so either.
         let inside = ToolCall { agent_type: Some("Explore".into()), ..call(tool, json!({"prompt": "x"})) };
         for policy in [super::policy(None, None), main_session(&main_tools())] {
             assert_eq!(policy.decide(&inside).layer, Layer::System, "{tool}");

@@ -47,7 +47,7 @@ fn file_tools_follow_path_rules() {
         ("Glob", json!({"pattern": "../**"})),
         ("Glob", json!({"pattern": "*", "path": "/home/u/.bot/state"})),
         ("Glob", json!({})),
-        // The client trims paths after it asked.
+        // The client trims paths after it has asked.
         ("Read", json!({"file_path": "in/a "})),
         ("Read", json!({"file_path": "\u{a0}in/a"})),
         ("Edit", json!({"file_path": "notes/a\u{feff}"})),
@@ -155,7 +155,7 @@ fn fetches_skills_and_agents_are_matched_by_their_text() {
     assert_eq!(decide("Task", json!({"subagent_type": "Explore"})), Verdict::Allow);
     assert_eq!(decide("Task", json!({"subagent_type": "Plan"})), Verdict::Deny);
     assert_eq!(decide("Task", json!({})), Verdict::Deny);
-    // A denial of a host denies what could be it.
+    // A denial of a host denies every URL that could be on it.
     let policy = denying(&["WebFetch(domain:evil.com)"]);
     let decide = |url: &str| policy.decide(&call("WebFetch", json!({ "url": url }))).verdict;
     assert_eq!(decide("https://EVIL.com/"), Verdict::Deny);
@@ -188,12 +188,12 @@ fn what_recurses_is_blocked_for_every_fork_whatever_its_file_says() {
         assert_eq!((decision.verdict, decision.layer), (Verdict::Deny, Layer::System), "{tool}");
     }
     assert_eq!(main.decide(&call("Task", json!({"subagent_type": "Explore"}))).verdict, Verdict::Allow);
-    // A subagent may not start another one, not even where the job may.
+    // A subagent may not start another one, even if the job may.
     let named = allowing(&["Agent(Explore)"]);
     let inner = ToolCall { agent_type: Some("Explore".into()), ..call("Task", json!({"subagent_type": "Explore"})) };
     assert_eq!(named.decide(&inner).layer, Layer::System);
     assert_eq!(main.decide(&inner).layer, Layer::System);
-    // A bare name names no agent.
+    // A bare name permits no agent.
     assert_eq!(allowing(&["Agent"]).decide(&call("Task", json!({"subagent_type": "Explore"}))).layer, Layer::System);
 }
 
@@ -204,7 +204,7 @@ fn read_only_is_told_for_every_tool() {
     assert!(read_only("Read", json!({"file_path": "x"})));
     assert!(read_only("Grep", json!({"pattern": "x"})));
     assert!(read_only("WebSearch", json!({"query": "x"})));
-    // The shell can write where Edit rules grant it; what a program does is told when it starts.
+    // The shell can write where Edit rules grant it. Each program is judged when it starts.
     assert!(!read_only("Bash", json!({"command": "ls"})));
     let reader = allowing(&["Bash(ls *)", "Read", "Bash(touch *)"]);
     assert!(bash(&reader, "ls").read_only);

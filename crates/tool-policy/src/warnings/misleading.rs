@@ -1,10 +1,10 @@
-//! Patterns that mean something else than they look: they confine less, or grant nothing.
+//! Misleading patterns, which restrict less than they seem to, or grant nothing.
 
 use crate::rule::{Matcher, Origin, Rule};
 use crate::start::is_name;
 use crate::{Application, ToolPattern, client_tools};
 
-/// What a person should know about a pattern in an allowlist that they may have meant otherwise.
+/// Returns warnings about a pattern in an allowlist that the person may have meant differently.
 pub(super) fn misleading(rule: &Rule) -> Vec<String> {
     let pattern = &rule.pattern;
     let specifier = pattern.specifier().unwrap_or_default();
@@ -46,7 +46,7 @@ fn in_command(pattern: &ToolPattern, specifier: &str) -> Option<String> {
             folder.trim_start_matches("./")
         ));
     }
-    // `ls*` is told as what it is, and not as any program.
+    // `ls:*` means what it says. Only `ls*` is misleading.
     if specifier.ends_with(":*") {
         return None;
     }
@@ -75,8 +75,8 @@ fn in_path(pattern: &ToolPattern, specifier: &str) -> Option<String> {
 }
 
 impl Application {
-    /// What a job could do by two entries of its list that neither grants alone: change a file that the other one runs. The
-    /// place of the entry that runs it, and what to tell of it.
+    /// Returns risks of pairs of entries: a job could change a file by one that the other one runs. Each has the index of the entry that
+    /// runs the file, and a warning.
     #[must_use]
     pub fn together(&'static self, list: &[ToolPattern]) -> Vec<(usize, String)> {
         let edits: Vec<&ToolPattern> = list.iter().filter(|pattern| pattern.canonical_tool() == "Edit").collect();
@@ -121,7 +121,7 @@ mod tests {
     fn check(text: &str, words: &str) {
         let said = BOT.warnings(&ToolPattern::parse(text).unwrap()).join(" | ");
         assert!(if words.is_empty() { said.is_empty() } else { said.contains(words) }, "{text}: {said}");
-        // A problem and a way out of it, in one line.
+        // A problem and its solution, in one line.
         assert!(said.is_empty() || (said.contains("; ") && !said.contains("  ")), "{said}");
     }
 

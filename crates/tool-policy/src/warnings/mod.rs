@@ -1,4 +1,4 @@
-//! Patterns that are broader, or narrower, than they look.
+//! Warnings about patterns that are broader or narrower than they look.
 
 mod misleading;
 
@@ -9,7 +9,7 @@ use crate::rule::{Matcher, Origin, Rule};
 use crate::{Application, ToolPattern};
 
 impl Application {
-    /// What a person should know about a pattern in an allowlist: broader than it looks, or granting nothing.
+    /// Returns warnings about a pattern in an allowlist: it is broader than it looks, or grants nothing.
     #[must_use]
     pub fn warnings(&'static self, pattern: &ToolPattern) -> Vec<String> {
         let rule = Rule::new(pattern, Origin::MainTools, self);
@@ -56,7 +56,7 @@ impl Application {
         out
     }
 
-    /// Why a pattern for tools of an MCP server speaks of none that there is. `servers`: those that there are beside our own.
+    /// Returns why a pattern for tools of an MCP server matches no server. `servers`: the existing ones, besides our own.
     #[must_use]
     pub fn unknown_server(&'static self, pattern: &ToolPattern, servers: &[&str]) -> Option<String> {
         let rule = Rule::new(pattern, Origin::MainTools, self);
@@ -74,7 +74,7 @@ impl Application {
         })
     }
 
-    /// Why a rule about our own MCP server speaks of no tool that there is.
+    /// Returns why a rule for our own MCP server matches none of its tools.
     fn retired(&self, rule: &Rule) -> Option<String> {
         let tool = rule.pattern.tool();
         let is_gone = self.is_on_server(tool) && !self.tools.iter().any(|ours| rule.is_for(ours));
@@ -84,7 +84,7 @@ impl Application {
     fn command_warnings(&self, pattern: &ToolPattern, fixed: &[String], out: &mut Vec<String>) {
         let specifier = pattern.specifier().unwrap_or_default();
         let Some(program) = fixed.first() else {
-            // `ls*` begins with a name: that is told by itself.
+            // `ls*` begins with a name, and has its own warning.
             let begins =
                 specifier.split_whitespace().next().is_some_and(|word| !word.starts_with('*') && word.ends_with('*'));
             if begins {
@@ -121,7 +121,7 @@ impl Application {
         }
     }
 
-    /// What a person should know about a pattern in the denylist `list`.
+    /// Returns warnings about a pattern in the denylist `list`.
     #[must_use]
     pub fn denylist_warnings(&'static self, pattern: &ToolPattern, list: &[ToolPattern]) -> Vec<String> {
         let rule = Rule::new(pattern, Origin::MainTools, self);
