@@ -50,7 +50,7 @@ pub struct Chosen {
 pub type ToLogIn = Arc<dyn Fn() -> Result<Claude, String> + Send + Sync>;
 
 /// Uses `claude` if it is installed and logged in when a run begins, and otherwise `notify` for jobs that need no agent. A lost login must
-/// not stop the service from delivering those jobs.
+/// not hand other jobs to `notify`.
 #[derive(Clone)]
 struct Auto {
     command: String,

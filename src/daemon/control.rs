@@ -68,7 +68,7 @@ impl Control {
     /// a leftover of an ended service.
     ///
     /// # Errors
-    /// When the socket or the token file cannot be made.
+    /// If the socket or the token file cannot be made.
     pub fn open(home: &Home, tokens: Tokens) -> io::Result<Self> {
         let socket = home.socket();
         match fs::remove_file(&socket) {

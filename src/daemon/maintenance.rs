@@ -65,7 +65,7 @@ impl Maintenance {
                     prune(&home, &journal, before).await;
                     prune_gates(&home, &known, before).await;
                 }
-                // A run that is listed after this is active already, or its folder is new.
+                // Taken before listing folders: a later run has a new folder, which is kept.
                 let active = schedule.snapshot(0).await.active;
                 let running = active.iter().map(|active| active.run.to_string()).collect();
                 // As in `prune`.

@@ -98,7 +98,7 @@ impl SharedFiles {
             let host = lock(&self.folder).host.clone();
             let versions = self.journal.publish_files(host, files).await?;
             for ((path, hash), version) in paths.into_iter().zip(hashes).zip(versions) {
-                // Another host was first with a file without a version. The next pass reads its text.
+                // Without a version another host was faster with this file. The next pass reads its text.
                 if let Some(version) = version {
                     tracing::info!(path, version, "published to the other hosts");
                     let mut folder = lock(&self.folder);

@@ -16,7 +16,7 @@ use super::guard::SessionToken;
 /// Interval of signs of life. Proxies close silent connections, and the page considers the service lost after three times this span.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// The id sent at the end of a session. No event has this number, so the page loads itself again.
+/// The number sent at the end of a session. No event has this number, so the page loads itself again.
 const OUT: &str = "-1";
 
 /// Streams the number of the newest event, and of each newer one. Ends with the service, and with the session, which is announced.

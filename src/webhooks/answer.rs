@@ -83,7 +83,7 @@ enum Yes {
     Here(Json),
 }
 
-/// What is known of a delivery, refused or not.
+/// The known facts of a delivery, refused or not.
 #[derive(Default)]
 struct Seen {
     /// The target webhook, if it exists.

@@ -66,7 +66,7 @@ pub async fn answer(
                 judging.0.retain(|_, judge| !judge.is_finished());
                 judging.0.insert(id, what.abort_handle());
                 tokio::spawn(async move {
-                    // A trampoline that waits for another kind of answer takes this one for a denial too.
+                    // A judge that panics denies. A shell that asked for its caller does not expect this answer, and refuses too.
                     let failed = || Answer::Deny { code: 126, message: "denied, since the decision failed".into() };
                     let what = what.await.unwrap_or_else(|_| Said::Start(failed()));
                     // The runner may have ended meanwhile.

@@ -73,7 +73,7 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
-    /// Rules for every fork, whatever a file says. Includes protected places and unreadable input.
+    /// Blocks for every fork, whatever a file says. Includes protected places and unreadable input.
     System,
     /// A rule of `disallowed_tools`.
     DisallowedTools,

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use glob::Segment;
 
-/// Where a pattern begins.
+/// The base folder of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Base {
     Work,

@@ -1,4 +1,4 @@
-//! What a denylist stops, under any name, and what it leaves alone.
+//! The programs that a denylist stops, under any name, and those that it leaves alone.
 
 use super::*;
 
