@@ -276,7 +276,7 @@ impl Broker {
     /// Returns the rights of a script's shell, and the subagent that the line belongs to.
     async fn spec_of(&self, script: &[u8]) -> Result<(Option<String>, &ShellSpec), String> {
         let ShellService { spec, agents, .. } = &self.service;
-        // The client runs such scripts itself: it reads the environment, or takes a snapshot.
+        // The client's own scripts read the environment or take a snapshot. They belong to no subagent.
         if agents.is_empty() || is_of_client(script) {
             return Ok((None, spec));
         }

@@ -131,8 +131,8 @@ fn kill(own_session: Option<i32>, find: impl Fn() -> io::Result<Vec<Process>>) -
                 continue;
             }
             seen.insert(name);
-            // A group lies within its session, and every session but the own one contains only processes to kill. Stopping the group by one
-            // call ends its forking, however many processes it has.
+            // A group lies within its session, and every session but this process's own contains only processes to kill. One call stops
+            // the whole group, which then forks no more, however many processes it has.
             if Some(process.session) != own_session
                 && groups.insert(process.group)
                 && let Some(group) = Pid::from_raw(process.group)
