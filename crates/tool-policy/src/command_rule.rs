@@ -6,6 +6,7 @@ use crate::Application;
 use crate::fetch::{self, Fetch};
 use crate::options::{self, GivenOption};
 use crate::programs::{self, Effect, Syntax, base_name, git};
+use crate::restraints;
 use crate::start::{Executes, Rights, Start};
 use crate::wildcard::{STAR, Wildcard, joined};
 
@@ -23,6 +24,8 @@ pub(super) struct CommandRule {
     words: Vec<String>,
     /// The words before the first star.
     fixed: Vec<String>,
+    /// Whether a star before its end stands for operands only: the program can do more than read.
+    operands_only: bool,
     application: &'static Application,
 }
 
@@ -59,7 +62,17 @@ impl CommandRule {
             plain.insert(0, words[0].clone());
             Box::new((Wildcard::words_of(&plain), harmless))
         });
-        Self { words, fixed: granting.fixed_words(), granting, plain, denying, application }
+        let operands_only = granting.searches() && plain.is_none();
+        let mut rule =
+            Self { words, fixed: granting.fixed_words(), granting, plain, denying, operands_only, application };
+        rule.operands_only &= !rule.only_reads();
+        rule
+    }
+
+    /// Whether its program leaves everything as it is, whatever options it is given.
+    fn only_reads(&self) -> bool {
+        let rights = self.program().map(|program| self.rights(program));
+        rights.is_some_and(|rights| rights.only_reads() && rights.executes != Executes::Anything)
     }
 
     /// Returns the program as the rule spells it, or `None` if its name contains a star.
@@ -99,7 +112,12 @@ impl CommandRule {
         if start.program.contains('/') && self.program() != Some(start.program) {
             return false;
         }
-        if start.granting.iter().any(|text| self.granting.matches(text)) {
+        if !self.has_subcommand_of(start.program, start.words.get(1..).unwrap_or_default()) {
+            return false;
+        }
+        let fits =
+            |text: &str| self.granting.matches(text) && (!self.operands_only || self.granting.keeps_to_operands(text));
+        if start.granting.iter().any(|text| fits(text)) {
             return true;
         }
         let Some(call) = start.fetch.as_ref().filter(|_| !self.granting.is_closed()) else { return false };
@@ -110,9 +128,19 @@ impl CommandRule {
         }
     }
 
+    /// Returns whether a call of `git` has the subcommand that the rule names. A star before it could stand for another one.
+    fn has_subcommand_of(&self, program: &str, arguments: &[String]) -> bool {
+        let is_git = |program: &str| programs::by_base_name(program).is_git();
+        if !is_git(program) || !self.program().is_some_and(is_git) {
+            return true;
+        }
+        git::subcommand(self.arguments()).is_none_or(|named| git::subcommand(arguments) == Some(named))
+    }
+
     /// Returns the reason why the rule does not grant a start that it matches, or `None` if it does.
     pub(super) fn shortfall(&self, start: &Start<'_>) -> Option<Shortfall> {
         let mut spelled = self.spelled(start.program);
+        let arguments = start.words.get(1..).unwrap_or_default();
         let mut given = start.guarded.clone();
         if let (Some(call), Some(options)) = (&start.fetch, fetch::options(start.program)) {
             let rule = fetch::read_rule(options, &self.words);
@@ -126,7 +154,24 @@ impl CommandRule {
             }
             return fetch::elsewhere(&rule, call).map(Shortfall::Address);
         }
-        self.unspelled(spelled, given).map(Shortfall::Option)
+        self.beyond(start.program, arguments, spelled, given).map(Shortfall::Option)
+    }
+
+    /// Returns the first option among a program's arguments that goes beyond the rule. `given` are those that a rule must spell.
+    fn beyond(
+        &self,
+        program: &str,
+        arguments: &[String],
+        spelled: Vec<GivenOption>,
+        mut given: Vec<GivenOption>,
+    ) -> Option<GivenOption> {
+        // Options behind a script are the script's.
+        let fixed = self.fixed.get(1..).unwrap_or_default();
+        if let Some(own) = options::up_to_script(program, fixed).and_then(|end| arguments.get(..end)) {
+            given = options::guarded(program, own);
+        }
+        let taken_back = || restraints::taken_back(program, self.arguments(), arguments).filter(|_| !self.only_reads());
+        self.unspelled(spelled, given).or_else(taken_back)
     }
 
     /// Returns whether the rule is specific to one folder: it is exact, or names code by words with another meaning in another folder.
@@ -168,11 +213,19 @@ impl CommandRule {
         }
         let Some(program) = other.program() else { return self.program().is_none() && self.granting_is_same(other) };
         // Words and rights follow from the text, so the child must not spell options that the parent does not.
-        let narrower = self.unspelled(self.spelled(program), other.spelled(program)).is_none()
-            && self.rights(program).covers(&other.rights(program));
+        let narrower = self.beyond(program, other.arguments(), self.spelled(program), other.spelled(program)).is_none()
+            && self.rights(program).covers(&other.rights(program))
+            && self.has_subcommand_of(program, other.arguments())
+            && self.covers_middle(other);
         let read = |rule: &Self, options| fetch::read_rule(options, &rule.words);
         let within = |options| fetch::covers(&read(self, options), &read(other, options)) && self.covers_plainly(other);
         narrower && fetch::options(program).is_none_or(within)
+    }
+
+    /// Returns whether stars before the end stand for no more in `other`.
+    fn covers_middle(&self, other: &Self) -> bool {
+        let open = other.granting.searches() && !other.operands_only;
+        !self.operands_only || (!open && self.granting.keeps_to_operands(&joined(&other.words)))
     }
 
     /// Returns the same for calls whose harmless options have another position than in the rule.

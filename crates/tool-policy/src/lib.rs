@@ -17,6 +17,7 @@ mod pattern_lists;
 mod policy;
 mod programs;
 mod request;
+mod restraints;
 mod rule;
 mod rule_set;
 mod start;

@@ -6,7 +6,7 @@
 //! value of the option before it.
 
 use crate::fetch;
-use crate::programs::{self, Class, Effect, Guarded, Harmless, Options, Program, Syntax, git};
+use crate::programs::{self, Class, Effect, Guarded, Harmless, Names, Options, Program, Syntax, git};
 use crate::start::{is_known, is_word};
 use crate::wildcard::STAR;
 
@@ -152,6 +152,33 @@ fn is_script_on_input(options: &Options, arguments: &[String]) -> bool {
         rest = if valued { others.get(1..).unwrap_or_default() } else { others };
     }
     rest.first().is_some_and(|word| word == "-")
+}
+
+/// Returns whether a rule spells one of the options `looks`, with which a program only looks.
+pub(super) fn only_looks(looks: Names, options: &Options, rule: &[String]) -> bool {
+    rule.iter().enumerate().any(|(at, word)| {
+        let text = word.split(STAR).next().unwrap_or_default();
+        if text.starts_with("--") {
+            return programs::contains(looks, text.split('=').next().unwrap_or(text));
+        }
+        let is_bundle = options.bundled && at == 0 && !text.starts_with('-');
+        let Some(cluster) = text.strip_prefix('-').or_else(|| is_bundle.then_some(text)) else { return false };
+        let mut letters = cluster.chars().take_while(|letter| is_bundle || !options.values.contains(*letter));
+        letters.any(|letter| programs::contains(looks, &format!("-{letter}")))
+    })
+}
+
+/// Returns the end of the words with which a rule names the script of an interpreter: `report.py`, or `-m pytest`. What stands behind them
+/// belongs to the script. `None` if options stand before it, which could take the word for their value.
+pub(super) fn up_to_script(program: &str, fixed: &[String]) -> Option<usize> {
+    let program = programs::by_base_name(program);
+    match fixed {
+        _ if !program.interpreter || program.class == Class::Wrapper => None,
+        [script, ..] if !script.starts_with('-') && !script.is_empty() => Some(1),
+        // That of Python.
+        [option, _, ..] if program.versioned && option == "-m" => Some(2),
+        _ => None,
+    }
 }
 
 /// Returns options that start a program by a path, or by search results. A name leads to the broker. A path is executed in the

@@ -184,6 +184,34 @@ impl Wildcard {
         fits(&self.loose_parts, self.tail, text)
     }
 
+    /// Returns whether each star before the end stands for operands in a text that matches: for no option, and directly behind an
+    /// option for one word.
+    pub(super) fn keeps_to_operands(&self, text: &str) -> bool {
+        let Some((first, others)) = self.parts.split_first() else { return true };
+        let Some(mut rest) = text.strip_prefix(first.as_str()) else { return false };
+        let mut before = first;
+        for (at, part) in others.iter().enumerate() {
+            let end = || rest.len().checked_sub(part.len());
+            let found = match self.tail {
+                Tail::Exact if at + 1 == others.len() => end(),
+                Tail::Words if at + 1 == others.len() => rest.find(&format!("{part}{BREAK}")).or_else(end),
+                _ => rest.find(part.as_str()),
+            };
+            let Some((stands_for, after)) = found.and_then(|at| rest.split_at_checked(at)) else { return false };
+            let words_before = before.strip_suffix(BREAK);
+            let is_value = words_before.and_then(|words| words.rsplit(BREAK).next()).is_some_and(is_option);
+            // A star within a word begins with the rest of that word.
+            let within = words_before.is_none() && !before.is_empty();
+            let mut words = stands_for.split(BREAK).skip(usize::from(within));
+            if (is_value && stands_for.contains(BREAK)) || words.any(is_option) {
+                return false;
+            }
+            rest = after.strip_prefix(part.as_str()).unwrap_or(after);
+            before = part;
+        }
+        true
+    }
+
     /// Returns whether this matches everything that `other` matches. `false` if that cannot be told.
     pub(super) fn covers(&self, other: &Self) -> bool {
         if self.pieces == other.pieces && self.tail == other.tail {
@@ -217,6 +245,11 @@ impl Wildcard {
             Tail::Words => vec![with(&[]), with(&[Piece::Break, Piece::Star])],
         }
     }
+}
+
+/// Returns whether a word is an option, and not `-` alone.
+fn is_option(word: &str) -> bool {
+    word.len() > 1 && word.starts_with('-')
 }
 
 /// Returns whether the parts occur in order in the text, the first at its beginning, and the last where the tail requires.

@@ -28,6 +28,8 @@ pub(super) struct Fetch {
     /// Words in the head of a request that contain a control character. A line break there begins another header, or
     /// another request.
     broken: Vec<String>,
+    /// The options that set the method of the request, with their values.
+    methods: Vec<String>,
 }
 
 /// Returns the options of a program that fetches, in any folder, or `None` for other programs.
@@ -48,6 +50,7 @@ pub(super) fn read(table: &FetchOptions, arguments: &[String]) -> Fetch {
         any_address: false,
         is_redirected: table.saves_and_follows,
         broken: Vec::new(),
+        methods: Vec::new(),
     };
     let mut at = 0;
     let mut options = true;
@@ -90,6 +93,7 @@ pub(super) fn read(table: &FetchOptions, arguments: &[String]) -> Fetch {
     out.any_address = arguments.last().is_some_and(star) || out.operands.iter().any(star);
     out.operands.retain(|operand| !star(operand));
     out.any_address &= out.operands.is_empty();
+    out.methods = out.harmless.iter().filter_map(|option| table.method(option)).collect();
     out
 }
 
@@ -157,6 +161,15 @@ impl FetchOptions {
         (left.len() > 1).then_some(left)
     }
 
+    /// Returns an option under its long name, with its value, if it sets the method of the request.
+    fn method(&self, option: &str) -> Option<String> {
+        const METHODS: Names = "get head method request spider";
+        let (option, value) = option.split_once(BREAK).unwrap_or((option, ""));
+        let name = option.trim_start_matches('-');
+        let name = self.names.iter().find(|(short, _)| *short == name).map_or(name, |(_, name)| name);
+        contains(METHODS, name).then(|| format!("--{name} {value}").trim_end().to_owned())
+    }
+
     fn found(&self, name: &str, shown: String) -> GivenOption {
         let effect = if contains(self.writing, name) { Effect::Writes } else { Effect::Steers };
         GivenOption { id: name.to_owned(), shown, effect }
@@ -215,6 +228,9 @@ pub(super) fn elsewhere(rule: &Fetch, call: &Fetch) -> Option<String> {
     if let Some(word) = call.broken.iter().find(|word| !rule.broken.contains(word)) {
         return Some(format!("a control character in `{}` can begin another request; leave it out", clipped(word)));
     }
+    if let Some(method) = another_method(rule, call) {
+        return Some(format!("the rule names its method, and `{}` is another one; leave it out", clipped(method)));
+    }
     let granted = AddressRules::new(rule.any_address, &rule.operands);
     if let Some(why) = call.operands.iter().find_map(|address| granted.refuses(address)) {
         return Some(why);
@@ -224,12 +240,18 @@ pub(super) fn elsewhere(rule: &Fetch, call: &Fetch) -> Option<String> {
         .then(|| "`wget` goes where a server redirects it; add `--max-redirect=0`".to_owned())
 }
 
-/// Returns whether a rule's addresses are all within those of another rule.
+/// Returns an option of a call that sets another method than the rule does. A rule that sets none grants every method.
+fn another_method<'a>(rule: &Fetch, call: &'a Fetch) -> Option<&'a String> {
+    call.methods.iter().find(|method| !rule.methods.is_empty() && !rule.methods.contains(method))
+}
+
+/// Returns whether a rule's addresses are all within those of another rule, and its methods.
 pub(super) fn covers(outer: &Fetch, inner: &Fetch) -> bool {
     let granted = AddressRules::new(outer.any_address, &outer.operands);
     (outer.any_address || !inner.any_address)
         && inner.operands.iter().all(|operand| granted.covers(operand))
         && inner.broken.iter().all(|word| outer.broken.contains(word))
+        && another_method(outer, inner).is_none()
 }
 
 #[cfg(test)]

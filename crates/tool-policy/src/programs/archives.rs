@@ -1,6 +1,6 @@
 //! Programs that pack and unpack archives.
 
-use super::{Class, Options, Program, executes, writes};
+use super::{Class, Names, Options, Program, executes, writes};
 
 const fn changes(names: &'static [&'static str]) -> Program {
     Program::new(Class::Changes, names)
@@ -9,10 +9,18 @@ const fn changes(names: &'static [&'static str]) -> Program {
 /// Programs that the wrapper scripts of `gzip` and the like execute.
 const SCRIPT: &[&str] = &["sh", "gzip", "bzip2", "xz", "zstd", "grep", "sed", "cat", "expr"];
 
+/// Options of `gzip` and its like that list, test, or write to standard output.
+const LOOKS: Names = "-c -l -t --list --test --stdout --to-stdout";
+
 pub(super) const TABLE: &[Program] = &[
-    changes(&["bunzip2", "bzip2", "gzip", "unxz", "unzip", "xz"]),
-    Program { options: Options::new(&[writes("", "rm")], "DMTo"), ..changes(&["unzstd", "zstd"]) },
-    Program { helpers: SCRIPT, ..changes(&["gunzip"]) },
+    Program {
+        looks: LOOKS,
+        options: Options::new(&[], "CFMST"),
+        ..changes(&["bunzip2", "bzip2", "gzip", "unxz", "xz"])
+    },
+    Program { looks: "-l -p -t -v -z -Z", options: Options::new(&[], "dPx"), ..changes(&["unzip"]) },
+    Program { looks: LOOKS, options: Options::new(&[writes("", "rm")], "DMTo"), ..changes(&["unzstd", "zstd"]) },
+    Program { looks: LOOKS, helpers: SCRIPT, ..changes(&["gunzip"]) },
     Program { helpers: SCRIPT, ..Program::new(Class::Reads, &["bzcat", "xzcat", "zcat", "zgrep", "zstdcat"]) },
     Program {
         helpers: &["gzip", "bzip2", "xz", "zstd", "lzip", "lzma", "lzop", "compress"],
@@ -25,6 +33,10 @@ pub(super) const TABLE: &[Program] = &[
                 executes("F", "info-script"),
                 executes("", "new-volume-script"),
                 executes("", "rmt-command"),
+                executes("", "set-mtime-command"),
+                // A name that is put together.
+                writes("", "transform"),
+                writes("", "xform"),
                 writes("", "remove-files"),
                 writes("", "recursive-unlink"),
                 writes("", "index-file"),
@@ -38,6 +50,7 @@ pub(super) const TABLE: &[Program] = &[
             patterns: &["--exclude"],
             ..Options::NONE
         },
+        looks: "-t --list",
         ..changes(&["tar"])
     },
     Program {

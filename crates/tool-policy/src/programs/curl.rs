@@ -42,6 +42,8 @@ const CURL: FetchOptions = FetchOptions {
         speed-time",
     names: &[
         ("X", "request"),
+        ("I", "head"),
+        ("G", "get"),
         ("H", "header"),
         ("d", "data"),
         ("A", "user-agent"),

@@ -103,8 +103,21 @@ pub(super) const TABLE: &[Program] = &[
         ..reads(&["rg"])
     },
     Program { options: Options::new(&[writes("o", "output")], ""), ..reads(&["tree"]) },
-    changes(&["chgrp", "chmod", "chown", "cp", "csplit", "dd", "link", "ln", "mkdir", "mkfifo", "mv", "patch", "rm"]),
-    changes(&["rmdir", "shred", "touch", "truncate", "unlink"]),
-    Program { options: Options::new(&[executes("", "strip-program")], "gmoStT"), ..changes(&["install"]) },
+    changes(&["chgrp", "chmod", "chown", "dd", "link", "mkdir", "mkfifo", "rm", "rmdir", "shred", "touch", "truncate"]),
+    changes(&["unlink"]),
+    // Options that put the name of a file together.
+    Program { options: Options::new(&[writes("S", "suffix")], "tS"), ..changes(&["cp", "ln", "mv"]) },
+    Program { options: Options::new(&[writes("b", "suffix-format")], "bfn"), ..changes(&["csplit"]) },
+    Program {
+        options: Options::new(
+            &[writes("B", "prefix"), writes("Y", "basename-prefix"), writes("z", "suffix"), writes("o", "output")],
+            "BdDFgiopVrxYz",
+        ),
+        ..changes(&["patch"])
+    },
+    Program {
+        options: Options::new(&[executes("", "strip-program"), writes("S", "suffix")], "gmoStT"),
+        ..changes(&["install"])
+    },
     Program { options: Options::new(&[executes("", "filter")], "abClnt"), ..changes(&["split"]) },
 ];

@@ -87,6 +87,8 @@ struct Subcommand {
     named: bool,
     /// Whether its operands are not changed: they are texts, repositories, or files that it reads.
     reads_operands: bool,
+    /// See [`Program::looks`].
+    looks: Names,
     options: Options,
 }
 
@@ -119,7 +121,7 @@ const COMMON: Options = Options {
 };
 
 const UNKNOWN: Subcommand =
-    Subcommand { names: &[], needs: ANYTHING, named: false, reads_operands: false, options: COMMON };
+    Subcommand { names: &[], needs: ANYTHING, named: false, reads_operands: false, looks: "", options: COMMON };
 
 const fn subcommands(needs: Needs, names: &'static [&'static str]) -> Subcommand {
     Subcommand { names, needs, ..UNKNOWN }
@@ -141,14 +143,22 @@ const SUBCOMMANDS: &[Subcommand] = &[
         },
         ..subcommands(READS, &["grep"])
     },
-    subcommands(CHANGES, &["am", "apply", "bisect", "branch", "bundle", "checkout", "cherry-pick"]),
-    subcommands(CHANGES, &["clean", "commit-graph", "commit-tree", "fast-export", "fast-import"]),
+    subcommands(CHANGES, &["am", "apply", "bisect", "bundle", "checkout", "cherry-pick"]),
+    subcommands(CHANGES, &["commit-graph", "commit-tree", "fast-export", "fast-import"]),
     subcommands(CHANGES, &["format-patch", "fsck", "gc", "hash-object", "merge-file", "merge-tree"]),
     subcommands(CHANGES, &["mktree", "mv", "pack-refs", "prune", "read-tree", "reflog", "repack"]),
     subcommands(CHANGES, &["replace", "rerere", "reset", "restore", "revert", "rm", "sparse-checkout", "stash"]),
     subcommands(CHANGES, &["stripspace", "switch", "symbolic-ref", "update-index", "update-ref"]),
     subcommands(CHANGES, &["worktree", "write-tree"]),
-    Subcommand { reads_operands: true, ..subcommands(CHANGES, &["add", "commit", "merge", "notes", "tag"]) },
+    Subcommand { looks: "-a -l -v --all --list --show-current --verbose", ..subcommands(CHANGES, &["branch"]) },
+    Subcommand { looks: "-n --dry-run", ..subcommands(CHANGES, &["clean"]) },
+    Subcommand { reads_operands: true, ..subcommands(CHANGES, &["add", "commit", "merge", "notes"]) },
+    Subcommand { looks: "-l -n --list", reads_operands: true, ..subcommands(CHANGES, &["tag"]) },
+    Subcommand {
+        looks: "-v --verbose",
+        reads_operands: true,
+        ..subcommands(Needs { network: true, ..CHANGES }, &["remote"])
+    },
     Subcommand { named: true, reads_operands: true, ..subcommands(CHANGES, &["config"]) },
     Subcommand { named: true, ..subcommands(CHANGES, &["maintenance"]) },
     Subcommand { options: Options::new(&[executes("x", "exec")], "sXC"), ..subcommands(CHANGES, &["rebase"]) },
@@ -160,10 +170,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     Subcommand { options: Options::new(&[writes("", "prefix")], ""), ..subcommands(CHANGES, &["checkout-index"]) },
     Subcommand {
         reads_operands: true,
-        ..subcommands(
-            Needs { network: true, ..CHANGES },
-            &["fetch", "fetch-pack", "pull", "push", "remote", "send-pack"],
-        )
+        ..subcommands(Needs { network: true, ..CHANGES }, &["fetch", "fetch-pack", "pull", "push", "send-pack"])
     },
     subcommands(Needs { network: true, ..CHANGES }, &["submodule"]),
     subcommands(Needs { class: Class::Fetches, network: true, any: false }, &["ls-remote"]),
@@ -218,6 +225,11 @@ pub(crate) fn needs(subcommand: Option<&str>) -> Needs {
 pub(crate) fn changed_from(arguments: &[String]) -> Option<usize> {
     let entry = entry(subcommand(arguments));
     (entry.needs.class == Class::Changes && !entry.reads_operands).then(|| globals(arguments).0 + 1)
+}
+
+/// Returns the options with which a subcommand only looks.
+pub(crate) fn looks(subcommand: Option<&str>) -> Names {
+    entry(subcommand).looks
 }
 
 /// Returns the options of a subcommand.

@@ -90,6 +90,8 @@ pub(crate) struct Program {
     pub options: Options,
     /// The harmless options of a program that runs the code in a folder. All others may lead to other code.
     pub harmless: Option<&'static Harmless>,
+    /// Options with which it only looks. A rule that spells one grants no more than reading.
+    pub looks: Names,
 }
 
 /// The syntax of a program's arguments.
@@ -207,6 +209,7 @@ impl Program {
         syntax: Syntax::Options,
         options: Options::NONE,
         harmless: None,
+        looks: "",
     };
 
     const fn new(class: Class, names: &'static [&'static str]) -> Self {

@@ -100,7 +100,9 @@ pub(super) fn protected<'a>(start: &Start<'a>, roots: &ResolvedRoots) -> Option<
     let changed = |at: usize, word: &str| {
         from.is_some_and(|from| at >= from) && !is_pattern(word) && patterns.binary_search(&at).is_err()
     };
-    let mut named = words.iter().enumerate().filter(|(at, word)| changed(*at, word) && names_tooling(word));
+    let fetches = fetch::options(name).is_some();
+    let globbed = start.guarded.iter().any(|option| option.id.starts_with("remote-name"));
+    let mut named = words.iter().enumerate().filter(|(at, word)| changed(*at, word) && names_tooling(word, globbed));
     if let Some((_, word)) = named.next() {
         return Some((word, Protected::Tooling));
     }
@@ -108,7 +110,7 @@ pub(super) fn protected<'a>(start: &Start<'a>, roots: &ResolvedRoots) -> Option<
     let leads = |at: usize| programs::named(name).is_git() && words[at] == "-C";
     let arguments = words.iter().enumerate().skip(1).filter(|(at, _)| !leads(at - 1));
     // Words of `curl` can be texts, too.
-    let names_files = changes && fetch::options(name).is_none();
+    let names_files = changes && !fetches;
     let is_link = |word: &str| !word.contains('/') && (roots.read_link)(&folder.join(word)).is_ok();
     let is_followed = |word: &str| {
         if names_files { is_place(word) || is_link(word) } else { is_path(word) || changes && is_link(word) }
@@ -159,20 +161,30 @@ fn is_descriptor(path: &str, resolved: &Resolved) -> bool {
     plain && parts.next() == Some("fd") && parts.next().is_some() && parts.next().is_none()
 }
 
-/// Returns whether a part of a word is the name of a folder with tooling: `.git`, `-t.git/hooks`, `of=.claude/x`. Of an address only
-/// the last part counts, as the name of the saved file.
-fn names_tooling(word: &str) -> bool {
+/// Returns whether a part of a word is the name of a folder with tooling: `.git`, `-t.git/hooks`, `of=.claude/x`, `s|^|.git/hooks/|`. Of
+/// an address only the last part counts, as the name of the saved file. `globbed`: it may be an address whose name `curl` puts together.
+fn names_tooling(word: &str, globbed: bool) -> bool {
     let is_name = |part: &str| {
         [".git", ".claude"].iter().any(|name| match part.strip_suffix(name) {
-            Some(before) => before.is_empty() || before.starts_with('-'),
+            // `w` and `W` of `sed` need no blank behind them.
+            Some(before) => {
+                let command = before.trim_start_matches(|c: char| c.is_ascii_digit());
+                before.is_empty() || before.starts_with('-') || ["w", "W"].contains(&command)
+            }
             None => false,
         })
     };
+    let path = word.split(['#', '?']).next().unwrap_or_default();
+    let last = path.rsplit('/').next().unwrap_or_default();
+    if globbed && path.contains('/') && last.starts_with(['.', '{', '[']) && last.contains(['{', '[']) {
+        return true;
+    }
     let is_address = ["http://", "https://", "ftp://"].iter().any(|scheme| word.starts_with(scheme));
     if is_address {
-        return word.rsplit('/').next().is_some_and(|last| is_name(&unescaped(last)));
+        return is_name(&unescaped(last));
     }
-    word.split(['/', '=', ',', ':']).any(is_name)
+    let is_separator = |c: char| !c.is_alphanumeric() && !['.', '-', '_', '\\'].contains(&c);
+    word.split(is_separator).any(is_name)
 }
 
 /// Decodes the last part of an address as a file's name: `%67` is `g`.
@@ -237,9 +249,16 @@ mod tests {
             "x://../.git/x",
             "https://x.example/.git",
             "https://x.example/a/.g%69t",
+            "https://x.example/.git#a/b",
+            "https://x.example/.claude?a=/b",
+            "x.example/.git#",
+            "s|^|.git/hooks/|",
+            "w .git/hooks/x",
+            "1w.git/x",
+            "1e echo x > .git/x",
             "a b/.git",
         ] {
-            assert!(names_tooling(word), "{word}");
+            assert!(names_tooling(word, false), "{word}");
         }
         for word in [
             "repo.git",
@@ -249,8 +268,16 @@ mod tests {
             "git",
             "https://x.example/.git/config",
             "https://x.example/a.git",
+            "https://x.example/a?b=.git",
+            "s/\\.git$//",
+            "s|repo.git|x|",
         ] {
-            assert!(!names_tooling(word), "{word}");
+            assert!(!names_tooling(word, false), "{word}");
+        }
+        for (word, expected) in
+            [("h/.gi{t}", true), ("http://h/[.]git", true), ("h/{a,b}/x", false), ("h/x[1-3].gz", false)]
+        {
+            assert_eq!(names_tooling(word, true), expected, "{word}");
         }
     }
 }

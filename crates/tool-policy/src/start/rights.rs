@@ -3,7 +3,7 @@
 
 use crate::Application;
 use crate::fetch;
-use crate::options::GivenOption;
+use crate::options::{self, GivenOption};
 use crate::programs::{self, Class, Effect, git};
 
 /// The place where a program runs.
@@ -85,12 +85,16 @@ impl Rights {
         match known.named_class() {
             Class::Filter | Class::Reads => {}
             Class::Changes if known.is_git() => {
-                let needs = git::needs(git::subcommand(arguments));
-                rights.network = needs.network;
-                if needs.class == Class::Changes {
-                    rights.writes = Writes::Work;
+                let subcommand = git::subcommand(arguments);
+                let needs = git::needs(subcommand);
+                if !options::only_looks(git::looks(subcommand), git::options(subcommand), arguments) {
+                    rights.network = needs.network;
+                    if needs.class == Class::Changes {
+                        rights.writes = Writes::Work;
+                    }
                 }
             }
+            Class::Changes if options::only_looks(known.looks, &known.options, arguments) => {}
             Class::Changes => rights.writes = Writes::Work,
             Class::Fetches => {
                 rights.network = true;
@@ -139,7 +143,7 @@ impl Rights {
     }
 
     /// Returns whether the rights change nothing.
-    pub(super) fn only_reads(&self) -> bool {
+    pub(crate) fn only_reads(&self) -> bool {
         self.writes == Writes::Nothing && !self.network
     }
 }

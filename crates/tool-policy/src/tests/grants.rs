@@ -637,3 +637,159 @@ fn a_refusal_is_short_and_plain_whatever_the_agent_wrote() {
         assert!(!reason.contains(char::is_control) && !reason.contains('\u{202e}'), "{words:?}");
     }
 }
+
+/// A later word takes an option back that a rule spells, so the star of such a rule stands for operands.
+#[test]
+fn what_a_rule_holds_back_stays_held_back() {
+    let families: &[(&[&str], &[&str], &[&str])] = &[
+        (
+            &["Bash(git push --dry-run *)", "Bash(git push -n *)"],
+            &["git push --dry-run origin main", "git push -n -v origin", "git push --dry-run"],
+            &["--no-dry-run origin x", "--no-dry origin x", "origin --delete main", "--mirror origin", "--repo x"],
+        ),
+        (&["Bash(git fetch --dry-run *)"], &["git fetch --dry-run origin"], &["--no-dry-run", "--no-dry"]),
+        (&["Bash(git commit --dry-run *)"], &["git commit --dry-run -q"], &["--no-dry-run -m x", "-m x"]),
+        (&["Bash(git rm -n *)", "Bash(git mv -n *)"], &["git rm -n f", "git mv -n f g"], &["--no-dry-run f", "-f f"]),
+        (&["Bash(git reset --soft *)"], &["git reset --soft HEAD"], &["--hard", "--mixed x"]),
+        (&["Bash(git restore --staged *)"], &["git restore --staged f"], &["--worktree f", "-W f"]),
+        (
+            &["Bash(git push --force-with-lease *)"],
+            &["git push --force-with-lease origin x"],
+            &["--mirror origin", "-f x"],
+        ),
+        (
+            &["Bash(npm publish --dry-run *)", "Bash(npm pack --dry-run *)"],
+            &["npm publish --dry-run ./pk", "npm pack --dry-run --silent"],
+            &["--dry-run=false", "--dry-run=0", "--no-dry-run", "--dry-run false ./pk"],
+        ),
+        (
+            &["Bash(npm install --ignore-scripts *)", "Bash(npm test --ignore-scripts *)"],
+            &["npm install --ignore-scripts lodash --no-audit --no-fund"],
+            &[
+                "--ignore-scripts=false ./pk",
+                "./pk --ignore-scripts false",
+                "--no-ignore-scripts",
+                "--ignore-scripts=null",
+            ],
+        ),
+        (
+            &["Bash(npm install --offline *)", "Bash(npx --offline *)"],
+            &["npm install --offline x"],
+            &["--offline=false x", "--offline false x", "--prefer-online x"],
+        ),
+        (&["Bash(mv -n *)", "Bash(cp -n *)"], &["mv -n a b", "cp -n -v a b"], &["-f a b", "a b -f", "--force a b"]),
+        (&["Bash(rm -i *)"], &["rm -i a"], &["-f a", "--force a", "-rf a"]),
+        (&["Bash(patch --dry-run *)"], &["patch --dry-run f g"], &["-o x f", "--output=x f", "-R f"]),
+        (&["Bash(node --check *)"], &["node --check a.js"], &["--no-check a.js", "--eval x"]),
+        (&["Bash(terraform apply --dry-run *)"], &["terraform apply --dry-run x"], &["--dry-run=none x", "--really"]),
+        (
+            &["Bash(curl -s -X GET http://h/*)", "Bash(curl -s --request GET http://h/*)"],
+            &["curl -s -X GET http://h/a", "curl -sX GET http://h/a -m 5"],
+            &["-X DELETE http://h/a", "http://h/a -X PUT", "--request PUT http://h/a", "http://h/a -I"],
+        ),
+        (&["Bash(curl -I http://h/*)"], &["curl -I http://h/a"], &["-X DELETE http://h/a", "http://h/a -XPUT"]),
+        (
+            &["Bash(wget -q --max-redirect=0 --method=GET http://h/*)"],
+            &["wget -q --max-redirect=0 --method=GET http://h/a"],
+            &["--method=DELETE http://h/a", "http://h/a --method PUT"],
+        ),
+    ];
+    for (rules, granted, refused) in families {
+        let policy = allowing(rules);
+        grants(&policy, granted);
+        for rule in *rules {
+            let head = rule
+                .trim_start_matches("Bash(")
+                .trim_end_matches(')')
+                .trim_end_matches("http://h/*")
+                .trim_end_matches('*')
+                .trim();
+            let calls: Vec<String> = refused.iter().map(|rest| format!("{head} {rest}")).collect();
+            denies(&policy, &calls.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+    }
+    // What changes nothing may be asked in any way.
+    grants(
+        &allowing(&["Bash(git diff --cached *)"]),
+        &["git diff --cached --stat -w", "git diff --cached --no-index a b"],
+    );
+}
+
+/// A star before the end stands for no subcommand and no option, and behind an option for its value alone.
+#[test]
+fn a_star_in_the_middle_stands_for_operands() {
+    let families: &[(&str, &[&str], &[&str])] = &[
+        (
+            "Bash(git -C * pull *)",
+            &["git -C . pull", "git -C sub pull origin"],
+            &[
+                "git -C . push --repo pull origin x",
+                "git -C . clean -fdxq . pull",
+                "git -C . remote add pull http://x",
+                "git -C . push pull",
+            ],
+        ),
+        ("Bash(git push * main)", &["git push origin main"], &["git push -f origin main", "git push --repo x main"]),
+        ("Bash(git push * --dry-run)", &["git push origin x --dry-run"], &["git push origin x --repo --dry-run"]),
+        (
+            "Bash(git * --oneline)",
+            &["git log --oneline"],
+            &["git push origin x --repo --oneline", "git clean -fdx -e --oneline"],
+        ),
+        (
+            "Bash(git -C * status)",
+            &["git -C . status"],
+            &["git -C . diff --no-index /dev/null f --src-prefix status", "git -C . log status"],
+        ),
+        ("Bash(npm --prefix * test)", &["npm --prefix ui test"], &["npm --prefix ui run evil test"]),
+        ("Bash(make -C * test)", &["make -C . test"], &["make -C . evil test", "make -C . -f x test"]),
+        (
+            "Bash(gh run view * --repo acme/site)",
+            &["gh run view 1 --repo acme/site"],
+            &[
+                "gh run view 1 --repo evil/x --log --template --repo acme/site",
+                "gh run view -R evil/x --repo acme/site",
+            ],
+        ),
+        ("Bash(* --version)", &["cargo --version"], &["rm -rf notes --version", "cargo publish --no-verify --version"]),
+    ];
+    for (rule, granted, refused) in families {
+        let policy = allowing(&[rule]);
+        grants(&policy, granted);
+        denies(&policy, refused);
+    }
+    // Programs that only read take their options anywhere.
+    grants(&allowing(&["Bash(git log * -- src)"]), &["git log -5 --stat -- src"]);
+}
+
+/// What stands behind the script that a rule names is for the script.
+#[test]
+fn options_behind_a_script_are_its_own() {
+    let policy = allowing(&[
+        "Bash(python3 report.py *)",
+        "Bash(python3 -m pytest *)",
+        "Bash(node app.js *)",
+        "Bash(perl s.pl *)",
+        "Bash(python3 -W ignore *)",
+    ]);
+    grants(
+        &policy,
+        &[
+            "python3 report.py -v",
+            "python3 report.py -c conf.yaml -m 5 -i in.csv",
+            "python3 -m pytest -v -m slow -c x",
+            "node app.js -p 8080 -e prod",
+            "perl s.pl -e prod -d x",
+        ],
+    );
+    denies(
+        &policy,
+        &[
+            "python3 -c x report.py",
+            "python3 -m pytes -v",
+            "python3 -i report.py",
+            "node -e x app.js",
+            "python3 -W ignore -c x",
+        ],
+    );
+}

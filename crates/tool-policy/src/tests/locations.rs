@@ -30,6 +30,19 @@ fn rights_follow_from_the_program_and_the_rule() {
         ("Bash(git log *)", "git log"),
         ("Bash(git -C * log *)", "git -C . log"),
         ("Bash(rg *)", "rg x"),
+        // With the option that the rule spells it only looks, whatever stands behind that.
+        ("Bash(git branch -v *)", "git branch -v -D main"),
+        ("Bash(git branch --list *)", "git branch --list --no-list x"),
+        ("Bash(git branch --show-current *)", "git branch --show-current --no-show-current x"),
+        ("Bash(git remote -v *)", "git remote -v add x http://x"),
+        ("Bash(git tag -l *)", "git tag -l -d v1"),
+        ("Bash(git clean -n *)", "git clean -n x"),
+        ("Bash(unzip -l *)", "unzip -l --l -o a.zip"),
+        ("Bash(xz -l *)", "xz -l -z f"),
+        ("Bash(bzip2 -t *)", "bzip2 -t -d f.bz2"),
+        ("Bash(zstd -dc *)", "zstd -dc f.zst -o x"),
+        ("Bash(tar -tf *)", "tar -tf a.tar"),
+        ("Bash(tar tzf *)", "tar tzf a.tgz"),
     ] {
         check_rights(rule, line, &Writes::Nothing, false, false);
     }
@@ -39,6 +52,11 @@ fn rights_follow_from_the_program_and_the_rule() {
         ("Bash(tee *)", "tee f"),
         ("Bash(cp *)", "cp a b"),
         ("Bash(tar *)", "tar xzf a"),
+        ("Bash(tar -xf *)", "tar -xf a"),
+        ("Bash(tar -Cnotes -xf *)", "tar -Cnotes -xf a"),
+        ("Bash(unzip -d/tmp/lt *)", "unzip -d/tmp/lt a"),
+        ("Bash(zstd -19 *)", "zstd -19 a"),
+        ("Bash(git branch -d *)", "git branch -d x"),
         ("Bash(git commit *)", "git commit -m x"),
         ("Bash(find . -delete)", "find . -delete"),
     ] {
