@@ -1,20 +1,20 @@
-//! Named steps at which a test has this process killed, or one operation on a file fail.
+//! Named steps at which a test kills this process, or makes one file operation fail.
 //!
-//! Only with the cargo feature `failpoints`, which is for tests. Without it [`fail_point!`](fail_point) is nothing at
-//! all, and no name of a step gets into the binary. (Why not the `fail` crate: what is wanted is SIGKILL at the n-th
-//! passage, which it does not have, and a list of names that the compiler checks, which it does not keep.)
+//! They exist only with the cargo feature `failpoints`, which is for tests. Without it [`fail_point!`](fail_point)
+//! expands to nothing, and no name of a step gets into the binary. (Why not the `fail` crate: it has no SIGKILL at the
+//! n-th passage, and no list of names that the compiler checks.)
 //!
-//! `OLLIM_FAIL_AT=STEP[:PASSAGE[:io|:stop]]` says where: at the first passage or the given one, the process kills itself;
-//! with `io` the operation fails instead, once, where it can; with `stop` the process stops itself, as SIGSTOP does, until
-//! somebody lets it go on. Knows nothing of what stands around a step.
+//! `OLLIM_FAIL_AT=STEP[:PASSAGE[:io|:stop]]` selects a step and a passage, the first by default. The process then kills
+//! itself; with `io` the operation fails once instead, if it can; with `stop` the process stops itself as by SIGSTOP,
+//! until it gets SIGCONT. This module knows nothing of the code around a step.
 
-/// A step of an occurrence's life, or of the service's.
+/// Marks a step in the life of an occurrence, or of the service.
 macro_rules! fail_point {
     ($step:ident) => {{
         #[cfg(feature = "failpoints")]
         $crate::failpoints::reach($crate::failpoints::Step::$step);
     }};
-    // Where a failure can be returned: in a function that gives `io::Result`.
+    // For a function that returns `io::Result`, and so can return the failure.
     (try $step:ident) => {{
         #[cfg(feature = "failpoints")]
         $crate::failpoints::reach_io($crate::failpoints::Step::$step)?;
@@ -26,7 +26,7 @@ pub use enabled::{Step, ahead, of_lease};
 #[cfg(feature = "failpoints")]
 pub(crate) use enabled::{reach, reach_io};
 
-/// A span by which hosts count their leases, as it is: only a test shortens it.
+/// Returns a span of a host's lease unchanged. Only tests shorten it.
 #[cfg(not(feature = "failpoints"))]
 pub(crate) const fn of_lease(span: std::time::Duration) -> std::time::Duration {
     span
@@ -43,15 +43,15 @@ mod enabled {
 
     macro_rules! steps {
         ($($(#[doc = $doc:literal])+ $step:ident = $name:literal,)+) => {
-            /// Where a process may be killed.
+            /// A step at which a process may be killed.
             #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
             pub enum Step { $($(#[doc = $doc])+ $step,)+ }
 
             impl Step {
-                /// All of them, in the order in which an occurrence meets them.
+                /// All steps, in the order in which an occurrence reaches them.
                 pub const ALL: &[Self] = &[$(Self::$step,)+];
 
-                /// As it is written in `OLLIM_FAIL_AT`.
+                /// Returns the name in `OLLIM_FAIL_AT`.
                 #[must_use]
                 pub const fn name(self) -> &'static str {
                     match self { $(Self::$step => $name,)+ }
@@ -61,127 +61,127 @@ mod enabled {
     }
 
     steps! {
-        /// The data folder is locked; nothing else has happened.
+        /// The data folder is locked. Nothing else has happened.
         Locked = "locked",
-        /// The journal's file is there, and has no tables yet.
+        /// The journal's file exists, without tables.
         JournalMade = "journal-made",
         /// The journal is open.
         JournalOpened = "journal-opened",
-        /// The definitions are read; what an earlier life left is about to be looked for.
+        /// The definitions are read. The search for leftovers of the previous process is about to begin.
         BeforeRecovery = "before-recovery",
-        /// Processes that an earlier life left are ended; their runs still stand as running.
+        /// Processes that the previous process left have ended. Their runs are still recorded as running.
         LeftoversEnded = "leftovers-ended",
-        /// What was running stands as interrupted.
+        /// The runs that were running are recorded as interrupted.
         Recovered = "recovered",
         /// A further attempt is about to be recorded.
         BeforeAgain = "before-again",
-        /// It is recorded.
+        /// The attempt is recorded.
         AgainRecorded = "again-recorded",
-        /// Since when routines are accounted for is about to be asked and recorded.
+        /// The start of routines' accounts is about to be determined and recorded.
         BeforeSight = "before-sight",
-        /// It is recorded.
+        /// The start is recorded.
         Sighted = "sighted",
-        /// What is due is about to be claimed.
+        /// The due occurrences are about to be claimed.
         BeforeClaim = "before-claim",
         /// The claims are committed.
         Claimed = "claimed",
-        /// Files have changed, and what they set off is about to be claimed.
+        /// Files have changed, and the occurrences that they trigger are about to be claimed.
         BeforeBurst = "before-burst",
-        /// It is claimed.
+        /// The occurrences are claimed.
         BurstClaimed = "burst-claimed",
-        /// What was delivered to a webhook is about to be claimed.
+        /// A delivery to a webhook is about to be claimed.
         BeforeDelivery = "before-delivery",
-        /// It is claimed; whoever delivered it does not know yet.
+        /// The delivery is claimed. Its sender has no answer yet.
         Delivered = "delivered",
-        /// The person is about to be asked whether a run may begin, or their answer to be looked at.
+        /// The person is about to be asked whether a run may begin, or their answer is about to be read.
         BeforeApproval = "before-approval",
-        /// They have said yes; the run has not begun.
+        /// The person has approved. The run has not begun.
         Approved = "approved",
         /// An attempt is about to be recorded as running.
         BeforeLaunch = "before-launch",
-        /// It is recorded as running; nothing has been started for it.
+        /// The attempt is recorded as running. Nothing has been started for it.
         Launched = "launched",
-        /// A gate has said what it says, and what it keeps waits for the run's end.
+        /// A gate has given its verdict. Its new state waits for the run's end.
         GateEnded = "gate-ended",
-        /// A run has taken its cap from what is left.
+        /// A run has reserved its spending limit.
         CapTaken = "cap-taken",
         /// The client is about to be started.
         BeforeSpawn = "before-spawn",
-        /// It is started, and not recorded.
+        /// The client is started, but not recorded.
         Spawned = "spawned",
         /// Its start is recorded.
         StartRecorded = "start-recorded",
         /// A call with an effect was decided, and is about to be marked.
         BeforeMark = "before-mark",
-        /// It is marked; the client has not been told yet that it may.
+        /// The call is marked. The client has not been allowed to make it yet.
         Marked = "marked",
         /// A message to the person is about to be recorded.
         BeforeMessage = "before-message",
-        /// It is recorded.
+        /// The message is recorded.
         MessageRecorded = "message-recorded",
-        /// The person has said something, which is about to be recorded.
+        /// A message of the person is about to be recorded.
         BeforeWord = "before-word",
-        /// It is recorded; its turn has not begun.
+        /// The message is recorded. Its turn has not begun.
         WordRecorded = "word-recorded",
-        /// A chain's next link is about to be made.
+        /// A chain's follow-up is about to be created.
         BeforeLink = "before-link",
         /// Its file is written.
         LinkMade = "link-made",
         /// An attempt is over, and its end is about to be recorded.
         BeforeOutcome = "before-outcome",
-        /// It is recorded, with all that the person is told of it.
+        /// The end is recorded, with all messages to the person about it.
         OutcomeRecorded = "outcome-recorded",
-        /// A message shows how a turn goes, and that is not recorded.
+        /// A message shows the progress of a turn, but is not recorded.
         StatusShown = "status-shown",
         /// The channels of a message are chosen.
         Routed = "routed",
         /// A message is about to be sent.
         BeforeShow = "before-show",
-        /// A part of a message is sent, and not recorded.
+        /// A part of a message is sent, but not recorded.
         PartSent = "part-sent",
-        /// It is recorded; the next one is not sent.
+        /// The part is recorded. The next one is not sent.
         PartRecorded = "part-recorded",
-        /// It is sent, and not marked as delivered.
+        /// The message is sent, but not marked as delivered.
         Shown = "shown",
-        /// It is marked.
+        /// The message is marked as delivered.
         DeliveryRecorded = "delivery-recorded",
         /// A reminder's file is about to be removed or moved away.
         BeforeFile = "before-file",
-        /// A new text is written beside its place.
+        /// A new text is written to a temporary file.
         Staged = "staged",
-        /// It is in its place; the folder is not synced.
+        /// The file is in its place. The folder is not synced.
         Placed = "placed",
-        /// A failed reminder stands in `failed/`, and still in its old place.
+        /// A failed reminder is in `failed/`, and still in its old place.
         FailedCopied = "failed-copied",
-        /// A file is removed; the folder is not synced.
+        /// A file is removed. The folder is not synced.
         Removed = "removed",
-        /// A reminder's file is dealt with, and that is not recorded.
+        /// A reminder's file is dealt with, but that is not recorded.
         FileDone = "file-done",
-        /// It is recorded.
+        /// That is recorded.
         FileRecorded = "file-recorded",
-        /// The schedule has ended; the journal is open.
+        /// The schedule has ended. The journal is open.
         ScheduleEnded = "schedule-ended",
-        /// The journal is closed; the socket is still there.
+        /// The journal is closed. The socket still exists.
         JournalClosed = "journal-closed",
         /// The lease on a shared journal is about to be renewed.
         BeforeRenewal = "before-renewal",
-        /// It is renewed; nobody has looked at the other hosts since.
+        /// The lease is renewed. The other hosts have not been checked since.
         Renewed = "renewed",
-        /// What a host left that went away is about to be taken over.
+        /// The leftovers of a host that disappeared are about to be taken over.
         BeforeTakeOver = "before-take-over",
-        /// That host's lease is void, in a commit that is not made yet.
+        /// That host's lease is void, in a transaction that is not committed yet.
         EpochRaised = "epoch-raised",
-        /// What it left is this host's.
+        /// The leftovers belong to this host.
         TakenOver = "taken-over",
     }
 
     impl Step {
-        /// Those that only a host meets that shares its journal with others.
+        /// The steps that only a host with a shared journal reaches.
         pub const SHARED: &[Self] =
             &[Self::BeforeRenewal, Self::Renewed, Self::BeforeTakeOver, Self::EpochRaised, Self::TakenOver];
     }
 
-    /// What happens at a step.
+    /// The effect of reaching the step.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum Way {
         Kill,
@@ -189,7 +189,7 @@ mod enabled {
         Stop,
     }
 
-    /// What `OLLIM_FAIL_AT` says.
+    /// The parsed value of `OLLIM_FAIL_AT`.
     struct Wish {
         step: Step,
         passage: u32,
@@ -203,7 +203,7 @@ mod enabled {
             let text = std::env::var("OLLIM_FAIL_AT").ok()?;
             let wish = read(&text);
             if wish.is_none() {
-                // A test that names no step would prove nothing.
+                // A test that names an unknown step would prove nothing.
                 let _ = writeln!(
                     io::stderr(),
                     "OLLIM_FAIL_AT={text}: not STEP[:PASSAGE[:io|:stop]] with a step that there is"
@@ -229,7 +229,7 @@ mod enabled {
         parts.next().is_none().then_some(Wish { step, passage, way, passed: AtomicU32::new(0) })
     }
 
-    /// Whether this is the passage that was asked for.
+    /// Returns the wish if this is the selected passage.
     fn is_now(step: Step) -> Option<&'static Wish> {
         let wish = wish().filter(|wish| wish.step == step)?;
         (wish.passed.fetch_add(1, Ordering::SeqCst) + 1 == wish.passage).then_some(wish)
@@ -255,12 +255,12 @@ mod enabled {
         }
     }
 
-    /// Every thread stops, wherever it is.
+    /// Stops all threads, wherever they are.
     fn stop() {
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
     }
 
-    /// As the kernel would end it: no handler, no destructor, no buffer that is still written.
+    /// Ends the process as the kernel would: no handlers, no destructors, no flushed buffers.
     fn die() -> ! {
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         loop {
@@ -268,7 +268,7 @@ mod enabled {
         }
     }
 
-    /// By how much the clock is ahead of the machine's: `OLLIM_CLOCK_AHEAD`, in milliseconds. Lets a test come back
+    /// Returns how far the clock is ahead of the machine's: `OLLIM_CLOCK_AHEAD`, in milliseconds. Lets a test come back
     /// minutes later.
     #[must_use]
     pub fn ahead() -> TimeDelta {
@@ -279,7 +279,7 @@ mod enabled {
         })
     }
 
-    /// A span by which hosts count their leases: so many hundredths of it as `OLLIM_LEASE_PERCENT` says.
+    /// Returns a span of a host's lease, scaled to `OLLIM_LEASE_PERCENT` percent.
     #[must_use]
     pub fn of_lease(span: Duration) -> Duration {
         static PERCENT: OnceLock<u32> = OnceLock::new();

@@ -1,7 +1,7 @@
-//! Heartbeats: tells a monitor such as healthchecks.io that something began, worked or failed. What falls silent is noticed there,
-//! whatever became of this machine.
+//! Heartbeats: tell a monitor such as healthchecks.io that something began, worked or failed. The monitor notices
+//! silence, even if this machine is gone.
 //!
-//! Nobody waits for a monitor: each URL has a task of its own that sends its beats in order, and gives up after a few tries.
+//! Nobody waits for a monitor: each URL has its own task, which sends its beats in order and gives up after a few tries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,23 +10,23 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 
-/// So long one try may take.
+/// Timeout of one try.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A beat that was not taken is sent again after these.
+/// Pauses before a failed beat is sent again.
 const AGAIN_AFTER: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(15)];
-/// So many are sent at once: each holds a thread.
+/// Maximum number of concurrent sends, since each occupies a thread.
 const AT_ONCE: usize = 8;
 
-/// What a monitor is told, with a few words for a person who reads there.
+/// A message to a monitor, with a few words for the person who reads there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Beat {
-    /// It begins: `URL/start`.
+    /// The job begins: `URL/start`.
     Start,
-    /// It has worked, or is alive: `URL`.
+    /// The job has worked, or the service is alive: `URL`.
     Success,
-    /// It has failed: `URL/fail`.
+    /// The job has failed: `URL/fail`.
     Fail(String),
-    /// Something to know: `URL/log`.
+    /// A note: `URL/log`.
     Note(String),
 }
 
@@ -67,7 +67,7 @@ impl Default for Heartbeats {
 }
 
 impl Heartbeats {
-    /// The beats of one URL, whose owner is called `of` in the log. Must be called within a tokio runtime.
+    /// Returns the sender for one URL, whose owner the log calls `of`. Must be called within a tokio runtime.
     #[must_use]
     pub fn of(&self, url: &str, of: &str) -> Heart {
         let (heart, mut beats) = mpsc::unbounded_channel();
@@ -80,7 +80,7 @@ impl Heartbeats {
         Heart(heart)
     }
 
-    /// Waits until every heart that was dropped has sent what it was given, no longer than this.
+    /// Waits until every dropped heart has sent its beats, but at most `at_most`.
     pub async fn finish(&self, at_most: Duration) {
         self.tasks.close();
         if timeout(at_most, self.tasks.wait()).await.is_err() {
@@ -101,7 +101,7 @@ impl Heartbeats {
                 Ok(Err(error)) => error.to_string(),
                 Err(error) => error.to_string(),
             };
-            // The URL itself is a secret: who knows it can keep the monitor quiet.
+            // The URL itself is a secret: with it, anybody could silence the monitor.
             match pauses.next() {
                 Some(pause) => {
                     tracing::debug!(of, host = host(url), why, "a heartbeat was not taken; it is sent again");
@@ -116,32 +116,32 @@ impl Heartbeats {
     }
 }
 
-/// One URL. What it was given is sent also after it is dropped.
+/// The sender for one URL. Its beats are sent even after it is dropped.
 #[derive(Clone, Debug)]
 pub struct Heart(mpsc::UnboundedSender<Beat>);
 
 impl Heart {
-    /// Sends a beat after those before it. Returns at once.
+    /// Sends a beat after the previous ones. Returns at once.
     pub fn beat(&self, beat: Beat) {
-        // Its task ends with the runtime only.
+        // The task ends only with the runtime.
         let _ended = self.0.send(beat);
     }
 }
 
-/// The URL with a suffix to its path.
+/// Appends a suffix to the URL's path.
 fn address(url: &str, suffix: &str) -> String {
     let (path, rest) = url.split_at(url.find(['?', '#']).unwrap_or(url.len()));
     if suffix.is_empty() { url.to_owned() } else { format!("{}{suffix}{rest}", path.trim_end_matches('/')) }
 }
 
-/// A URL for whoever may know that it is called, and must not call it: `https://hc-ping.com/…`.
+/// Returns a URL for readers who may know that it is called, but must not call it: `https://hc-ping.com/…`.
 #[must_use]
 pub fn shown(url: &str) -> String {
     let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
     format!("{scheme}://{}/…", host(url))
 }
 
-/// The host in a URL, without a login.
+/// Returns the host of a URL, without a login.
 fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

@@ -1,14 +1,14 @@
-//! Bytes as text: digits of base 16, in lower case.
+//! Formats bytes as hexadecimal text, in lower case.
 
 use ring::digest;
 
-/// Two digits for each byte.
+/// Returns two digits for each byte.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The SHA-256 of bytes, as 64 digits.
+/// Returns the SHA-256 of bytes, as 64 digits.
 #[must_use]
 pub fn sha256(bytes: &[u8]) -> String {
     hex(digest::digest(&digest::SHA256, bytes).as_ref())

@@ -1,13 +1,13 @@
-//! Where things are in the data folder (`$OLLIM_HOME`, by default `~/.ollim-bot`). Paths only, no I/O.
+//! Paths in the data folder (`$OLLIM_HOME`, by default `~/.ollim-bot`). Paths only, no I/O.
 
 use std::path::{Path, PathBuf};
 
-/// The data folder. Every path of the program is made here.
+/// The data folder. All paths of the program are built here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home(PathBuf);
 
 impl Home {
-    /// `root` should be absolute and free of symlinks where it exists.
+    /// Creates a data folder. `root` should be absolute, and free of symlinks if it exists.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self(root.into())
@@ -27,7 +27,7 @@ impl Home {
     pub fn env_file(&self) -> PathBuf {
         self.0.join(".env")
     }
-    /// A path as it stands in the data folder; one elsewhere stays as it is.
+    /// Returns a path relative to the data folder. A path elsewhere is returned unchanged.
     #[must_use]
     pub fn relative<'a>(&self, path: &'a Path) -> &'a Path {
         path.strip_prefix(&self.0).unwrap_or(path)
@@ -47,7 +47,7 @@ impl Home {
     pub fn webhooks(&self) -> PathBuf {
         self.0.join("webhooks")
     }
-    /// `reminders/failed/`: where a reminder goes whose last attempt failed.
+    /// `reminders/failed/`: reminders whose last attempt failed.
     #[must_use]
     pub fn failed_reminders(&self) -> PathBuf {
         self.reminders().join("failed")
@@ -62,7 +62,7 @@ impl Home {
     pub fn skills(&self) -> PathBuf {
         self.0.join("skills")
     }
-    /// `bin/ollim-bot-NAME`: commands of one's own.
+    /// `bin/ollim-bot-NAME`: the person's own commands.
     #[must_use]
     pub fn bin(&self) -> PathBuf {
         self.0.join("bin")
@@ -72,29 +72,29 @@ impl Home {
     pub fn work(&self) -> PathBuf {
         self.0.join("work")
     }
-    /// `tools/NAME/`: what one's own command NAME keeps.
+    /// `tools/NAME/`: data of the person's own command NAME.
     #[must_use]
     pub fn tools(&self) -> PathBuf {
         self.0.join("tools")
     }
-    /// `state/`: the program's own. Out of sight of every fork.
+    /// `state/`: the program's own files. Inaccessible to all forks.
     #[must_use]
     pub fn state(&self) -> PathBuf {
         self.0.join("state")
     }
-    /// What this data folder is known by among the hosts that share a journal.
+    /// The identity of this data folder among the hosts that share a journal.
     #[must_use]
     pub fn host_identity(&self) -> PathBuf {
         self.state().join("host")
     }
 
-    /// What this folder and those of the other hosts had in common last.
+    /// The last common state of this folder and those of the other hosts.
     #[must_use]
     pub fn shared_files(&self) -> PathBuf {
         self.state().join("shared.json")
     }
 
-    /// The journal's SQLite file, where it is one.
+    /// The journal's SQLite file, if the journal is a file.
     #[must_use]
     pub fn journal(&self) -> PathBuf {
         self.state().join("journal.db")
@@ -119,34 +119,34 @@ impl Home {
     pub fn edits(&self) -> PathBuf {
         self.state().join("edits")
     }
-    /// The service's log: a file a day, one JSON line an event.
+    /// The service's log: one file per day, one JSON line per event.
     #[must_use]
     pub fn log(&self) -> PathBuf {
         self.state().join("log")
     }
-    /// What the program of a channel writes.
+    /// The folder in which a channel's program may write.
     #[must_use]
     pub fn channel(&self, name: &str) -> PathBuf {
         self.state().join("channels").join(name)
     }
-    /// Where an MCP server of the person's works, and may write.
+    /// The working folder of one of the person's MCP servers, which it may write to.
     #[must_use]
     pub fn mcp_server(&self, name: &str) -> PathBuf {
         self.state().join("mcp").join(name)
     }
-    /// One folder a run: the client's configuration, transcript and temporary files.
+    /// One folder per run: the client's configuration, transcript and temporary files.
     #[must_use]
     pub fn runs(&self) -> PathBuf {
         self.state().join("runs")
     }
 
-    /// The one of the main session, whose client lives longer than a run. No run has its name.
+    /// The run folder of the main session, whose client outlives a run. No run has this name.
     #[must_use]
     pub fn main_run(&self) -> PathBuf {
         self.runs().join("main")
     }
 
-    /// What the gates of jobs keep from one time to the next.
+    /// The state that the gates of jobs keep between runs.
     #[must_use]
     pub fn gates(&self) -> PathBuf {
         self.state().join("gates")

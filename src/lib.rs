@@ -1,13 +1,12 @@
 //! ollim-bot: a background job scheduler for a personal bot.
 //!
-//! The flow, and the order of the modules:
-//! a person's files become [`definition`]s; [`schedule`] waits for the next occurrence, claims it in the
-//! [`journal`] and hands it to [`run`], which starts an [`agent`] under a [`policy`], serves it our tools
-//! over [`mcp`], records the outcome and tells the person through a [`channel`].
-//! [`app`] is what can be asked, by whom; [`daemon`] constructs the parts; [`cli`] parses and renders.
+//! The flow, and the order of the modules: a person's files become [`definition`]s. [`schedule`] waits for the next
+//! occurrence, claims it in the [`journal`] and hands it to [`run`], which starts an [`agent`] under a [`policy`],
+//! serves it our tools over [`mcp`], records the outcome and notifies the person through a [`channel`]. [`app`] defines
+//! the commands and who may use them, [`daemon`] constructs the parts, and [`cli`] parses and renders.
 //!
-//! Two promises hold everywhere: a job can do what its file says and nothing else, and every occurrence
-//! that falls due ends in exactly one recorded outcome, on time.
+//! Two promises hold everywhere: a job can do what its file says and nothing else, and every occurrence that falls due
+//! ends in exactly one recorded outcome, on time.
 
 #![cfg_attr(test, allow(clippy::too_many_lines, reason = "a test is read from top to bottom"))]
 

@@ -1,5 +1,5 @@
-//! Starts programs of the person's, which serve the bot from outside: channels' commands and MCP servers. Each runs in a kernel
-//! sandbox: it never reaches the data folder, the agent's login and the person's keys, and writes only where its settings say.
+//! Starts the person's programs that serve the bot from outside: commands of channels, and MCP servers. Each runs in a kernel sandbox: it
+//! cannot access the data folder, the agent's login or the person's keys, and writes only where its settings allow.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -16,38 +16,38 @@ use tokio::process::{Child, ChildStderr, ChildStdout};
 
 use crate::search_path;
 
-/// So much of what it writes is kept.
+/// Maximum number of bytes of output that are kept.
 const MOST: u64 = 64 * 1024;
 
-/// Variables of the service that such programs get: how texts and times are written.
+/// Variables of the service that such programs get: the formats of texts and times.
 const LOCALE: [&str; 4] = ["LANG", "LC_ALL", "LC_CTYPE", "TZ"];
 
-/// What no such program reads: the person's keys and the agent's login.
+/// Paths in the person's home that no such program can read: keys and the agent's login.
 const CLOSED: &[&str] = &[".claude", ".claude.json", ".config/claude", ".gnupg", ".password-store", ".ssh"];
 
-/// What every such program is started with.
+/// The environment in which all such programs start.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
-    /// The program that enters the sandbox's stages.
+    /// The program that runs the sandbox's stages.
     pub shell_binary: PathBuf,
-    /// Where programs are looked for.
+    /// Folders in which programs are looked up.
     pub path: Vec<PathBuf>,
     /// The person's home.
     pub user_home: PathBuf,
-    /// The data folder, which it cannot reach.
+    /// The data folder, which programs cannot access.
     pub data_folder: PathBuf,
-    /// Variables of the service that say how texts and times are written.
+    /// Variables of the service for the formats of texts and times.
     pub locale: Vec<(String, String)>,
 }
 
 impl Surroundings {
-    /// Those of this environment that say how texts and times are written.
+    /// Returns the variables of this environment for the formats of texts and times.
     #[must_use]
     pub fn locale(env: &BTreeMap<String, String>) -> Vec<(String, String)> {
         LOCALE.iter().filter_map(|name| Some(((*name).to_owned(), env.get(*name)?.clone()))).collect()
     }
 
-    /// A folder of the settings: `~` is the person's home.
+    /// Resolves a folder of the settings: `~` is the person's home.
     fn folder(&self, folder: &Path) -> PathBuf {
         match folder.strip_prefix("~") {
             Ok(rest) => resolved(&self.user_home).join(rest),
@@ -56,59 +56,59 @@ impl Surroundings {
     }
 }
 
-/// One of them.
+/// A program to start.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// Its name or path, and its arguments. No shell is involved.
     pub command: Vec<String>,
-    /// A folder of its own: it works there, and may write there.
+    /// Its own folder, in which it works and may write.
     pub own_folder: PathBuf,
-    /// What it may read.
+    /// The files that it may read.
     pub reads: Reads,
-    /// Folders that it may write to, beside its own.
+    /// Folders that it may write to, besides its own.
     pub writes: Vec<PathBuf>,
-    /// Which sockets it may open.
+    /// The sockets that it may open.
     pub network: Network,
-    /// Variables of its own: secrets, mostly.
+    /// Its own variables, mostly secrets.
     pub env: BTreeMap<String, String>,
 }
 
-/// What a program may read and execute.
+/// The files that a program may read and execute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reads {
-    /// All of the person's files but keys, logins and the data folder.
+    /// All of the person's files except keys, logins and the data folder.
     Everything,
     /// The system's files, programs on the search path, and these folders. Its home is its own folder.
     Only(Vec<PathBuf>),
 }
 
-/// A process that is there. Dropped, it ends, with all that it started.
+/// A running process. Dropping it ends the process and its descendants.
 pub struct Process {
-    /// What it reads.
+    /// Its standard input.
     pub stdin: pipe::Sender,
-    /// What it writes.
+    /// Its standard output.
     pub stdout: ChildStdout,
-    /// What it complains of.
+    /// Its standard error.
     pub stderr: ChildStderr,
-    /// Who holds it and all that it starts.
+    /// The supervisor that holds the process and its descendants.
     pub runner: Child,
-    /// The runner ends when this closes.
+    /// The socket to the runner, which ends when the socket closes.
     pub socket: UnixStream,
 }
 
-/// How it ended.
+/// The outcome of a process.
 #[derive(Debug)]
 pub struct Ended {
-    /// Its exit code; `None`: it was killed.
+    /// Its exit code; `None` if it was killed.
     pub code: Option<i32>,
-    /// The beginning of what it wrote to standard output.
+    /// The beginning of its standard output.
     pub stdout: Vec<u8>,
-    /// The same of standard error.
+    /// The beginning of its standard error.
     pub stderr: Vec<u8>,
 }
 
 impl Ended {
-    /// In words.
+    /// Returns the exit code in words.
     #[must_use]
     pub fn shown_code(&self) -> String {
         self.code.map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}"))
@@ -116,10 +116,10 @@ impl Ended {
 }
 
 impl Process {
-    /// Starts it.
+    /// Starts a program.
     ///
     /// # Errors
-    /// There is no such program, or it cannot be started.
+    /// If there is no such program, or it cannot be started.
     pub async fn start(program: &Program, surroundings: &Surroundings) -> io::Result<Self> {
         let (name, args) = program.command.split_first().ok_or_else(|| io::Error::other("it names no program"))?;
         let file = search_path::find(name, &surroundings.path, &surroundings.user_home)?;
@@ -142,14 +142,14 @@ impl Process {
         Ok(Self { stdin, stdout, stderr, runner: child, socket })
     }
 
-    /// Hands it the line and waits for its end.
+    /// Sends the line to the process and waits for its end.
     ///
     /// # Errors
-    /// What it writes cannot be read.
+    /// If its output cannot be read.
     pub async fn answer(self, line: Vec<u8>) -> io::Result<Ended> {
         let Self { mut stdin, stdout, stderr, mut runner, socket } = self;
         let write = async {
-            // One that does not read what it is handed may have its reasons.
+            // A program may have reasons not to read its input.
             let _unread = stdin.write_all(&line).await;
             drop(stdin);
         };
@@ -163,7 +163,7 @@ impl Process {
 async fn beginning(mut stream: impl AsyncRead + Unpin) -> io::Result<Vec<u8>> {
     let mut kept = Vec::new();
     (&mut stream).take(MOST).read_to_end(&mut kept).await?;
-    // The rest is read too, so that it does not wait for a reader.
+    // Reads the rest too, so that the process does not block.
     tokio::io::copy(&mut stream, &mut tokio::io::sink()).await?;
     Ok(kept)
 }
@@ -202,7 +202,7 @@ fn domain(program: &Program, surroundings: &Surroundings) -> Domain {
     write.extend(program.writes.iter().map(|folder| surroundings.folder(folder)));
     let mut execute = without(&[PathBuf::from("/")], &hidden);
     execute.append(&mut programs);
-    // What an installer such as npx has put there.
+    // The program may run what an installer such as npx has put into its folder.
     if matches!(program.reads, Reads::Only(_)) {
         execute.push(program.own_folder.clone());
     }
@@ -210,7 +210,7 @@ fn domain(program: &Program, surroundings: &Surroundings) -> Domain {
     Domain { read, write, execute, network, required: false, ..Domain::default() }
 }
 
-/// Folders of programs inside the person's home, with the libraries that lie beside them (`X/bin` and `X/lib`).
+/// Returns the program folders inside the person's home, and the libraries beside them (`X/bin` and `X/lib`).
 fn programs_of(path: &[PathBuf], home: &Path) -> Vec<PathBuf> {
     let inside = path.iter().map(|folder| resolved(folder)).filter(|folder| folder.starts_with(home) && folder != home);
     inside

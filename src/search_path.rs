@@ -1,14 +1,14 @@
-//! Finds programs of the person's, as a shell does.
+//! Finds the person's programs, as a shell does.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 pub use agent_sandbox::farm::is_program;
 
-/// A program by its name in `folders`, or by its path; `~/` is the person's home. Gives an absolute path.
+/// Finds a program by its name in `folders`, or by its path; `~/` is the person's home. Returns an absolute path.
 ///
 /// # Errors
-/// There is none, or the file cannot be executed.
+/// If there is none, or the file is not executable.
 pub fn find(program: &str, folders: &[PathBuf], user_home: &Path) -> io::Result<PathBuf> {
     let missing = |why: String| io::Error::new(io::ErrorKind::NotFound, why);
     let named = match program.strip_prefix("~/") {

@@ -1,4 +1,4 @@
-//! The cryptography of rustls: a program chooses it, once, for the whole process.
+//! The cryptography of rustls: chosen once for the whole process.
 
 use std::fs;
 use std::path::Path;
@@ -8,19 +8,20 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 
-/// Chooses ours, where none is chosen yet.
+/// Installs our provider, unless one is installed already.
 pub fn choose_provider() {
     static CHOSEN: Once = Once::new();
     CHOSEN.call_once(|| {
-        // An error says that it is chosen already.
+        // An error means that one is installed already.
         let _chosen = rustls::crypto::ring::default_provider().install_default();
     });
 }
 
-/// TLS that takes only a certificate of the host that is called, by an authority of the file `root` (PEM), or else one that browsers know.
+/// Returns a TLS configuration that accepts only valid certificates of the called host, from an authority in the file `root` (PEM) or,
+/// without one, an authority that browsers know.
 ///
 /// # Errors
-/// A sentence that says what is wrong with the file.
+/// If the file is invalid, a sentence that says why.
 pub fn verifying(root: Option<&Path>) -> Result<ClientConfig, String> {
     choose_provider();
     let mut roots = RootCertStore::empty();

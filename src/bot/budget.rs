@@ -1,6 +1,6 @@
-//! The ping budget: how many messages background jobs may send the person, all together.
+//! The ping budget: how many messages all background jobs together may send the person.
 //!
-//! The state is two values in the journal; what has come back since is computed when it is read.
+//! The journal stores two values. Refills since then are computed when the budget is read.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -10,10 +10,10 @@ use crate::journal::{Journal, JournalError};
 /// A full budget.
 pub const CAPACITY: u32 = 5;
 
-/// After this long, one more comes back.
+/// Time until one more ping is refilled.
 pub const REFILL: TimeDelta = TimeDelta::minutes(90);
 
-/// What is left, and from when the next refill counts.
+/// The number of pings left, and the time from which the next refill counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PingBudget {
     left: u32,
@@ -21,26 +21,26 @@ pub struct PingBudget {
 }
 
 impl PingBudget {
-    /// A full budget.
+    /// Creates a full budget.
     #[must_use]
     pub fn full(now: DateTime<Utc>) -> Self {
         Self { left: CAPACITY, since: now }
     }
 
-    /// A budget with `left` pings, at most [`CAPACITY`].
+    /// Creates a budget with `left` pings, at most [`CAPACITY`].
     #[must_use]
     pub fn with(left: u32, now: DateTime<Utc>) -> Self {
         Self { left: left.min(CAPACITY), since: now }
     }
 
-    /// The state at `now` of what the journal keeps; full where it keeps none.
+    /// Returns the state at `now` of the stored budget; full if none is stored.
     #[must_use]
     pub fn stored(text: Option<&str>, now: DateTime<Utc>) -> Self {
         let kept = text.and_then(|text| serde_json::from_str::<Self>(text).ok());
         kept.map_or_else(|| Self::full(now), |kept| kept.at(now))
     }
 
-    /// The state at `now`, with what has come back. A clock set back starts the current refill anew.
+    /// Returns the state at `now`, with refills. If the clock was set back, the current refill starts anew.
     #[must_use]
     pub fn at(self, now: DateTime<Utc>) -> Self {
         let passed = now - self.since;
@@ -56,57 +56,57 @@ impl PingBudget {
         Self { left, since: self.since + whole }
     }
 
-    /// Takes one at `now`; `None` when there is none.
+    /// Takes one ping at `now`; `None` if there is none left.
     #[must_use]
     pub fn take(self, now: DateTime<Utc>) -> Option<Self> {
         let current = self.at(now);
         current.left.checked_sub(1).map(|left| Self { left, ..current })
     }
 
-    /// Pings left, as of the last [`at`](Self::at).
+    /// Returns the pings left, as of the last [`at`](Self::at).
     #[must_use]
     pub fn left(self) -> u32 {
         self.left
     }
 
-    /// When the next one comes back; `None` when it is full.
+    /// Returns the time of the next refill; `None` if the budget is full.
     #[must_use]
     pub fn next(self) -> Option<DateTime<Utc>> {
         (self.left < CAPACITY).then(|| self.since + REFILL)
     }
 }
 
-/// Where the journal keeps it.
+/// The journal's setting that stores it.
 pub const SETTING: &str = "ping_budget";
 
-/// The budget in the journal. Clones share it; one reader and writer at a time.
+/// The budget in the journal. Clones share it.
 #[derive(Clone)]
 pub struct SharedBudget {
     journal: Journal,
 }
 
 impl SharedBudget {
-    /// The budget that `journal` keeps; full where it keeps none.
+    /// Creates the budget that `journal` stores; full if it stores none.
     #[must_use]
     pub fn new(journal: Journal) -> Self {
         Self { journal }
     }
 
-    /// The state at `now`.
+    /// Returns the state at `now`.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// If the journal cannot be read.
     pub async fn read(&self, now: DateTime<Utc>) -> Result<PingBudget, JournalError> {
         let stored = self.journal.setting(SETTING).await?;
         Ok(PingBudget::stored(stored.as_deref(), now))
     }
 
-    /// Takes one at `now`; `false` when there is none.
+    /// Takes one ping at `now`; returns `false` if there is none left.
     ///
     /// # Errors
-    /// When the journal cannot be read or written: then nothing is taken.
+    /// If the journal cannot be read or written. Then nothing is taken.
     pub async fn take(&self, now: DateTime<Utc>) -> Result<bool, JournalError> {
-        // In one commit, since other hosts may take from it, too.
+        // In one commit, since other hosts may take pings, too.
         let taken = self.journal.change_setting(SETTING, move |stored| {
             let left = PingBudget::stored(stored, now).take(now)?;
             Some((serde_json::to_string(&left).ok()?, ()))
@@ -114,10 +114,10 @@ impl SharedBudget {
         Ok(taken.await?.is_some())
     }
 
-    /// Sets what is left, at most [`CAPACITY`].
+    /// Sets the number of pings left, at most [`CAPACITY`].
     ///
     /// # Errors
-    /// When the journal cannot be written.
+    /// If the journal cannot be written.
     pub async fn set(&self, left: u32, now: DateTime<Utc>) -> Result<PingBudget, JournalError> {
         let budget = PingBudget::with(left, now);
         self.journal.set_setting(SETTING, serde_json::to_string(&budget).ok()).await.map(|()| budget)

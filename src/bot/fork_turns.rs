@@ -1,4 +1,4 @@
-//! Turns of forks that the person talks in: in each fork one after the other, forks beside each other.
+//! The turns of forks in which the person talks: one after the other in each fork, and concurrent across forks.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,12 +7,12 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::definition::DefinitionId;
 
-/// Clones share the turns.
+/// The turns of all forks. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct ForkTurns(Arc<Mutex<HashMap<DefinitionId, Arc<tokio::sync::Mutex<()>>>>>);
 
 impl ForkTurns {
-    /// Waits for the turn before, then has the fork for itself until the guard is dropped.
+    /// Waits for the previous turn to end, then holds the fork until the guard is dropped.
     pub async fn turn(&self, fork: &DefinitionId) -> OwnedMutexGuard<()> {
         let turn = {
             let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);

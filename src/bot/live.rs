@@ -1,40 +1,40 @@
-//! What is seen of the person's turns while they go, for whoever shows it. Nothing of it is a record: who does not listen misses
-//! it, and loses nothing, since the answer is a message of the journal's.
+//! Live observations of the person's turns, for display. They are not recorded: a listener that misses one loses
+//! nothing, since the answer is a message in the journal.
 
 use tokio::sync::broadcast;
 
 use crate::agent::Observation;
 use crate::definition::DefinitionId;
 
-/// So much is kept for a listener that is slow; it misses what is older.
+/// Number of observations kept for a slow listener, which misses older ones.
 const KEPT: usize = 1024;
 
-/// Something that was seen of a turn.
+/// An observation of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
     /// The turn.
     pub turn: DefinitionId,
-    /// What was seen.
+    /// The observation.
     pub what: Sight,
 }
 
-/// What was seen.
+/// The content of an observation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sight {
-    /// A part of what the model says. [`Observation::Said`] has the whole afterwards.
+    /// A part of the model's text. [`Observation::Said`] has all of it afterwards.
     Letters(String),
-    /// Something that the client did.
+    /// An action of the client.
     Did(Observation),
-    /// A program of the call that was made last was refused, and why.
+    /// The reason why a program of the latest call was refused.
     ProgramRefused(String),
-    /// An attempt is over.
+    /// The end of an attempt.
     Ended {
-        /// It has come to its own end.
+        /// Whether the attempt completed.
         completed: bool,
     },
 }
 
-/// Tells of turns that go. Clones tell the same listeners.
+/// Broadcasts observations of running turns. Clones share the listeners.
 #[derive(Clone, Debug)]
 pub struct LiveTurns(broadcast::Sender<Seen>);
 
@@ -45,15 +45,15 @@ impl Default for LiveTurns {
 }
 
 impl LiveTurns {
-    /// Tells those who listen now.
+    /// Sends an observation to the current listeners.
     pub fn tell(&self, turn: &DefinitionId, what: Sight) {
         if turn.is_turn() {
-            // Nobody may be there.
+            // There may be no listeners.
             let _missed = self.0.send(Seen { turn: turn.clone(), what });
         }
     }
 
-    /// Listens from now on.
+    /// Subscribes to observations from now on.
     #[must_use]
     pub fn listen(&self) -> broadcast::Receiver<Seen> {
         self.0.subscribe()

@@ -1,6 +1,6 @@
-//! The main session: the one long-lived conversation. One turn at a time; its id is kept in the journal.
+//! The main session: the one long-lived conversation. It has one turn at a time, and the journal stores its id.
 //!
-//! A client resumes the session, and stays for the next turns: nothing of the conversation lives only in its memory.
+//! A client resumes the session, and stays for the next turns. None of the conversation exists only in its memory.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -13,43 +13,43 @@ use crate::agent::SessionId;
 use crate::definition::Thinking;
 use crate::journal::{Journal, JournalError};
 
-/// Where the journal keeps it.
+/// The journal's setting that stores it.
 pub const SETTING: &str = "main_session";
 
-/// What the person says by `/compact`: a turn in which the client makes the conversation shorter, and the model answers nothing.
+/// The person's message for `/compact`: in this turn the client compacts the conversation, and the model does not answer.
 pub const MAKE_SHORTER: &str = "[make the conversation shorter]";
 
-/// The conversation and its transcript on disk.
+/// The conversation, and its transcript on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conversation {
-    /// The client's id of it.
+    /// The client's session id.
     pub session: SessionId,
     /// The client's own transcript, once a turn has ended.
     pub transcript: Option<PathBuf>,
 }
 
-/// What the person reads where a turn has ended well and nothing was said in it.
+/// The message to the person if a turn completed without an answer.
 pub const NO_ANSWER: &str = "(no answer: the model said nothing)";
 
-/// Where the journal keeps the person's [`Choice`].
+/// The journal's setting that stores the person's [`Choice`].
 const CHOICE: &str = "main_choice";
 
-/// What the settings say, or the client where they say nothing; a client knows this word as well.
+/// The value for the default of the settings, or of the client if they have none. The client knows this word, too.
 pub const DEFAULT: &str = "default";
 
-/// What the person has chosen for their conversation, which goes before the settings until they take it back.
+/// The person's choice for their conversation. It overrides the settings until the person takes it back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
-    /// The model; [`DEFAULT`]: the settings' again. A client that is told of none goes on with that of the session.
+    /// The model; [`DEFAULT`] for that of the settings. A client that gets none continues with that of the session.
     #[serde(default)]
     pub model: Option<String>,
-    /// How it thinks.
+    /// The thinking mode.
     #[serde(default)]
     pub thinking: Option<Thinking>,
 }
 
 impl Choice {
-    /// The model of a turn, where the settings name this one.
+    /// Returns the model for a turn. `settings` is the model of the settings.
     #[must_use]
     pub fn model(&self, settings: Option<String>) -> Option<String> {
         match &self.model {
@@ -59,7 +59,7 @@ impl Choice {
         }
     }
 
-    /// What holds, in words.
+    /// Returns the choice in words.
     #[must_use]
     pub fn words(&self) -> String {
         let model = self.model.as_deref().filter(|model| *model != DEFAULT).unwrap_or("as the settings say");
@@ -78,28 +78,28 @@ impl Choice {
 pub struct MainSession {
     journal: Journal,
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// Whether the person has begun a new conversation while a turn of the old one goes. Held while either is stored.
+    /// Whether the person began a new conversation during a turn of the old one. Locked while either is stored.
     is_left: Arc<tokio::sync::Mutex<bool>>,
     current: Arc<Mutex<Option<Conversation>>>,
-    /// When the person said something last.
+    /// Time of the person's last message.
     heard: Arc<Mutex<Option<DateTime<Utc>>>>,
     choice: Arc<Mutex<Choice>>,
 }
 
-/// So long after the person's last message they are taken to be in the middle of a conversation.
+/// Time after the person's last message during which they count as being in a conversation.
 const CONVERSATION: TimeDelta = TimeDelta::minutes(2);
 
-/// The right to do a turn; the next one waits until it is dropped.
+/// The right to run a turn. The next turn waits until it is dropped.
 pub struct Turn<'a> {
     session: &'a MainSession,
     _guard: tokio::sync::MutexGuard<'a, ()>,
 }
 
 impl MainSession {
-    /// The session that the journal knows, if there is one.
+    /// Loads the session from the journal, if there is one.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// If the journal cannot be read.
     pub async fn load(journal: Journal) -> Result<Self, JournalError> {
         let stored = journal.setting(SETTING).await?;
         let current = stored.and_then(|text| serde_json::from_str(&text).ok());
@@ -109,10 +109,10 @@ impl MainSession {
         Ok(Self { journal, turn: Arc::default(), is_left: Arc::default(), current, heard: Arc::default(), choice })
     }
 
-    /// Reads again what the journal knows: another host has had the main session meanwhile.
+    /// Loads the session again, after another host has had the main session.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// If the journal cannot be read.
     pub async fn reload(&self) -> Result<(), JournalError> {
         let fresh = Self::load(self.journal.clone()).await?;
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = fresh.current();
@@ -120,16 +120,16 @@ impl MainSession {
         Ok(())
     }
 
-    /// What the person has chosen.
+    /// Returns the person's choice.
     #[must_use]
     pub fn choice(&self) -> Choice {
         self.choice.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The person chooses: it holds from the next turn on.
+    /// Stores the person's choice, which applies from the next turn on.
     ///
     /// # Errors
-    /// When the journal cannot be written.
+    /// If the journal cannot be written.
     pub async fn choose(&self, choice: Choice) -> Result<(), JournalError> {
         let text = serde_json::to_string(&choice).ok().filter(|_| choice != Choice::default());
         self.journal.set_setting(CHOICE, text).await?;
@@ -137,28 +137,28 @@ impl MainSession {
         Ok(())
     }
 
-    /// The client's id of it; `None`: it has not begun.
+    /// Returns the client's session id; `None` if the session has not begun.
     #[must_use]
     pub fn id(&self) -> Option<SessionId> {
         self.current().map(|conversation| conversation.session)
     }
 
-    /// Whether the person is in the middle of a conversation: a turn is going, or they wrote in the last two minutes.
+    /// Whether the person is in a conversation: a turn is running, or they wrote in the last two minutes.
     #[must_use]
     pub fn is_busy(&self, now: DateTime<Utc>) -> bool {
         let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         self.turn.try_lock().is_err() || heard.is_some_and(|at| at <= now && now - at < CONVERSATION)
     }
 
-    /// The person says something.
+    /// Records that the person has sent a message.
     pub fn hear(&self, now: DateTime<Utc>) {
         *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
     }
 
-    /// Begins a new conversation at once. A turn that is going ends in the old one, and is the last in it.
+    /// Begins a new conversation at once. A running turn ends in the old conversation, as its last.
     ///
     /// # Errors
-    /// When the journal cannot be written.
+    /// If the journal cannot be written.
     pub async fn begin_anew(&self) -> Result<(), JournalError> {
         let mut is_left = self.is_left.lock().await;
         self.set(None).await?;
@@ -166,24 +166,24 @@ impl MainSession {
         Ok(())
     }
 
-    /// Waits for the turn before, then has the session for itself.
+    /// Waits for the previous turn to end, then holds the session.
     pub async fn turn(&self) -> Turn<'_> {
         let guard = self.turn.lock().await;
         *self.is_left.lock().await = false;
         Turn { session: self, _guard: guard }
     }
 
-    /// A copy of the transcript up to its last whole line, for a fork to resume, as `main.jsonl` in `run_dir`.
-    /// `None` while there is nothing to fork. The transcript itself is only read.
+    /// Copies the transcript up to its last complete line to `main.jsonl` in `run_dir`, for a fork to resume. Returns
+    /// `None` if there is nothing to fork. The transcript itself is only read.
     ///
     /// # Errors
-    /// When the copy cannot be written.
+    /// If the copy cannot be written.
     pub fn snapshot(&self, run_dir: &Path) -> io::Result<Option<PathBuf>> {
         let Some(transcript) = self.current().and_then(|conversation| conversation.transcript) else { return Ok(None) };
         copy_transcript(&transcript, run_dir)
     }
 
-    /// How the conversation stands: another text once it has gone on. `None` while there is none.
+    /// Returns a text that changes whenever the conversation continues; `None` if there is none.
     #[must_use]
     pub fn mark(&self) -> Option<String> {
         let Conversation { session, transcript } = self.current()?;
@@ -191,11 +191,11 @@ impl MainSession {
         Some(format!("{session} {length}"))
     }
 
-    /// Makes another conversation the main session, after the turn that is going. `expected`: only if it then still stands
-    /// [so](Self::mark). Returns whether it did.
+    /// Makes another conversation the main session, after the running turn. With `expected`, only if [`Self::mark`]
+    /// still returns that. Returns whether it did.
     ///
     /// # Errors
-    /// When the journal cannot be written.
+    /// If the journal cannot be written.
     pub async fn replace(
         &self,
         session: SessionId,
@@ -210,10 +210,10 @@ impl MainSession {
         Ok(true)
     }
 
-    /// Keeps what is known of the conversation, durably. Called within a turn.
+    /// Stores the conversation durably. Called within a turn.
     ///
     /// # Errors
-    /// When the journal cannot be written.
+    /// If the journal cannot be written.
     pub async fn keep(&self, session: SessionId, transcript: Option<PathBuf>) -> Result<(), JournalError> {
         let is_left = self.is_left.lock().await;
         if *is_left {
@@ -227,7 +227,7 @@ impl MainSession {
     /// Forgets a conversation that can no longer be resumed. Called within a turn.
     ///
     /// # Errors
-    /// When the journal cannot be written.
+    /// If the journal cannot be written.
     pub async fn forget(&self) -> Result<(), JournalError> {
         self.set(None).await
     }
@@ -247,10 +247,10 @@ impl MainSession {
     }
 }
 
-/// A copy of a transcript up to its last whole line, as `main.jsonl` in `run_dir`. `None` where there is nothing to copy.
+/// Copies a transcript up to its last complete line to `main.jsonl` in `run_dir`. Returns `None` if there is nothing to copy.
 ///
 /// # Errors
-/// When the copy cannot be written.
+/// If the transcript cannot be read, or the copy cannot be written.
 pub fn copy_transcript(transcript: &Path, run_dir: &Path) -> io::Result<Option<PathBuf>> {
     let text = match std::fs::read(transcript) {
         Ok(text) => text,
@@ -267,7 +267,7 @@ pub fn copy_transcript(transcript: &Path, run_dir: &Path) -> io::Result<Option<P
 }
 
 impl Turn<'_> {
-    /// The session to resume; `None`: a new one begins.
+    /// Returns the session to resume; `None` to begin a new one.
     #[must_use]
     pub fn session(&self) -> Option<SessionId> {
         self.session.current().map(|conversation| conversation.session)

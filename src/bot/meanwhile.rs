@@ -1,5 +1,5 @@
-//! What the person says while the main session answers: the client of that turn may take it up at once. What it takes up needs
-//! no turn of its own.
+//! Messages that the person sends while the main session answers. The client of that turn may take them up at once; a
+//! message that it takes up needs no turn of its own.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use crate::definition::{Definition, DefinitionId};
 use crate::journal::RunId;
 
-/// Messages that are sent meanwhile. Clones share them.
+/// The messages sent meanwhile. Clones share them.
 #[derive(Clone, Default)]
 pub struct Meanwhile(Arc<Shared>);
 
@@ -22,42 +22,42 @@ struct Shared {
 #[derive(Default)]
 struct Messages {
     going: Option<Going>,
-    /// What became of messages whose own turn has not come yet.
+    /// The fate of messages whose own turn has not come yet.
     taken_up: HashMap<DefinitionId, TakenUp>,
 }
 
-/// Which turn has taken a message up.
+/// The turn that took a message up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TakenUp {
-    /// One that came to its end, and so has answered it.
+    /// The turn completed, and so has answered the message.
     Answered(RunId),
-    /// One that was cut off: the message may have been acted on.
+    /// The turn was cut off. The message may have been acted on.
     CutOff(RunId),
 }
 
-/// The turn that goes.
+/// The running turn.
 struct Going {
     run: RunId,
-    /// Where its answer goes.
+    /// The channel for its answer.
     channel: Option<String>,
-    /// Whether it is handed what is said.
+    /// Whether it is given new messages.
     accepts: bool,
-    /// What was said, and its client was not given.
+    /// Messages that its client has not been given yet.
     waiting: VecDeque<Arc<Definition>>,
-    /// What its client was given.
+    /// Messages that its client was given.
     given: Vec<DefinitionId>,
-    /// What its client has taken up.
+    /// Messages that its client has taken up.
     taken_up: Vec<DefinitionId>,
 }
 
 impl Meanwhile {
-    /// A turn of the person's begins.
+    /// Begins a turn of the person.
     pub fn begin(&self, run: RunId, channel: Option<String>) {
         let (waiting, given, taken_up) = (VecDeque::new(), Vec::new(), Vec::new());
         self.messages().going = Some(Going { run, channel, accepts: true, waiting, given, taken_up });
     }
 
-    /// It is over. Only one that has come to its end has answered what it took up.
+    /// Ends the turn. Only a completed turn has answered the messages that it took up.
     pub fn end(&self, has_answered: bool) {
         let mut messages = self.messages();
         let Some(Going { run, taken_up, .. }) = messages.going.take() else { return };
@@ -65,7 +65,7 @@ impl Meanwhile {
         messages.taken_up.extend(taken_up.into_iter().map(|message| (message, became(run.clone()))));
     }
 
-    /// The turn that goes is handed nothing more: what the person says next is meant for another conversation, or another model.
+    /// Stops giving messages to the running turn: the person's next message is for another conversation, or another model.
     pub fn hold_back(&self) {
         if let Some(going) = &mut self.messages().going {
             going.accepts = false;
@@ -73,7 +73,7 @@ impl Meanwhile {
         }
     }
 
-    /// The person sends a message. A turn whose answer goes elsewhere is not handed it.
+    /// Adds a message of the person. A turn that answers in another channel does not get it.
     pub fn say(&self, message: Arc<Definition>) {
         if let Some(going) = &mut self.messages().going
             && going.accepts
@@ -84,7 +84,7 @@ impl Meanwhile {
         }
     }
 
-    /// Waits for what the person says. May be dropped and called again.
+    /// Waits for the next message. Cancel safe.
     pub async fn next(&self) -> Arc<Definition> {
         loop {
             let said = self.0.said.notified();
@@ -98,14 +98,14 @@ impl Meanwhile {
         }
     }
 
-    /// The client of the turn that goes has given it to the model.
+    /// Records that the client of the running turn has given the message to the model.
     pub fn taken_up(&self, message: DefinitionId) {
         if let Some(going) = &mut self.messages().going {
             going.taken_up.push(message);
         }
     }
 
-    /// The person takes a message back. Whether that is still possible: its client may have it.
+    /// Withdraws a message. Returns `false` if it is too late, because the client was given it.
     #[must_use]
     pub fn withdraw(&self, message: &DefinitionId) -> bool {
         let mut messages = self.messages();
@@ -114,7 +114,7 @@ impl Meanwhile {
         !going.given.contains(message)
     }
 
-    /// What became of a message whose own turn comes now.
+    /// Removes and returns the fate of a message whose own turn comes now.
     #[must_use]
     pub fn became_of(&self, message: &DefinitionId) -> Option<TakenUp> {
         self.messages().taken_up.remove(message)

@@ -1,4 +1,4 @@
-//! What the bot has one of: the main session, the ping budget, and who looks on.
+//! The parts that the bot has once: the main session, the ping budget, and the listeners to turns.
 
 pub mod budget;
 pub mod fork_turns;
@@ -12,17 +12,17 @@ use live::LiveTurns;
 use main_session::MainSession;
 use meanwhile::Meanwhile;
 
-/// The bot's own things, shared by every run.
+/// The bot's state, shared by all runs.
 #[derive(Clone)]
 pub struct Bot {
     /// The one long-lived conversation.
     pub main: MainSession,
-    /// What is said while it answers.
+    /// Messages sent while it answers.
     pub meanwhile: Meanwhile,
-    /// Messages that background jobs may send.
+    /// The messages that background jobs may send.
     pub budget: SharedBudget,
-    /// The turns of forks that the person talks in.
+    /// Turns of forks in which the person talks.
     pub forks: ForkTurns,
-    /// Who looks on while turns go.
+    /// The listeners to running turns.
     pub live: LiveTurns,
 }

@@ -20,12 +20,12 @@ use super::transport::Channel;
 use crate::agent::tools::SERVER;
 use crate::agent::{CurrentHost, ExternalAnswer, ExternalServer, ExternalTool, JsonObject, ToolAnswer, ToolPipe};
 
-/// Messages that wait on either side.
+/// Capacity of each message queue.
 const QUEUE: usize = 256;
 
-/// Serves the named tools of ours, and those of other servers under their servers' names, until the pipe is dropped. Names that
-/// [`tools::find`] does not know are not offered. A call of what is not offered, or of ours with arguments that are not its
-/// schema's, is refused without asking the host.
+/// Serves the named tools of ours, and those of other servers under their servers' names, until the pipe is dropped.
+/// Does not offer names that [`tools::find`] does not know. Refuses a call without asking the host if the tool is not
+/// offered, or if the arguments do not match the schema of a tool of ours.
 #[must_use]
 pub fn serve(names: &[String], external: &[ExternalServer], host: Arc<CurrentHost>) -> ToolPipe {
     let (to_client, from_server) = mpsc::channel(QUEUE);
@@ -38,7 +38,7 @@ pub fn serve(names: &[String], external: &[ExternalServer], host: Arc<CurrentHos
         let server = Server { tools, host: host.clone(), calls: calls.clone() };
         let channel = Channel { from_client, to_client: to_client.clone() };
         tokio::spawn(async move {
-            // It ends with the pipe, at whatever stage.
+            // The server ends with the pipe, at any stage.
             match rmcp::serve_server(server, channel).await {
                 Ok(running) => drop(running.waiting().await),
                 Err(error) => tracing::debug!(%error, "a tool server ended before its client had greeted it"),
@@ -55,11 +55,11 @@ struct Server {
     calls: TaskTracker,
 }
 
-/// What a server offers.
+/// The tools of a server.
 enum Tools {
-    /// Tools of our own.
+    /// Our own tools.
     Ours(Vec<tools::Offered>),
-    /// Those of another server, which the host calls.
+    /// Tools of another server, which the host calls.
     Of(ExternalServer),
 }
 
@@ -72,7 +72,7 @@ impl Server {
         let (host, server, tool) = (self.host.clone(), server.name.clone(), name.to_owned());
         let called =
             async move { AssertUnwindSafe(host.call_external(&server, &tool, arguments)).catch_unwind().await };
-        // In a task of its own: what has begun is not cut off when the client goes.
+        // Uses its own task, so that a call that has begun is not cut off when the client ends.
         match self.calls.spawn(called).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) | Err(_) => refused(format!("`{name}` failed by a fault of ollim-bot; do not call it again")),
@@ -88,7 +88,7 @@ impl Server {
             return refused(format!("`{name}` was not called: {error}"));
         }
         let (host, name) = (self.host.clone(), tool.name);
-        // In a task of its own: what has begun is not cut off when the client goes.
+        // Uses its own task, so that a call that has begun is not cut off when the client ends.
         let served =
             self.calls.spawn(async move { AssertUnwindSafe(host.call_tool(name, arguments)).catch_unwind().await });
         match served.await {
@@ -196,7 +196,7 @@ mod tests {
         answer
     }
 
-    /// A pipe whose client has greeted the server, as the real one does.
+    /// Returns a pipe whose client has greeted the server, as the real one does.
     async fn greeted(names: &[&str], host: Arc<Host>) -> ToolPipe {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut pipe = serve(&names, &[], Arc::new(CurrentHost::new(host)));

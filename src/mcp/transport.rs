@@ -14,13 +14,13 @@ pub(super) struct Channel {
     pub to_client: mpsc::Sender<Value>,
 }
 
-/// The client has gone.
+/// An error of the channel to the client.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ChannelError {
-    /// Nobody takes messages any more.
+    /// The client has ended.
     #[error("the agent client has gone")]
     Gone,
-    /// A message that is no JSON: a fault of the library's.
+    /// A message that is not valid JSON: a bug of the library.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
 }
@@ -42,7 +42,7 @@ impl Transport<RoleServer> for Channel {
             let id = message.get("id").filter(|id| !id.is_null()).cloned();
             match serde_json::from_value(message) {
                 Ok(message) => return Some(message),
-                // The client waits for an answer to whatever has an id.
+                // The client waits for an answer to every message with an id.
                 Err(error) => {
                     let Some(id) = id else { continue };
                     let error = json!({"code": -32600, "message": format!("not a request of MCP: {error}")});

@@ -1,4 +1,4 @@
-//! One conversation with a server.
+//! A connection to one server.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,39 +27,39 @@ use crate::config::{McpServer, McpTransport};
 use crate::home::Home;
 use crate::program::{Network, Process, Program, Reads, Surroundings};
 
-/// The longest message, in bytes.
+/// Maximum size of a message, in bytes.
 const LONGEST: usize = 4 * 1024 * 1024;
 
-/// So much of an answer is handed on, in bytes of JSON.
+/// Maximum size of an answer that is passed on, in bytes of JSON.
 const LARGEST_ANSWER: usize = 1024 * 1024;
 
-/// So many pages of a list of tools are read.
+/// Maximum number of pages of a tool list.
 const MOST_PAGES: usize = 32;
 
-/// How long a server that did not answer a call may take to say that it is there.
+/// Time for a server that did not answer a call to answer a ping.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 
-/// A server that is there. Dropped, it ends, with all that it started.
+/// A running server. Dropping it ends the server and its descendants.
 pub struct Connection {
     server: String,
-    /// Whether it is one run's own.
+    /// Whether it belongs to one run.
     pub(super) per_run: bool,
     timeout: Duration,
     service: RunningService<RoleClient, Handler>,
     tools: Mutex<Vec<Listed>>,
     unasked: Unasked,
-    /// It was given up: it did not even answer a ping.
+    /// Whether it was given up because it did not even answer a ping.
     is_hung: AtomicBool,
     last_words: LastWords,
-    /// Ends the process, where there is one.
+    /// Ends the process, if there is one.
     end: CancellationToken,
 }
 
 impl Connection {
-    /// Starts a server, or reaches it, and reads its list of tools. `secrets`: those that its settings name.
+    /// Starts or reaches a server, and reads its list of tools. `secrets`: those that its settings name.
     ///
     /// # Errors
-    /// Why not, as a sentence without its full stop.
+    /// The reason, as a sentence without its full stop.
     pub(super) async fn start(
         settings: &McpServer,
         home: &Home,
@@ -132,12 +132,12 @@ impl Connection {
         })
     }
 
-    /// Whether it can be called no longer.
+    /// Whether it can no longer be called.
     pub(super) fn is_over(&self) -> bool {
         self.is_hung.load(Ordering::Relaxed) || self.service.is_transport_closed()
     }
 
-    /// What it said last before it ended.
+    /// Returns why it ended, or its last line on standard error.
     pub(super) fn last_words(&self) -> String {
         if self.unasked.is_flood() {
             return "it wrote more than anybody had asked for".to_owned();
@@ -151,22 +151,22 @@ impl Connection {
         }
     }
 
-    /// What it calls itself.
+    /// Returns its name and version, as the server reports them.
     pub(super) fn says(&self) -> Option<String> {
         let info = self.service.peer_info()?;
         let own = info.server_info.as_ref()?;
         Some(cut(&format!("{} {}", own.name, own.version)))
     }
 
-    /// The tools that it offered when they were last read.
+    /// Returns the tools as of the last reading.
     pub(super) fn listed(&self) -> Vec<ExternalTool> {
         self.tools.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|listed| listed.tool.clone()).collect()
     }
 
-    /// The tools that it offers, read again where it said that they have changed.
+    /// Returns its tools. Reads them again if the server has reported a change.
     ///
     /// # Errors
-    /// It does not answer, as a sentence without its full stop.
+    /// If it does not answer, as a sentence without its full stop.
     pub async fn tools(&self) -> Result<Vec<ExternalTool>, String> {
         let changed = &self.service.service().changed;
         if changed.swap(false, Ordering::Relaxed) {
@@ -175,7 +175,7 @@ impl Connection {
             let now = match read {
                 Ok(Ok(tools)) => listed(&self.server, tools),
                 failed => {
-                    // They are asked for again.
+                    // The next call reads them again.
                     changed.store(true, Ordering::Relaxed);
                     let why = failed.ok().and_then(Result::err).map(|error| format!(": {error}")).unwrap_or_default();
                     return Err(format!("the MCP server `{}` does not say its tools{why}", self.server));
@@ -195,7 +195,7 @@ impl Connection {
         Ok(self.listed())
     }
 
-    /// Calls a tool by the name that runs know it by.
+    /// Calls a tool by the name that runs use.
     pub async fn call(&self, name: &str, arguments: Map<String, Value>) -> ExternalAnswer {
         let real_name = {
             let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
@@ -246,11 +246,11 @@ impl Connection {
         ExternalAnswer { content, is_error: result.is_error.unwrap_or_default() }
     }
 
-    /// Gives the server up where it does not even answer a ping: the next call starts another one.
+    /// Gives the server up if it does not even answer a ping. The next call starts another one.
     async fn look_for_life(&self) {
         let ping = self.service.send_request(ClientRequest::PingRequest(PingRequest::default()));
         let is_alive = tokio::time::timeout(SIGN_OF_LIFE, ping).await.is_ok_and(|answer| {
-            // One that does not know pings is there all the same.
+            // A server that answers with an error, since it does not know pings, is alive.
             !matches!(answer, Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)))
         });
         if !is_alive {
@@ -268,7 +268,7 @@ impl Drop for Connection {
     }
 }
 
-/// Holds a process until the token is cancelled, or it floods. With its runner it ends, and with that all that it started.
+/// Holds a process until the token is cancelled, or it floods. Its runner ends with it, and so do all descendants.
 fn held(process: Option<(Child, UnixStream)>, unasked: Unasked) -> CancellationToken {
     let end = CancellationToken::new();
     if let Some(process) = process {
@@ -284,7 +284,7 @@ fn held(process: Option<(Child, UnixStream)>, unasked: Unasked) -> CancellationT
     end
 }
 
-/// The tools that a server lists, page by page, as far as they can be offered.
+/// Reads the tools that a server lists, page by page, up to the maximum.
 async fn all_tools(server: &RunningService<RoleClient, Handler>) -> Result<Vec<Tool>, ServiceError> {
     let (mut tools, mut cursor) = (Vec::new(), None);
     for _ in 0..MOST_PAGES {
@@ -298,10 +298,10 @@ async fn all_tools(server: &RunningService<RoleClient, Handler>) -> Result<Vec<T
     Ok(tools)
 }
 
-/// What we say to a server. We offer it nothing.
+/// Our side of the protocol. It offers nothing to the server.
 #[derive(Clone, Default)]
 struct Handler {
-    /// It has said that its tools have changed.
+    /// Whether the server has reported that its tools have changed.
     changed: Arc<AtomicBool>,
 }
 
@@ -316,18 +316,18 @@ impl ClientHandler for Handler {
     }
 }
 
-/// The last line that a server has written to standard error.
+/// The last line that a server wrote to standard error.
 #[derive(Clone, Default)]
 struct LastWords {
     line: Arc<Mutex<String>>,
-    /// Held while there may be more.
+    /// Locked while there may be more.
     reading: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// How long a server's last words are waited for when it has ended: they come by another pipe than its answers.
+/// Maximum wait for a server's last words when it has ended: they come by another pipe than its answers.
 const END: Duration = Duration::from_secs(1);
 
-/// A secret that is shorter would hide half of what is said.
+/// Minimum length of a secret to hide. A shorter one would hide half of the text.
 const SHORTEST_SECRET: usize = 4;
 
 impl LastWords {
@@ -335,13 +335,13 @@ impl LastWords {
         self.line.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The same when it has ended, as far as it ends soon.
+    /// Returns the line after the server has ended, or after [`END`] at the latest.
     async fn at_end(&self) -> String {
         let _late = tokio::time::timeout(END, self.reading.lock()).await;
         self.get()
     }
 
-    /// Keeps the last line, without the secrets that the server was given: what it says is told to agents and kept in the record.
+    /// Keeps the last line, without the secrets that the server was given, because agents and the record get the line.
     fn follow(&self, mut stderr: impl AsyncRead + Unpin + Send + 'static, secrets: Vec<String>) {
         let (line_kept, reading) = (self.line.clone(), self.reading.clone().try_lock_owned());
         let hidden = move |line: &str| {
@@ -365,7 +365,7 @@ impl LastWords {
     }
 }
 
-/// One line without control characters.
+/// Returns one line without control characters, cut to 500 characters.
 fn cut(text: &str) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     text.trim().chars().map(plain).take(500).collect()

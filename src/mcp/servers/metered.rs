@@ -1,4 +1,4 @@
-//! What a server writes, read no faster than it can be dealt with.
+//! Reads a server's output with a limited rate.
 
 use std::future::Future as _;
 use std::io;
@@ -12,29 +12,29 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// So many bytes are read in one [`WINDOW`]; the rest waits in the pipe.
+/// Maximum number of bytes read in one [`WINDOW`]. The rest waits in the pipe.
 const AT_ONCE: u64 = 8 * 1024 * 1024;
 
 /// See [`AT_ONCE`].
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// After so many bytes that nobody asked for, it is not read any more.
+/// Maximum number of unrequested bytes. After that, the output is not read any more.
 const UNASKED: u64 = 64 * 1024 * 1024;
 
-/// How many bytes a server has written since a call of it last began or ended.
+/// Number of bytes that a server has written since one of its calls last began or ended.
 #[derive(Clone, Default)]
 pub(super) struct Unasked(Arc<Counted>);
 
 #[derive(Default)]
 struct Counted {
     bytes: AtomicU64,
-    /// It was a flood once: no call makes up for it.
+    /// Whether it was a flood once. No later call resets this.
     is_flood: AtomicBool,
     flooded: Notify,
 }
 
 impl Unasked {
-    /// A call begins or ends.
+    /// Resets the count, because a call begins or ends.
     pub(super) fn forget(&self) {
         self.0.bytes.store(0, Ordering::Relaxed);
     }
@@ -44,7 +44,7 @@ impl Unasked {
         self.0.is_flood.load(Ordering::Relaxed)
     }
 
-    /// Waits until it is a flood.
+    /// Waits for a flood.
     pub(super) async fn flooded(&self) {
         self.0.flooded.notified().await;
     }
@@ -57,7 +57,7 @@ impl Unasked {
     }
 }
 
-/// A reader that waits when much comes at once, and ends when more comes than anybody can have asked for.
+/// A reader that delays large output, and ends when there is more than any call can have requested.
 pub(super) struct Metered<R> {
     inner: R,
     unasked: Unasked,

@@ -1,7 +1,7 @@
-//! MCP servers of the person's own: started when they are first needed, kept for all runs, and started again after they have ended.
+//! The person's own MCP servers: started on first use, shared by all runs, and restarted after they have ended.
 //!
-//! A program runs in a sandbox of its own with the variables that its settings name; a server elsewhere is reached by streamable HTTP.
-//! What a server says is bounded. One that hangs, floods or dies harms nothing but the calls that wait for it.
+//! A program runs in its own sandbox with the variables that its settings name. A remote server is reached by streamable HTTP. Output of
+//! servers is bounded. A server that hangs, floods or dies affects only the calls that wait for it.
 
 mod connection;
 mod metered;
@@ -21,10 +21,10 @@ use crate::home::Home;
 use crate::program::Surroundings;
 pub use connection::Connection;
 
-/// The wait before a server that did not start is started again, and the longest.
+/// The first and the longest pause before a server that failed to start is started again.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// Every server that the settings name. Clones share them.
+/// All servers of the settings. Clones share them.
 #[derive(Clone)]
 pub struct McpServers(Arc<Shared>);
 
@@ -32,11 +32,11 @@ struct Shared {
     servers: RwLock<BTreeMap<String, Arc<Server>>>,
     home: Home,
     surroundings: Surroundings,
-    /// `.env` and the service's environment.
+    /// The variables of `.env` and the service's environment.
     secrets: BTreeMap<String, String>,
 }
 
-/// One server, whether it runs or not.
+/// One server, whether it is running or not.
 struct Server {
     settings: McpServer,
     state: Mutex<State>,
@@ -45,16 +45,16 @@ struct Server {
 #[derive(Default)]
 struct State {
     running: Option<Arc<Connection>>,
-    /// How often in a row it did not start.
+    /// Number of consecutive failures to start.
     failures: u32,
-    /// When it may be tried again, and why it did not start.
+    /// When to try again, and why the start failed.
     failed: Option<(Instant, String)>,
-    /// How often it was started.
+    /// Number of starts.
     starts: u64,
 }
 
 impl McpServers {
-    /// Nothing is started before the first need.
+    /// Creates the servers. None is started before it is needed.
     #[must_use]
     pub fn new(
         settings: &[McpServer],
@@ -67,7 +67,7 @@ impl McpServers {
         servers
     }
 
-    /// Takes other settings: a server whose settings have changed ends, and starts anew when it is needed.
+    /// Replaces the settings. A server whose settings have changed ends, and starts again when it is needed.
     pub fn replace(&self, settings: &[McpServer]) {
         let mut servers = self.0.servers.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::take(&mut *servers);
@@ -79,16 +79,16 @@ impl McpServers {
         }
     }
 
-    /// Their names.
+    /// Returns their names.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.0.servers.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 
-    /// The running server of this name, started where it does not run.
+    /// Returns the running server with this name. Starts it if it is not running, or if each run has its own.
     ///
     /// # Errors
-    /// There is none of this name, or it does not start: as a sentence without its full stop.
+    /// If there is no such server, or it does not start: as a sentence without its full stop.
     pub async fn connect(&self, name: &str) -> Result<Arc<Connection>, String> {
         let server = self.server(name)?;
         if server.settings.per_run {
@@ -123,14 +123,14 @@ impl McpServers {
         }
     }
 
-    /// Each server as it is, in the order of their names. Nothing is started.
+    /// Returns the state of each server, ordered by name. Starts none.
     #[must_use]
     pub fn states(&self) -> Vec<ServerState> {
         let servers = self.0.servers.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut states = Vec::new();
         for (name, server) in servers {
             let unstarted = ServerState::unstarted(name, server.settings.reached_by(), server.settings.per_run);
-            // Whoever starts it holds it meanwhile.
+            // The lock is held while the server is starting.
             let Ok(state) = server.state.try_lock() else {
                 let says = Some("it is starting".to_owned());
                 states.push(ServerState { says, ..unstarted });
@@ -174,25 +174,25 @@ impl McpServers {
     }
 }
 
-/// The servers that a run has, each with the tools of it that the run's rules grant.
+/// The servers of a run, each with those of its tools that the run's rules grant.
 #[derive(Default)]
 pub struct RunServers(BTreeMap<String, RunServer>);
 
 struct RunServer {
     connection: Arc<Connection>,
-    /// What was granted when the run began.
+    /// The tools granted when the run began.
     granted: BTreeSet<String>,
     servers: McpServers,
 }
 
 impl RunServers {
-    /// Adds a server with the tools of it that are granted.
+    /// Adds a server with its granted tools.
     pub fn add(&mut self, name: &str, servers: &McpServers, connection: Arc<Connection>, granted: &[ExternalTool]) {
         let granted = granted.iter().map(|tool| tool.name.clone()).collect();
         self.0.insert(name.to_owned(), RunServer { connection, granted, servers: servers.clone() });
     }
 
-    /// Calls a tool. One that was not granted when the run began is not called, whatever the server offers.
+    /// Calls a tool. Refuses one that was not granted when the run began, whatever the server offers now.
     pub async fn call(&self, server: &str, tool: &str, arguments: Map<String, Value>) -> ExternalAnswer {
         let Some(known) = self.0.get(server).filter(|known| known.granted.contains(tool)) else {
             return ExternalAnswer::refused(format!("`{tool}` of `{server}` is not among this job's tools."));
@@ -203,7 +203,7 @@ impl RunServers {
                 "`{tool}` was not called: `{server}` has ended ({why}), and this run has it no more."
             ));
         }
-        // The one that the run began with may have ended.
+        // The connection from the run's beginning may have ended.
         let connection = match known.connection.is_over() {
             true => known.servers.connect(server).await,
             false => Ok(known.connection.clone()),

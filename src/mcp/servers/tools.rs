@@ -1,4 +1,4 @@
-//! The tools that a server offers, as runs are shown them.
+//! The tools that a server offers, as runs see them.
 
 use std::collections::BTreeSet;
 
@@ -6,25 +6,25 @@ use rmcp::model::Tool;
 
 use crate::agent::ExternalTool;
 
-/// So many tools of one server are offered.
+/// Maximum number of tools of one server.
 pub(super) const MOST: usize = 128;
 
-/// So many characters of what a tool says of itself are kept.
+/// Maximum number of characters of a tool's description.
 const LONGEST: usize = 8 * 1024;
 
-/// The longest description of a tool's arguments, in bytes of JSON.
+/// Maximum size of the schema of a tool's arguments, in bytes of JSON.
 const LARGEST_SCHEMA: usize = 64 * 1024;
 
-/// A tool under the name that runs know it by.
+/// A tool under the name that runs use.
 #[derive(Clone, Debug)]
 pub(super) struct Listed {
-    /// What the server calls it.
+    /// The server's name of the tool.
     pub real_name: String,
     pub tool: ExternalTool,
 }
 
-/// What a server's list offers. Left out, and logged, is what no client can show: a second tool of one name, arguments that are too
-/// large, and everything beyond [`MOST`].
+/// Selects the tools of a server's list to offer. Skips, and logs, those that no client can show: a second tool with
+/// the same name, arguments that are too large, and all beyond [`MOST`].
 pub(super) fn listed(server: &str, tools: Vec<Tool>) -> Vec<Listed> {
     let mut names = BTreeSet::new();
     let mut listed = Vec::new();
@@ -52,7 +52,7 @@ pub(super) fn listed(server: &str, tools: Vec<Tool>) -> Vec<Listed> {
     listed
 }
 
-/// As the client names it: other characters than letters, digits, `_` and `-` become `_`.
+/// Returns the client's form of a name: characters other than ASCII letters, digits, `_` and `-` become `_`.
 fn shown_name(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' }).collect()
 }

@@ -14,17 +14,17 @@ pub struct DiscordEmbed {
     /// The text under it. Markdown.
     #[serde(default)]
     pub description: Option<String>,
-    /// The colour of the edge: `#rrggbb`, or one of blue, green, orange, purple, red, yellow.
+    /// The color of the edge: `#rrggbb`, or one of blue, green, orange, purple, red, yellow.
     #[serde(default)]
     pub color: Option<String>,
     /// Short facts, each with a name.
     #[serde(default)]
     pub fields: Vec<Field>,
-    /// Things that the user can press.
+    /// Buttons that the user can press.
     #[serde(default)]
     pub buttons: Vec<Button>,
     /// Send it even though the user is busy, you pinged before, or the ping budget is empty. Only for what cannot wait. It uses
-    /// up one ping of the budget where one is left.
+    /// up one ping of the budget if one is left.
     #[serde(default)]
     pub critical: bool,
 }
@@ -33,22 +33,22 @@ pub struct DiscordEmbed {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 pub struct Field {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its value.
     pub value: String,
     /// Whether it may stand beside the next one.
     #[serde(default)]
     pub inline: bool,
 }
 
-/// Something that the user can press.
+/// A button that the user can press.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 pub struct Button {
-    /// What stands on it.
+    /// Its text.
     pub label: String,
-    /// What happens: `agent:` and the prompt that this conversation then gets. That of a background job goes on in a fork.
+    /// Its effect: `agent:` and the prompt that this conversation then gets. That of a background job continues in a fork.
     pub action: String,
 }
 

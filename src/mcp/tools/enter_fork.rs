@@ -9,7 +9,7 @@ use super::Arguments;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 pub struct EnterFork {
-    /// What it is about, in a few words.
+    /// The topic, in a few words.
     pub topic: String,
 }
 

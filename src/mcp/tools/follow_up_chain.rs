@@ -9,7 +9,7 @@ use super::Arguments;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 pub struct FollowUpChain {
-    /// In how many minutes to look again; at least 1.
+    /// Number of minutes until you look again; at least 1.
     pub minutes_from_now: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The tools that agents may be given: name, words and arguments of each. What they do is the host's.
+//! The tools that agents may be given: each with its name, description and arguments. The host implements them.
 
 pub mod discord_embed;
 pub mod enter_fork;
@@ -21,7 +21,7 @@ pub use ping_user::PingUser;
 pub use report_updates::ReportUpdates;
 pub use spawn_agent::SpawnAgent;
 
-/// The arguments of a tool, with its words for the agent.
+/// The arguments of a tool, with its description for the agent.
 trait Arguments: DeserializeOwned + JsonSchema + 'static {
     const NAME: &'static str;
     const DESCRIPTION: &'static str;
@@ -50,7 +50,7 @@ const OFFERED: &[Offered] = &[
     Offered { name: spawn_agent::OTHER_NAME, ..offered::<SpawnAgent>() },
 ];
 
-/// A tool by its bare name.
+/// Returns a tool by its bare name.
 pub(super) fn find(name: &str) -> Option<Offered> {
     OFFERED.iter().find(|tool| tool.name == name).copied()
 }
@@ -59,7 +59,7 @@ fn check<A: Arguments>(arguments: &Value) -> Result<(), serde_json::Error> {
     A::deserialize(arguments).map(drop)
 }
 
-/// Every `Arguments` is a struct, whose schema is an object; should one not be, it is offered without a schema.
+/// Returns the schema. All `Arguments` are structs, whose schema is an object; any other would be offered without a schema.
 fn schema<A: Arguments>() -> Arc<Map<String, Value>> {
     schema_for_input::<A>().unwrap_or_default()
 }

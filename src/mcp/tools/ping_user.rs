@@ -9,10 +9,10 @@ use super::Arguments;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 pub struct PingUser {
-    /// What the user is to read, as you would text it to them. Plain text or Markdown.
+    /// The text for the user, as you would text it to them. Plain text or Markdown.
     pub message: String,
     /// Send it even though the user is busy, you pinged before, or the ping budget is empty. Only for what cannot wait. It uses
-    /// up one ping of the budget where one is left.
+    /// up one ping of the budget if one is left.
     #[serde(default)]
     pub critical: bool,
 }

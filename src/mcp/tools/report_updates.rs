@@ -1,4 +1,4 @@
-//! `report_updates`: word for the main session.
+//! `report_updates`: a report to the main session.
 
 use rmcp::schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! `spawn_agent`, also under the name `sessions_spawn`: an agent of one's own for one task.
+//! `spawn_agent`, also under the name `sessions_spawn`: starts an agent for one task.
 
 use rmcp::schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,28 +13,28 @@ pub const OTHER_NAME: &str = "sessions_spawn";
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 pub struct SpawnAgent {
-    /// What the agent is to do. It knows nothing else: say all that it needs.
+    /// The agent's task. It knows nothing else: say all that it needs.
     pub prompt: String,
     /// The named agent that it runs as, e.g. Explore.
     #[serde(default)]
     pub agent: Option<String>,
-    /// Its tools; without it those that you have.
+    /// Its tools; by default those that you have.
     #[serde(default)]
     pub tools: Option<Tools>,
-    /// How long it may work.
+    /// Maximum working time, in minutes.
     #[serde(default)]
     pub timeout_minutes: Option<u32>,
 }
 
-/// Which tools an agent has. A list that is misspelled must not look as if it held.
+/// The tools of an agent. Unknown fields are errors, so that a misspelled list is not silently ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 pub struct Tools {
-    /// Only these of what you have: `Read`, `Bash(git log *)`.
+    /// Only these of your tools: `Read`, `Bash(git log *)`.
     #[serde(default)]
     pub allow: Option<Vec<String>>,
-    /// Not these, whatever is allowed.
+    /// Never these, whatever is allowed.
     #[serde(default)]
     pub deny: Option<Vec<String>>,
 }
