@@ -1,16 +1,16 @@
-//! Is anything wrong? What needs the person, the most urgent first.
+//! The state of everything, and what needs the person's attention, the most urgent first.
 
 use super::{App, ListenerState, Status, runs, status};
 use crate::definition::{self, DefinitionId};
 use crate::journal::{ConsecutiveFailures, Question};
 use crate::refusal::Refusal;
 
-/// What a need is about: where a person looks to see to it.
+/// The subject of a need: where the person looks to deal with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum About {
     /// The service and its client.
     Service,
-    /// What jobs ask.
+    /// Questions that jobs ask.
     Questions,
     /// One job.
     Job(DefinitionId),
@@ -20,7 +20,7 @@ pub enum About {
     Files,
     /// Channels that do not deliver.
     Channels,
-    /// What was spent.
+    /// Spending.
     Costs,
     /// The hosts that share the journal.
     Hosts,
@@ -29,25 +29,25 @@ pub enum About {
 /// Something that needs the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// What it is, as a part of a sentence: `2 questions are open`.
+    /// The need as a part of a sentence: `2 questions are open`.
     pub words: String,
-    /// What it is about.
+    /// Its subject.
     pub about: About,
 }
 
-/// How everything is, and what of it needs the person.
+/// The state of everything, and what needs the person.
 #[derive(Debug)]
 pub struct Attention {
-    /// How everything is.
+    /// The state of everything.
     pub status: Status,
-    /// What needs the person; empty: nothing does.
+    /// The needs; empty if nothing needs the person.
     pub needs: Vec<Need>,
-    /// The questions that are open.
+    /// The open questions.
     pub questions: Vec<Question>,
 }
 
 impl Attention {
-    /// `3 things need you: the agent is not logged in; …`, or that nothing does.
+    /// Returns `3 things need you: the agent is not logged in; …`, or the sentence of [`Self::calm`].
     #[must_use]
     pub fn sentence(&self) -> String {
         let words: Vec<&str> = self.needs.iter().map(|need| &*need.words).collect();
@@ -57,13 +57,13 @@ impl Attention {
         }
     }
 
-    /// `3 things need you`.
+    /// Returns `3 things need you`.
     #[must_use]
     pub fn count_words(&self, count: usize) -> String {
         if count == 1 { "1 thing needs you".to_owned() } else { format!("{count} things need you") }
     }
 
-    /// What is said when nothing needs the person.
+    /// Returns the sentence for a state in which nothing needs the person.
     #[must_use]
     pub fn calm(&self) -> String {
         let running = match self.status.running.len() {
@@ -75,7 +75,7 @@ impl Attention {
     }
 }
 
-/// What needs the person now.
+/// Returns what needs the person now.
 pub(super) fn attention(app: &App) -> Result<Attention, Refusal> {
     let status = status::status(app)?;
     let questions: Vec<Question> =
@@ -91,7 +91,7 @@ pub(super) fn attention(app: &App) -> Result<Attention, Refusal> {
         )),
         more => needs.push(Need::new(format!("{} reminders failed", more.len()), About::FailedReminders)),
     }
-    // A question ends with its time, so it stands before what stays as it is.
+    // A question expires, so it comes before needs that stay as they are.
     match questions.len() {
         0 => {}
         1 => needs.insert(0, Need::new("1 question is open", About::Questions)),
@@ -106,7 +106,7 @@ impl Need {
     }
 }
 
-/// That a job failed last, and how often.
+/// Says that a job's last run failed, and how often in a row.
 pub(super) fn failing(job: &ConsecutiveFailures) -> String {
     let times = match job.failures {
         1 => "failed".to_owned(),
@@ -118,7 +118,7 @@ pub(super) fn failing(job: &ConsecutiveFailures) -> String {
     }
 }
 
-/// Those that the status tells of: what stops everything first, then what stops one.
+/// Returns the needs that the status shows: first those that stop everything, then those that stop one job.
 fn needs_of(status: &Status) -> Vec<Need> {
     let mut needs = Vec::new();
     let jobs = |count: usize| if count == 1 { "1 job waits".to_owned() } else { format!("{count} jobs wait") };

@@ -1,4 +1,4 @@
-//! Everything that can be asked, typed.
+//! Every request that can be made, as a type.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,78 +11,78 @@ use crate::definition::{Draft, FieldValue, Kind};
 use crate::journal::{Answer, RunFilter};
 use crate::run::spawn::SpawnRequest;
 
-/// One thing that a caller can ask for. A new command is a variant here, its [`Effect`](super::Effect), and the function
-/// that answers it.
+/// One request of a caller. A new command needs a variant here, its [`Effect`](super::Effect), and the function that
+/// answers it.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// How things are, in a line.
+    /// The state of everything, in a line.
     Overview,
     /// The names of the person's own commands.
     ExternalCommands,
-    /// What is wrong with definitions: all, or those of these files and ids.
+    /// Problems of all definitions, or of those with these files and ids.
     Check {
         /// Ids, or paths.
         files: Vec<PathBuf>,
-        /// What relative paths are relative to besides the data folder.
+        /// Folder against which relative paths are resolved, besides the data folder.
         folder: Option<PathBuf>,
     },
-    /// How the service is doing, what runs, what comes, what went wrong.
+    /// The state of the service, active runs, coming occurrences and failures.
     Status,
     /// The coming occurrences.
     Next {
-        /// At most so many.
+        /// Maximum number of occurrences.
         count: usize,
-        /// Not before this time, as a person writes it.
+        /// Earliest time, as a person writes it.
         from: Option<String>,
-        /// Not after this time.
+        /// Latest time.
         until: Option<String>,
-        /// Only of these definitions; empty: of all.
+        /// The definitions; empty for all.
         ids: Vec<String>,
-        /// How many of each.
+        /// Which occurrences of each definition.
         each: Each,
     },
-    /// Why a job did what it did.
+    /// An explanation of what a job did.
     Why {
-        /// The job, or one of its runs.
+        /// The id of the job, or of one of its runs.
         id: String,
-        /// At which time, as a person writes it; `None`: the last time, and the next.
+        /// The time, as a person writes it; `None` for the last time and the next.
         at: Option<String>,
     },
-    /// What would become of occurrences.
+    /// A prediction of what would happen to occurrences.
     Simulate {
-        /// Of these definitions; empty: of all.
+        /// The definitions; empty for all.
         ids: Vec<String>,
-        /// Not before this time, as a person writes it; `None`: from now on.
+        /// Earliest time, as a person writes it; `None` for now.
         from: Option<String>,
-        /// Not after this time; `None`: a day.
+        /// Latest time; `None` for one day later.
         until: Option<String>,
     },
     /// The coming occurrences, for a calendar.
     Calendar {
-        /// Of so many days from now.
+        /// Number of days from now.
         days: u16,
     },
     /// Take over the data folder of the Python ollim-bot.
     Import {
         /// The folder.
         from: PathBuf,
-        /// Only say what would be taken over.
+        /// Whether to report only, without importing.
         dry_run: bool,
     },
     /// Take over the lines of a crontab.
     ImportCrontab {
-        /// `None`: the person's own.
+        /// The file; `None` for the person's own crontab.
         file: Option<PathBuf>,
-        /// Whether its lines name their user.
+        /// Whether its lines name a user.
         of_user: bool,
-        /// Only say what would be taken over.
+        /// Whether to report only, without importing.
         dry_run: bool,
     },
     /// Take over timers of systemd.
     ImportSystemd {
-        /// Files of timers, or folders with some; empty: the person's own.
+        /// Timer files, or folders with timers; empty for the person's own.
         units: Vec<PathBuf>,
-        /// Only say what would be taken over.
+        /// Whether to report only, without importing.
         dry_run: bool,
     },
     /// Past and present runs, newest first.
@@ -91,46 +91,46 @@ pub enum Command {
     Run {
         /// Its id.
         run: String,
-        /// With what its calls returned.
+        /// Whether to include the results of its calls.
         full: bool,
     },
-    /// Calls that runs were refused, counted by job and rule.
+    /// Refused calls of runs, counted by job and rule.
     RefusedCalls {
-        /// Only those in so much time up to now.
+        /// How far to look back; `None` for all.
         since: Option<Duration>,
     },
-    /// What runs have cost.
+    /// Costs of runs.
     Costs {
-        /// Summed up by what.
+        /// The grouping.
         by: CostsBy,
-        /// Only of runs that were scheduled in so much time up to now.
+        /// How far to look back, by the scheduled times of runs; `None` for all.
         since: Option<Duration>,
     },
-    /// What the bot has said, newest last.
+    /// Messages that the bot sent, newest last.
     Inbox {
-        /// At most so many messages.
+        /// Maximum number of messages.
         count: u32,
     },
-    /// The channels, and how each is doing.
+    /// The channels and their states.
     Channels,
     /// The person's own MCP servers.
     McpServers,
-    /// The tools of one of them, or of each.
+    /// The tools of one or all of the person's MCP servers.
     McpTools {
-        /// Its name; `None`: of each.
+        /// The server's name; `None` for all.
         server: Option<String>,
     },
-    /// What jobs ask the person, and the last answers.
+    /// Questions that jobs ask the person, and the last answers.
     Questions,
     /// Answer a question.
     Answer {
         /// Its number.
         question: i64,
-        /// What the person says.
+        /// The person's answer.
         answer: Answer,
-        /// What the agent is told besides a no.
+        /// A sentence that the agent gets with a denial.
         sentence: Option<String>,
-        /// Where the person answers: `terminal`, or a channel's name.
+        /// Where the person answers: `terminal`, or the name of a channel.
         channel: String,
     },
     /// How many messages background jobs may still send.
@@ -151,7 +151,7 @@ pub enum Command {
         /// Its id, or `main`.
         id: String,
     },
-    /// Whether a definition's run may make a tool call, and which rule says so.
+    /// Whether a definition's run may make a tool call, and the rule that decides.
     ExplainPolicy {
         /// A definition's id or file.
         definition: String,
@@ -165,7 +165,7 @@ pub enum Command {
         /// A definition's id or file.
         definition: String,
     },
-    /// What a run of a definition would be given, and nothing done.
+    /// What a run of a definition would be given. Has no effect.
     DryRun {
         /// Its id.
         id: String,
@@ -174,16 +174,16 @@ pub enum Command {
     List(Kind),
     /// One definition.
     Show {
-        /// Its kind; `None`: either.
+        /// Its kind; `None` for either.
         kind: Option<Kind>,
         /// Its id, its file, or the beginning of its id.
         id: String,
     },
     /// Write a new definition.
     Add {
-        /// What it is to say.
+        /// The content of the definition.
         draft: Box<Draft>,
-        /// A reminder's time, unless the draft has it.
+        /// A reminder's time, unless the draft has one.
         when: Option<When>,
     },
     /// Set fields of a definition.
@@ -192,19 +192,19 @@ pub enum Command {
         kind: Kind,
         /// Its id.
         id: String,
-        /// What to set.
+        /// The changes.
         changes: Box<FieldChanges>,
     },
     /// The text of a definition's file, valid or not, for an editor.
     FileOf {
-        /// Its kind; `None`: either.
+        /// Its kind; `None` for either.
         kind: Option<Kind>,
         /// Its id or file.
         id: String,
     },
-    /// A text for an editor, from which a new definition is made.
+    /// A text from which a person makes a new definition in an editor.
     Template {
-        /// What was said of it.
+        /// The content that is known already.
         draft: Box<Draft>,
         /// A reminder's time.
         when: Option<When>,
@@ -215,10 +215,10 @@ pub enum Command {
         kind: Kind,
         /// The text.
         text: String,
-        /// The template that it was made of, whose comments are left out.
+        /// The template that the text was made from. Its comments are left out.
         template: String,
     },
-    /// Put a new text in the place of a definition's, if it is valid and the old one still stands.
+    /// Replace a definition's text, if the new text is valid and the file still has the old one.
     Replace {
         /// The file, relative to the data folder.
         file: PathBuf,
@@ -227,16 +227,16 @@ pub enum Command {
         /// The new text.
         new: String,
     },
-    /// Let a definition fire, or keep it from firing.
+    /// Enable or disable a definition.
     SetEnabled {
-        /// Its kind; `None`: either.
+        /// Its kind; `None` for either.
         kind: Option<Kind>,
         /// Its id.
         id: String,
-        /// Whether it fires.
+        /// Whether the definition is enabled.
         enabled: bool,
     },
-    /// Let a definition fire again that was paused, by the person or after failures.
+    /// Resume a definition that the person paused, or that was paused after failures.
     Resume {
         /// Its id.
         id: String,
@@ -248,23 +248,23 @@ pub enum Command {
         /// Its id.
         id: String,
     },
-    /// Let a reminder fire so long from now instead, or again.
+    /// Move a reminder to a time from now, also if it has fired.
     Snooze {
         /// Its id.
         id: String,
         /// The time from now.
         span: Duration,
     },
-    /// Bring back a reminder that failed; it is due at once.
+    /// Bring back a failed reminder, which is due at once.
     Retry {
         /// Its id.
         id: String,
     },
-    /// Write a reminder that has fired again, as it fired.
+    /// Write the file of a reminder that has fired once more, as it was when it fired.
     Restore {
-        /// The run that it fired as.
+        /// The run of the reminder.
         run: String,
-        /// When it is to fire, where its own time has passed.
+        /// Its new time, needed if its own has passed.
         when: Option<When>,
     },
     /// Schedule the next check of the calling run's own chain.
@@ -279,76 +279,76 @@ pub enum Command {
         /// The time from now.
         delay: Duration,
     },
-    /// Whether everything that jobs depend on is as it should be.
+    /// Check everything that jobs depend on.
     Doctor {
-        /// Repair what is safe to repair.
+        /// Whether to repair what is safe to repair.
         fix: bool,
     },
-    /// Write the data folder into one file.
+    /// Write the data folder to a file.
     Backup {
-        /// The file, which must not be there yet.
+        /// The file, which must not exist yet.
         file: PathBuf,
-        /// Secrets too.
+        /// Whether to include secrets.
         secrets: bool,
     },
-    /// Copy the journal to a server, or back into a file.
+    /// Copy the journal to a server, or back to a file.
     CopyJournal {
-        /// The server's address; `None`: the data folder's file.
+        /// The server's address; `None` for the file in the data folder.
         to: Option<String>,
-        /// The service uses the copy from then on: the settings say so.
+        /// Whether to change the settings, so that the service uses the copy from then on.
         uses: bool,
     },
-    /// Make the data folder from a backup, or say how it differs.
+    /// Create the data folder from a backup, or report how it differs.
     RestoreBackup {
         /// The backup.
         file: PathBuf,
     },
-    /// The service as a unit of systemd.
+    /// A command for the systemd unit of the service.
     Unit(UnitCommand),
-    /// Make the data folder.
+    /// Create the data folder.
     Init {
-        /// What to make.
+        /// What to create.
         options: InitOptions,
     },
     /// Start an agent for one task.
     Spawn(SpawnRequest),
-    /// Run a definition now, by the running service.
+    /// Run a definition now, in the running service.
     Fire {
         /// Its id, its file, or the beginning of its id.
         id: String,
     },
-    /// What the running service alone can do.
+    /// A command that only the running service can execute.
     Service(ServiceCommand),
 }
 
-/// A time, as it was asked for.
+/// A time, as the caller gave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum When {
-    /// So long from now.
+    /// A time from now.
     In(Duration),
-    /// As a person writes it: `tomorrow 9am`.
+    /// A time as a person writes it: `tomorrow 9am`.
     At(String),
 }
 
-/// What to set in a definition's file.
+/// Changes to a definition's file.
 #[derive(Clone, Debug, Default)]
 pub struct FieldChanges {
     /// The prompt.
     pub message: Option<String>,
     /// A reminder's time.
     pub when: Option<When>,
-    /// The fields. An empty text takes the field's line out of the file.
+    /// The fields. An empty text removes the field's line from the file.
     pub fields: Vec<FieldChange>,
 }
 
-/// One field and its value, by the name that the caller knows it by.
+/// A field with its new value, and the name that the caller uses for it.
 #[derive(Clone)]
 pub struct FieldChange {
     /// The field.
     pub field: &'static Field,
     /// Its value.
     pub value: FieldValue,
-    /// How errors call it: `--max-turns`.
+    /// The name of the field in errors: `--max-turns`.
     pub called: String,
 }
 

@@ -1,4 +1,4 @@
-//! A data folder with commented settings and samples. Nothing that is there is ever overwritten.
+//! Creates a data folder with commented settings and samples. Never overwrites an existing file.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -18,39 +18,39 @@ use crate::definition::samples::{FAR_OFF, samples};
 use crate::home::Home;
 use crate::refusal::Refusal;
 
-/// How long after the folder was made the sample reminder fires: soon enough to be seen, late enough to be read.
+/// Delay from the creation of the folder until the sample reminder fires: short enough to see it, long enough to read about it.
 const SOON: TimeDelta = TimeDelta::seconds(15);
 
-/// `state/` is the program's own, and `.env` is secret.
+/// The `.gitignore` of a data folder: `state/` is private to the program, and `.env` is secret.
 const IGNORED: &str = "# Not for git: the program's own state, and secrets.\n/state/\n/.env\n";
 
-/// What a data folder is made with.
+/// Options for creating a data folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InitOptions {
-    /// Also where there is something; what is there stays as it is.
+    /// Whether to continue if the folder is not empty. Existing files stay as they are.
     pub force: bool,
-    /// Without samples.
+    /// Whether to leave out the samples.
     pub bare: bool,
-    /// The zone that is written into the settings; `None`: none is.
+    /// The time zone to write to the settings; `None` for none.
     pub timezone: Option<String>,
-    /// The topic of an ntfy server that messages go to: `https://ntfy.sh/my-topic`; `None`: they go to the terminal.
+    /// The ntfy topic for messages: `https://ntfy.sh/my-topic`; `None` for messages in the terminal.
     pub ntfy: Option<String>,
-    /// A service by which the person talks with the bot; `None`: there is none.
+    /// The service by which the person talks with the bot, if any.
     pub talk: Option<Talk>,
 }
 
-/// A service by which the person talks with the bot. Its token is a secret, and stands elsewhere.
+/// A service by which the person talks with the bot. Its token is a secret, and is stored elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Talk {
-    /// Which one: `discord` or `telegram`, the kind of the channel and its name.
+    /// The kind of the channel, which is also its name: `discord` or `telegram`.
     pub kind: &'static str,
-    /// The number of the person, where the service does not say whose the bot is.
+    /// The person's user number, if the service does not say who owns the bot.
     pub owner: Option<i64>,
-    /// The address of a server of one's own; `None`: the service's.
+    /// The address of the person's own server; `None` for the service's.
     pub api: Option<String>,
 }
 
-/// What `config.yaml` says of the channels; `None`: nothing. `answers`: a topic to which buttons of notifications publish.
+/// Returns the channels for `config.yaml`; `None` for none. `answers`: the topic to which buttons of notifications publish.
 fn channels(options: &InitOptions, answers: &str) -> Option<String> {
     let phone = |topic: &String| {
         let url = yaml_text(&with_scheme(topic));
@@ -67,16 +67,16 @@ fn channels(options: &InitOptions, answers: &str) -> Option<String> {
     Some(format!("channels:\n{lines}default_channel: {default}\n"))
 }
 
-/// `ntfy.sh/mine` as `https://ntfy.sh/mine`: so people write an address.
+/// Turns `ntfy.sh/mine` into `https://ntfy.sh/mine`, since people write addresses without a scheme.
 fn with_scheme(topic: &str) -> String {
     let names_a_host = topic.split_once('/').is_some_and(|(host, _)| host.contains('.'));
     if names_a_host { format!("https://{topic}") } else { topic.to_owned() }
 }
 
-/// Whether messages can be sent to such a topic.
+/// Checks that messages can be sent to a topic.
 ///
 /// # Errors
-/// What an address of a topic looks like.
+/// If the address is not that of a topic. The hint shows an example.
 pub(super) fn check_topic(topic: &str) -> Result<(), Refusal> {
     let options = InitOptions { ntfy: Some(topic.to_owned()), ..InitOptions::default() };
     let settings = channels(&options, "another").unwrap_or_default();
@@ -87,24 +87,24 @@ pub(super) fn check_topic(topic: &str) -> Result<(), Refusal> {
     }
 }
 
-/// A topic of ntfy.sh that nobody guesses.
+/// Returns a random topic of ntfy.sh.
 ///
 /// # Errors
-/// When the system gives no random numbers.
+/// If the system has no random numbers.
 pub(super) fn new_topic() -> Result<String, Refusal> {
     Ok(format!("https://ntfy.sh/ollim-{}", new_word()?))
 }
 
-/// Sixteen letters and digits that nobody guesses.
+/// Returns sixteen random hexadecimal digits.
 ///
 /// # Errors
-/// When the system gives no random numbers.
+/// If the system has no random numbers.
 pub(super) fn new_word() -> Result<String, Refusal> {
     let number = getrandom::u64().map_err(|error| Refusal::environment(format!("no random numbers: {error}")))?;
     Ok(format!("{number:016x}"))
 }
 
-/// Makes the data folder and names the files that it made.
+/// Creates the data folder and returns the files that it created.
 pub(super) fn init(options: &InitOptions, app: &App) -> Result<Vec<PathBuf>, Refusal> {
     may_init(options, app)?;
     let zone = match zone(options)? {
@@ -114,7 +114,7 @@ pub(super) fn init(options: &InitOptions, app: &App) -> Result<Vec<PathBuf>, Ref
     make(&app.home, options, app.now(), zone)
 }
 
-/// Whether it can be made so.
+/// Checks that the data folder can be created with these options.
 pub(super) fn may_init(options: &InitOptions, app: &App) -> Result<(), Refusal> {
     let root = app.home.root();
     let taken = fs::read_dir(root).is_ok_and(|mut entries| entries.next().is_some());
@@ -142,10 +142,10 @@ fn zone(options: &InitOptions) -> Result<Option<Tz>, Refusal> {
     Ok(Some(zone))
 }
 
-/// Makes whatever is missing, samples too, and names the files it made, relative to the folder.
+/// Creates the missing files, samples included, and returns their paths relative to the folder.
 ///
 /// # Errors
-/// When the disk says no.
+/// If a file or folder cannot be written.
 pub fn make_home(home: &Home, now: DateTime<Utc>, zone: Tz) -> Result<Vec<PathBuf>, Refusal> {
     make(home, &InitOptions::default(), now, zone)
 }
@@ -165,7 +165,7 @@ fn make(home: &Home, options: &InitOptions, now: DateTime<Utc>, zone: Tz) -> Res
     }
     let mut made = Vec::new();
     for (path, text) in files {
-        // Settings may hold what others are not to read: a topic is a password.
+        // Settings can be confidential: a topic is as good as a password.
         let mode = if path == home.config_file() { 0o600 } else { 0o644 };
         if write_new(&path, &text, mode).map_err(|error| cannot("write", &path, &error))? {
             made.push(home.relative(&path).to_owned());
@@ -174,10 +174,10 @@ fn make(home: &Home, options: &InitOptions, now: DateTime<Utc>, zone: Tz) -> Res
     Ok(made)
 }
 
-/// Makes the folders that the service needs, private to the person.
+/// Creates the folders that the service needs, accessible to the person alone.
 ///
 /// # Errors
-/// When the disk says no.
+/// If a folder cannot be created.
 pub fn make_folders(home: &Home) -> Result<(), Refusal> {
     for path in folders(home) {
         DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(|error| cannot("make", &path, &error))?;
@@ -200,7 +200,7 @@ pub(super) fn folders(home: &Home) -> [PathBuf; 9] {
     ]
 }
 
-/// Whether it was written: a file that is there stays.
+/// Writes a new file and returns whether it did. An existing file stays as it is.
 fn write_new(path: &Path, text: &str, mode: u32) -> io::Result<bool> {
     let mut file = match OpenOptions::new().write(true).create_new(true).mode(mode).open(path) {
         Ok(file) => file,
@@ -212,7 +212,7 @@ fn write_new(path: &Path, text: &str, mode: u32) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The sample reminder's far-off time becomes one that comes at once.
+/// Replaces the far-off time of the sample reminder by a near one.
 fn soon(text: &str, now: DateTime<Utc>, zone: Tz) -> String {
     let at = (now + SOON).with_timezone(&zone).to_rfc3339_opts(chrono::SecondsFormat::Secs, false);
     let line = |line: &str| {

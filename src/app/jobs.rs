@@ -1,4 +1,4 @@
-//! Definitions: found by name, listed and shown.
+//! Finds, lists and shows definitions.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,25 +13,25 @@ use crate::definition::{self, Definition, DefinitionId, Kind, Loaded, Problem};
 use crate::heartbeat;
 use crate::refusal::Refusal;
 
-/// A definition, and when it falls due next.
+/// A definition and its next occurrence.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// The definition.
     pub definition: Arc<Definition>,
-    /// `None`: never again, it is disabled, or it is paused.
+    /// Time of the next occurrence; `None` if there is none, or the definition is disabled or paused.
     pub next: Option<DateTime<Utc>>,
     /// Whether it is paused after failures.
     pub paused: bool,
 }
 
 impl Job {
-    /// One that is not paused.
+    /// Returns a job that is not paused.
     pub(super) fn of(definition: Arc<Definition>, now: DateTime<Utc>) -> Self {
         let next = Firsts::after(now).of(&definition);
         Self { definition, next, paused: false }
     }
 
-    /// Leaves the host of its monitor.
+    /// Reduces the URL of its monitor to the host.
     pub(super) fn hide_monitor(&mut self) {
         if let Some(url) = &self.definition.heartbeat_url {
             let shown = heartbeat::shown(url);
@@ -45,11 +45,11 @@ impl Job {
 pub struct JobList {
     /// Their kind.
     pub kind: Kind,
-    /// By the next time; those that never fall due come last.
+    /// Sorted by next time; definitions that never fall due come last.
     pub jobs: Vec<Job>,
     /// Reminders that failed.
     pub failed: Vec<Failed>,
-    /// What is wrong with files, errors only.
+    /// Problems of files, errors only.
     pub errors: Vec<Problem>,
 }
 
@@ -62,7 +62,7 @@ pub struct Failed {
     pub reason: Option<String>,
 }
 
-/// All definitions of a kind.
+/// Lists all definitions of a kind.
 pub(super) fn list(kind: Kind, app: &App) -> Result<JobList, Refusal> {
     let loaded = app.load_kind(kind)?;
     // A reminder is never paused.
@@ -85,7 +85,7 @@ pub(super) fn list(kind: Kind, app: &App) -> Result<JobList, Refusal> {
     };
     let failed = failed
         .into_iter()
-        // What went wrong in a run is the person's.
+        // Only the person sees why a run failed.
         .filter_map(|failed| {
             let reason = failed.reason.filter(|_| matches!(app.caller, Caller::Person));
             Some(Failed { id: failed.parsed.definition?.id, reason })
@@ -95,7 +95,7 @@ pub(super) fn list(kind: Kind, app: &App) -> Result<JobList, Refusal> {
     Ok(JobList { kind, jobs, failed, errors })
 }
 
-/// One definition.
+/// Returns one definition.
 pub(super) fn show(kind: Option<Kind>, id: &str, app: &App) -> Result<Job, Refusal> {
     let loaded = app.load()?;
     let definition = find_to_read(id, kind, &loaded)?;
@@ -104,14 +104,14 @@ pub(super) fn show(kind: Option<Kind>, id: &str, app: &App) -> Result<Job, Refus
     Ok(Job { next: job.next.filter(|_| !paused), paused, ..job })
 }
 
-/// So much of the beginning of an id names a job that is to be changed.
+/// Minimum number of characters by which a command that changes a job accepts the beginning of its id.
 const SHORTEST: usize = 4;
 
-/// The definition that `name` means to a command that changes something: its id, its file, its file's name, or the beginning of its
-/// id or its file's name where that is unambiguous and has four letters.
+/// Finds a definition for a command that changes something. `name` is its id, its file, its file's name, or an
+/// unambiguous beginning of its id or its file's name with at least [`SHORTEST`] characters.
 ///
 /// # Errors
-/// When there is none, or its file has an error.
+/// If there is none, or its file has an error.
 pub(super) fn find(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Result<Arc<Definition>, Refusal> {
     let found = find_to_read(name, kind, loaded)?;
     if name.chars().count() >= SHORTEST || find_exact(name, loaded).is_some() {
@@ -124,10 +124,10 @@ pub(super) fn find(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Result<Ar
     )))
 }
 
-/// The same to a command that changes nothing: however short the beginning is.
+/// Finds a definition for a command that changes nothing. Unlike in [`find`], the beginning may be of any length.
 ///
 /// # Errors
-/// When there is none, or its file has an error.
+/// If there is none, or its file has an error.
 pub(super) fn find_to_read(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Result<Arc<Definition>, Refusal> {
     let wanted = |definition: &&Arc<Definition>| kind.is_none_or(|kind| definition.kind() == kind);
     if let Some(exact) = find_exact(name, loaded).filter(wanted) {
@@ -149,7 +149,7 @@ pub(super) fn find_to_read(name: &str, kind: Option<Kind>, loaded: &Loaded) -> R
     }
 }
 
-/// The definition of this id, of this file, or of a file of this name. An id comes before a file's name.
+/// Returns the definition with this id, file or file name. An id takes precedence over a file name.
 pub(super) fn find_exact<'a>(name: &str, loaded: &'a Loaded) -> Option<&'a Arc<Definition>> {
     loaded.definitions.get(&DefinitionId::new(name)).or_else(|| {
         let named = |file: &Path| file.as_os_str() == name || stem(file) == Some(name);
@@ -157,7 +157,7 @@ pub(super) fn find_exact<'a>(name: &str, loaded: &'a Loaded) -> Option<&'a Arc<D
     })
 }
 
-/// A file's name without `.md`.
+/// Returns a file's name without `.md`.
 pub(super) fn stem(file: &Path) -> Option<&str> {
     file.file_stem()?.to_str()
 }
@@ -187,9 +187,9 @@ fn not_found(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Refusal {
     }
 }
 
-/// The id that was most likely meant by `name`, where one is near enough.
+/// Returns the id that is most similar to `name`, if one is similar enough.
 pub(super) fn nearest<'a>(name: &str, ids: impl IntoIterator<Item = &'a DefinitionId>) -> Option<&'a DefinitionId> {
-    // Measuring takes time by the product of both lengths.
+    // The time to measure a distance grows with the product of both lengths.
     let name = Some(name).filter(|name| name.len() < 100)?;
     ids.into_iter()
         .map(|id| (strsim::damerau_levenshtein(name, id.as_str()), id))
@@ -198,7 +198,7 @@ pub(super) fn nearest<'a>(name: &str, ids: impl IntoIterator<Item = &'a Definiti
         .map(|(_, id)| id)
 }
 
-/// Its description, else the beginning of its body.
+/// Returns the description, else the beginning of the body.
 #[must_use]
 pub fn summary(definition: &Definition) -> String {
     const LONGEST: usize = 60;

@@ -1,4 +1,4 @@
-//! The service's own log: one JSON line an event in `state/log/`, a file a day.
+//! The service's own log: one JSON line per event in `state/log/`, one file per day.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -14,10 +14,10 @@ use super::{App, runs};
 use crate::definition::DefinitionId;
 use crate::refusal::Refusal;
 
-/// How often a followed log is looked at.
+/// Interval at which a followed log is polled.
 const LOOK: Duration = Duration::from_millis(300);
 
-/// Of a job's latest runs so many are looked for.
+/// Maximum number of a job's latest runs that are searched for.
 const RUNS: u32 = 1000;
 
 /// One line of the log.
@@ -28,35 +28,35 @@ pub struct LogLine {
     pub at: DateTime<Utc>,
     /// `ERROR`, `WARN`, `INFO`, `DEBUG` or `TRACE`.
     pub level: String,
-    /// The sentence.
+    /// The message.
     #[serde(default)]
     pub message: String,
-    /// The values beside it.
+    /// The values recorded with the message.
     #[serde(flatten)]
     pub fields: Map<String, Value>,
 }
 
-/// Which lines are asked for.
+/// The lines to select.
 #[derive(Clone, Debug, Default)]
 pub struct LogFilter {
-    /// Only those that name this job, one of its runs, or this run.
+    /// Only lines that name this job, one of its runs, or this run.
     pub about: Option<String>,
-    /// Only those of so much time up to now.
+    /// How far to look back.
     pub since: Option<Duration>,
-    /// At most so many, the newest.
+    /// Maximum number of lines; the newest are returned.
     pub count: usize,
 }
 
-/// The log as it is asked for, oldest line first; then, if it is followed, each line as it is written.
+/// The selected lines, oldest first. A followed log then yields each line as it is written.
 pub struct Log {
-    /// What there is.
+    /// The existing lines.
     pub lines: Vec<LogLine>,
     tail: Tail,
     words: Words,
 }
 
 impl Log {
-    /// The next line that is written. Waits until there is one.
+    /// Returns the next line that is written. Blocks until there is one.
     pub fn next_line(&mut self) -> LogLine {
         loop {
             match self.tail.line() {
@@ -72,7 +72,7 @@ impl App {
     /// Reads the service's log.
     ///
     /// # Errors
-    /// When there is no data folder, or its journal cannot be read.
+    /// If there is no data folder, or its journal cannot be read.
     pub fn log(&self, filter: &LogFilter) -> Result<Log, Refusal> {
         self.require_person()?;
         self.require_home()?;
@@ -88,7 +88,7 @@ impl App {
                 }
             }
         }
-        // Something else may be named in the log, such as a channel.
+        // The word may name something else that appears in the log, such as a channel.
         if lines.is_empty() {
             known?;
         }
@@ -96,18 +96,18 @@ impl App {
     }
 }
 
-/// What a line has to name; `None`: nothing in particular.
+/// The words of which a line must contain one; `None` selects every line.
 struct Words(Option<(String, HashSet<String>)>);
 
 impl Words {
-    /// Also whether there is such a job or run.
+    /// Returns the words, and beside them an error if there is no such job or run.
     fn of(about: Option<&str>, app: &App) -> Result<(Self, Result<(), Refusal>), Refusal> {
         let Some(about) = about else { return Ok((Self(None), Ok(()))) };
         let journal = runs::open(app)?;
         let id = DefinitionId::new(about);
         let (id, known) = match runs::id_of(&id, &journal, app) {
             Ok(id) => (id, Ok(())),
-            // Of a run, or of what only the log knows, there is no id.
+            // Runs, and names that only the log knows, have no definition id.
             Err(none) => (id, runs::named(about, &journal).map(drop).map_err(|_| none)),
         };
         let runs = journal.latest(&id, RUNS)?.into_iter().map(|run| run.to_string());
@@ -123,10 +123,10 @@ impl Words {
     }
 }
 
-/// The files of a log, read line by line, one day after the other.
+/// Reads the files of a log line by line, one day after the other.
 struct Tail {
     folder: PathBuf,
-    /// The file that is read, and how far.
+    /// The current file.
     open: Option<(PathBuf, BufReader<File>)>,
 }
 
@@ -135,7 +135,7 @@ impl Tail {
         Self { folder: folder.to_owned(), open: None }
     }
 
-    /// The next whole line that can be read; `None`: there is none yet.
+    /// Returns the next complete line; `None` if there is none yet.
     fn line(&mut self) -> Option<LogLine> {
         loop {
             if let Some((_, file)) = &mut self.open {
@@ -144,15 +144,15 @@ impl Tail {
                 match file.read_line(&mut text) {
                     Ok(1..) if text.ends_with('\n') => match serde_json::from_str(&text) {
                         Ok(line) => return Some(line),
-                        // Cut off by a crash, or no line of ours.
+                        // A line cut off by a crash, or not of our format.
                         Err(_) => continue,
                     },
-                    // Not written to its end yet.
+                    // The line is not complete yet.
                     Ok(_) => drop(file.seek(SeekFrom::Start(start))),
                     Err(_) => {}
                 }
             }
-            // A file of a later day means that this one is complete.
+            // A file of a later day means that the current one is complete.
             let read = self.open.as_ref().map(|(path, _)| path.clone());
             let next = files(&self.folder).into_iter().find(|path| read.as_ref().is_none_or(|read| path > read))?;
             self.open = Some((next.clone(), BufReader::new(File::open(next).ok()?)));
@@ -160,7 +160,7 @@ impl Tail {
     }
 }
 
-/// The log's files by day.
+/// Returns the log's files, sorted by day.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();

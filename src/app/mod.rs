@@ -1,11 +1,11 @@
-//! What can be asked of ollim-bot: one [`Command`], one [`Outcome`], for every caller.
+//! The commands of ollim-bot: one [`Command`] and one [`Outcome`] for every caller.
 //!
-//! An interface (the command line, the control socket) parses what it is given into a [`Command`], calls
-//! [`App::execute`] and renders the [`Outcome`] or the [`Refusal`]. It decides nothing. Whoever asks, the same code
-//! answers: from the files and the journal where that is enough, and through [`Service`] where only the running service
-//! knows or acts. What a run may ask for is decided here too, by the command's [`Effect`] and by what the run has itself.
+//! An interface (the command line, the control socket) parses its input into a [`Command`], calls [`App::execute`] and
+//! renders the [`Outcome`] or the [`Refusal`]. It decides nothing. The same code answers every caller: from the files
+//! and the journal if they suffice, else through [`Service`] from the running service. This module also decides what a
+//! run may ask for, by the command's [`Effect`] and by the run's own permissions.
 //!
-//! Everything here blocks: the service calls it on blocking threads.
+//! All functions block. The service calls them on blocking threads.
 
 mod add;
 mod agents;
@@ -113,43 +113,43 @@ use crate::run::tokens::RunAuthority;
 use crate::schedule::occurrences;
 use crate::search_path;
 
-/// How a person makes or names a data folder.
+/// Hint on how to create or name a data folder.
 const NO_HOME: &str = "`ollim-bot init` makes one; `--home DIR` or OLLIM_HOME names another";
 
-/// The secret by which the journal's server is reached.
+/// Name of the secret with the password of the journal's server.
 const JOURNAL_PASSWORD: &str = "JOURNAL_PASSWORD";
 
-/// The machine's name up to its first dot.
+/// Returns the machine's name up to its first dot.
 fn machine_name() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     let name = name.trim().split('.').next().unwrap_or_default().to_owned();
     definition::is_host_name(&name).then_some(name)
 }
 
-/// Who asks.
+/// The caller of a command.
 #[derive(Clone, Debug)]
 pub enum Caller {
     /// The person.
     Person,
-    /// A run: it has what its job has, and no more.
+    /// A run, which has the permissions of its job and no more.
     Run(Arc<RunAuthority>),
 }
 
-/// The names of the commands of the command line: no external command hides one of them.
+/// Returns the names of the built-in commands. No external command can hide one of them.
 pub type CommandNames = fn() -> Vec<String>;
 
-/// The definitions in force, without a look at their files. Blocks.
+/// Returns the definitions in force without reading their files. Blocks.
 #[derive(Clone)]
 pub struct DefinitionsInForce(pub Arc<dyn Fn() -> Loaded + Send + Sync>);
 
-/// ollim-bot, as one caller can use it.
+/// The application, as one caller can use it.
 #[derive(Clone)]
 pub struct App {
     /// The data folder.
     pub home: Home,
-    /// Who asks.
+    /// The caller.
     pub caller: Caller,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
     /// The environment of the process that executes the commands.
     pub env: Environment,
@@ -157,15 +157,15 @@ pub struct App {
     pub service: Arc<dyn Service>,
     /// See [`CommandNames`].
     pub command_names: CommandNames,
-    /// The definitions as the service holds them; `None`: they are read from their files.
+    /// The definitions that the service holds in memory; `None` to read them from their files.
     pub definitions: Option<DefinitionsInForce>,
-    /// The zone of whoever looks, where an interface knows it; `None`: that of records.
+    /// The viewer's time zone, if the interface knows it; `None` for [`Self::zone_of_records`].
     pub viewer_zone: Option<Tz>,
     config: OnceLock<Arc<Config>>,
 }
 
 impl App {
-    /// The person's own, on the machine's clock.
+    /// Creates an app for the person, on the system clock.
     #[must_use]
     pub fn new(home: Home, env: Environment, service: Arc<dyn Service>, command_names: CommandNames) -> Self {
         let (caller, clock) = (Caller::Person, Clock::system());
@@ -173,19 +173,19 @@ impl App {
         Self { home, caller, clock, env, service, command_names, definitions, viewer_zone, config }
     }
 
-    /// The same for a run, with the same settings.
+    /// Returns a copy for a run, with the same settings.
     #[must_use]
     pub fn of_run(&self, run: Arc<RunAuthority>) -> Self {
         Self { caller: Caller::Run(run), ..self.clone() }
     }
 
-    /// The same with another way to the service.
+    /// Returns a copy that reaches the service in another way.
     #[must_use]
     pub fn with_service(&self, service: Arc<dyn Service>) -> Self {
         Self { service, ..self.clone() }
     }
 
-    /// The same with settings that are read anew.
+    /// Returns a copy that reads the settings again.
     #[must_use]
     pub fn reread(&self) -> Self {
         Self { config: OnceLock::new(), ..self.clone() }
@@ -194,7 +194,7 @@ impl App {
     /// Executes a command.
     ///
     /// # Errors
-    /// Why it was not done. What a run may not do is refused before anything is read.
+    /// The reason why the command was not executed. A command that a run may not use is refused before anything is read.
     pub fn execute(&self, command: Command) -> Result<Outcome, Refusal> {
         self.permit(&command)?;
         let outcome = self.answer(command)?;
@@ -284,14 +284,14 @@ impl App {
         }
     }
 
-    /// Where the journal is. Where the settings cannot be used, and do not speak of it, it is taken for a file.
+    /// Returns the location of the journal. If the settings are invalid and do not set `journal`, it is the data folder's file.
     ///
     /// # Errors
-    /// When its server's address cannot be used, or the secrets or the settings cannot be read.
+    /// If the server's address is invalid, or the secrets or the settings cannot be read.
     pub fn journal(&self) -> Result<JournalPlace, Refusal> {
         let url = match self.config() {
             Ok(config) => config.journal.clone(),
-            // The file would be the journal of before it moved.
+            // The file would be the old journal, from before it moved to the server.
             Err(refusal)
                 if crate::config::edit::is_set(&self.home, "journal") || self.env.text("OLLIM_JOURNAL").is_some() =>
             {
@@ -305,7 +305,7 @@ impl App {
         }
     }
 
-    /// The journal on the server at `url`.
+    /// Returns the location of the journal on the server at `url`.
     fn journal_at(&self, url: &str) -> Result<JournalPlace, Refusal> {
         let secrets =
             secrets::read(&self.home, &self.env.texts()).map_err(|error| Refusal::environment(error.to_string()))?;
@@ -313,10 +313,10 @@ impl App {
         Ok(JournalPlace::Server(Server::at(url, password)?))
     }
 
-    /// The name of this host among those that share a journal.
+    /// Returns the name of this host among the hosts that share a journal.
     ///
     /// # Errors
-    /// When neither the settings nor the machine give one.
+    /// If neither the settings nor the machine provide one.
     pub fn host_name(&self) -> Result<String, Refusal> {
         self.config()?.host.clone().or_else(machine_name).ok_or_else(|| {
             Refusal::user("this machine has no name that could be this host's among those that share the journal")
@@ -324,27 +324,27 @@ impl App {
         })
     }
 
-    /// The journal, for reading.
+    /// Opens the journal for reading.
     ///
     /// # Errors
-    /// As [`Self::journal`], and when it cannot be read.
+    /// As [`Self::journal`], and if the journal cannot be read.
     pub fn read_journal(&self) -> Result<JournalReader, Refusal> {
         Ok(JournalReader::open(self.journal()?)?)
     }
 
-    /// How everything is, and what of it needs the person.
+    /// Returns the state of everything, and what needs the person.
     ///
     /// # Errors
-    /// When there is no data folder, or the journal cannot be read.
+    /// If there is no data folder, or the journal cannot be read.
     pub fn attention(&self) -> Result<Attention, Refusal> {
         self.require_person()?;
         attention::attention(self)
     }
 
-    /// What ran up to so long ago and what comes up to so long ahead; at most `count` rows, those after the routine `after`.
+    /// Returns the runs of the time `before` now, and the occurrences of the time `ahead`, in at most `count` rows after that of `after`.
     ///
     /// # Errors
-    /// When there is no data folder, or the journal cannot be read.
+    /// If there is no data folder, or the journal cannot be read.
     pub fn timeline(
         &self,
         before: TimeDelta,
@@ -356,50 +356,50 @@ impl App {
         timeline::timeline(before, ahead, after, count, self)
     }
 
-    /// What runs have cost by several things at once, of those that were scheduled in so much time up to now.
+    /// Returns the costs of runs by several groupings at once. `since` limits how far back their scheduled times may be.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// If the journal cannot be read.
     pub fn costs<const N: usize>(&self, by: [CostsBy; N], since: Option<Duration>) -> Result<[Costs; N], Refusal> {
         self.require_person()?;
         costs::several(by, since, self)
     }
 
-    /// What the bot has said with these words in it, the newest first; `before`: only what has a lower number.
+    /// Returns the bot's messages that contain `words`, newest first; with `before`, only those with a lower number.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// If the journal cannot be read.
     pub fn said(&self, words: &str, before: Option<i64>, count: u32) -> Result<Vec<Message>, Refusal> {
         self.require_person()?;
         Ok(runs::open(self)?.messages_with(words, before, count)?)
     }
 
-    /// What this month costs, beside the one before.
+    /// Returns the costs of this month, beside those of the previous one.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// If the journal cannot be read.
     pub fn months(&self) -> Result<Months, Refusal> {
         self.require_person()?;
         costs::months(self)
     }
 
-    /// The next times of a definition, at most `count`.
+    /// Returns the next times of a definition, at most `count`.
     #[must_use]
     pub fn next_times(&self, definition: &Definition, count: usize) -> Vec<DateTime<Utc>> {
         occurrences(definition, self.now()).take(count).collect()
     }
 
-    /// The zones of the jobs of these runs, as their files have them now.
+    /// Returns the current time zones of the jobs of these runs.
     #[must_use]
     pub fn zones(&self, runs: &[RunRecord]) -> HashMap<DefinitionId, Tz> {
         let Ok(loaded) = self.load() else { return HashMap::new() };
         runs.iter().filter_map(|run| Some((run.id.clone(), loaded.definitions.get(&run.id)?.zone))).collect()
     }
 
-    /// Answers a question, and says what came of it. `channel`: where the person answers.
+    /// Answers a question, and returns the result in words. `channel`: where the person answers.
     ///
     /// # Errors
-    /// There is no such question, it has been answered, or a run asks.
+    /// If there is no such question, it has been answered, or the caller is a run.
     pub fn answer_question(
         &self,
         question: i64,
@@ -410,42 +410,42 @@ impl App {
         questions::answer(question, answer, sentence, channel.to_owned(), self).map(|answered| answered.words())
     }
 
-    /// A topic of ntfy.sh that nobody guesses, for messages to the person's phone.
+    /// Returns a random topic of ntfy.sh, for messages to the person's phone.
     ///
     /// # Errors
-    /// When the system gives no random numbers.
+    /// If the system has no random numbers.
     pub fn new_topic(&self) -> Result<String, Refusal> {
         init::new_topic()
     }
 
-    /// Letters and digits that nobody guesses.
+    /// Returns a random code of letters and digits.
     ///
     /// # Errors
-    /// When the system gives no random numbers.
+    /// If the system has no random numbers.
     pub fn new_code(&self) -> Result<String, Refusal> {
         init::new_word()
     }
 
-    /// Keeps a secret in `.env`, for the person alone.
+    /// Stores a secret in `.env`, readable by the person alone.
     ///
     /// # Errors
-    /// When others can read that file, or it cannot be written.
+    /// If others can read that file, or it cannot be written.
     pub fn keep_secret(&self, name: &str, value: &str) -> Result<(), Refusal> {
         secrets::keep(&self.home, name, value).map_err(|error| Refusal::user(error.to_string()))
     }
 
-    /// Whether messages can be sent to such a topic of an ntfy server.
+    /// Checks that messages can be sent to a topic of an ntfy server.
     ///
     /// # Errors
-    /// What the address of a topic looks like.
+    /// If the address is not that of a topic.
     pub fn check_topic(&self, topic: &str) -> Result<(), Refusal> {
         init::check_topic(topic)
     }
 
-    /// Whether the data folder can be made so.
+    /// Checks that the data folder can be created with these options.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why not.
     pub fn may_init(&self, options: &InitOptions) -> Result<(), Refusal> {
         init::may_init(options, self)
     }
@@ -456,44 +456,44 @@ impl App {
         doctor::has_agent(self)
     }
 
-    /// How the agent client and its login are.
+    /// Returns the state of the agent client and its login.
     #[must_use]
     pub fn agent_findings(&self) -> Vec<Finding> {
         doctor::agent(self)
     }
 
-    /// So long ago; the beginning of time where that is longer.
+    /// Returns the time `span` ago; the earliest representable time if that is out of range.
     fn ago(&self, span: Duration) -> DateTime<Utc> {
         let span = TimeDelta::from_std(span).ok();
         span.and_then(|span| self.now().checked_sub_signed(span)).unwrap_or(DateTime::<Utc>::MIN_UTC)
     }
 
-    /// What the service says of itself; `None`: it does not run.
+    /// Returns the status of the service; `None` if it is not running.
     ///
     /// # Errors
-    /// When it cannot be asked.
+    /// If the service cannot be reached.
     pub fn service_status(&self) -> Result<Option<ServiceStatus>, Refusal> {
         service::status(self)
     }
 
-    /// The caps of the budget of which nothing is left: no job that costs begins.
+    /// Returns the exhausted limits of the budget. While there is one, no job that costs money starts.
     ///
     /// # Errors
-    /// When the settings or the journal cannot be read.
+    /// If the settings or the journal cannot be read.
     pub fn spent_caps(&self) -> Result<Vec<Spending>, Refusal> {
         budget::spent(self)
     }
 
-    /// The time now.
+    /// Returns the current time.
     #[must_use]
     pub fn now(&self) -> DateTime<Utc> {
         self.clock.now()
     }
 
-    /// The settings, read once.
+    /// Returns the settings, which are read once.
     ///
     /// # Errors
-    /// When something in them is wrong.
+    /// If the settings have an error.
     pub fn config(&self) -> Result<Arc<Config>, Refusal> {
         if let Some(config) = self.config.get() {
             return Ok(Arc::clone(config));
@@ -502,15 +502,15 @@ impl App {
         Ok(Arc::clone(self.config.get_or_init(|| config)))
     }
 
-    /// The zone of definitions that name none.
+    /// Returns the time zone of definitions that name none.
     ///
     /// # Errors
-    /// When something in the settings is wrong.
+    /// If the settings have an error.
     pub fn zone(&self) -> Result<Tz, Refusal> {
         Ok(self.config()?.timezone)
     }
 
-    /// What `TZ` says, where that would count and is no zone: the system's counts instead.
+    /// Returns the value of `TZ` if it would apply but is not a time zone. The system's zone applies instead.
     #[must_use]
     pub fn unknown_zone(&self) -> Option<&str> {
         let name = self.env.text("TZ").filter(|name| !name.is_empty())?;
@@ -520,29 +520,29 @@ impl App {
         (counts && !is_zone).then_some(name)
     }
 
-    /// The zone that records are shown in: settings that are wrong do not hide what happened.
+    /// Returns the time zone for showing records. Invalid settings do not prevent that.
     #[must_use]
     pub fn zone_of_records(&self) -> Tz {
         self.zone().unwrap_or_else(|_| zone_without_settings())
     }
 
-    /// The zone in which whoever looks is told times.
+    /// Returns the time zone in which the viewer sees times.
     #[must_use]
     pub fn zone_of_viewer(&self) -> Tz {
         self.viewer_zone.unwrap_or_else(|| self.zone_of_records())
     }
 
-    /// The folders that path rules and command lines of a job are resolved against.
+    /// Returns the folders against which path rules and command lines of a job are resolved.
     #[must_use]
     pub fn places(&self) -> PathRoots {
         let user_home = self.env.path("HOME").map_or_else(|| PathBuf::from("/"), Path::to_owned);
         PathRoots { root: self.home.root().to_owned(), work: self.home.work(), user_home }
     }
 
-    /// What holds for definitions that do not say.
+    /// Returns the defaults for definitions.
     ///
     /// # Errors
-    /// When the settings cannot be read.
+    /// If the settings cannot be read.
     pub fn defaults(&self) -> Result<Defaults, Refusal> {
         Ok(self.defaults_in(self.zone()?))
     }
@@ -554,30 +554,30 @@ impl App {
         Defaults { zone, commands, agents: known_agents(&self.home, self.env.path("HOME")) }
     }
 
-    /// The names of the person's own commands, `ollim-bot-NAME` in `bin/` or `PATH`, sorted.
+    /// Returns the names of the person's own commands (`ollim-bot-NAME` in `bin/` or `PATH`), sorted.
     #[must_use]
     pub fn external_commands(&self) -> Vec<String> {
         environment::external_commands_in(&self.command_folders()).into_iter().collect()
     }
 
-    /// The folders that the person's own commands are looked for in, in order.
+    /// Returns the folders that are searched for the person's own commands, in order.
     #[must_use]
     pub fn command_folders(&self) -> Vec<PathBuf> {
         std::iter::once(self.home.bin()).chain(self.env.search_path()).collect()
     }
 
-    /// A program on this terminal's `PATH`, or by its path.
+    /// Finds a program on the `PATH` of this process, or by its path.
     ///
     /// # Errors
-    /// There is none, or the file cannot be executed.
+    /// If there is none, or the file is not executable.
     fn find_program(&self, program: &str) -> std::io::Result<PathBuf> {
         search_path::find(program, &self.env.search_path(), &self.places().user_home)
     }
 
-    /// All definitions.
+    /// Loads all definitions.
     ///
     /// # Errors
-    /// When there is no data folder, or the settings cannot be read.
+    /// If there is no data folder, or the settings cannot be read.
     fn load(&self) -> Result<Loaded, Refusal> {
         self.require_home()?;
         match &self.definitions {
@@ -586,12 +586,12 @@ impl App {
         }
     }
 
-    /// The definitions of one kind.
+    /// Loads the definitions of one kind.
     fn load_kind(&self, kind: Kind) -> Result<Loaded, Refusal> {
         Ok(self.load()?.of_kind(kind))
     }
 
-    /// [`App::load`], whatever is wrong with the settings: that is a problem like any other, and they do not count.
+    /// Loads all definitions like [`App::load`]. Invalid settings are ignored and reported as problems.
     fn load_without_settings(&self) -> Result<Loaded, Refusal> {
         self.require_home()?;
         let (zone, of_settings) = match Config::load(&self.home, &self.env.texts()) {
@@ -618,7 +618,7 @@ impl App {
     }
 }
 
-/// The machine's zone.
+/// Returns the machine's time zone.
 fn zone_without_settings() -> Tz {
     Config::parse("", &BTreeMap::new()).map_or(Tz::UTC, |config| config.timezone)
 }

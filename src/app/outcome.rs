@@ -1,4 +1,4 @@
-//! What comes of a command: data, never text for a terminal.
+//! The outcomes of commands: data, never text for a terminal.
 
 use std::path::PathBuf;
 
@@ -17,60 +17,60 @@ use crate::definition::{DefinitionId, Problem};
 use crate::heartbeat;
 use crate::journal::{Message, Question, RefusedCalls, RunFilter, RunRecord, Spending};
 
-/// What came of a [`Command`](super::Command).
+/// The outcome of a [`Command`](super::Command).
 #[derive(Debug)]
 pub enum Outcome {
-    /// How things are; `None`: there is no data folder.
+    /// The state of everything; `None` if there is no data folder.
     Overview(Option<Overview>),
     /// The names of the person's own commands, sorted.
     ExternalCommands(Vec<String>),
-    /// What is wrong with definitions.
+    /// The problems of definitions.
     Checked(Checked),
-    /// How everything is that jobs depend on.
+    /// The state of everything that jobs depend on.
     Diagnosis(Diagnosis),
-    /// How the service is doing.
+    /// The state of the service.
     Status(Box<Status>),
     /// The coming occurrences.
     Upcoming(Upcoming),
-    /// Why a job did what it did.
+    /// The explanation of what a job did.
     Why(Box<Why>),
-    /// What would become of occurrences.
+    /// The predicted fate of occurrences.
     Simulated(Simulated),
     /// The coming occurrences, for a calendar.
     Calendar(Upcoming),
-    /// What became of another bot's folder.
+    /// The result of an import.
     Imported(Imported),
     /// Runs, newest first.
     Runs {
         /// The runs.
         runs: Vec<RunRecord>,
-        /// Which were asked for.
+        /// The filter that selected them.
         filter: RunFilter,
     },
     /// One run.
     Run(Box<RunDetails>),
-    /// Calls that runs were refused, the latest first.
+    /// Refused calls of runs, latest first.
     RefusedCalls(Vec<RefusedCalls>),
-    /// What runs have cost.
+    /// Costs of runs.
     Costs(Costs),
     /// Messages, newest last.
     Inbox(Vec<Message>),
-    /// What jobs ask, the open ones first.
+    /// Questions of jobs, open ones first.
     Questions(Vec<Question>),
-    /// What came of an answer.
+    /// The result of an answer.
     Answered(Box<Answered>),
     /// The channels.
     Channels(Vec<ChannelState>),
     /// [`Command::McpServers`].
     McpServers {
-        /// Each as it is, as far as that is known.
+        /// The state of each server, as far as it is known.
         servers: Vec<ServerState>,
-        /// Whether the service runs.
+        /// Whether the service is running.
         is_running: bool,
     },
-    /// [`Command::McpTools`]: of each server, its tools or why there are none.
+    /// [`Command::McpTools`]: the tools of each server, or why there are none.
     McpTools(Vec<ServerTools>),
-    /// The ping budget, as it is now.
+    /// The current ping budget, and the spending.
     Budget(PingBudget, Vec<Spending>),
     /// The settings in force.
     Settings(Vec<Setting>),
@@ -92,11 +92,11 @@ pub enum Outcome {
     Jobs(JobList),
     /// One definition.
     Job(Job),
-    /// A definition was written and fires.
+    /// A definition was written and is enabled.
     Scheduled(Recorded),
-    /// A routine was written and does not fire any more.
+    /// A routine was written and is now disabled.
     Disabled(Recorded),
-    /// A routine was enabled, or disabled, already.
+    /// A routine was already enabled, or already disabled.
     Unchanged {
         /// The routine.
         id: DefinitionId,
@@ -105,39 +105,39 @@ pub enum Outcome {
     },
     /// A definition's file, for an editor.
     File {
-        /// Relative to the data folder.
+        /// Its path, relative to the data folder.
         file: PathBuf,
         /// Its text.
         text: String,
     },
-    /// An edited text is not valid: nothing was written.
+    /// An edited text is invalid. Nothing was written.
     Invalid(Vec<Problem>),
-    /// A file was changed or removed since its text was read: nothing was written.
+    /// A file was changed or removed after its text was read. Nothing was written.
     ChangedMeanwhile,
     /// A definition's file was deleted.
     Cancelled(Job),
-    /// A file with an error was deleted; relative to the data folder.
+    /// A file with an error was deleted. Its path, relative to the data folder.
     FileRemoved(PathBuf),
-    /// What the run's agent is told of its chain's next check.
+    /// The message to the run's agent about its chain's next check.
     FollowUp(String),
-    /// The files that were made, relative to the data folder.
+    /// The files that were created, relative to the data folder.
     Made(Vec<PathBuf>),
-    /// The service does not run, so it cannot fire this definition.
+    /// The definition cannot be fired, because the service is not running.
     NotRunning(DefinitionId),
-    /// The data folder was written into a file.
+    /// The data folder was written to a file.
     BackedUp(BackedUp),
     /// [`Command::CopyJournal`].
     CopiedJournal(CopiedJournal),
-    /// What came of a backup.
+    /// The result of restoring a backup.
     Restored(Restored),
-    /// What became of the service's unit.
+    /// The result of a command for the service's unit.
     Unit(UnitOutcome),
-    /// What the service did.
+    /// The reply of the service.
     Service(ServiceReply),
 }
 
 impl Outcome {
-    /// The same for a run, which is told of a monitor its host alone: who knows the URL can keep it quiet.
+    /// Redacts the outcome for a run. Of a monitor's URL only the host is left: with the URL the run could silence the monitor.
     pub(super) fn for_run(mut self) -> Self {
         match &mut self {
             Self::Scheduled(Recorded { job, .. })
@@ -146,7 +146,7 @@ impl Outcome {
             | Self::Cancelled(job) => job.hide_monitor(),
             Self::Jobs(list) => list.jobs.iter_mut().for_each(Job::hide_monitor),
             Self::Settings(settings) => {
-                // A topic is a password, and a program's arguments may hold one.
+                // A topic is as good as a password, and a program's arguments can contain one.
                 for setting in settings.iter_mut().filter(|setting| setting.key == "channels") {
                     for (_, channel) in setting.value.as_object_mut().into_iter().flatten() {
                         *channel = serde_json::json!({ "kind": channel["kind"] });
@@ -174,14 +174,14 @@ impl Outcome {
 pub struct Recorded {
     /// The definition.
     pub job: Job,
-    /// What a person should look at in it.
+    /// Warnings for the person.
     pub warnings: Vec<Problem>,
-    /// Its place in the chain that it prolongs (`check 2 of 3`), and the chain.
+    /// Its position in the chain that it prolongs (`check 2 of 3`), and the chain.
     pub chain: Option<(String, DefinitionId)>,
-    /// Whether its file was made, and not changed.
+    /// Whether its file was created, rather than changed.
     pub is_new: bool,
-    /// The next times of a routine that was given new ones; at most three.
+    /// The next times of a routine whose times have changed; at most three.
     pub times: Vec<DateTime<Utc>>,
-    /// It is delivered as it is written, which nobody has asked for by name.
+    /// Whether it is delivered as it is written only by default, rather than by the person's choice.
     pub plain_by_default: bool,
 }

@@ -1,4 +1,4 @@
-//! What a job may do, which rule says so, and where each rule came from.
+//! The permissions of a job: which rule decides a call, and where each rule comes from.
 
 use agent_sandbox::SandboxStatus;
 use serde_json::Value;
@@ -19,9 +19,9 @@ use crate::run::setup::Setup;
 /// The verdict on a tool call of a definition's run.
 #[derive(Debug)]
 pub struct Explanation {
-    /// The verdict, the rule and the layer.
+    /// The verdict, with its rule and layer.
     pub decision: Decision,
-    /// The arguments that the client of the run is started with.
+    /// The arguments with which the run's client is started.
     pub client_args: Vec<String>,
 }
 
@@ -32,35 +32,35 @@ pub struct JobPolicy {
     pub id: DefinitionId,
     /// Its kind.
     pub kind: Kind,
-    /// How it is called in a sentence: `routine morning-mail`.
+    /// Its title in a sentence: `routine morning-mail`.
     pub title: String,
-    /// Every entry, and where it came from.
+    /// Every entry, with its origin.
     pub entries: Vec<PolicyEntry>,
-    /// What each granted Bash rule includes, a sentence each.
+    /// What each granted Bash rule includes, one sentence each.
     pub includes: Vec<String>,
-    /// The client's tools that its agent sees.
+    /// The client's tools that are visible to its agent.
     pub visible_tools: Vec<String>,
-    /// Our own tools that it sees.
+    /// Our own tools that are visible to its agent.
     pub mcp_tools: Vec<String>,
-    /// What the kernel holds it by, in words.
+    /// The kernel's sandbox of the job, in words.
     pub sandbox: &'static str,
-    /// The arguments that its client is started with.
+    /// The arguments with which its client is started.
     pub client_args: Vec<String>,
 }
 
-/// How a rule gets into `allowed_tools` of a job's file, in the shape that the list has there.
+/// A way to add a rule to `allowed_tools` in a job's file, in the notation that the list has there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Allowing {
-    /// It is in the list.
+    /// The list has the rule already.
     Stands,
-    /// By this line among the list's.
+    /// Insert this line into the list.
     Item(String),
-    /// By these lines in the place of the whole list.
+    /// Replace the whole list by these lines.
     Whole(String),
 }
 
 impl App {
-    /// How each of these rules gets into the file of its job; `None`: there is no such file, or no allowlist in it.
+    /// Returns how to add each of these rules to the file of its job; `None` if there is no such file, or no allowlist in it.
     #[must_use]
     pub fn allowing(&self, asked: &[(&DefinitionId, &str)]) -> Vec<Option<Allowing>> {
         let Ok(loaded) = self.load_without_settings() else { return vec![None; asked.len()] };
@@ -84,7 +84,7 @@ fn allowing(found: &Definition, rule: &ToolPattern, text: &str, defaults: &Defau
     let lines: Vec<&str> = text.lines().collect();
     let is_list = |line: &&str| line.starts_with("allowed_tools:") || line.starts_with("allowed-tools:");
     let at = lines.iter().position(is_list)?;
-    // What is offered is tried: the file says the same as before, and the rule.
+    // Tests the edit: the file must say the same as before, plus the rule.
     let holds = |before: &[&str], line: &str, after: &[&str]| {
         let text = [before, &[line], after].concat().join("\n");
         let parsed = definition::parse(found.kind(), &found.file, text.as_bytes(), defaults).definition;
@@ -109,13 +109,13 @@ fn allowing(found: &Definition, rule: &ToolPattern, text: &str, defaults: &Defau
     Some(Allowing::Whole(FieldValue::Texts(rules).entry("allowed_tools").trim_end().to_owned()))
 }
 
-/// What a definition's run has.
+/// Returns the setup of a definition's run.
 pub(super) fn setup(definition: &Definition, app: &App) -> Result<Setup, Refusal> {
     let settings = RunSettings::of(&*app.config()?);
     Ok(Setup::of(definition, None, &settings, &app.places(), &agents::load(app))?)
 }
 
-/// The client's arguments for a definition's run in a fresh session.
+/// Returns the client's arguments for a definition's run in a fresh session.
 pub(super) fn client_args(definition: &Definition, setup: &Setup) -> Vec<String> {
     let session = match definition.background() {
         None => SessionMode::Main(None),
@@ -124,7 +124,7 @@ pub(super) fn client_args(definition: &Definition, setup: &Setup) -> Vec<String>
     command_line(&session, &setup.options, &setup.policy.visible_tools(), &setup.deny_rules)
 }
 
-/// The verdict on a tool call. A Bash line is tried in the job's own shell, with no effect.
+/// Returns the verdict on a tool call. A Bash line is tried in the job's own shell, without effect.
 pub(super) fn explain(name: &str, tool: &str, input: Value, app: &App) -> Result<Explanation, Refusal> {
     let loaded = app.load()?;
     let definition = jobs::find_to_read(name, None, &loaded)?;
@@ -139,7 +139,7 @@ pub(super) fn explain(name: &str, tool: &str, input: Value, app: &App) -> Result
     Ok(Explanation { decision, client_args: client_args(&definition, &setup) })
 }
 
-/// A definition's effective policy.
+/// Returns a definition's effective policy.
 pub(super) fn show(name: &str, app: &App) -> Result<JobPolicy, Refusal> {
     let loaded = app.load()?;
     let definition = jobs::find_to_read(name, None, &loaded)?;
@@ -161,14 +161,14 @@ pub(super) fn of_job(definition: &Definition, setup: &Setup) -> JobPolicy {
     }
 }
 
-/// What each granted Bash rule includes.
+/// Returns what each granted Bash rule includes.
 fn included(policy: &Policy) -> Vec<String> {
     let granted = policy.entries().into_iter().filter(|entry| entry.effect != Verdict::Deny);
     granted.filter_map(|entry| BOT.includes(&ToolPattern::parse(&entry.pattern).ok()?)).collect()
 }
 
-/// What the programs that a line starts are told: it runs in the job's shell with nothing to write to, and nothing that it starts
-/// runs.
+/// Returns the verdict on the programs that a line starts. The line runs in the job's shell with no folder to write to,
+/// and none of its programs runs.
 fn of_line(setup: &Setup, line: &str, early: Decision, app: &App) -> Result<Decision, Refusal> {
     let Some(rights) = setup.policy.shell(None) else { return Ok(early) };
     if agent_sandbox::probe() == SandboxStatus::Not {
@@ -199,7 +199,7 @@ fn of_line(setup: &Setup, line: &str, early: Decision, app: &App) -> Result<Deci
     Ok(Decision { commands, read_only, ..decision })
 }
 
-/// What a line of a job's is tried with, outside of any run.
+/// The environment in which a line of a job is tried, outside of any run.
 pub(super) struct Trial {
     plan: SandboxPlan,
     client_environment: ClientEnvironment,
@@ -207,12 +207,12 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    /// A shell of the job's, in a folder of its own.
+    /// Creates a shell of the job in a folder of its own.
     pub(super) fn of(setup: &Setup, app: &App) -> Result<Self, Refusal> {
         let config = app.config()?;
         let env = app.env.texts();
         let own = std::env::current_exe().map_err(failed("our own binary cannot be found"))?;
-        // Where runs have theirs: the rules know a run's folder by its place.
+        // The folder is where runs have theirs, because the rules recognize a run's folder by its location.
         let runs = app.home.runs();
         std::fs::create_dir_all(&runs).map_err(failed("the folder `state/runs/` cannot be made"))?;
         std::fs::create_dir_all(app.home.work()).map_err(failed("the folder `work/` cannot be made"))?;
@@ -235,13 +235,13 @@ impl Trial {
         Ok(Self { plan, client_environment, folder })
     }
 
-    /// Runs it, and removes the folder.
+    /// Runs the trial, and removes the folder.
     pub(super) fn run<T: Send, F: Future<Output = std::io::Result<T>>>(
         self,
         tries: impl FnOnce(SandboxPlan, ClientEnvironment) -> F + Send,
     ) -> Result<T, Refusal> {
         let Self { plan, client_environment, folder } = self;
-        // On a thread of its own: inside a job this is asked of the service, which has a runtime already.
+        // Uses a thread of its own: for a caller inside a job, this code runs in the service, which has a runtime already.
         let tried = std::thread::scope(|scope| {
             let tried = scope.spawn(|| {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -249,7 +249,7 @@ impl Trial {
             });
             tried.join().unwrap_or_else(|_| Err(std::io::Error::other("it failed")))
         });
-        // The line has written in it what it likes.
+        // The line can have written anything to the folder.
         agent_sandbox::leftovers::remove(&folder.keep()).map_err(failed("what the line has left cannot be removed"))?;
         tried.map_err(failed("the line cannot be tried"))
     }
@@ -259,7 +259,7 @@ fn failed(what: &'static str) -> impl FnOnce(std::io::Error) -> Refusal {
     move |error| Refusal::environment(format!("{what}: {error}"))
 }
 
-/// What a person can do about what the shell says.
+/// Returns a hint for an error message of the shell.
 fn hint_of(said: &str) -> &'static str {
     match said {
         _ if said.contains("socket:") || said.contains("/dev/tcp/") || said.contains("/dev/udp/") => {

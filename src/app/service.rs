@@ -1,4 +1,4 @@
-//! What only the running service can do or knows, and how an interface in another process asks it.
+//! Commands that only the running service can execute, and the interface by which another process asks it.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use crate::policy::ToolLists;
 use crate::refusal::Refusal;
 use crate::run::spawn::SpawnRequest;
 
-/// What the running service alone can do.
+/// A command that only the running service can execute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ServiceCommand {
-    /// How it is doing.
+    /// The service's state.
     Status,
     /// Run a definition now.
     Fire {
@@ -30,34 +30,34 @@ pub enum ServiceCommand {
         /// The run.
         run: RunId,
     },
-    /// Say something to the bot: a turn of the main session.
+    /// Say something to the bot in a turn of the main session.
     Say {
-        /// What.
+        /// The person's words.
         text: String,
-        /// Where the answer goes; `None`: to the default channel.
+        /// The channel for the answer; `None` for the default channel.
         channel: Option<String>,
     },
     /// Open a fork: a conversation beside the main session.
     OpenFork {
-        /// What it is about.
+        /// Its topic.
         topic: Option<String>,
-        /// Where the person talks in it.
+        /// The channel in which the person talks.
         channel: String,
     },
     /// End a fork.
     EndFork {
-        /// Which; `None`: the one in which the person said something last.
+        /// The fork; `None` for the one in which the person spoke last.
         fork: Option<DefinitionId>,
-        /// What becomes of it.
+        /// The way to end it.
         how: ForkEnd,
-        /// Save it also if the main session has moved on.
+        /// Whether to save it even if the main session has moved on.
         anyway: bool,
     },
-    /// What the person wants of the model in their conversation from now on, and before the settings. `default`: the settings.
+    /// Choose the model and its thinking for the person's conversation, overriding the settings. `default` restores the settings.
     Choose {
-        /// Its name; `None`: it stays.
+        /// The model's name; `None` to leave it.
         model: Option<String>,
-        /// `on`, `off` or at most so many tokens; `None`: it stays.
+        /// `on`, `off` or a maximum number of tokens; `None` to leave it.
         thinking: Option<String>,
     },
     /// Begin a new conversation.
@@ -66,55 +66,55 @@ pub enum ServiceCommand {
     Answer {
         /// Its number.
         question: i64,
-        /// What the person says.
+        /// The person's answer.
         answer: Answer,
-        /// What the agent is told besides a no.
+        /// A sentence that the agent gets with a denial.
         sentence: Option<String>,
-        /// Where the person answers.
+        /// The channel in which the person answers.
         channel: String,
     },
-    /// Log the agent in: a link for the person, then the code that they bring back.
+    /// Log the agent in: the first call returns a link for the person, the second takes the code from the linked page.
     Login {
-        /// The code; `None`: begin.
+        /// The code; `None` to begin.
         code: Option<String>,
     },
-    /// A link that logs a browser in to the page.
+    /// Make a link that logs a browser in to the page.
     WebLink {
-        /// End the sessions that there are before.
+        /// Whether to end all existing browser sessions first.
         end_sessions: bool,
     },
-    /// Start nothing more.
+    /// Start no more jobs.
     Pause,
-    /// Start jobs again: all, or a routine that was paused after failures.
+    /// Start jobs again: all, or one routine that was paused after failures.
     Resume {
         /// The routine.
         id: Option<DefinitionId>,
     },
     /// Start an agent.
     Spawn(SpawnRequest),
-    /// Give a spawned agent's session its tool policy: once, and never the main session.
+    /// Set the tool policy of a spawned agent's session. Possible only once, and never for the main session.
     PatchSession {
         /// The session.
         session: String,
-        /// What it may use.
+        /// The tool policy.
         #[serde(rename = "spawnToolPolicy")]
         spawn_tool_policy: ToolLists,
     },
-    /// Have a job forget its runs so far: its session begins anew.
+    /// Make a job forget its previous runs, so that its session begins anew.
     ResetSession {
         /// The job.
         id: DefinitionId,
-        /// Under what its runs are known; empty: as its file says.
+        /// The lineage of its runs; empty for the one in its file.
         lineage: String,
     },
-    /// Send a message by a channel, and wait for what becomes of it.
+    /// Send a message by a channel, and wait for its delivery.
     TestChannel {
         /// The channel.
         name: String,
     },
-    /// Each MCP server of the person's, as it is.
+    /// The state of each of the person's MCP servers.
     McpServers,
-    /// The tools of an MCP server, which is started for it.
+    /// The tools of an MCP server, which is started for that.
     McpTools {
         /// The server.
         server: String,
@@ -128,24 +128,24 @@ pub enum ServiceCommand {
         /// Its arguments.
         arguments: JsonObject,
     },
-    /// Set what this day or this month may cost, until it ends.
+    /// Set the spending limit of the current day or month, until it ends.
     SetCap {
-        /// US cents of today.
+        /// US cents for today.
         day: Option<u64>,
-        /// US cents of this month.
+        /// US cents for this month.
         month: Option<u64>,
-        /// Tokens of today.
+        /// Tokens for today.
         #[serde(default)]
         tokens: Option<u64>,
     },
-    /// Set how many messages background jobs may still send.
+    /// Set how many more messages background jobs may send.
     SetBudget {
-        /// At most a full budget.
+        /// The number, at most a full budget.
         left: u32,
     },
 }
 
-/// What the service did, or knows.
+/// The service's reply to a command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceReply {
@@ -157,7 +157,7 @@ pub enum ServiceReply {
         id: DefinitionId,
         /// The run that was started.
         run: RunId,
-        /// Everything is paused; the run starts all the same.
+        /// Whether everything is paused. The run starts all the same.
         #[serde(default)]
         paused: bool,
     },
@@ -165,14 +165,14 @@ pub enum ServiceReply {
     RunEnded {
         /// The run.
         run: RunId,
-        /// How it ended: it may have been over already.
+        /// How it ended, possibly before the command.
         state: RunState,
     },
     /// [`ServiceCommand::TestChannel`].
     ChannelTested {
         /// The channel.
         name: String,
-        /// What became of the message; `None`: nothing yet.
+        /// The outcome of the delivery; `None` if there is none yet.
         delivery: Option<Delivery>,
     },
     /// [`ServiceCommand::Say`].
@@ -184,14 +184,14 @@ pub enum ServiceReply {
     ForkOpened {
         /// The fork.
         fork: DefinitionId,
-        /// The turn that answers its topic, where it has one.
+        /// The turn that answers its topic, if it has one.
         turn: Option<DefinitionId>,
     },
-    /// [`ServiceCommand::EndFork`]: it is over, or its report is being written. What the person is told.
+    /// [`ServiceCommand::EndFork`]: the fork has ended, or its report is being written. The message to the person.
     ForkEnded(String),
-    /// [`ServiceCommand::EndFork`]: it is saved only if the person wants that all the same. Why.
+    /// [`ServiceCommand::EndFork`]: the fork is saved only with `anyway`. The reason.
     ForkKept(String),
-    /// [`ServiceCommand::Choose`]: what holds now.
+    /// [`ServiceCommand::Choose`]: the choice now in force.
     Chosen(Choice),
     /// [`ServiceCommand::BeginAnew`].
     BegunAnew,
@@ -203,9 +203,9 @@ pub enum ServiceReply {
     WebLink {
         /// The link.
         url: String,
-        /// For how many seconds it is good.
+        /// Validity of the link, in seconds.
         seconds: i64,
-        /// What leads to it, where the page listens on a socket: `ssh -L 8080:/run/user/1000/ollim.sock HOST`.
+        /// The command that opens a tunnel, if the page listens on a socket: `ssh -L 8080:/run/user/1000/ollim.sock HOST`.
         #[serde(default)]
         tunnel: Option<String>,
     },
@@ -213,7 +213,7 @@ pub enum ServiceReply {
     Paused,
     /// [`ServiceCommand::Resume`].
     Resumed {
-        /// The routine; `None`: all.
+        /// The routine; `None` for all.
         id: Option<DefinitionId>,
     },
     /// [`ServiceCommand::Spawn`].
@@ -230,7 +230,7 @@ pub enum ServiceReply {
     SessionReset {
         /// The job.
         id: DefinitionId,
-        /// How many runs it has forgotten.
+        /// Number of runs it has forgotten.
         runs: usize,
     },
     /// [`ServiceCommand::McpServers`].
@@ -239,7 +239,7 @@ pub enum ServiceReply {
     McpTools {
         /// The server.
         server: String,
-        /// What it offers.
+        /// Its tools.
         tools: Vec<ExternalTool>,
     },
     /// [`ServiceCommand::McpCall`].
@@ -250,98 +250,98 @@ pub enum ServiceReply {
     BudgetSet(PingBudget),
 }
 
-/// How far the person has come with logging the agent in.
+/// The progress of logging the agent in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoginState {
-    /// They open a link, and bring back the code that it shows.
+    /// The person has to open a link, and bring back the code from the page.
     Waits {
         /// The link.
         link: String,
-        /// How many minutes it is good for.
+        /// Validity of the link, in minutes.
         minutes: u64,
     },
     /// The agent is logged in.
     Done,
 }
 
-/// What only the running service knows of itself.
+/// The status of the running service, by its own account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceStatus {
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
-    /// Since when it runs, RFC 3339.
+    /// Its start time, RFC 3339.
     pub since: String,
-    /// `claude` or `notify`, and why.
+    /// The agent client, and why it was chosen.
     pub client: ClientStatus,
-    /// `console`.
+    /// The name of the channel: `console`.
     pub channel: String,
-    /// Whether the kernel holds background jobs.
+    /// Whether the kernel sandboxes background jobs.
     pub sandbox: Sandbox,
-    /// Where the page is served, or why it is not; `None`: the settings have none.
+    /// The page's address, or why it is not served; `None` if the settings have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<ListenerState>,
-    /// Where webhooks are taken, or why they are not; `None`: the settings say nowhere.
+    /// The webhooks' address, or why they are not served; `None` if the settings have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhooks: Option<ListenerState>,
-    /// Since when it starts nothing because the person said so, RFC 3339.
+    /// Since when the person has paused it, RFC 3339.
     pub paused: Option<String>,
-    /// Since when jobs wait for the client to be logged in, RFC 3339.
+    /// Since when jobs have been waiting for the client's login, RFC 3339.
     pub waiting_for_login: Option<String>,
-    /// Since when jobs wait for a client that is not there, RFC 3339; [`ClientStatus::missing`] says why.
+    /// Since when jobs have been waiting for a missing client, RFC 3339; [`ClientStatus::missing`] says why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for_agent: Option<String>,
-    /// It starts nothing more, and ends when what is going has ended.
+    /// Whether it starts nothing more, and ends as soon as the active runs have ended.
     #[serde(default)]
     pub ending: bool,
-    /// For how many seconds the main session's client has waited for a message; `None`: there is none, or it is answering.
+    /// Seconds for which the main session's client has been idle; `None` if there is none, or it is answering.
     #[serde(default)]
     pub idle_client: Option<u64>,
 }
 
 impl ServiceStatus {
-    /// Whether jobs that need an agent wait: for a login, or for the client itself.
+    /// Whether jobs that need an agent are waiting: for a login, or for the client itself.
     #[must_use]
     pub fn waits_for_agent(&self) -> bool {
         self.waiting_for_login.is_some() || self.waiting_for_agent.is_some()
     }
 }
 
-/// Whether something is served: the page, or what webhooks are delivered to.
+/// The state of a listener: that of the page, or that of webhooks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ListenerState {
-    /// It is, at this address.
+    /// It is served at this address.
     Served(String),
-    /// It is not: why.
+    /// It is not served, for this reason.
     Failed(String),
 }
 
-/// So long the main session's client waits for another message.
+/// Time for which the main session's client stays idle before it ends.
 pub const IDLE_CLIENT_WAITS: Duration = Duration::from_secs(15 * 60);
 
-/// Which agent client does the work.
+/// The agent client in use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientStatus {
     /// `claude` or `notify`.
     pub name: String,
-    /// Its version, where it has one.
+    /// Its version, if it has one.
     pub version: Option<String>,
-    /// Why this one: `configured`, `not logged in`, `not found`.
+    /// Why it was chosen: `configured`, `not logged in`, `not found`.
     pub why: String,
-    /// The versions that were tested, the oldest first.
+    /// The tested versions, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tested: Vec<String>,
-    /// What is to be said of this one, where it is none between them.
+    /// A warning, if this version is not among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untested: Option<String>,
-    /// Why there is no agent, and what to do, where jobs that need one wait for it.
+    /// Why there is no agent and what to do, if jobs that need one are waiting for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
 }
 
 impl ClientStatus {
-    /// Why there is nobody to talk with; `None`: there is an agent.
+    /// Returns why there is nobody to talk with; `None` if there is an agent.
     #[must_use]
     pub fn no_agent(&self) -> Option<String> {
         let delivers = || format!("jobs are delivered as they are written ({})", self.why);
@@ -352,37 +352,37 @@ impl ClientStatus {
 /// The kernel's sandbox around forks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sandbox {
-    /// Whether it is put around background jobs.
+    /// Whether it is enforced on background jobs.
     pub enforced: bool,
-    /// What it is made of, or why there is none.
+    /// Its components, or why there is none.
     pub detail: String,
 }
 
-/// Events, the oldest first. The next one is waited for.
+/// Events, oldest first. The iterator blocks until the next one.
 pub type Events = Box<dyn Iterator<Item = Result<Event, Refusal>> + Send>;
 
-/// The running service, as a command reaches it: directly inside the service, by the control socket from elsewhere.
+/// The running service as a command reaches it: directly from inside the service, by the control socket from elsewhere.
 pub trait Service: Send + Sync {
-    /// Has the service do something. `None`: it does not run.
+    /// Sends a command to the service. Returns `None` if the service is not running.
     ///
     /// # Errors
-    /// Why it did not do it, or cannot be asked.
+    /// The reason why the service refused, or why it cannot be reached.
     fn ask(&self, command: ServiceCommand) -> Result<Option<ServiceReply>, Refusal>;
-    /// What happens after the event `after`, or from now on, as it happens. It ends when the service does. `None`: it does not
-    /// run.
+    /// Returns the events after `after`, or from now on, as they happen. The iterator ends with the service. Returns
+    /// `None` if the service is not running.
     ///
     /// # Errors
-    /// Why it cannot be asked.
+    /// The reason why the service cannot be reached.
     fn follow(&self, after: Option<i64>, filter: EventFilter) -> Result<Option<Events>, Refusal>;
 }
 
-/// Asks the service, which has to run.
+/// Sends a command to the service, which must be running.
 pub(super) fn ask(command: ServiceCommand, app: &App) -> Result<ServiceReply, Refusal> {
     app.require_home()?;
     app.service.ask(command)?.ok_or_else(not_running)
 }
 
-/// The same with the whole ids of what it names: the beginning of one is enough, and what nobody knows is said as such.
+/// Completes the ids in a command, which may be abbreviated. An unknown id is refused.
 pub(super) fn named(command: ServiceCommand, app: &App) -> Result<ServiceCommand, Refusal> {
     Ok(match command {
         ServiceCommand::CancelRun { run } => {
@@ -400,7 +400,7 @@ pub(super) fn named(command: ServiceCommand, app: &App) -> Result<ServiceCommand
     })
 }
 
-/// Refuses what only the host can do that has the run: another one, where several share the journal. `command`: what does it there.
+/// Refuses a command on a run that belongs to another host that shares the journal. `command` is the command to use there.
 fn not_elsewhere(host: Option<&str>, run: &RunId, command: &str, app: &App) -> Result<(), Refusal> {
     let (hosts, me) = (runs::open(app)?.hosts()?, app.host_name().ok());
     let Some(other) = hosts.iter().find(|other| Some(&*other.name) == host && Some(&other.name) != me.as_ref()) else {
@@ -425,7 +425,7 @@ pub(super) fn fire(id: &str, app: &App) -> Result<Outcome, Refusal> {
     Ok(fired.map_or(Outcome::NotRunning(id), Outcome::Service))
 }
 
-/// How the service is doing; `None`: it does not run.
+/// Returns the status of the service; `None` if it is not running.
 pub(super) fn status(app: &App) -> Result<Option<ServiceStatus>, Refusal> {
     match app.service.ask(ServiceCommand::Status)? {
         None => Ok(None),
@@ -438,7 +438,7 @@ pub(super) fn not_running() -> Refusal {
     Refusal::user("the service is not running").hint("start it: `ollim-bot run`")
 }
 
-/// A reply that no question of ours has.
+/// Returns the refusal for a reply that does not match the command.
 #[must_use]
 pub fn another_answer() -> Refusal {
     Refusal::environment("the service gave an answer to another question")

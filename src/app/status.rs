@@ -1,4 +1,4 @@
-//! How the service is doing, what runs, what comes, what went wrong.
+//! The state of the service, active runs, coming occurrences and failures.
 
 use std::collections::HashSet;
 
@@ -19,80 +19,80 @@ use crate::journal::{
 use crate::refusal::Refusal;
 use crate::run::runner::needs_agent;
 
-/// How many coming occurrences are named.
+/// Number of coming occurrences to show.
 const NEXT: usize = 5;
 
-/// What is known.
+/// The status.
 #[derive(Debug)]
 pub struct Status {
-    /// What the service says of itself; `None`: it does not run.
+    /// The service's own status; `None` if it is not running.
     pub service: Option<ServiceStatus>,
-    /// Claimed or running.
+    /// Runs that are claimed or running.
     pub running: Vec<RunRecord>,
-    /// Begun and not running: to be tried again, or left by a service that has ended.
+    /// Runs that began and are not running: they will be retried, or were left by a service that has ended.
     pub waiting: Vec<RunRecord>,
-    /// Jobs that need an agent, while there is none.
+    /// Jobs that need an agent; empty unless the client is missing.
     pub need_agent: Vec<DefinitionId>,
-    /// Fell due while nothing may start.
+    /// Definitions that fell due while nothing may start.
     pub due: Vec<Overdue>,
     /// The next occurrences.
     pub next: Vec<Occurrence>,
-    /// What is wrong with settings and definitions.
+    /// Problems of settings and definitions.
     pub problems: Vec<Problem>,
-    /// Definitions that failed last, with how often in a row.
+    /// Definitions whose last run failed, with the number of consecutive failures.
     pub failures: Vec<ConsecutiveFailures>,
-    /// The newest run of each of these that failed.
+    /// The newest failed run of each of these.
     pub last_failed: Vec<RunRecord>,
-    /// What background jobs may still send.
+    /// How many messages background jobs may still send.
     pub budget: PingBudget,
-    /// How many webhooks there are.
+    /// Number of webhooks.
     pub webhooks: usize,
-    /// Where they are delivered to.
+    /// The address that takes their deliveries.
     pub webhooks_at: Option<ListenAddress>,
-    /// What they have refused lately.
+    /// Deliveries that were refused lately.
     pub refused: Vec<RefusedDeliveries>,
-    /// Caps of which nothing is left: no job that costs begins.
+    /// Exhausted limits of the budget: no job that costs money starts.
     pub spent: Vec<Spending>,
     /// Channels that do not deliver.
     pub failing_channels: Vec<FailingChannel>,
-    /// Channels by which others than the owner have written.
+    /// Channels in which somebody other than the owner wrote.
     pub strangers: Vec<HeardBy>,
     /// Sockets of other programs that lead out of the sandbox.
     pub sockets: Vec<PathSocket>,
-    /// The hosts that share the journal, by name; empty where it is a file.
+    /// The hosts that share the journal, by name; empty if the journal is a file.
     pub hosts: Vec<HostRecord>,
-    /// The settings cannot be used: what is shown goes by the defaults.
+    /// Whether the settings are invalid. The status then uses the defaults.
     pub settings_are_wrong: bool,
 }
 
-/// Whether the service runs.
+/// The state of the service.
 #[derive(Debug)]
 pub enum ServiceState {
-    /// It runs, as this process.
+    /// It is running, as this process.
     Running {
-        /// Its process.
+        /// Its process id.
         pid: u32,
     },
-    /// It does not run.
+    /// It is not running.
     Stopped,
-    /// It cannot be asked.
+    /// It does not answer.
     Silent,
 }
 
-/// How things are, for one line.
+/// The state of everything, for one line.
 #[derive(Debug)]
 pub struct Overview {
-    /// Whether the service runs.
+    /// Whether the service is running.
     pub service: ServiceState,
-    /// How many definitions there are.
+    /// Number of definitions.
     pub jobs: usize,
-    /// How many errors files have.
+    /// Number of errors in files.
     pub errors: usize,
     /// The next occurrence.
     pub next: Option<Occurrence>,
 }
 
-/// What only the person is told.
+/// Reads a list that only the person may see. It is empty for a run.
 fn for_person<T>(app: &App, read: impl FnOnce() -> Result<Vec<T>, JournalError>) -> Result<Vec<T>, JournalError> {
     match app.caller {
         Caller::Person => read(),
@@ -100,7 +100,7 @@ fn for_person<T>(app: &App, read: impl FnOnce() -> Result<Vec<T>, JournalError>)
     }
 }
 
-/// What is known.
+/// Collects the status.
 pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     let loaded = app.load_without_settings()?;
     let journal = runs::open(app)?;
@@ -110,7 +110,7 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     let mut definitions = suppressed.others(loaded.definitions.values().cloned());
     let nothing_starts = service.as_ref().is_some_and(|service| service.paused.is_some() || service.waits_for_agent());
     let due = if nothing_starts { overdue(&definitions, &journal.accounts()?, now) } else { Vec::new() };
-    // A reminder that is overdue has no other time to come.
+    // An overdue reminder has no other occurrence.
     let reminders: HashSet<&DefinitionId> = due
         .iter()
         .map(|due| &due.definition)
@@ -118,13 +118,13 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         .map(|definition| &definition.id)
         .collect();
     definitions.retain(|definition| !reminders.contains(&definition.id));
-    // What an ended service has left as running does not run any more.
+    // Runs that an ended service left as running do not run any more.
     let is_running = |run: &RunRecord| service.is_some() && !run.outcome.is_over();
     let missing = service.as_ref().is_some_and(|service| service.client.missing.is_some());
     let need_agent = if missing { who_needs_an_agent(&loaded, &journal)? } else { Vec::new() };
     let (running, waiting) = journal.unfinished()?.into_iter().map(|run| app.as_seen(run)).partition(is_running);
     let mut failures = journal.consecutive_failures()?;
-    // What has no file any more needs nobody.
+    // A definition without a file needs nobody.
     failures.retain(|failing| failing.failures > 0 && loaded.definitions.contains_key(&failing.id));
     let last_failed = last_failed(&failures, &journal, app)?;
     let mut next = upcoming::coming(&definitions, None, now, None, NEXT, Each::First);
@@ -150,7 +150,7 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         failures,
         last_failed,
         budget: budget::of(&journal, now)?,
-        // Where the settings are wrong, that is said for itself.
+        // Invalid settings are reported separately.
         spent: for_person(app, || Ok(budget::spent(app).unwrap_or_default()))?,
         strangers: for_person(app, || {
             Ok(journal.heard_by()?.into_iter().filter(|heard| heard.strangers > 0).collect())
@@ -161,7 +161,7 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     })
 }
 
-/// The jobs that only an agent can do.
+/// Returns the jobs that only an agent can do.
 fn who_needs_an_agent(loaded: &Loaded, journal: &JournalReader) -> Result<Vec<DefinitionId>, Refusal> {
     let ran = journal.ran_by_other_than(NOTIFY)?;
     let needs = |definition: &Definition| {
@@ -171,7 +171,7 @@ fn who_needs_an_agent(loaded: &Loaded, journal: &JournalReader) -> Result<Vec<De
     Ok(all.map(|definition| definition.id.clone()).collect())
 }
 
-/// The last run of each that failed.
+/// Returns the last failed run of each.
 fn last_failed(
     failures: &[ConsecutiveFailures],
     journal: &JournalReader,
@@ -185,7 +185,7 @@ fn last_failed(
     Ok(last)
 }
 
-/// How things are; `None`: there is no data folder.
+/// Returns the state of everything; `None` if there is no data folder.
 pub(super) fn overview(app: &App) -> Option<Overview> {
     let loaded = app.load_without_settings().ok()?;
     let definitions = Suppressed::of(&loaded, app).others(loaded.definitions.values().cloned());

@@ -1,4 +1,4 @@
-//! The service as a unit of systemd: of the person's own manager, or of the machine's.
+//! The service as a systemd unit, of the person's own manager or of the machine's.
 
 mod systemd;
 mod text;
@@ -20,12 +20,12 @@ use crate::search_path;
 use systemd::Manager;
 use text::Facts;
 
-/// What is to be done with the unit.
+/// A command for the unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitCommand {
-    /// The machine's manager instead of the person's own.
+    /// Whether to use the machine's manager instead of the person's own.
     pub system: bool,
-    /// What to do.
+    /// The action.
     pub act: UnitAct,
 }
 
@@ -34,63 +34,63 @@ pub struct UnitCommand {
 pub enum UnitAct {
     /// Show the unit that `Install` would write.
     Print,
-    /// Write it, have it started at boot, and start it.
+    /// Write the unit, enable it at boot, and start it.
     Install,
-    /// Stop it, and remove it.
+    /// Stop the unit, and remove it.
     Uninstall,
-    /// How it is.
+    /// Show its status.
     Status,
-    /// Start it.
+    /// Start the unit.
     Start,
-    /// End it in order; it starts again at the next boot.
+    /// End it gracefully. It starts again at the next boot.
     Stop,
-    /// End it in order, and start it again.
+    /// End it gracefully, and start it again.
     Restart,
 }
 
-/// What came of a [`UnitCommand`].
+/// The outcome of a [`UnitCommand`].
 #[derive(Debug)]
 pub enum UnitOutcome {
-    /// The unit's text, and what to know of it.
+    /// The unit's text, with notes.
     Printed {
-        /// Where it belongs.
+        /// The path at which it would be installed.
         file: PathBuf,
         /// The text.
         text: String,
-        /// What a person should know, each with what to do.
+        /// Notes for the person, each with what to do.
         notes: Vec<String>,
     },
-    /// It runs.
+    /// The unit is installed and started.
     Installed {
-        /// How it is.
+        /// Its status.
         status: UnitStatus,
-        /// Whether its file was written, or was there just so.
+        /// Whether its file was written; `false` if it was already up to date.
         written: bool,
         /// See [`UnitOutcome::Printed`].
         notes: Vec<String>,
     },
-    /// It was stopped, and its file is gone.
+    /// The unit was stopped, and its file removed.
     Uninstalled {
         /// The file.
         file: PathBuf,
     },
-    /// How it is.
+    /// The unit's status.
     Status {
-        /// How it is.
+        /// Its status.
         status: UnitStatus,
         /// See [`UnitOutcome::Printed`].
         notes: Vec<String>,
     },
-    /// It was started, stopped, or both.
+    /// The unit was started, stopped or restarted.
     Done {
-        /// What was done.
+        /// The action.
         act: UnitAct,
-        /// How it is.
+        /// Its status.
         status: UnitStatus,
     },
 }
 
-/// How the unit is.
+/// The status of the unit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UnitStatus {
     /// Its name.
@@ -99,31 +99,31 @@ pub struct UnitStatus {
     pub file: PathBuf,
     /// Whether it belongs to the machine's manager.
     pub system: bool,
-    /// Whether its file is there.
+    /// Whether its file exists.
     pub installed: bool,
-    /// Whether it is started at boot (of the person's own manager: when that starts).
+    /// Whether it is started at boot (for the person's own manager: when the manager starts).
     pub enabled: bool,
-    /// systemd's word: `active`, `activating`, `failed`, `inactive`, …
+    /// Its state in systemd's words: `active`, `activating`, `failed`, `inactive`, …
     pub active: String,
-    /// Its main process.
+    /// The id of its main process.
     pub pid: Option<u32>,
-    /// How often systemd has started it anew after a failure.
+    /// How often systemd has restarted it after a failure.
     pub restarts: u32,
-    /// What the service says of itself.
+    /// The status text that the service reported.
     pub says: String,
-    /// Whether the person's own manager starts at boot and outlives a log-out; `None`: it is the machine's.
+    /// Whether the person's own manager starts at boot and outlives a log-out; `None` for the machine's manager.
     pub lingers: Option<bool>,
 }
 
 impl UnitStatus {
-    /// Whether it runs and is ready.
+    /// Whether the service is running and ready.
     #[must_use]
     pub fn is_active(&self) -> bool {
         matches!(self.active.as_str(), "active" | "reloading")
     }
 }
 
-/// Does what is to be done with the unit.
+/// Executes a command for the unit.
 pub(super) fn unit(command: &UnitCommand, app: &App) -> Result<UnitOutcome, Refusal> {
     let unit = Unit::of(command.system, app)?;
     match command.act {
@@ -145,10 +145,10 @@ pub(super) fn unit(command: &UnitCommand, app: &App) -> Result<UnitOutcome, Refu
     }
 }
 
-/// The command that shows the service's log: `journalctl …`.
+/// Returns the command that shows the service's log: `journalctl …`.
 ///
 /// # Errors
-/// When no unit is installed.
+/// If no unit is installed.
 pub fn log_command(system: bool, more: &[String], app: &App) -> Result<std::process::Command, Refusal> {
     let unit = Unit::of(system, app)?;
     unit.installed()?;
@@ -157,7 +157,7 @@ pub fn log_command(system: bool, more: &[String], app: &App) -> Result<std::proc
     Ok(command)
 }
 
-/// How the unit of a data folder is, and the `PATH` that its file sets; `None`: this machine has no systemd, or nothing is installed.
+/// Returns the status of a data folder's unit, and the `PATH` that its file sets; `None` if there is no systemd, or no unit.
 pub(super) fn known(app: &App) -> Option<(UnitStatus, Option<String>)> {
     [false, true].into_iter().find_map(|system| {
         let unit = Unit::of(system, app).ok()?;
@@ -167,7 +167,7 @@ pub(super) fn known(app: &App) -> Option<(UnitStatus, Option<String>)> {
     })
 }
 
-/// Whether this machine was started by systemd.
+/// Whether systemd booted this machine.
 #[must_use]
 pub fn is_systemd_there() -> bool {
     Path::new(systemd::BOOTED).is_dir()
@@ -202,7 +202,7 @@ impl<'a> Unit<'a> {
         Ok(manager)
     }
 
-    /// The manager, of a unit that is there.
+    /// Returns the manager, if the unit is installed.
     fn installed(&self) -> Result<Manager<'a>, Refusal> {
         let manager = self.manager()?;
         if self.file.is_file() {
@@ -217,7 +217,7 @@ impl<'a> Unit<'a> {
         })
     }
 
-    /// Has the manager do something with a unit that is there, in its own word.
+    /// Executes an action on an installed unit. `word` is systemctl's name of it.
     fn have(&self, word: &str, act: &UnitAct) -> Result<UnitOutcome, Refusal> {
         let manager = self.installed()?;
         manager.act(&[word, &self.name])?;
@@ -243,7 +243,7 @@ impl<'a> Unit<'a> {
         text::unit(&Facts { program: &program, home, variables: &variables, user, version, wakes })
     }
 
-    /// The folders of `PATH` that are there, each once.
+    /// Returns the existing folders of `PATH`, each once.
     fn path(&self) -> Vec<PathBuf> {
         let mut folders: Vec<PathBuf> = Vec::new();
         for folder in self.app.env.search_path() {
@@ -256,7 +256,7 @@ impl<'a> Unit<'a> {
 
     fn install(&self) -> Result<UnitOutcome, Refusal> {
         let app = self.app;
-        // What is wrong with the settings keeps the service from starting: said here, not in a log.
+        // Invalid settings keep the service from starting. Reports them here, rather than only in a log.
         app.config()?;
         app.require_home()?;
         let manager = self.manager()?;
@@ -292,7 +292,7 @@ impl<'a> Unit<'a> {
             manager.act(&["daemon-reload"])?;
         }
         manager.act(&["enable", &self.name])?;
-        // Of one that runs already, another text counts from its next start.
+        // A unit that is running takes a new text only when it restarts.
         let start = if before.is_active() && written { "restart" } else { "start" };
         manager.act(&[start, &self.name])?;
         let status = self.status(&manager)?;
@@ -326,7 +326,7 @@ impl<'a> Unit<'a> {
         })
     }
 
-    /// What a person should know of the service as this unit would start it.
+    /// Returns notes on the service as this unit would start it.
     fn notes(&self) -> Vec<String> {
         let Ok(config) = self.app.config() else { return Vec::new() };
         if config.agent_client == ClientChoice::Notify {
@@ -340,7 +340,7 @@ impl<'a> Unit<'a> {
                 config.claude_command
             ));
         }
-        // The service does not have this shell's variables.
+        // The service does not have the variables of this shell.
         let person = self.app.env.path("HOME");
         let sources = |env: &Environment| {
             let environment = env.texts();
@@ -376,7 +376,7 @@ impl<'a> Unit<'a> {
     }
 }
 
-/// `ollim-bot.service`, of another data folder than the usual one with the folder's path in it.
+/// Returns `ollim-bot.service`, with the folder's path in the name unless it is the default data folder.
 fn name(home: &Home, env: &Environment) -> String {
     let usual = env.path("HOME").map(|person| person.join(".ollim-bot"));
     let usual = usual.map(|usual| usual.canonicalize().unwrap_or(usual));
@@ -386,22 +386,22 @@ fn name(home: &Home, env: &Environment) -> String {
     let path = home.root().to_string_lossy();
     let tame = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '-' };
     let words: String = path.trim_matches('/').chars().map(tame).collect();
-    // A file's name has 255 bytes at most; the end of a path tells more than its beginning.
+    // A file name has at most 255 bytes. The end of a path identifies it better than its beginning.
     let from = words.len().saturating_sub(150);
     format!("ollim-bot-{}.service", &words[from..])
 }
 
-/// Who knows its value can keep the monitor quiet.
+/// The variable with the monitor's URL, by which anybody could silence the monitor.
 const MONITOR: &str = "OLLIM_HEARTBEAT_URL";
 
-/// Settings that this environment makes, and the zone: without them the service would not do what is seen here.
+/// Returns the variables of this environment that set settings or the time zone. Without them the service would behave differently.
 fn carried(env: &Environment) -> Vec<(String, String)> {
     let of_settings = crate::config::KEYS.iter().map(|key| format!("OLLIM_{}", key.name.to_uppercase()));
     let names = ["TZ".to_owned(), "OLLIM_CLAUDE".to_owned()].into_iter().chain(of_settings);
     names.filter_map(|name| Some((name.clone(), env.text(&name)?.to_owned()))).collect()
 }
 
-/// The name of the user whom a data folder belongs to.
+/// Returns the name of the user who owns a data folder.
 fn owner(root: &Path) -> Result<String, Refusal> {
     let failed = |why: String| Refusal::environment(format!("cannot tell whose {} is: {why}", root.display()));
     let uid = fs::metadata(root).map_err(|error| failed(error.to_string()))?.uid();
@@ -411,7 +411,7 @@ fn owner(root: &Path) -> Result<String, Refusal> {
     if name.is_empty() { Err(failed(format!("there is no user {uid}"))) } else { Ok(name) }
 }
 
-/// Whole or not at all: systemd may read it at any moment.
+/// Writes the file atomically, because systemd may read it at any moment.
 fn write(file: &Path, text: &str) -> Result<(), Refusal> {
     let failed = |error: io::Error| cannot("write", file, &error);
     let folder = file.parent().unwrap_or(Path::new("/"));

@@ -1,10 +1,10 @@
-//! Times as people type them: RFC 3339, a local date and time, or plain English.
+//! Parses times as people type them: RFC 3339, a local date and time, or plain English.
 //!
-//! Pure. `interim` reads the English, but it stops silently at what it does not understand (`9am tomorrow` is
-//! today there) and refuses `tomorrow at 9am`. So the words are put in order first, only known ones are let
-//! through, and what comes back must have every number and weekday that was typed. Nothing is guessed: a time that has
-//! passed, and a local time that the clocks skip or repeat are refused. A day without a time has the one that the caller
-//! gives, which is shown with all that is scheduled.
+//! Pure. `interim` parses the English, but it silently stops at what it does not understand (it reads `9am tomorrow` as
+//! today) and refuses `tomorrow at 9am`. So this module sorts the words first, passes only known ones, and checks that
+//! the result has every number and weekday of the text. It guesses nothing: it refuses a time that has passed, and a
+//! local time that the clocks skip or repeat. A day without a time gets the caller's default, which is shown whenever
+//! something is scheduled.
 
 use chrono::{DateTime, Datelike, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, TimeZone, Timelike, Utc};
 use chrono_tz::Tz;
@@ -17,9 +17,9 @@ use crate::refusal::Refusal;
 const HINT: &str =
     "write a time like `tomorrow 9am`, `friday 18:30`, `end of month`, `31.12.2026 12:00` or `2026-11-22 09:00`";
 
-/// When a reminder fires on a day that is named without a time.
+/// Default time of a reminder on a day without one.
 const MORNING: NaiveTime = of_day(9, 0, 0);
-/// The first moment of a day, and the last.
+/// The first and the last second of a day.
 pub(super) const BEGINS: NaiveTime = NaiveTime::MIN;
 pub(super) const ENDS: NaiveTime = of_day(23, 59, 59);
 
@@ -30,10 +30,10 @@ const fn of_day(hour: u32, minute: u32, second: u32) -> NaiveTime {
     }
 }
 
-/// The moment that `text` names, which must be to come.
+/// Parses a time, which must be in the future.
 ///
 /// # Errors
-/// When it cannot be read for certain, or has passed.
+/// If the text is ambiguous, or its time has passed.
 pub(super) fn future(text: &str, now: DateTime<Utc>, zone: Tz) -> Result<DateTime<Tz>, Refusal> {
     let at = read(text, MORNING, now, zone)?;
     if at <= now {
@@ -60,10 +60,10 @@ fn names_a_day(text: &str) -> bool {
     }) || text.contains('-')
 }
 
-/// The moment that `text` names, past or to come. `unsaid`: the time of a day that is named without one.
+/// Parses a time, past or future. `unsaid`: the default for a day without a time.
 ///
 /// # Errors
-/// When it cannot be read for certain.
+/// If the text is ambiguous.
 pub(super) fn any(text: &str, unsaid: NaiveTime, now: DateTime<Utc>, zone: Tz) -> Result<DateTime<Tz>, Refusal> {
     if text.trim().eq_ignore_ascii_case("now") {
         return Ok(now.with_timezone(&zone));
@@ -72,7 +72,7 @@ pub(super) fn any(text: &str, unsaid: NaiveTime, now: DateTime<Utc>, zone: Tz) -
     if !text.split_whitespace().any(is_yesterday) {
         return read(text, unsaid, now, zone);
     }
-    // What is said of yesterday is the same of another day, by its date.
+    // Replaces `yesterday` by its date, which `read` understands.
     let local = now.with_timezone(&zone).date_naive();
     let date = local.pred_opt().ok_or_else(|| unreadable(text, "it is too far away"))?.to_string();
     let words: Vec<_> = text.split_whitespace().map(|word| if is_yesterday(word) { &*date } else { word }).collect();
@@ -99,7 +99,7 @@ fn read(text: &str, unsaid: NaiveTime, now: DateTime<Utc>, zone: Tz) -> Result<D
         LocalResult::Single(at) => Ok(at),
         LocalResult::None => {
             let refusal = Refusal::user(format!("{} does not exist in {zone}: the clocks skip it", show(read)));
-            // What the clock shows that was not set forward.
+            // The time on a clock that was not set forward.
             let span = chrono::TimeDelta::hours(6);
             let before = zone.from_local_datetime(&(read - span)).latest();
             Err(match before.map(|before| before + span) {
@@ -125,18 +125,18 @@ fn unreadable(text: &str, why: &str) -> Refusal {
     Refusal::user(format!("cannot read the time `{text}`: {why}")).hint(HINT)
 }
 
-/// `2026-11-22 09:00`, `2026-11-22T09:00:30`.
+/// Parses `2026-11-22 09:00` and `2026-11-22T09:00:30`.
 fn numeric(text: &str) -> Option<NaiveDateTime> {
     ["%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"]
         .iter()
         .find_map(|format| NaiveDateTime::parse_from_str(text, format).ok())
 }
 
-/// What English can name.
+/// A time as English words name it.
 enum Moment {
-    /// A date and time on the wall.
+    /// A local date and time.
     Local(NaiveDateTime),
-    /// So long after now.
+    /// A time from now.
     After(chrono::TimeDelta),
 }
 
@@ -181,7 +181,7 @@ fn english(text: &str, unsaid: NaiveTime, local: NaiveDateTime) -> Result<Moment
     Ok(Moment::Local(date.and_time(time_or_unsaid)))
 }
 
-/// The words that name a day or a span, and the time of day, wherever it stood.
+/// Splits a text into the words for a day or a span, and the time of day, which can be anywhere.
 fn split(text: &str) -> Result<(Vec<String>, Option<NaiveTime>), String> {
     let lower = text.to_lowercase().replace(',', " ");
     let mut rest: Vec<&str> =
@@ -210,7 +210,7 @@ fn split(text: &str) -> Result<(Vec<String>, Option<NaiveTime>), String> {
     Ok((words, time))
 }
 
-/// `9am`, `9.30pm`, `9:30`, `21:00`, `21:00:30`, `noon`. A bare number is no time.
+/// Parses `9am`, `9.30pm`, `9:30`, `21:00`, `21:00:30`, `noon`. A bare number is not a time.
 pub(super) fn time_of_day(word: &str) -> Option<NaiveTime> {
     if word == "noon" {
         return NaiveTime::from_hms_opt(12, 0, 0);
@@ -234,14 +234,14 @@ pub(super) fn time_of_day(word: &str) -> Option<NaiveTime> {
     match (parts.len(), half) {
         (1, Some(_)) => NaiveTime::from_hms_opt(hour, 0, 0),
         (2, Some(_)) => NaiveTime::from_hms_opt(hour, number(1)?, 0),
-        // `9.30` alone may be a date or a number of something.
+        // `9.30` alone could be a date or a decimal number.
         (2, None) if digits.contains(':') => NaiveTime::from_hms_opt(hour, number(1)?, 0),
         (3, _) if digits.matches(':').count() == 2 => NaiveTime::from_hms_opt(hour, number(1)?, number(2)?),
         _ => None,
     }
 }
 
-/// `in 20 minutes`, `3 days`, `an hour`, `1h30m`, `half an hour`; `None` where the words name a day.
+/// Parses `in 20 minutes`, `3 days`, `an hour`, `1h30m`, `half an hour`. Returns `None` if the words name a day.
 fn from_now(words: &[String]) -> Result<Option<Interval>, String> {
     let said_in = words.first().is_some_and(|word| word == "in");
     let words = &words[usize::from(said_in)..];
@@ -261,7 +261,7 @@ fn from_now(words: &[String]) -> Result<Option<Interval>, String> {
     if !text.starts_with(|c: char| c.is_ascii_digit()) {
         return if said_in { Err("it says `in`, but not how long".into()) } else { Ok(None) };
     }
-    // Days, weeks and months keep the time on the wall, whatever the clocks do in between.
+    // Days, weeks and months keep the local time, even if the clocks change in between.
     let mut pair = text.split(' ');
     if let (Some(count), Some(unit), None) = (pair.next(), pair.next(), pair.next())
         && let Ok(count) = count.parse::<i32>()
@@ -304,13 +304,13 @@ pub(super) const MONTHS: [&str; 12] = [
     "december",
 ];
 
-/// The index of the name that `word` is, or is the beginning of (three letters at least).
+/// Returns the index of the name that equals `word` or begins with it (at least three letters).
 pub(super) fn name(word: &str, names: &[&str]) -> Option<u32> {
     let at = names.iter().position(|name| word.len() >= 3 && name.starts_with(word))?;
     u32::try_from(at).ok()
 }
 
-/// What the words of a day say.
+/// The content of the words that name a day.
 #[derive(Default)]
 struct DayWords {
     /// 0 is Monday.
@@ -319,12 +319,12 @@ struct DayWords {
     /// The day of the month.
     number: Option<u32>,
     year: Option<u32>,
-    /// The same for `interim`.
+    /// The same words for `interim`.
     phrase: Vec<String>,
 }
 
 impl DayWords {
-    /// `text`: what was typed, of which a word that is not understood is quoted.
+    /// Reads the words. `text` is the original input, from which an unknown word is quoted.
     fn read(words: &[String], text: &str) -> Result<Self, String> {
         let typed = |word: &String| {
             let mut all = text.split(|c: char| c.is_whitespace() || c == ',');
@@ -336,7 +336,7 @@ impl DayWords {
             if matches!(word.as_str(), "today" | "tomorrow") {
                 said.phrase.push(word.clone());
             } else if word == "this" {
-                // It says nothing that the day does not.
+                // The word adds nothing to the day.
             } else if word == "next" {
                 return Err("`next` means different days to different people".into());
             } else if let Some(index) = name(word, &WEEKDAYS) {
@@ -367,7 +367,7 @@ impl DayWords {
     }
 }
 
-/// A day by name or date, read by `interim` and held against what was typed; dates are read here.
+/// Parses a day by name or date. `interim` reads names, and its result is checked against the words. Dates are read here.
 fn day(words: &[String], text: &str, time: NaiveTime, local: NaiveDateTime) -> Result<NaiveDate, String> {
     if let [first, rest @ ..] = words
         && first == "end"
@@ -387,7 +387,7 @@ fn day(words: &[String], text: &str, time: NaiveTime, local: NaiveDateTime) -> R
         if phrase.iter().any(|word| matches!(word.as_str(), "today" | "tomorrow")) {
             return Err("it is not clear which day is meant".into());
         }
-        // Without a year, the next such date: a 29 February may be years away.
+        // Without a year it is the next such date. A 29 February can be years away.
         let years = match year {
             Some(year) => i32::try_from(year).map(|year| year..=year).map_err(|_| "there is no such year")?,
             None => local.year()..=local.year() + 8,
@@ -401,7 +401,7 @@ fn day(words: &[String], text: &str, time: NaiveTime, local: NaiveDateTime) -> R
         return Err("it is not clear which day is meant".into());
     }
     let text = format!("{} {}", phrase.join(" "), time.format("%H:%M:%S"));
-    // `interim` computes on the wall clock alone; the zone is ours to apply.
+    // `interim` computes in local time only; the caller applies the time zone.
     let read = interim::parse_date_string(&text, local.and_utc(), Dialect::Uk)
         .map_err(|_| "it is not clear which day is meant".to_owned())?
         .naive_utc();
@@ -410,7 +410,7 @@ fn day(words: &[String], text: &str, time: NaiveTime, local: NaiveDateTime) -> R
     if held { Ok(read.date()) } else { Err("it is not clear which day is meant".into()) }
 }
 
-/// `31.12.2026`, and `31.12.` for the next one: with dots the day comes first everywhere.
+/// Parses `31.12.2026`, and `31.12.` for the next one. With dots the day always comes first.
 fn dotted(word: &str) -> Option<(u32, u32, Option<u32>)> {
     let number = |text: &str, longest: usize| {
         let plain = !text.is_empty() && text.len() <= longest && text.bytes().all(|b| b.is_ascii_digit());
@@ -423,7 +423,7 @@ fn dotted(word: &str) -> Option<(u32, u32, Option<u32>)> {
     }
 }
 
-/// The last day of what these words name: `month`, `year`, `february`, `february 2027`.
+/// Returns the last day of `month`, `year`, `february` or `february 2027`.
 fn last_day(words: &[String], today: NaiveDate) -> Result<NaiveDate, String> {
     let unclear = || "it is not clear which day is meant".to_owned();
     let last = |year: i32, month: u32| {
@@ -571,7 +571,7 @@ mod tests {
         check("in a week at 9am", Ok("2026-11-28T09:00:00+01:00"));
         check("day after tomorrow 9am", Ok("2026-11-23T09:00:00+01:00"));
         check("in 2 months at 9am", Ok("2027-01-21T09:00:00+01:00"));
-        // Five months on the clocks are set forward; the time on the wall stays.
+        // The clocks are set forward within these five months; the local time stays.
         check("in 20 weeks", Ok("2027-04-10T13:56:00+02:00"));
     }
 

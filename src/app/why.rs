@@ -1,7 +1,7 @@
-//! Why a job did what it did, and what it does next: one true sentence and its evidence.
+//! Explains what a job did and what it does next: one true sentence, and its evidence.
 //!
-//! Everything that is said stands in the journal, a file or the settings, or the service says it now. What is not recorded is
-//! said not to be. One table holds the situations ([`situations`]); a new one is a row there and a row of the test's table.
+//! Every statement is based on the journal, a file, the settings, or the service's current answer. Facts that are not recorded are
+//! reported as such. One table lists the situations ([`situations`]); a new one is a row there and a row of the test's table.
 
 mod facts;
 mod hosts;
@@ -21,18 +21,18 @@ use crate::refusal::Refusal;
 use facts::Facts;
 use situations::About;
 
-/// The answer.
+/// An explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Why {
-    /// Whose.
+    /// The job.
     pub id: DefinitionId,
-    /// Why it is as it is, or was.
+    /// The reason for its current or past state.
     pub said: Said,
-    /// What comes; `None`: a time was asked for, or the first sentence says it.
+    /// The next event; `None` if the caller asked for a time, or the first sentence says it.
     pub next: Option<Said>,
-    /// When it falls due next, if it does.
+    /// Time of its next occurrence, if there is one.
     pub next_at: Option<DateTime<Utc>>,
-    /// What the sentences are known from.
+    /// The evidence for the sentences.
     pub evidence: Vec<Evidence>,
 }
 
@@ -45,18 +45,18 @@ pub struct Said {
     pub sentence: String,
 }
 
-/// Something that was seen.
+/// A piece of evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
-    /// Where.
+    /// Its source.
     pub from: Source,
-    /// When, if that was at one moment.
+    /// Its time, if it has one.
     pub at: Option<DateTime<Utc>>,
-    /// What, in words.
+    /// The fact, in words.
     pub what: String,
 }
 
-/// Where something was seen.
+/// The source of a piece of evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
@@ -66,24 +66,24 @@ pub enum Source {
     File,
     /// The settings.
     Settings,
-    /// The clock, and the zone's rules.
+    /// The clock, and the rules of the time zone.
     Clock,
-    /// The service, which was asked just now.
+    /// The service, just now.
     Service,
 }
 
-/// What the zone's rules do to a routine's occurrence at `at`, in words; `None`: nothing.
+/// Returns what the rules of the time zone do to a routine's occurrence at `at`, in words; `None` if nothing.
 pub(super) fn clock_words(definition: &Definition, at: DateTime<Utc>) -> Option<&'static str> {
     past::is_moved_by_gap(definition, at).map(|_| "the clocks skip its time that night")
 }
 
-/// The times that are asked about: from the first up to before the second.
+/// The time range of the question: start (inclusive) and end (exclusive).
 type Span = (DateTime<Utc>, DateTime<Utc>);
 
-/// Why the job `name`, or the run of that id, did what it did: the last time and the next, or at the time `at`.
+/// Explains the job `name`, or the run with that id: its last occurrence and its next, or the occurrence at `at`.
 ///
 /// # Errors
-/// There is no such job and no such run, or the time cannot be read.
+/// If there is no such job or run, or the time cannot be parsed.
 pub(super) fn why(name: &str, at: Option<&str>, app: &App) -> Result<Why, Refusal> {
     let journal = runs::open(app)?;
     let loaded = app.load_without_settings()?;
@@ -111,7 +111,7 @@ pub(super) fn why(name: &str, at: Option<&str>, app: &App) -> Result<Why, Refusa
     Ok(answer(&facts))
 }
 
-/// The id that a name means, or the occurrence of the run that it means.
+/// Resolves a name: to a definition's id, or to the occurrence of a run.
 fn named(name: &str, journal: &JournalReader, app: &App) -> Result<(DefinitionId, Option<Story>), Refusal> {
     match runs::id_of(&DefinitionId::new(name), journal, app) {
         Ok(id) => Ok((id, None)),
@@ -123,7 +123,7 @@ fn named(name: &str, journal: &JournalReader, app: &App) -> Result<(DefinitionId
     }
 }
 
-/// A time is a minute, or a second where it has some; a day is all of it.
+/// Parses the range of a question: a minute, a second if the time has seconds, or a whole day.
 fn span(text: &str, facts: &Facts) -> Result<Span, Refusal> {
     let [begins, ends] =
         [when::BEGINS, when::ENDS].map(|unsaid| when::any(text, unsaid, facts.now, facts.zone).map(|at| at.to_utc()));
