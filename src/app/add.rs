@@ -1,4 +1,4 @@
-//! A new definition: a file like one that a person would write.
+//! Creates a definition: a file like one that a person would write.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::definition::{self, DefinitionError, DefinitionId, Draft, FieldValue, 
 use crate::refusal::Refusal;
 use crate::schedule::cron::Times;
 
-/// Writes what a draft says.
+/// Writes a draft to a new file.
 pub(super) fn add(mut draft: Draft, when: Option<&When>, app: &App) -> Result<Recorded, Refusal> {
     app.require_home()?;
     if draft.command.is_none() {
@@ -47,7 +47,7 @@ pub(super) fn add(mut draft: Draft, when: Option<&When>, app: &App) -> Result<Re
     Ok(Recorded { is_new: true, plain_by_default: plain, times: next_times(&recorded.job), ..recorded })
 }
 
-/// Whether a reminder only tells something: it sets nothing that an agent needs, and is part of no chain.
+/// Whether a reminder only delivers its text: it sets no field that needs an agent, and is not part of a chain.
 fn is_plain(draft: &Draft) -> bool {
     let mut for_agents = FIELDS.iter().filter(|field| field.is_for_agents());
     draft.kind == Kind::Reminder
@@ -56,7 +56,7 @@ fn is_plain(draft: &Draft) -> bool {
         && for_agents.all(|field| field.not_default(draft).is_none())
 }
 
-/// A text for an editor, with what was said of the new definition.
+/// Returns a text for an editor, with the known content of the new definition.
 pub(super) fn template(mut draft: Draft, when: Option<&When>, app: &App) -> Result<Outcome, Refusal> {
     app.require_home()?;
     if draft.kind == Kind::Reminder {
@@ -69,7 +69,7 @@ pub(super) fn template(mut draft: Draft, when: Option<&When>, app: &App) -> Resu
     Ok(Outcome::File { file, text: draft.template() })
 }
 
-/// Writes what an editor has made of a template.
+/// Writes the text that a person made from a template.
 pub(super) fn add_text(kind: Kind, text: &str, template: &str, app: &App) -> Result<Outcome, Refusal> {
     match definition::create_from(&app.home, kind, text, template, is_known(app), &app.defaults()?) {
         Ok(written) => {
@@ -81,13 +81,13 @@ pub(super) fn add_text(kind: Kind, text: &str, template: &str, app: &App) -> Res
     }
 }
 
-/// Whether the journal knows an id: what ran under it before is not to be taken for what runs now.
+/// Returns whether the journal knows an id, so that earlier runs under it are not mistaken for those of a new definition.
 pub(super) fn is_known(app: &App) -> impl Fn(&DefinitionId) -> bool {
     let journal = runs::open(app).ok();
     move |id| journal.as_ref().is_some_and(|journal| journal.knows(id).unwrap_or(true))
 }
 
-/// The time that was asked for, to come.
+/// Returns the requested time, which must be in the future.
 pub(super) fn time(when: &When, now: DateTime<Utc>, zone: Tz) -> Result<DateTime<Tz>, Refusal> {
     match when {
         When::In(span) => later(now, *span, zone),
@@ -95,26 +95,26 @@ pub(super) fn time(when: &When, now: DateTime<Utc>, zone: Tz) -> Result<DateTime
     }
 }
 
-/// So long after now.
+/// Returns the time `span` from now.
 pub(super) fn later(now: DateTime<Utc>, span: Duration, zone: Tz) -> Result<DateTime<Tz>, Refusal> {
     let too_far = || Refusal::user("that is too far away").hint("give a date with `--at`");
     let span = TimeDelta::from_std(span).map_err(|_| too_far())?;
     Ok(now.checked_add_signed(span).ok_or_else(too_far)?.with_timezone(&zone))
 }
 
-/// A routine's next three times: those that it is made for, or others that were meant.
+/// Returns a routine's next three times, so that the person can check that they are the intended ones.
 pub(super) fn next_times(job: &Job) -> Vec<DateTime<Utc>> {
     let Some(times) = Times::of(&job.definition) else { return Vec::new() };
     std::iter::successors(job.next, |at| times.next(job.definition.zone, *at)).take(3).collect()
 }
 
-/// The value that a flag gives a field: of `cron`, the expression that a phrase means.
+/// Returns the value that a flag gives a field. For `cron` that is the expression of a phrase.
 pub(super) fn value_of(change: &FieldChange) -> Result<FieldValue, Refusal> {
     match &change.value {
         FieldValue::Text(text) if change.field.name == "cron" && !text.is_empty() => {
             recurrence::cron(text).map(FieldValue::Text)
         }
-        // A file has it as a mapping.
+        // A file has this field as a mapping.
         FieldValue::Text(text) if ["ask", "after"].contains(&change.field.name) && !text.is_empty() => {
             let mut draft = Draft::empty(Kind::Reminder, String::new());
             set(&mut draft, change, &change.value)?;
@@ -124,7 +124,7 @@ pub(super) fn value_of(change: &FieldChange) -> Result<FieldValue, Refusal> {
     }
 }
 
-/// A prompt says something.
+/// Refuses an empty prompt.
 pub(super) fn require_task(body: &str) -> Result<(), Refusal> {
     if body.trim().is_empty() {
         return Err(Refusal::user("the message is empty").hint("say what is to be done: `-m 'Check the oven'`"));
@@ -132,7 +132,7 @@ pub(super) fn require_task(body: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// That no two fields are set of which one excludes the other.
+/// Refuses fields that exclude each other.
 pub(super) fn not_together(fields: &[FieldChange]) -> Result<(), Refusal> {
     let called = |name: &str| fields.iter().find(|change| change.field.name == name).map(|change| &change.called);
     match (called("allowed_tools"), called("disallowed_tools")) {
@@ -145,10 +145,10 @@ pub(super) fn not_together(fields: &[FieldChange]) -> Result<(), Refusal> {
 }
 
 impl FieldChange {
-    /// The draft of a definition of this kind with these fields. Each value is read by the rules of the files.
+    /// Creates the draft of a definition with these fields. Values are parsed by the rules of the files.
     ///
     /// # Errors
-    /// When a value is none of its field's, or fields exclude each other.
+    /// If a value is invalid for its field, or fields exclude each other.
     pub fn draft(kind: Kind, message: String, fields: &[Self]) -> Result<Draft, Refusal> {
         not_together(fields)?;
         let mut draft = Draft::empty(kind, message);
@@ -176,7 +176,7 @@ fn set(draft: &mut Draft, change: &FieldChange, value: &FieldValue) -> Result<()
     })
 }
 
-/// What was written, and when it fires.
+/// Returns the written definition, and when it fires next.
 pub(super) fn recorded(written: Written, app: &App) -> Recorded {
     let Written { definition, warnings, .. } = written;
     Recorded {

@@ -1,15 +1,15 @@
-//! The named agents.
+//! Loads and finds named agents.
 
 use super::App;
 use crate::agents::{AgentError, Agents, NamedAgent};
 use crate::refusal::Refusal;
 
-/// All of them, also those whose file is broken.
+/// Loads all agents, including those whose file is broken.
 pub(super) fn load(app: &App) -> Agents {
     Agents::load(&app.home, app.env.path("HOME"))
 }
 
-/// One that can be used: by its name, or the beginning of it where that is unambiguous.
+/// Returns the usable agent with this name, or whose name alone begins with it.
 pub(super) fn named(name: &str, app: &App) -> Result<NamedAgent, Refusal> {
     let agents = load(app);
     let begins: Vec<&NamedAgent> =

@@ -1,4 +1,4 @@
-//! The data folder as one file, taken while the service runs, and made a folder again elsewhere.
+//! Backs the data folder up to one file while the service is running, and restores it elsewhere.
 
 mod read;
 mod write;
@@ -12,34 +12,34 @@ pub use read::{Differences, Restored};
 pub(super) use write::backup;
 pub use write::{BackedUp, Unread};
 
-/// The first entry of a backup: what it is.
+/// The first entry of a backup, which identifies it.
 const MANIFEST: &str = "ollim-bot-backup.json";
 
 /// See [`MANIFEST`].
 #[derive(Debug, Serialize, Deserialize)]
 struct Manifest {
-    /// The version of ollim-bot that wrote it.
+    /// The version of ollim-bot that wrote the backup.
     version: String,
-    /// When, RFC 3339.
+    /// Time of the backup, RFC 3339.
     made: String,
-    /// Whether secrets are in it.
+    /// Whether the backup contains secrets.
     secrets: bool,
 }
 
-/// What a path of the data folder is for a backup.
+/// How a backup treats a path of the data folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
-    /// It belongs in.
+    /// The path is included.
     Kept,
-    /// It is, or may be, a secret.
+    /// The path is, or may be, a secret.
     Secret,
-    /// It belongs to the running service, or is a companion of the journal.
+    /// The path belongs to the running service, or accompanies the journal. It is left out.
     Passing,
-    /// The journal, which is copied by itself.
+    /// The journal, which is copied separately.
     Journal,
 }
 
-/// Paths relative to the data folder, and what they and all below them are.
+/// Paths relative to the data folder, and how a backup treats each.
 const PARTS: &[(&str, Part)] = &[
     (".env", Part::Secret),
     ("tools", Part::Secret),
@@ -50,17 +50,17 @@ const PARTS: &[(&str, Part)] = &[
     ("state/control.sock", Part::Passing),
     ("state/user.token", Part::Passing),
     ("state/edits", Part::Passing),
-    // Links, which the service makes anew.
+    // Links, which the service creates again.
     ("state/program-farm", Part::Passing),
     ("state/program-farm-judged", Part::Passing),
-    // Two hosts of one identity would take each other's lease.
+    // Two hosts with one identity would take each other's lease.
     ("state/host", Part::Passing),
 ];
 
-/// Where the agent client keeps a login, in whatever folder.
+/// The file in which the agent client stores a login, in any folder.
 const CREDENTIALS: &str = ".credentials.json";
 
-/// What a path, relative to the data folder, is.
+/// Returns how a backup treats a path, which is relative to the data folder.
 fn part(path: &Path) -> Part {
     if path.file_name().is_some_and(|name| name == CREDENTIALS) {
         return Part::Secret;
@@ -68,13 +68,13 @@ fn part(path: &Path) -> Part {
     PARTS.iter().find(|(known, _)| path == Path::new(known)).map_or(Part::Kept, |(_, part)| *part)
 }
 
-/// The one spelling of a path in an archive (`./a` is `a`, and `.` is empty). `None`: it leaves the folder that it is unpacked to.
+/// Normalizes a path in an archive: `./a` is `a`, and `.` is empty. Returns `None` if it leads out of the folder.
 fn inside(path: &Path) -> Option<PathBuf> {
     let parts = path.components().filter(|part| *part != Component::CurDir);
     parts.map(|part| if let Component::Normal(name) = part { Some(name) } else { None }).collect()
 }
 
-/// A path for a person: relative ones with their folder's slash.
+/// Formats a path for a person, with a slash after a folder.
 fn shown(path: &Path, folder: bool) -> String {
     let slash = if folder { "/" } else { "" };
     format!("{}{slash}", path.display())

@@ -1,4 +1,4 @@
-//! How many messages background jobs may still send.
+//! How many messages background jobs may still send, and how much may still be spent.
 
 use chrono::{DateTime, Utc};
 
@@ -8,25 +8,25 @@ use crate::definition::Definition;
 use crate::journal::{Caps, JournalReader, Purse, Spending};
 use crate::refusal::Refusal;
 
-/// What is left now.
+/// Returns the current ping budget.
 pub(super) fn left(app: &App) -> Result<PingBudget, Refusal> {
     of(&runs::open(app)?, app.now())
 }
 
-/// What is spent of each cap of the settings.
+/// Returns the spending for each limit of the settings.
 pub(super) fn spending(app: &App) -> Result<Vec<Spending>, Refusal> {
     let config = app.config()?;
     Ok(runs::open(app)?.spending(config.budget, config.timezone, app.now())?)
 }
 
-/// The caps of which nothing is left: no job that costs begins.
+/// Returns the exhausted limits. While there is one, no job that costs money starts.
 pub(super) fn spent(app: &App) -> Result<Vec<Spending>, Refusal> {
     let mut caps = spending(app)?;
     caps.retain(|cap| cap.left() <= 0.0);
     Ok(caps)
 }
 
-/// What a run of a definition would be paid from if it began now.
+/// Returns the limits that would apply to a run of a definition if it began now.
 pub(super) fn purse(definition: &Definition, app: &App) -> Result<Purse, Refusal> {
     let config = app.config()?;
     if definition.is_without_agent() {
@@ -36,7 +36,7 @@ pub(super) fn purse(definition: &Definition, app: &App) -> Result<Purse, Refusal
     Ok(runs::open(app)?.purse(definition, &caps, app.now())?)
 }
 
-/// The budget that the journal keeps, as it is at `now`.
+/// Returns the ping budget that the journal stores, as it is at `now`.
 pub(super) fn of(journal: &JournalReader, now: DateTime<Utc>) -> Result<PingBudget, Refusal> {
     Ok(PingBudget::stored(journal.setting(SETTING)?.as_deref(), now))
 }

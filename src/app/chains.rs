@@ -1,7 +1,7 @@
-//! A chain's next check, scheduled by the run of the present one or by a person.
+//! Schedules a chain's next check, for the run of the present one or for a person.
 //!
-//! A person's: a check that waits is given the new time. Otherwise the check that ran last is followed by another one, with
-//! the same restrictions, made as its agent would have made it; after the last one the chain may have one more.
+//! For a person, a waiting check gets the new time. Otherwise another check follows the last one that ran, with the
+//! same restrictions, just as its agent would have made it. After a chain's last check, the person may add one more.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::journal::{RunFilter, RunRecord};
 use crate::refusal::Refusal;
 use crate::run::chain::FollowUp;
 
-/// Schedules the next check of the calling run's own chain, and says so to its agent.
+/// Schedules the next check of the calling run's own chain, and returns the message to its agent.
 pub(super) fn follow_up(delay: Duration, app: &App) -> Result<String, Refusal> {
     match &app.caller {
         Caller::Run(run) => Handle::current().block_on(run.acts.follow_up(delay)),
@@ -27,7 +27,7 @@ pub(super) fn follow_up(delay: Duration, app: &App) -> Result<String, Refusal> {
     }
 }
 
-/// Schedules the next check of the chain that began with, or has, this reminder.
+/// Schedules the next check of the chain that contains this reminder, or began with it.
 pub(super) fn prolong(name: &str, delay: Duration, app: &App) -> Result<Recorded, Refusal> {
     app.require_home()?;
     if delay.is_zero() {
@@ -63,7 +63,7 @@ pub(super) fn prolong(name: &str, delay: Duration, app: &App) -> Result<Recorded
         return change::snooze(link.id.as_str(), delay, app);
     }
     let ran = journal.runs(&RunFilter::default())?;
-    // Most texts name another chain, or none: they need not be parsed.
+    // Most texts name another chain, or none. They need not be parsed.
     let names = |record: &&RunRecord| {
         record.id == root || record.definition.as_deref().is_some_and(|text| text.contains(root.as_str()))
     };
@@ -80,7 +80,7 @@ pub(super) fn prolong(name: &str, delay: Duration, app: &App) -> Result<Recorded
     Ok(Recorded { chain: Some((follow_up.place(), follow_up.parent.clone())), ..add::recorded(written, app) })
 }
 
-/// The first reminder of its chain.
+/// Returns the first reminder of its chain.
 fn parent(definition: &Definition) -> Option<&DefinitionId> {
     definition.chain().map(|chain| &chain.parent)
 }

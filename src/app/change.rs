@@ -1,4 +1,4 @@
-//! Changes to a definition that is there, or was: enable, disable, resume, cancel, snooze, retry.
+//! Changes an existing or former definition: enable, disable, resume, cancel, snooze, retry.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::definition::{self, DefinitionError, DefinitionId, FieldValue, Kind, L
 use crate::journal::RunFilter;
 use crate::refusal::Refusal;
 
-/// Lets a definition fire, or keeps it from firing.
+/// Enables or disables a definition.
 pub(super) fn set_enabled(kind: Option<Kind>, id: &str, enabled: bool, app: &App) -> Result<Outcome, Refusal> {
     let loaded = app.load()?;
     let found = jobs::find(id, kind, &loaded)?;
@@ -19,14 +19,14 @@ pub(super) fn set_enabled(kind: Option<Kind>, id: &str, enabled: bool, app: &App
         return Ok(Outcome::Unchanged { id: found.id.clone(), enabled });
     }
     app.may_change([&*found])?;
-    // The default is not written.
+    // The default value is not written.
     let value = if enabled { None } else { Some(FieldValue::Flag(false)) };
     let written = definition::set_field(&app.home, &found.file, "enabled", value, &app.defaults()?)?;
     let recorded = add::recorded(written, app);
     Ok(if enabled { Outcome::Scheduled(recorded) } else { Outcome::Disabled(recorded) })
 }
 
-/// Lets a definition fire again: one that its file keeps from firing, else one that is paused after failures.
+/// Enables a disabled definition, or resumes one that is paused after failures.
 pub(super) fn resume(id: &str, app: &App) -> Result<Outcome, Refusal> {
     let found = jobs::find(id, None, &app.load()?)?;
     if !found.enabled {
@@ -35,7 +35,7 @@ pub(super) fn resume(id: &str, app: &App) -> Result<Outcome, Refusal> {
     service::ask(ServiceCommand::Resume { id: Some(found.id.clone()) }, app).map(Outcome::Service)
 }
 
-/// Deletes a definition's file. One with an error is the person's to remove.
+/// Deletes a definition's file. Only the person may delete one with an error.
 pub(super) fn cancel(kind: Kind, id: &str, app: &App) -> Result<Outcome, Refusal> {
     let loaded = app.load()?;
     let gone = |file: &Path| Refusal::user(format!("{} is gone already", file.display()));
@@ -55,7 +55,7 @@ pub(super) fn cancel(kind: Kind, id: &str, app: &App) -> Result<Outcome, Refusal
     Ok(Outcome::Cancelled(Job::of(found, app.now())))
 }
 
-/// Lets a reminder fire so long from now instead: its file keeps everything else. One that has fired comes back.
+/// Moves a reminder to the time `span` from now, and keeps the rest of its file. Brings back one that has fired.
 pub(super) fn snooze(id: &str, span: Duration, app: &App) -> Result<Recorded, Refusal> {
     let loaded = app.load()?;
     let found = match jobs::find(id, Some(Kind::Reminder), &loaded) {
@@ -69,7 +69,7 @@ pub(super) fn snooze(id: &str, span: Duration, app: &App) -> Result<Recorded, Re
     Ok(add::recorded(written, app))
 }
 
-/// Brings back what has fired under this id, whether it has done its work or failed. `None`: nothing has, or its file is there.
+/// Brings back a reminder that fired under this id, completed or failed. `None` if none has, or its file still exists.
 fn snooze_fired(id: &str, span: Duration, loaded: &Loaded, app: &App) -> Result<Option<Recorded>, Refusal> {
     let known = DefinitionId::new(id);
     let is_there = |problem: &Problem| problem.id.as_ref() == Some(&known);
@@ -90,13 +90,13 @@ fn snooze_fired(id: &str, span: Duration, loaded: &Loaded, app: &App) -> Result<
     }
 }
 
-/// Brings back a failed reminder. It is due now.
+/// Brings back a failed reminder, which is due at once.
 pub(super) fn retry(id: &str, app: &App) -> Result<Recorded, Refusal> {
     app.require_home()?;
     bring_back(&DefinitionId::new(id), app.now(), app)
 }
 
-/// Brings back a failed reminder, due at a time or as soon after as it has not had.
+/// Brings back a failed reminder. It is due at `at`, or at the first second after that has no occurrence of it yet.
 fn bring_back(id: &DefinitionId, at: DateTime<Utc>, app: &App) -> Result<Recorded, Refusal> {
     may_bring_back(id, app)?;
     restore::require_absent(id, app)?;
@@ -120,7 +120,7 @@ fn no_such_failed(id: &DefinitionId, app: &App) -> Result<Refusal, Refusal> {
     })
 }
 
-/// Of several failed reminders with one identity any may be the one that comes back.
+/// Checks every failed reminder with this id, because any of them may be the one that comes back.
 fn may_bring_back(id: &DefinitionId, app: &App) -> Result<(), Refusal> {
     let Caller::Run(_) = app.caller else { return Ok(()) };
     let failed = definition::failed_reminders(&app.home, &app.defaults()?)?;
@@ -129,7 +129,7 @@ fn may_bring_back(id: &DefinitionId, app: &App) -> Result<(), Refusal> {
         match &reminder.parsed.definition {
             Some(definition) if definition.id == *id => found.push(definition),
             Some(_) => {}
-            // What it would be is not known.
+            // A broken file does not show what the reminder would be allowed.
             None if reminder.parsed.problems.iter().any(|problem| problem.id.as_ref() == Some(id)) => {
                 return Err(Refusal::denied(format!(
                     "the file of reminder {id} has an error: only the person may mend it"

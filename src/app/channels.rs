@@ -1,4 +1,4 @@
-//! The channels, and how each is doing.
+//! The channels and their states.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -13,31 +13,31 @@ use crate::refusal::Refusal;
 pub struct ChannelState {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: &'static str,
     /// Whether it is the default one.
     pub default: bool,
     /// Whether it gets critical messages too.
     pub critical: bool,
-    /// How many messages wait for it.
+    /// Number of messages that wait for it.
     pub waiting: u64,
-    /// Why it does not work, and since when.
+    /// Why it fails, and since when; `None` if it does not.
     pub failing: Option<FailingChannel>,
-    /// When it delivered something, the last time that the journal knows of.
+    /// Time of the last delivery that the journal knows of.
     pub delivered: Option<DateTime<Utc>>,
-    /// How often others than the owner have written by it.
+    /// Number of messages from people other than the owner.
     pub strangers: u64,
 }
 
 impl ChannelState {
-    /// Whether it is known to work, or not to. The console is there whenever the service is.
+    /// Whether the channel is known to work, or to fail. The console is available whenever the service is.
     #[must_use]
     pub fn is_tried(&self) -> bool {
         self.delivered.is_some() || self.failing.is_some() || self.kind == CONSOLE
     }
 }
 
-/// Every channel, in the order in which one takes over from another.
+/// Returns every channel, in the order in which one takes over from another.
 pub(super) fn channels(app: &App) -> Result<Vec<ChannelState>, Refusal> {
     let (config, journal) = (app.config()?, runs::open(app)?);
     let (failing, waiting) = (journal.failing_channels()?, journal.waiting_for_channels()?);

@@ -1,4 +1,4 @@
-//! Talking with the bot.
+//! Talks with the bot.
 
 use std::time::{Duration, Instant};
 
@@ -11,33 +11,33 @@ use crate::definition::DefinitionId;
 use crate::journal::{EventFilter, Message, RunId};
 use crate::refusal::Refusal;
 
-/// How long a message may take to be recorded as delivered, and how often that is looked at.
+/// Maximum wait until a message is recorded as delivered, and the interval of checking.
 const TAKES: Duration = Duration::from_secs(3);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// The newest messages of a run among which one is looked for.
+/// Number of a run's newest messages among which one is looked up.
 const MOST_ASIDES: u32 = 100;
 
-/// What the person said once, and what came of it.
+/// A message of the person, and its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Exchange {
     /// The turn.
     pub turn: DefinitionId,
-    /// When it was said.
+    /// Time of the person's message.
     pub at: DateTime<Utc>,
-    /// What was said.
+    /// The person's message.
     pub said: String,
-    /// The answer; `None`: there is none, or none yet.
+    /// The answer; `None` if there is none (yet).
     pub answer: Option<String>,
-    /// Why there is none.
+    /// The error, if the turn failed.
     pub error: Option<String>,
 }
 
 impl App {
-    /// What happens from now on, for a person at a terminal: as long as it is kept, answers come there.
+    /// Follows events from now on, for a person at a terminal. Answers come to that terminal while the iterator exists.
     ///
     /// # Errors
-    /// When the service does not run or cannot be asked.
+    /// If the service is not running, or cannot be reached.
     pub fn open_chat(&self) -> Result<Events, Refusal> {
         self.require_person()?;
         let after = runs::open(self)?.newest_event()?;
@@ -45,10 +45,10 @@ impl App {
         self.service.follow(Some(after), filter)?.ok_or_else(service::not_running)
     }
 
-    /// Says something at a terminal. The turn that answers it.
+    /// Sends the person's message from a terminal. Returns the turn that answers it.
     ///
     /// # Errors
-    /// Why the service did not take it.
+    /// The reason why the service did not accept it.
     pub fn say(&self, text: &str) -> Result<DefinitionId, Refusal> {
         self.require_person()?;
         let command = ServiceCommand::Say { text: text.to_owned(), channel: Some(TERMINAL.to_owned()) };
@@ -58,19 +58,19 @@ impl App {
         }
     }
 
-    /// A message that a turn has sent beside its answer: a question, or what its agent has sent by a tool.
+    /// Returns a message that a turn sent besides its answer: a question, or a message that its agent sent by a tool.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// If the journal cannot be read.
     pub fn aside(&self, run: &RunId, message: i64) -> Result<Option<Message>, Refusal> {
         let messages = runs::open(self)?.messages_of(run, MOST_ASIDES)?;
         Ok(messages.into_iter().find(|one| one.number == message && one.answers().is_none()))
     }
 
-    /// Waits until a message is delivered, for a little while.
+    /// Waits a short time until a message is delivered.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// If the journal cannot be read.
     pub fn until_delivered(&self, message: i64) -> Result<(), Refusal> {
         let journal = runs::open(self)?;
         let end = Instant::now() + TAKES;
@@ -80,10 +80,10 @@ impl App {
         Ok(())
     }
 
-    /// The last `count` exchanges, the oldest first.
+    /// Returns the last `count` exchanges, oldest first.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// If the journal cannot be read.
     pub fn exchanges(&self, count: usize) -> Result<Vec<Exchange>, Refusal> {
         self.require_person()?;
         let turns = runs::open(self)?.sessions()?.into_iter().filter(|record| record.id.is_turn()).take(count);

@@ -1,4 +1,4 @@
-//! What is wrong with which file, and where.
+//! Checks definitions, and says what is wrong in which file, and where.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,23 +13,23 @@ use crate::refusal::Refusal;
 use crate::run::kernel_support::kernel_support;
 use crate::run::memory::is_job;
 
-/// What is wrong with definitions.
+/// The result of a check.
 #[derive(Debug)]
 pub struct Checked {
-    /// Those that are in order.
+    /// The valid definitions.
     pub definitions: Vec<Arc<Definition>>,
-    /// Everything that is wrong.
+    /// All problems.
     pub problems: Vec<Problem>,
-    /// Whether these are chosen files, and not the whole folder.
+    /// Whether only chosen files were checked, rather than the whole folder.
     pub chosen: bool,
-    /// What the kernel holds jobs by, in words.
+    /// The kernel's sandbox of jobs, in words.
     pub sandbox: &'static str,
 }
 
-/// So long gates and commands are tried; what is left after it is said.
+/// Time for trying gates and commands. Those left after that are reported as untried.
 const TRIES: Duration = Duration::from_secs(60);
 
-/// Checks the whole folder; keeps what is said of `files`, or all.
+/// Checks the whole folder, and reports on `files`, or on all if it is empty.
 pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Result<Checked, Refusal> {
     let loaded = app.load_without_settings()?;
     let chosen = files.iter().map(|file| relative(file, folder, app, &loaded)).collect::<Result<Vec<_>, _>>()?;
@@ -37,7 +37,7 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
     let definitions = loaded.definitions.values().filter(|definition| wanted(&definition.file)).cloned().collect();
     let gates = loaded.definitions.values().filter(|definition| wanted(&definition.file));
     let until = Instant::now() + TRIES;
-    // What a job has made may take as long as it likes; its runs say what is wrong with it.
+    // The gate of a job's own job may take as long as it likes. Its runs report problems.
     let gates = gates.filter(|definition| definition.created_by.is_none());
     let gates = gates.filter_map(|definition| match Instant::now() < until {
         true => gate::problem(definition, app),
@@ -61,7 +61,7 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
     Ok(Checked { definitions, problems, chosen: !chosen.is_empty(), sandbox: kernel_support().words })
 }
 
-/// That there was no time to try a definition's gate or command.
+/// Reports that there was no time to try a definition's gate or command.
 fn untried(definition: &Definition) -> Option<Problem> {
     let name = if definition.gate.is_some() { "gate" } else { definition.command.as_ref().map(|_| "command")? };
     let message = format!("its {name} was not tried: the others took more than {} s", TRIES.as_secs());
@@ -69,7 +69,7 @@ fn untried(definition: &Definition) -> Option<Problem> {
     Some(Problem::of_field(definition, name, Severity::Warning, message, hint))
 }
 
-/// Definitions that name a channel that there is not: their messages, or their questions, go to the default one.
+/// Returns definitions that name an unknown channel. Their messages or questions go to the default channel.
 fn unknown_channels(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App) -> Vec<Problem> {
     let Ok(config) = app.config() else { return Vec::new() };
     let names = config.channel_names().collect::<Vec<_>>().join(", ");
@@ -90,7 +90,7 @@ fn unknown_channels(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: 
     problems
 }
 
-/// Definitions whose words wait for a digest on a channel that makes none: they come at once.
+/// Returns definitions that wait for a digest on a channel without one. Their messages come at once.
 fn without_digest(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App) -> Vec<Problem> {
     let Ok(config) = app.config() else { return Vec::new() };
     let problem = |definition: &Arc<Definition>| {
@@ -104,7 +104,7 @@ fn without_digest(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &A
     definitions.values().filter_map(problem).collect()
 }
 
-/// Definitions of which one run may cost more than all of a day.
+/// Returns definitions of which one run may cost more than their limit of a day.
 fn above_its_day(definitions: &BTreeMap<DefinitionId, Arc<Definition>>) -> Vec<Problem> {
     let problem = |definition: &Arc<Definition>| {
         let (run, day) = (definition.max_cost_usd?, definition.max_cost_day_usd?);
@@ -115,7 +115,7 @@ fn above_its_day(definitions: &BTreeMap<DefinitionId, Arc<Definition>>) -> Vec<P
     definitions.values().filter_map(problem).collect()
 }
 
-/// MCP servers of the settings that cannot start as things are.
+/// Returns problems of MCP servers in the settings that cannot start at present.
 fn servers_that_cannot_start(app: &App) -> Vec<Problem> {
     let problem = |lack: Lack| {
         let (file, message) = (Path::new("config.yaml"), format!("the MCP server `{}` {}", lack.server, lack.what));
@@ -125,7 +125,7 @@ fn servers_that_cannot_start(app: &App) -> Vec<Problem> {
     mcp_servers::lacks(app).into_iter().map(problem).collect()
 }
 
-/// Rules about tools of MCP servers that there are not.
+/// Returns problems of rules about tools of unknown MCP servers.
 fn unknown_servers(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App) -> Vec<Problem> {
     let Ok(config) = app.config() else { return Vec::new() };
     let servers: Vec<&str> = config.mcp_servers.iter().map(|server| &*server.name).collect();
@@ -151,7 +151,7 @@ fn unknown_servers(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &
     problems
 }
 
-/// Jobs that `context_from` names and whose answers are never given: there are none of them, or another job has made them.
+/// Returns jobs in `context_from` whose answers are never given: they do not exist, or another job made them.
 fn unread_jobs(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App) -> Vec<Problem> {
     let journal = runs::open(app).ok();
     let has_run = |id: &DefinitionId| journal.as_ref().is_some_and(|journal| journal.knows(id).unwrap_or(true));
@@ -180,7 +180,7 @@ fn unread_jobs(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App)
     problems
 }
 
-/// Routines whose `after` names a job that there is not: they never fire.
+/// Returns routines whose `after` names an unknown job. They never fire.
 fn followed_by_none(loaded: &Loaded, app: &App) -> Vec<Problem> {
     let has_run = add::is_known(app);
     let is_there = |id: &DefinitionId| {
@@ -196,8 +196,8 @@ fn followed_by_none(loaded: &Loaded, app: &App) -> Vec<Problem> {
     loaded.definitions.values().filter_map(unknown).collect()
 }
 
-/// The file's path in the data folder; an id stands for its file. A run names ids and files of the data folder
-/// only: it must not learn from a diagnostic what stands in any other file.
+/// Returns a file's path in the data folder; an id stands for its file. A run may only name ids and files of the data
+/// folder, since a diagnostic would reveal the content of any other file.
 fn relative(file: &Path, folder: Option<&Path>, app: &App, loaded: &Loaded) -> Result<PathBuf, Refusal> {
     let known = |path: &Path| {
         loaded.definitions.values().any(|definition| definition.file == path)

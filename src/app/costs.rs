@@ -1,4 +1,4 @@
-//! What runs have cost.
+//! Sums up the costs of runs.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -14,7 +14,7 @@ use crate::definition::Period;
 use crate::journal::RunCost;
 use crate::refusal::Refusal;
 
-/// What costs are summed up by.
+/// The grouping of costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostsBy {
     /// The definition.
@@ -25,54 +25,54 @@ pub enum CostsBy {
     Model,
 }
 
-/// Costs, summed up.
+/// Costs, grouped.
 #[derive(Debug)]
 pub struct Costs {
-    /// By what.
+    /// The grouping.
     pub by: CostsBy,
-    /// Days in their order, else the dearest first.
+    /// Days in order, others by cost, highest first.
     pub rows: Vec<CostsRow>,
 }
 
-/// One sum.
+/// The sum of one group.
 #[derive(Debug, Default)]
 pub struct CostsRow {
     /// The job, the day or the model.
     pub key: String,
-    /// How many attempts.
+    /// Number of attempts.
     pub runs: u32,
     /// US dollars, as the client reported them.
     pub cost_usd: f64,
-    /// What half of them cost at most.
+    /// Median cost.
     pub median: f64,
-    /// What the dearest cost.
+    /// Highest cost.
     pub worst: f64,
-    /// What runs count besides in budgets that ended without a figure: their caps.
+    /// Amount that budgets count for runs that ended without reporting a cost: their limits.
     pub unreported_usd: f64,
-    /// What they took.
+    /// Tokens used.
     pub tokens: Tokens,
 }
 
-/// This month beside the one before, by the day on which runs began.
+/// This month and the previous one, by the day on which runs began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Months {
-    /// This one, so far.
+    /// Costs of this month so far.
     pub this: f64,
-    /// The one before.
+    /// Costs of the previous month.
     pub last: f64,
-    /// The one before, up to the same moment of it.
+    /// Costs of the previous month up to the same point in time.
     pub last_by_now: f64,
-    /// This one at its end, if each day costs what the last seven did.
+    /// Expected costs of this month, if each day costs as much as the last seven did.
     pub forecast: f64,
 }
 
-/// Sums up what runs cost that began in the last `since`.
+/// Sums up the costs of runs that began in the last `since`.
 pub(super) fn costs(by: CostsBy, since: Option<Duration>, app: &App) -> Result<Costs, Refusal> {
     let [costs] = several([by], since, app)?;
     Ok(costs)
 }
 
-/// The same by several things at once.
+/// Sums up costs by several groupings at once.
 pub(super) fn several<const N: usize>(
     by: [CostsBy; N],
     since: Option<Duration>,
@@ -116,7 +116,7 @@ fn sums_by<'a, K: Eq + Hash + Display>(runs: &'a [RunCost], key: impl Fn(&'a Run
     sums.into_iter().map(of_each).collect()
 }
 
-/// This month and the one before.
+/// Returns the costs of this month and the previous one.
 pub(super) fn months(app: &App) -> Result<Months, Refusal> {
     let (journal, now, zone) = (runs::open(app)?, app.now(), app.zone_of_records());
     let (begun, until) = Period::Month.around(now, zone);
@@ -124,7 +124,7 @@ pub(super) fn months(app: &App) -> Result<Months, Refusal> {
     let (this, _) = journal.cost_between(begun, now)?;
     let (last, _) = journal.cost_between(begun_before, begun)?;
     let (last_by_now, _) = journal.cost_between(begun_before, begun.min(begun_before + (now - begun)))?;
-    // A bot that is younger than a week has a pace, too.
+    // A bot that is younger than a week has a daily cost, too.
     let (pace, first) = journal.cost_between(now - TimeDelta::days(7), now)?;
     let spanned = first.map_or(TimeDelta::days(7), |first| now - first).max(TimeDelta::days(1));
     let left = (until - now).num_seconds() as f64 / spanned.num_seconds() as f64;

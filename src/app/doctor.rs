@@ -1,6 +1,6 @@
-//! Whether everything that jobs depend on is as it should be, and what to do where it is not.
+//! Checks everything that jobs depend on, and says what to do about problems.
 //!
-//! Looks only; [`fix`] alone changes something, and only what cannot be wrong to change.
+//! Only [`fix`] changes anything, and only what is safe to change.
 
 mod agent;
 mod channels;
@@ -17,28 +17,28 @@ use serde::Serialize;
 
 use super::App;
 
-/// How one thing is.
+/// The state of one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
-    /// As it should be.
+    /// All is well.
     Ok,
-    /// It works; a person should know of it.
+    /// It works, but a person should know of something.
     Look,
-    /// It keeps jobs from running, or from being held.
+    /// It keeps jobs from running, or leaves them without a sandbox.
     Wrong,
 }
 
-/// What was found of one thing.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was looked at: one or two words.
+    /// Name of the check: one or two words.
     pub check: &'static str,
-    /// How it is.
+    /// Its result.
     pub health: Health,
-    /// In a sentence, without a full stop.
+    /// A sentence, without a full stop.
     pub detail: String,
-    /// What to do now; empty where nothing is to be done.
+    /// Steps to take now; empty if there are none.
     #[serde(rename = "do", skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<String>,
 }
@@ -56,37 +56,37 @@ impl Finding {
     fn wrong(check: &'static str, detail: impl Into<String>) -> Self {
         Self::of(check, Health::Wrong, detail)
     }
-    /// Adds what to do now.
+    /// Adds a step to take now.
     fn step(mut self, step: impl Into<String>) -> Self {
         self.steps.push(step.into());
         self
     }
 }
 
-/// All that was found.
+/// The results of all checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// What was repaired, in words, before anything was looked at.
+    /// The repairs that were made before the checks, in words.
     pub fixed: Vec<String>,
-    /// One or more for each thing that was looked at.
+    /// The findings, at least one for each check.
     pub findings: Vec<Finding>,
 }
 
 impl Diagnosis {
-    /// Whether anything is wrong.
+    /// Whether any check found something wrong.
     #[must_use]
     pub fn is_wrong(&self) -> bool {
         self.count(Health::Wrong) > 0
     }
 
-    /// How many are so.
+    /// Returns the number of findings with this result.
     #[must_use]
     pub fn count(&self, health: Health) -> usize {
         self.findings.iter().filter(|finding| finding.health == health).count()
     }
 }
 
-/// Looks at everything. `fix`: what is safe to repair is repaired first.
+/// Runs all checks. With `fix`, first repairs what is safe to repair.
 pub(super) fn doctor(fix: bool, app: &App) -> Diagnosis {
     let (fixed, failed) = if fix { fix::fix(app) } else { (Vec::new(), Vec::new()) };
     let mut findings = failed;

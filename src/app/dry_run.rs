@@ -1,4 +1,4 @@
-//! The prompt, the policy and the client's command that a run would have, and nothing done.
+//! Shows the prompt, the policy and the client's command that a run would have. Has no effect.
 
 use std::path::Path;
 
@@ -15,14 +15,14 @@ use crate::run::runner::{self, RunSettings};
 use crate::run::setup::Setup;
 use crate::run::system_prompt::{Makes, SystemPrompt};
 
-/// What a run that began now, in a fresh session with nothing else around, would be given.
+/// The input of a run that began now, in a fresh session with no other runs.
 #[derive(Debug)]
 pub struct DryRun {
-    /// The message of a job that is delivered as it is written: it is given nothing else.
+    /// The message of a job that is delivered as it is written. Such a job has no other input.
     pub delivered: Option<String>,
-    /// The command of a job that runs one, and why it would be refused: no agent is given anything.
+    /// The command of a job that runs one, and why it would be refused. No agent is involved.
     pub runs: Option<(String, Option<String>)>,
-    /// What its gate says now; `None`: it has none.
+    /// The current verdict of its gate; `None` if it has none.
     pub gate: Option<GateVerdict>,
     /// The system prompt.
     pub system_prompt: String,
@@ -30,13 +30,13 @@ pub struct DryRun {
     pub prompt: String,
     /// Its policy.
     pub policy: JobPolicy,
-    /// The client's command line, a word each.
+    /// The client's command line, one word each.
     pub command: Vec<String>,
-    /// What it may cost at most, in US dollars; `None`: there is no cap, or nothing is left to pay for it.
+    /// Maximum cost in US dollars; `None` if there is no limit, or an exhausted budget prevents the run.
     pub max_cost_usd: Option<f64>,
-    /// What would keep it from starting, or comes before, each as a sentence without its full stop.
+    /// Conditions that would delay or prevent the run, each as a sentence without its full stop.
     pub held: Vec<String>,
-    /// The jobs that fall due by its end, and by which.
+    /// The jobs that fall due by its end, and by which end.
     pub followed_by: Vec<(DefinitionId, FollowedEnd)>,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
     let restrictions = setup.restrictions.held_against(&verdicts, tools);
     let skills = definition::load_skills(&app.home, &definition.skills)?;
     let there = |id: &DefinitionId| loaded.definitions.values().map(|known| &**known).find(|known| is_job(known, id));
-    // What other runs have answered is for the person to see.
+    // Only the person may see the answers of other runs.
     let memories = match app.caller {
         Caller::Person => memory::memories(&definition, there, &runs::open(app)?)?,
         Caller::Run(_) => Vec::new(),
@@ -119,7 +119,7 @@ fn system_prompt(definition: &Definition, setup: &Setup, settings: &RunSettings,
     }
 }
 
-/// What would keep a run from starting now.
+/// Returns the conditions that would keep a run from starting now.
 fn held(definition: &Definition, purse: &Purse, app: &App) -> Result<Vec<String>, Refusal> {
     let zone = app.config()?.timezone;
     let spent = purse.spent().map(|spent| format!("it would be skipped: {}", spent.words(zone)));
@@ -135,7 +135,7 @@ fn held(definition: &Definition, purse: &Purse, app: &App) -> Result<Vec<String>
     Ok(spent.into_iter().chain(no_agent).chain(unmet).chain(approve).collect())
 }
 
-/// The jobs that fall due by the end of a run.
+/// Returns the jobs that fall due by the end of a run.
 fn followed_by(definition: &Definition, loaded: &Loaded) -> Vec<(DefinitionId, FollowedEnd)> {
     let followers = loaded.definitions.values().filter(|other| other.enabled).filter_map(|other| {
         let follows = other.follows().filter(|follows| follows.job == definition.id)?;
@@ -145,7 +145,7 @@ fn followed_by(definition: &Definition, loaded: &Loaded) -> Vec<(DefinitionId, F
 }
 
 impl DryRun {
-    /// What comes after it: `` `sum` falls due when it has completed ``.
+    /// Returns sentences on the jobs that follow: `` `sum` falls due when it has completed ``.
     #[must_use]
     pub fn follower_words(&self) -> Vec<String> {
         let words = self.followed_by.iter().map(|(id, outcome)| {

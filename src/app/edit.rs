@@ -1,5 +1,5 @@
-//! Edits of a definition's file: fields are set, or an editor's text takes the place of the old one. All else in the file
-//! stays as it was written.
+//! Edits a definition's file: sets fields, or replaces the text by that of an editor. Everything else in the file stays
+//! as it was.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::definition::{
 };
 use crate::refusal::Refusal;
 
-/// Sets what was asked for.
+/// Makes the requested changes.
 pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Result<Recorded, Refusal> {
     let loaded = app.load()?;
     let found = jobs::find(id, Some(kind), &loaded)?;
@@ -33,7 +33,7 @@ pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Re
         }
         match &app.caller {
             Caller::Person => Ok(()),
-            // What comes of it is the run's own doing: it is held against the run as if it were made now.
+            // The run answers for the result, which is checked as if the run created it now.
             Caller::Run(run) => {
                 let allowed = run.limit.may_change(changed).map_err(|why| why.to_string());
                 let allowed =
@@ -75,11 +75,11 @@ fn fields(
         if !field.on.has(found.kind()) {
             return has_not(&called, field.on.kinds().next().unwrap_or(Kind::Reminder));
         }
-        // An empty text takes the line out, and so does the default: it holds again.
+        // An empty text removes the line, so that the default applies again. So does the default value itself.
         let default = (field.show)(&Draft::empty(found.kind(), String::new()));
         let is_unset = value == FieldValue::Text(String::new()) || Some(&value) == default.as_ref();
         if !is_unset {
-            // The value takes the place of one that excludes it.
+            // The value replaces one that excludes it.
             fields.extend(field.not_with.iter().map(|other| (*other, None)));
         }
         fields.push((field.name, Some(value).filter(|_| !is_unset)));
@@ -87,7 +87,7 @@ fn fields(
     Ok(fields)
 }
 
-/// The text of a definition's file, valid or not.
+/// Returns the text of a definition's file, valid or not.
 pub(super) fn file_of(kind: Option<Kind>, id: &str, app: &App) -> Result<Outcome, Refusal> {
     let file = path_of(kind, id, &app.load()?)?;
     let gone = || DefinitionError::NotFound { file: file.clone() };
@@ -95,7 +95,7 @@ pub(super) fn file_of(kind: Option<Kind>, id: &str, app: &App) -> Result<Outcome
     Ok(Outcome::File { file, text })
 }
 
-/// Puts an edited text in the place of the one that was read.
+/// Replaces the text that was read by an edited one.
 pub(super) fn replace(file: &Path, old: &str, new: &str, app: &App) -> Result<Outcome, Refusal> {
     match put(file, old, new, app) {
         Ok(written) => Ok(Outcome::Scheduled(add::recorded(written, app))),
@@ -123,7 +123,7 @@ fn invalid(file: &Path, message: String) -> DefinitionError {
     DefinitionError::Invalid { problems: vec![Problem::of_file(file, Severity::Error, message, None)] }
 }
 
-/// The file of this id or path, valid or not.
+/// Returns the file with this id or path, valid or not.
 pub(super) fn path_of(kind: Option<Kind>, id: &str, loaded: &Loaded) -> Result<PathBuf, Refusal> {
     let named = |known: &DefinitionId, file: &Path| {
         known.as_str() == id || file.as_os_str() == id || jobs::stem(file) == Some(id)
@@ -133,7 +133,7 @@ pub(super) fn path_of(kind: Option<Kind>, id: &str, loaded: &Loaded) -> Result<P
         Some(known) => named(known, &problem.file),
         None => false,
     });
-    // An id comes before the name of another file.
+    // An id takes precedence over the name of another file.
     if let Some(exact) =
         loaded.definitions.get(&DefinitionId::new(id)).filter(|found| kind.is_none_or(|kind| found.kind() == kind))
     {

@@ -1,24 +1,24 @@
-//! What a command does: this decides who may ask for it.
+//! The effects of commands, which decide who may use them.
 
 use super::{App, Caller, Command, ServiceCommand};
 use crate::refusal::Refusal;
 
-/// What a command does, so far as it matters to who may ask for it.
+/// The effect of a command, as far as it decides who may use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It shows something.
+    /// Shows something.
     Reads,
-    /// It makes or changes definitions: a run may, as far as they have no more than the run itself.
+    /// Creates or changes definitions. A run may, if they have no more permissions than the run itself.
     Makes,
-    /// It starts an agent, with no more than whoever starts it.
+    /// Starts an agent, with no more permissions than the caller.
     Spawns,
-    /// It schedules the next check of the caller's own chain, and nothing else.
+    /// Schedules the next check of the caller's own chain, and nothing else.
     FollowsUp,
-    /// It changes runs or the service, or uses the person's terminal: the person's alone.
+    /// Changes runs or the service, or uses the person's terminal. Only the person may.
     Controls,
 }
 
-/// The commands of the command line, by their first words, that are all the person's alone: no rule lets a job do them.
+/// Commands of the command line, by their first words, that only the person may use. No rule can grant them to a job.
 pub const PERSONS_ALONE: &[&str] = &[
     "backup",
     "cancel-run",
@@ -42,7 +42,7 @@ pub const PERSONS_ALONE: &[&str] = &[
 ];
 
 impl Command {
-    /// What the command does. Exhaustive on purpose: a new command must be classified.
+    /// Returns the effect of the command. The match is exhaustive on purpose: a new command must be classified.
     #[must_use]
     pub fn effect(&self) -> Effect {
         match self {
@@ -67,7 +67,7 @@ impl Command {
             | Self::List(_)
             | Self::Show { .. }
             | Self::Service(ServiceCommand::Status) => Effect::Reads,
-            // A line is tried in the shell of a job, which may be another than the caller: what that one reads would be shown.
+            // A line is tried in the shell of a job, perhaps not the caller's, and the output shows what that job can read.
             Self::ExplainPolicy { tool, .. } if tool == "Bash" => Effect::Controls,
             Self::ExplainPolicy { .. } => Effect::Reads,
             Self::Add { .. }
@@ -79,17 +79,17 @@ impl Command {
             | Self::Restore { .. } => Effect::Makes,
             Self::Spawn(_) => Effect::Spawns,
             Self::FollowUp { .. } => Effect::FollowsUp,
-            // What a channel's program has said.
+            // Shows the output of a channel's program.
             Self::Channels
-            // It says what went wrong with other jobs.
+            // Shows what went wrong with other jobs.
             | Self::Why { .. }
             | Self::RefusedCalls { .. }
-            // It shows what skills and the persona say, and tries a line of another job's.
+            // Shows the contents of skills and the persona, and tries a line of another job.
             | Self::DryRun { .. }
-            // They may say what is private, and are started for it.
+            // They can show private data, and are started for that.
             | Self::McpServers
             | Self::McpTools { .. }
-            // Nobody answers for the person, nor reads what other jobs want to run.
+            // No job may answer for the person, or read what other jobs want to run.
             | Self::Questions
             | Self::Answer { .. }
             | Self::FileOf { .. }
@@ -98,7 +98,7 @@ impl Command {
             | Self::Resume { .. }
             | Self::Replace { .. }
             | Self::ProlongChain { .. }
-            // It says where the login comes from, and runs programs of the person's.
+            // Shows where the login comes from, and runs the person's programs.
             | Self::Doctor { .. }
             | Self::Backup { .. }
             | Self::CopyJournal { .. }
@@ -124,13 +124,13 @@ impl App {
         }
     }
 
-    /// Refuses what the caller may not ask for at all.
+    /// Refuses a command that the caller may not use at all.
     pub(super) fn permit(&self, command: &Command) -> Result<(), Refusal> {
         let Caller::Run(run) = &self.caller else { return Ok(()) };
         match (command.effect(), &run.agent) {
             (Effect::Reads, _) => Ok(()),
             (Effect::Controls, _) => self.require_person(),
-            // What it makes would have what the job has.
+            // Its jobs would have the permissions of the job, rather than its own.
             (Effect::Makes | Effect::Spawns | Effect::FollowsUp, Some(agent)) => Err(Refusal::denied(format!(
                 "the agent {agent} was called by another one, and makes and changes no jobs"
             ))

@@ -8,43 +8,43 @@ use crate::home::Home;
 use crate::refusal::Refusal;
 use crate::search_path::is_program;
 
-/// Environment variables, read once. Those that are not UTF-8 are kept for paths only.
+/// Environment variables, read once. Values that are not UTF-8 are available as paths only.
 #[derive(Clone, Debug, Default)]
 pub struct Environment(BTreeMap<String, OsString>);
 
 impl Environment {
-    /// This process's own.
+    /// Reads this process's own environment.
     #[must_use]
     pub fn of_process() -> Self {
         Self(std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect())
     }
 
-    /// A variable's text; `None` where it is not set, is empty, or is no UTF-8.
+    /// Returns a variable's text; `None` if it is not set, empty, or not UTF-8.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.to_str().filter(|value| !value.is_empty())
     }
 
-    /// A variable as it is, even empty; `None` where it is not set.
+    /// Returns a variable unchanged, even if empty; `None` if it is not set.
     #[must_use]
     pub fn as_it_is(&self, name: &str) -> Option<&OsStr> {
         self.0.get(name).map(OsString::as_os_str)
     }
 
-    /// A variable as a path; `None` where it is not set or empty.
+    /// Returns a variable as a path; `None` if it is not set or empty.
     #[must_use]
     pub fn path(&self, name: &str) -> Option<&Path> {
         self.0.get(name).filter(|value| !value.is_empty()).map(Path::new)
     }
 
-    /// Every variable that is text.
+    /// Returns all variables that are UTF-8.
     #[must_use]
     pub fn texts(&self) -> BTreeMap<String, String> {
         let text = |(name, value): (&String, &OsString)| Some((name.clone(), value.to_str()?.to_owned()));
         self.0.iter().filter_map(text).collect()
     }
 
-    /// The folders of `PATH`, absolute ones only: what runs never depends on where one stands.
+    /// Returns the absolute folders of `PATH`. Relative ones are left out, so that the current folder never decides what runs.
     #[must_use]
     pub fn search_path(&self) -> Vec<PathBuf> {
         let Some(path) = self.0.get("PATH") else { return Vec::new() };
@@ -52,11 +52,11 @@ impl Environment {
     }
 }
 
-/// The data folder: the flag, else `$OLLIM_HOME`, else `~/.ollim-bot`. Absolute, and without symlinks where it
-/// is there.
+/// Returns the data folder: the flag, else `$OLLIM_HOME`, else `~/.ollim-bot`. The path is absolute, and without
+/// symlinks if the folder exists.
 ///
 /// # Errors
-/// When nothing says where it is.
+/// If none of these is set.
 pub fn home(flag: Option<&Path>, env: &Environment, folder: &Path) -> Result<Home, Refusal> {
     let chosen = match (flag, env.path("OLLIM_HOME"), env.path("HOME")) {
         (Some(flag), _, _) => flag.to_owned(),
@@ -71,15 +71,15 @@ pub fn home(flag: Option<&Path>, env: &Environment, folder: &Path) -> Result<Hom
     Ok(Home::new(absolute.canonicalize().unwrap_or_else(|_| tidy(&absolute))))
 }
 
-/// Without `.` and doubled slashes; `..` stays, since what it means depends on symlinks.
+/// Removes `.` and doubled slashes. `..` stays, since its meaning depends on symlinks.
 fn tidy(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// What the file of an external command `NAME` is called, without `NAME`.
+/// Prefix of the file name of an external command.
 pub const EXTERNAL_PREFIX: &str = "ollim-bot-";
 
-/// The names of the external commands in these folders.
+/// Returns the names of the external commands in these folders.
 pub(super) fn external_commands_in(folders: &[PathBuf]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for folder in folders {
@@ -97,7 +97,7 @@ pub(super) fn external_commands_in(folders: &[PathBuf]) -> BTreeSet<String> {
     names
 }
 
-/// Whether an external command may have this name: letters, digits, `-` and `_`, never a path.
+/// Whether the name is valid for an external command: letters, digits, `-` and `_`, never a path.
 #[must_use]
 pub fn is_command_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))

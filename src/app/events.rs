@@ -1,4 +1,4 @@
-//! What happens, as it happens: the past from the journal, the rest from the running service.
+//! Follows events: past ones from the journal, then new ones from the running service.
 
 use std::collections::VecDeque;
 
@@ -7,19 +7,19 @@ use crate::definition::DefinitionId;
 use crate::journal::{Event, EventFilter, EventKind, JournalReader, RunFilter, RunId, RunRecord};
 use crate::refusal::Refusal;
 
-/// What is watched.
+/// A stream of events.
 pub struct Watched {
-    /// The run that it is, where it is one; else everything.
+    /// The watched run; `None` for everything.
     pub run: Option<RunId>,
-    /// What happens, the past of a run first. It ends with the run, or with the service.
+    /// The events; for a run, the past ones first. They end with the run, or with the service.
     pub events: Events,
 }
 
 impl App {
-    /// Watches a run: that of this id, or the latest of the definition of this id. `None`: everything from now on.
+    /// Watches a run: the one with this id, or the latest one of the definition with this id. `None` watches everything from now on.
     ///
     /// # Errors
-    /// When there is none, or the service is needed and cannot be asked.
+    /// If there is no such run, or the service is needed and cannot be reached.
     pub fn watch(&self, target: Option<&str>) -> Result<Watched, Refusal> {
         self.require_person()?;
         let journal = runs::open(self)?;
@@ -32,10 +32,10 @@ impl App {
         Ok(Watched { events: until_ended(self.since(0, filter)?), run: Some(run) })
     }
 
-    /// Messages to the person from now on, as they come.
+    /// Follows messages to the person from now on.
     ///
     /// # Errors
-    /// When the service does not run or cannot be asked.
+    /// If the service is not running, or cannot be reached.
     pub fn watch_messages(&self) -> Result<Events, Refusal> {
         self.require_person()?;
         self.service
@@ -43,7 +43,7 @@ impl App {
             .ok_or_else(super::service::not_running)
     }
 
-    /// What is recorded of a run, in its order. A run is shown nothing of others: what they said is the person's.
+    /// Returns the recorded events of a run, in order. A run sees none of other runs, since their messages are private.
     pub(super) fn events_of(&self, run: &RunId, journal: &JournalReader) -> Result<Vec<Event>, Refusal> {
         match self.caller {
             Caller::Person => recorded(journal, 0, &EventFilter { run: Some(run.clone()), ..EventFilter::default() }),
@@ -67,7 +67,7 @@ impl App {
         latest(id.clone())?.ok_or_else(|| Refusal::user(format!("{id} has not run yet")).hint(hint))
     }
 
-    /// What was recorded after an event; then, where the service runs, what it tells of; then what it recorded last.
+    /// Returns the events after `after`: recorded ones, then those of the running service, then those it recorded last.
     fn since(&self, after: i64, filter: EventFilter) -> Result<Events, Refusal> {
         let mut past: VecDeque<Event> = recorded(&runs::open(self)?, after, &filter)?.into();
         let mut newest = past.back().map_or(after, |event| event.number);
@@ -83,7 +83,7 @@ impl App {
                         newest = event.as_ref().map_or(newest, |event| event.number);
                         return Some(event);
                     }
-                    // The service has ended: its last words are in the journal.
+                    // The service has ended. Its last events are in the journal.
                     None => live = None,
                 }
                 let last = JournalReader::open(&journal).map_err(Refusal::from);
@@ -96,7 +96,7 @@ impl App {
     }
 }
 
-/// All events after one, of which the journal gives a batch at a time.
+/// Reads all events after one. The journal returns them in batches.
 fn recorded(journal: &JournalReader, mut after: i64, filter: &EventFilter) -> Result<Vec<Event>, Refusal> {
     let mut all = Vec::new();
     loop {
@@ -107,7 +107,7 @@ fn recorded(journal: &JournalReader, mut after: i64, filter: &EventFilter) -> Re
     }
 }
 
-/// The events of a run up to its end. Nothing is waited for after that.
+/// Limits the events of a run to those up to its end, without waiting for more.
 fn until_ended(mut events: Events) -> Events {
     let mut ended = false;
     Box::new(std::iter::from_fn(move || {

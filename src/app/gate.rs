@@ -1,4 +1,4 @@
-//! A job's gate outside of a run: whether its tools cover it, and what it says now. Of a job's command the former.
+//! A job's gate outside of a run: whether the job's tools cover it, and its current verdict. Also checks commands of jobs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use crate::run::sandbox::{JobSandbox, SandboxPlan};
 use crate::run::setup::Setup;
 use crate::run::shell_line::ShellLine;
 
-/// What is wrong with a definition's gate, or with its command: each program that it starts is judged, and none runs.
+/// Returns the problem of a definition's gate or command. Each program that it would start is judged, and none runs.
 pub(super) fn problem(definition: &Definition, app: &App) -> Option<Problem> {
     let gate = definition.gate.as_deref().map(|line| ("gate", line));
     let (name, line) = gate.or(definition.command.as_deref().map(|line| ("command", line)))?;
-    // Where it cannot be tried, its run says what is wrong.
+    // If the setup fails, the job's runs report why.
     let setup = policy::setup(definition, app).ok()?;
     let why = refused(definition, &setup, line, app)?;
     let message = format!("the job's tools do not cover its {name}, which will fail: {why}");
@@ -34,8 +34,8 @@ pub(super) fn problem(definition: &Definition, app: &App) -> Option<Problem> {
     Some(Problem::of_field(definition, name, Severity::Error, message, hint))
 }
 
-/// Why a line of a definition's file would be refused; `None`: it would not, as far as that can be told. For the person alone: what
-/// the line reads stands in the answer, and its shell takes of no run's limits.
+/// Returns why a line of a definition's file would be refused; `None` if it would not, as far as that can be known. For
+/// the person only: the answer contains data that the line reads, and its shell is not subject to a run's limits.
 pub(super) fn refused(definition: &Definition, setup: &Setup, line: &str, app: &App) -> Option<String> {
     if !matches!(app.caller, Caller::Person) {
         return None;
@@ -53,7 +53,7 @@ pub(super) fn refused(definition: &Definition, setup: &Setup, line: &str, app: &
         dry_run(&policy, plan, &rights, &client_environment, &line, besides).await
     };
     let tried = Trial::of(setup, app).and_then(|trial| trial.run(tries)).ok()?;
-    // What the shell itself says depends on what programs print, and here they print nothing.
+    // The shell's own errors depend on the output of programs, which is empty here.
     let may_run = |verdict| verdict == Verdict::Allow || verdict == Verdict::Ask && definition.command.is_some();
     let program = tried.programs.into_iter().find(|decision| !may_run(decision.verdict))?;
     Some(match program.verdict {
@@ -62,10 +62,10 @@ pub(super) fn refused(definition: &Definition, setup: &Setup, line: &str, app: &
     })
 }
 
-/// What a definition's gate says now, run for the person as in a run, but that nothing is kept of it. `None`: it has none.
+/// Runs a definition's gate for the person as in a run, except that its state is not kept. Returns `None` if it has no gate.
 ///
 /// # Errors
-/// When it cannot be run.
+/// If it cannot be run.
 pub(super) fn try_now(definition: &Definition, setup: &Setup, app: &App) -> Result<Option<GateVerdict>, Refusal> {
     let Some(line) = definition.gate.clone() else { return Ok(None) };
     if !matches!(app.caller, Caller::Person) {
@@ -103,7 +103,7 @@ pub(super) fn try_now(definition: &Definition, setup: &Setup, app: &App) -> Resu
     })
 }
 
-/// The run whose copy the next gate would find; `None`: what is kept.
+/// Returns the run whose copy the next gate would find; `None` for the stored state.
 fn newest_kept(kept: &KeptState, app: &App) -> Option<RunId> {
     let reader = app.read_journal().ok()?;
     let runs = kept.waiting().into_iter().filter_map(|run| reader.run(&run).ok().flatten());

@@ -1,5 +1,5 @@
-//! Takes over the data folder of the Python ollim-bot: definitions, skills and agents. Nothing that is there is overwritten, and
-//! what could not be taken over is named with the reason. Jobs of cron and systemd are taken over by [`jobs`].
+//! Imports the data folder of the Python ollim-bot: definitions, skills and agents. Never overwrites a file, and
+//! reports why a file was not imported. [`jobs`] imports jobs of cron and systemd.
 
 mod calendar;
 mod crontab;
@@ -23,38 +23,38 @@ use crate::definition::{
 use crate::home::Home;
 use crate::refusal::Refusal;
 
-/// What became of another bot's folder, of a crontab or of timers.
+/// The result of importing another bot's folder, a crontab or timers.
 #[derive(Debug, Default, Serialize)]
 pub struct Imported {
     /// Whether nothing was written.
     pub dry_run: bool,
-    /// What was taken over, relative to the data folder.
+    /// Imported files, relative to the data folder.
     pub taken: Vec<PathBuf>,
-    /// What was not.
+    /// Files that were not imported.
     pub left: Vec<Left>,
-    /// What a person should look at in what was taken over.
+    /// Imported files that the person should look at.
     pub look: Vec<Left>,
 }
 
-/// A file of the other's, and what is to be said of it.
+/// A file of the source, with a remark.
 #[derive(Debug, Serialize)]
 pub struct Left {
-    /// Relative to the other bot's folder; of a crontab with the line.
+    /// Path relative to the other bot's folder; for a crontab, with the line.
     pub file: PathBuf,
-    /// Why, in a sentence without its full stop.
+    /// The reason, a sentence without its full stop.
     pub why: String,
-    /// What to do.
+    /// The suggested step.
     #[serde(rename = "do")]
     pub hint: Option<String>,
 }
 
-/// Folders and files of the other bot that have no place here.
+/// Folders and files of the other bot that cannot be imported.
 const NO_PLACE: &[(&str, &str, Option<&str>)] = &[
     ("state", "conversations, sessions and budgets are not taken over", None),
     (".env", "secrets are not taken over", Some("write those that you need into .env of the data folder")),
 ];
 
-/// Takes over what is in `from`, or only says what would be.
+/// Imports the contents of `from`, or only reports what would be imported.
 pub(super) fn import(from: &Path, dry_run: bool, app: &App) -> Result<Imported, Refusal> {
     let from = from.canonicalize().map_err(|error| {
         Refusal::user(format!("{} cannot be read: {error}", from.display()))
@@ -102,7 +102,7 @@ impl Import<'_> {
         self.done.look.push(Left { file: file.to_owned(), why: why.into(), hint });
     }
 
-    /// Two bots with the same jobs would each fire every one.
+    /// Warns if the other bot is running: two bots with the same jobs would fire each of them twice.
     fn running(&mut self) {
         let Ok(pid) = fs::read_to_string(self.from.join("state/bot.pid")) else { return };
         let pid = pid.trim();
@@ -112,7 +112,7 @@ impl Import<'_> {
         }
     }
 
-    /// The files of a folder that end in `.md`, sorted; none where there is no such folder.
+    /// Returns the `.md` files of a folder, sorted; empty if there is no such folder.
     fn files(&self, folder: &str) -> Result<Vec<PathBuf>, Refusal> {
         let entries = match fs::read_dir(self.from.join(folder)) {
             Ok(entries) => entries,
@@ -126,7 +126,7 @@ impl Import<'_> {
         Ok(files)
     }
 
-    /// A file's text. What cannot be read, or is a link that leads elsewhere, is left.
+    /// Returns a file's text. Reports a file that is unreadable, or links to another folder.
     fn text(&mut self, file: &Path) -> Option<String> {
         let path = self.from.join(file);
         let inside = path.canonicalize().is_ok_and(|path| path.starts_with(&self.from));
@@ -148,7 +148,7 @@ impl Import<'_> {
         }
     }
 
-    /// Writes a file that is not there yet. Whether it was taken over.
+    /// Writes a new file, and returns whether it was imported.
     fn take(&mut self, file: &Path, to: &Path, text: &str) -> Result<bool, Refusal> {
         let path = self.app.home.root().join(to);
         if path.symlink_metadata().is_ok() {
@@ -218,7 +218,7 @@ impl Import<'_> {
             false => HashSet::<DefinitionId>::new(),
         };
         let mut ids: HashSet<DefinitionId> = mine;
-        // What names an agent or a skill is read beside those of its own folder.
+        // Agents and skills that a definition names are looked up in its own folder.
         let there = Home::new(self.from.clone());
         let defaults = Defaults { agents: known_agents(&there, self.app.env.path("HOME")), ..self.app.defaults()? };
         for (kind, folder) in [(Kind::Routine, "routines"), (Kind::Reminder, "reminders"), (Kind::Webhook, "webhooks")]

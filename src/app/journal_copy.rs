@@ -1,26 +1,26 @@
-//! Moving the journal to a server, or back into a file.
+//! Moves the journal to a server, or back to a file.
 
 use super::App;
 use crate::config::{edit, secrets};
 use crate::journal::{Copied, CopyError, JournalPlace, Server, copy_to, mark_moved};
 use crate::refusal::Refusal;
 
-/// What was copied.
+/// The result of a copy.
 #[derive(Debug)]
 pub struct CopiedJournal {
-    /// From where, without a password.
+    /// The source, without a password.
     pub from: String,
-    /// Where to.
+    /// The destination.
     pub to: String,
-    /// What `journal` in config.yaml has to be from now on; `None`: the line has to go.
+    /// The new value of `journal` in config.yaml; `None` to remove the line.
     pub setting: Option<String>,
-    /// Whether the settings say so by now.
+    /// Whether the settings have been changed.
     pub is_used: bool,
-    /// Each table with its rows, and an older file that stood in the place.
+    /// The number of rows of each table, and an older file that was at the destination.
     pub copied: Copied,
 }
 
-/// Copies the journal in use to the server at `to`; `None`: into the data folder's file. `uses`: it is used from then on.
+/// Copies the journal in use to the server at `to`, or to the data folder's file for `None`. `uses`: changes the settings too.
 pub(super) fn copy(to: Option<String>, uses: bool, app: &App) -> Result<CopiedJournal, Refusal> {
     app.require_home()?;
     if super::service::status(app)?.is_some() {
@@ -46,7 +46,7 @@ pub(super) fn copy(to: Option<String>, uses: bool, app: &App) -> Result<CopiedJo
     };
     let copied = copy_to(&from, &target, host.as_deref(), &app.clock).map_err(refusal)?;
     if uses {
-        // The password first: a setting without it is a service that does not start.
+        // The password comes first: with the setting alone the service would not start.
         if let JournalPlace::Server(server) = &target
             && has_password
             && let Some(password) = server.password()
@@ -67,7 +67,7 @@ pub(super) fn copy(to: Option<String>, uses: bool, app: &App) -> Result<CopiedJo
     Ok(CopiedJournal { from: from.to_string(), to: target.to_string(), setting, is_used: uses, copied })
 }
 
-/// A setting that does not come from config.yaml cannot be changed there.
+/// Refuses to change a setting or password that the environment overrides.
 fn may_be_used(has_password: bool, app: &App) -> Result<(), Refusal> {
     let wins = [("OLLIM_JOURNAL", true, "config.yaml"), (super::JOURNAL_PASSWORD, has_password, ".env")];
     match wins.into_iter().find(|(name, counts, _)| *counts && app.env.text(name).is_some()) {
@@ -77,14 +77,14 @@ fn may_be_used(has_password: bool, app: &App) -> Result<(), Refusal> {
     }
 }
 
-/// The address as it may stand in config.yaml.
+/// Returns the address for config.yaml, without its password.
 fn without_password(url: &str) -> Result<String, Refusal> {
     let hint = "write `postgres://USER:PASSWORD@HOST/NAME`";
     let (scheme, rest) = url
         .split_once("://")
         .filter(|(scheme, _)| ["postgres", "postgresql"].contains(scheme))
         .ok_or_else(|| Refusal::user("that is no address of a PostgreSQL server").hint(hint))?;
-    // As those who connect by it read it: the password ends at the first `@`.
+    // Clients end the password at the first `@`, too.
     let without = rest.split_once('@').and_then(|(user, host)| {
         let (user, _) = user.split_once(':')?;
         Some(format!("{scheme}://{user}@{host}"))

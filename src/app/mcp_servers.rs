@@ -1,4 +1,4 @@
-//! The person's own MCP servers, and what they offer. The running service starts them.
+//! The person's own MCP servers and their tools. The running service starts them.
 
 use std::path::Path;
 
@@ -15,11 +15,11 @@ use crate::search_path;
 pub struct ServerTools {
     /// Its name.
     pub server: String,
-    /// What it offers, or why that is not known.
+    /// Its tools, or why they are not known.
     pub tools: Result<Vec<ExternalTool>, String>,
 }
 
-/// Each server as it is; where the service does not run, as the settings have it.
+/// Returns the state of each server; if the service is not running, as the settings define it.
 pub(super) fn list(app: &App) -> Result<Outcome, Refusal> {
     match app.service.ask(ServiceCommand::McpServers)? {
         Some(ServiceReply::McpServers(servers)) => Ok(Outcome::McpServers { servers, is_running: true }),
@@ -34,7 +34,7 @@ pub(super) fn list(app: &App) -> Result<Outcome, Refusal> {
     }
 }
 
-/// The tools of one server, or of each.
+/// Returns the tools of one server, or of each.
 pub(super) fn tools(server: Option<String>, app: &App) -> Result<Vec<ServerTools>, Refusal> {
     let one = |server: String| match ask(ServiceCommand::McpTools { server }, app)? {
         ServiceReply::McpTools { server, tools } => Ok(ServerTools { server, tools: Ok(tools) }),
@@ -50,25 +50,25 @@ pub(super) fn tools(server: Option<String>, app: &App) -> Result<Vec<ServerTools
     Ok(of_each.collect())
 }
 
-/// What keeps a server from starting, or from working, as far as that can be told without starting it.
+/// Something that keeps a server from starting or working, as far as that can be known without starting it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Lack {
-    /// Its name.
+    /// The server's name.
     pub(super) server: String,
-    /// What is so, as the rest of a sentence that begins with the server.
+    /// The problem, as the rest of a sentence that begins with the server.
     pub(super) what: String,
-    /// What to do.
+    /// The suggested step.
     pub(super) hint: String,
 }
 
-/// Of each server: its program, and the variables that it is given. What the service's own environment has besides is not known here.
+/// Checks the program and the variables of each server. Further variables of the service's own environment are not known here.
 pub(super) fn lacks(app: &App) -> Vec<Lack> {
     let Ok(config) = app.config() else { return Vec::new() };
-    // What is wrong with `.env` is said elsewhere.
+    // Problems of `.env` are reported elsewhere.
     let known = secrets::read(&app.home, &app.env.texts()).unwrap_or_default();
-    // As the service starts it.
+    // The service looks in the same folders.
     let (folders, user_home) = (app.command_folders(), app.places().user_home);
-    // Programs outside of the person's home are open to it, and so is what these start.
+    // The sandbox gives access to programs outside of the person's home, and to those that they start.
     let home = user_home.canonicalize().unwrap_or_else(|_| user_home.clone());
     let is_in_home = |folder: &Path| folder.canonicalize().is_ok_and(|folder| folder.starts_with(&home));
     let is_shim = |folder: &Path| folder.ends_with("shims") && is_in_home(folder);

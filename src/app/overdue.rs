@@ -1,4 +1,4 @@
-//! Occurrences that fell due and are not claimed, since nothing may start.
+//! Occurrences that fell due and are not claimed, because nothing may start.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,29 +10,29 @@ use crate::journal::Account;
 use crate::schedule::cron::Times;
 use crate::schedule::occurrences;
 
-/// So many occurrences of one definition are counted: a month of minutes takes a moment to go through.
+/// Maximum number of occurrences of one definition to count, because a month of minutes takes a while to go through.
 const COUNTED: usize = 1000;
 
-/// The occurrences of one definition that fell due and are not claimed.
+/// The unclaimed occurrences of one definition that fell due.
 #[derive(Clone, Debug)]
 pub struct Overdue {
     /// The definition.
     pub definition: Arc<Definition>,
-    /// When the first of them was due.
+    /// Time of the first of them.
     pub since: DateTime<Utc>,
-    /// How many there are, 1,000 at most.
+    /// Their number, at most 1,000.
     pub count: usize,
 }
 
 impl Overdue {
-    /// Whether there may be more than [`Overdue::count`] says.
+    /// Whether the count reached its maximum, so that there may be more.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.count == COUNTED
     }
 }
 
-/// What fell due by `now` and has no record, oldest first. `accounts`: how far each routine has its records.
+/// Returns the occurrences due by `now` without a record, oldest first. `accounts`: how far each routine has its records.
 pub(super) fn overdue(
     definitions: &[Arc<Definition>],
     accounts: &HashMap<DefinitionId, Account>,
@@ -41,12 +41,12 @@ pub(super) fn overdue(
     let of = |definition: &Arc<Definition>| {
         let account = accounts.get(&definition.id).filter(|_| definition.kind() == Kind::Routine);
         let after = match (definition.kind(), account) {
-            // The service has not seen it yet: it has no backlog.
+            // The service has not seen this routine yet, so it has no backlog.
             (Kind::Routine, None) => return None,
             (_, account) => account.map_or(DateTime::<Utc>::MIN_UTC, |account| account.until),
         };
         let has_record = |at: &DateTime<Utc>| account.is_some_and(|account| account.beyond.contains(at));
-        // What has fired under another jitter is not due once more.
+        // An occurrence that fired with another jitter is not due again.
         let times = account.and_then(|_| Times::of(definition));
         let after = times.map_or(after, |times| times.not_again(definition.zone, after, after));
         let due = occurrences(definition, after).take_while(|at| *at <= now);

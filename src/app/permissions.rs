@@ -1,4 +1,4 @@
-//! What a run may make and change: never more than it has itself. The person may all.
+//! Limits what a run may create and change: never more than it has itself. The person is not limited.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,10 +12,10 @@ use crate::run::memory::is_job;
 use crate::run::tokens::RunAuthority;
 
 impl App {
-    /// Narrows a draft that is about to be written to what its maker has. The caller keeps the guard until the file is written.
+    /// Restricts a new draft to the permissions of its maker. The caller holds the guard until the file is written.
     ///
     /// # Errors
-    /// When it asks for more, or there are too many jobs that runs have made.
+    /// If the draft asks for more, or runs have created too many jobs.
     pub(super) fn narrow(&self, draft: &mut Draft) -> Result<Option<MutexGuard<'static, ()>>, Refusal> {
         let Caller::Run(run) = &self.caller else { return Ok(None) };
         if draft.chain_depth > 0 || draft.chain_parent.is_some() || draft.created_by.is_some() {
@@ -29,8 +29,8 @@ impl App {
         Ok(making)
     }
 
-    /// That a job which a run makes follows, and is told the answers of, only jobs that the same job has made. The person's own jobs are
-    /// no concern of its, and what it named otherwise its runs would not be given. It may follow its maker, too.
+    /// Checks that a job created by a run follows, and reads the answers of, only jobs created by the same job. The person's own jobs are
+    /// none of its business, and its runs would not get the answers of others. It may follow its maker, too.
     pub(super) fn require_readable(&self, draft: &Draft) -> Result<(), Refusal> {
         let Some(maker) = &draft.created_by else { return Ok(()) };
         let loaded = self.load()?;
@@ -56,11 +56,11 @@ impl App {
         }
     }
 
-    /// Whether a run may have one more job of those that runs have made. The caller keeps the guard until the file is written: one
-    /// is written at a time, so that the count holds.
+    /// Checks that a run may create one more job. The caller holds the guard until the file is written, because only
+    /// one writer at a time keeps the count right.
     ///
     /// # Errors
-    /// When there are too many.
+    /// If runs have created too many jobs.
     pub(super) fn one_more(&self) -> Result<Option<MutexGuard<'static, ()>>, Refusal> {
         static MAKING: Mutex<()> = Mutex::new(());
         let Caller::Run(run) = &self.caller else { return Ok(None) };
@@ -77,10 +77,10 @@ impl App {
         Ok(Some(making))
     }
 
-    /// Whether whoever asks may change, move or remove these jobs.
+    /// Checks that the caller may change, move or remove these jobs.
     ///
     /// # Errors
-    /// When one of them is not its own, or has more than it has.
+    /// If the caller did not create one of them, or one has more permissions than the caller.
     pub(super) fn may_change<'a>(&self, jobs: impl IntoIterator<Item = &'a Definition>) -> Result<(), Refusal> {
         let Caller::Run(run) = &self.caller else { return Ok(()) };
         jobs.into_iter().try_for_each(|job| run.limit.may_change(job))?;
@@ -88,7 +88,7 @@ impl App {
     }
 }
 
-/// From here on the run has had an effect.
+/// Records that the run has had a side effect.
 fn begin(run: &RunAuthority, what: &'static str) -> Result<(), Refusal> {
     Handle::current().block_on(run.acts.mark_effect(what))
 }

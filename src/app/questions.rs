@@ -1,5 +1,5 @@
-//! Questions: what jobs have asked, and the person's answers. "Always" also changes the job's file: the rule that asked moves into
-//! `allowed_tools`, exactly as it was shown, or out of `ask_tools` where the file has no allowlist.
+//! Questions of jobs and the person's answers. The answer "always" also changes the job's file: the rule that asked
+//! moves to `allowed_tools`, exactly as it was shown, or out of `ask_tools` if the file has no allowlist.
 
 use std::path::PathBuf;
 
@@ -11,33 +11,33 @@ use crate::journal::{Answer, Question, RunId};
 use crate::policy::ToolPattern;
 use crate::refusal::Refusal;
 
-/// How many that have ended are listed.
+/// Number of answered or expired questions to list.
 const RECENT: u32 = 20;
 
-/// What came of an answer.
+/// The result of an answer.
 #[derive(Clone, Debug)]
 pub struct Answered {
-    /// The question, as it stands now.
+    /// The question after the answer.
     pub question: Question,
-    /// What was changed in the job's file, or why nothing was; `None`: nothing was to be.
+    /// The change of the job's file, or why it was not made; `None` if there was none to make.
     pub change: Option<Result<Change, String>>,
 }
 
-/// What was changed in a job's file.
+/// A change of a job's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// The file, relative to the data folder.
     pub file: PathBuf,
-    /// Its lines that are gone (`-`) and those that are new (`+`).
+    /// Removed lines (`-`) and added lines (`+`).
     pub diff: Vec<String>,
 }
 
-/// The open ones, and the last ones that have ended.
+/// Returns the open questions, and the last ones that have ended.
 pub(super) fn list(app: &App) -> Result<Vec<Question>, Refusal> {
     Ok(runs::open(app)?.questions(RECENT)?)
 }
 
-/// Answers one, and writes what "always" means into the job's file.
+/// Answers a question. For "always" also changes the job's file.
 pub(super) fn answer(
     number: i64,
     answer: Answer,
@@ -60,7 +60,7 @@ pub(super) fn answer(
 }
 
 impl Answered {
-    /// What came of it, in words for the person.
+    /// Returns the result in words for the person.
     #[must_use]
     pub fn words(&self) -> String {
         let Question { number, id, asked_rule, answer, .. } = &self.question;
@@ -78,11 +78,11 @@ impl Answered {
     }
 }
 
-/// A change of a job's file that is to be made.
+/// A planned change of a job's file.
 struct Edit {
     found: std::sync::Arc<Definition>,
     fields: Vec<(&'static str, Option<FieldValue>)>,
-    /// What the file says then.
+    /// The content of the file after the change.
     expected: Draft,
 }
 
@@ -105,7 +105,7 @@ impl Edit {
                 .hint(&in_this_run)
         })?;
         let mut expected = Draft::from(&*found);
-        // A yes for always is for the job that asked, not for what its file has become since.
+        // The answer "always" is for the job that asked, rather than for a file that has changed since.
         if !is_as_it_fired(&question.run, &expected, &found, app)? {
             return Err(
                 Refusal::user(format!("{} was changed since the job asked", found.file.display())).hint(&in_this_run)
@@ -135,7 +135,7 @@ impl Edit {
         Ok(Self { found, fields, expected })
     }
 
-    /// Writes it, if the file says nothing else than was expected.
+    /// Writes the change, if the file then has the expected content.
     fn write(self, app: &App) -> Result<Change, Refusal> {
         let Self { found, fields, expected } = self;
         let gone = || DefinitionError::NotFound { file: found.file.clone() };
@@ -151,7 +151,7 @@ impl Edit {
     }
 }
 
-/// Whether a file says what it said when a run of it began, but for what was answered since.
+/// Whether a file is the same as when one of its runs began, except for the lists that answers change.
 fn is_as_it_fired(run: &RunId, now: &Draft, found: &Definition, app: &App) -> Result<bool, Refusal> {
     let text = runs::open(app)?.run(run)?.and_then(|run| run.definition).unwrap_or_default();
     let fired = definition::parse(found.kind(), &found.file, text.as_bytes(), &app.defaults()?).definition;
@@ -159,10 +159,10 @@ fn is_as_it_fired(run: &RunId, now: &Draft, found: &Definition, app: &App) -> Re
     Ok(fired.is_some_and(|fired| lists_aside(Draft::from(&fired)) == lists_aside(now.clone())))
 }
 
-/// The lines of both that the other has not in that place.
+/// Returns the lines of each text that are missing in the other.
 fn diff(old: &str, new: &str) -> Vec<String> {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-    // The lines that both have, by the longest sequence of them: lengths from each pair of places on.
+    // Longest common subsequence: `longest[i][j]` is its length for the rest of both texts from lines `i` and `j` on.
     let mut longest = vec![vec![0u32; new.len() + 1]; old.len() + 1];
     for (i, was) in old.iter().enumerate().rev() {
         for (j, is) in new.iter().enumerate().rev() {

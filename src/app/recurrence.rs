@@ -1,6 +1,6 @@
-//! Times that come again as people type them, as a cron expression that says exactly that: `weekdays at 8:30`, `every 2h`.
+//! Turns recurring times as people type them into an equivalent cron expression: `weekdays at 8:30`, `every 2h`.
 //!
-//! Pure. What cron cannot say is refused, with the reason.
+//! Pure. Times that cron cannot express are refused, with the reason.
 
 use std::collections::BTreeSet;
 use std::iter::Peekable;
@@ -14,10 +14,10 @@ use crate::refusal::Refusal;
 const HINT: &str = "write `daily at 9`, `weekdays at 8:30`, `monday and friday 18:00`, `monthly on the 1st at 9`, `every 2h`, or \
                     a cron expression like `30 8 * * 1-5`";
 
-/// The cron expression that `text` is or means.
+/// Returns the cron expression that `text` is or means.
 ///
 /// # Errors
-/// When it cannot be read for certain, or cron cannot say it.
+/// If the text is ambiguous, or cron cannot express it.
 pub(super) fn cron(text: &str) -> Result<String, Refusal> {
     let text = text.trim();
     if is_cron(text) {
@@ -26,13 +26,13 @@ pub(super) fn cron(text: &str) -> Result<String, Refusal> {
     read(text).map_err(|why| Refusal::user(format!("cannot make a cron expression of `{text}`: {why}")).hint(HINT))
 }
 
-/// Whether it is meant as a cron expression, right or wrong.
+/// Whether the text is meant as a cron expression, valid or not.
 fn is_cron(text: &str) -> bool {
     let numbers = |word: &str| word.bytes().all(|b| b.is_ascii_digit() || b"*,/-?".contains(&b));
     text.starts_with('@') || text.split_whitespace().take(2).all(numbers)
 }
 
-/// What was said so far.
+/// The words that were read so far.
 #[derive(Default)]
 struct Said {
     times: BTreeSet<(u32, u32)>,
@@ -41,7 +41,7 @@ struct Said {
     days: BTreeSet<u32>,
     months: BTreeSet<u32>,
     units: Vec<&'static str>,
-    /// A time was said that is a day's own: midnight, noon.
+    /// Whether the time was named: midnight or noon.
     is_named_time: bool,
 }
 
@@ -55,7 +55,7 @@ fn read(text: &str) -> Result<String, String> {
     }
     let mut said = Said::default();
     let mut words = words.into_iter().peekable();
-    // A bare number is an hour behind `at`, and a day elsewhere.
+    // A bare number is an hour after `at`, else a day.
     let mut is_hour = false;
     while let Some(word) = words.next() {
         let half = words.next_if(|next| matches!(*next, "am" | "pm")).unwrap_or_default();
@@ -97,7 +97,7 @@ fn read(text: &str) -> Result<String, String> {
 }
 
 impl Said {
-    /// A word that is neither a time of day nor a number.
+    /// Adds a word that is neither a time of day nor a number.
     fn add<'a>(&mut self, word: &str, words: &mut Peekable<impl Iterator<Item = &'a str>>) -> Result<(), String> {
         let of_weekday = |word: &str| {
             let day = name(word, &WEEKDAYS).or_else(|| name(word.strip_suffix('s')?, &WEEKDAYS));
@@ -141,7 +141,7 @@ impl Said {
         let unclear = || Err("it is not clear which days are meant".to_owned());
         let has_days = !(weekdays.is_empty() && days.is_empty() && months.is_empty());
         match (&units[..], has_days || !times.is_empty()) {
-            // Each day has its midnight and its noon.
+            // Every day has a midnight and a noon.
             ([], true) if is_named_time && !has_days => {}
             (["hour"], false) => return Ok("0 * * * *".into()),
             (["minute"], false) => return Ok("* * * * *".into()),
@@ -174,7 +174,7 @@ impl Said {
     }
 }
 
-/// `*`, `9`, `1-5`, `1,5`.
+/// Formats one field: `*`, `9`, `1-5`, `1,5`.
 fn field(values: &BTreeSet<u32>) -> String {
     let (Some(first), Some(last)) = (values.first(), values.last()) else { return "*".into() };
     if values.len() > 2 && usize::try_from(last - first + 1) == Ok(values.len()) {
@@ -183,7 +183,7 @@ fn field(values: &BTreeSet<u32>) -> String {
     values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// `2h`, `15 minutes`: what divides an hour or a day, so that the steps are even.
+/// Parses `2h`, `15 minutes`. The span must divide an hour or a day, so that the steps are even.
 fn every(text: &str) -> Result<String, String> {
     let span: Duration = humantime::parse_duration(text).map_err(|_| format!("`{text}` is no span of time"))?;
     let minutes = span.as_secs() / 60;

@@ -1,4 +1,4 @@
-//! Errors of the layers below, as whoever asked reads them.
+//! Turns errors of lower layers into refusals for the caller.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -9,12 +9,12 @@ use crate::definition::{DefinitionError, Problem};
 use crate::journal::JournalError;
 use crate::refusal::Refusal;
 
-/// Something of the disk's: `cannot write FILE: …`.
+/// Returns the refusal for an I/O error: `cannot write FILE: …`.
 pub(super) fn cannot(what: &str, path: &Path, error: &dyn Display) -> Refusal {
     Refusal::environment(format!("cannot {what} {}: {error}", path.display()))
 }
 
-/// The first problem is the reason; the others and their hints follow.
+/// Uses the first problem as the reason. The others and their hints follow.
 fn of_problems(problems: Vec<Problem>, with_place: bool) -> Refusal {
     let place = |problem: &Problem| format!("{}:{}:{}", problem.file.display(), problem.line, problem.column);
     let mut problems = problems.into_iter();
@@ -33,7 +33,7 @@ fn of_problems(problems: Vec<Problem>, with_place: bool) -> Refusal {
 }
 
 impl From<DefinitionError> for Refusal {
-    /// What is invalid, missing or in the way is the person's to fix; the rest is the disk's.
+    /// Invalid, missing and conflicting files are the caller's to fix. Others are errors of the environment.
     fn from(error: DefinitionError) -> Self {
         let message = error.to_string();
         match error {
@@ -66,7 +66,7 @@ impl From<ConfigError> for Refusal {
 }
 
 impl From<JournalError> for Refusal {
-    /// Never the person's to fix by typing something else.
+    /// The caller cannot fix an error of the journal with other input.
     fn from(error: JournalError) -> Self {
         match &error {
             JournalError::Sql(_) | JournalError::Database(_) | JournalError::Away(_) => {

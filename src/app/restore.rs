@@ -1,4 +1,4 @@
-//! A reminder that has fired comes back, from the text that the journal keeps of it.
+//! Brings back a reminder that has fired, from its text in the journal.
 
 use std::fs::File;
 use std::io;
@@ -12,19 +12,19 @@ use crate::definition::{self, Definition, DefinitionId, Kind, parse};
 use crate::journal::{JournalReader, RunRecord};
 use crate::refusal::Refusal;
 
-/// Waits until nobody else brings a reminder back: of two who ask at once (a button pressed twice), the second finds its file.
-/// Nobody waits longer than the other holds what is returned.
+/// Waits until nobody else is bringing a reminder back. If two ask at once (a button pressed twice), the second finds
+/// the first one's file. The lock is held as long as the returned file.
 pub(super) fn in_turn(app: &App) -> Result<Option<File>, Refusal> {
     let folder = app.home.state();
     let opened = match File::open(&folder) {
-        // Nothing has ever fired.
+        // There is no such folder until something has fired.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.and_then(|folder| folder.lock().map(|()| folder)),
     };
     opened.map(Some).map_err(|error| Refusal::environment(format!("cannot lock {}: {error}", folder.display())))
 }
 
-/// Writes the reminder of a run into `reminders/` again; due at its own time where that is to come, else as `when` says.
+/// Writes the reminder of a run to `reminders/` again. It is due at its own time if that is in the future, else at `when`.
 pub(super) fn restore(run: &str, when: Option<&When>, app: &App) -> Result<Recorded, Refusal> {
     let journal = runs::open(app)?;
     let record = runs::named(run, &journal)?;
@@ -37,7 +37,7 @@ pub(super) fn restore(run: &str, when: Option<&When>, app: &App) -> Result<Recor
     };
     is_gone(&record.id, app)?;
     let defaults = app.defaults()?;
-    // Only for its zone and time: whether it is valid otherwise is found when it is written.
+    // The text is parsed only for its zone and time. Other errors show when it is written.
     let read = parse(Kind::Reminder, Path::new("reminders/fired.md"), text.as_bytes(), &defaults).definition;
     match (&app.caller, &read) {
         (Caller::Person, _) => {}
@@ -60,7 +60,7 @@ pub(super) fn restore(run: &str, when: Option<&When>, app: &App) -> Result<Recor
     Ok(add::recorded(written, app))
 }
 
-/// Nothing is written beside a file with the same identity: neither would fire.
+/// Refuses to write beside a file with the same id, since neither would fire.
 pub(super) fn require_absent(id: &DefinitionId, app: &App) -> Result<(), Refusal> {
     let loaded = app.load()?;
     let there = || Refusal::user(format!("there is a job `{id}` already; it stays as it is"));
@@ -73,7 +73,7 @@ pub(super) fn require_absent(id: &DefinitionId, app: &App) -> Result<(), Refusal
     Ok(())
 }
 
-/// It is neither waiting nor kept as failed.
+/// Checks that the reminder is neither waiting nor kept as failed.
 fn is_gone(id: &DefinitionId, app: &App) -> Result<(), Refusal> {
     require_absent(id, app)?;
     let failed = definition::failed_reminders(&app.home, &app.defaults()?)?;
@@ -84,7 +84,7 @@ fn is_gone(id: &DefinitionId, app: &App) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Its own time, if that is to come (it was fired by hand).
+/// Returns the reminder's own time, if that is in the future (it was fired by hand).
 fn as_it_was(
     read: Option<&Definition>,
     record: &RunRecord,
@@ -101,8 +101,8 @@ fn as_it_was(
     Ok(at.with_timezone(&zone).fixed_offset())
 }
 
-/// `at`, or the first second after it that the reminder has not had: an occurrence has one outcome, and what falls due
-/// for one that has its own would only be cleaned up.
+/// Returns `at`, or the first second after it without an occurrence of the reminder. An occurrence has only one
+/// outcome, so a file with a used time would only be removed.
 pub(super) fn unused(
     id: &DefinitionId,
     mut at: DateTime<Utc>,

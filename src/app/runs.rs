@@ -1,4 +1,4 @@
-//! What the journal knows: runs and messages.
+//! Runs and messages in the journal.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::definition::DefinitionId;
 use crate::journal::{Event, JournalReader, Message, RefusedCalls, RunFilter, RunId, RunRecord};
 use crate::refusal::Refusal;
 
-/// Runs, newest first.
+/// Returns runs, newest first.
 pub(super) fn list(filter: &RunFilter, app: &App) -> Result<Vec<RunRecord>, Refusal> {
     let journal = open(app)?;
     let id = filter.id.as_ref().map(|id| id_of(id, &journal, app)).transpose()?;
@@ -17,8 +17,8 @@ pub(super) fn list(filter: &RunFilter, app: &App) -> Result<Vec<RunRecord>, Refu
 }
 
 impl App {
-    /// A run as whoever asks may see it. A run sees of others when they were and how they ended: what they were asked, what was refused
-    /// them and what went wrong is the person's.
+    /// Returns a run as the caller may see it. A run sees only the times and the outcomes of other runs. Their prompts,
+    /// refused calls and errors are private.
     pub(super) fn as_seen(&self, run: RunRecord) -> RunRecord {
         match &self.caller {
             Caller::Run(caller) if caller.run != run.run => RunRecord {
@@ -35,8 +35,8 @@ impl App {
     }
 }
 
-/// The id that a name means: one that the journal knows, else that of a job's file. One that never ran is no mistake; one
-/// that nobody knows is.
+/// Resolves a name to an id that the journal knows, or to that of a job's file. A job that never ran is no error, but
+/// an unknown name is.
 pub(super) fn id_of(name: &DefinitionId, journal: &JournalReader, app: &App) -> Result<DefinitionId, Refusal> {
     if journal.knows(name)? {
         return Ok(name.clone());
@@ -58,20 +58,20 @@ pub(super) fn id_of(name: &DefinitionId, journal: &JournalReader, app: &App) -> 
     })
 }
 
-/// One run, and what happened in it.
+/// One run and its events.
 #[derive(Debug)]
 pub struct RunDetails {
     /// The run.
     pub run: RunRecord,
-    /// What happened, in its order; empty for a caller that is a run itself.
+    /// Its events, in order; empty if the caller is another run.
     pub events: Vec<Event>,
-    /// Whether every text was asked for.
+    /// Whether the full texts were requested.
     pub full: bool,
-    /// What its calls returned, by the client's id of the call, where that was asked for and its transcript is there.
+    /// Results of its calls by the client's call id, if requested and the transcript exists.
     pub results: HashMap<String, String>,
 }
 
-/// One run.
+/// Returns one run.
 pub(super) fn show(run: &str, full: bool, app: &App) -> Result<RunDetails, Refusal> {
     let journal = open(app)?;
     let run = named(run, &journal)?;
@@ -81,15 +81,15 @@ pub(super) fn show(run: &str, full: bool, app: &App) -> Result<RunDetails, Refus
     Ok(RunDetails { results: results.unwrap_or_default(), full, events, run })
 }
 
-/// So many rows of refused calls are shown at most.
+/// Maximum number of rows of refused calls.
 const REFUSED: u32 = 500;
 
-/// Calls that were refused in the last `since`, counted by job and rule.
+/// Returns the calls that were refused in the last `since`, counted by job and rule.
 pub(super) fn refused(since: Option<Duration>, app: &App) -> Result<Vec<RefusedCalls>, Refusal> {
     Ok(open(app)?.refused_calls(since.map(|since| app.ago(since)), REFUSED)?)
 }
 
-/// Messages, newest last; for a run those that it has sent itself.
+/// Returns messages, newest last. A run gets those that it has sent itself.
 pub(super) fn inbox(count: u32, app: &App) -> Result<Vec<Message>, Refusal> {
     let journal = open(app)?;
     let mut messages = match &app.caller {
@@ -100,13 +100,13 @@ pub(super) fn inbox(count: u32, app: &App) -> Result<Vec<Message>, Refusal> {
     Ok(messages)
 }
 
-/// The run of this id, or whose id begins with it.
+/// Returns the run whose id is `run`, or begins with it.
 pub(super) fn named(run: &str, journal: &JournalReader) -> Result<RunRecord, Refusal> {
     let none = || Refusal::user(format!("there is no run `{run}`")).hint("`ollim-bot runs` lists them");
     journal.run(&RunId::new(run))?.ok_or_else(none)
 }
 
-/// The journal, for reading.
+/// Opens the journal for reading.
 pub(super) fn open(app: &App) -> Result<JournalReader, Refusal> {
     app.require_home()?;
     app.read_journal()

@@ -1,4 +1,4 @@
-//! The main session, and those of spawned agents.
+//! The main session, and the sessions of spawned agents.
 
 use std::path::Path;
 
@@ -16,16 +16,16 @@ use crate::run::spawn::{MAIN, SpawnRequest};
 pub struct SessionList {
     /// The main session, once it has begun.
     pub main: Option<Conversation>,
-    /// Those of spawned agents, newest first.
+    /// Sessions of spawned agents, newest first.
     pub children: Vec<ChildSession>,
 }
 
 /// The session of a spawned agent.
 #[derive(Debug)]
 pub struct ChildSession {
-    /// What the journal knows of it.
+    /// The journal's record of it.
     pub record: SessionRecord,
-    /// What its agent was asked to do, and with what; `None`: it cannot be read any more.
+    /// The task and the permissions of its agent; `None` if they are not readable.
     pub definition: Option<Definition>,
 }
 
@@ -34,11 +34,11 @@ pub struct ChildSession {
 pub enum Session {
     /// The main session.
     Main(Conversation),
-    /// That of a spawned agent.
+    /// The session of a spawned agent.
     Child(Box<ChildSession>),
 }
 
-/// All sessions.
+/// Returns all sessions.
 pub(super) fn list(app: &App) -> Result<SessionList, Refusal> {
     let journal = runs::open(app)?;
     let children = journal
@@ -50,7 +50,7 @@ pub(super) fn list(app: &App) -> Result<SessionList, Refusal> {
     Ok(SessionList { main: main_session(&journal)?, children })
 }
 
-/// One session, by its id or as `main`.
+/// Returns one session, by its id or as `main`.
 pub(super) fn show(name: &str, app: &App) -> Result<Session, Refusal> {
     let journal = runs::open(app)?;
     let main = main_session(&journal)?;
@@ -65,13 +65,13 @@ pub(super) fn show(name: &str, app: &App) -> Result<Session, Refusal> {
     Ok(Session::Child(Box::new(child(found, app))))
 }
 
-/// Starts an agent for one task, in a session of its own.
+/// Starts an agent for one task, in its own session.
 pub(super) fn spawn(request: SpawnRequest, app: &App) -> Result<ServiceReply, Refusal> {
     match &app.caller {
         Caller::Person => service::ask(ServiceCommand::Spawn(request), app),
         Caller::Run(run) => {
             let spawned = Handle::current().block_on(run.acts.spawn(request));
-            // Whatever the reason, the run was denied an agent: that goes into its record.
+            // For whatever reason, the run was denied an agent. That goes into its record.
             let session = spawned.map_err(|refusal| Refusal { cause: Cause::Denied, ..refusal })?;
             Ok(ServiceReply::Spawned { session })
         }
@@ -82,7 +82,7 @@ fn main_session(journal: &JournalReader) -> Result<Option<Conversation>, Refusal
     Ok(journal.setting(SETTING)?.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
-/// Of a session that it has not started itself a run sees neither what was asked nor what was answered.
+/// Returns the session of a spawned agent. A run sees the task and the answer only of those that it started itself.
 pub(super) fn child(mut record: SessionRecord, app: &App) -> ChildSession {
     if let Caller::Run(caller) = &app.caller
         && record.by.as_ref() != Some(&caller.run)

@@ -1,4 +1,4 @@
-//! What would become of the occurrences of a time: the schedule's own rules, with what past runs took and cost.
+//! Predicts what would happen to occurrences, by the schedule's own rules and the durations and costs of past runs.
 
 use std::sync::Arc;
 
@@ -13,56 +13,56 @@ use crate::schedule::{Assumed, Subject, simulate};
 
 pub use crate::schedule::{Fate, Foreseen};
 
-/// So many occurrences are looked at at most.
+/// Maximum number of occurrences to predict.
 const MOST: usize = 2000;
 
-/// So many past runs of a job are taken the median of.
+/// Number of past runs whose median is used.
 const PAST: u32 = 50;
 
-/// How far is looked where nobody says.
+/// Default span.
 const USUAL: TimeDelta = TimeDelta::days(1);
 
-/// What would become of occurrences.
+/// A prediction.
 #[derive(Debug)]
 pub struct Simulated {
-    /// From when.
+    /// Start of the span.
     pub from: DateTime<Utc>,
-    /// Until when.
+    /// End of the span.
     pub until: DateTime<Utc>,
-    /// In order of time.
+    /// The occurrences, in order of time.
     pub occurrences: Vec<Foreseen>,
     /// Whether there are more.
     pub is_cut: bool,
-    /// Whose they are, and what was taken for each.
+    /// Their jobs, with what is assumed for each.
     pub jobs: Vec<Taken>,
-    /// Jobs without times, and what each waits for.
+    /// Jobs without times, and the event that each waits for.
     pub on_events: Vec<(DefinitionId, String)>,
-    /// What occurrences of a job need besides their time, for each that needs something.
+    /// Further conditions of a job's occurrences, for each job that has some.
     pub conditions: Vec<(DefinitionId, String)>,
-    /// Jobs that are left out since they are disabled or paused.
+    /// Jobs left out because they are disabled or paused.
     pub left_out: Vec<DefinitionId>,
-    /// Everything is paused: nothing of this happens before `resume`.
+    /// Whether everything is paused. Then nothing fires before `resume`.
     pub is_paused: bool,
 }
 
-/// What is taken for each run of a job.
+/// Assumptions about the runs of a job.
 #[derive(Clone, Debug)]
 pub struct Taken {
     /// The job.
     pub definition: Arc<Definition>,
-    /// How long it takes: the median of past runs; nothing where there are none.
+    /// Duration: the median of past runs; zero if there are none.
     pub takes: TimeDelta,
-    /// What it costs: the median of past runs, else its cap.
+    /// Cost: the median of past runs, else the job's limit.
     pub costs: f64,
-    /// How many tokens it takes: the median of past runs; nothing where there are none.
+    /// Number of tokens: the median of past runs; zero if there are none.
     pub tokens: u64,
-    /// How many past runs are known.
+    /// Number of past runs that these are based on.
     pub runs: usize,
-    /// What is left of its own cap of a day.
+    /// The rest of the job's own limit for a day.
     own_budget: Option<Spending>,
 }
 
-/// Of these jobs, or of all, in the times that are named as a person writes them.
+/// Predicts the occurrences of these jobs, or of all, between times as a person writes them.
 pub(super) fn simulated(
     ids: &[String],
     from: Option<&str>,
@@ -127,7 +127,7 @@ pub(super) fn simulated(
     Ok(Simulated { from, until, occurrences, is_cut, jobs, on_events, conditions, left_out, is_paused })
 }
 
-/// Adds what they follow, which decides when they fire, whether it was asked for or not.
+/// Adds the jobs that these follow, requested or not, since they decide when these fire.
 fn add_followed(chosen: &mut Vec<Arc<Definition>>, loaded: &Loaded) {
     let mut place = 0;
     while let Some(one) = chosen.get(place) {
@@ -152,7 +152,7 @@ impl Taken {
     }
 }
 
-/// What past runs of a job took and cost.
+/// Returns the durations and costs of a job's past runs.
 fn taken(definition: Arc<Definition>, journal: &JournalReader, app: &App) -> Result<Taken, Refusal> {
     let past = journal.completed_lately(&definition.id, PAST)?;
     let takes = median(past.iter().map(|run| run.took.num_milliseconds()).collect()).unwrap_or_default();
@@ -172,14 +172,14 @@ fn taken(definition: Arc<Definition>, journal: &JournalReader, app: &App) -> Res
     Ok(Taken { own_budget, takes: TimeDelta::milliseconds(takes), costs, tokens, runs: past.len(), definition })
 }
 
-/// The one in the middle.
+/// Returns the median.
 fn median(mut values: Vec<i64>) -> Option<i64> {
     values.sort_unstable();
     values.get(values.len() / 2).copied()
 }
 
 impl Taken {
-    /// What the zone's rules do to an occurrence at `at`; `None`: nothing.
+    /// Returns what the rules of the time zone do to an occurrence at `at`; `None` if nothing.
     #[must_use]
     pub fn clock_words(&self, at: DateTime<Utc>) -> Option<&'static str> {
         why::clock_words(&self.definition, at)

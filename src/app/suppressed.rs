@@ -1,5 +1,5 @@
-//! Suppressed definitions: a routine that is paused after failures has no coming occurrences until it is resumed or edited,
-//! and a reminder has none once it is claimed.
+//! Suppressed definitions: a routine that is paused after failures has no coming occurrences until it is resumed or
+//! edited, and a reminder has none once it is claimed.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use crate::schedule::occurrences;
 
 /// Definitions without coming occurrences.
 pub(super) struct Suppressed {
-    /// Paused after failures.
+    /// Routines that are paused after failures.
     pub(super) paused: BTreeSet<DefinitionId>,
-    /// Reminders' times that have their record.
+    /// Times of reminders that have been claimed.
     claimed: HashMap<DefinitionId, Vec<DateTime<Utc>>>,
 }
 
 impl Suppressed {
-    /// Those among these definitions. A journal that cannot be read knows of none: what is coming is shown all the
-    /// same.
+    /// Returns those among these definitions. If the journal cannot be read, none is suppressed, so that coming
+    /// occurrences are still shown.
     pub(super) fn of(loaded: &Loaded, app: &App) -> Self {
         match runs::open(app) {
             Ok(journal) => Self::known_to(&journal, loaded, app),
@@ -29,12 +29,12 @@ impl Suppressed {
         }
     }
 
-    /// The same by a journal that is open.
+    /// Same as [`Self::of`], with a journal that is already open.
     pub(super) fn known_to(journal: &JournalReader, loaded: &Loaded, app: &App) -> Self {
         Self { paused: paused_in(journal, loaded, app), claimed: journal.claimed_reminders().unwrap_or_default() }
     }
 
-    /// All of `definitions` of which something may come.
+    /// Returns those of `definitions` that are not suppressed.
     pub(super) fn others(&self, definitions: impl IntoIterator<Item = Arc<Definition>>) -> Vec<Arc<Definition>> {
         definitions
             .into_iter()
@@ -42,7 +42,7 @@ impl Suppressed {
             .collect()
     }
 
-    /// A reminder falls due once: when that time has its record, it is shown there.
+    /// A reminder falls due once. When it has been claimed, the journal's record shows it.
     fn is_claimed(&self, definition: &Definition) -> bool {
         definition.kind() == Kind::Reminder
             && self.claimed.get(&definition.id).is_some_and(|claimed| {
@@ -51,7 +51,7 @@ impl Suppressed {
     }
 }
 
-/// Routines that are paused, among these definitions. A journal that cannot be read knows of none.
+/// Returns the paused routines among these definitions; none if the journal cannot be read.
 pub(super) fn paused(loaded: &Loaded, app: &App) -> BTreeSet<DefinitionId> {
     runs::open(app).map(|journal| paused_in(&journal, loaded, app)).unwrap_or_default()
 }
@@ -62,7 +62,7 @@ fn paused_in(journal: &JournalReader, loaded: &Loaded, app: &App) -> BTreeSet<De
     paused.filter(|id| loaded.definitions.get(id).is_some_and(|found| is_as_it_failed(found, journal, app))).collect()
 }
 
-/// An edit ends the pause. The service sees it at once, or when it is started again.
+/// Whether the file is unchanged since the failure. An edit ends the pause; the service notices it at once, or at its next start.
 fn is_as_it_failed(definition: &Definition, journal: &JournalReader, app: &App) -> bool {
     let last = RunFilter { id: Some(definition.id.clone()), limit: Some(1), ..RunFilter::default() };
     let fired = journal.runs(&last).ok().and_then(|mut runs| runs.pop()?.definition);

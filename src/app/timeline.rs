@@ -1,4 +1,4 @@
-//! What ran and what comes, a row a job.
+//! Past runs and coming occurrences, one row for each job.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,13 +12,13 @@ use crate::definition::{DefinitionId, Kind};
 use crate::journal::{RunRecord, RunState, Stretch};
 use crate::refusal::Refusal;
 
-/// So many coming occurrences are drawn at most, of all jobs together.
+/// Maximum number of coming occurrences, of all jobs together.
 const COMING: usize = 5_000;
 
-/// Of so many runs that wait it is said what for.
+/// Maximum number of waiting runs for which a reason is given.
 const WAITING: usize = 8;
 
-/// What a row stands for. Routines have one each; what fires once would fill the page with rows of one bar.
+/// The subject of a row. Each routine has its own. One-shot jobs share rows, as they would fill the page with rows of one bar.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Whose {
     /// One routine.
@@ -35,7 +35,7 @@ impl Whose {
     fn of(id: &DefinitionId, kind: Kind) -> Self {
         match kind {
             _ if id.is_turn() || id.is_fork() => Self::Conversation,
-            // A webhook has a row as a routine has.
+            // A webhook has its own row, like a routine.
             Kind::Routine | Kind::Webhook => Self::Routine(id.clone()),
             Kind::Reminder => Self::Reminders,
             Kind::Session => Self::Agents,
@@ -46,36 +46,36 @@ impl Whose {
 /// A row.
 #[derive(Debug)]
 pub struct Row {
-    /// What it stands for.
+    /// Its subject.
     pub whose: Whose,
-    /// What ran or was skipped, in order.
+    /// Past and skipped runs, in order.
     pub past: Vec<Stretch>,
-    /// What falls due, in order.
+    /// Times of coming occurrences, in order.
     pub coming: Vec<DateTime<Utc>>,
 }
 
 /// The rows of a span of time.
 #[derive(Debug)]
 pub struct Timeline {
-    /// Where it begins.
+    /// Start of the span.
     pub from: DateTime<Utc>,
-    /// Where it ends.
+    /// End of the span.
     pub until: DateTime<Utc>,
-    /// Rows with something in them: routines by their ids, then the others.
+    /// Non-empty rows: routines by their ids, then the others.
     pub rows: Vec<Row>,
     /// The last routine among them.
     pub last: Option<Whose>,
-    /// The first of what is due and has not begun, and why.
+    /// The first runs that are due and have not begun, and why.
     pub waiting: Vec<(RunRecord, String)>,
-    /// How many rows there are besides.
+    /// Number of further rows.
     pub more: usize,
-    /// How many enabled routines have nothing in the span.
+    /// Number of enabled routines with nothing in the span.
     pub idle: usize,
-    /// The zones of the jobs whose zone is not that of whoever looks.
+    /// Zones of the jobs whose zone differs from the viewer's.
     pub zones: HashMap<DefinitionId, Tz>,
 }
 
-/// A span around now; at most `count` rows, those after the routine `after`.
+/// Returns the timeline around now, with at most `count` routines, those after the routine `after`.
 pub(super) fn timeline(
     before: TimeDelta,
     ahead: TimeDelta,
@@ -109,7 +109,7 @@ pub(super) fn timeline(
     let shown = |id: &DefinitionId| rows.contains_key(&Whose::Routine(id.clone()));
     let routines = loaded.definitions.values().filter(|one| one.kind() == Kind::Routine && one.enabled);
     let idle = routines.filter(|one| after.is_none_or(|after| one.id > *after) && !shown(&one.id)).count();
-    // What is no routine's stands on each page.
+    // The rows of other subjects are on every page.
     let (routines, others): (Vec<Row>, Vec<Row>) =
         rows.into_values().partition(|row| matches!(row.whose, Whose::Routine(_)));
     let more = routines.len().saturating_sub(count);
@@ -119,7 +119,7 @@ pub(super) fn timeline(
     let others = loaded.definitions.values().filter(|one| one.zone != viewer);
     let zones = others.map(|one| (one.id.clone(), one.zone)).collect();
     let waits = journal.unfinished()?.into_iter().filter(|run| run.outcome == RunState::Claimed).take(WAITING);
-    // What was said in the conversation has no reason but that.
+    // A turn of the conversation has no explanation; it just waits.
     let why = |run: RunRecord| match why::why(run.run.as_str(), None, app) {
         Ok(why) => (run, why.said.sentence),
         Err(_) => (run, "waits".to_owned()),

@@ -1,4 +1,4 @@
-//! How times are shown: local, with the weekday, and how far off they are.
+//! Formats times: local, with the weekday, and relative to now.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -9,13 +9,13 @@ use chrono_tz::Tz;
 
 use crate::journal::Spending;
 
-/// The forms of [`local`], read once: that takes longer than writing a time.
+/// The formats of [`local`], parsed once, because parsing takes longer than formatting.
 static FORMS: LazyLock<[Vec<Item<'static>>; 4]> = LazyLock::new(|| {
     ["%a %-d %b %H:%M %Z", "%a %-d %b %H:%M:%S %Z", "%a %-d %b %Y %H:%M %Z", "%a %-d %b %Y %H:%M:%S %Z"]
         .map(|form| StrftimeItems::new(form).collect())
 });
 
-/// `Sun 22 Nov 09:00 CET`; the year where it is not the present one, seconds where there are some.
+/// Formats `Sun 22 Nov 09:00 CET`, with the year if it is not the current one, and seconds if there are any.
 #[must_use]
 pub fn local(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> String {
     let there = at.with_timezone(&zone);
@@ -24,7 +24,7 @@ pub fn local(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> String {
     there.format_with_items(form.iter()).to_string()
 }
 
-/// The same, with seconds in any case: one below the other, such times are equally wide.
+/// Formats like [`local`], but always with seconds, so that times in a column are equally wide.
 #[must_use]
 pub fn local_to_the_second(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> String {
     let there = at.with_timezone(&zone);
@@ -32,19 +32,19 @@ pub fn local_to_the_second(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> S
     there.format_with_items(FORMS[usize::from(!same_year) * 2 + 1].iter()).to_string()
 }
 
-/// `begins anew in 9h 14m`: a cap of the budget.
+/// Returns when a budget limit begins anew: `begins anew in 9h 14m`.
 #[must_use]
 pub fn begins_anew(cap: &Spending, now: DateTime<Utc>) -> String {
     format!("begins anew {}", relative(cap.until, now))
 }
 
-/// Both: `Sun 22 Nov 09:00 CET (in 19h 4m)`.
+/// Formats both: `Sun 22 Nov 09:00 CET (in 19h 4m)`.
 #[must_use]
 pub fn local_and_relative(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> String {
     format!("{} ({})", local(at, now, zone), relative(at, now))
 }
 
-/// ` (16:00 in Asia/Tokyo)`, what stands beside a time that is said in the zone `said_in`; nothing where the clocks show the same.
+/// Returns ` (16:00 in Asia/Tokyo)`, to follow a time in the zone `said_in`. Empty if both zones have the same offset.
 #[must_use]
 pub fn in_zone(at: DateTime<Utc>, zone: Tz, said_in: Tz) -> String {
     let there = at.with_timezone(&zone);
@@ -54,11 +54,11 @@ pub fn in_zone(at: DateTime<Utc>, zone: Tz, said_in: Tz) -> String {
     format!(" ({} in {})", there.format("%H:%M"), zone.name())
 }
 
-/// `in 2h 5m`, `3d 4h ago`, `now`.
+/// Formats a time relative to now: `in 2h 5m`, `3d 4h ago`, `now`.
 #[must_use]
 pub fn relative(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     let mut distance = at - now;
-    // Seconds of something that is ten minutes away say nothing, and change all the time.
+    // Ten minutes away, seconds do not matter, and would change all the time.
     if distance.abs() >= TimeDelta::minutes(10) {
         distance = TimeDelta::minutes(distance.num_minutes());
     }
@@ -71,7 +71,7 @@ pub fn relative(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     }
 }
 
-/// A span in its two largest units: `2h 5m`, `40s`, `3d`. Its sign is not shown; below a second: `0.2s`.
+/// Formats a span in its two largest units: `2h 5m`, `40s`, `3d`; below a second, `0.2s`. The sign is not shown.
 #[must_use]
 pub fn span(span: TimeDelta) -> String {
     let span = span.abs();
@@ -79,7 +79,7 @@ pub fn span(span: TimeDelta) -> String {
     if seconds < 1 {
         return format!("0.{}s", span.num_milliseconds() / 100);
     }
-    // From a minute on, what is left of a second or minute is rounded away where it is not shown.
+    // From a minute on, the remainder that is not shown is rounded away.
     let (whole, units): (i64, &[(i64, &str)]) = match seconds {
         0..60 => (seconds, &[(1, "s")]),
         60..3_600 => (seconds, &[(60, "m"), (1, "s")]),
@@ -93,14 +93,14 @@ pub fn span(span: TimeDelta) -> String {
         rest %= size;
         if count > 0 {
             let blank = if text.is_empty() { "" } else { " " };
-            // A String takes everything.
+            // Writing to a String cannot fail.
             let _ = write!(text, "{blank}{count}{letter}");
         }
     }
     text
 }
 
-/// A time as JSON has it: RFC 3339 with the zone's offset.
+/// Formats a time for JSON: RFC 3339 with the zone's offset.
 #[must_use]
 pub fn rfc3339(at: DateTime<Utc>, zone: Tz) -> String {
     at.with_timezone(&zone).to_rfc3339_opts(chrono::SecondsFormat::AutoSi, false)

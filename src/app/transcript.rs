@@ -1,4 +1,4 @@
-//! The client's own transcript of a run: what its calls returned, which the journal does not keep.
+//! Reads the client's own transcript of a run for the results of calls, which the journal does not store.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::agent::claude::without_error_tags;
 
-/// The results of calls by the client's id of the call. Lines that cannot be read are left out: the format is the client's.
+/// Returns the results of calls by the client's call id. Unreadable lines are skipped, because the format is the client's.
 pub(super) fn results(transcript: &Path) -> HashMap<String, String> {
     let text = fs::read_to_string(transcript).unwrap_or_default();
     let mut results = HashMap::new();

@@ -19,16 +19,16 @@ use crate::schedule::cron::Times;
 pub struct Occurrence {
     /// When it is due.
     pub at: DateTime<Utc>,
-    /// What falls due.
+    /// The definition that falls due.
     pub definition: Arc<Definition>,
-    /// How the definition's latest run stands or ended, and since when; `None`: it has not run.
+    /// State of the definition's latest run, and since when; `None` if it has not run.
     pub last: Option<(RunState, DateTime<Utc>)>,
 }
 
-/// How many occurrences of a definition are shown.
+/// How many occurrences of each definition are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Each {
-    /// The next one: a job that fires every minute leaves room for the others.
+    /// The next one, so that a job that fires every minute leaves room for others.
     First,
     /// The next few.
     Few(usize),
@@ -41,13 +41,13 @@ pub enum Each {
 pub struct Upcoming {
     /// In order of time.
     pub occurrences: Vec<Occurrence>,
-    /// Routines that have none because they are paused after failures.
+    /// Routines without occurrences, because they are paused after failures.
     pub paused: BTreeSet<DefinitionId>,
-    /// Routines that have no times: they fire when something happens.
+    /// Routines without times, which fire on events.
     pub on_events: Vec<Arc<Definition>>,
 }
 
-/// At most `count` of them; `from` and `until` as a person writes times; `ids` empty: of all definitions.
+/// Returns at most `count` occurrences. `from` and `until` are times as a person writes them. Empty `ids` selects all definitions.
 pub(super) fn next(
     count: usize,
     from: Option<&str>,
@@ -70,7 +70,7 @@ pub(super) fn next(
         suppressed.others(named)
     };
     let mut occurrences = coming(&chosen, from, now, until, count, each);
-    // A journal that cannot be read is no reason to keep what is coming from the person; `status` says that.
+    // An unreadable journal does not prevent showing occurrences; `status` reports it.
     if let Ok(journal) = runs::open(app) {
         with_last(&mut occurrences, &journal)?;
     }
@@ -79,10 +79,10 @@ pub(super) fn next(
     Ok(Upcoming { occurrences, paused: suppressed.paused, on_events })
 }
 
-/// So many occurrences has a calendar at most.
+/// Maximum number of occurrences in a calendar.
 const IN_CALENDAR: usize = 10_000;
 
-/// All that falls due within so many days from now.
+/// Returns all occurrences within `days` from now.
 pub(super) fn calendar(days: u16, app: &App) -> Result<Upcoming, Refusal> {
     let loaded = app.load()?;
     let now = app.now();
@@ -93,7 +93,7 @@ pub(super) fn calendar(days: u16, app: &App) -> Result<Upcoming, Refusal> {
     Ok(Upcoming { occurrences, paused: suppressed.paused, on_events: Vec::new() })
 }
 
-/// Adds how the latest runs ended.
+/// Adds the states of the latest runs.
 pub(super) fn with_last(occurrences: &mut [Occurrence], journal: &JournalReader) -> Result<(), Refusal> {
     let mut known: HashMap<DefinitionId, Option<(RunState, DateTime<Utc>)>> = HashMap::new();
     for occurrence in occurrences {
@@ -106,8 +106,8 @@ pub(super) fn with_last(occurrences: &mut [Occurrence], journal: &JournalReader)
     Ok(())
 }
 
-/// The first `count` occurrences from `from` to `until`, both included. Without `from`: what is still to come,
-/// reminders that are overdue among it.
+/// Returns the first `count` occurrences from `from` to `until`, both inclusive. Without `from`, returns those still to
+/// come, overdue reminders included.
 pub(super) fn coming(
     definitions: &[Arc<Definition>],
     from: Option<DateTime<Utc>>,
@@ -117,7 +117,7 @@ pub(super) fn coming(
     each: Each,
 ) -> Vec<Occurrence> {
     let within = |at: &DateTime<Utc>| from.is_none_or(|from| *at >= from) && until.is_none_or(|until| *at <= until);
-    // An occurrence at `from` itself counts: ask for what comes after the moment before it.
+    // An occurrence at `from` itself counts, so the search begins a moment earlier.
     let after = from.map_or(now, |from| from - TimeDelta::milliseconds(1));
     let mut firsts = Firsts::after(after);
     let mut heap = BinaryHeap::new();
@@ -131,7 +131,7 @@ pub(super) fn coming(
         Each::Few(most) => most,
         Each::All => usize::MAX,
     };
-    // What is left of each, and its expression.
+    // For each definition, the number of occurrences left and its times.
     let mut more: HashMap<usize, (usize, Option<Times>)> = HashMap::new();
     let mut found = Vec::new();
     while found.len() < count
@@ -152,8 +152,8 @@ pub(super) fn coming(
     found
 }
 
-/// When definitions fire first after a moment. Many routines share an expression and a zone, and reading an
-/// expression takes longer than all else.
+/// Computes the first occurrences of definitions after a time. Caches them by expression and zone: many routines share
+/// both, and parsing an expression takes longer than all else.
 pub(super) struct Firsts<'a> {
     after: DateTime<Utc>,
     known: HashMap<(&'a Recurrence, Tz), Option<DateTime<Utc>>>,
@@ -164,13 +164,13 @@ impl<'a> Firsts<'a> {
         Self { after, known: HashMap::new() }
     }
 
-    /// `None`: never again, or it is disabled. A reminder's time is its own, past or to come.
+    /// Returns the first occurrence; `None` if there is none, or the definition is disabled. A reminder has its own time, past or future.
     pub(super) fn of(&mut self, definition: &'a Definition) -> Option<DateTime<Utc>> {
         if !definition.enabled {
             return None;
         }
         match &definition.trigger {
-            // The job decides, too.
+            // With a jitter, the time depends on the job, too.
             Trigger::Routine { recurs: Recurrence { jitter: Some(_), .. }, .. } => {
                 Times::of(definition)?.next(definition.zone, self.after)
             }

@@ -1,4 +1,4 @@
-//! Jobs that wake the machine from sleep: why they do not.
+//! Reports why jobs cannot wake the machine from sleep.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::{App, runs};
 use crate::definition::{Definition, DefinitionId, Problem, Severity};
 use crate::schedule::cannot_wake;
 
-/// What a person should know of them.
+/// Returns the problems of jobs that wake the machine.
 pub(super) fn problems(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App) -> Vec<Problem> {
     let waking: Vec<_> = definitions.values().filter(|one| one.enabled && one.wake).collect();
     if waking.is_empty() {

@@ -1,4 +1,4 @@
-//! Folders that routines watch: what keeps one from being seen, and the jobs that write there, and so set one another off.
+//! Folders that routines watch: why one cannot be watched, and which jobs write to them and so trigger each other.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use crate::definition::{Definition, DefinitionId, Problem, Severity};
 use crate::policy::Policy;
 use crate::run::watching::{Place, Unwatched, place, unwatched, writes_into};
 
-/// A routine that fires for what happens.
+/// A routine that fires on events.
 struct Eventful {
     definition: Arc<Definition>,
     policy: Policy,
-    /// The folder that it watches.
+    /// The folder that it watches; `None` if it follows a job.
     place: Option<Result<Place, Unwatched>>,
 }
 
-/// What a person should know of them.
+/// Returns the problems of routines that fire on events.
 pub(super) fn problems(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App) -> Vec<Problem> {
     let enabled = || definitions.values().filter(|one| one.enabled);
     if !enabled().any(|one| one.watches().is_some()) {
@@ -24,7 +24,7 @@ pub(super) fn problems(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, ap
     }
     let seen = runs::open(app).map(|journal| unwatched(&journal)).unwrap_or_default();
     let eventful = enabled().filter(|one| one.watches().is_some() || one.follows().is_some()).filter_map(|one| {
-        // Where that is wrong, it is said elsewhere.
+        // Errors of the setup are reported elsewhere.
         let policy = policy::setup(one, app).ok()?.policy;
         let place = one.watches().map(|folder| place(folder, &policy, &app.home));
         Some(Eventful { definition: Arc::clone(one), policy, place })
@@ -34,13 +34,13 @@ pub(super) fn problems(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, ap
     (0..all.len()).filter_map(|number| problem(number, &all, &rules, &seen)).collect()
 }
 
-/// Stands for a rule where a job follows another.
+/// Stands for a rule if a job follows another.
 const AFTER: &str = "after";
 
-/// By which rule a run of each job may set off each.
+/// The rule by which a run of each job (row) may trigger each job (column).
 type Rules = Vec<Vec<Option<String>>>;
 
-/// By which rule, or by `after`, a run of one job may set off another; `None`: it does not.
+/// Returns the rule, or `after`, by which a run of one job may trigger another; `None` if it cannot.
 fn sets_off(one: &Eventful, other: &Eventful, app: &App) -> Option<String> {
     if other.definition.follows().is_some_and(|follows| follows.job == one.definition.id) {
         return Some(AFTER.to_owned());
@@ -49,7 +49,7 @@ fn sets_off(one: &Eventful, other: &Eventful, app: &App) -> Option<String> {
     writes_into(place, &one.policy, &app.home).filter(|_| !one.definition.is_delivered_as_written())
 }
 
-/// `seen`: what the service saw last that keeps each from watching.
+/// Returns the problem of one routine. `seen`: why the service could not watch its folder when it last looked.
 fn problem(number: usize, all: &[Eventful], rules: &Rules, seen: &BTreeMap<DefinitionId, String>) -> Option<Problem> {
     let Eventful { definition, place, .. } = &all[number];
     let blind = |why: String| format!("it sees no changes: {why}");
@@ -65,7 +65,7 @@ fn problem(number: usize, all: &[Eventful], rules: &Rules, seen: &BTreeMap<Defin
     Some(Problem::of_field(definition, "watch", Severity::Warning, message, hint))
 }
 
-/// That a job may set itself off, by itself or by way of others.
+/// Says that a job may trigger itself, directly or through others.
 fn of_circle(number: usize, all: &[Eventful], rules: &Rules) -> Option<String> {
     let way = way_back(number, rules)?;
     let [others @ .., _] = way.as_slice() else { return None };
@@ -85,7 +85,7 @@ fn of_circle(number: usize, all: &[Eventful], rules: &Rules) -> Option<String> {
     Some(format!("it may set itself off in a circle: {}", links.join("; ")))
 }
 
-/// The shortest way from a job back to itself: those that it leads by, and the job itself at the end.
+/// Returns the shortest way from a job back to itself: the jobs in between, then the job itself.
 fn way_back(number: usize, rules: &Rules) -> Option<Vec<usize>> {
     let mut before: BTreeMap<usize, usize> = BTreeMap::new();
     let mut queue = VecDeque::from([number]);

@@ -1,4 +1,4 @@
-//! Webhooks: what keeps one from taking anything, and what was refused.
+//! Problems of webhooks, and the deliveries that they refused.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::definition::{Definition, DefinitionId, Problem, Severity};
 use crate::journal::RefusedDeliveries;
 use crate::refusal::Refusal;
 
-/// So far back refusals are counted.
+/// How far back refusals are counted.
 const LATELY: TimeDelta = TimeDelta::hours(24);
 
-/// What a person should know of them.
+/// Returns the problems of webhooks.
 pub(super) fn problems(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App) -> Vec<Problem> {
     let hooks: Vec<_> = definitions.values().filter(|one| one.enabled && one.hook().is_some()).collect();
     if hooks.is_empty() {
         return Vec::new();
     }
-    // What is wrong with `.env` is said elsewhere.
+    // Problems of `.env` are reported elsewhere.
     let secrets = secrets::read(&app.home, &app.env.texts()).unwrap_or_default();
     let listens = app.config().is_ok_and(|config| config.webhooks.is_some());
     let problem = |definition: &Arc<Definition>| {
@@ -53,7 +53,7 @@ pub(super) fn problems(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, ap
     hooks.into_iter().filter_map(problem).collect()
 }
 
-/// What was refused in the last 24 hours, by webhook. A run is not told: others may have written it.
+/// Returns the deliveries refused in the last 24 hours, by webhook. A run gets none, since strangers may have written them.
 pub(super) fn refused(app: &App) -> Result<Vec<RefusedDeliveries>, Refusal> {
     match app.caller {
         Caller::Person => Ok(runs::open(app)?.refused_deliveries(app.now() - LATELY)?),

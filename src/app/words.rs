@@ -1,4 +1,4 @@
-//! What is recorded, in words that every interface shows alike.
+//! Records in words that all interfaces share.
 
 use std::collections::HashMap;
 
@@ -13,16 +13,16 @@ pub use crate::definition::money;
 use crate::definition::{Definition, Need};
 use crate::journal::{EventKind, HostRecord, RunRecord, RunState};
 
-/// How something that is shown stands out. An interface has a style for each.
+/// The emphasis of a text. An interface has a style for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     /// Like the text around it.
     Plain,
-    /// It stands out.
+    /// Emphasized.
     Strong,
-    /// It stands back.
+    /// Less prominent than the text around it.
     Faint,
-    /// It is as it should be.
+    /// All is well.
     Good,
     /// A person may want to look at it.
     Warn,
@@ -30,7 +30,7 @@ pub enum Tone {
     Bad,
 }
 
-/// How the journal names a state, in words: `timed out`. What is claimed and has not begun waits.
+/// Returns the name of a state, in words: `timed out`. A claimed run that has not begun is `waiting`.
 #[must_use]
 pub fn state(state: RunState) -> String {
     match state {
@@ -39,19 +39,19 @@ pub fn state(state: RunState) -> String {
     }
 }
 
-/// How a run stands or ended, and whether it is tried again.
+/// Returns the state of a run, and whether it is retried.
 #[must_use]
 pub fn outcome(run: &RunRecord, now: DateTime<Utc>) -> String {
     let word = state(run.outcome);
     match run.retry_at {
         None => word,
         Some(at) if at > now => format!("{word}, again {}", times::relative(at, now)),
-        // Its time has come, but it waits: for a slot, for `resume`, for the service.
+        // Its time has come, but it waits for a slot, for `resume`, or for the service.
         Some(_) => format!("{word}, again as soon as it can"),
     }
 }
 
-/// How an outcome stands out.
+/// Returns the tone for the outcome of a run.
 #[must_use]
 pub fn tone(run: &RunRecord) -> Tone {
     match run.outcome {
@@ -62,7 +62,7 @@ pub fn tone(run: &RunRecord) -> Tone {
     }
 }
 
-/// What the client's own retries were for; empty: there were none.
+/// Returns why the client itself retried; empty if it did not.
 #[must_use]
 pub fn retries(run: &RunRecord) -> String {
     let Some(fault) = run.api_fault.as_ref().filter(|_| run.api_retries > 0) else { return String::new() };
@@ -70,7 +70,7 @@ pub fn retries(run: &RunRecord) -> String {
     format!("{fault}; the client tried again {times}")
 }
 
-/// How late an occurrence began; empty below a minute, which is on time. Of a later attempt, how late the occurrence was claimed.
+/// Returns how late an occurrence began; empty below a minute. For a later attempt, how late the occurrence was claimed.
 #[must_use]
 pub fn late(run: &RunRecord) -> String {
     let began = run.started.filter(|_| run.attempt == 1).map(|began| began - run.scheduled);
@@ -80,7 +80,7 @@ pub fn late(run: &RunRecord) -> String {
     }
 }
 
-/// How long a run took; empty: it is not over, or never began.
+/// Returns how long a run took; empty if it is not over, or never began.
 #[must_use]
 pub fn took(run: &RunRecord) -> String {
     match (run.started, run.ended) {
@@ -89,7 +89,7 @@ pub fn took(run: &RunRecord) -> String {
     }
 }
 
-/// What was tried, in a line: the command, the path, else the whole input.
+/// Returns a call in a line: the command, the path, or else the whole input.
 #[must_use]
 pub fn call(tool: &str, input: &Value) -> String {
     let main = ["command", "file_path", "url", "pattern", "path", "message"];
@@ -99,7 +99,7 @@ pub fn call(tool: &str, input: &Value) -> String {
     }
 }
 
-/// How far the clock of a host is off: `1.2 s ahead`; `None`: by less than a tenth of a second.
+/// Returns how far a host's clock is off: `1.2 s ahead`; `None` for less than a tenth of a second.
 #[must_use]
 pub fn clock(host: &HostRecord) -> Option<String> {
     let way = if host.skew_ms > 0 { "ahead" } else { "behind" };
@@ -107,14 +107,14 @@ pub fn clock(host: &HostRecord) -> Option<String> {
     (tenths > 0).then(|| format!("{}.{} s {way}", tenths / 10, tenths % 10))
 }
 
-/// What a host is there for: `main session and channels, gpu`.
+/// Returns the roles of a host: `main session and channels, gpu`.
 #[must_use]
 pub fn roles(host: &HostRecord) -> String {
     let main = host.main.then_some("main session and channels");
     main.into_iter().chain(host.labels.iter().map(String::as_str)).collect::<Vec<_>>().join(", ")
 }
 
-/// `1,234,567`.
+/// Formats a number as `1,234,567`.
 #[must_use]
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -128,7 +128,7 @@ pub fn grouped(number: u64) -> String {
     grouped
 }
 
-/// What a run took, in one line: `$0.0042; 1,200 tokens read afresh, …`.
+/// Returns the cost and tokens of a run, in a line: `$0.0042; 1,200 tokens read afresh, …`.
 #[must_use]
 pub fn taken(cost: Option<f64>, tokens: Option<Tokens>) -> String {
     let cost = cost.map(money);
@@ -144,10 +144,10 @@ pub fn taken(cost: Option<f64>, tokens: Option<Tokens>) -> String {
     cost.into_iter().chain(tokens).collect::<Vec<_>>().join("; ")
 }
 
-/// Whether all of a call is shown: then with the results of calls that are known, by the client's id of the call.
+/// Whether calls are shown in full. If so, the known results of calls, by the client's call id.
 pub type Full<'a> = Option<&'a HashMap<String, String>>;
 
-/// An event: what it is called, how it stands out, and its text. `None`: it is not shown.
+/// Returns an event's name, tone and text; `None` if it is not shown.
 #[must_use]
 pub fn event(kind: &EventKind, full: Full<'_>, now: DateTime<Utc>, zone: Tz) -> Option<(&'static str, Tone, String)> {
     Some(match kind {
@@ -203,7 +203,7 @@ fn observed(seen: &Observation, full: Full<'_>) -> Option<(&'static str, Tone, S
             ("call", Tone::Strong, format!("{tool} {input:#}"))
         }
         Observation::ToolCall { tool, input, .. } => ("call", Tone::Strong, call(tool, input)),
-        // The page shows it beside the call.
+        // The page shows this decision beside the call.
         Observation::ToolDecided { allowed: true, .. } => return None,
         Observation::ToolDecided { reason, .. } => ("denied", Tone::Bad, reason.clone()),
         Observation::ToolResult { call, bytes, failed } => {
@@ -216,7 +216,7 @@ fn observed(seen: &Observation, full: Full<'_>) -> Option<(&'static str, Tone, S
     })
 }
 
-/// `it was set back by 1h`.
+/// Says how the clock was set: `it was set back by 1h`.
 fn clock_set(seconds: i64, slept: bool) -> String {
     let span = times::span(TimeDelta::seconds(seconds));
     match (slept, seconds < 0) {
@@ -226,8 +226,8 @@ fn clock_set(seconds: i64, slept: bool) -> String {
     }
 }
 
-/// What an occurrence that falls due needs besides, in the order in which it is looked at: `the machine is online and you approve it`.
-/// `None`: nothing.
+/// Returns the further conditions of an occurrence, in the order in which they are checked: `the machine is online and
+/// you approve it`. Returns `None` if there are none.
 #[must_use]
 pub fn conditions(definition: &Definition) -> Option<String> {
     let needs = definition.requires.iter().map(|need| match need {
