@@ -1,4 +1,4 @@
-//! Reads a backup: into an empty folder, or beside one that is not, to say what differs.
+//! Reads a backup: restores it to an empty folder, or compares it with a folder that is not empty.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
@@ -20,40 +20,40 @@ use crate::home::Home;
 use crate::journal::JournalReader;
 use crate::refusal::Refusal;
 
-/// What came of a backup.
+/// The result of restoring a backup.
 #[derive(Debug)]
 pub enum Restored {
-    /// The data folder is there again.
+    /// The data folder was restored.
     Done {
-        /// How many files were in it.
+        /// Number of files in the backup.
         files: usize,
-        /// When the backup was made, RFC 3339.
+        /// Time of the backup, RFC 3339.
         made: String,
-        /// What is wrong with the journal that was in it, if anything is.
+        /// What is wrong with the restored journal, if anything.
         journal: Option<String>,
-        /// Whether secrets were in it.
+        /// Whether the backup contains secrets.
         secrets: bool,
     },
-    /// Something is there already: nothing was written.
+    /// The data folder is not empty. Nothing was written.
     Differs(Differences),
 }
 
 /// How a data folder differs from a backup. Paths are relative to the data folder, sorted.
 #[derive(Debug, Default, Serialize)]
 pub struct Differences {
-    /// When the backup was made, RFC 3339.
+    /// Time of the backup, RFC 3339.
     pub made: String,
-    /// How many files are the same.
+    /// Number of files with the same content.
     pub same: usize,
-    /// Another content than in the backup.
+    /// Files with another content than in the backup.
     pub changed: Vec<String>,
-    /// In the backup alone.
+    /// Files only in the backup.
     pub missing: Vec<String>,
-    /// In the data folder alone.
+    /// Files only in the data folder.
     pub added: Vec<String>,
 }
 
-/// Makes the data folder of a backup, where there is none or an empty one.
+/// Restores the data folder of a backup, if there is none or an empty one.
 pub(in crate::app) fn restore(file: &Path, app: &App) -> Result<Restored, Refusal> {
     let root = app.home.root();
     let taken = match fs::read_dir(root) {
@@ -72,7 +72,7 @@ pub(in crate::app) fn restore(file: &Path, app: &App) -> Result<Restored, Refusa
     if taken {
         return compare(open()?, file, &app.home).map(Restored::Differs);
     }
-    // Looked at as a whole before anything is written.
+    // Checks the whole backup before anything is written.
     check(open()?, file)?;
     make_folders(&app.home)?;
     let (files, manifest) = unpack(open()?, file, root)?;
@@ -83,7 +83,7 @@ pub(in crate::app) fn restore(file: &Path, app: &App) -> Result<Restored, Refusa
     Ok(Restored::Done { files, made: manifest.made, journal, secrets: manifest.secrets })
 }
 
-/// Goes through a backup's entries, each path in its one spelling; the first says that it is one.
+/// Calls `act` for each entry of a backup, with a normalized path. The first entry identifies a backup.
 fn each(
     archive: impl Read,
     file: &Path,
@@ -109,7 +109,7 @@ fn each(
         let kind = entry.header().entry_type();
         let known = matches!(kind, EntryType::Regular | EntryType::Directory | EntryType::Symlink);
         match inside(&spelled) {
-            // `tar -cf FILE ollim-bot-backup.json .` names the folder itself, and the manifest again.
+            // `tar -cf FILE ollim-bot-backup.json .` adds an entry for the folder itself, and the manifest a second time.
             Some(path) if path == Path::new(MANIFEST) => {}
             Some(path) if path.as_os_str().is_empty() && kind == EntryType::Directory => {}
             Some(path) if known && !path.as_os_str().is_empty() => act(&path, &mut entry)?,
@@ -126,10 +126,10 @@ fn changed(file: &Path, what: &str, path: &Path) -> Refusal {
 
 fn check(archive: impl Read, file: &Path) -> Result<(), Refusal> {
     let broken = |error: io::Error| Refusal::user(format!("{} is no whole backup: {error}", file.display()));
-    // Whether each path is a folder.
+    // For each path, whether it is a folder.
     let mut seen: BTreeMap<PathBuf, bool> = BTreeMap::new();
     each(archive, file, |path, entry| {
-        // What stands below a link would be written to wherever it leads.
+        // An entry below a link would be written to the link's target.
         for above in path.ancestors().skip(1) {
             if !*seen.entry(above.to_owned()).or_insert(true) {
                 return Err(changed(file, "an entry below a link or a file", path));
@@ -146,16 +146,16 @@ fn check(archive: impl Read, file: &Path) -> Result<(), Refusal> {
     .map(drop)
 }
 
-/// Writes a backup's entries. No path is followed: each folder is opened in the one above, and a link there is refused.
+/// Writes a backup's entries. Follows no path: opens each folder in the one above, and refuses a link there.
 fn unpack(archive: impl Read, file: &Path, root: &Path) -> Result<(usize, Manifest), Refusal> {
     let opened = rustix::fs::open(root, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty());
     let opened = opened.map_err(|error| cannot("read", root, &error))?;
     let mut files = 0;
-    // Folders get their own permissions at the end, the inner ones first: one that may not be written has to be filled first.
+    // Folders get their own permissions at the end, inner ones first, because a read-only folder has to be filled first.
     let mut folders: BTreeMap<PathBuf, Mode> = BTreeMap::new();
     let manifest = each(archive, file, |path, entry| {
         let failed = |error: io::Error| cannot("write", &root.join(path), &error);
-        // Whatever it was: these are the person's alone.
+        // These paths are for the person alone, whatever the backup says.
         let private = path.starts_with("state") || path == Path::new(".env");
         let mode = entry.header().mode().map_err(failed)? & if private { 0o700 } else { 0o777 };
         let mode = Mode::from_raw_mode(mode);
@@ -183,10 +183,10 @@ fn unpack(archive: impl Read, file: &Path, root: &Path) -> Result<(usize, Manife
     Ok((files, manifest))
 }
 
-/// How a folder is opened, never by a link.
+/// Flags for opening a folder, never through a link.
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Opens a folder below another one; what is missing of it is made.
+/// Opens a folder below another one. Creates what is missing of it.
 fn folder(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
     let mut at = rustix::io::fcntl_dupfd_cloexec(root, 0)?;
     for name in path {
@@ -199,20 +199,20 @@ fn folder(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
     Ok(at)
 }
 
-/// The folder in which something is to stand, and its name there.
+/// Returns the folder of a path, and the name in it.
 fn place<'a>(root: &OwnedFd, path: &'a Path) -> io::Result<(OwnedFd, &'a std::ffi::OsStr)> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     Ok((folder(root, path.parent().unwrap_or(Path::new("")))?, name))
 }
 
-/// Writes a file that is not there yet.
+/// Writes a new file.
 fn write(entry: &mut Entry<'_, &mut dyn Read>, root: &OwnedFd, path: &Path, mode: Mode) -> io::Result<()> {
     let (above, name) = place(root, path)?;
     let how = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut new = File::from(rustix::fs::openat(above, name, how, Mode::RUSR | Mode::WUSR)?);
     io::copy(entry, &mut new)?;
     rustix::fs::fchmod(&new, mode)?;
-    // Whether a definition ever ran is judged by when its file was written.
+    // The modification time of a definition decides whether it should have run by now.
     if let Some(written) = UNIX_EPOCH.checked_add(Duration::from_secs(entry.header().mtime()?)) {
         let _old = new.set_modified(written);
     }
@@ -254,7 +254,7 @@ fn is_same(entry: &mut Entry<'_, &mut dyn Read>, here: &Path) -> bool {
     if !same_length {
         return false;
     }
-    // A job may put a link or a pipe in its place meanwhile.
+    // A job may replace the file by a link or a pipe in the meantime.
     let how = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let opened = OpenOptions::new().read(true).custom_flags(how.bits().cast_signed()).open(here);
     let Ok(there) = opened else { return false };
@@ -271,7 +271,7 @@ fn is_same(entry: &mut Entry<'_, &mut dyn Read>, here: &Path) -> bool {
     }
 }
 
-/// What is in a folder and not in the backup, as far as it would be in one.
+/// Adds the paths of a folder that are not in the backup, but would be in a new one.
 fn added(folder: &Path, home: &Home, known: &BTreeSet<PathBuf>, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();

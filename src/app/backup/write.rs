@@ -18,37 +18,37 @@ use crate::app::refusals::cannot;
 use crate::journal::{JournalPlace, copy_journal};
 use crate::refusal::Refusal;
 
-/// A backup that was written.
+/// A finished backup.
 #[derive(Debug, Serialize)]
 pub struct BackedUp {
     /// The archive.
     pub file: PathBuf,
-    /// Its length in bytes.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// How many files are in it.
+    /// Number of files in it.
     pub files: usize,
-    /// What is not in it since it is, or may be, secret.
+    /// Paths left out because they are, or may be, secret.
     pub left_out: Vec<String>,
-    /// The server that has the journal, which is not in it; `None`: the journal is a file, and is.
+    /// The server with the journal, which is not in the backup; `None` if the journal is a file, which is.
     pub journal_on: Option<String>,
-    /// What should be in it and is not.
+    /// Paths that should be in it, but could not be read.
     pub unread: Vec<Unread>,
 }
 
-/// Something that could not be backed up.
+/// A path that could not be backed up.
 #[derive(Debug, Serialize)]
 pub struct Unread {
-    /// Relative to the data folder.
+    /// The path, relative to the data folder.
     pub path: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// So many bytes of holes are written as zeros, in all files together. A file of nothing takes no room in `work/`, and may be as long as
-/// the whole disk.
+/// Maximum number of bytes of holes, in all files together, that are written as zeros. A sparse file in `work/` takes
+/// no space, and may be as long as the whole disk.
 const MOST_HOLES: u64 = 1 << 30;
 
-/// Writes the data folder into `file`, which must not be there.
+/// Writes the data folder to `file`, which must not exist.
 pub(in crate::app) fn backup(file: &Path, secrets: bool, app: &App) -> Result<BackedUp, Refusal> {
     app.require_home()?;
     let root = app.home.root();
@@ -61,7 +61,7 @@ pub(in crate::app) fn backup(file: &Path, secrets: bool, app: &App) -> Result<Ba
             .hint("name a file elsewhere, best on another disk"));
     }
     let failed = |error: io::Error| cannot("write", file, &error);
-    // Whole or not at all, and private from the first byte on (`tempfile` makes it 0600).
+    // Writes atomically. The file is private from the first byte on, since `tempfile` creates it with mode 0600.
     let fresh = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     let scratch = tempfile::tempdir_in(folder).map_err(failed)?;
     let journal = scratch.path().join("journal.db");
@@ -76,7 +76,7 @@ pub(in crate::app) fn backup(file: &Path, secrets: bool, app: &App) -> Result<Ba
     let manifest = Manifest { version: env!("CARGO_PKG_VERSION").into(), made: app.now().to_rfc3339(), secrets };
     let manifest = serde_json::to_vec_pretty(&manifest).map_err(|error| failed(error.into()))?;
     writer.bytes(Path::new(MANIFEST), &manifest).map_err(failed)?;
-    // A file of the journal that was there before it moved to a server is not what it was.
+    // A journal file from before the move to a server is out of date.
     let journal_on = match app.journal()? {
         JournalPlace::Server(server) => Some(server.to_string()),
         JournalPlace::File(_) => None,
@@ -99,16 +99,16 @@ pub(in crate::app) fn backup(file: &Path, secrets: bool, app: &App) -> Result<Ba
     Ok(BackedUp { file: file.to_owned(), bytes, files, left_out, journal_on, unread })
 }
 
-/// How what stands in a folder is opened: itself, whatever a job puts in its place meanwhile, and never by waiting for somebody.
+/// Flags for opening a file itself, even if a job replaces it by a link or a pipe, without blocking.
 const FILE: OFlags =
     OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// The same for a folder.
+/// The same flags for a folder.
 const FOLDER: OFlags = FILE.union(OFlags::DIRECTORY);
 
-/// Why something is not in the backup, where nothing that was written is at fault.
+/// Why an entry is not in the backup, other than an error of writing.
 enum Passed {
-    /// It is gone.
+    /// The entry was removed.
     Vanished,
     Unread(String),
 }
@@ -117,7 +117,7 @@ impl From<Errno> for Passed {
     fn from(error: Errno) -> Self {
         match error {
             Errno::NOENT => Self::Vanished,
-            // What `O_NOFOLLOW`, `O_DIRECTORY` and readlink(2) say of what has changed its kind.
+            // The errors of `O_NOFOLLOW`, `O_DIRECTORY` and readlink(2) if an entry has changed its type.
             Errno::LOOP | Errno::NOTDIR | Errno::INVAL | Errno::NXIO => Self::changed(),
             error => Self::Unread(io::Error::from(error).to_string()),
         }
@@ -130,7 +130,7 @@ impl Passed {
     }
 }
 
-/// What was read of an entry of a folder, ready to be written.
+/// An entry of a folder that was read, and is ready to be written.
 enum Read {
     Folder(OwnedFd),
     Link(PathBuf),
@@ -147,9 +147,9 @@ struct Writer<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Everything below a folder that belongs into a backup. A job may change `work/` all the while: each thing is opened in the folder
-    /// that was opened before, and never by a path, so no link leads elsewhere. What vanishes is passed over; what cannot be read is
-    /// said. Only what cannot be written ends it. `path`: relative to the data folder.
+    /// Writes everything below a folder that belongs in a backup. A job may change `work/` at the same time, so each entry is opened in
+    /// the open folder above, and never by a path: no link leads elsewhere. Skips entries that vanish, and reports those that are
+    /// unreadable. Only an error of writing ends it. `path` is relative to the data folder.
     fn folder(&mut self, folder: &OwnedFd, path: &Path) -> io::Result<()> {
         let names = match names_in(folder) {
             Ok(names) => names,
@@ -196,7 +196,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Opens an entry that was of this kind. `None`: sockets and pipes belong to who has made them.
+    /// Opens an entry that was of this type. Returns `None` for sockets and pipes, which belong to their creators.
     fn read(&mut self, folder: &OwnedFd, name: &OsStr, kind: FileType) -> Result<Option<Read>, Passed> {
         Ok(match kind {
             FileType::Directory => Some(Read::Folder(open(folder.as_fd(), name, FOLDER)?)),
@@ -221,7 +221,7 @@ impl<W: Write> Writer<W> {
     fn take_holes(&mut self, file: &OwnedFd, length: u64) -> Result<(), Passed> {
         let (mut at, mut holes) = (0, 0);
         while at < length && holes <= self.holes_left {
-            // Behind the last data there is none: `ENXIO`.
+            // After the last data, the kernel returns `ENXIO`.
             let data = match rustix::fs::seek(file, SeekFrom::Data(at)) {
                 Err(Errno::NXIO) => length,
                 data => data?.min(length),
@@ -248,7 +248,7 @@ impl<W: Write> Writer<W> {
     }
 
     fn file(&mut self, file: File, facts: &Stat, path: &Path) -> io::Result<()> {
-        // It may grow or shrink meanwhile; the archive has said how long it is.
+        // The file may grow or shrink meanwhile, but the archive has its length already.
         let mut body = Body { file, failed: None };
         let whole = (&mut body).chain(io::repeat(0)).take(length(facts));
         self.archive.append_data(&mut header(facts, EntryType::Regular, length(facts)), path, whole)?;
@@ -267,7 +267,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// A file that ends where it cannot be read: its header is written already.
+/// A file whose content ends at a read error, because its header is written already.
 struct Body {
     file: File,
     failed: Option<io::Error>,
@@ -289,7 +289,7 @@ fn open(folder: BorrowedFd<'_>, name: &OsStr, how: OFlags) -> rustix::io::Result
     rustix::io::retry_on_intr(|| rustix::fs::openat(folder, name, how, Mode::empty()))
 }
 
-/// What stands in a folder, sorted.
+/// Returns the names in a folder, sorted.
 fn names_in(folder: &OwnedFd) -> rustix::io::Result<Vec<OsString>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(folder)? {

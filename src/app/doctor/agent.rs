@@ -1,4 +1,4 @@
-//! The agent client: where it is, which version, and whether it is logged in.
+//! Checks the agent client: its path, version and login.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use crate::config::{ClientChoice, secrets};
 
 const INSTALL: &str = "install it: `npm install -g @anthropic-ai/claude-code`";
 
-/// The client, its version, its login.
+/// Checks the client, its version and its login.
 pub(in super::super) fn agent(app: &App) -> Vec<Finding> {
-    // What is wrong with the settings is said elsewhere.
+    // Invalid settings are reported elsewhere.
     let Ok(config) = app.config() else { return Vec::new() };
     if config.agent_client == ClientChoice::Notify {
         return vec![Finding::ok(
@@ -20,7 +20,7 @@ pub(in super::super) fn agent(app: &App) -> Vec<Finding> {
             "`agent_client: notify`: jobs are delivered as they are written, without a model",
         )];
     }
-    // Without a client `auto` still delivers; `claude` does nothing.
+    // Without a client, `auto` still delivers, while `claude` does nothing.
     let missing = if config.agent_client == ClientChoice::Claude { Health::Wrong } else { Health::Look };
     let path = app.env.text("PATH").unwrap_or_default();
     let command = &config.claude_command;

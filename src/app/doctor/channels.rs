@@ -1,4 +1,4 @@
-//! The channels: whether messages reach the person. The service behind each is asked, which sends nothing.
+//! Checks whether messages reach the person. Asks the service behind each channel, without sending a message.
 
 use super::Finding;
 use crate::app::{App, ChannelState, channels, times};
@@ -6,9 +6,9 @@ use crate::channel::NotSent;
 use crate::channel::probe::{Means, probe};
 use crate::config::{CONSOLE, ChannelSettings, secrets};
 
-/// One finding for each channel.
+/// Returns one finding for each channel.
 pub(super) fn channels(app: &App) -> Vec<Finding> {
-    // What is wrong with the settings or the journal is said elsewhere.
+    // Errors of the settings or the journal are reported elsewhere.
     let (Ok(config), Ok(states)) = (app.config(), channels::channels(app)) else { return Vec::new() };
     let answers = match ask(&config.channels, app) {
         Ok(answers) => answers,
@@ -18,7 +18,7 @@ pub(super) fn channels(app: &App) -> Vec<Finding> {
         let answer = config.channels.iter().zip(&answers).find(|(channel, _)| channel.name == state.name);
         finding(state, answer.map(|(_, answer)| answer), app)
     };
-    // Nobody waits at a terminal for messages where there is another way.
+    // Nobody waits for messages at a terminal if there is another channel.
     states.iter().filter(|state| state.kind != CONSOLE || config.channels.is_empty()).map(of).collect()
 }
 
@@ -29,12 +29,12 @@ fn ask(channels: &[ChannelSettings], app: &App) -> Result<Vec<Result<String, Not
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let answers = runtime.block_on(probe(channels, means));
-    // A request that was given up may still wait in a thread of its own.
+    // A request that timed out may still be waiting on its own thread.
     runtime.shutdown_background();
     Ok(answers)
 }
 
-/// `answer`: of the service behind it; `None`: there is none behind the console.
+/// Returns the finding on one channel. `answer` is that of the service behind it; `None` for the console, which has none.
 fn finding(state: &ChannelState, answer: Option<&Result<String, NotSent>>, app: &App) -> Finding {
     let ChannelState { name, failing, delivered, .. } = state;
     let test = format!("`ollim-bot channels test {name}`");

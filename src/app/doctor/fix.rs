@@ -1,4 +1,4 @@
-//! Repairs what cannot be wrong to repair: permissions of secrets, a socket that nobody listens at, missing folders.
+//! Repairs what is safe to repair: permissions of secrets, a stale socket, missing folders.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,10 +8,10 @@ use super::folder::{missing, open_to_others, relative};
 use super::running::socket_is_stale;
 use crate::app::{App, make_folders, service};
 
-/// What was repaired, and what could not be.
+/// Returns the repairs, and the findings on those that failed.
 pub(super) fn fix(app: &App) -> (Vec<String>, Vec<Finding>) {
     let (mut fixed, mut failed) = (Vec::new(), Vec::new());
-    // A data folder is made by `init`: a misspelled name must not become one.
+    // Only `init` creates a data folder, so that a misspelled name does not become one.
     if !app.home.root().is_dir() {
         return (fixed, failed);
     }

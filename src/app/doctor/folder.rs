@@ -1,4 +1,4 @@
-//! The data folder: what is there, who can read it, how much room it has, whether the journal is whole.
+//! Checks the data folder: its contents, its permissions, the free space, and whether the journal is intact.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -11,12 +11,12 @@ use crate::app::{App, init};
 use crate::config::secrets;
 use crate::journal::{JournalError, JournalPlace, JournalReader};
 
-/// With less room than this the journal may soon refuse a claim.
+/// Free space below which the journal may soon refuse a claim, in bytes.
 const LITTLE: u64 = 64 << 20;
-/// With less than this it is time to tidy up.
+/// Free space below which it is time to tidy up, in bytes.
 const SCARCE: u64 = 1 << 30;
 
-/// Whether there is a data folder, and all that belongs in it.
+/// Checks that the data folder and its subfolders exist.
 pub(super) fn folder(app: &App) -> Vec<Finding> {
     let root = app.home.root();
     if !root.is_dir() {
@@ -44,17 +44,17 @@ pub(super) fn folder(app: &App) -> Vec<Finding> {
     ]
 }
 
-/// Folders that belong into the data folder and are not there.
+/// Returns the missing subfolders of the data folder.
 pub(super) fn missing(app: &App) -> Vec<PathBuf> {
     init::folders(&app.home).into_iter().filter(|path| !path.is_dir()).collect()
 }
 
-/// A path as it stands in the data folder.
+/// Returns a path relative to the data folder.
 pub(super) fn relative(path: &Path, app: &App) -> String {
     app.home.relative(path).display().to_string()
 }
 
-/// Whether secrets are the person's alone, and can be read.
+/// Checks that secrets are accessible to the person alone, and readable.
 pub(super) fn secrets(app: &App) -> Vec<Finding> {
     let mut found: Vec<Finding> = open_to_others(app)
         .into_iter()
@@ -77,7 +77,7 @@ pub(super) fn secrets(app: &App) -> Vec<Finding> {
     found
 }
 
-/// What holds secrets and can be read by others.
+/// Returns the paths with secrets that others can access.
 pub(super) fn open_to_others(app: &App) -> Vec<PathBuf> {
     let home = &app.home;
     let secret = [home.env_file(), home.state(), home.journal(), home.user_token()];
@@ -85,7 +85,7 @@ pub(super) fn open_to_others(app: &App) -> Vec<PathBuf> {
     secret.into_iter().filter(open).collect()
 }
 
-/// How much room there is for the journal and for runs.
+/// Checks the free space for the journal and for runs.
 pub(super) fn disk(app: &App) -> Vec<Finding> {
     let root = app.home.root();
     if !root.is_dir() {
@@ -114,7 +114,7 @@ pub(super) fn disk(app: &App) -> Vec<Finding> {
     }]
 }
 
-/// Whether the journal is whole, and of a version that is known.
+/// Checks that the journal is intact, and of a known version.
 pub(super) fn journal(app: &App) -> Vec<Finding> {
     let place = match app.journal() {
         Ok(JournalPlace::File(_)) => None,

@@ -1,4 +1,4 @@
-//! The hosts that share the journal, and its server.
+//! Checks the hosts that share the journal, and its server.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use crate::definition::shared;
 use crate::journal::{HostRecord, JournalReader, Server};
 use crate::refusal::Refusal;
 
-/// A clock that is off by so much is told of.
+/// Minimum deviation of a clock to report, in milliseconds.
 const SKEWED_MS: i64 = 500;
 
-/// Whether the server answers, and how the hosts are.
+/// Checks that the server answers, and the state of the hosts.
 pub(super) fn journal(server: Result<Server, Refusal>, app: &App) -> Vec<Finding> {
     let server = match server {
         Ok(server) => server,
@@ -40,7 +40,7 @@ pub(super) fn journal(server: Result<Server, Refusal>, app: &App) -> Vec<Finding
     }
 }
 
-/// What a failover to a replica would lose.
+/// Reports replicas on which a failover would lose data.
 fn asynchronous(journal: &JournalReader) -> Option<Finding> {
     match journal.asynchronous_replicas() {
         Ok(0) => None,
@@ -53,7 +53,7 @@ fn asynchronous(journal: &JournalReader) -> Option<Finding> {
     }
 }
 
-/// Whether the files here are those of the other hosts.
+/// Compares the files on this host with those of the other hosts.
 fn files(journal: &JournalReader, app: &App) -> Result<Option<Finding>, Refusal> {
     if !app.config()?.share_files {
         return Ok(None);
@@ -82,7 +82,7 @@ fn files(journal: &JournalReader, app: &App) -> Result<Option<Finding>, Refusal>
     }))
 }
 
-/// What is wrong with a host.
+/// Returns the problem of a host.
 fn one(host: &HostRecord, all: &[HostRecord], app: &App) -> Option<Finding> {
     let name = &host.name;
     if !host.alive {

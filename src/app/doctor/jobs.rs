@@ -1,4 +1,4 @@
-//! Definitions with mistakes, jobs that failed, and jobs that should have run and never did.
+//! Checks for definitions with mistakes, jobs that failed, and jobs that should have run and never did.
 
 use std::collections::HashSet;
 use std::fs;
@@ -12,15 +12,15 @@ use crate::app::{App, ListenerState, ServiceStatus, attention, runs, service, ti
 use crate::definition::{self, Definition, DefinitionId, Kind, Problem};
 use crate::schedule::occurrences;
 
-/// So long after its time a job that has no record is missed.
+/// Time after its due time at which a job without a record counts as missed.
 const LATE: TimeDelta = TimeDelta::minutes(5);
-/// So many are named.
+/// Maximum number of jobs to name.
 const NAMED: usize = 5;
 
-/// What is wrong with files.
+/// Checks the files of definitions.
 pub(super) fn definitions(app: &App) -> Vec<Finding> {
     let Ok(loaded) = app.load_without_settings() else { return Vec::new() };
-    // What is wrong with the settings, which are in no folder, is said elsewhere.
+    // Problems of the settings, whose file is in no subfolder, are reported elsewhere.
     let in_folder = |problem: &&Problem| problem.file.parent().is_some_and(|folder| !folder.as_os_str().is_empty());
     let (errors, warnings): (Vec<_>, Vec<_>) =
         loaded.problems.iter().filter(in_folder).partition(|problem| problem.is_error());
@@ -37,7 +37,7 @@ pub(super) fn definitions(app: &App) -> Vec<Finding> {
     }]
 }
 
-/// Whether webhooks can take something, and where.
+/// Checks whether webhooks can take deliveries, and where.
 pub(super) fn webhooks(app: &App) -> Vec<Finding> {
     let Ok(loaded) = app.load_without_settings() else { return Vec::new() };
     let count = loaded.definitions.values().filter(|definition| definition.hook().is_some()).count();
@@ -69,7 +69,7 @@ pub(super) fn webhooks(app: &App) -> Vec<Finding> {
     problems.into_iter().map(finding).collect()
 }
 
-/// Jobs that failed last, and jobs that never ran.
+/// Reports jobs whose last run failed, and jobs that never ran.
 pub(super) fn outcomes(app: &App) -> Vec<Finding> {
     let (Ok(loaded), Ok(journal)) = (app.load_without_settings(), runs::open(app)) else { return Vec::new() };
     let mut found = Vec::new();
@@ -124,7 +124,7 @@ pub(super) fn outcomes(app: &App) -> Vec<Finding> {
     found
 }
 
-/// Its first time since its file was written, if that has passed.
+/// Returns its first time since its file was written, if that has passed.
 fn was_due(definition: &Definition, app: &App) -> Option<DateTime<Utc>> {
     let since = match definition.kind() {
         Kind::Routine => {

@@ -1,4 +1,4 @@
-//! The machine: its zone and clock, what its kernel holds, and what leads around that.
+//! Checks the machine: its time zone and clock, the kernel's sandbox, and ways around that.
 
 use chrono::TimeDelta;
 
@@ -8,10 +8,10 @@ use crate::app::{App, times};
 use crate::config::Origin;
 use crate::run::kernel_support::kernel_support;
 
-/// Clocks of a machine and of a program that writes beside it may differ by this.
+/// Tolerated difference between the clocks of a machine and of a program that writes beside it.
 const SLACK: TimeDelta = TimeDelta::minutes(2);
 
-/// In which zone times without one are read.
+/// Checks the settings, and shows the zone of times without one.
 pub(super) fn zone(app: &App) -> Vec<Finding> {
     let config = match app.config() {
         Ok(config) => config,
@@ -33,7 +33,7 @@ pub(super) fn zone(app: &App) -> Vec<Finding> {
     vec![found]
 }
 
-/// Whether the clock has gone back behind what was recorded.
+/// Checks whether the clock has gone back to before the last record.
 pub(super) fn clock(app: &App) -> Vec<Finding> {
     let now = app.now();
     let shown = times::local(now, now, app.zone_of_records());
@@ -48,7 +48,7 @@ pub(super) fn clock(app: &App) -> Vec<Finding> {
     }]
 }
 
-/// What holds jobs: tried, not guessed.
+/// Checks the sandbox of jobs by trying it.
 pub(super) fn sandbox(app: &App) -> Vec<Finding> {
     let support = kernel_support();
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
@@ -65,7 +65,7 @@ pub(super) fn sandbox(app: &App) -> Vec<Finding> {
     }]
 }
 
-/// Sockets of other programs that a job could reach.
+/// Reports sockets of other programs that a job could reach.
 pub(super) fn sockets(app: &App) -> Vec<Finding> {
     let found = sockets::answering(|name| app.env.text(name), &app.places().user_home);
     if found.is_empty() {

@@ -1,9 +1,9 @@
-//! The person's MCP servers: whether they can start.
+//! Checks whether the person's MCP servers can start.
 
 use super::Finding;
 use crate::app::{App, mcp_servers};
 
-/// One finding for each thing that a server lacks, or one for all.
+/// Returns one finding for each thing that a server lacks, or one for all servers.
 pub(super) fn servers(app: &App) -> Vec<Finding> {
     let Ok(config) = app.config() else { return Vec::new() };
     let lacks = mcp_servers::lacks(app).into_iter();

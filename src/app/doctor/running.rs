@@ -1,4 +1,4 @@
-//! The running service, and the socket that it is asked by.
+//! Checks the running service and its control socket.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -7,7 +7,7 @@ use super::{Finding, agent};
 use crate::app::{App, service, unit};
 use crate::search_path;
 
-/// Whether it runs, and does what it should.
+/// Checks whether the service is running, and does what it should.
 pub(super) fn service(app: &App) -> Vec<Finding> {
     if !app.home.root().is_dir() {
         return Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn service(app: &App) -> Vec<Finding> {
         let why = status.client.missing.as_deref().unwrap_or("the client is not there");
         found.push(Finding::wrong("service", format!("jobs wait for the agent: {why}")));
     }
-    // It may have been started in another environment than this one.
+    // The service may have been started in another environment.
     let wants_agent = app.config().is_ok_and(|config| config.agent_client != crate::config::ClientChoice::Notify);
     if wants_agent && status.client.name == "notify" {
         found.push(
@@ -56,7 +56,7 @@ pub(super) fn service(app: &App) -> Vec<Finding> {
     found
 }
 
-/// Whether something starts it at boot.
+/// Checks whether something starts the service at boot.
 pub(super) fn unit(app: &App) -> Vec<Finding> {
     if !app.home.root().is_dir() {
         return Vec::new();
@@ -103,7 +103,7 @@ pub(super) fn unit(app: &App) -> Vec<Finding> {
     found
 }
 
-/// Whether there is a control socket that nobody listens at.
+/// Whether there is a control socket without a listener.
 pub(super) fn socket_is_stale(app: &App) -> bool {
     let Ok((path, _folder)) = agent_sandbox::reachable(&app.home.socket()) else { return false };
     matches!(UnixStream::connect(path), Err(error) if error.kind() == io::ErrorKind::ConnectionRefused)

@@ -1,15 +1,15 @@
-//! A systemd calendar expression (systemd.time(7)) as a cron expression, where cron can say the same. Pure.
+//! Converts systemd calendar expressions (systemd.time(7)) to equivalent cron expressions. Pure.
 
 use std::collections::BTreeSet;
 
 use chrono_tz::Tz;
 
-/// A cron expression, and the zone that the calendar expression names.
+/// A cron expression, and the zone in the calendar expression, if any.
 pub(super) type Cron = (String, Option<Tz>);
 
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// What systemd's words stand for.
+/// The expressions that systemd's words stand for.
 const WORDS: [(&str, &str); 9] = [
     ("minutely", "* * * * *"),
     ("hourly", "0 * * * *"),
@@ -25,7 +25,7 @@ const WORDS: [(&str, &str); 9] = [
 /// Converts an expression.
 ///
 /// # Errors
-/// Why cron cannot say it, as a sentence without its full stop.
+/// The reason why cron cannot express it, as a sentence without its full stop.
 pub(super) fn cron(text: &str) -> Result<Cron, String> {
     let mut words: Vec<&str> = text.split_ascii_whitespace().collect();
     let zone: Option<Tz> = words.last().and_then(|word| word.parse().ok());
@@ -119,7 +119,7 @@ fn is_long(name: &str, day: &str) -> bool {
     name == long
 }
 
-/// One component: values, ranges and repetitions.
+/// Converts one component: values, ranges and repetitions.
 fn field(text: &str, first: u32, last: u32) -> Result<String, String> {
     let number = |text: &str| match text.parse::<u32>() {
         Ok(value) if (first..=last).contains(&value) => Ok(value),
@@ -140,7 +140,7 @@ fn field(text: &str, first: u32, last: u32) -> Result<String, String> {
             _ if range == "*" && step.is_some() => return Err(format!("`{part}` repeats from nowhere")),
             _ if range == "*" => (first, last),
             Some((from, to)) => (number(from)?, number(to)?),
-            // What is repeated goes on to the end.
+            // A repetition continues to the end.
             None => (number(range)?, if step.is_some() { last } else { number(range)? }),
         };
         if from > to {
@@ -151,7 +151,7 @@ fn field(text: &str, first: u32, last: u32) -> Result<String, String> {
     Ok(list(&values, first, last))
 }
 
-/// Values as cron has them.
+/// Formats values for cron.
 fn list(values: &BTreeSet<u32>, first: u32, last: u32) -> String {
     if values.len() as u32 == last - first + 1 {
         return "*".to_owned();
@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    /// The rules of systemd.time(7) anew, by trying each minute: whether an expression `DAYS Y-M-D H:M` elapses then.
+    /// Whether an expression `DAYS Y-M-D H:M` elapses at `at`: an independent implementation of systemd.time(7), tried for each minute.
     fn elapses(calendar: &str, at: DateTime<Utc>) -> bool {
         let words: Vec<&str> = calendar.split(' ').collect();
         let matches = |part: &str, value: u32, least: u32| {

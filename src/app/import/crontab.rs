@@ -1,4 +1,4 @@
-//! The lines of a crontab, read as crond reads them: crontab(5) of vixie cron. Pure.
+//! Parses the lines of a crontab as crond does: crontab(5) of vixie cron. Pure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,33 +8,33 @@ use chrono_tz::Tz;
 use super::words::{is_within_quotes, quoted};
 use crate::definition::{Deliver, cron};
 
-/// What a line that crond starts something for says.
+/// A line by which crond starts something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CronJob {
-    /// Its number, from 1.
+    /// Its line number, from 1.
     pub line: usize,
-    /// As it stands.
+    /// Its text, unchanged.
     pub text: String,
-    /// The comment above it, else the command as it stands.
+    /// The comment above it, else the command, unchanged.
     pub comment: String,
     /// Five fields, or a nickname.
     pub cron: String,
-    /// The zone of its times, where the crontab says.
+    /// The zone of its times, if the crontab names one.
     pub zone: Option<Tz>,
-    /// For bash: what crond does with it.
+    /// A line for bash that does what crond does with the command.
     pub command: String,
-    /// What crond mails.
+    /// What is delivered, corresponding to what crond mails.
     pub deliver: Deliver,
-    /// How far crond puts it off at most.
+    /// The maximum delay by crond.
     pub jitter: Option<Duration>,
-    /// What differs here, a sentence each.
+    /// Differences from crond, one sentence each.
     pub look: Vec<String>,
 }
 
-/// A line that cannot be taken over: its number, why, and what to do.
+/// A line that cannot be imported: its number, the reason, and what to do.
 pub(super) type Refused = (usize, String, Option<String>);
 
-/// Reads a crontab. `of_user`: its lines name the user whom they run as, and only those of this one count.
+/// Parses a crontab. `of_user`: its lines name the user they run as, and only those of this user are read.
 pub(super) fn read(text: &str, of_user: Option<&str>) -> (Vec<CronJob>, Vec<Refused>) {
     let (mut settings, mut comment) = (BTreeMap::new(), Vec::new());
     let (mut jobs, mut refused) = (Vec::new(), Vec::new());
@@ -66,7 +66,7 @@ pub(super) fn read(text: &str, of_user: Option<&str>) -> (Vec<CronJob>, Vec<Refu
     (jobs, refused)
 }
 
-/// `NAME = value`, with or without quotes around either.
+/// Parses `NAME = value`, with or without quotes around either.
 fn setting(line: &str) -> Option<(String, String)> {
     let (name, value) = line.split_once('=')?;
     let bare = |text: &str| {
@@ -126,7 +126,7 @@ fn job(line: &str, of_user: Option<&str>, settings: &BTreeMap<String, String>) -
     Ok(CronJob { line: 0, text, comment, cron: times, zone, command, deliver, jitter, look })
 }
 
-/// The first words of a line, and what stands behind them.
+/// Splits off the first words of a line.
 fn after_words(line: &str, count: usize) -> (String, &str) {
     let (mut words, mut rest) = (Vec::new(), line);
     for _ in 0..count {
@@ -149,10 +149,10 @@ fn zone(settings: &BTreeMap<String, String>) -> Result<Option<Tz>, Why> {
     }
 }
 
-/// Settings that crond keeps to itself, or that the sandbox sets.
+/// Settings that crond does not export, or that the sandbox sets.
 const NOT_EXPORTED: [&str; 6] = ["MAILTO", "MAILFROM", "CRON_TZ", "RANDOM_DELAY", "SHELL", "HOME"];
 
-/// For bash: the line for crond's shell, in its folder, with its settings and its input.
+/// Returns a line for bash that runs the line in crond's shell, with its folder, settings and input.
 fn command(line: &str, settings: &BTreeMap<String, String>) -> Result<String, Why> {
     let (line, input) = split_input(line)?;
     let shell = settings.get("SHELL").map_or("/bin/sh", String::as_str);
@@ -180,7 +180,7 @@ fn command(line: &str, settings: &BTreeMap<String, String>) -> Result<String, Wh
     Ok(format!("cd {home} && {input}{home_set}{set}{shell} -c {}", quoted(&line)))
 }
 
-/// The line up to the first `%` that has no backslash before it, and what stands behind it as crond hands it on.
+/// Splits a line at the first `%` without a backslash before it. Returns the command, and the rest as crond passes it to the input.
 fn split_input(text: &str) -> Result<(String, Option<String>), Why> {
     let mut line = String::new();
     let mut letters = text.char_indices();
@@ -205,7 +205,7 @@ fn split_input(text: &str) -> Result<(String, Option<String>), Why> {
     Ok((line, None))
 }
 
-/// Lines for each `%`, with a line's end at the end.
+/// Turns each `%` into a newline, and adds one at the end.
 fn input(text: &str) -> String {
     let mut input = String::new();
     let mut letters = text.chars().peekable();
@@ -226,7 +226,7 @@ fn input(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// A crontab's jobs, as `LINE: CRON | COMMAND | DELIVER`, and what was refused, as `LINE: WHY`.
+    /// Returns a crontab's jobs as `LINE: CRON | COMMAND | DELIVER`, and refused lines as `LINE: WHY`.
     fn lines(text: &str) -> Vec<String> {
         let (jobs, refused) = read(text, None);
         let job = |job: CronJob| {

@@ -1,4 +1,5 @@
-//! Jobs of cron and of systemd become routines that run a command. They are written disabled: what started them until now still does.
+//! Imports jobs of cron and systemd as routines that run a command. They are written disabled, because cron or systemd still starts the
+//! jobs.
 
 use std::collections::HashSet;
 use std::fs;
@@ -16,10 +17,10 @@ use crate::definition::{
 };
 use crate::refusal::Refusal;
 
-/// The folders of systemd in which a user's own units lie, below the home folder.
+/// The folder of a user's own systemd units, relative to the home folder.
 const USER_UNITS: &str = ".config/systemd/user";
 
-/// Takes over the lines of a crontab; `None`: of the person's own. `of_user`: its lines name their user.
+/// Imports the lines of a crontab; `None` for the person's own. `of_user`: its lines name their user.
 pub(in crate::app) fn crontab(
     file: Option<&Path>,
     of_user: bool,
@@ -47,7 +48,7 @@ pub(in crate::app) fn crontab(
         let draft = Draft {
             description: comment,
             timezone: zone.or(system_zone(app)),
-            // As cron has it: what was missed is not made up for, and nothing ends what takes long.
+            // As in cron, missed occurrences are skipped, and long runs are not ended.
             on_missed: OnMissed::Skip,
             timeout: Some(UNLIMITED),
             deliver,
@@ -60,10 +61,10 @@ pub(in crate::app) fn crontab(
     Ok(jobs_made.done)
 }
 
-/// For what has no limit where it comes from.
+/// Timeout for a job that has no limit in its source.
 const UNLIMITED: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Takes over timers: files, or all those of folders; none: the person's own.
+/// Imports timers: from files, or all those in folders; without any, the person's own.
 pub(in crate::app) fn systemd(units: &[PathBuf], dry_run: bool, app: &App) -> Result<Imported, Refusal> {
     let own = || app.env.path("HOME").map(|home| home.join(USER_UNITS));
     let places = if units.is_empty() { own().into_iter().collect() } else { units.to_vec() };
@@ -93,13 +94,13 @@ pub(in crate::app) fn systemd(units: &[PathBuf], dry_run: bool, app: &App) -> Re
     Ok(jobs.done)
 }
 
-/// The zone of the system's own times, where the bot's are others.
+/// Returns the zone of the system's own times, if the bot has another one.
 fn system_zone(app: &App) -> Option<chrono_tz::Tz> {
     let system = iana_time_zone::get_timezone().ok()?.parse().ok()?;
     (app.zone().ok()? != system).then_some(system)
 }
 
-/// `crontab:12`.
+/// Returns `crontab:12`.
 fn at(file: &Path, line: usize) -> PathBuf {
     PathBuf::from(format!("{}:{line}", file.display()))
 }
@@ -113,7 +114,7 @@ fn text_of(file: &Path) -> Result<String, Refusal> {
     fs::read_to_string(file).map_err(|error| cannot(error.to_string()))
 }
 
-/// What `crontab -l` prints.
+/// Returns the output of `crontab -l`.
 fn own_crontab() -> Result<String, Refusal> {
     let hint = "name a file: `ollim-bot import crontab FILE`";
     let output = Command::new("crontab").arg("-l").output();
@@ -125,7 +126,7 @@ fn own_crontab() -> Result<String, Refusal> {
     String::from_utf8(output.stdout).map_err(|_| Refusal::user("the crontab is no UTF-8").hint(hint))
 }
 
-/// The files of timers that are named, or lie in a folder that is.
+/// Returns the timer files that are named, or are in a named folder.
 fn timers(places: &[PathBuf]) -> Result<Vec<PathBuf>, Refusal> {
     let mut found = Vec::new();
     for place in places {
@@ -148,7 +149,7 @@ fn timers(places: &[PathBuf]) -> Result<Vec<PathBuf>, Refusal> {
     Ok(found)
 }
 
-/// What a timer's file and its service's say, and where the latter lies.
+/// Reads a timer's file and that of its service. Returns the job, and the path of the service's file.
 fn timer_job(file: &Path) -> Result<(TimerJob, PathBuf), systemd::Why> {
     let read = |file: &Path| {
         let drop_ins = PathBuf::from(format!("{}.d", file.display()));
@@ -166,17 +167,17 @@ fn timer_job(file: &Path) -> Result<(TimerJob, PathBuf), systemd::Why> {
     Ok((systemd::job(&timer, &read(&service)?)?, service))
 }
 
-/// How the home folder is named.
+/// Prefixes that name a home folder.
 const HOMES: [&str; 4] = ["~/", "$HOME", "/home/", "/root/"];
 
-/// Folders that every program of a job reads, or that are none.
+/// Folders that all programs of a job may read, or that contain no files.
 const OPEN: [&str; 10] = ["/bin", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/sbin", "/sys", "/usr"];
 
-/// The absolute paths of a line that the sandbox keeps from it, and whether it writes there by a redirection.
+/// Absolute paths in a line that the sandbox does not open, and whether the line writes to each by a redirection.
 struct Outside(Vec<(String, bool)>);
 
 impl Outside {
-    /// Only what is there at the root counts: `/foo/d` may be an expression of sed's.
+    /// Only paths that exist at the root count: `/foo/d` may be an expression of sed.
     fn of(line: &str, work: &Path) -> Option<Self> {
         let mut found: Vec<(String, bool)> = Vec::new();
         let is_end = |c: char| c.is_whitespace() || "'\"`;|&<>()=:,".contains(c);
@@ -214,8 +215,8 @@ impl Outside {
     }
 }
 
-/// The files that a line which works in the home folder names by their relative path: what is there, and what it writes to by a
-/// redirection.
+/// Returns the files that a line names by a path relative to the home folder in which it works: existing ones, and
+/// those that it writes to by a redirection.
 fn named_in_home(line: &str, home: &Path) -> Vec<String> {
     let Some(line) = line.strip_prefix("cd ~ && ") else { return Vec::new() };
     let is_end = |c: char| c.is_whitespace() || "'\"`;|&<>()=:,".contains(c);
@@ -233,16 +234,16 @@ fn named_in_home(line: &str, home: &Path) -> Vec<String> {
     found
 }
 
-/// What is made.
+/// The import in progress.
 struct Jobs<'a> {
     app: &'a App,
     done: Imported,
-    /// What is there already: when, and which command.
+    /// Existing jobs: their times and commands.
     there: HashSet<(Cadence, String)>,
 }
 
 impl<'a> Jobs<'a> {
-    /// Stands for the id of what was made in a hint.
+    /// Stands for the id of the new job in a hint.
     const ID: &'static str = "ID";
 
     fn new(dry_run: bool, app: &'a App) -> Result<Self, Refusal> {
@@ -268,7 +269,7 @@ impl<'a> Jobs<'a> {
         self.done.look.push(Left { file: file.to_owned(), why: why.into(), hint });
     }
 
-    /// Whether a job that would be made has this id.
+    /// Whether a new job has this id.
     fn is_taken(&self, id: &DefinitionId) -> bool {
         self.done.taken.contains(&Path::new("routines").join(format!("{id}.md")))
     }

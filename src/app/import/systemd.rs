@@ -1,4 +1,4 @@
-//! A timer and the service that it starts, as a job: systemd.timer(5), systemd.service(5). Pure.
+//! Turns a timer and the service that it starts into a job: systemd.timer(5), systemd.service(5). Pure.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::calendar;
 use super::words::quoted;
 use crate::definition::{OnMissed, When};
 
-/// What a timer becomes.
+/// The job for a timer.
 #[derive(Debug, PartialEq)]
 pub(super) struct TimerJob {
     pub description: String,
@@ -19,17 +19,17 @@ pub(super) struct TimerJob {
     pub jitter: Option<Duration>,
     pub wake: bool,
     pub timeout: Option<Duration>,
-    /// What differs here, a sentence each.
+    /// Differences from systemd, one sentence each.
     pub look: Vec<String>,
 }
 
-/// Why a unit cannot be taken over, and what to do.
+/// The reason why a unit cannot be imported, and what to do.
 pub(super) type Why = (String, Option<String>);
 
-/// The settings of a unit's file, in their order: section, name, value.
+/// The settings of a unit's file, in order: section, name, value.
 pub(super) struct Unit(Vec<(String, String, String)>);
 
-/// Settings that change nothing here.
+/// Settings that need no counterpart in a job.
 const HARMLESS: [(&str, &[&str]); 3] = [
     ("Unit", &["Description", "Documentation", "After", "Before", "Wants", "DefaultDependencies"]),
     (
@@ -60,7 +60,7 @@ const HARMLESS: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// Settings without which it would be another job, and what to do.
+/// Settings without which the job would do something else, and what to do about each.
 const NEEDED: [(&str, &str); 20] = [
     ("OnUnitInactiveSec", SPANS),
     ("OnClockChange", "keep the timer"),
@@ -83,18 +83,18 @@ const NEEDED: [(&str, &str); 20] = [
     ("Requires", "keep the timer"),
     ("Requisite", "keep the timer"),
 ];
-/// Settings that fire once, so long after the machine, the manager or the timer has started.
+/// Settings that fire once, at a time after the start of the machine, the manager or the timer.
 const FROM_THE_START: [&str; 3] = ["OnBootSec", "OnStartupSec", "OnActiveSec"];
-/// What `jitter` may be at most.
+/// Maximum value of `jitter`.
 const LONGEST_JITTER: Duration = Duration::from_secs(24 * 60 * 60);
 const SPANS: &str = "a routine recurs by the clock: `ollim-bot routine add --every 15m --command '…'` is the nearest";
 const SCRIPT: &str = "make one script of it all, and name that in `ExecStart=`";
 
 impl Unit {
-    /// Reads a unit's file.
+    /// Parses a unit's file.
     pub(super) fn read(text: &str) -> Self {
         let (mut section, mut settings) = (String::new(), Vec::<(String, String, String)>::new());
-        // A comment within a value that goes on is none of it.
+        // A comment between the lines of a continued value is not a part of it.
         let comment = |line: &&str| !line.trim_start().starts_with(['#', ';']);
         let joined = text.lines().filter(comment).collect::<Vec<_>>().join("\n").replace("\\\n", " ");
         for line in joined.lines().map(str::trim) {
@@ -105,7 +105,7 @@ impl Unit {
                 section = name.to_owned();
             } else if let Some((name, value)) = line.split_once('=') {
                 let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
-                // An empty value takes back what was said before.
+                // An empty value resets the previous values.
                 if value.is_empty() {
                     settings.retain(|(of, known, _)| (of, known) != (&section, &name));
                 } else {
@@ -129,12 +129,12 @@ impl Unit {
             .is_some_and(|value| ["1", "yes", "true", "on"].contains(&value.to_lowercase().as_str()))
     }
 
-    /// The service that a timer's file names.
+    /// Returns the name of the service in a timer's file.
     pub(super) fn service(&self) -> Option<&str> {
         self.last("Timer", "Unit")
     }
 
-    /// What is said of settings that are not taken over.
+    /// Returns remarks on settings that are not imported.
     fn look(&self) -> impl Iterator<Item = String> {
         let known = |section: &str, name: &str| {
             section == "Install" || HARMLESS.iter().any(|(of, names)| *of == section && names.contains(&name))
@@ -155,10 +155,10 @@ impl Unit {
     }
 }
 
-/// The job that a timer and its service are.
+/// Converts a timer and its service to a job.
 ///
 /// # Errors
-/// What keeps them from being one.
+/// The reason why that is not possible.
 pub(super) fn job(timer: &Unit, service: &Unit) -> Result<TimerJob, Why> {
     if let Some(why) = timer.refused().or_else(|| service.refused()) {
         return Err(why);
@@ -168,7 +168,7 @@ pub(super) fn job(timer: &Unit, service: &Unit) -> Result<TimerJob, Why> {
     if !["simple", "exec", "oneshot"].contains(&kind) {
         return Err((format!("its service has `Type={kind}`"), Some("keep the timer".into())));
     }
-    // Of other types it limits the start, and not the run.
+    // For other types it limits the start rather than the run.
     let limit = service.last("Service", "TimeoutStartSec").filter(|_| kind == "oneshot");
     let timeout = match limit {
         None | Some("infinity" | "0") => None,
@@ -207,7 +207,7 @@ pub(super) fn job(timer: &Unit, service: &Unit) -> Result<TimerJob, Why> {
     })
 }
 
-/// When it recurs, and the zone that it names: by the calendar, or a span after its last start.
+/// Returns when the timer fires, by the calendar or a span after its last start, and the zone that it names.
 fn when(timer: &Unit) -> Result<(When, Option<Tz>), Why> {
     let calendars: Vec<&str> = timer.all("Timer", "OnCalendar").collect();
     let spans: Vec<&str> = timer.all("Timer", "OnUnitActiveSec").collect();
@@ -228,12 +228,12 @@ fn when(timer: &Unit) -> Result<(When, Option<Tz>), Why> {
     }
 }
 
-/// `90`, `5min`, `1h 30min`.
+/// Parses `90`, `5min`, `1h 30min`.
 fn span(text: &str) -> Option<Duration> {
     text.parse().map(Duration::from_secs).ok().or_else(|| humantime::parse_duration(text).ok())
 }
 
-/// For bash: the lines of a service, one after the other, in its folder and with its variables.
+/// Returns a line for bash that runs the lines of a service one after the other, in its folder and with its variables.
 fn command(service: &Unit) -> Result<String, Why> {
     let folder = match service.last("Service", "WorkingDirectory") {
         None | Some("~") => "~".to_owned(),
@@ -275,7 +275,7 @@ fn is_variable(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// The words of a value: unquoted, and with nothing in them that systemd would put in.
+/// Splits a value into unquoted words. Refuses specifiers and variables, which systemd would replace.
 fn words(text: &str) -> Result<Vec<String>, Why> {
     let (mut words, mut word, mut open): (Vec<String>, Option<String>, Option<char>) = (Vec::new(), None, None);
     let mut letters = text.chars().peekable();

@@ -1,6 +1,6 @@
-//! Words as a shell takes them.
+//! Words of a shell's line.
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 pub(super) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -10,7 +10,7 @@ pub(super) fn quoted(word: &str) -> String {
     }
 }
 
-/// Whether what follows this beginning of a line stands between a shell's quotes.
+/// Whether the text after this beginning of a line is within quotes of a shell.
 pub(super) fn is_within_quotes(beginning: &str) -> bool {
     let mut open = None;
     let mut letters = beginning.chars();

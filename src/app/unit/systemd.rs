@@ -1,4 +1,4 @@
-//! Asks systemd: by its own commands, since these find the bus and say what is wrong.
+//! Talks to systemd by its own commands, since these find the bus and explain errors.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,21 +7,21 @@ use std::process::{Command, Output};
 use crate::app::Environment;
 use crate::refusal::Refusal;
 
-/// Is there where the machine was started by systemd (sd_booted(3)).
+/// A folder that exists if systemd booted the machine (sd_booted(3)).
 pub(super) const BOOTED: &str = "/run/systemd/system";
 
-/// What is asked of a unit.
+/// The properties to query of a unit.
 const FACTS: &str = "UnitFileState,ActiveState,MainPID,NRestarts,StatusText";
 
-/// A manager of services.
+/// A service manager.
 pub(super) struct Manager<'a> {
-    /// The machine's, or the person's own.
+    /// Whether it is the machine's, rather than the person's own.
     pub(super) system: bool,
     pub(super) env: &'a Environment,
 }
 
 impl Manager<'_> {
-    /// Whether it can be asked.
+    /// Checks that the manager can be reached.
     pub(super) fn is_there(&self) -> Result<(), Refusal> {
         let without = "`ollim-bot service install --print` prints the unit; without systemd, have `ollim-bot run` started by what starts \
                        your services";
@@ -45,13 +45,13 @@ impl Manager<'_> {
         }
     }
 
-    /// Its version; `None`: it does not say.
+    /// Returns its version; `None` if it is unknown.
     pub(super) fn version(&self) -> Option<u32> {
         let output = self.call(&["--version"]).ok()?;
         String::from_utf8_lossy(&output.stdout).split_whitespace().nth(1)?.parse().ok()
     }
 
-    /// Has it do something.
+    /// Executes a command of `systemctl`.
     pub(super) fn act(&self, words: &[&str]) -> Result<(), Refusal> {
         let output =
             self.call(words).map_err(|error| Refusal::environment(format!("`systemctl` cannot be run: {error}")))?;
@@ -68,7 +68,7 @@ impl Manager<'_> {
         })
     }
 
-    /// What it knows of a unit, by name.
+    /// Returns the properties of a unit, by name.
     pub(super) fn show(&self, unit: &str) -> Result<BTreeMap<String, String>, Refusal> {
         let output = self
             .call(&["show", unit, "--property", FACTS])

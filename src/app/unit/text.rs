@@ -1,35 +1,35 @@
-//! The unit's text.
+//! Generates the text of the unit.
 
 use std::path::Path;
 
 use crate::refusal::Refusal;
 
-/// Where the version is not known, the newest is taken.
+/// The version to assume if it is unknown.
 pub(super) const NEWEST: u32 = u32::MAX;
-/// `Type=notify-reload` came with this one.
+/// The version that introduced `Type=notify-reload`.
 const NOTIFY_RELOAD: u32 = 253;
 
-/// What a unit depends on.
+/// The input for a unit.
 pub(super) struct Facts<'a> {
     /// Our own program.
     pub(super) program: &'a Path,
     /// The data folder.
     pub(super) home: &'a Path,
-    /// The service's environment; `PATH` is in it.
+    /// The service's environment, including `PATH`.
     pub(super) variables: &'a [(String, String)],
-    /// Whom the machine's manager runs it as; `None`: it is the person's own manager.
+    /// The user that the machine's manager runs it as; `None` for the person's own manager.
     pub(super) user: Option<String>,
-    /// Of systemd.
+    /// The version of systemd.
     pub(super) version: u32,
-    /// A job wakes the machine (`wake`).
+    /// Whether a job wakes the machine (`wake`).
     pub(super) wakes: bool,
 }
 
-/// What holds in both managers: none of it needs a mount namespace, which a person's own manager may not make everywhere.
+/// Hardening for both managers. It needs no mount namespace, which a person's own manager may not be able to create.
 ///
-/// Left out on purpose: `RestrictSUIDSGID` (it takes `openat2` away, by which the sandbox opens what it grants; tried with systemd 252:
-/// no client could be started), `MemoryDenyWriteExecute` (the agent client compiles as it runs), `RestrictNamespaces` and
-/// `SystemCallFilter` (programs of jobs may need what they take away), `ProtectControlGroups` (each run has a group of its own).
+/// Left out on purpose: `RestrictSUIDSGID` (it removes `openat2`, by which the sandbox opens what it grants; tried with systemd 252: no
+/// client could be started), `MemoryDenyWriteExecute` (the agent client has a JIT compiler), `RestrictNamespaces` and `SystemCallFilter`
+/// (programs of jobs may need what they remove), `ProtectControlGroups` (each run has its own control group).
 const HARDENING: &str = "NoNewPrivileges=yes
 RestrictRealtime=yes
 LockPersonality=yes
@@ -38,8 +38,8 @@ RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
 UMask=0077
 ";
 
-/// What the machine's manager can hold besides. Mounts over /proc are left out: some containers refuse them, and without capabilities
-/// nobody writes there anyway.
+/// Further hardening for the machine's manager. Mounts over /proc are left out: some containers refuse them, and
+/// without capabilities nobody can write there anyway.
 const SYSTEM_HARDENING: &str = "ProtectSystem=full
 ProtectKernelModules=yes
 ProtectHostname=yes
@@ -47,18 +47,18 @@ PrivateTmp=yes
 PrivateDevices=yes
 ";
 
-/// No privilege, where no job wakes the machine.
+/// No privileges, for a service in which no job wakes the machine.
 const UNPRIVILEGED: &str = "ProtectClock=yes
 CapabilityBoundingSet=
 ";
 
-/// The kernel sets the clock that wakes the machine for nobody without it. `ProtectClock` takes it away.
+/// The capability that the kernel requires for setting a wake-up alarm. `ProtectClock` would remove it.
 const WAKING: &str = "# A job wakes the machine.
 CapabilityBoundingSet=CAP_WAKE_ALARM
 AmbientCapabilities=CAP_WAKE_ALARM
 ";
 
-/// The whole unit.
+/// Returns the text of the unit.
 pub(super) fn unit(facts: &Facts) -> Result<String, Refusal> {
     let Facts { program, home, variables, user, version, wakes } = facts;
     let path = |path: &Path| path.to_str().map(quoted).ok_or_else(|| not_text(path));
@@ -67,7 +67,7 @@ pub(super) fn unit(facts: &Facts) -> Result<String, Refusal> {
     let kind = if *version >= NOTIFY_RELOAD {
         "Type=notify-reload\n"
     } else {
-        // It waits for READY=1 all the same, and a reload is the same signal.
+        // This type waits for READY=1, too, and a reload sends the same signal.
         "Type=notify\nExecReload=/bin/kill -HUP $MAINPID\n"
     };
     let mut environment = String::new();
@@ -116,22 +116,22 @@ WantedBy={wanted}
     ))
 }
 
-/// The first line of a unit; the data folder follows.
+/// The first line of a unit, which the path of the data folder follows.
 const HEAD: &str =
     "# Written by `ollim-bot service install`, which writes it anew: for changes, `systemctl edit`.\n# Data folder: ";
 
-/// Whether a unit was written by [`unit`] for this data folder.
+/// Whether [`unit`] wrote this unit for this data folder.
 pub(super) fn is_ours(text: &str, home: &Path) -> bool {
     text.strip_prefix(HEAD).and_then(|rest| rest.lines().next()) == home.to_str()
 }
 
-/// The `PATH` that a unit of ours sets.
+/// Returns the `PATH` that a unit of ours sets.
 pub(super) fn path_in(text: &str) -> Option<String> {
     let line = text.lines().find_map(|line| line.strip_prefix("Environment=\"PATH=")?.strip_suffix('"'))?;
     Some(line.replace("%%", "%").replace("\\\"", "\"").replace("\\\\", "\\"))
 }
 
-/// A word as a unit has it: `%` names a specifier there, and a backslash escapes.
+/// Quotes a word for a unit: `%` begins a specifier there, and a backslash escapes.
 fn quoted(word: &str) -> String {
     format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%"))
 }
@@ -166,7 +166,7 @@ mod tests {
         assert!(unit(&facts).unwrap_err().to_string().contains("more than one line"));
     }
 
-    /// The package's unit is this one, but for what only the machine that it is installed on can know.
+    /// The package's unit is the same, except for facts of the machine that it is installed on.
     #[test]
     fn the_unit_of_the_package_says_the_same() {
         let own = unit(&Facts {
@@ -202,7 +202,7 @@ mod tests {
             (made("/wakes", Some("ada"), 255), made("/h", Some("ada"), 255), made("/wakes", None, 255));
         assert!(waking.contains(capability) && !waking.contains("ProtectClock"), "{waking}");
         assert!(other.contains("ProtectClock=yes\nCapabilityBoundingSet=\n") && !other.contains("Ambient"), "{other}");
-        // Not every manager of a person's can hand it on, and one that cannot does not start the unit.
+        // Not every manager of a person can pass the capability on, and one that cannot does not start the unit.
         assert!(!own.contains("CAP_WAKE_ALARM"), "{own}");
     }
 
@@ -217,7 +217,7 @@ mod tests {
                     && text.contains("Delegate=yes")
                     && text.contains("KillMode=mixed")
             );
-            // What would break the agent client, the sandbox of jobs, or their control groups.
+            // These would break the agent client, the sandbox of jobs, or their control groups.
             for word in [
                 "RestrictSUIDSGID",
                 "MemoryDenyWriteExecute",

@@ -1,4 +1,4 @@
-//! All that an answer may be derived from, read once.
+//! The facts from which an answer is derived, read once.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,69 +20,69 @@ use crate::journal::{
 use crate::refusal::Refusal;
 use crate::schedule::occurrences;
 
-/// See the module's head.
+/// The facts about a job.
 pub(super) struct Facts {
     pub(super) id: DefinitionId,
     pub(super) now: DateTime<Utc>,
-    /// The zone in which times are said: that of whoever looks.
+    /// The zone of times in sentences: the viewer's.
     said_in: Tz,
-    /// The job's own.
+    /// The job's own zone.
     pub(super) zone: Tz,
-    /// What its file says; `None`: there is none, or it has an error.
+    /// The definition in its file; `None` if there is no file, or it has an error.
     pub(super) definition: Option<Arc<Definition>>,
-    /// The file's text now.
+    /// The current text of the file.
     text: Option<String>,
-    /// What is wrong with its file.
+    /// The problem of its file.
     pub(super) problem: Option<Problem>,
-    /// The reminder's file is kept among the failed.
+    /// Whether the reminder's file is kept among the failed.
     pub(super) kept_as_failed: bool,
-    /// The next link of its chain, if there is one.
+    /// The next reminder of its chain, if there is one.
     pub(super) follow_up: Option<Arc<Definition>>,
-    /// The occurrence that is asked about.
+    /// The occurrence in question.
     pub(super) story: Option<Story>,
-    /// What its file said as it fired.
+    /// The definition as it was when the occurrence fired.
     pub(super) fired: Option<Definition>,
-    /// The recorded occurrences before and after the times that are asked about.
+    /// The recorded occurrences before and after the time range in question.
     pub(super) before: Option<DateTime<Utc>>,
     pub(super) after: Option<DateTime<Utc>>,
-    /// The times that are asked about; `None`: what matters now.
+    /// The time range in question; `None` for the current state.
     pub(super) asked: Option<Span>,
-    /// Why the occurrence could not begin, in order.
+    /// The causes that kept the occurrence from beginning, in order.
     pub(super) delays: Vec<(DelayCause, Option<DateTime<Utc>>, Option<String>)>,
-    /// The channel by which the person asked for it.
+    /// The channel by which the person requested it.
     pub(super) channel: Option<String>,
     delay_events: Vec<Event>,
     loaded: Loaded,
     pub(super) question: Option<Question>,
-    /// Its run's message that is held back now.
+    /// A message of its run that is being held back.
     pub(super) held: Option<(Message, DateTime<Utc>)>,
-    /// What happened lately to its file and the clock, the newest first.
+    /// Recent events of its file and the clock, newest first.
     pub(super) lately: Vec<Event>,
     pub(super) seen: Option<Seen>,
     pub(super) failing: Option<ConsecutiveFailures>,
-    /// Paused after failures, and not edited since.
+    /// Whether it is paused after failures, and not edited since.
     pub(super) is_paused: bool,
     pub(super) overdue: Option<Overdue>,
-    /// What the service says; `None`: it does not run, or cannot be asked.
+    /// The status of the service; `None` if it is not running, or does not answer.
     pub(super) service: Option<ServiceStatus>,
     pub(super) service_is_silent: bool,
     /// Since when the person has paused everything.
     pub(super) all_paused: Option<DateTime<Utc>>,
     pub(super) max_concurrent_runs: Option<usize>,
-    /// The caps that hold for it of which nothing is left before their periods end.
+    /// The exhausted limits that apply to it, until their periods end.
     spent: Vec<Spending>,
-    /// When it falls due next.
+    /// Time of its next occurrence.
     pub(super) next: Option<DateTime<Utc>>,
-    /// The hosts that share the journal, and which of them this one is.
+    /// The hosts that share the journal, and the name of this one.
     pub(super) hosts: Vec<HostRecord>,
     pub(super) host: Option<String>,
 }
 
-/// What keeps jobs from an agent.
+/// The reason why jobs have no agent.
 pub(super) struct LacksAgent {
     /// Since when.
     pub(super) since: DateTime<Utc>,
-    /// Why it is not there, and what to do; `None`: it is there, and not logged in.
+    /// Why the agent is missing, and what to do; `None` if it is there, but not logged in.
     pub(super) missing: Option<String>,
 }
 
@@ -149,7 +149,7 @@ impl Facts {
         })
     }
 
-    /// Reads what belongs to the occurrence that is asked about.
+    /// Reads the facts about the occurrence in question.
     pub(super) fn look_into_story(&mut self, journal: &JournalReader, app: &App) -> Result<(), Refusal> {
         if let Some((from, _)) = self.asked {
             [self.before, self.after] = journal.recorded_around(&self.id, from)?;
@@ -185,7 +185,7 @@ impl Facts {
         Ok(())
     }
 
-    /// What the first situation of this kind says that is so.
+    /// Returns the sentence of the first situation of this kind that applies.
     pub(super) fn tell(&self, about: About) -> Option<(Said, Vec<Evidence>)> {
         SITUATIONS.iter().filter(|situation| situation.about == about).find_map(|situation| {
             let Told { sentence, evidence } = (situation.tell)(self)?;
@@ -193,23 +193,23 @@ impl Facts {
         })
     }
 
-    /// Nothing is recorded, and nothing was asked for.
+    /// Returns the sentence for a job without records, if the caller asked for no time.
     pub(super) fn nothing_recorded(&self) -> (Said, Vec<Evidence>) {
         let sentence = format!("{} has not fired yet.", self.id);
         (Said { situation: "never_fired".to_owned(), sentence }, Vec::new())
     }
 
-    /// `at 08:00`, `yesterday at 08:00`, `at 08:00 (16:00 in Asia/Tokyo)`.
+    /// Returns `at 08:00`, `yesterday at 08:00`, `at 08:00 (16:00 in Asia/Tokyo)`.
     pub(super) fn moment(&self, at: DateTime<Utc>) -> String {
         words::moment(at, self.now, self.said_in) + &times::in_zone(at, self.zone, self.said_in)
     }
 
-    /// `08:00`.
+    /// Returns `08:00`.
     pub(super) fn bare(&self, at: DateTime<Utc>) -> String {
         words::bare(at, self.now, self.said_in) + &times::in_zone(at, self.zone, self.said_in)
     }
 
-    /// Whether the occurrence fired from another text than the file has now.
+    /// Whether the file has changed since the occurrence fired.
     pub(super) fn was_edited(&self) -> bool {
         let fired = self.story.as_ref().and_then(|story| story.text.as_ref());
         matches!((fired, &self.text), (Some(fired), Some(now)) if fired != now)
@@ -219,7 +219,7 @@ impl Facts {
         self.service.is_none() && !self.service_is_silent
     }
 
-    /// What keeps it from an agent, where it needs one.
+    /// Returns why it has no agent, if it needs one.
     pub(super) fn lacks_agent(&self) -> Option<LacksAgent> {
         let service = self.service.as_ref()?;
         if self.definition.as_ref().is_some_and(|definition| definition.is_without_agent()) {
@@ -233,12 +233,12 @@ impl Facts {
         Some(LacksAgent { since, missing: Some(missing) })
     }
 
-    /// The cap that keeps it from starting at a time to come.
+    /// Returns the limit that keeps it from starting at a future time.
     pub(super) fn spent_at(&self, at: DateTime<Utc>) -> Option<&Spending> {
         self.spent.iter().filter(|spent| at < spent.until).max_by_key(|spent| spent.until)
     }
 
-    /// What an answer always stands on.
+    /// Returns the evidence that every answer shows.
     pub(super) fn surroundings(&self) -> Vec<Evidence> {
         let mut evidence = self.of_journal();
         if let Some(definition) = &self.definition {
@@ -311,7 +311,7 @@ impl Facts {
     }
 }
 
-/// Something that was seen at no one moment.
+/// Creates evidence without a time.
 pub(super) fn seen(from: Source, what: String) -> Evidence {
     Evidence { from, at: None, what }
 }
@@ -320,7 +320,7 @@ fn parsed(text: &str) -> Option<DateTime<Utc>> {
     text.parse().ok()
 }
 
-/// The next link of the chain of `fired`, which is to come.
+/// Returns the next reminder of the chain of `fired`, if there is one.
 fn follow_up(fired: &Definition, loaded: &Loaded) -> Option<Arc<Definition>> {
     let chain = fired.chain()?;
     let is_next = |other: &&Arc<Definition>| {
@@ -330,18 +330,18 @@ fn follow_up(fired: &Definition, loaded: &Loaded) -> Option<Arc<Definition>> {
     loaded.definitions.values().find(is_next).cloned()
 }
 
-/// The file of an occurrence.
+/// Returns the file of an occurrence.
 pub(super) fn file_of(story: &Story) -> PathBuf {
     story.file.clone()
 }
 
-/// Whether a problem is why a definition does not count.
+/// Whether a problem is the reason why a definition is not in force.
 fn is_fault_of(problem: &Problem, id: &DefinitionId) -> bool {
     let named = || problem.file.file_stem().is_some_and(|stem| stem == id.as_str());
     problem.is_error() && (problem.id.as_ref() == Some(id) || named())
 }
 
-/// Whether its file lies among those of failed reminders.
+/// Whether its file is among those of failed reminders.
 fn is_kept_as_failed(id: &DefinitionId, app: &App) -> bool {
     let failed = app.defaults().and_then(|defaults| Ok(definition::failed_reminders(&app.home, &defaults)?));
     let is_it = |definition: &Definition| definition.id == *id;

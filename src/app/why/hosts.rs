@@ -1,4 +1,4 @@
-//! Where several hosts share the journal: another one has it.
+//! Situations in which several hosts share the journal, and another one has the occurrence.
 
 use super::facts::{Facts, seen};
 use super::situations::Told;
@@ -7,30 +7,30 @@ use crate::app::words;
 use crate::journal::{HostRecord, Story};
 use crate::schedule::{is_named, needs_main};
 
-/// What this host leaves to others, and why.
+/// A job that this host leaves to others, and why.
 pub(super) struct Left<'a> {
-    /// Those that are up and may run it.
+    /// The hosts that are up and may run it.
     able: Vec<&'a HostRecord>,
-    /// Why it does not run here: `its \`hosts\` name laptop`.
+    /// The reason why it does not run here: `its \`hosts\` name laptop`.
     why: String,
     evidence: Evidence,
-    /// It may run here once the service does.
+    /// Whether it may run here as soon as the service is running.
     is_only_off: bool,
 }
 
 impl Left<'_> {
-    /// `laptop or server`.
+    /// Returns `laptop or server`.
     fn names(&self) -> String {
         let names: Vec<&str> = self.able.iter().map(|host| host.name.as_str()).collect();
         names.join(" or ")
     }
 
-    /// Whether it is this host's own once its service runs, since no other may have it.
+    /// Whether the job is this host's own as soon as its service is running, since no other host may have it.
     pub(super) fn is_only_off(&self) -> bool {
         self.is_only_off && self.able.is_empty()
     }
 
-    /// What keeps an occurrence that is due: `it is left to laptop, since …`.
+    /// Returns why a due occurrence is not claimed: `it is left to laptop, since …`.
     pub(super) fn held(&self) -> String {
         match self.able.is_empty() {
             false => format!("it is left to {}, since {}", self.names(), self.why),
@@ -44,17 +44,17 @@ impl Facts {
         self.hosts.iter().find(|host| Some(&host.name) == self.host.as_ref())
     }
 
-    /// The host that has an occurrence, where it is another one than this.
+    /// Returns the host of an occurrence, if it is not this one.
     pub(super) fn other_host(&self, story: &Story) -> Option<&HostRecord> {
         self.hosts.iter().find(|host| Some(&host.name) == story.host.as_ref() && Some(&host.name) != self.host.as_ref())
     }
 
-    /// Whether what an occurrence had going is cut off: its host is not up.
+    /// Whether the occurrence's host is not up, so that its runs are cut off.
     pub(super) fn is_host_off(&self, story: &Story) -> bool {
         self.other_host(story).map_or_else(|| self.is_off(), |host| !host.alive)
     }
 
-    /// Why this host leaves the job to others; `None`: it does not.
+    /// Returns why this host leaves the job to others; `None` if it does not.
     pub(super) fn left(&self) -> Option<Left<'_>> {
         let definition = self.definition.as_ref().filter(|_| !self.hosts.is_empty())?;
         let (needs_main, me) = (needs_main(definition), self.host.as_deref()?);
@@ -93,7 +93,7 @@ impl Facts {
     }
 }
 
-/// `the host laptop had it: `.
+/// Returns the clause `the host laptop had it: `.
 pub(super) fn had_it(facts: &Facts) -> Option<Told> {
     let story = facts.story.as_ref()?;
     let host = facts.other_host(story)?;
@@ -105,7 +105,7 @@ pub(super) fn had_it(facts: &Facts) -> Option<Told> {
     Told::from(format!("the host {} {has} it: ", host.name), Source::Journal, since)
 }
 
-/// An occurrence that its host has left open.
+/// Returns the clause for an occurrence that its host left open.
 pub(super) fn gone(facts: &Facts) -> Option<Told> {
     let story = facts.story.as_ref().filter(|story| story.outcome.is_none())?;
     let host = facts.other_host(story).filter(|host| !host.alive)?;

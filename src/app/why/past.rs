@@ -1,4 +1,4 @@
-//! A recorded occurrence: when it began and why then, and what became of it; or why it never began.
+//! Sentences on a recorded occurrence: when and why it began and how it ended, or why it never began.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
@@ -10,10 +10,10 @@ use crate::definition::{Cadence, Definition, Trigger};
 use crate::journal::{Attempt, DelayCause, Occasion, RunState, Story};
 use crate::schedule::cron::Times;
 
-/// What begins so long after its time is late.
+/// Delay from which an occurrence is late.
 const LATE: TimeDelta = TimeDelta::seconds(60);
 
-/// The sentence about an occurrence: two clauses of the table, or the one of an occurrence that never began.
+/// Returns the sentence on an occurrence: two clauses of the table, or one if the occurrence never began.
 pub(super) fn tell(story: &Story, facts: &Facts) -> (Said, Vec<Evidence>) {
     let edited = if facts.was_edited() { "; its file was changed since" } else { "" };
     let ((had, named), elsewhere) = match facts.tell(About::Host) {
@@ -41,7 +41,7 @@ pub(super) fn tell(story: &Story, facts: &Facts) -> (Said, Vec<Evidence>) {
     (Said { situation, sentence }, evidence)
 }
 
-/// The occurrence and when its first attempt began.
+/// Returns the occurrence and the time its first attempt began.
 fn begun(facts: &Facts) -> Option<(&Story, DateTime<Utc>)> {
     let story = facts.story.as_ref()?;
     Some((story, story.attempts.iter().find_map(|attempt| attempt.launched)?))
@@ -55,7 +55,7 @@ fn skip_reason(facts: &Facts) -> Option<&str> {
     last(facts).filter(|last| last.state == RunState::Skipped)?.error.as_deref()
 }
 
-/// `on_missed: latest`, as the reason of a skip names it.
+/// Explains the `on_missed` policy in the reason of a skip.
 fn missed_policy(reason: &str) -> &'static str {
     if reason.contains("on_missed: latest") {
         "and `on_missed: latest` runs only the newest that was missed"
@@ -80,7 +80,7 @@ pub(super) fn missed(facts: &Facts) -> Option<Told> {
     Told::bare(format!("did not run {at}: {why}, {}", missed_policy(reason)))
 }
 
-/// A skip whose reason begins so; `words` stand before what it says.
+/// Returns the clause for a skip whose reason begins with `prefix`; `words` come before the rest of the reason.
 pub(super) fn skipped(facts: &Facts, prefix: &str, words: &str) -> Option<Told> {
     let said = words::reason(skip_reason(facts)?.strip_prefix(prefix)?);
     let at = facts.moment(facts.story.as_ref()?.occurrence.at);
@@ -92,7 +92,7 @@ pub(super) fn skipped(facts: &Facts, prefix: &str, words: &str) -> Option<Told> 
     Told::bare(format!("did not run {at}: {why}"))
 }
 
-/// It waited for what the machine lacked, for too long.
+/// Returns the clause for an occurrence that waited too long for something that the machine lacked.
 pub(super) fn unmet(facts: &Facts) -> Option<Told> {
     let reason = words::reason(skip_reason(facts)?);
     facts.delays.iter().find(|(by, ..)| *by == DelayCause::Requires)?;
@@ -111,7 +111,7 @@ pub(super) fn by_hand(facts: &Facts) -> Option<Told> {
     Told::bare(format!("was fired by hand {}", facts.moment(began)))
 }
 
-/// It fell due for what had happened, and not for its time.
+/// Returns the clause for an occurrence that an event triggered, rather than its time.
 pub(super) fn after(facts: &Facts) -> Option<Told> {
     let occasion = punctual(facts)?.occasion.as_ref()?;
     let (_, began) = begun(facts)?;
@@ -129,7 +129,7 @@ fn punctual(facts: &Facts) -> Option<&Story> {
     begun(facts).filter(|(story, began)| *began - story.occurrence.at < LATE).map(|(story, _)| story)
 }
 
-/// The clocks were set forward over the time that its expression names.
+/// Returns the clause for a time that the clocks skipped.
 pub(super) fn after_gap(facts: &Facts) -> Option<Told> {
     let at = punctual(facts)?.occurrence.at;
     let definition = facts.fired.as_ref()?;
@@ -140,7 +140,7 @@ pub(super) fn after_gap(facts: &Facts) -> Option<Told> {
     Told::from(sentence, Source::Clock, what)
 }
 
-/// By how much the clocks were set forward at `at`, where the expression does not name what they showed then.
+/// Returns by how much the clocks were set forward at `at`, if the expression does not name the local time that they showed then.
 pub(super) fn is_moved_by_gap(definition: &Definition, at: DateTime<Utc>) -> Option<TimeDelta> {
     let Trigger::Routine { recurs, .. } = &definition.trigger else { return None };
     let Cadence::Cron(cron) = &recurs.cadence else { return None };
@@ -151,7 +151,7 @@ pub(super) fn is_moved_by_gap(definition: &Definition, at: DateTime<Utc>) -> Opt
     (jump > TimeDelta::zero() && !named).then_some(jump)
 }
 
-/// The clocks showed its time twice.
+/// Returns the clause for a time that the clocks showed twice.
 pub(super) fn repeated(facts: &Facts) -> Option<Told> {
     use chrono::{LocalResult, TimeZone};
     let at = punctual(facts)?.occurrence.at;
@@ -166,7 +166,7 @@ pub(super) fn repeated(facts: &Facts) -> Option<Told> {
 pub(super) fn on_time(facts: &Facts) -> Option<Told> {
     let at = punctual(facts)?.occurrence.at;
     let (_, began) = begun(facts)?;
-    // What `runs` calls late, too.
+    // The list of `runs` calls this late, too.
     Told::bare(match began - at {
         late if late < TimeDelta::seconds(1) => format!("fired on time {}", facts.moment(at)),
         late => format!("fired {}, {} late", facts.moment(at), words::span(late)),
@@ -184,7 +184,7 @@ pub(super) fn late(facts: &Facts) -> Option<Told> {
     Told::bare(format!("was due {due} and began {late} late, {began}: {why}"))
 }
 
-/// What kept the first attempt from beginning, in order, each once.
+/// Returns what kept the first attempt from beginning, in order, each cause once.
 fn causes(facts: &Facts) -> Vec<String> {
     let mut causes: Vec<String> = Vec::new();
     for (by, until, what) in &facts.delays {
@@ -204,19 +204,19 @@ fn causes(facts: &Facts) -> Vec<String> {
     causes
 }
 
-/// ` until 09:12`. Of a clock that jumped the end says nothing.
+/// Returns ` until 09:12`; empty for a clock that jumped, whose end is of no interest.
 pub(super) fn until_words(facts: &Facts, by: DelayCause, until: Option<DateTime<Utc>>) -> String {
     let until = until.filter(|_| !matches!(by, DelayCause::ClockForward | DelayCause::Slept));
     until.map(|until| format!(" until {}", facts.bare(until))).unwrap_or_default()
 }
 
-/// It was closed before any attempt began.
+/// Returns the clause for an occurrence that was closed before any attempt began.
 pub(super) fn never_began(facts: &Facts) -> Option<Told> {
     let story = facts.story.as_ref()?;
     Told::bare(format!("was due {} and never began", facts.moment(story.occurrence.at)))
 }
 
-/// It is claimed, and no attempt has begun.
+/// Returns the sentence for a claimed occurrence without an attempt.
 pub(super) fn waiting(facts: &Facts) -> Option<Told> {
     let story = facts.story.as_ref().filter(|story| story.outcome.is_none() && begun(facts).is_none())?;
     let due = facts.moment(story.occurrence.at);
@@ -286,7 +286,7 @@ pub(super) fn retry_waits(facts: &Facts) -> Option<Told> {
     Told::bare(format!("is to be tried a {} time and waits: {}", words::ordinal(last.number), waits_for(facts)))
 }
 
-/// How attempts before the last ended: ` at the second attempt: the first failed (…)`.
+/// Returns how the attempts before the last ended: ` at the second attempt: the first failed (…)`.
 fn earlier(facts: &Facts) -> String {
     let Some([before @ .., last]) = facts.story.as_ref().map(|story| story.attempts.as_slice()) else {
         return String::new();

@@ -1,6 +1,6 @@
-//! The one table of situations. Of each kind the first that is so tells; the order is that of what matters.
+//! The table of situations. The first row of a kind that applies gives the sentence, so rows are in order of importance.
 //!
-//! A later reason is a row here.
+//! A new reason is a new row here.
 
 use chrono::{DateTime, LocalResult, TimeDelta, TimeZone, Utc};
 
@@ -11,34 +11,34 @@ use crate::definition::{Definition, Kind};
 use crate::journal::{EventKind, RunState, Spending};
 use crate::schedule::occurrences;
 
-/// What a situation is about.
+/// The kind of a situation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum About {
     /// What keeps the job from firing now, whatever it did before.
     Now,
-    /// A recorded occurrence that never began. It tells a clause: `did not run at 08:00: …`.
+    /// A recorded occurrence that never began. Gives a clause: `did not run at 08:00: …`.
     Skipped,
-    /// When a recorded occurrence began, and why then. It tells a clause: `mail fired on time at 08:00`.
+    /// When and why a recorded occurrence began. Gives a clause: `mail fired on time at 08:00`.
     Began,
-    /// Who had a recorded occurrence, where it was another host: `the host laptop had it: `.
+    /// The host of a recorded occurrence, if it was another one: `the host laptop had it: `.
     Host,
-    /// What became of it. It tells a clause: `it did its work`.
+    /// The outcome of a recorded occurrence. Gives a clause: `it did its work`.
     Ended,
-    /// A time of which nothing is recorded.
+    /// A time without a record.
     Unrecorded,
-    /// What comes.
+    /// The next event.
     Coming,
 }
 
-/// One row.
+/// One row of the table.
 pub(super) struct Situation {
     pub(super) name: &'static str,
     pub(super) about: About,
-    /// What is said of it; `None`: it is not so.
+    /// Returns the sentence; `None` if the situation does not apply.
     pub(super) tell: fn(&Facts) -> Option<Told>,
 }
 
-/// What is said, and what it is known from besides what every answer shows.
+/// A sentence, and its evidence besides that of every answer.
 pub(super) struct Told {
     pub(super) sentence: String,
     pub(super) evidence: Vec<Evidence>,
@@ -125,7 +125,7 @@ fn file_broken(facts: &Facts) -> Option<Told> {
     Told::from(sentence, Source::File, problem.hint.clone().unwrap_or_else(|| "`ollim-bot check` says more".into()))
 }
 
-/// Why nothing that is due is claimed now.
+/// Returns why no due occurrence is claimed now.
 fn held_by(facts: &Facts) -> String {
     if let Some(since) = facts.all_paused {
         return format!("everything is paused, since {}; `ollim-bot resume` ends that", facts.bare(since));
@@ -157,7 +157,7 @@ fn overdue(facts: &Facts) -> Option<Told> {
     Told::bare(format!("{} {due} and has not fired: {}.", facts.id, held_by(facts)))
 }
 
-/// The first time of the span that its schedule names.
+/// Returns the first scheduled time in the range in question.
 fn scheduled(facts: &Facts) -> Option<DateTime<Utc>> {
     let ((from, to), definition) = (facts.asked?, facts.definition.as_ref()?);
     occurrences(definition, from - TimeDelta::milliseconds(1)).next().filter(|at| *at < to)
@@ -194,7 +194,7 @@ fn not_fired_yet(facts: &Facts) -> Option<Told> {
     Told::bare(format!("{} was due {} and has not fired: {}.", facts.id, facts.moment(at), held_by(facts)))
 }
 
-/// An hour that the clocks show twice: an expression of fixed times fires the first time.
+/// Handles a local time that occurs twice. An expression with a fixed time fires only the first time.
 fn repeated_hour(facts: &Facts) -> Option<Told> {
     let (from, _) = facts.asked?;
     let local = from.with_timezone(&facts.zone).naive_local();
@@ -215,7 +215,7 @@ fn utc(at: DateTime<Utc>) -> String {
     at.format("%H:%M").to_string()
 }
 
-/// Its schedule of today names the time, and the journal does not know it.
+/// Handles a time that the current schedule has, but the journal does not.
 fn did_not_count(facts: &Facts) -> Option<Told> {
     let at = scheduled(facts).filter(|at| *at <= facts.now)?;
     let moment = facts.moment(at);
@@ -259,7 +259,7 @@ fn nothing_due(facts: &Facts) -> Option<Told> {
     Told::bare(format!("nothing of {} {was} due {span}; {around}.", facts.id))
 }
 
-/// A reminder of which nothing is left to come.
+/// Returns the definition of a reminder that has no occurrence left.
 fn is_over(facts: &Facts) -> Option<&Definition> {
     let is_there = facts.definition.is_some() || facts.problem.is_some();
     let story = facts.story.as_ref().filter(|_| !is_there)?;
@@ -304,7 +304,7 @@ fn done(facts: &Facts) -> Option<Told> {
     Some(Told { sentence: sentence.to_owned(), evidence: removed.into_iter().collect() })
 }
 
-/// When the service saw that the file was gone.
+/// Returns when the service noticed that the file was gone.
 fn removed_at(facts: &Facts) -> Option<DateTime<Utc>> {
     let is_removal = |kind: &EventKind| *kind == EventKind::DefinitionRemoved;
     facts.lately.iter().find(|event| is_removal(&event.kind)).map(|event| event.at)
@@ -344,7 +344,7 @@ fn job_paused(facts: &Facts) -> Option<Told> {
     Told::from(sentence, Source::Journal, format!("{} failures in a row", failing.failures))
 }
 
-/// It has no times: it waits for something to happen.
+/// Returns the sentence for a job without times, which waits for an event.
 fn follows(facts: &Facts) -> Option<Told> {
     let waits = facts.definition.as_ref()?.waits_for()?;
     let held = facts.all_paused.is_some() || facts.is_off() || facts.left().is_some();
@@ -352,7 +352,7 @@ fn follows(facts: &Facts) -> Option<Told> {
     Told::bare(format!("It fires {waits}{held}."))
 }
 
-/// `Next: tomorrow at 08:00 (in 22h)`, `Next: tomorrow at 08:00 (16:00 in Asia/Tokyo; in 22h)`.
+/// Returns `Next: tomorrow at 08:00 (in 22h)`, `Next: tomorrow at 08:00 (16:00 in Asia/Tokyo; in 22h)`.
 pub(super) fn next_words(facts: &Facts) -> Option<String> {
     let at = facts.next?;
     let (said, far) = (facts.bare(at), words::span(at - facts.now));
@@ -411,7 +411,7 @@ fn budget_spent(facts: &Facts) -> Option<Told> {
     Some(Told { sentence, evidence: vec![spent_evidence(spent, definition)] })
 }
 
-/// `the budget of the day is spent until tomorrow at 00:00`.
+/// Returns `the budget of the day is spent until tomorrow at 00:00`.
 fn spent_words(spent: &Spending, facts: &Facts) -> String {
     let what = match spent.name {
         "job_day" => "its `max_cost_day_usd` is",
@@ -432,7 +432,7 @@ fn spent_evidence(spent: &Spending, definition: &Definition) -> Evidence {
     }
 }
 
-/// `, if the machine is online and you approve it`: what an occurrence that falls due needs besides.
+/// Returns the further conditions of an occurrence: `, if the machine is online and you approve it`.
 fn conditions(facts: &Facts) -> String {
     let conditions = facts.definition.as_deref().and_then(crate::app::words::conditions);
     conditions.map(|conditions| format!(", if {conditions}")).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The table: what is recorded and written, and the sentence, word for word.
+//! Runs the table: recorded events and files, and the expected sentence, word for word.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,75 +17,75 @@ use crate::journal::{
     NewMessage, NewQuestion, ObservedGeneration, Occasion, Occurrence, Punctuality, Purpose, RunState, testing,
 };
 
-/// Something that happened, at a time of 2 March 2026, a Monday: `08:00`, or `01T08:00` on another day.
+/// An event at a time on 2 March 2026, a Monday: `08:00`, or `01T08:00` on another day.
 enum Step {
-    /// The file of a definition is there from now on: `routines/mail.md`.
+    /// The file of a definition exists from now on: `routines/mail.md`.
     File(&'static str, &'static str),
-    /// It is gone.
+    /// The file is removed.
     NoFile(&'static str),
-    /// The service knows its trigger.
+    /// The service has seen its trigger.
     See,
-    /// It is claimed for this time.
+    /// The occurrence at this time is claimed.
     Claim(&'static str),
-    /// It is fired by hand.
+    /// The job is fired by hand.
     ByHand,
-    /// It is skipped at this time.
+    /// The occurrence at this time is skipped.
     Skip(&'static str, &'static str),
-    /// It is skipped from the first time to the second.
+    /// The occurrences from the first time to the second are skipped.
     SkipAll(&'static str, &'static str, &'static str),
     Launch,
-    /// What keeps it from beginning, until when.
+    /// The cause that keeps it from beginning, and until when.
     Delayed(DelayCause, Option<&'static str>),
     /// What the machine lacks.
     Lacks(&'static str),
     Completed,
-    /// It failed, of this kind.
+    /// The run failed, with an error of this kind.
     Failed(&'static str, &'static str),
-    /// It failed, and is tried again at this time.
+    /// The run failed, and is retried at this time.
     Retry(&'static str, &'static str),
-    /// It ended otherwise.
+    /// The run ended in another state.
     End(RunState, &'static str),
-    /// The service ended in the middle.
+    /// The service ended during the run.
     CutOff,
-    /// It is begun again.
+    /// Another attempt begins.
     Again,
     Requested(&'static str),
     Event(EventKind),
     Moved(&'static str, &'static str),
-    /// It asks the person for a call.
+    /// The run asks the person about a call.
     Ask(&'static str),
-    /// Its message is held until then.
+    /// The message of the run is held until this time.
     Hold(&'static str),
-    /// It is paused after so many failures.
+    /// The job is paused after this many failures.
     Pause(u32),
     /// Everything is paused.
     PauseAll,
-    /// It is claimed since another job has ended.
+    /// The job is claimed because another job has ended.
     After(&'static str),
-    /// What a run of another job before cost.
+    /// The cost of an earlier run of another job.
     Costs(f64),
-    /// What a run of its own cost, which a person fired.
+    /// The cost of a run of the same job, which a person fired.
     OwnCosts(f64),
-    /// How many tokens a run of another job before took.
+    /// The number of tokens of an earlier run of another job.
     Tokens(u64),
-    /// A host shares the journal: whether it is up (else it was last seen at 07:30), by how many seconds its clock is ahead, its labels,
-    /// and whether it is the main one. This one is `attic`.
+    /// A host that shares the journal: whether it is up (else it was last seen at 07:30), by how many seconds its clock
+    /// is ahead, its labels, and whether it is the main one. This host is `attic`.
     Host(&'static str, bool, i64, &'static str, bool),
-    /// The last occurrence is this host's.
+    /// The last occurrence belongs to this host.
     On(&'static str),
 }
 use Step::*;
 
-/// What the service says when it is asked.
+/// The state of the service.
 #[derive(Clone, Copy, Default)]
 enum Up {
-    /// It runs.
+    /// It is running.
     #[default]
     Yes,
     No,
-    /// It runs, and jobs wait for a login since then.
+    /// It is running, and jobs have been waiting for a login since this time.
     Login(&'static str),
-    /// It runs, and jobs wait for an agent that is not installed since then.
+    /// It is running, and jobs have been waiting since this time for an agent that is not installed.
     NoAgent(&'static str),
 }
 
@@ -93,9 +93,9 @@ struct Case {
     name: &'static str,
     steps: &'static [(&'static str, Step)],
     up: Up,
-    /// The id and the time that is asked for.
+    /// The id and the time in question.
     ask: (&'static str, Option<&'static str>),
-    /// What is said: the situation, the sentence, and what comes.
+    /// The expected situation, first sentence and next sentence.
     said: [&'static str; 3],
 }
 
@@ -188,7 +188,7 @@ impl Scene {
         self.journal.finish(&self.run(), finish).await.unwrap();
     }
 
-    /// A run that a person fires, and what it takes.
+    /// Records a run that a person fires, with its cost.
     async fn costs(&mut self, usd: f64, output: u64) {
         self.claim(self.clock.now(), Purpose::RunByHand).await;
         self.journal.launching(&self.run(), self.text(), String::new(), Punctuality::Unknown).await.unwrap();
@@ -296,7 +296,7 @@ impl Scene {
                 testing::execute(&self.place, &sql);
             }
             On(host) => {
-                // What was enqueued comes before.
+                // Waits until the queued writes are done.
                 journal.setting("paused").await.unwrap();
                 let sql = format!("UPDATE occurrence SET host = '{host}'; UPDATE run SET host = '{host}';");
                 testing::execute(&self.place, &sql);
@@ -347,7 +347,7 @@ impl Scene {
     }
 }
 
-/// Sets the scene, and asks at the last step's time, or five minutes after it.
+/// Plays the steps, and asks five minutes after the last one.
 async fn answer_of(case: &Case) -> Result<Why, Refusal> {
     let mut scene = Scene::new(case);
     for (time, step) in case.steps {
@@ -356,7 +356,7 @@ async fn answer_of(case: &Case) -> Result<Why, Refusal> {
         scene.do_step(step).await;
     }
     scene.clock.jump(TimeDelta::minutes(5));
-    // What was enqueued is on the disk.
+    // Waits until the queued writes are on the disk.
     scene.journal.setting("paused").await.unwrap();
     let app = scene.app(case.up);
     let (id, time) = case.ask;
@@ -403,7 +403,7 @@ async fn no_situation_is_without_a_case() {
     assert!(CASES.len() >= 40, "{}", CASES.len());
 }
 
-/// Whoever looks at a time looks at its record, and at nothing else.
+/// A question about a time is answered from that time's record, and nothing else.
 #[tokio::test(start_paused = true)]
 async fn every_evidence_names_where_it_was_seen() {
     let case = CASES.iter().find(|case| case.name == "the service was off").unwrap();
@@ -420,7 +420,7 @@ async fn every_evidence_names_where_it_was_seen() {
     );
 }
 
-/// What is spent is said in its own unit.
+/// Spending is shown in its own unit.
 #[tokio::test(start_paused = true)]
 async fn what_is_spent_is_said_in_its_own_unit() {
     for (case, expected) in [

@@ -1,4 +1,4 @@
-//! How times and reasons are said: for one line on a phone.
+//! Formats times and reasons for one line on a phone.
 
 use chrono::{DateTime, Datelike, TimeDelta, Utc};
 use chrono_tz::Tz;
@@ -6,10 +6,10 @@ use chrono_tz::Tz;
 use super::super::times;
 use crate::journal::DelayCause;
 
-/// A reason takes at most so many characters.
+/// Maximum length of a reason, in characters.
 const LONGEST: usize = 160;
 
-/// `at 08:00`, `yesterday at 08:00`, `on Mon 23 Nov at 08:00`.
+/// Formats `at 08:00`, `yesterday at 08:00`, `on Mon 23 Nov at 08:00`.
 pub(super) fn moment(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> String {
     let (there, today) = (at.with_timezone(&zone), now.with_timezone(&zone).date_naive());
     let day = there.date_naive();
@@ -23,18 +23,18 @@ pub(super) fn moment(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> String 
     format!("{day}at {}", there.format("%H:%M"))
 }
 
-/// `08:00`, with the day where it is another one than today.
+/// Formats `08:00`, with the day unless it is today.
 pub(super) fn bare(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> String {
     let said = moment(at, now, zone);
     said.strip_prefix("at ").or(said.strip_prefix("on ")).map(str::to_owned).unwrap_or(said)
 }
 
-/// `1h 12m`.
+/// Formats `1h 12m`.
 pub(super) fn span(span: TimeDelta) -> String {
     times::span(span)
 }
 
-/// The first line of a reason, without a full stop.
+/// Returns the first line of a reason, without a full stop.
 pub(super) fn reason(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no reason is recorded");
     let line = line.trim_end_matches(['.', ' ']);
@@ -44,7 +44,7 @@ pub(super) fn reason(text: &str) -> String {
     }
 }
 
-/// What keeps something from beginning now: `as many runs are going as may`.
+/// Returns what keeps something from beginning now: `as many runs are going as may`.
 pub(super) fn waits_for(by: DelayCause) -> &'static str {
     match by {
         DelayCause::ServiceOff => "the service did not run",
@@ -62,7 +62,7 @@ pub(super) fn waits_for(by: DelayCause) -> &'static str {
     }
 }
 
-/// `second`; `4th`.
+/// Formats `second`, `4th`.
 pub(super) fn ordinal(number: u32) -> String {
     match number {
         1 => "first".into(),

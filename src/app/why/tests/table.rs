@@ -1,4 +1,4 @@
-//! What happened, and what is said of it.
+//! The cases: events, and the expected sentences.
 
 use super::*;
 
