@@ -15,7 +15,7 @@ pub struct ChannelState {
     pub name: String,
     /// Its kind.
     pub kind: &'static str,
-    /// Whether it is the default one.
+    /// Whether it is the default channel.
     pub default: bool,
     /// Whether it gets critical messages too.
     pub critical: bool,

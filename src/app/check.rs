@@ -37,7 +37,7 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
     let definitions = loaded.definitions.values().filter(|definition| wanted(&definition.file)).cloned().collect();
     let gates = loaded.definitions.values().filter(|definition| wanted(&definition.file));
     let until = Instant::now() + TRIES;
-    // The gate of a job's own job may take as long as it likes. Its runs report problems.
+    // The gate of a job that another job created may take any time. The job's runs report its problems.
     let gates = gates.filter(|definition| definition.created_by.is_none());
     let gates = gates.filter_map(|definition| match Instant::now() < until {
         true => gate::problem(definition, app),

@@ -103,7 +103,7 @@ pub enum Command {
     Costs {
         /// The grouping.
         by: CostsBy,
-        /// How far to look back, by the scheduled times of runs; `None` for all.
+        /// How far back runs may have begun; `None` for all.
         since: Option<Duration>,
     },
     /// Messages that the bot sent, newest last.

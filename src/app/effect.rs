@@ -130,7 +130,7 @@ impl App {
         match (command.effect(), &run.agent) {
             (Effect::Reads, _) => Ok(()),
             (Effect::Controls, _) => self.require_person(),
-            // Its jobs would have the permissions of the job, rather than its own.
+            // Jobs created by the agent would have the permissions of the job, rather than its own.
             (Effect::Makes | Effect::Spawns | Effect::FollowsUp, Some(agent)) => Err(Refusal::denied(format!(
                 "the agent {agent} was called by another one, and makes and changes no jobs"
             ))

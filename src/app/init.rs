@@ -185,7 +185,7 @@ pub fn make_folders(home: &Home) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The folders that the service needs.
+/// Returns the folders that the service needs.
 pub(super) fn folders(home: &Home) -> [PathBuf; 9] {
     [
         home.root().to_owned(),

@@ -341,7 +341,7 @@ impl App {
         attention::attention(self)
     }
 
-    /// Returns the runs of the time `before` now, and the occurrences of the time `ahead`, in at most `count` rows after that of `after`.
+    /// Returns past runs up to `before` ago and occurrences up to `ahead` from now, of at most `count` routines after `after`.
     ///
     /// # Errors
     /// If there is no data folder, or the journal cannot be read.
@@ -356,7 +356,7 @@ impl App {
         timeline::timeline(before, ahead, after, count, self)
     }
 
-    /// Returns the costs of runs by several groupings at once. `since` limits how far back their scheduled times may be.
+    /// Returns the costs of runs by several groupings at once. `since` limits how far back they may have begun.
     ///
     /// # Errors
     /// If the journal cannot be read.

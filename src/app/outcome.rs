@@ -180,7 +180,7 @@ pub struct Recorded {
     pub chain: Option<(String, DefinitionId)>,
     /// Whether its file was created, rather than changed.
     pub is_new: bool,
-    /// The next times of a routine whose times have changed; at most three.
+    /// The next times of a routine that was given new ones; at most three.
     pub times: Vec<DateTime<Utc>>,
     /// Whether it is delivered as it is written only by default, rather than by the person's choice.
     pub plain_by_default: bool,

@@ -32,7 +32,7 @@ impl Overdue {
     }
 }
 
-/// Returns the occurrences due by `now` without a record, oldest first. `accounts`: how far each routine has its records.
+/// Returns the occurrences due by `now` without a record, oldest first. `accounts`: up to when each routine has records.
 pub(super) fn overdue(
     definitions: &[Arc<Definition>],
     accounts: &HashMap<DefinitionId, Account>,

@@ -274,7 +274,7 @@ pub struct ServiceStatus {
     pub since: String,
     /// The agent client, and why it was chosen.
     pub client: ClientStatus,
-    /// The name of the channel: `console`.
+    /// The name of the default channel: `console`, unless the settings choose another.
     pub channel: String,
     /// Whether the kernel sandboxes background jobs.
     pub sandbox: Sandbox,

@@ -78,7 +78,7 @@ impl Choice {
 pub struct MainSession {
     journal: Journal,
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// Whether the person began a new conversation during a turn of the old one. Locked while either is stored.
+    /// Whether the person began a new conversation during a turn of the old one. Locked while a conversation is stored.
     is_left: Arc<tokio::sync::Mutex<bool>>,
     current: Arc<Mutex<Option<Conversation>>>,
     /// Time of the person's last message.

@@ -170,7 +170,7 @@ fn timer_job(file: &Path) -> Result<(TimerJob, PathBuf), systemd::Why> {
 /// Prefixes that name a home folder.
 const HOMES: [&str; 4] = ["~/", "$HOME", "/home/", "/root/"];
 
-/// Folders that all programs of a job may read, or that contain no files.
+/// Folders that all programs of a job may read, or that contain no regular files.
 const OPEN: [&str; 10] = ["/bin", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/sbin", "/sys", "/usr"];
 
 /// Absolute paths in a line that the sandbox does not open, and whether the line writes to each by a redirection.

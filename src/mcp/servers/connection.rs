@@ -246,7 +246,7 @@ impl Connection {
         ExternalAnswer { content, is_error: result.is_error.unwrap_or_default() }
     }
 
-    /// Gives the server up if it does not even answer a ping. The next call starts another one.
+    /// Gives the server up if it does not even answer a ping. The next call starts another one, except for one run's own.
     async fn look_for_life(&self) {
         let ping = self.service.send_request(ClientRequest::PingRequest(PingRequest::default()));
         let is_alive = tokio::time::timeout(SIGN_OF_LIFE, ping).await.is_ok_and(|answer| {

@@ -1,4 +1,4 @@
-//! `follow_up_chain`: the next link of a chain of reminders.
+//! `follow_up_chain`: schedules the next check of a chain of reminders.
 
 use rmcp::schemars::JsonSchema;
 use serde::Deserialize;

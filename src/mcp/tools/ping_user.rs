@@ -1,4 +1,4 @@
-//! `ping_user`: a plain message to the person.
+//! `ping_user`: sends a plain message to the person.
 
 use rmcp::schemars::JsonSchema;
 use serde::Deserialize;
