@@ -69,7 +69,7 @@ fn untried(definition: &Definition) -> Option<Problem> {
     Some(Problem::of_field(definition, name, Severity::Warning, message, hint))
 }
 
-/// Returns definitions that name an unknown channel. Their messages or questions go to the default channel.
+/// Warns of definitions that name an unknown channel. Their messages or questions go to the default channel.
 fn unknown_channels(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App) -> Vec<Problem> {
     let Ok(config) = app.config() else { return Vec::new() };
     let names = config.channel_names().collect::<Vec<_>>().join(", ");
@@ -90,7 +90,7 @@ fn unknown_channels(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: 
     problems
 }
 
-/// Returns definitions that wait for a digest on a channel without one. Their messages come at once.
+/// Warns of definitions that wait for a digest on a channel without one. Their messages come at once.
 fn without_digest(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App) -> Vec<Problem> {
     let Ok(config) = app.config() else { return Vec::new() };
     let problem = |definition: &Arc<Definition>| {
@@ -104,7 +104,7 @@ fn without_digest(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &A
     definitions.values().filter_map(problem).collect()
 }
 
-/// Returns definitions of which one run may cost more than their limit of a day.
+/// Warns of definitions whose limit for a run is above their limit for a day.
 fn above_its_day(definitions: &BTreeMap<DefinitionId, Arc<Definition>>) -> Vec<Problem> {
     let problem = |definition: &Arc<Definition>| {
         let (run, day) = (definition.max_cost_usd?, definition.max_cost_day_usd?);
@@ -115,7 +115,7 @@ fn above_its_day(definitions: &BTreeMap<DefinitionId, Arc<Definition>>) -> Vec<P
     definitions.values().filter_map(problem).collect()
 }
 
-/// Returns problems of MCP servers in the settings that cannot start at present.
+/// Warns of MCP servers in the settings that cannot start at present.
 fn servers_that_cannot_start(app: &App) -> Vec<Problem> {
     let problem = |lack: Lack| {
         let (file, message) = (Path::new("config.yaml"), format!("the MCP server `{}` {}", lack.server, lack.what));
@@ -151,7 +151,7 @@ fn unknown_servers(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &
     problems
 }
 
-/// Returns jobs in `context_from` whose answers are never given: they do not exist, or another job made them.
+/// Warns of jobs in `context_from` whose answers are never given: they do not exist, or another job created them.
 fn unread_jobs(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App) -> Vec<Problem> {
     let journal = runs::open(app).ok();
     let has_run = |id: &DefinitionId| journal.as_ref().is_some_and(|journal| journal.knows(id).unwrap_or(true));
@@ -180,7 +180,7 @@ fn unread_jobs(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App)
     problems
 }
 
-/// Returns routines whose `after` names an unknown job. They never fire.
+/// Reports routines whose `after` names an unknown job. They never fire.
 fn followed_by_none(loaded: &Loaded, app: &App) -> Vec<Problem> {
     let has_run = add::is_known(app);
     let is_there = |id: &DefinitionId| {

@@ -43,7 +43,7 @@ impl App {
             .ok_or_else(super::service::not_running)
     }
 
-    /// Returns the recorded events of a run, in order. A run sees none of other runs, since their messages are private.
+    /// Returns the recorded events of a run, in order; none if the caller is a run, since messages of others are private.
     pub(super) fn events_of(&self, run: &RunId, journal: &JournalReader) -> Result<Vec<Event>, Refusal> {
         match self.caller {
             Caller::Person => recorded(journal, 0, &EventFilter { run: Some(run.clone()), ..EventFilter::default() }),

@@ -29,8 +29,8 @@ impl App {
         Ok(making)
     }
 
-    /// Checks that a job created by a run follows, and reads the answers of, only jobs created by the same job. The person's own jobs are
-    /// none of its business, and its runs would not get the answers of others. It may follow its maker, too.
+    /// Checks that a job created by a run follows, and reads the answers of, only jobs created by the same job. The person's own jobs do
+    /// not concern it, and its runs would not get the answers of other jobs. It may follow its maker, too.
     pub(super) fn require_readable(&self, draft: &Draft) -> Result<(), Refusal> {
         let Some(maker) = &draft.created_by else { return Ok(()) };
         let loaded = self.load()?;

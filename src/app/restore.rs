@@ -17,7 +17,7 @@ use crate::refusal::Refusal;
 pub(super) fn in_turn(app: &App) -> Result<Option<File>, Refusal> {
     let folder = app.home.state();
     let opened = match File::open(&folder) {
-        // There is no such folder until something has fired.
+        // Without that folder, nothing has ever fired.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.and_then(|folder| folder.lock().map(|()| folder)),
     };

@@ -63,7 +63,7 @@ pub(super) fn id_of(name: &DefinitionId, journal: &JournalReader, app: &App) -> 
 pub struct RunDetails {
     /// The run.
     pub run: RunRecord,
-    /// Its events, in order; empty if the caller is another run.
+    /// Its events, in order; empty if the caller is a run.
     pub events: Vec<Event>,
     /// Whether the full texts were requested.
     pub full: bool,

@@ -1,5 +1,5 @@
-//! Imports jobs of cron and systemd as routines that run a command. They are written disabled, because cron or systemd still starts the
-//! jobs.
+//! Imports jobs of cron and systemd as routines that run a command. They are written disabled, because cron or systemd
+//! still starts the jobs.
 
 use std::collections::HashSet;
 use std::fs;

@@ -166,7 +166,7 @@ pub(super) fn repeated(facts: &Facts) -> Option<Told> {
 pub(super) fn on_time(facts: &Facts) -> Option<Told> {
     let at = punctual(facts)?.occurrence.at;
     let (_, began) = begun(facts)?;
-    // The list of `runs` calls this late, too.
+    // From one second on, the delay is shown.
     Told::bare(match began - at {
         late if late < TimeDelta::seconds(1) => format!("fired on time {}", facts.moment(at)),
         late => format!("fired {}, {} late", facts.moment(at), words::span(late)),

@@ -1,4 +1,4 @@
-//! The person's own MCP servers: started on first use, shared by all runs, and restarted after they have ended.
+//! The person's own MCP servers: started on first use, shared by all runs (unless `per_run`), and restarted after they end.
 //!
 //! A program runs in its own sandbox with the variables that its settings name. A remote server is reached by streamable HTTP. Output of
 //! servers is bounded. A server that hangs, floods or dies affects only the calls that wait for it.
