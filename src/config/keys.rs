@@ -114,101 +114,101 @@ macro_rules! settings {
 }
 
 settings! {
-    /// The zone of routines and reminders that name none, and of times shown.
+    /// The default time zone of routines and reminders, and the zone of displayed times.
     timezone: Tz = Tz::UTC, |v: &Value| v.zone(), |zone: &Tz| json!(zone.name()), {
         shape: Shape::Text, unset: "the system's, else UTC", example: "Europe/Vienna",
     }
-    /// Who does the work: `claude`, `notify`, or `auto`.
+    /// The client that runs jobs: `claude`, `notify`, or `auto`.
     agent_client: ClientChoice = ClientChoice::Auto, |v: &Value| v.one_of(), plain, {
         shape: Shape::Text, example: "auto",
         details: "`claude` is the agent. `notify` has no model: your own text is delivered to you. `auto` is `claude` where it is \
                   installed and logged in, else `notify`; a job that needs an agent, or has had one, waits for it then.",
     }
-    /// The agent's command: a name on PATH, or a path.
+    /// The command of the agent client: a name on PATH, or a path.
     claude_command: String = "claude".into(), command, plain, {
         shape: Shape::Text, example: "claude", details: "The variable OLLIM_CLAUDE sets it too.",
     }
-    /// Variables that the agent gets from the service's environment, beside the few that it needs.
+    /// Additional variables that the agent gets from the service's environment.
     client_env: Vec<String> = Vec::new(), variables, plain, { shape: Shape::List, example: "[]" , }
-    /// The model of the main session, and of jobs that name none.
+    /// The model of the main session, and the default model of jobs.
     model: Option<String> = None, |v: &Value| optional(v, |v| v.model()), plain, {
         shape: Shape::Text, unset: "the client's own default", example: "sonnet",
     }
     /// How the main session's model thinks: true, false, or a number of tokens.
     thinking: Thinking = Thinking::Adaptive, |v: &Value| v.thinking(), shown, { example: "true", }
-    /// What the main session may do.
+    /// Tools that the main session has.
     main_tools: Vec<ToolPattern> = default_main_tools(), |v: &Value| v.patterns(), shown, {
         shape: Shape::List, unset: "`ollim-bot config` shows it", example: "[Read, WebSearch]",
         details: "See [the patterns](policy.md).",
     }
-    /// What the main session asks you about before it does it, beside what it may do.
+    /// Additional tools of the main session whose calls wait for your answer.
     main_ask_tools: Vec<ToolPattern> = Vec::new(), |v: &Value| v.patterns(), shown, {
         shape: Shape::List, unset: "it asks about nothing", example: "[mcp__calendar]",
         details: "What `main_tools` grants is not asked about: to be asked about `Bash(git push *)`, say `main_tools` without `Bash`. \
             Silence for ten minutes is a no. See [questions](chat.md#questions).",
     }
-    /// What spawned agents have and have not.
+    /// Tools that spawned agents have, and tools that they do not have.
     tools: ToolLists = ToolLists::default(), spawned_tools, |tools: &ToolLists| json!({ "subagents": { "tools": tools } }), {
         unset: "what the caller has", example: "{ subagents: { tools: { deny: [WebFetch] } } }",
         details: "A spawn's own `allow` replaces this one, its `deny` is added.",
     }
-    /// MCP servers of your own, whose tools jobs and the main session may be granted.
+    /// Your own MCP servers. Rules can grant their tools to jobs and the main session.
     mcp_servers: Vec<McpServer> = Vec::new(), mcp_servers, |servers: &Vec<McpServer>| mcp_servers_shown(servers), {
         unset: "none", example: "{ calendar: { command: [uvx, my-calendar-server], env: [CALENDAR_TOKEN] } }",
         details: "A job has of them what its rules grant, `mcp__calendar__list_events` for one. See [MCP servers](mcp.md).",
     }
-    /// How messages reach you, beside the terminal of `ollim-bot run`.
+    /// Channels by which messages reach you, in addition to the terminal of `ollim-bot run`.
     channels: Vec<ChannelSettings> = Vec::new(), channels, |channels: &Vec<ChannelSettings>| channels_shown(channels), {
         unset: "none", example: "{ phone: { kind: ntfy, url: https://ntfy.sh/a-topic-that-nobody-guesses } }",
         details: "See [channels](channels.md). `ollim-bot inbox` shows every message, wherever it went.",
     }
-    /// The channel of messages whose job names none.
+    /// The channel for messages of jobs that name no channel.
     default_channel: String = CONSOLE.into(), |v: &Value| v.channel(), plain, {
         shape: Shape::Text, example: "console", details: "`console` is the terminal of `ollim-bot run`.",
     }
-    /// The channel that gets critical messages too.
+    /// The channel that additionally gets critical messages.
     critical_channel: Option<String> = None, |v: &Value| optional(v, |v| v.channel()), plain, {
         shape: Shape::Text, unset: "none", example: "console",
     }
-    /// When messages wait that are not critical. They come as one when it ends.
+    /// The hours in which messages wait, except critical ones. Waiting messages come as one at the end.
     quiet_hours: Option<QuietHours> = None, |v: &Value| optional(v, quiet_hours), |hours: &Option<QuietHours>| {
         hours.as_ref().map_or(Json::Null, quiet_hours_shown)
     }, {
         unset: "none", example: "{ from: \"22:00\", to: \"07:30\" }", details: "Times of day in your own zone. A channel may have its own.",
     }
-    /// How long a channel may fail until the next one takes its messages over.
+    /// How long a channel may fail before the next one takes over its messages.
     failover_after: Duration = minutes(5), |v: &Value| v.span(SECOND), span, { example: "5m", }
-    /// The longest a run may take whose definition does not say.
+    /// Maximum time of a run whose definition sets no `timeout`.
     timeout: Duration = minutes(30), |v: &Value| v.span(SECOND), span, { example: "30m", }
-    /// The longest the agent may be silent in a run.
+    /// Maximum time that the agent may be silent in a run.
     inactivity_timeout: Duration = minutes(10), |v: &Value| v.span(SECOND), span, { example: "10m", }
-    /// How many background runs go at once. More that fall due wait in their order.
+    /// Maximum number of background runs at once. Further due jobs wait in order.
     max_concurrent_runs: usize = 4, |v: &Value| v.count(1).map(|n| n as usize), plain, {
         example: "4",
         details: "Agents that were spawned, and jobs that jobs have made, take at most half of it, rounded up; the rest is for the \
                   jobs that you wrote. One that you fire by hand waits for no more than a free one.",
     }
-    /// How long runs may go on when the service is told to stop.
+    /// How long runs may continue after a request to stop the service.
     shutdown_grace: Duration = Duration::from_secs(30), |v: &Value| v.span(Duration::ZERO), span, { example: "30s", }
-    /// How many failures in a row of a routine you are told of, where its file does not say.
+    /// After how many failures in a row of a routine the bot notifies you, if its file does not set it.
     alert_after: u32 = 1, |v: &Value| v.count(1), plain, { example: "1", details: "`1`: the first one is told." , }
-    /// When `notify` schedules the next follow-up of a chain.
+    /// Time until the next follow-up of a chain under `notify`.
     notify_chain_delay: Duration = minutes(60), |v: &Value| v.span(SECOND), span, { example: "1h", }
-    /// Refuse background jobs where the kernel cannot hold the whole sandbox (Linux before 6.12).
+    /// Refuse background jobs if the kernel cannot enforce the whole sandbox (Linux before 6.12).
     require_sandbox: bool = false, |v: &Value| v.flag(), plain, { example: "false", }
-    /// What holds `Bash(...)` rules: `kernel` or `none`.
+    /// What enforces `Bash(...)` rules: `kernel` or `none`.
     sandbox: SandboxChoice = SandboxChoice::Kernel, |v: &Value| v.one_of(), plain, {
         shape: Shape::Text, example: "kernel",
         details: "`kernel`: jobs that have such rules are refused where it cannot (Linux before 5.13, or Landlock off). `none`: they \
                   run there all the same, and nothing holds what their programs do.",
     }
-    /// What all processes of one run may take together.
+    /// Limits for all processes of one run together.
     limits: Limits = Limits::default(), limits, limits_shown, {
         example: "{ memory: 8GiB, processes: 1024, disk: 4GiB }",
         details: "Memory, processes and threads, and bytes in the run's own folder. A run that takes more is ended and says so. \
                   `cpus: 1.5` needs a delegated control group (systemd: `Delegate=yes`).",
     }
-    /// What everything that the bot runs may cost, the conversation with you included.
+    /// Caps on the cost of everything that the bot runs, including the conversation with you.
     budget: Budget = Budget::default(), budget, budget_shown, {
         unset: "no caps", example: "{ day: 5.00, month: 60.00 }",
         details: "US dollars of a `day` and a `month`; `run`: of a run whose file sets no `max_cost_usd`, else a tenth of `day` or a hundredth \
@@ -219,45 +219,45 @@ settings! {
         shape: Shape::Text, unset: "a file in `state/`", example: "postgres://ollim@db.example.org/ollim?sslmode=verify-full",
         details: "The password is JOURNAL_PASSWORD in `.env`. See [several hosts](several-hosts.md).",
     }
-    /// The name of this host among those that share a journal.
+    /// The name of this host among the hosts that share a journal.
     host: Option<String> = None, |v: &Value| optional(v, host_name), plain, {
         shape: Shape::Text, unset: "the machine's name", example: "attic",
     }
-    /// What this host can do, for jobs that ask for it in `hosts`.
+    /// Labels of this host. Jobs can name them in `hosts`.
     host_labels: Vec<String> = Vec::new(), |v: &Value| v.hosts(), plain, {
         shape: Shape::List, unset: "none", example: "[gpu, home]",
     }
-    /// Whether the hosts that share a journal keep routines, reminders, webhooks, agents and skills equal through it.
+    /// Whether hosts that share a journal synchronize routines, reminders, webhooks, agents and skills through it.
     share_files: bool = true, |v: &Value| v.flag(), plain, {
         example: "true",
         details: "`false` where something else keeps the folders equal, or where each host is to have its own. See [several hosts](several-hosts.md#files).",
     }
-    /// How long ended runs are kept.
+    /// How long the journal keeps ended runs.
     journal_retention: Duration = minutes(90 * 24 * 60), |v: &Value| v.span(minutes(60)), span, { example: "90d", }
-    /// A monitor such as healthchecks.io that is told every minute that the service lives.
+    /// The URL of a monitor, such as healthchecks.io, that the service calls every minute.
     heartbeat_url: Option<String> = None, |v: &Value| optional(v, |v| v.web_address()), plain, {
         shape: Shape::Text, unset: "none", example: "https://hc-ping.com/0f3c5d0e-…",
         details: "`URL/start` at the start, `URL` each minute, `URL/fail` when nothing can fire, `URL/log` when it was told to end.",
     }
-    /// Where the page listens: an address of this machine, or a Unix socket.
+    /// The address on which the page listens: an address of this machine, or a Unix socket.
     web: Option<ListenAddress> = None, |v: &Value| optional(v, local_address), plain, {
         shape: Shape::Text, unset: "there is no page", example: "127.0.0.1:8080",
         details: "`ollim-bot web` prints a link that logs a browser in. See [the page](web.md).",
     }
-    /// Where the page is reached by other machines, through a proxy of yours.
+    /// The address at which other machines reach the page, through a proxy of yours.
     web_url: Option<String> = None, |v: &Value| optional(v, site), plain, {
         shape: Shape::Text, unset: "by this machine alone", example: "https://bot.example.org",
     }
-    /// Where webhooks are delivered to: `127.0.0.1:PORT`, or the path of a Unix socket.
+    /// The address for deliveries of webhooks: `127.0.0.1:PORT`, or the path of a Unix socket.
     webhooks: Option<ListenAddress> = None, |v: &Value| optional(v, listen_address), plain, {
         shape: Shape::Text, unset: "nowhere", example: "127.0.0.1:8787",
         details: "Speaks HTTP, without TLS: put a reverse proxy or a tunnel before it. See [webhooks](webhooks.md).",
     }
-    /// What the bot calls you, in prompts.
+    /// Your name in prompts.
     user_name: Option<String> = None, |v: &Value| optional(v, name), plain, {
         shape: Shape::Text, unset: "none", example: "Ada",
     }
-    /// What the bot is called, in prompts.
+    /// The bot's name in prompts.
     bot_name: String = "ollim-bot".into(), name, plain, {
         shape: Shape::Text, example: "ollim-bot",
         details: "What the bot is to be like: write it into persona.md, beside config.yaml.",

@@ -101,7 +101,7 @@ macro_rules! fields {
 }
 
 fields! {
-    /// The identity; files with the same id are both refused
+    /// The job's id; two files with the same id are both refused
     id: Option<DefinitionId> = None, |v: &V| v.text().map(DefinitionId::new), {
         unset: "the file's name without `.md`",
         example: "check-the-oven", may_be_empty: true,
@@ -129,7 +129,7 @@ fields! {
         details: "A minute or more, as it elapses. It is counted from Monday, 1 January 2024, 0:00 in its zone, so that it does not drift, and knows no daylight \
                   saving: `24h` is an hour later in summer. See [times](cron.md#spans).",
     }
-    /// The job after whose end it fires
+    /// The job that this one follows: it fires when that job ends
     after: Option<Follows> = None, |v: &V| v.follows(), {
         on: On::Routine, unset: ONE_OF_THESE, example: "email-triage", not_with: &["cron", "every", "watch"],
         flags: &[takes("after", "ID").help("Fires after this job: its id, or 'job: ID, outcome: failed'")],
@@ -137,7 +137,7 @@ fields! {
                   is an occurrence of its own. One that was skipped has not run, and nothing follows it. See [jobs that follow](events.md).",
         limit: Limit::Other("What a job makes follows only that job itself and jobs that it has made."),
     }
-    /// The folder that it fires for when something below it has changed
+    /// The folder to watch: the job fires when something in it changes
     watch: Option<WatchedFolder> = None, |v: &V| v.folder(), {
         on: On::Routine, unset: ONE_OF_THESE, example: "inbox", not_with: &["cron", "every", "after"],
         flags: &[takes("watch", "PATH").help("Fires when something below this folder has changed")],
@@ -145,44 +145,44 @@ fields! {
                   is one occurrence, and the paths stand in the prompt. See [files that change](events.md#files-that-change).",
         limit: Limit::Other("What a job makes watches folders of `work/`, and what its own rules let it read."),
     }
-    /// Spreads its times: each fires up to so much later
+    /// Spreads its times: delays each one by less than this
     jitter: Option<Duration> = None, |v: &V| v.jitter(), {
         on: On::Routine, unset: "none", example: "5m", flags: &[takes("jitter", "SPAN")],
         details: "At most a day. How much later is always the same for the same job and time, never before its time, and always before the \
                   next one.",
     }
-    /// How the sender shows who it is: `bearer`, `github`, `stripe` or `slack`
+    /// How the sender authenticates: `bearer`, `github`, `stripe` or `slack`
     signature: Signature = Signature::Bearer, |v: &V| v.one_of::<Signature>(), {
         on: On::Webhook, restricts: true, example: "github",
         details: "`bearer`: the header `Authorization: Bearer SECRET`. The others sign what they send with the secret, as GitHub, Stripe and Slack \
                   do. See [webhooks](webhooks.md).",
     }
-    /// The variable of `.env` that holds the secret which the sender shares
+    /// The variable in `.env` with the secret that the sender shares
     secret_env: String = DEFAULT_SECRET.to_owned(), |v: &V| v.variable(), {
         on: On::Webhook, restricts: true, example: "GITHUB_WEBHOOK_SECRET",
         details: "A secret has 16 characters or more. Without it, nothing is accepted.",
     }
-    /// What a delivery must be like: a JSON Schema
+    /// A JSON Schema that each delivery must match
     fields: Option<PayloadSchema> = None, |v: &V| v.payload_schema(), {
         on: On::Webhook, restricts: true, unset: "any JSON object",
         example: "{ type: object, required: [ref], properties: { ref: { type: string, maxLength: 200 } } }",
         details: "One that is not is refused, and the answer says why. `{{ref}}` in the text stands for the field `ref` of what was delivered. \
                   See [webhooks](webhooks.md#fields).",
     }
-    /// At most so many deliveries a minute
+    /// Maximum number of deliveries a minute
     per_minute: u32 = 30, |v: &V| v.count(1), { on: On::Webhook, restricts: true, example: "5" , }
     /// When it fires: a time with its offset, or a local time of `timezone`
     run_at: Option<DateTime<FixedOffset>> = None, |v: &V| v.instant(), {
         on: On::Reminder, required: true, example: "2027-01-31T18:30:00+01:00", may_be_empty: true,
     }
-    /// Wakes the machine from sleep, where the service may
+    /// Wakes the machine from sleep, if the service has the privilege
     wake as wake: bool = false, |v: &V| v.flag(), {
         example: "true", flags: &[sets("wake", TRUE), sets("no-wake", FALSE).help("It waits until the machine is awake").only_edits()],
         details: "The machine's own clock wakes it, and the job runs some seconds late. It takes a privilege that the service does not \
                   have by itself: see [waking the machine](service.md#waking-the-machine). `check`, `status` and `doctor` say where it has no effect.",
         limit: Limit::Other("What a job makes wakes the machine only where the job does."),
     }
-    /// The hosts that may run it, by name or label, where several share the journal
+    /// The hosts that may run it, by name or label, if several hosts share the journal
     hosts as hosts: Vec<String> = Vec::new(), |v: &V| v.hosts(), {
         unset: "all", example: "[server]", restricts: true, flags: &[takes("hosts", "NAME")],
         details: "A host is named in its config.yaml by `host`, and has `host_labels`. The others leave the job alone. Where there is one host it is \
@@ -194,7 +194,7 @@ fields! {
         unset: "`timezone` of config.yaml, else the system's", example: "Europe/Berlin", may_be_empty: true,
         flags: &[takes("timezone", "ZONE")],
     }
-    /// `false`: it is listed and never fires
+    /// `false`: the job is listed but never fires
     enabled as enabled: bool = true, |v: &V| v.flag(), {
         example: "false", restricts: true,
         flags: &[
@@ -203,7 +203,7 @@ fields! {
         ],
         details: "`ollim-bot pause ID` and `ollim-bot resume ID` set it, too.",
     }
-    /// By whom: `notify` delivers it as written, `exec` runs `command`, `claude` is an agent
+    /// Who runs it: `notify` delivers it as written, `exec` runs `command`, `claude` is an agent
     client as client: Option<JobClient> = None, |v: &V| v.one_of::<JobClient>(), {
         restricts: true, unset: "`agent_client` of config.yaml; `notify` where a person's `reminder add` sets nothing that an agent needs",
         example: "notify", flags: &[takes("client", "WHO")],
@@ -221,7 +221,7 @@ fields! {
                   frontmatter is for people, and may be left out. See [commands](exec.md).",
         limit: Limit::Other("What a job makes runs its command with at most the tools that the job has, and makes no jobs itself."),
     }
-    /// How what it says reaches you: `digest`; of a command also failure, always, never
+    /// How its messages reach you: `digest`; for a command also failure, always, never
     deliver as deliver: Deliver = Deliver::Failure, |v: &V| v.one_of::<Deliver>(), {
         restricts: true, example: "digest", flags: &[takes("deliver", "WHEN")],
         details: "`digest`: it waits for the end of the next [quiet hours](channels.md#what-holds), and comes with all else that waited as one \
@@ -230,12 +230,12 @@ fields! {
                   it failed you are told all the same.",
         limit: Limit::Other("Of what a job makes, no command is `always` or `digest`; where the job is `digest`, the rest is, too."),
     }
-    /// Run in a fork of its own instead of the main session
+    /// Runs it in a fork of its own instead of the main session
     background: bool = false, |v: &V| v.flag(), {
         agent_only: true, command_too: true, example: "true", restricts: true,
         flags: &[sets("background", TRUE), sets("foreground", FALSE).help("A turn of the main session").only_edits()],
     }
-    /// A fresh session without the main session's history
+    /// Starts a fresh session without the main session's history
     isolated: bool = false, |v: &V| v.flag(), {
         background_only: true, example: "true", flags: &[sets("isolated", TRUE), sets("no-isolated", FALSE).help("With the main session's history").only_edits()],
         limit: Limit::Other("What an isolated job makes is isolated."),
@@ -245,7 +245,7 @@ fields! {
         background_only: true, unset: "the main session's", example: "haiku", may_be_empty: true,
         flags: &[takes("model", "MODEL")],
     }
-    /// How the model thinks: `true`, `false`, or at most so many tokens
+    /// How the model thinks: `true`, `false`, or a maximum number of tokens
     thinking: Thinking = Thinking::Adaptive, |v: &V| v.thinking(), {
         background_only: true, example: "8000", may_be_empty: true,
         flags: &[
@@ -254,7 +254,7 @@ fields! {
             sets("adaptive-thinking", TRUE).help("As much thinking as the model decides").only_edits(),
         ],
     }
-    /// Only these tools exist for it
+    /// The only tools that the job has
     allowed_tools: Option<Vec<ToolPattern>> = None, |v: &V| v.patterns(), {
         background_only: true, command_too: true, restricts: true, unset: "what the main session has",
         example: "[Read, Bash(ollim-bot gmail *), mcp__bot__ping_user]",
@@ -262,7 +262,7 @@ fields! {
         details: "See [the patterns](policy.md). `Bash(ollim-bot help)` is always added. An empty list, `[]`, grants nothing else.",
         limit: Limit::Other("What a job makes has at most the tools that the job has."),
     }
-    /// Everything the main session has, except these
+    /// The main session's tools, except these
     disallowed_tools: Option<Vec<ToolPattern>> = None, |v: &V| v.patterns(), {
         background_only: true, command_too: true, restricts: true, unset: "none",
         example: "[Bash(ollim-bot cal *), WebFetch, WebSearch]",
@@ -270,7 +270,7 @@ fields! {
         details: "A denylist of Bash patterns is a guard rail, not a boundary.",
         limit: Limit::Other("What a job makes lacks at least the tools that the job lacks."),
     }
-    /// What you are asked about before it runs
+    /// Calls that wait for your answer before they run
     ask_tools: Option<Vec<ToolPattern>> = None, |v: &V| v.patterns(), {
         background_only: true, command_too: true, restricts: true, unset: "none",
         example: "[Bash(git push *), mcp__bot__spawn_agent]",
@@ -280,7 +280,7 @@ fields! {
                   [questions](policy.md#questions).",
         limit: Limit::Other("What a job makes can ask for no more than the job may do or ask, and asks wherever the job has to ask."),
     }
-    /// How you are asked: `deadline`, `default` (`deny` or `allow`) and `channel`
+    /// How the bot asks you: `deadline`, `default` (`deny` or `allow`) and `channel`
     ask: Option<AskTerms> = None, |v: &V| v.ask_terms(), {
         background_only: true, command_too: true, unset: "`{ deadline: 10m, default: deny }`",
         example: "{ deadline: 10m, default: deny, channel: phone }",
@@ -289,7 +289,7 @@ fields! {
                   name of `channels` in config.yaml, by default the job's.",
         limit: Limit::Other("Silence is a yes in what a job makes only where it is one in the job, or for what the job may do unasked."),
     }
-    /// You are asked before each run begins
+    /// The bot asks you before each run begins
     approve as approve: bool = false, |v: &V| v.flag(), {
         restricts: true, example: "true",
         flags: &[sets("approve", TRUE), sets("no-approve", FALSE).help("It begins unasked").only_edits()],
@@ -297,20 +297,20 @@ fields! {
                   skipped, whatever `default` says. The question outlives a restart. One that you fire by hand does not ask.",
         limit: Limit::Other("What a job makes asks where the job asks."),
     }
-    /// The named agent that it runs as
+    /// The named agent that runs it
     agent: Option<String> = None, |v: &V| v.agent(), {
         background_only: true, restricts: true, unset: "none", example: "Explore",
         flags: &[takes("agent", "NAME")],
         limit: Limit::Other("What a job that runs as an agent makes runs as the same agent."),
     }
-    /// How it reports to the main session
+    /// How the job reports to the main session
     update_main_session: UpdateMode = UpdateMode::OnPing, |v: &V| v.one_of::<UpdateMode>(), {
         background_only: true, command_too: true, restricts: true, example: "always",
         flags: &[takes("update-main-session", "MODE")],
         details: "`always`: it must report. `on_ping`: it must report if it sent a message. `freely`: it may. `blocked`: it cannot.",
         limit: Limit::Other("What a blocked job makes is blocked."),
     }
-    /// Whether it may reach you directly
+    /// Whether the job may send you messages directly
     allow_ping: bool = true, |v: &V| v.flag(), {
         background_only: true, command_too: true, restricts: true, example: "false",
         flags: &[
@@ -328,13 +328,13 @@ fields! {
         ],
         limit: Limit::Other("What a job without network makes has none."),
     }
-    /// Skills whose text it is given: folders of skills/
+    /// Skills whose text becomes part of the prompt: folders in skills/
     skills as skills: Vec<String> = Vec::new(), |v: &V| v.skills(), {
         agent_only: true, unset: "none", example: "[mail]", flags: &[takes("skills", "NAME")],
         details: "A skill adds no tools.",
         limit: Limit::Other("What a job makes has the job's own skills only."),
     }
-    /// A command that decides, without a model, whether the agent is woken
+    /// A command that decides, without a model, whether to wake the agent
     gate as gate: Option<String> = None, |v: &V| v.shell_line(), {
         background_only: true, restricts: true, unset: "none",
         example: "'test -s inbox.txt && cat inbox.txt'",
@@ -343,13 +343,13 @@ fields! {
                   failed, and you are told. The command runs under the job's own tools. See [gates](gates.md).",
         limit: Limit::Other("What a job makes runs its gate with at most the tools that the job has."),
     }
-    /// How long the gate may take: `30s`, `2m`
+    /// Maximum time of the gate: `30s`, `2m`
     gate_timeout as gate_timeout: Option<Duration> = None, |v: &V| v.span(Duration::from_secs(1)), {
         background_only: true, restricts: true, unset: "30 seconds", example: "2m",
         flags: &[takes("gate-timeout", "SPAN")],
         limit: Limit::Other("What a job makes has at most the job's own, or 30 seconds."),
     }
-    /// What it knows of its earlier runs: `last`, `thread`, or `none`
+    /// What the job knows of its earlier runs: `last`, `thread`, or `none`
     remember as remember: Remember = Remember::None, |v: &V| v.one_of::<Remember>(), {
         background_only: true, example: "last",
         flags: &[takes("remember", "WHAT")],
@@ -357,7 +357,7 @@ fields! {
                   it needs `isolated: true`. A chain's checks remember their chain. `ollim-bot sessions reset ID` makes it forget. See \
                   [memory](memory.md).",
     }
-    /// Other jobs whose last answers it is given
+    /// Other jobs whose last answers become part of the prompt
     context_from as context_from: Vec<DefinitionId> = Vec::new(), |v: &V| v.jobs(), {
         background_only: true, unset: "none", example: "[email-triage, calendar]",
         flags: &[takes("context-from", "ID").help("Jobs whose last answers it is given")],
@@ -365,42 +365,42 @@ fields! {
                   See [memory](memory.md).",
         limit: Limit::Other("What a job makes reads only its own chain and jobs that the same job has made."),
     }
-    /// What a run must have delivered: `message`, `report`, or `file PATH`
+    /// What each run must deliver: `message`, `report`, or `file PATH`
     expect as expect: Option<Expect> = None, |v: &V| v.expect(), {
         background_only: true, command_too: true, restricts: true, unset: "nothing", example: "file notes/today.md",
         flags: &[takes("expect", "WHAT")],
         details: "A run that ends without it has failed, and you are told: `nothing was delivered`. `message`: it sent you one. `report`: it \
                   reported to the main session. `file PATH`: it made or changed this file of `work/`, and something is in it.",
     }
-    /// Wall clock for the whole run: `10m`, `1h30m`
+    /// Maximum time of a whole run by the wall clock: `10m`, `1h30m`
     timeout as timeout: Option<Duration> = None, |v: &V| v.span(Duration::from_secs(1)), {
         restricts: true, unset: "`timeout` of config.yaml, 30 minutes", example: "1h30m",
         flags: &[takes("timeout", "SPAN")],
         limit: Limit::Other("What a job makes has at most the job's own, or the usual one."),
     }
-    /// At most so many turns of the model
+    /// Maximum number of the model's turns
     max_turns as max_turns: Option<u32> = None, |v: &V| v.count(1), {
         agent_only: true, restricts: true, unset: "no limit", example: "20", flags: &[takes("max-turns", "N")], limit: Limit::AtMost,
     }
-    /// At most so many US dollars
+    /// Maximum cost of a run in US dollars
     max_cost_usd as max_cost_usd: Option<f64> = None, |v: &V| v.dollars(), {
         agent_only: true, restricts: true, unset: "no limit", example: "0.50", flags: &[takes("max-cost-usd", "USD")], limit: Limit::AtMost,
     }
-    /// At most so many US dollars a day, all its runs together
+    /// Maximum cost of all its runs in a day, in US dollars
     max_cost_day_usd as max_cost_day_usd: Option<f64> = None, |v: &V| v.dollars(), {
         agent_only: true, restricts: true, unset: "no limit", example: "2.00",
         flags: &[takes("max-cost-day-usd", "USD").help("At most so many US dollars a day, all its runs together")],
         details: "What it makes and spawns counts, too. Once it is spent, occurrences are skipped until the day ends. See [costs](costs.md).",
         limit: Limit::AtMost,
     }
-    /// What the machine must have before it starts: `online`, `power`
+    /// What the machine must have before the job starts: `online`, `power`
     requires as requires: Vec<Need> = Vec::new(), |v: &V| v.needs(), {
         restricts: true, unset: "nothing", example: "[online, power]", flags: &[takes("requires", "WHAT")],
         details: "`online`: a default route. `power`: mains; a machine without a battery has it. It waits, and is looked at every 30 seconds. \
                   One that you fire by hand does not wait.",
         limit: Limit::Other("What a job makes requires what the job requires, and may require more."),
     }
-    /// How long it waits for that, before it is skipped
+    /// How long the job waits for `requires` before it is skipped
     requires_for as requires_for: Option<Duration> = None, |v: &V| v.span(Duration::from_secs(1)), {
         restricts: true, unset: "6 hours", example: "2h", flags: &[takes("requires-for", "SPAN")],
     }
@@ -410,27 +410,27 @@ fields! {
         details: "The misfire policy, for occurrences that fell due while nothing could run. `latest`: one late run, for the newest. \
                   `all`: every one, late. `skip`: none; each is recorded.",
     }
-    /// When the previous run is still going
+    /// What happens if the previous run is still running
     on_overlap: OnOverlap = OnOverlap::Skip, |v: &V| v.one_of::<OnOverlap>(), {
         on: On::Routine, example: "queue", flags: &[takes("on-overlap", "WHAT")],
         details: "The concurrency policy. `skip`: the new occurrence is recorded as skipped. `queue`: it waits; at most one does. \
                   `cancel`: the previous run is ended.",
     }
-    /// Extra attempts after a failure that may pass
+    /// Number of further attempts after a temporary failure
     retry as retry: Option<u32> = None, |v: &V| v.count(0), {
         unset: "2 for reminders and webhooks, 0 for routines", example: "3", flags: &[takes("retry", "N")],
     }
-    /// How many failures in a row you are told of: `1` is the first
+    /// After how many failures in a row the bot notifies you: `1` is the first
     alert_after as alert_after: Option<u32> = None, |v: &V| v.count(1), {
         on: On::Recurring, unset: "`alert_after` of config.yaml, 1", example: "3", flags: &[takes("alert-after", "N")],
         details: "You are told once for each series of failures, and when the routine works again. A reminder that fails is always told.",
     }
-    /// Where its messages go: a name of `channels` in config.yaml
+    /// The channel of its messages: a name of `channels` in config.yaml
     channel as channel: Option<String> = None, |v: &V| v.channel(), {
         unset: "`default_channel` of config.yaml", example: "phone", flags: &[takes("channel", "NAME")],
         limit: Limit::Other("What a job makes has the job's own."),
     }
-    /// How much its messages matter: low, normal, critical
+    /// How urgent its messages are: low, normal, critical
     urgency as urgency: Urgency = Urgency::Normal, |v: &V| v.one_of::<Urgency>(), {
         example: "critical", flags: &[takes("urgency", "LEVEL")],
         details: "`critical`: they wait for no quiet hours, go to `critical_channel`, too, and pass where the budget of messages is empty. `low`: \
@@ -438,34 +438,34 @@ fields! {
                   agent may call a single message critical, whatever stands here.",
         limit: Limit::Other("What a job makes has at most the job's own."),
     }
-    /// A monitor such as healthchecks.io that is told how its runs go
+    /// The URL of a monitor, such as healthchecks.io, that gets the results of its runs
     heartbeat_url as heartbeat_url: Option<String> = None, |v: &V| v.web_address(), {
         unset: "none", example: "https://hc-ping.com/0f3c5d0e-…", flags: &[takes("heartbeat-url", "URL")],
         details: "Each attempt calls `URL/start` when it begins, then `URL` when it has done its work or `URL/fail` when it has not. \
                   One that is cancelled calls nothing more. No job waits for it.",
         limit: Limit::Other("What a job makes has the job's own or none."),
     }
-    /// How many follow-ups the agent may schedule
+    /// Maximum number of follow-ups that the agent may schedule
     max_chain: u32 = 0, |v: &V| v.count(0), {
         on: On::Reminder, example: "3", flags: &[takes("max-chain", "N")],
         limit: Limit::Other("What a reminder makes has at most the follow-ups that the reminder has left."),
     }
-    /// Which link of a chain this is
+    /// The position of this reminder in its chain
     chain_depth: u32 = 0, |v: &V| v.count(0), {
         on: On::Reminder, example: "1", flags: &[takes("chain-depth", "N").hidden()], details: "Follow-ups set it.",
     }
-    /// The chain's first link
+    /// The first reminder of the chain
     chain_parent: Option<DefinitionId> = None, |v: &V| v.identity(), {
         on: On::Reminder, unset: "its own id", example: "check-the-oven", may_be_empty: true,
         flags: &[takes("chain-parent", "ID").hidden()], details: "Follow-ups set it.",
     }
-    /// The job whose run made it
+    /// The job whose run created it
     created_by as created_by: Option<DefinitionId> = None, |v: &V| v.identity(), {
         unset: "a person made it", example: "email-triage", may_be_empty: true,
         flags: &[takes("created-by", "ID").hidden()],
         details: "The program sets it. Only that job may change the file later.",
     }
-    /// Why a reminder in reminders/failed/ failed
+    /// Why the reminder in reminders/failed/ failed
     failed_reason: Option<String> = None, |v: &V| Ok(v.text().ok()), {
         on: On::Reminder, unset: "none", example: "'the client ended with 1'", may_be_empty: true, note: true,
         details: "The program sets it, and takes it out when the reminder comes back.",
