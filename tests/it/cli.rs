@@ -97,63 +97,67 @@ fn the_flags_of_a_command_come_before_those_of_every_command() {
           --every <SPAN>                The time from one occurrence to the next: `2h`, `90m`
           --after <ID>                  Fires after this job: its id, or 'job: ID, outcome: failed'
           --watch <PATH>                Fires when something below this folder has changed
-          --jitter <SPAN>               Spreads its times: each fires up to so much later
-          --wake                        Wakes the machine from sleep, where the service may
+          --jitter <SPAN>               Spreads its times: delays each one by less than this
+          --wake                        Wakes the machine from sleep, if the service has the privilege
           --no-wake                     It waits until the machine is awake
-          --hosts <NAME>...             The hosts that may run it, by name or label, where several share
-                                        the journal
+          --hosts <NAME>...             The hosts that may run it, by name or label, if several hosts
+                                        share the journal
           --timezone <ZONE>             IANA zone of its times, e.g. Europe/Berlin
           --disabled                    It is listed and never fires
           --enabled                     It fires again
-          --client <WHO>                By whom: `notify` delivers it as written, `exec` runs `command`,
-                                        `claude` is an agent
+          --client <WHO>                Who runs it: `notify` delivers it as written, `exec` runs
+                                        `command`, `claude` is an agent
           --command <COMMAND>           Runs this command line instead of an agent (`--client exec`)
-          --deliver <WHEN>              How what it says reaches you: `digest`; of a command also
+          --deliver <WHEN>              How its messages reach you: `digest`; for a command also
                                         failure, always, never
-          --background                  Run in a fork of its own instead of the main session
+          --background                  Runs it in a fork of its own instead of the main session
           --foreground                  A turn of the main session
-          --isolated                    A fresh session without the main session's history
+          --isolated                    Starts a fresh session without the main session's history
           --no-isolated                 With the main session's history
           --model <MODEL>               Model alias or full name
           --thinking <TOKENS>           At most so many tokens of thinking
           --no-thinking                 No thinking
           --adaptive-thinking           As much thinking as the model decides
           --allowed-tools <PATTERN>...  Only these tools exist for it; '' for none
-          --blocked-tools <PATTERN>...  Everything the main session has, except these [alias:
+          --blocked-tools <PATTERN>...  The main session's tools, except these [alias:
                                         --disallowed-tools]
           --ask-tools <PATTERN>...      Calls that wait for your answer; '' for none
           --ask <TERMS>                 How you are asked: 'deadline: 10m, default: deny'
-          --approve                     You are asked before each run begins
+          --approve                     The bot asks you before each run begins
           --no-approve                  It begins unasked
-          --agent <NAME>                The named agent that it runs as
-          --update-main-session <MODE>  How it reports to the main session: always, on_ping, freely,
-                                        blocked
+          --agent <NAME>                The named agent that runs it
+          --update-main-session <MODE>  How the job reports to the main session: always, on_ping,
+                                        freely, blocked
           --no-ping                     It may not reach you directly
           --ping                        It may reach you directly
           --no-network                  Its programs have no network
           --network                     Its programs have the internet
-          --skills <NAME>...            Skills whose text it is given: folders of skills/
+          --skills <NAME>...            Skills whose text becomes part of the prompt: folders in skills/
           --gate <COMMAND>              Runs first, without a model: exit 0 wakes the agent, 1 skips
                                         this time
-          --gate-timeout <SPAN>         How long the gate may take: `30s`, `2m`
-          --remember <WHAT>             What it knows of its earlier runs: `last`, `thread`, or `none`
+          --gate-timeout <SPAN>         Maximum time of the gate: `30s`, `2m`
+          --remember <WHAT>             What the job knows of its earlier runs: `last`, `thread`, or
+                                        `none`
           --context-from <ID>...        Jobs whose last answers it is given
-          --expect <WHAT>               What a run must have delivered: `message`, `report`, or `file
-                                        PATH`
-          --timeout <SPAN>              Wall clock for the whole run: `10m`, `1h30m`
-          --max-turns <N>               At most so many turns of the model
-          --max-cost-usd <USD>          At most so many US dollars
+          --expect <WHAT>               What each run must deliver: `message`, `report`, or `file PATH`
+          --timeout <SPAN>              Maximum time of a whole run by the wall clock: `10m`, `1h30m`
+          --max-turns <N>               Maximum number of the model's turns
+          --max-cost-usd <USD>          Maximum cost of a run in US dollars
           --max-cost-day-usd <USD>      At most so many US dollars a day, all its runs together
-          --requires <WHAT>...          What the machine must have before it starts: `online`, `power`
-          --requires-for <SPAN>         How long it waits for that, before it is skipped
+          --requires <WHAT>...          What the machine must have before the job starts: `online`,
+                                        `power`
+          --requires-for <SPAN>         How long the job waits for `requires` before it is skipped
           --on-missed <WHAT>            What happens to times that were missed: latest, all, skip
-          --on-overlap <WHAT>           When the previous run is still going: skip, queue, cancel
-          --retry <N>                   Extra attempts after a failure that may pass
-          --alert-after <N>             How many failures in a row you are told of: `1` is the first
-          --channel <NAME>              Where its messages go: a name of `channels` in config.yaml
-          --urgency <LEVEL>             How much its messages matter: low, normal, critical
-          --heartbeat-url <URL>         A monitor such as healthchecks.io that is told how its runs go
-          --max-chain <N>               How many follow-ups the agent may schedule
+          --on-overlap <WHAT>           What happens if the previous run is still running: skip, queue,
+                                        cancel
+          --retry <N>                   Number of further attempts after a temporary failure
+          --alert-after <N>             After how many failures in a row the bot notifies you: `1` is
+                                        the first
+          --channel <NAME>              The channel of its messages: a name of `channels` in config.yaml
+          --urgency <LEVEL>             How urgent its messages are: low, normal, critical
+          --heartbeat-url <URL>         The URL of a monitor, such as healthchecks.io, that gets the
+                                        results of its runs
+          --max-chain <N>               Maximum number of follow-ups that the agent may schedule
       -h, --help                        Print help
 
     Global options:

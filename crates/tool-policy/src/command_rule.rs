@@ -62,7 +62,9 @@ impl CommandRule {
             plain.insert(0, words[0].clone());
             Box::new((Wildcard::words_of(&plain), harmless))
         });
-        let operands_only = granting.searches() && plain.is_none();
+        // Words of `find` that look like options are what it looks for.
+        let is_expression = words.first().is_some_and(|program| programs::by_base_name(program).options.one_dash);
+        let operands_only = granting.searches() && plain.is_none() && !is_expression;
         let mut rule =
             Self { words, fixed: granting.fixed_words(), granting, plain, denying, operands_only, application };
         rule.operands_only &= !rule.only_reads();
