@@ -94,6 +94,11 @@ SELECT r.number, r.run, o.id, o.kind, o.at AS scheduled, coalesce(r.started, r.l
     THEN o.retry_at END AS retry_at
 FROM run r JOIN occurrence o ON o.number = r.occurrence LEFT JOIN definition_text t ON t.number = o.text";
 
+/// Reminders with a record, though their file may still exist.
+pub(super) const CLAIMED_REMINDERS: &str =
+    "SELECT id, at FROM occurrence WHERE outcome IS NULL AND kind = 'reminder' UNION ALL
+     SELECT id, at FROM occurrence WHERE kind = 'reminder' AND outcome IS NOT NULL AND NOT file_done";
+
 impl JournalReader {
     /// Opens the journal, if there is one. Does not notice a journal that is created later: open it again to see
     /// that one.
@@ -198,12 +203,7 @@ impl JournalReader {
     /// # Errors
     /// Fails when the journal cannot be read.
     pub fn claimed_reminders(&self) -> Result<HashMap<DefinitionId, Vec<DateTime<Utc>>>, JournalError> {
-        let claimed = self.all(
-            "SELECT id, at FROM occurrence WHERE outcome IS NULL AND kind = 'reminder' UNION ALL
-             SELECT id, at FROM occurrence WHERE kind = 'reminder' AND outcome IS NOT NULL AND NOT file_done",
-            &[],
-            |row| Ok((row.id("id")?, row.at("at")?)),
-        )?;
+        let claimed = self.all(CLAIMED_REMINDERS, &[], |row| Ok((row.id("id")?, row.at("at")?)))?;
         let mut by_id: HashMap<DefinitionId, Vec<DateTime<Utc>>> = HashMap::new();
         for (id, at) in claimed {
             by_id.entry(id).or_default().push(at);

@@ -294,6 +294,11 @@ CREATE INDEX shared_file_version ON shared_file (version);
 DROP INDEX run_launched;
 CREATE INDEX run_cost ON run (launched, cost_usd, reserved_usd, ended, payer) WHERE launched IS NOT NULL;
 ",
+    "
+-- In the words of the queries: SQLite uses an index only for the same words.
+DROP INDEX occurrence_file;
+CREATE INDEX occurrence_file ON occurrence (number) WHERE kind = 'reminder' AND outcome IS NOT NULL AND NOT file_done;
+",
 ];
 
 /// Returns the schema of a file; 0 if it is empty.
@@ -330,6 +335,18 @@ fn version(connection: &Connection) -> Result<usize, JournalError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::reader::CLAIMED_REMINDERS;
+
+    /// Every page and many commands read them.
+    #[test]
+    fn claimed_reminders_are_found_without_a_look_at_every_occurrence() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection).unwrap();
+        let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {CLAIMED_REMINDERS}")).unwrap();
+        let steps: Vec<String> = plan.query_map([], |row| row.get("detail")).unwrap().map(Result::unwrap).collect();
+        let indexes = ["occurrence_open", "occurrence_file"];
+        assert!(indexes.iter().all(|index| steps.iter().any(|step| step.contains(index))), "{steps:#?}");
+    }
 
     #[test]
     fn a_file_is_brought_to_todays_schema_at_once_or_not_at_all() {
