@@ -1,4 +1,4 @@
-//! One life of a fork that tries everything: tools, hooks, agents, our server, the switches of the environment.
+//! A single fork session that tries everything: tools, hooks, agents, our server, the switches of the environment.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -16,7 +16,7 @@ const SECRET: &str = "the-secret-of-the-file";
 const AGENT: &str = "You are the contract's own agent.";
 const SYSTEM: &str = "You are the contract's own bot.";
 
-/// What the model does, in order. The hook's answer is a word of the input.
+/// The model's calls, in order. A word of each call's input selects the hook's answer.
 fn calls(outside: &str) -> Vec<Reply> {
     let write = |path: &str| Reply::call("Write", json!({"file_path": path, "content": "x"}));
     vec![
@@ -269,7 +269,7 @@ fn switches(life: &Life, client: &Path, points: &mut Points) {
     );
     let system = |life: &Life| life.first().body["system"].to_string();
     let (ours, theirs) = (system(life), system(&bare));
-    // Its own has thousands of letters; what is left beside ours is a line or two.
+    // The client's own prompt has thousands of letters. A line or two of it remain beside ours.
     let replaced = ours.contains(SYSTEM) && ours.len() < 500 && theirs.len() > 2000;
     points.must("systemPrompt", "One in `initialize` replaces the client's own.", replaced, || ours.clone());
     let elsewhere: Vec<String> =

@@ -1,4 +1,4 @@
-//! Short lives: the main session and forks of it, a login by token, limits, an interrupt, a refused login.
+//! Short sessions: the main session and forks of it, a login by token, limits, an interrupt, a refused login.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ fn appended(life: &Life, name: &'static str, sentence: &'static str, points: &mu
     points.must(name, sentence, holds, || system(&life.first()));
 }
 
-/// A call that the hook leaves open, and in a second turn a command that is broken off.
+/// Runs the main session: a call that the hook leaves undecided, then in a second turn an interrupted command.
 fn main_session(client: &Path, points: &mut Points) -> Life {
     let mut start = Start::new(client, &["Bash", "Write"]);
     start.session = SessionMode::Main(None);
@@ -71,7 +71,7 @@ fn main_session(client: &Path, points: &mut Points) -> Life {
     life
 }
 
-/// A copy of the transcript under another name, folder and configuration, with a token as the login.
+/// Forks a copy of the transcript under another name, folder and configuration, with a token as the login.
 fn fork_of(main: &Life, client: &Path, points: &mut Points) {
     let session = end(main)["session_id"].as_str().unwrap_or_default().to_owned();
     let projects = main.path("config/projects").read_dir().into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! A client driven by hand: our command line and environment, and the bare wire, so that what is seen is the client's.
+//! A client driven by hand: our command line and environment over a bare wire, so that every observed effect is the client's.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -19,25 +19,25 @@ use crate::support::messages_api::{MessagesApi, Request};
 /// The key that the client logs in with.
 pub const KEY: &str = "sk-contract-key";
 
-/// Longest life of a client. It takes a second or two, on a machine that is not stuck.
+/// Maximum lifetime of a client. A client normally ends within two seconds.
 const LONGEST: Duration = Duration::from_secs(100);
 
-/// What the hook answers.
+/// The hook's answer to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Say {
     Allow,
     Deny,
     /// An answer with no decision.
     Nothing,
-    /// A word that there is not.
+    /// An unknown decision.
     Strange,
-    /// An error.
+    /// An error response.
     Error,
     /// No answer at all.
     Silence,
 }
 
-/// A client to be started, in folders of its own.
+/// A client to start, in folders of its own.
 pub struct Start {
     folder: TempDir,
     pub client: PathBuf,
@@ -45,30 +45,30 @@ pub struct Start {
     pub options: ClientOptions,
     pub tools: &'static [&'static str],
     pub deny_rules: &'static [&'static str],
-    /// Set over what we set; `None`: not set at all.
+    /// Variables that override ours; `None` removes the variable.
     pub env: Vec<(&'static str, Option<String>)>,
     /// The variable that names the login's descriptor.
     pub login: &'static str,
-    /// What is said, each when the turn before has ended.
+    /// Prompts, each sent when the turn before it has ended.
     pub prompts: Vec<String>,
-    /// Says `interrupt` when the hook is asked about this command.
+    /// A command; the hook's question about it triggers an `interrupt`.
     pub interrupt_at: Option<&'static str>,
-    /// Reason to go on that the first question before the end is answered with.
+    /// The reason to continue that answers the first `Stop` question.
     pub go_on: Option<&'static str>,
 }
 
-/// What a client said and did.
+/// The record of a client's session.
 pub struct Life {
     pub api: MessagesApi,
     folder: TempDir,
-    /// Every message, in order.
+    /// All messages of the client, in order.
     pub messages: Vec<Value>,
     pub code: Option<i32>,
     pub stderr: String,
 }
 
 impl Start {
-    /// An isolated fork that has these tools.
+    /// Creates an isolated fork with these tools.
     pub fn new(client: &Path, tools: &'static [&'static str]) -> Self {
         let start = Self {
             folder: TempDir::with_prefix("ollim-contract-").unwrap(),
@@ -101,7 +101,7 @@ impl Start {
             ("LANG", "C.UTF-8".into()),
             ("IS_SANDBOX", "1".into()),
             ("ANTHROPIC_BASE_URL", api.url().into()),
-            // Whoever it asks beside the API, it asks our stub.
+            // The client's requests to any other host also reach our stub.
             ("HTTPS_PROXY", api.url().into()),
             ("NO_PROXY", "127.0.0.1".into()),
         ];
@@ -120,7 +120,7 @@ impl Start {
         env
     }
 
-    /// Lives through all prompts; `say` is the hook's answer to its input.
+    /// Runs the session through all prompts; `say` answers the hook's inputs.
     pub fn live(mut self, api: MessagesApi, mut say: impl FnMut(&Value) -> Say) -> Life {
         let words = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
         let line = command_line(&self.session, &self.options, &words(self.tools), &words(self.deny_rules));
@@ -134,7 +134,7 @@ impl Start {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Whatever stands around a client ends with it.
+            // The whole process group can be killed with the client.
             .process_group(0)
             .spawn()
             .unwrap();
@@ -142,7 +142,7 @@ impl Start {
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
         let watch = std::thread::spawn(move || {
             if watched.recv_timeout(LONGEST) == Err(mpsc::RecvTimeoutError::Timeout) {
-                // It may have ended meanwhile.
+                // The group may have ended meanwhile.
                 let _ = kill_process_group(pid, Signal::KILL);
             }
         });
@@ -169,7 +169,7 @@ impl Start {
                     None => wire.stdin = None,
                 }
             }
-            // In the record first: what the hook looks at comes after the question.
+            // The message is recorded first: the hook may look for it.
             messages.push(message.clone());
             wire.answer(&message, &mut say);
         }
@@ -189,7 +189,7 @@ struct Wire {
 }
 
 impl Wire {
-    /// A client that has ended is not told: that shows.
+    /// Ignores a write error: the test sees that the client has ended.
     fn send(&mut self, message: &Value) {
         if let Some(stdin) = &mut self.stdin {
             let _ = writeln!(stdin, "{message}").and_then(|()| stdin.flush());
@@ -243,7 +243,7 @@ impl Wire {
     }
 }
 
-/// A server with one tool.
+/// Answers as a server with one tool.
 fn mcp(message: &Value) -> Value {
     let result = match message["method"].as_str() {
         Some("initialize") => {
@@ -269,7 +269,7 @@ impl Life {
         self.folder.path().join(name)
     }
 
-    /// Where the first message is that the pattern describes: an object matches by its fields.
+    /// Returns the index of the first message that matches the pattern. An object pattern matches by its fields.
     pub fn at(&self, pattern: &Value) -> Option<usize> {
         self.messages.iter().position(|message| matches(message, pattern))
     }
@@ -282,35 +282,35 @@ impl Life {
         self.messages.iter().filter(|message| matches(message, pattern)).count()
     }
 
-    /// The first question of the hook whose input the pattern describes: the input.
+    /// Returns the input of the first hook question whose input matches the pattern.
     pub fn asked(&self, input: Value) -> Option<&Value> {
         self.find(&question(input)).map(|message| &message["request"]["input"])
     }
 
-    /// The text of the result of the call with this in its input, and whether it is an error.
+    /// Returns the result of the call whose input contains `words`, and whether it is an error.
     pub fn result_of(&self, words: &str) -> Option<(String, bool)> {
         let requests = self.api.requests();
         let results = requests.iter().rev().flat_map(|request| request.results());
         results.filter(|result| result.input.to_string().contains(words)).map(|one| (one.text, one.is_error)).next()
     }
 
-    /// The first request for an answer of the model; an empty one where there was none.
+    /// Returns the first request to the model, or an empty request if there was none.
     pub fn first(&self) -> Request {
         self.api.requests().first().cloned().unwrap_or_default()
     }
 
-    /// The last one.
+    /// Returns the last request to the model, or an empty request if there was none.
     pub fn last(&self) -> Request {
         self.api.requests().last().cloned().unwrap_or_default()
     }
 
-    /// `result`s.
+    /// Returns all `result` messages.
     pub fn ends(&self) -> Vec<&Value> {
         self.messages.iter().filter(|message| message["type"] == "result").collect()
     }
 }
 
-/// A question of the hook with this input.
+/// Returns a pattern for a hook question with this input.
 pub fn question(input: Value) -> Value {
     json!({"type": "control_request", "request": {"subtype": "hook_callback", "callback_id": "hook_0", "input": input}})
 }

@@ -1,7 +1,7 @@
-//! Comparing our times with cronsim's, and the classes of difference that docs/cron.md explains.
+//! A comparison of our times with cronsim's, and the classes of difference that docs/cron.md explains.
 //!
-//! A class is no licence: each time that only one of the two has is looked up in a second reference, which walks
-//! minute by minute, and that one must be on our side.
+//! A class alone excuses nothing. A second reference, which walks minute by minute, must confirm our side for each time that
+//! only one of the two has.
 
 use std::collections::BTreeSet;
 
@@ -13,25 +13,24 @@ use ollim_bot::schedule::cron::Times;
 use super::reference::{Answer, Ask, End};
 use super::spans::{HORIZON, changes};
 
-/// Why our times and cronsim's may differ.
+/// The reason why our times and cronsim's may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// A fixed time, asked for within the second half of a repeated stretch: cronsim answers with the first half,
-    /// which is over.
+    /// A fixed time, requested within the second half of a repeated interval. cronsim answers with the first half, which is over.
     SecondHalf,
-    /// A wildcard near a change by a part of an hour, or off the hour, or over a midnight: cronsim steps by whole
-    /// hours, and from a midnight that no clock shows.
+    /// A wildcard near a clock change by part of an hour, off the hour, or over a midnight. cronsim steps by whole hours, and
+    /// from a midnight that no clock shows.
     Crooked,
-    /// The same, and cronsim walks in a circle.
+    /// As [`Class::Crooked`], and cronsim walks in a circle.
     Circle,
 }
 
-/// Who has a time.
+/// The side that has a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Has {
     Ours,
     Theirs,
-    /// cronsim says it once more.
+    /// cronsim returns the time a second time.
     TheirsAgain,
 }
 
@@ -40,11 +39,11 @@ pub enum Has {
 pub struct Difference {
     pub at: DateTime<Utc>,
     pub has: Has,
-    /// `None`: unexplained.
+    /// `None` if the difference is unexplained.
     pub class: Option<Class>,
 }
 
-/// Our next times: none when nothing ever matches. `None`: we refuse the expression.
+/// Returns our next times, which are empty if nothing ever matches. Returns `None` if we refuse the expression.
 pub fn ours(ask: &Ask) -> Option<Vec<DateTime<Utc>>> {
     match check_cron(&ask.expression) {
         Err(CronError::Never) => return Some(Vec::new()),
@@ -60,10 +59,10 @@ pub fn ours(ask: &Ask) -> Option<Vec<DateTime<Utc>>> {
     Some(std::iter::from_fn(next).take(ask.count).collect())
 }
 
-/// What differs, up to where both were asked and both know the zone's changes.
+/// Returns the differences, up to the last time that both sides were asked for and for which both know the zone's changes.
 pub fn differences(ask: &Ask, ours: &[DateTime<Utc>], answer: &Answer) -> Vec<Difference> {
     let last = |times: &[DateTime<Utc>]| times.iter().max().copied();
-    // Whoever has fewer than were asked for says that there are no more, ever.
+    // A side with fewer times than requested claims that there are no more, ever.
     let ours_until = if ours.len() < ask.count { None } else { last(ours) };
     let theirs_until = if answer.end == End::Enough { last(&answer.times) } else { None };
     let until = ours_until.unwrap_or(HORIZON).min(theirs_until.unwrap_or(HORIZON));
@@ -80,7 +79,7 @@ pub fn differences(ask: &Ask, ours: &[DateTime<Utc>], answer: &Answer) -> Vec<Di
     }
     only.extend(left.into_iter().map(|at| (at, Has::Ours)));
 
-    // Where cronsim stood when it found no more.
+    // The last time before cronsim found no more.
     let stood = answer.times.last().copied().unwrap_or(ask.from);
     let [minute, hour, ..] = cron_fields(&ask.expression).unwrap();
     let fixed = !minute.starts_with('*') && !hour.starts_with('*');
@@ -96,14 +95,14 @@ pub fn differences(ask: &Ask, ours: &[DateTime<Utc>], answer: &Answer) -> Vec<Di
     only.into_iter().map(|(at, has)| Difference { at, has, class: class(at, has) }).collect()
 }
 
-/// Whether clocks have shown this before.
+/// Returns whether the clocks have shown this local time before.
 fn is_second_half(zone: Tz, at: DateTime<Utc>) -> bool {
     let wall = at.with_timezone(&zone).naive_local();
     matches!(zone.from_local_datetime(&wall), LocalResult::Ambiguous(_, second) if second.to_utc() == at)
 }
 
-/// Whether within the two days before or the hour after, clocks change by a part of an hour, off the hour, or over a
-/// midnight.
+/// Returns whether the clocks change by part of an hour, off the hour, or over a midnight, within the two days before `at`
+/// or the hour after it.
 fn is_near_crooked(zone: Tz, at: DateTime<Utc>) -> bool {
     changes(zone, at - TimeDelta::days(2)..at + TimeDelta::hours(1)).into_iter().any(|change| {
         let shown = |at: DateTime<Utc>| at.with_timezone(&zone).naive_local();

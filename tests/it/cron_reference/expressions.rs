@@ -1,4 +1,4 @@
-//! Random cron expressions: all that the five fields may say, the hours of the night above all.
+//! Random cron expressions over the whole grammar of the five fields, mostly with hours of the night.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ const MONTHS: [&str; 12] = ["jan", "FEB", "Mar", "apr", "may", "JUN", "jul", "Au
 const WEEKDAYS: [&str; 7] = ["sun", "MON", "Tue", "wed", "thu", "FRI", "sat"];
 const NICKNAMES: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@Daily", "@midnight", "@hourly"];
 
-/// An expression, not always one that ever matches (`0 0 31 4 *`).
+/// Generates an expression. Some never match (`0 0 31 4 *`).
 pub fn expression() -> impl Strategy<Value = String> {
     let minute = prop_oneof![
         4 => (0u32..60).prop_map(|minute| minute.to_string()),
@@ -18,7 +18,7 @@ pub fn expression() -> impl Strategy<Value = String> {
         1 => Just("7,*/20".to_owned()),
         2 => list(0, 59, &[]),
     ];
-    // Clocks change at night: most hours are near to it.
+    // Clocks change at night, so most hours are near to that.
     let hour = prop_oneof![
         5 => (0u32..5).prop_map(|hour| hour.to_string()),
         1 => (0u32..24).prop_map(|hour| hour.to_string()),
@@ -62,7 +62,7 @@ pub fn expression() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Some values and ranges, some ranges with a step, some bounds by name (`names[0]` is `low`).
+/// Generates a list of values and ranges. Some ranges have a step, some bounds are names (`names[0]` is `low`).
 fn list(low: u32, high: u32, names: &'static [&'static str]) -> impl Strategy<Value = String> {
     let item = (low..=high, low..=high, 1..=high, 0..6, any::<bool>()).prop_map(move |(a, b, step, form, named)| {
         let (first, last) = (a.min(b), a.max(b));
@@ -72,7 +72,7 @@ fn list(low: u32, high: u32, names: &'static [&'static str]) -> impl Strategy<Va
         };
         match form {
             0..3 => shown(a),
-            // `SUN-SUN` we do not take.
+            // We refuse `SUN-SUN`.
             _ if first == last && named => shown(first),
             3 | 4 => format!("{}-{}", shown(first), shown(last)),
             _ => format!("{}-{}/{step}", shown(first), shown(last)),
@@ -81,8 +81,8 @@ fn list(low: u32, high: u32, names: &'static [&'static str]) -> impl Strategy<Va
     vec(item, 1..4).prop_map(|items| items.join(","))
 }
 
-/// The expression as cronsim has to be told it (docs/cron.md, "Written otherwise"): `?` is `*`, a range that ends on
-/// `SUN` ends on 7, and a step does not lead beyond a range of one value.
+/// Translates the expression for cronsim (docs/cron.md, "Written otherwise"): `?` becomes `*`, a range that ends on `SUN`
+/// ends on 7, and a range of one value loses its step.
 pub fn told(expression: &str) -> String {
     let expression = expression.to_ascii_uppercase();
     let fields = expression.split_ascii_whitespace().enumerate().map(|(n, field)| match field {

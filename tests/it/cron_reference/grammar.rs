@@ -1,4 +1,4 @@
-//! Which texts are expressions: ours and cronsim's answers, and what each means where they write it otherwise.
+//! The grammar: which texts we and cronsim accept as expressions, and the meaning of texts that the two write differently.
 
 use chrono::DateTime;
 use chrono_tz::Tz;
@@ -17,10 +17,10 @@ fn ask(expression: &str) -> Ask {
     Ask { expression: expression.to_owned(), zone: Tz::UTC, from, count: 12 }
 }
 
-/// What cronsim does not know, or takes otherwise: docs/cron.md, "Written otherwise".
+/// Expressions that cronsim does not know or reads differently: docs/cron.md, "Written otherwise".
 #[test]
 fn what_is_written_otherwise() {
-    // Ours, and how cronsim has to be told it.
+    // Our expression, and its translation for cronsim.
     let pairs = [
         ("0 0 ? * *", "0 0 * * *"),
         ("0 0 1 * ?", "0 0 1 * *"),
@@ -44,14 +44,14 @@ fn what_is_written_otherwise() {
     }
 }
 
-/// What only one of the two takes for an expression at all, and what neither does.
+/// Texts that only one of the two accepts, and texts that neither accepts.
 #[test]
 fn what_is_taken_by_one_only() {
     let ours_only = ["0 0 15W * *", "0 0 1,15W * *"];
     let theirs_only = [
         // A step of a single value: crontab(5) has steps of ranges and of `*`.
         "5/15 * * * *",
-        // Lists with a star say no more than the star.
+        // In a list with a star, the other items add nothing.
         "*,5 * * * *",
         "0 0 L,LW * *",
         "0 0 L/2 * *",
@@ -84,12 +84,12 @@ fn what_is_taken_by_one_only() {
     assert_eq!(taken(&neither), [(false, false); 15]);
 }
 
-/// Any text in the alphabet of the fields is taken by both or by neither, and means the same to both.
+/// Both accept, or both refuse, any text in the alphabet of the fields, and it means the same to both.
 #[test]
 fn random_texts_mean_the_same() {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[1; 32]);
     let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), rng);
-    // One field is a riddle, the others are plain.
+    // One field is random, the others are plain.
     let riddle = |own: &str| prop_oneof!["[0-9*/,-]{1,5}", string_regex(own).unwrap()].boxed();
     let riddles = [
         riddle("[0-6*]?[0-9*](-[0-9]{1,2})?(/[0-9]{1,2})?(,[0-9]{1,2})?"),
@@ -120,7 +120,7 @@ fn random_texts_mean_the_same() {
     assert!(both > 500, "{both} were expressions: too few to say anything");
 }
 
-/// The classes of [`what_is_taken_by_one_only`].
+/// Returns whether the expression belongs to a class of [`what_is_taken_by_one_only`].
 fn is_taken_by_one_only(expression: &str) -> bool {
     let expression = expression.to_ascii_uppercase();
     let items = || expression.split([' ', ',']);

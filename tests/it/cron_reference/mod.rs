@@ -1,6 +1,6 @@
 //! Our occurrences against an independent reference: random expressions, zones and starts (docs/cron.md).
 //!
-//! `./scripts/cron-reference` runs it with 2,000 expressions; here are as many as pass in seconds.
+//! `./scripts/cron-reference` runs the test with 2,000 expressions. The default number takes seconds.
 
 mod differences;
 mod expressions;
@@ -18,7 +18,7 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use reference::{Ask, Book};
 
-/// How many starts for each expression in each zone, and how many times from each.
+/// Number of starts for each expression in each zone, and number of times requested from each start.
 const STARTS: usize = 3;
 const COUNT: usize = 12;
 
@@ -39,7 +39,7 @@ fn random_expressions_come_round_as_cronsim_says() {
     assert!(first.is_empty(), "{} unexplained, the first of them:\n{}", tally.wrong.len(), first.join("\n"));
 }
 
-/// The same for one seed, always.
+/// Returns the requests for a seed; equal seeds give equal requests.
 fn asks(expressions: u64, seed: u64) -> Vec<Ask> {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -59,12 +59,12 @@ fn asks(expressions: u64, seed: u64) -> Vec<Ask> {
     asks
 }
 
-/// What came of some asks.
+/// The results of some requests.
 #[derive(Default)]
 struct Tally {
     asked: usize,
     same: usize,
-    /// Both say that nothing ever matches.
+    /// Number of requests for which both say that nothing ever matches.
     never: usize,
     classes: BTreeMap<(Class, Has), usize>,
     wrong: Vec<String>,
@@ -96,7 +96,7 @@ fn compare(asks: &[Ask]) -> Tally {
     let mut found: Vec<(&Ask, Difference)> = Vec::new();
     for (ask, answer) in asks.iter().zip(reference::times(asks)) {
         match (ours(ask), answer) {
-            // A date that no month has (30 February) cronsim refuses; others it looks for in vain.
+            // cronsim refuses a date that no month has (30 February). It searches in vain for others.
             (Some(ours), answer) if ours.is_empty() && answer.as_ref().is_none_or(|answer| answer.never()) => {
                 tally.same += 1;
                 tally.never += 1;
@@ -118,7 +118,7 @@ fn compare(asks: &[Ask]) -> Tally {
     tally
 }
 
-/// For each difference whether the book, minute by minute, is on our side.
+/// Returns, for each difference, whether the book confirms our side minute by minute.
 fn judge(found: &[(&Ask, Difference)]) -> Vec<bool> {
     let book = |ask: &Ask, difference: &Difference| Book {
         expression: ask.expression.clone(),
@@ -131,7 +131,7 @@ fn judge(found: &[(&Ask, Difference)]) -> Vec<bool> {
     judged
         .map(|((ask, difference), fired)| match difference.has {
             Has::Ours => fired.contains(&difference.at),
-            // Before the start, or a second time, nothing is due whatever the book says.
+            // Whatever the book says, nothing is due before the start or a second time.
             Has::Theirs => difference.at <= ask.from || fired.is_empty(),
             Has::TheirsAgain => true,
         })

@@ -1,4 +1,4 @@
-//! The reference: a Python program around cronsim (tests/cron-reference/), asked by lines of JSON.
+//! The reference: a Python program around cronsim (tests/cron-reference/) that answers lines of JSON.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::expressions::told;
 
-/// cronsim's next `count` times after `from`.
+/// A request for cronsim's next `count` times after `from`.
 #[derive(Clone, Debug)]
 pub struct Ask {
     pub expression: String,
@@ -21,7 +21,7 @@ pub struct Ask {
     pub count: usize,
 }
 
-/// The versions of its cronsim and of its time zones.
+/// Returns the versions of the reference's cronsim and of its time zones.
 pub fn versions() -> (String, String) {
     let answer: Value = answers(&[json!({"ask": "versions"})]).remove(0);
     let field = |name: &str| answer[name].as_str().unwrap().to_owned();
@@ -36,21 +36,21 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Whether it looked for a time in vain.
+    /// Returns whether cronsim searched in vain for a time.
     pub fn never(&self) -> bool {
         self.times.is_empty() && self.end == End::None
     }
 }
 
-/// Why there are not more times in an answer.
+/// The reason why an answer has no more times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// As many were asked for.
+    /// The answer has as many times as requested.
     Enough,
-    /// There are no more within fifty years.
+    /// There are no more times within fifty years.
     None,
-    /// It walks in a circle and would never answer.
+    /// cronsim walks in a circle and would never answer.
     Stuck,
 }
 
@@ -60,13 +60,13 @@ struct Line {
     end: End,
 }
 
-/// What cronsim answers to each, told in its own words; `None`: it refuses the expression.
+/// Returns cronsim's answer to each request, translated for it by [`told`]; `None` if cronsim refuses the expression.
 pub fn times(asks: &[Ask]) -> Vec<Option<Answer>> {
     let told = |ask: &Ask| Ask { expression: told(&ask.expression), ..ask.clone() };
     times_as_written(&asks.iter().map(told).collect::<Vec<_>>())
 }
 
-/// The same, told just what is written.
+/// Returns the same as [`times`], without the translation.
 pub fn times_as_written(asks: &[Ask]) -> Vec<Option<Answer>> {
     let line = |ask: &Ask| {
         json!({
@@ -79,7 +79,7 @@ pub fn times_as_written(asks: &[Ask]) -> Vec<Option<Answer>> {
     answers::<Option<Line>>(&lines).into_iter().map(|line| line.map(answer)).collect()
 }
 
-/// What a daemon fires after `from`, up to `until`.
+/// A request for the times after `from`, up to `until`, at which a daemon fires.
 #[derive(Clone, Debug)]
 pub struct Book {
     pub expression: String,
@@ -88,7 +88,7 @@ pub struct Book {
     pub until: DateTime<Utc>,
 }
 
-/// What a cron daemon fires that looks at every minute.
+/// Returns the times at which a cron daemon fires that checks every minute.
 pub fn book(asks: &[Book]) -> Vec<Vec<DateTime<Utc>>> {
     let line = |ask: &Book| {
         json!({
@@ -104,7 +104,7 @@ fn instants(seconds: Vec<i64>) -> Vec<DateTime<Utc>> {
     seconds.into_iter().map(|at| DateTime::from_timestamp(at, 0).unwrap()).collect()
 }
 
-/// Starts the program, once for all lines.
+/// Starts the program once for all lines.
 fn answers<T: DeserializeOwned>(lines: &[Value]) -> Vec<T> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = root.join(".cron-reference/bin/python");
@@ -122,7 +122,7 @@ fn answers<T: DeserializeOwned>(lines: &[Value]) -> Vec<T> {
     let (mut stdin, stdout) = (program.stdin.take().unwrap(), program.stdout.take().unwrap());
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let answers: Vec<T> = std::thread::scope(|scope| {
-        // Both pipes are full at times: written and read at once. A program that ended is seen by its exit below.
+        // Either pipe can fill up, so a thread writes while this one reads. The exit status below shows a program that ended early.
         scope.spawn(move || drop(stdin.write_all(text.as_bytes())));
         BufReader::new(stdout).lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect()
     });

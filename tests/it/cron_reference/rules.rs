@@ -1,5 +1,5 @@
-//! The classes of difference, one by one: what cronsim says, what we say, and what a daemon does that looks at every
-//! minute. docs/cron.md quotes the rule of each.
+//! Each class of difference: cronsim's times, our times, and the times of a daemon that checks every minute. docs/cron.md
+//! quotes the rule of each.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
@@ -12,7 +12,7 @@ fn at(text: &str) -> DateTime<Utc> {
     DateTime::parse_from_rfc3339(text).unwrap().to_utc()
 }
 
-/// Asked for its first times after `from`, cronsim says `theirs` and we say `expected`, as does the book, and the
+/// Asserts that cronsim's first times after `from` are `theirs`, that ours and the book's are `expected`, and that the
 /// difference is of this class.
 fn check(class: Class, expression: &str, zone: Tz, from: &str, theirs: &[&str], expected: &[&str]) {
     let ask = Ask { expression: expression.to_owned(), zone, from: at(from), count: expected.len().max(theirs.len()) };
@@ -64,7 +64,7 @@ fn a_wildcard_does_not_fire_at_a_midnight_that_no_clock_shows() {
         &["2026-04-24T01:00:00+03:00"],
         &["2026-05-24T00:00:00+03:00"],
     );
-    // A whole Friday was skipped.
+    // The zone skipped a whole Friday.
     check(
         Class::Crooked,
         "0 * * * 5",
@@ -73,7 +73,7 @@ fn a_wildcard_does_not_fire_at_a_midnight_that_no_clock_shows() {
         &["2011-12-31T00:00:00+14:00"],
         &["2012-01-06T00:00:00+14:00"],
     );
-    // And from there the first hour that there is.
+    // The day begins at the first hour that exists.
     check(
         Class::Crooked,
         "*/30 1 24 * *",
@@ -96,7 +96,7 @@ fn a_wildcard_goes_on_after_a_change_off_the_hour() {
     );
 }
 
-/// chrono-tz has the changes of each year up to 2099, Python the rule that they follow.
+/// chrono-tz has the changes of each year up to 2099; Python has the rule behind them.
 #[test]
 fn from_2100_on_zones_keep_their_standard_time() {
     let ask = |from| Ask { expression: "0 12 1 7 *".into(), zone: Tz::America__New_York, from: at(from), count: 1 };
@@ -111,7 +111,7 @@ fn from_2100_on_zones_keep_their_standard_time() {
     assert_eq!(HORIZON, at("2100-01-01T00:00:00Z"));
 }
 
-/// The table of docs/cron.md, each line by us and by the book.
+/// Each line of the table in docs/cron.md holds for us and for the book.
 #[test]
 fn the_examples_in_the_docs_hold() {
     let text = include_str!("../../../docs/cron.md");
@@ -123,9 +123,9 @@ fn the_examples_in_the_docs_hold() {
         let expression = expression.trim_matches('`').to_owned();
         let ask = Ask { expression: expression.clone(), zone, from: at(after), count: 1 };
         assert_eq!(ours(&ask).unwrap()[0].with_timezone(&zone).to_rfc3339(), expected, "{line}");
-        // Not known to the reference.
+        // The reference does not know `W`.
         let nearest = expression.contains("5W") || expression.contains("1W");
-        // The calendar of years is not walked minute by minute.
+        // A span of years is too long to walk minute by minute.
         if !nearest && at(expected) - at(after) < TimeDelta::days(40) {
             let book = Book { expression, zone, from: at(after), until: at(expected) };
             assert_eq!(reference::book(&[book])[0], [at(expected)], "{line}");

@@ -1,4 +1,4 @@
-//! Where and when to ask: zones with every kind of change, and starts around their changes.
+//! The zones and starts to ask about: zones with every kind of change, and starts around their changes.
 
 use std::ops::Range;
 
@@ -7,11 +7,11 @@ use chrono_tz::Tz;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Each with what makes it worth asking.
+/// Time zones, each with the property that makes it worth testing.
 pub const ZONES: [Tz; 16] = [
     Tz::UTC,
     Tz::America__New_York,
-    // Winter time is the exception there, and the changes go by UTC.
+    // Winter time is the exception there, and the changes follow UTC.
     Tz::Europe__Dublin,
     // At midnight: 0:00 to 1:00, and 1:00 back to 0:00.
     Tz::America__Havana,

@@ -1,4 +1,4 @@
-//! Attacks on the sandbox itself, by programs and by code of one's own in the job's shell: what the corpora cannot show.
+//! Attacks on the sandbox itself, by programs and by native code in the job's shell. The corpora cannot express these.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpListener;
@@ -20,7 +20,7 @@ fn run(stage: &Stage, rules: &[&str], line: &str) -> Ran {
     stage.place.run(&policy, &granted, line, &stage.ground.work())
 }
 
-/// A library that is loaded by `enable -f` and then does what `body` says, as shell code in a job's shell can bring its own.
+/// Compiles a library that executes `body` when `enable -f` loads it, as a line in a job's shell can do.
 fn library(stage: &Stage, body: &str) -> Option<()> {
     let source = stage.ground.work().join("notes/x.c");
     std::fs::create_dir_all(source.parent()?).ok()?;
@@ -34,7 +34,7 @@ fn library(stage: &Stage, body: &str) -> Option<()> {
 
 const LOAD: &str = "enable -f notes/x.so x 2>/dev/null; echo loaded";
 
-/// What a datagram socket with a path has received after `line`.
+/// Returns the text that a datagram socket with a path has received after `line`.
 fn datagram(rules: &[&str], prepare: impl Fn(&Stage, &str) -> Option<()>, line: &str) -> Option<String> {
     let stage = Stage::new();
     let folder = tempfile::tempdir().unwrap();
@@ -78,7 +78,7 @@ fn a_pair_of_sockets_leads_to_no_other_socket() {
     assert!(sent.is_none_or(|sent| sent.is_empty()), "the shell itself has spoken with a socket on this machine");
 }
 
-/// What code of one's own prints in a shell that may do nothing.
+/// Returns the output of native code in a shell that has no write access and no network.
 fn by_code(body: &str) -> Option<String> {
     let stage = Stage::new();
     library(&stage, body)?;
@@ -127,9 +127,9 @@ fn a_program_that_has_lost_its_socket_is_judged_all_the_same() {
     let granted = ["Bash(/usr/bin/python3 tools/t.py)", "Bash(git --version)"];
     let ran = run(&stage, &granted, "/usr/bin/python3 tools/t.py");
     assert!(ran.output.contains("started-42"), "{ran:?}");
-    // The variables that it was given are not taken for the line's own.
+    // Variables that the shell inherited do not count as assignments of the line.
     assert!(ran.output.contains("git version"), "{ran:?}");
-    // What stands for a program is no shell's.
+    // A program's token does not authorize it as a shell.
     assert!(!ran.output.contains("bash\":"), "{ran:?}");
 }
 
@@ -172,12 +172,12 @@ fn an_agents_shell_writes_where_both_lists_let_it() {
     }
 }
 
-/// Counts who connects, and answers that there is nothing.
+/// Counts connections and answers each with 404.
 fn listener() -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (port, count) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));
     let counted = count.clone();
-    // It ends with the process.
+    // The thread ends with the process.
     std::thread::spawn(move || {
         for client in listener.incoming().flatten() {
             counted.fetch_add(1, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! From a corpus entry to the engine's own words: the job's configuration and the call.
+//! The translation of a corpus entry for the engine: the job's configuration and the call.
 
 use std::path::PathBuf;
 
@@ -8,12 +8,12 @@ use ollim_bot::policy::{self, BgForkConfig, PathRoots, Policy, ToolCall, ToolPat
 use super::entry::{Case, Rules, Updates};
 use super::ground::Ground;
 
-/// What the main session may do in these corpora: all that an ordinary person would leave it.
+/// The main session's tools in these corpora: all that an ordinary user would grant it.
 const MAIN_TOOLS: [&str; 9] =
     ["Bash", "Read", "Edit", "Glob", "Grep", "NotebookEdit", "WebFetch", "WebSearch", "mcp__discord__*"];
 
 /// # Panics
-/// Where a rule of the corpora is no pattern.
+/// Panics if a rule of the corpora is no pattern.
 pub fn patterns<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<ToolPattern> {
     texts
         .into_iter()
@@ -25,8 +25,8 @@ pub fn main_tools() -> Vec<ToolPattern> {
     patterns(MAIN_TOOLS)
 }
 
-/// The job's file as the engine gets it. A read-only agent stands in a job that may do everything: what holds it is that
-/// only calls counted as read-only pass.
+/// Returns the job's configuration. A read-only agent belongs to a job that may do everything: it is restricted only because
+/// just the calls that count as read-only pass.
 pub fn config(rules: &Rules, fill: impl Fn(&str) -> String) -> BgForkConfig {
     let list = |texts: &Option<Vec<String>>| {
         texts.as_ref().map(|texts| {
@@ -42,7 +42,7 @@ pub fn config(rules: &Rules, fill: impl Fn(&str) -> String) -> BgForkConfig {
     BgForkConfig::new(updates, rules.allow_ping, allowed, list(&rules.disallowed_tools)).expect("one kind of rules")
 }
 
-/// The call as the client's hook reports it.
+/// Returns the call as the client's hook reports it.
 pub fn call(case: &Case, ground: &Ground) -> ToolCall {
     let entry = &case.entry;
     ToolCall {
@@ -53,7 +53,7 @@ pub fn call(case: &Case, ground: &Ground) -> ToolCall {
     }
 }
 
-/// What a case's job may do.
+/// Returns the policy of a case's job.
 pub fn policy(case: &Case, ground: &Ground) -> Policy {
     let places = PathRoots { root: ground.data(), work: ground.work(), user_home: ground.home() };
     let config: BgForkConfig = config(&case.rules, |text| ground.fill(text));
@@ -61,12 +61,12 @@ pub fn policy(case: &Case, ground: &Ground) -> Policy {
     if !case.rules.read_only {
         return policy;
     }
-    // One half as the one, the other half as the other.
+    // About half of the cases use each agent.
     let agent = if case.entry.name.len().is_multiple_of(2) { "Plan" } else { "Explore" };
     policy.as_agent(&Agents::built_in().get(agent).expect("it is built in").rules())
 }
 
-/// The patterns that a case's sandbox is made from.
+/// Returns the patterns that a case's sandbox is built from.
 pub fn granted(case: &Case, ground: &Ground) -> Vec<ToolPattern> {
     let config = config(&case.rules, |text| ground.fill(text));
     match config.effective_allowed_tools() {
@@ -77,7 +77,7 @@ pub fn granted(case: &Case, ground: &Ground) -> Vec<ToolPattern> {
     }
 }
 
-/// The policy of a job with these rules, and its patterns.
+/// Returns the policy of a job with these rules, and its patterns.
 pub fn of_rules(rules: &[&str], ground: &Ground) -> (Policy, Vec<ToolPattern>) {
     let list = Some(patterns(rules.iter().copied()));
     let config = BgForkConfig::new(UpdateMode::default(), true, list, None).expect("one kind of rules");
@@ -86,16 +86,16 @@ pub fn of_rules(rules: &[&str], ground: &Ground) -> (Policy, Vec<ToolPattern>) {
     (policy::background("routine t", &config, &main_tools(), &places), granted)
 }
 
-/// Where programs are found on a ground, in order.
+/// Returns the search path for programs on a ground.
 pub fn search_path(ground: &Ground) -> Vec<PathBuf> {
     let system = ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from);
     [ground.root().join("bin"), ground.data().join("bin")].into_iter().chain(system).collect()
 }
 
-/// The engine's word on an entry.
+/// The engine's verdict on an entry.
 #[derive(Debug)]
 pub struct Word {
-    /// The call may run. For a read-only agent: and counts as read-only.
+    /// Whether the call may run. For a read-only agent, it must also count as read-only.
     pub runs: bool,
     /// Layer, rule and sentence.
     pub why: String,

@@ -1,7 +1,7 @@
-//! The shape of a corpus file: one class of calls, the rules they are judged under, and how each shows its effect.
+//! The format of a corpus file: one class of calls, the rules that apply to them, and the effect of each.
 //!
-//! What always holds after [`load`]: unknown keys are refused, names are unique within a corpus, every entry has exactly
-//! one call and names rules that are there.
+//! After [`load`], there are no unknown keys, names are unique within a corpus, and every entry has exactly one call and
+//! existing rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 #[serde(deny_unknown_fields)]
 struct File {
     class: String,
-    /// Texts that entries share by YAML anchors; nothing reads the key itself.
+    /// Texts that entries share by YAML anchors. No code reads this key.
     #[serde(default, rename = "anchors")]
     _anchors: serde_yaml::Value,
     rules: BTreeMap<String, Rules>,
     entries: Vec<Entry>,
 }
 
-/// What a job's file says, or that the caller is a read-only agent.
+/// The rules of a job's file, or those of a read-only agent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rules {
@@ -45,7 +45,7 @@ fn yes() -> bool {
     true
 }
 
-/// Rules by their name in the file, or written in the entry.
+/// The rules of an entry: a name in the file, or rules of its own.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 enum RulesOf {
@@ -53,19 +53,19 @@ enum RulesOf {
     Own(Rules),
 }
 
-/// Which wall has to say no to an attack. The engine, unless the line by itself cannot tell.
+/// The layer that must refuse an attack. The default is the engine, which can judge by the call alone.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum HeldBy {
     #[default]
     Engine,
-    /// Our own binary, which asks the daemon for a verdict when it is started (a script file, a copy, a link).
+    /// Our own binary, which requests a verdict from the daemon when it starts (a script file, a copy, a link).
     Command,
-    /// Landlock: the program is granted, the file is out of its reach.
+    /// Landlock: the program is granted, but has no access to the file.
     Kernel,
 }
 
-/// One call with what has to be there before it and what shows that it did something.
+/// One call, with the files that it needs and the effect that shows that it worked.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
@@ -74,9 +74,9 @@ pub struct Entry {
     command: Option<String>,
     tool: Option<String>,
     input: Option<Value>,
-    /// The type of the agent that makes the call; none: the job itself.
+    /// The type of the agent that makes the call; `None` for the job itself.
     pub agent_type: Option<String>,
-    /// The working folder of the call; none: `work/`.
+    /// The working folder of the call; `None` for `work/`.
     pub cwd: Option<String>,
     /// Files by path (relative to the working folder) and content.
     #[serde(default)]
@@ -87,39 +87,39 @@ pub struct Entry {
     /// Names of further stub programs on the search path.
     #[serde(default)]
     pub programs: Vec<String>,
-    /// What stub programs print, by their name.
+    /// Output of stub programs, by their name.
     #[serde(default)]
     pub answers: BTreeMap<String, String>,
-    /// A shell line that makes ready what files and links cannot.
+    /// A shell line that prepares what files and links cannot.
     pub setup: Option<String>,
-    /// Programs that are not on every machine: without them the effect cannot be shown.
+    /// Programs that some machines lack. Without them, the effect cannot be shown.
     #[serde(default)]
     pub needs: Vec<String>,
     #[serde(default)]
     pub held_by: HeldBy,
-    /// No effect can be shown outside the client: only the call's shape is checked here.
+    /// Whether the effect cannot be shown outside the client. Then only the call's shape is checked here.
     #[serde(default)]
     pub shape: bool,
     #[serde(default)]
     pub effect: Effect,
 }
 
-/// What is there after the call and was not before. All that is named has to hold.
+/// The effect of a call, absent before it. All named parts must hold.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Effect {
-    /// Stub programs that ran: how a line of their log begins, whole words.
+    /// Stub programs that ran: the beginnings of log lines, in whole words.
     #[serde(default)]
     pub ran: OneOrMany,
-    /// A text in the output.
+    /// A text that the output contains.
     pub output: Option<String>,
-    /// Files that hold a text.
+    /// Files, with a text that each contains.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
-    /// Paths that are there.
+    /// Paths that exist now.
     #[serde(default)]
     pub made: Vec<String>,
-    /// Paths that are no longer there.
+    /// Paths that no longer exist.
     #[serde(default)]
     pub gone: Vec<String>,
     /// Files that are now empty.
@@ -150,7 +150,7 @@ impl OneOrMany {
 }
 
 impl Effect {
-    /// How many things it is made of.
+    /// Returns the number of parts of the effect.
     pub fn parts(&self) -> usize {
         self.ran.as_slice().len()
             + usize::from(self.output.is_some())
@@ -166,12 +166,12 @@ impl Effect {
 }
 
 impl Entry {
-    /// The client's name of the tool.
+    /// Returns the client's name of the tool.
     pub fn tool(&self) -> &str {
         self.tool.as_deref().unwrap_or("Bash")
     }
 
-    /// The tool's input as the client would send it.
+    /// Returns the tool's input as the client would send it.
     pub fn input(&self) -> Value {
         match &self.command {
             Some(command) => json!({ "command": command }),
@@ -179,13 +179,13 @@ impl Entry {
         }
     }
 
-    /// The shell line of a Bash call.
+    /// Returns the shell line of a Bash call.
     pub fn command(&self) -> Option<&str> {
         self.command.as_deref()
     }
 }
 
-/// An entry with its class and its rules looked up.
+/// An entry with its class and its resolved rules.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub class: String,
@@ -194,13 +194,13 @@ pub struct Case {
 }
 
 impl Case {
-    /// How a failure names the entry.
+    /// Returns the name of the entry in failure messages.
     pub fn title(&self) -> String {
         format!("{}: {}", self.class, self.entry.name)
     }
 }
 
-/// The folder of the corpora.
+/// Returns the folder of the corpora.
 pub fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/policy")
 }

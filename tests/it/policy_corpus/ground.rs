@@ -1,8 +1,8 @@
-//! The ground that a call is tried on: a throw-away home with a data folder, notes, stub programs and a log of which of
-//! them ran; and the trial itself, with no policy in between.
+//! The ground on which a call is tried: a temporary home with a data folder, notes, stub programs and a log of those that
+//! ran. It can also run the call without any policy.
 //!
-//! What always holds: everything lies under one temporary folder, `HOME` included; a trial has limits on processes, file
-//! sizes and time, and is over when all that it started has let go of its output.
+//! Everything lies under one temporary folder, `HOME` included. A trial has limits on processes, file sizes and time. It ends
+//! when all processes that it started have closed its output.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -16,14 +16,14 @@ use super::entry::{Effect, Entry, fixtures};
 /// Stub programs that every trial has on its search path.
 const STUBS: [&str; 2] = ["secret", "ollim-bot"];
 
-/// What stands for the person's token in the corpora.
+/// The placeholder for the user's token in the corpora.
 const TOKEN: &str = "USER-TOKEN-5520";
 
-/// One's own commands in the data folder's `bin/`.
+/// The user's own commands in the data folder's `bin/`.
 const OWN_COMMANDS: [&str; 2] = ["ollim-bot-cal", "ollim-bot-gmail"];
 
-/// The client evaluates each line like this: startup files off, extended globs off, aliases on (its shell snapshot
-/// switches them on), no parameters, no input. Seen in 2.1.197.
+/// The client's frame for each line: startup files off, extended globs off, aliases on (its shell snapshot switches them on),
+/// no parameters, no input. Observed in 2.1.197.
 const AS_THE_CLIENT_DOES: &str = r#"
 ulimit -c 0 -t 30 -f 131072
 shopt -u extglob
@@ -32,26 +32,26 @@ eval "set --
 $1" < /dev/null
 "#;
 
-/// Longer than any entry takes; only a trial that hangs meets it.
+/// Time limit of a trial. Only a trial that hangs reaches it.
 const LIMIT_SECONDS: &str = "30";
 
 pub struct Ground {
-    /// None where somebody else keeps the folder.
+    /// The temporary folder; `None` if the caller keeps it.
     _folder: Option<tempfile::TempDir>,
     root: PathBuf,
-    /// The text that stands for the person's token in the corpora, and the one that is really there.
+    /// The real token that replaces [`TOKEN`] in texts.
     token: Option<String>,
 }
 
 impl Ground {
-    /// The home that every trial starts from.
+    /// Creates the home that every trial starts from.
     pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("corpus").tempdir().expect("a temporary folder");
         let root = folder.path().canonicalize().expect("the temporary folder's path");
         Self { _folder: Some(folder), ..Self::laid_in(root) }
     }
 
-    /// The same, in a folder of somebody else's.
+    /// Creates the same home in the caller's folder.
     pub fn laid_in(root: PathBuf) -> Self {
         let ground = Self::within(root);
         for name in ["bin", "tmp", "other", "answers"] {
@@ -62,17 +62,17 @@ impl Ground {
         ground
     }
 
-    /// A ground in a folder of somebody else's, in which nothing is laid out yet.
+    /// Creates a ground in the caller's folder, without laying out anything.
     pub fn within(root: PathBuf) -> Self {
         Self { _folder: None, root, token: None }
     }
 
-    /// From now on the person's token is this.
+    /// Sets the user's token from now on.
     pub fn token_is(&mut self, token: String) {
         self.token = Some(token);
     }
 
-    /// A ground with all that `entry` needs.
+    /// Creates a ground with all that `entry` needs.
     pub fn lay(entry: &Entry) -> Self {
         let ground = Self::new();
         ground.lay_out(entry);
@@ -122,7 +122,7 @@ impl Ground {
         self.lay_work();
     }
 
-    /// What lies in the working folder and the person's home before every call.
+    /// Writes the files that the working folder and the user's home contain before every call.
     pub fn lay_work(&self) {
         for (path, content) in [
             ("secret.txt", "TOP-SECRET-7391\n"),
@@ -132,7 +132,7 @@ impl Ground {
             self.write(path, content, &self.work().join(path));
         }
         self.write(".bashrc", "# empty\n", &self.home().join(".bashrc"));
-        // An attack may have changed it, where it is tried without a policy.
+        // An attack that is tried without a policy may have changed the mode.
         let token = self.data().join("state/user.token");
         if token.exists() {
             fs::set_permissions(token, fs::Permissions::from_mode(0o600)).expect("the token's mode");
@@ -151,7 +151,7 @@ impl Ground {
         symlink(target, path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
 
-    /// Nothing is laid outside the ground.
+    /// Asserts that the path is on the ground.
     fn own(&self, path: &Path) {
         assert!(path.starts_with(&self.root), "{} is not on the ground", path.display());
     }
@@ -172,12 +172,12 @@ impl Ground {
         self.data().join("work")
     }
 
-    /// The working folder of the call.
+    /// Returns the working folder of the call.
     pub fn cwd(&self, entry: &Entry) -> PathBuf {
         entry.cwd.as_ref().map_or_else(|| self.work(), |cwd| PathBuf::from(self.fill(cwd)))
     }
 
-    /// A corpus text with the places of this ground in it.
+    /// Replaces the placeholders in a corpus text with this ground's paths and token.
     pub fn fill(&self, text: &str) -> String {
         let place = |path: PathBuf| path.to_string_lossy().into_owned();
         text.replace("@WORK@", &place(self.work()))
@@ -188,7 +188,7 @@ impl Ground {
             .replace(TOKEN, self.token.as_deref().unwrap_or(TOKEN))
     }
 
-    /// Every text of a tool's input filled.
+    /// Fills every text of a tool's input.
     pub fn fill_value(&self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.fill(&text)),
@@ -202,7 +202,7 @@ impl Ground {
         self.work().join(self.fill(text))
     }
 
-    /// Makes the call with all walls off and returns what it printed.
+    /// Makes the call without any layer and returns its output.
     pub fn run(&self, entry: &Entry) -> String {
         let cwd = self.cwd(entry);
         match entry.command() {
@@ -238,7 +238,7 @@ impl Ground {
         (text, status.success())
     }
 
-    /// What the client's file tools do with these inputs, as far as the corpora use them.
+    /// Imitates the client's file tools with these inputs, as far as the corpora use them.
     fn file_call(&self, tool: &str, input: &Value, cwd: &Path) -> String {
         let text = |key: &str| input[key].as_str().unwrap_or_else(|| panic!("{tool} needs `{key}`")).to_owned();
         let path = match text("file_path") {
@@ -260,17 +260,17 @@ impl Ground {
         String::new()
     }
 
-    /// Which stub programs ran.
+    /// Returns the log of the stub programs that ran.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_path()).unwrap_or_default()
     }
 
-    /// Has stub programs write down that they ran in a file elsewhere: one that they reach behind every wall.
+    /// Makes stub programs log to a file elsewhere, to which every layer grants access.
     pub fn log_elsewhere(&self, path: &Path) {
         self.write(".box", &format!("{}\n", path.display()), &self.root.join(".box"));
     }
 
-    /// From here on nothing has run.
+    /// Empties the log of the programs that ran.
     pub fn forget_what_ran(&self) {
         fs::write(self.log_path(), "").expect("the log of what ran");
     }
@@ -283,7 +283,7 @@ impl Ground {
         }
     }
 
-    /// What of `effect` is missing; empty when all of it is there.
+    /// Returns the parts of `effect` that are missing; empty if the effect is complete.
     pub fn missing(&self, effect: &Effect, output: &str) -> Vec<String> {
         let log = self.log();
         let mut missing = Vec::new();
@@ -316,12 +316,12 @@ impl Ground {
     }
 }
 
-/// The machine's own search path: the stub programs stand before it.
+/// Returns the machine's own search path. The stub programs come before it.
 fn system_path() -> &'static str {
     "/usr/local/bin:/usr/bin:/bin"
 }
 
-/// Which of the programs that an entry needs this machine lacks.
+/// Returns the programs that an entry needs and this machine lacks.
 pub fn lacking(entry: &Entry) -> Vec<&str> {
     let folders = || system_path().split(':');
     entry

@@ -1,8 +1,8 @@
 //! The corpora through the whole program: a background job with the entry's rules, the real client, the hook, the kernel's
-//! wall, the real binary. An attack must leave no trace and stand in the run's record; an ordinary call must do what it is for.
+//! sandbox, the real binary. An attack must leave no trace and must be in the run's record; an ordinary call must have its effect.
 //!
-//! As it stands a fixed part of them is played: of each class of attacks the first [`EACH`] that show their effect, of the
-//! ordinary ones every other. `OLLIM_CORPUS=all` plays them all (some minutes).
+//! By default a fixed part of the entries is played: the first [`EACH`] playable attacks of each class, and every sixth ordinary
+//! call. `OLLIM_CORPUS=all` plays all of them (some minutes).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -18,15 +18,14 @@ use crate::support::client;
 use crate::support::messages_api::MessagesApi;
 use crate::support::turn;
 
-/// How many attacks of a class are played.
+/// Number of attacks of a class that are played.
 const EACH: usize = 12;
 
-/// A session's entries at most: a longer conversation is slower with every call.
+/// Maximum number of entries in a session: a longer conversation slows every call.
 const LONGEST: usize = 60;
 
-/// Entries that are another call by the time it is made: the client takes `link/..` out of a path before it asks (so these
-/// are judged, and do, what the shorter path says), and our binary itself refuses `--json` in front of a command of
-/// one's own.
+/// Entries whose call changes on its way. The client removes `link/..` from a path before it asks, so the shorter path is
+/// judged and used. Our binary itself refuses `--json` before a user's own command.
 const OTHERWISE: [&str; 6] = [
     "paths and symlinks: writing through a link and back by dots",
     "paths and symlinks: reading through a link and back by dots",
@@ -36,16 +35,16 @@ const OTHERWISE: [&str; 6] = [
     "effects: paths that the client trims: a link whose name ends in a blank",
 ];
 
-/// Bots side by side: each waits for its client most of the time.
+/// Number of bots that run concurrently. Each mostly waits for its client.
 const BOTS: usize = 4;
 
-/// A bot on a ground, whose jobs play entries.
+/// A bot on a ground whose jobs play entries.
 struct Stage {
     bot: TestBot,
     ground: PathBuf,
     api: MessagesApi,
     play: Arc<Mutex<Option<Play>>>,
-    /// What stub programs write to: the one place that every wall leaves open.
+    /// The log of the stub programs: the one file to which every layer grants access.
     log: tempfile::NamedTempFile,
 }
 
@@ -105,11 +104,11 @@ impl Stage {
         ground
     }
 
-    /// Lets a job with these rules make the calls; what came of each, and the run's record of what was denied.
+    /// Runs a job with these rules that makes the calls. Returns the result of each call, and the denials in the run's record.
     fn session(&self, service: &Service<'_>, name: &str, rules: &Rules, cases: Vec<Case>) -> (Vec<Seen>, Vec<Value>) {
         let (ground, count) = (self.ground(), cases.len());
         player::clear(&ground, &BTreeSet::new());
-        // The kernel grants only what is there: the folders that rules name.
+        // The kernel grants only existing paths, so the folders that rules name are created first.
         for path in cases.iter().flat_map(|case| case.entry.files.keys()) {
             let path = ground.work().join(ground.fill(path));
             let folder = path.parent().filter(|folder| !folder.starts_with(ground.data()));
@@ -127,7 +126,7 @@ impl Stage {
     }
 }
 
-/// The frontmatter of a job with these rules.
+/// Returns the frontmatter of a job with these rules.
 fn fields(rules: &Rules, ground: &Ground) -> String {
     let mut fields = "background: true\nisolated: true\nretry: 0\n".to_owned();
     for (name, list) in [("allowed_tools", &rules.allowed_tools), ("disallowed_tools", &rules.disallowed_tools)] {
@@ -148,16 +147,16 @@ fn fields(rules: &Rules, ground: &Ground) -> String {
     fields
 }
 
-/// The entries that can be played here, and that this run of the tests plays.
+/// Returns the entries that can be played here and that are selected for this test run.
 fn chosen(corpus: &str) -> Vec<Case> {
     let all = std::env::var("OLLIM_CORPUS").is_ok_and(|which| which == "all");
     let mut of_class: BTreeMap<String, usize> = BTreeMap::new();
     let playable = |case: &Case| {
         let entry = &case.entry;
-        // Where the caller is a subagent, or the shell has moved before, is tried with the engine alone.
+        // Calls of a subagent, and calls in another folder, are tried with the engine alone.
         let elsewhere = entry.agent_type.is_some() || entry.cwd.is_some();
-        // A stub program cannot write down that it ran: its log lies outside of every sandbox. Lines with such are played in a
-        // job's shell without a client (`shell.rs`).
+        // A stub program cannot log that it ran: its log lies outside every sandbox. `shell.rs` plays lines with stub programs, in
+        // a job's shell without a client.
         let stubs = !entry.effect.ran.as_slice().is_empty() || !entry.programs.is_empty() || !entry.answers.is_empty();
         !elsewhere && !stubs && !entry.shape && lacking(entry).is_empty() && !OTHERWISE.contains(&&*case.title())
     };
@@ -172,7 +171,7 @@ fn chosen(corpus: &str) -> Vec<Case> {
     load(corpus).into_iter().filter(playable).filter(|case| taken(case) || all).collect()
 }
 
-/// Entries with the same rules, in sessions. One that leaves the shell in another folder is the last of its session.
+/// Groups entries with the same rules into sessions. An entry that leaves the shell in another folder ends its session.
 fn sessions(cases: Vec<Case>) -> VecDeque<(Rules, Vec<Case>)> {
     let mut by_rules: BTreeMap<String, Vec<(Rules, Vec<Case>)>> = BTreeMap::new();
     for case in cases {
@@ -190,7 +189,7 @@ fn moves(line: &str) -> bool {
     line.split(|c: char| !c.is_alphanumeric()).any(|word| matches!(word, "cd" | "pushd"))
 }
 
-/// Plays all of it on some bots side by side; `judge` says what is wrong with what came of an entry.
+/// Plays the selected entries on several bots concurrently; `judge` returns the fault in an entry's result.
 fn play(corpus: &str, judge: impl Fn(&Seen, &[Value]) -> Option<String> + Sync) -> BTreeMap<String, usize> {
     let waiting = Mutex::new(sessions(chosen(corpus)).into_iter().enumerate().collect::<VecDeque<_>>());
     let wrong = Mutex::new(Vec::new());
@@ -238,15 +237,15 @@ fn no_attack_has_its_effect_on_the_real_client() {
         if let Some(traces) = seen.traces() {
             return Some(format!("it left a trace: {traces}"));
         }
-        // Of a line each program is judged by itself, and what else is in it runs.
+        // Each program of a line is judged by itself, and the rest of the line runs.
         if seen.case.entry.held_by != HeldBy::Engine || seen.tool == "Bash" {
             return None;
         }
         if !seen.result.is_error {
             return Some("the agent was not told that it may not".into());
         }
-        // The client may put an input more plainly before it asks; then the sentence tells which call it was.
-        // The record leaves out the tags that the client puts around an error.
+        // The client may simplify an input before it asks; then the denial's reason identifies the call. The record omits the tags
+        // that the client puts around an error.
         let told = seen.result.text.replace("<tool_use_error>", "").replace("</tool_use_error>", "");
         let same = |denial: &&Value| denial["input"] == seen.input || denial["reason"] == *told;
         let recorded = denials.iter().filter(|denial| denial["tool"] == *seen.tool).find(same);

@@ -1,8 +1,8 @@
-//! Plays corpus entries to a running agent client: its model is a script that lays out the ground of an entry, makes the
-//! call, looks at what came of it, and goes on with the next.
+//! The player of corpus entries for a running agent client: its scripted model lays out an entry's ground, makes the call,
+//! records the result, and continues with the next entry.
 //!
-//! What always holds: one call at a time, each on a ground that was cleared before it; folders that were there when the
-//! session began stay the same ones, since the kernel's wall is tied to them and not to their names.
+//! Only one call is made at a time, on a ground that is cleared for each entry. Folders that existed when the session began
+//! are never replaced: the kernel's sandbox is bound to the folders, not to their names.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,16 +14,16 @@ use super::entry::{Case, Effect, OneOrMany};
 use super::ground::Ground;
 use crate::support::messages_api::{Reply, Request, ToolResult};
 
-/// What came of an entry.
+/// The result of an entry.
 #[derive(Debug)]
 pub struct Seen {
     pub case: Case,
-    /// The call as it was made.
+    /// The tool of the call that was made.
     pub tool: String,
     pub input: Value,
-    /// What the agent was told.
+    /// The result that the agent received.
     pub result: ToolResult,
-    /// What of its effect is missing, and how much of it was before the call.
+    /// The parts of the effect that are missing after the call. `missing_before` is their number before it.
     pub missing: Vec<String>,
     missing_before: usize,
     /// The stub programs that ran.
@@ -31,19 +31,19 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Whether all of its effect is there; where none can be shown, whether the client did it.
+    /// Returns whether the effect is complete or, if none can be shown, whether the client made the call.
     pub fn had_its_effect(&self) -> bool {
         self.missing.is_empty() && !(self.case.entry.shape && self.result.is_error)
     }
 
-    /// What shows that anything happened at all.
+    /// Returns the evidence that anything happened at all.
     pub fn traces(&self) -> Option<String> {
         let shown = self.missing.len() < self.missing_before;
         (shown || !self.ran.is_empty()).then(|| format!("{:?} is missing, what ran: {:?}", self.missing, self.ran))
     }
 }
 
-/// A call, and whether it is what its entry is about (and not a look at the file that it edits).
+/// A call. `counts` is false for the `Read` that must precede an edit.
 struct Step {
     case: usize,
     tool: String,
@@ -51,13 +51,13 @@ struct Step {
     counts: bool,
 }
 
-/// One session's entries, in order.
+/// The entries of one session, in order.
 pub struct Play {
     ground: Ground,
     cases: Vec<Case>,
     steps: Vec<Step>,
     made: usize,
-    /// Folders that were there when the session began; none: it has not.
+    /// Folders that existed when the session began; `None` before it begins.
     kept: Option<BTreeSet<PathBuf>>,
     missing_before: usize,
     pub seen: Vec<Seen>,
@@ -82,10 +82,10 @@ impl Play {
         Self { ground, cases, steps, made: 0, kept: None, missing_before: 0, seen: Vec::new() }
     }
 
-    /// The model's next answer.
+    /// Returns the model's next answer.
     pub fn reply(&mut self, request: &Request) -> Reply {
         let now = request.answers();
-        // A request that the client repeats gets the same answer, on the ground that is laid out.
+        // A request that the client repeats gets the same answer on the same ground.
         let repeated = self.kept.is_some() && now <= self.made;
         if !repeated {
             self.made = now;
@@ -98,7 +98,7 @@ impl Play {
         self.steps.get(now).map_or_else(|| Reply::say("done"), |step| Reply::call(&step.tool, step.input.clone()))
     }
 
-    /// The ground of the step that comes now, where it is the first of its entry.
+    /// Lays out the ground for the current step if it is the first of its entry.
     fn lay_out(&mut self, kept: &BTreeSet<PathBuf>) {
         let Some(step) = self.steps.get(self.made) else { return };
         if self.made == 0 || self.steps[self.made - 1].case != step.case {
@@ -109,7 +109,7 @@ impl Play {
         }
     }
 
-    /// The entry whose call was made last, and whether it is the call that the entry is about.
+    /// Returns the entry of the current step, and whether the step is the call that the entry tests.
     pub fn now(&self) -> Option<(&Case, bool)> {
         let step = self.steps.get(self.made)?;
         Some((&self.cases[step.case], step.counts))
@@ -126,13 +126,13 @@ impl Play {
     }
 }
 
-/// Takes away everything that an entry left, save the folders in `kept`, and lays out what is always there.
+/// Removes everything that an entry left, except the folders in `kept`, and restores the standard files.
 pub fn clear(ground: &Ground, kept: &BTreeSet<PathBuf>) {
     for folder in ["other", "answers", "tmp"] {
         empty(&ground.root().join(folder), kept);
     }
     for entry in fs::read_dir(ground.home()).expect("the home folder").flatten() {
-        // The client writes its own notes of MCP servers there while the session goes on.
+        // The client writes its own notes of MCP servers there during the session.
         if entry.path() != ground.data() && entry.file_name() != ".cache" {
             remove(&entry.path(), kept);
         }
@@ -157,7 +157,7 @@ fn remove(path: &Path, kept: &BTreeSet<PathBuf>) {
     removed.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-/// Every folder below one.
+/// Returns all folders below a folder.
 fn folders(below: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut open = vec![below.to_owned()];
@@ -172,8 +172,8 @@ fn folders(below: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
-/// An entry as it shows with our real binary, which answers `help` itself and hands `ollim-bot NAME` on to
-/// `ollim-bot-NAME`: where the corpora have one stub for all of it.
+/// Adapts an entry to our real binary. It answers `help` itself and executes `ollim-bot-NAME` for `ollim-bot NAME`; the
+/// corpora have one stub for both.
 pub fn with_the_real_binary(mut case: Case) -> Case {
     let entry = &mut case.entry;
     let effect = &mut entry.effect;
@@ -200,5 +200,5 @@ pub fn with_the_real_binary(mut case: Case) -> Case {
     case
 }
 
-/// The person's own commands that the corpora call.
+/// The user's own commands that the corpora call.
 pub const OWN: [&str; 4] = ["cal", "gmail", "tasks", "calories"];

@@ -1,4 +1,4 @@
-//! Lines of the corpora in a job's real shell, without a client and without the hook: what they do is seen on the ground.
+//! Lines of the corpora in a job's real shell, without a client and without the hook. The ground shows their effects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -12,17 +12,17 @@ use super::ground::{Ground, lacking};
 use super::player;
 use crate::support::job_shell::{Place, Ran};
 
-/// What came of a line.
+/// The result of a line.
 pub struct Outcome {
     pub ran: Ran,
-    /// What of its effect is not there, of how many parts.
+    /// The missing parts of the effect. `parts` is the number of all its parts.
     pub missing: Vec<String>,
     pub parts: usize,
     /// The stub programs that ran.
     pub log: String,
 }
 
-/// A ground on which one line after the other runs.
+/// A ground on which lines run one after the other.
 pub struct Stage {
     pub ground: Ground,
     pub place: Place,
@@ -50,7 +50,7 @@ impl Stage {
         stage
     }
 
-    /// Makes each stub program a file of its own: as links to one, a domain could not tell them apart.
+    /// Replaces each stub program's link with a file of its own: a domain could not distinguish links to one file.
     fn own_files(&self) {
         for folder in [self.ground.root().join("bin"), self.ground.data().join("bin")] {
             for entry in std::fs::read_dir(folder).expect("stub programs").flatten() {
@@ -79,12 +79,12 @@ impl Stage {
     }
 }
 
-/// Whether a case is a line that can be played here.
+/// Returns whether a case is a line that can be played here.
 pub fn is_line(case: &Case) -> bool {
     case.entry.command().is_some() && case.entry.agent_type.is_none() && lacking(&case.entry).is_empty()
 }
 
-/// Plays every line, on as many grounds as the machine has cores, and gives what `wrong` says of each; and how many were played.
+/// Plays every line on one ground per core. Returns the number of lines played and the faults that `wrong` found.
 pub fn play(cases: &[Case], wrong: impl Fn(&Case, &Outcome) -> Option<String> + Sync) -> (usize, Vec<String>) {
     let only = std::env::var("OLLIM_CORPUS_ONLY").unwrap_or_default();
     let lines: Vec<&Case> = cases.iter().filter(|case| is_line(case) && case.title().contains(&only)).collect();

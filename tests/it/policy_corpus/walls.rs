@@ -1,10 +1,10 @@
-//! Each wall alone, on the real client: what it stops of the attacks with the three others switched off.
+//! Each layer alone, on the real client: the attacks that it stops while the three others are off.
 //!
-//! The program has no switch for a wall, so they are taken away from outside. Visibility: every tool is shown, and those of
-//! further servers. Hook: it says yes to all (behind the client's wall it is silent: a stand-in for the client's command
-//! strikes it out of our `initialize`). Client: the stand-in starts the client in its most permissive mode, with no
-//! rules. Kernel: the run is asked for without it. An attack counts only if it has its effect
-//! with all four off; `OLLIM_CORPUS=all` tries four times as many, and all that a read-only agent may not do. The figures stand in docs/policy.md; `OLLIM_BLESS=1` writes them there.
+//! The program has no switch for a layer, so the test disables each from outside. Visibility: every tool is shown, and those of
+//! further servers. Hook: it allows every call. Behind the client's layer it is silent, since a stand-in for the client's command
+//! removes it from our `initialize`. Client: the stand-in starts the client in its most permissive mode, with no rules. Kernel: the
+//! run's request omits the sandbox. An attack counts only if it has its effect with all four layers off. `OLLIM_CORPUS=all` tries
+//! four times as many, and all attacks on a read-only agent. docs/policy.md has the figures; `OLLIM_BLESS=1` writes them there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -24,18 +24,18 @@ use crate::support::client;
 use crate::support::messages_api::MessagesApi;
 use crate::support::turn::{self, Desk, Host, Say};
 
-/// How many attacks of a class are tried; of those on a read-only agent more.
+/// Number of attacks of a class that are tried. More are tried on look-alike names and on a read-only agent.
 const EACH: usize = 5;
 const OF_NAMES: usize = 15;
 const OF_READ_ONLY: usize = 12;
 
-/// Sessions side by side.
+/// Number of sessions that run concurrently.
 const AT_ONCE: usize = 4;
 
 /// Our server's tools.
 const OURS: [&str; 3] = ["ping_user", "discord_embed", "report_updates"];
 
-/// MCP servers that look like ours or like what a rule names, with their tools: without the first wall the client has them.
+/// MCP servers whose names resemble ours or a rule's, with their tools. Without the visibility layer the client has them.
 const FOREIGN: [(&str, &[&str]); 5] = [
     ("Discord", &["ping_user"]),
     ("discord2", &["ping_user", "run"]),
@@ -44,12 +44,12 @@ const FOREIGN: [(&str, &[&str]); 5] = [
     ("evil", &["ping_user", "run", "discord__run", "mcp__discord__ping_user"]),
 ];
 
-/// The client's names of the tools of [`FOREIGN`].
+/// Returns the client's names of the tools of [`FOREIGN`].
 fn foreign_tools() -> impl Iterator<Item = String> {
     FOREIGN.iter().flat_map(|(server, tools)| tools.iter().map(move |tool| format!("mcp__{server}__{tool}")))
 }
 
-/// The client's MCP configuration with all of them.
+/// Returns the client's MCP configuration with all servers of [`FOREIGN`].
 fn every_server(log: &Path) -> String {
     let script = fixtures().join("mcp-server");
     let mut servers = json!({});
@@ -60,7 +60,7 @@ fn every_server(log: &Path) -> String {
     json!({ "mcpServers": servers }).to_string()
 }
 
-/// Everything that the client can show.
+/// All tools that the client can show.
 const EVERY_TOOL: &[&str] = &[
     "Bash",
     "Read",
@@ -85,10 +85,10 @@ enum Wall {
 
 const WALLS: [Wall; 4] = [Wall::Visibility, Wall::Hook, Wall::Client, Wall::Shell];
 
-/// A stand-in for the client's command with what is switched off of it; with a log, it has the servers of [`FOREIGN`].
+/// Writes a stand-in for the client's command with some layers off. With a log, it has the servers of [`FOREIGN`].
 fn stand_in(folder: &Path, wall: Option<Wall>, log: Option<&Path>) -> std::path::PathBuf {
     let mode = if wall == Some(Wall::Client) { "dontAsk" } else { "bypassPermissions" };
-    // Behind the client's own wall the hook is silent: under another name the client never calls it. Else it says yes.
+    // If the client's layer is tried, the hook is silent: under another name the client never calls it. Otherwise it allows.
     let hook = if wall == Some(Wall::Client) { "1s/\"PreToolUse\":/\"PreCompact\":/" } else { "" };
     let servers = log.map(every_server).unwrap_or_default();
     client::script(
@@ -106,7 +106,7 @@ fn stand_in(folder: &Path, wall: Option<Wall>, log: Option<&Path>) -> std::path:
     )
 }
 
-/// The shell, its broker and the kernel's sandbox of a case's job.
+/// Returns the shell, its broker and the kernel's sandbox of a case's job.
 fn sandbox(case: &Case, ground: &Ground, desk: &Desk) -> JobSandbox {
     let plan = SandboxPlan {
         home: Home::new(ground.data()),
@@ -124,10 +124,10 @@ fn sandbox(case: &Case, ground: &Ground, desk: &Desk) -> JobSandbox {
     JobSandbox::make(plan, engine::policy(case, ground).shell(None).as_ref()).expect("its folders")
 }
 
-/// What of a session depends on the case; cases for which it is the same are played in one.
+/// Returns the part of a session's settings that depends on the case. Cases with equal keys share a session.
 fn key(case: &Case, wall: Option<Wall>, ground: &Ground) -> String {
     match wall {
-        // The policy is asked call by call.
+        // The policy is consulted for each call.
         None | Some(Wall::Hook) => String::new(),
         Some(Wall::Visibility) => {
             let policy = engine::policy(case, ground);
@@ -138,7 +138,7 @@ fn key(case: &Case, wall: Option<Wall>, ground: &Ground) -> String {
     }
 }
 
-/// Plays cases with one wall up, or none, in one session; the titles of those that had their effect.
+/// Plays cases with one layer on, or none, in one session. Returns the titles of the cases that had their effect.
 fn session(wall: Option<Wall>, cases: Vec<Case>) -> BTreeSet<String> {
     let folder = tempfile::Builder::new().prefix("walls").tempdir().expect("a temporary folder");
     let root = folder.path().canonicalize().expect("its path");
@@ -191,7 +191,7 @@ fn session(wall: Option<Wall>, cases: Vec<Case>) -> BTreeSet<String> {
     if let Some(sandbox) = &sandbox {
         request.sandbox = sandbox.for_client(true);
         if let Some(domain) = &mut request.sandbox.client {
-            // The stand-in becomes the client.
+            // The stand-in executes the client.
             domain.execute.push(client::real());
         }
     }
@@ -206,14 +206,14 @@ fn session(wall: Option<Wall>, cases: Vec<Case>) -> BTreeSet<String> {
     seen.iter().filter(|one| one.had_its_effect()).map(|one| one.case.title()).collect()
 }
 
-/// Plays all of it with one wall up, or none.
+/// Plays all cases with one layer on, or none. Returns the titles of the cases that had their effect.
 fn with_effect(wall: Option<Wall>, cases: &[Case]) -> BTreeSet<String> {
     let ground = Ground::new();
     let mut groups: BTreeMap<String, Vec<Case>> = BTreeMap::new();
     for case in cases {
         groups.entry(key(case, wall, &ground)).or_default().push(case.clone());
     }
-    // One large group would keep all others waiting.
+    // A single large group would delay all others.
     let groups: Vec<Vec<Case>> =
         groups.into_values().flat_map(|group| group.chunks(24).map(<[Case]>::to_vec).collect::<Vec<_>>()).collect();
     let waiting = Mutex::new(groups);
@@ -232,21 +232,21 @@ fn with_effect(wall: Option<Wall>, cases: &[Case]) -> BTreeSet<String> {
     found.into_inner().expect("no session broke")
 }
 
-/// Those that can be tried with walls off, some of each class, evenly out of all of it.
+/// Selects attacks that can be tried with layers off: some of each class, spread evenly over the class.
 fn chosen() -> Vec<Case> {
     let long = std::env::var("OLLIM_CORPUS").is_ok_and(|which| which == "all");
     let mut classes: BTreeMap<String, Vec<Case>> = BTreeMap::new();
     for case in load("attacks") {
         let entry = &case.entry;
-        // What only our own binary can hold is tried in the whole program. Of the calls that show nothing outside the
-        // client, those are tried that the client does at once.
+        // The whole program is needed to try attacks that only our own binary stops. Of the calls that show nothing outside
+        // the client, only those are tried that the client executes at once.
         let tried = if entry.shape {
             let tool = entry.tool().to_owned();
             matches!(&*tool, "CronCreate" | "CronList")
                 || foreign_tools().any(|foreign| foreign == tool)
                 || tool.strip_prefix("mcp__discord__").is_some_and(|ours| OURS.contains(&ours))
         } else {
-            // Behind the shell a stub program could not write down that it ran.
+            // Behind the shell layer a stub program could not log that it ran.
             entry.held_by == HeldBy::Engine && entry.needs.is_empty() && entry.effect.ran.as_slice().is_empty()
         };
         if tried && entry.agent_type.is_none() && entry.cwd.is_none() {
@@ -256,7 +256,7 @@ fn chosen() -> Vec<Case> {
     let some = |cases: Vec<Case>| {
         let most = match (cases[0].rules.read_only, long) {
             (true, false) => OF_READ_ONLY,
-            // They show what the first wall is for.
+            // They show the purpose of the visibility layer.
             (false, false) if cases[0].class == "look-alike MCP names" => OF_NAMES,
             (false, false) => EACH,
             (true, true) => cases.len(),
@@ -277,7 +277,7 @@ fn each_wall_alone_stops_what_the_table_says() {
     }
     let mut cases = chosen();
     let (chosen, off) = (cases.len(), with_effect(None, &cases));
-    // A few lines the client itself does not hand on as they are (control characters, links to startup files).
+    // The client itself changes a few lines (control characters, links to startup files).
     cases.retain(|case| off.contains(&case.title()));
     assert!(
         cases.len() * 20 >= chosen * 19,
@@ -320,7 +320,7 @@ fn each_wall_alone_stops_what_the_table_says() {
     }
 }
 
-/// Holds the table against the one in docs/policy.md.
+/// Compares the table with the one in docs/policy.md, or writes it there.
 fn stands_in_the_docs(table: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/policy.md");
     let text = std::fs::read_to_string(&path).expect("docs/policy.md");

@@ -1,4 +1,4 @@
-//! The service that logs people in, as the client reaches it: `platform.claude.com` and `api.anthropic.com` by TLS, behind a proxy.
+//! A stub of the login service as the client reaches it: `platform.claude.com` and `api.anthropic.com` by TLS, behind a proxy.
 
 use std::io::{self, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The stub. It gives out `sk-ant-oat01-1`, then `sk-ant-oat01-2`, and so on.
+/// The stub. It issues the tokens `sk-ant-oat01-1`, `sk-ant-oat01-2`, and so on.
 pub struct Accounts {
     folder: TempDir,
     port: u16,
@@ -41,14 +41,14 @@ impl Accounts {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (config, shared) = (config.clone(), shared.clone());
-                // A client goes away when it likes.
+                // A client may disconnect at any moment.
                 std::thread::spawn(move || drop(serve(stream, config, &shared)));
             }
         });
         Self { folder, port, state }
     }
 
-    /// What the service's environment says, so that the client finds it.
+    /// Returns the service's environment variables through which the client finds the stub.
     pub fn environment(&self) -> [(&'static str, String); 3] {
         let authority = self.folder.path().join("authority.pem");
         [
@@ -58,12 +58,12 @@ impl Accounts {
         ]
     }
 
-    /// Whether codes and old logins are refused from now on.
+    /// Sets whether the stub refuses codes and old logins from now on.
     pub fn refuses(&self, refuses: bool) {
         self.state.lock().unwrap().refuses = refuses;
     }
 
-    /// What it was asked for a token with.
+    /// Returns the requests for a token.
     pub fn asked(&self) -> Vec<Value> {
         self.state.lock().unwrap().asked.clone()
     }
@@ -91,7 +91,7 @@ fn serve(stream: TcpStream, config: Arc<ServerConfig>, state: &Mutex<State>) -> 
     }
 }
 
-/// The path and the body of the next request.
+/// Reads the next request and returns its path and its body.
 fn request(reader: &mut impl io::BufRead) -> io::Result<(String, Vec<u8>)> {
     let (mut path, mut length) = (String::new(), 0);
     loop {

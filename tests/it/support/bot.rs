@@ -1,4 +1,4 @@
-//! A bot of its own for each test: a person's home with a data folder in it, and the real binary.
+//! A separate bot for each test: a user's home with a data folder in it, and the real binary.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -16,20 +16,20 @@ use tempfile::TempDir;
 
 use super::{client, processes, wait};
 
-/// A data folder and the environment in which `ollim-bot` is run on it.
+/// A data folder and the environment in which `ollim-bot` runs on it.
 pub struct TestBot {
-    /// Ends last: the folder is there as long as anything may use it.
+    /// The user's home. Dropping the value removes it.
     person: TempDir,
     home: PathBuf,
     env: Vec<(String, String)>,
-    /// As whom it runs; `None`: as whoever runs the tests.
+    /// The user that runs the program; `None` for the user that runs the tests.
     user: Option<u32>,
 }
 
-/// Who owns nothing on most systems.
+/// A user that owns nothing on most systems.
 const NOBODY: u32 = 65534;
 
-/// What one command did.
+/// The result of one command.
 #[derive(Debug)]
 pub struct Ran {
     pub code: i32,
@@ -37,22 +37,22 @@ pub struct Ran {
     pub stderr: String,
 }
 
-/// What makes a program read another clock, where the tests themselves do: under libfaketime, to find the tests that hold
-/// only at some hours or on some days.
+/// Returns the variables with which libfaketime shifts the clock of the tests, for the program under test. Such a run finds
+/// tests that hold only at some hours or on some days.
 fn another_clock() -> impl Iterator<Item = (OsString, OsString)> {
     let passed_on = |name: &OsStr| name == "LD_PRELOAD" || name.as_encoded_bytes().starts_with(b"FAKETIME");
     std::env::vars_os().filter(move |(name, _)| std::env::var_os("FAKETIME").is_some() && passed_on(name))
 }
 
 impl TestBot {
-    /// No data folder yet, and nothing set: the machine of somebody who starts for the first time.
+    /// Creates a bot without a data folder and without settings, as on the machine of a new user.
     pub fn bare() -> Self {
         let person = TempDir::with_prefix("ollim-test-").unwrap();
         let home = person.path().canonicalize().unwrap().join("bot");
         Self { person, home, env: Vec::new(), user: None }
     }
 
-    /// An empty data folder, no agent client: `agent_client: notify`.
+    /// Creates a bot with an empty data folder and no agent client (`agent_client: notify`).
     pub fn new() -> Self {
         let bot = Self::bare();
         for folder in ["routines", "reminders", "work", "bin"] {
@@ -61,12 +61,12 @@ impl TestBot {
         bot.env("OLLIM_AGENT_CLIENT", "notify")
     }
 
-    /// The agent client is the command `client`; its API is at `url`.
+    /// Creates a bot whose agent client is the command `client` and whose API is at `url`.
     pub fn with_client(client: &Path, url: &str) -> Self {
         Self::new().client(client, url)
     }
 
-    /// A data folder at `home`, with no client yet; `person` keeps it and is what ends last.
+    /// Creates a bot with a data folder at `home` and no client yet. `person` holds the folder and is removed with the bot.
     pub fn living_in(person: TempDir, home: PathBuf) -> Self {
         for folder in ["routines", "reminders", "work", "bin"] {
             fs::create_dir_all(home.join(folder)).unwrap();
@@ -74,7 +74,7 @@ impl TestBot {
         Self { person, home, env: Vec::new(), user: None }
     }
 
-    /// See [`Self::with_client`].
+    /// Sets the agent client. See [`Self::with_client`].
     pub fn client(self, client: &Path, url: &str) -> Self {
         self.env("OLLIM_AGENT_CLIENT", "claude")
             .env("OLLIM_CLAUDE", client.to_str().unwrap())
@@ -82,8 +82,8 @@ impl TestBot {
             .env("ANTHROPIC_API_KEY", "sk-test-not-a-key")
     }
 
-    /// Everything is run by a user that is not root, as most people run it. `None`: this machine cannot do that with the
-    /// agent client `client`; standard error says why.
+    /// Runs everything as a user that is not root, as most installations do. Returns `None` if this machine cannot do that with
+    /// the agent client `client`; standard error says why.
     #[expect(clippy::print_stderr, reason = "a test says what it could not show")]
     pub fn unprivileged(mut self, client: &Path) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
@@ -104,7 +104,7 @@ impl TestBot {
         Some(self)
     }
 
-    /// Gives a file to who runs the bot.
+    /// Gives a file to the user that runs the bot.
     fn own(&self, path: &Path) {
         if self.user.is_some() {
             std::os::unix::fs::chown(path, self.user, self.user).unwrap();
@@ -118,28 +118,28 @@ impl TestBot {
         self
     }
 
-    /// Takes a variable away again.
+    /// Removes an environment variable.
     pub fn without(mut self, name: &str) -> Self {
         self.env.retain(|(known, _)| known != name);
         self
     }
 
-    /// The data folder.
+    /// Returns the data folder.
     pub fn home(&self) -> &Path {
         &self.home
     }
 
-    /// The folder that stands for the person's home; the data folder is in it.
+    /// Returns the user's home, which contains the data folder.
     pub fn person(&self) -> &Path {
         self.person.path()
     }
 
-    /// A path in the data folder.
+    /// Returns a path in the data folder.
     pub fn path(&self, relative: &str) -> PathBuf {
         self.home.join(relative)
     }
 
-    /// Writes a file of the data folder as editors do: whole, by a rename.
+    /// Writes a file of the data folder as editors do: complete, by a rename.
     pub fn write(&self, relative: &str, text: &str) {
         let path = self.path(relative);
         let folder = path.parent().unwrap();
@@ -150,23 +150,23 @@ impl TestBot {
         file.persist(path).unwrap();
     }
 
-    /// Writes `.env`, for the person alone.
+    /// Writes `.env`, readable by the user alone.
     pub fn secrets(&self, text: &str) {
         self.write(".env", text);
         fs::set_permissions(self.path(".env"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     }
 
-    /// A command of one's own: `bin/ollim-bot-NAME`, a script.
+    /// Writes a user's own command: the script `bin/ollim-bot-NAME`.
     pub fn command_of_ones_own(&self, name: &str, script: &str) {
         client::executable(&self.path(&format!("bin/ollim-bot-{name}")), script);
     }
 
-    /// A file's text, if it is there.
+    /// Returns a file's text, or `None` if it does not exist.
     pub fn read(&self, relative: &str) -> Option<String> {
         fs::read_to_string(self.path(relative)).ok()
     }
 
-    /// The names in a folder of the data folder, sorted; empty if it is not there.
+    /// Returns the names in a folder of the data folder, sorted. The list is empty if the folder does not exist.
     pub fn names(&self, relative: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.path(relative)) else { return Vec::new() };
         let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -174,7 +174,7 @@ impl TestBot {
         names
     }
 
-    /// `ollim-bot` with this bot's environment and nothing else of the caller's.
+    /// Returns a command of `ollim-bot` with this bot's environment. It inherits only `PATH` and a faked clock.
     pub fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ollim-bot"));
         command
@@ -203,7 +203,7 @@ impl TestBot {
         Ran::of(self.command(args))
     }
 
-    /// Runs one command that must succeed; what it printed.
+    /// Runs one command that must succeed, and returns its standard output.
     #[track_caller]
     pub fn ok<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> String {
         let ran = self.run(args);
@@ -211,7 +211,7 @@ impl TestBot {
         ran.stdout
     }
 
-    /// Runs one reading command with `--json`, which must succeed.
+    /// Runs one read command with `--json`, which must succeed.
     #[track_caller]
     pub fn json<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Value {
         let mut words: Vec<OsString> = vec!["--json".into()];
@@ -228,12 +228,12 @@ impl TestBot {
         service
     }
 
-    /// Starts a command that goes on.
+    /// Starts a command that keeps running.
     pub fn start_with<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Service<'_> {
         self.spawn(self.command(args))
     }
 
-    /// Starts a command that goes on, made by [`Self::command`] or around it.
+    /// Spawns a long-running command: one from [`Self::command`], or a wrapper around it.
     pub fn spawn(&self, mut command: Command) -> Service<'_> {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let said = Arc::new(Mutex::new(String::new()));
@@ -244,7 +244,7 @@ impl TestBot {
         Service { bot: self, child, said, readers }
     }
 
-    /// `git` in the data folder, with no configuration of the machine's.
+    /// Runs `git` in the data folder, without the machine's configuration.
     #[track_caller]
     pub fn git(&self, args: &[&str]) {
         let ran = Command::new("git")
@@ -257,7 +257,7 @@ impl TestBot {
         assert!(ran.status.success(), "{args:?}: {ran:?}");
     }
 
-    /// Lets one isolated background job with these further fields live, once, to its good end; its run as `runs show` has it.
+    /// Runs one isolated background job with these further fields to its completion. Returns its run as `runs show` shows it.
     #[track_caller]
     pub fn live(&self, fields: &str) -> Value {
         let fields = format!("background: true\nisolated: true\nretry: 0\n{fields}");
@@ -270,7 +270,7 @@ impl TestBot {
         self.json(["runs", "show", run["run"].as_str().unwrap()])
     }
 
-    /// The records of a definition's runs, as `runs ID --json` shows them, newest first; none where nobody knows of it.
+    /// Returns a definition's runs, newest first, as `runs ID --json` shows them. The list is empty if the definition is unknown.
     #[track_caller]
     pub fn runs(&self, id: &str) -> Vec<Value> {
         let ran = self.run(["--json", "runs", id, "-n", "100000"]);
@@ -281,12 +281,12 @@ impl TestBot {
         serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}\n{}", ran.stdout))
     }
 
-    /// Processes that this bot started, by any trace of its data folder in them.
+    /// Returns the processes that this bot started, found by any trace of its data folder in them.
     pub fn processes(&self) -> Vec<processes::Process> {
         processes::naming(&self.home)
     }
 
-    /// Waits until nothing that this bot started is alive.
+    /// Waits until no process that this bot started is alive.
     #[track_caller]
     pub fn until_nothing_is_left(&self) {
         wait::until(
@@ -309,7 +309,7 @@ impl Ran {
     }
 }
 
-/// A running `ollim-bot`; killed, hard, when it is dropped.
+/// A running `ollim-bot`, which is killed by SIGKILL when the value is dropped.
 pub struct Service<'a> {
     bot: &'a TestBot,
     child: Child,
@@ -318,17 +318,17 @@ pub struct Service<'a> {
 }
 
 impl Service<'_> {
-    /// Its process id.
+    /// Returns the service's process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it has written so far; lines of standard error begin with `! `.
+    /// Returns the service's output so far. Lines of standard error begin with `! `.
     pub fn said(&self) -> String {
         self.said.lock().unwrap().clone()
     }
 
-    /// Waits for something; on failure the service's own words are shown.
+    /// Waits for a condition. On failure, shows the service's output.
     #[track_caller]
     pub fn until<T>(&self, what: &str, ask: impl FnMut() -> Option<T>) -> T {
         wait::until(what, ask, || {
@@ -337,7 +337,7 @@ impl Service<'_> {
         })
     }
 
-    /// Waits until `id` has `count` runs that have ended; gives them newest first.
+    /// Waits until `id` has `count` ended runs, and returns its runs, newest first.
     #[track_caller]
     pub fn until_ended(&self, id: &str, count: usize) -> Vec<Value> {
         self.until(&format!("{count} ended runs of {id}"), || {
@@ -347,7 +347,7 @@ impl Service<'_> {
         })
     }
 
-    /// Fires a job by hand, also one whose file was written just now, and waits for its end; its run as `runs` lists it.
+    /// Fires a job by hand and waits for its end. Retries if the file is too new to be known. Returns the run as `runs` lists it.
     #[track_caller]
     pub fn fire(&self, id: &str) -> Value {
         let before = self.bot.runs(id).len();
@@ -358,12 +358,12 @@ impl Service<'_> {
         self.bot.runs(id).remove(0)
     }
 
-    /// Sends a signal.
+    /// Sends a signal to the service.
     pub fn signal(&self, signal: Signal) {
         rustix::process::kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for its end.
+    /// Waits for the service's end. Returns its exit status and output.
     #[track_caller]
     pub fn wait(mut self) -> (ExitStatus, String) {
         let (child, said) = (&mut self.child, &self.said);
@@ -374,14 +374,14 @@ impl Service<'_> {
         (status, self.said())
     }
 
-    /// SIGTERM, and its end.
+    /// Sends SIGTERM and waits for the end.
     #[track_caller]
     pub fn stop(self) -> (ExitStatus, String) {
         self.signal(Signal::TERM);
         self.wait()
     }
 
-    /// SIGTERM twice: what is going has no time to finish.
+    /// Sends SIGTERM twice, so that runs have no time to finish, and waits for the end.
     #[track_caller]
     pub fn end_now(self) -> (ExitStatus, String) {
         self.signal(Signal::TERM);
@@ -389,7 +389,7 @@ impl Service<'_> {
         self.stop()
     }
 
-    /// SIGKILL to this one process, and its end.
+    /// Sends SIGKILL to the service's own process and waits for its end.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -398,23 +398,23 @@ impl Service<'_> {
 
 impl Drop for Service<'_> {
     fn drop(&mut self) {
-        // It may have ended; then there is nothing to kill.
+        // If the process has ended, there is nothing to kill.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The machine's own time: the real program runs on it.
+/// Returns the machine's own time, which the real program uses.
 pub fn now() -> DateTime<Utc> {
     ollim_bot::clock::Clock::system().now()
 }
 
-/// A reminder's file: due at `at`, further lines of frontmatter (each with its line feed), the body.
+/// Returns the text of a reminder's file, due at `at`. `fields` are further lines of frontmatter, each with its line feed.
 pub fn reminder(at: DateTime<Utc>, fields: &str, body: &str) -> String {
     format!("---\nrun_at: \"{}\"\n{fields}---\n{body}\n", at.to_rfc3339())
 }
 
-/// Reads a stream to its end into the common text, line by line.
+/// Reads a stream to its end into the shared text, line by line.
 fn collect(stream: impl Read + Send + 'static, into: Arc<Mutex<String>>, mark: &'static str) -> JoinHandle<()> {
     std::thread::spawn(move || {
         for line in BufReader::new(stream).lines() {

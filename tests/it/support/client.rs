@@ -6,27 +6,27 @@ use std::process::{Command, Stdio};
 
 use ollim_bot::agent::claude::versions::TESTED;
 
-/// The real `claude`: the one that `OLLIM_TEST_CLAUDE` names, or the oldest that is supported.
+/// Returns the real `claude`: the one that `OLLIM_TEST_CLAUDE` names, or the oldest supported one.
 pub fn real() -> PathBuf {
     named().unwrap_or_else(oldest)
 }
 
-/// Each real client: the oldest that is supported and the newest that is known, or the one that `OLLIM_TEST_CLAUDE` names.
+/// Returns each real client: the oldest supported and the newest known one, or only the one that `OLLIM_TEST_CLAUDE` names.
 pub fn each() -> Vec<PathBuf> {
     named().map_or_else(|| vec![oldest(), newest()], |named| vec![named])
 }
 
-/// As `tests/claude-client` pins it.
+/// Returns the client that `tests/claude-client` pins.
 pub fn oldest() -> PathBuf {
     installed(".claude-client")
 }
 
-/// As `tests/claude-client-newest` pins it.
+/// Returns the client that `tests/claude-client-newest` pins.
 pub fn newest() -> PathBuf {
     installed(".claude-client-newest")
 }
 
-/// The one that `OLLIM_TEST_CLAUDE` names.
+/// Returns the client that `OLLIM_TEST_CLAUDE` names.
 pub fn named() -> Option<PathBuf> {
     std::env::var_os("OLLIM_TEST_CLAUDE").map(|path| there(PathBuf::from(path)))
 }
@@ -44,17 +44,17 @@ fn there(path: PathBuf) -> PathBuf {
     path.canonicalize().unwrap()
 }
 
-/// The client `real` without a variable that we set: one that does not know what it means.
+/// Writes a wrapper that starts `real` without a variable that we set, to imitate a client that does not support it.
 pub fn deaf_to(folder: &Path, real: &Path, variable: &str) -> PathBuf {
     script(folder, &format!("unset {variable}\nexec {} \"$@\"", real.display()))
 }
 
-/// A stand-in: a bash script that answers `--version` as the real one does and then does what `body` says.
+/// Writes a stand-in: a bash script that answers `--version` as the real client does and then executes `body`.
 pub fn script(folder: &Path, body: &str) -> PathBuf {
     script_of_version(folder, TESTED[0], body)
 }
 
-/// A stand-in that says that it is of this version.
+/// Writes a stand-in that reports this version.
 pub fn script_of_version(folder: &Path, version: &str, body: &str) -> PathBuf {
     let path = folder.join("claude");
     let version = format!("if [ \"$1\" = --version ]; then echo '{version} (Claude Code)'; exit 0; fi");
@@ -62,8 +62,8 @@ pub fn script_of_version(folder: &Path, version: &str, body: &str) -> PathBuf {
     path
 }
 
-/// Writes a file that can be executed. Another process does it: had this one the file open while another thread
-/// forks, whoever executes it meanwhile would be told `Text file busy`.
+/// Writes an executable file through another process. If this process had the file open while another thread forks, executing
+/// the file could fail with `Text file busy`.
 pub fn executable(path: &Path, text: &str) {
     let mut install =
         Command::new("install").args(["-m", "755", "/dev/stdin"]).arg(path).stdin(Stdio::piped()).spawn().unwrap();

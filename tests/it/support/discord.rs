@@ -1,7 +1,7 @@
 //! Discord as a stub on loopback: the gateway (hello, identify, heartbeat, resume, reconnect, invalid session, close codes) and
-//! the part of REST that a bot for one person needs. It has one person, the owner, one stranger, and one conversation.
+//! the part of REST that a bot for one user needs. It has one user, the owner, one stranger, and one conversation.
 //!
-//! What a bot sends is held against Discord's rules. What is wrong is answered as Discord does, and [`Discord::problems`] has it.
+//! The stub checks a bot's requests against Discord's rules. It answers faults as Discord does; [`Discord::problems`] returns them.
 #![allow(dead_code, reason = "unit tests and tests of the whole program need different parts")]
 
 use std::collections::HashMap;
@@ -24,14 +24,14 @@ const APPLICATION: &str = "90351110224678900";
 const BOT: &str = "90351110224678901";
 const DM: &str = "70351110224678900";
 
-/// What happens to a request.
+/// A fault that a planned request meets.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// "Too many requests" with so many seconds to wait.
+    /// "Too many requests", with this number of seconds to wait.
     Limited(f64),
-    /// This status, and nothing was done.
+    /// This status, without having done what was requested.
     Before(u16),
-    /// This status, though it was done.
+    /// This status, after having done what was requested.
     After(u16),
     /// No answer.
     Silence,
@@ -41,7 +41,7 @@ pub enum Fault {
 #[derive(Clone, Debug)]
 pub struct Request {
     pub method: String,
-    /// Behind `/api/v10/`.
+    /// The path after `/api/v10/`.
     pub path: String,
     pub body: Value,
     pub status: u16,
@@ -67,7 +67,7 @@ struct World {
     files: HashMap<String, Vec<u8>>,
     last_id: u64,
     is_revoked: bool,
-    /// Who identifies is sent away with this code.
+    /// The code that closes the connection of a bot that identifies.
     refuses: Option<u16>,
     refuses_resume: bool,
     session: Option<Session>,
@@ -79,7 +79,7 @@ struct World {
 struct Planned {
     method: String,
     path: String,
-    /// So many requests are well before it.
+    /// Number of matching requests that succeed before the fault.
     well: usize,
     fault: Fault,
 }
@@ -90,13 +90,13 @@ struct Session {
     live: Option<mpsc::UnboundedSender<Order>>,
 }
 
-/// An interaction as the person sees it.
+/// An interaction as the user sees it.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
     pub id: String,
-    /// The kind of the first answer.
+    /// The kind of the first response.
     pub first: Option<u64>,
-    /// What was shown, edits included.
+    /// The responses shown, edits included.
     pub answers: Vec<Value>,
 }
 
@@ -141,7 +141,7 @@ impl Discord {
         Self { world, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// For `api:`.
+    /// Returns the URL for `api:`.
     pub fn url(&self) -> String {
         format!("http://{}", self.world().url)
     }
@@ -150,22 +150,22 @@ impl Discord {
         lock(&self.world)
     }
 
-    /// The next request with this method whose path has this in it meets this.
+    /// Makes the next request with this method and with `path` in its path fail with this fault.
     pub fn fail(&self, method: &str, path: &str, fault: Fault) {
         self.fail_after(0, method, path, fault);
     }
 
-    /// The same behind so many that are well.
+    /// Makes such a request fail after `well` others that succeed.
     pub fn fail_after(&self, well: usize, method: &str, path: &str, fault: Fault) {
         self.world().faults.push(Planned { method: method.into(), path: path.into(), well, fault });
     }
 
-    /// As Discord does after some minutes.
+    /// Forgets all nonces, as Discord does after some minutes.
     pub fn forget_nonces(&self) {
         self.world().nonces.clear();
     }
 
-    /// What the bot did wrong.
+    /// Returns the bot's violations of Discord's rules.
     pub fn problems(&self) -> Vec<String> {
         self.world().problems.clone()
     }
@@ -175,12 +175,12 @@ impl Discord {
         world.requests.iter().filter(|one| one.method.contains(method) && one.path.contains(path)).cloned().collect()
     }
 
-    /// The bot's messages as they are now, oldest first.
+    /// Returns the bot's messages in their present state, oldest first.
     pub fn messages(&self) -> Vec<Value> {
         self.world().messages.iter().filter(|message| message["author"]["id"] == BOT).cloned().collect()
     }
 
-    /// Their texts.
+    /// Returns the texts of the bot's messages.
     pub fn texts(&self) -> Vec<String> {
         self.messages().iter().map(|message| message["content"].as_str().unwrap().to_owned()).collect()
     }
@@ -189,7 +189,7 @@ impl Discord {
         self.world().commands.clone()
     }
 
-    /// How often somebody has identified, resumed, and connected.
+    /// Returns how often a bot has identified, resumed, and connected.
     pub fn connections(&self) -> (usize, usize, usize) {
         let world = self.world();
         (world.identified, world.resumed, world.connections)
@@ -199,19 +199,19 @@ impl Discord {
         self.world().session.as_ref().is_some_and(|session| session.live.as_ref().is_some_and(|live| !live.is_closed()))
     }
 
-    /// The reactions of the bot to a message.
+    /// Returns the bot's reactions to a message.
     pub fn reactions(&self, message: &str) -> Vec<Value> {
         let world = self.world();
         let found = world.messages.iter().find(|one| one["id"] == message).unwrap();
         found["reactions"].as_array().unwrap().clone()
     }
 
-    /// The person writes. Returns the message's id.
+    /// Sends a message of the user. Returns the message's id.
     pub fn say(&self, text: &str) -> String {
         self.write(OWNER, json!({ "content": text }))
     }
 
-    /// Somebody writes a message with these fields.
+    /// Sends a message by anyone, with these fields.
     pub fn write(&self, by: &str, fields: Value) -> String {
         let mut world = self.world();
         let mut message = world.message(by);
@@ -223,7 +223,7 @@ impl Discord {
         message["id"].as_str().unwrap().to_owned()
     }
 
-    /// Has a file for an attachment. Returns the attachment.
+    /// Stores a file for an attachment. Returns the attachment.
     pub fn file(&self, name: &str, bytes: Vec<u8>, size: u64) -> Value {
         let mut world = self.world();
         world.files.insert(name.into(), bytes);
@@ -231,14 +231,14 @@ impl Discord {
         json!({ "id": id, "filename": name, "size": size, "url": url, "proxy_url": url })
     }
 
-    /// Somebody presses a button of a message. Returns the interaction's token.
+    /// Presses a button of a message. Returns the interaction's token.
     pub fn press(&self, by: &str, message: &str, button: &str) -> String {
         let message = self.world().messages.iter().find(|one| one["id"] == message).unwrap().clone();
         let data = json!({ "component_type": 2, "custom_id": button, "id": 2 });
         self.interact(by, 3, data, Some(message))
     }
 
-    /// The person gives a command. Returns the interaction's token.
+    /// Sends a command of the user. Returns the interaction's token.
     pub fn ask(&self, command: &str, argument: Option<(&str, &str)>) -> String {
         let option = |(name, value): (&str, &str)| json!({ "name": name, "type": 3, "value": value });
         let options: Vec<Value> = argument.into_iter().map(option).collect();
@@ -263,12 +263,12 @@ impl Discord {
         token
     }
 
-    /// What the person sees of one.
+    /// Returns an interaction as the user sees it.
     pub fn asked(&self, token: &str) -> Asked {
         self.world().interactions[token].clone()
     }
 
-    /// Cuts the connection without a word.
+    /// Cuts the connection without a close frame.
     pub fn cut(&self) {
         self.order(Order::Cut);
     }
@@ -277,17 +277,17 @@ impl Discord {
         self.order(Order::Close(code));
     }
 
-    /// Asks the bot to connect anew.
+    /// Asks the bot to reconnect.
     pub fn reconnect(&self) {
         self.order(Order::Send(json!({ "op": 7, "d": null }).to_string()));
     }
 
-    /// The session is over; who resumes it hears so.
+    /// Ends the session, so that resuming it fails.
     pub fn forget_session(&self) {
         self.world().session = None;
     }
 
-    /// The person removes all messages.
+    /// Removes all messages, as the user can.
     pub fn remove_all(&self) {
         let mut world = self.world();
         world.messages.clear();
@@ -300,14 +300,14 @@ impl Discord {
         live.send(order).ok().unwrap();
     }
 
-    /// The token counts no more: no request, and no connection.
+    /// Revokes the token for requests and connections.
     pub fn revoke(&self) {
         let mut world = self.world();
         world.is_revoked = true;
         world.refuses = Some(4004);
     }
 
-    /// Who identifies is sent away with this code; `None`: nobody is.
+    /// Closes the connection of each bot that identifies with this code, or of none.
     pub fn refuse(&self, code: Option<u16>) {
         self.world().refuses = code;
     }
@@ -319,7 +319,7 @@ impl Discord {
 
 impl Drop for Discord {
     fn drop(&mut self) {
-        // The thread may have ended by a panic of its own; that showed already.
+        // The thread may have ended by a panic, which was already reported.
         let _ = self.stop.take().map(|stop| stop.send(()));
         let _ = self.thread.take().map(|thread| thread.join());
     }
@@ -345,7 +345,7 @@ impl World {
         let frame = json!({ "op": 0, "t": name, "s": session.log.len() + 1, "d": data }).to_string();
         session.log.push(frame.clone());
         if let Some(live) = &session.live {
-            // It may have been cut.
+            // The connection may have been cut.
             let _ = live.send(Order::Send(frame));
         }
     }
@@ -393,7 +393,7 @@ async fn talk(world: Arc<Mutex<World>>, mut socket: WebSocket) {
             frame = socket.recv() => match frame {
                 Some(Ok(Frame::Text(text))) => take(&world, &orders, &text),
                 Some(Ok(Frame::Close(frame))) => {
-                    // These two end a session.
+                    // These two codes end a session.
                     if frame.is_some_and(|frame| [1000, 1001].contains(&frame.code)) {
                         lock(&world).session = None;
                     }
@@ -411,7 +411,7 @@ async fn talk(world: Arc<Mutex<World>>, mut socket: WebSocket) {
                 Order::Close(code) => {
                     let frame = CloseFrame { code, reason: "stub".into() };
                     let sent = socket.send(Frame::Close(Some(frame))).await;
-                    // The other side answers it.
+                    // The other side answers the close frame.
                     while let Some(Ok(_)) = socket.recv().await {}
                     let _ = sent;
                     return;
@@ -437,7 +437,7 @@ fn take(world: &Mutex<World>, orders: &mpsc::UnboundedSender<Order>, text: &str)
             if let Some(code) = world.refuses {
                 return vec![Order::Close(code)];
             }
-            // Direct messages, and no privileged intent.
+            // The intent for direct messages, and no privileged intent.
             if frame["d"]["intents"] != 1 << 12 {
                 world.problems.push(format!("intents {}", frame["d"]["intents"]));
             }
@@ -586,7 +586,7 @@ impl World {
         }
     }
 
-    /// Newest first.
+    /// Returns messages, newest first.
     fn page(&self, query: &str) -> Value {
         let query: HashMap<&str, u64> = query
             .split('&')
@@ -600,7 +600,7 @@ impl World {
                 && query.get("before").is_none_or(|before| id(message) < *before)
         };
         let found: Vec<Value> = self.messages.iter().filter(fits).cloned().collect();
-        // `after` gives the oldest ones behind it.
+        // `after` selects the oldest messages behind it.
         let page: Vec<Value> = match query.contains_key("after") {
             true => found.into_iter().take(limit).collect(),
             false => found.into_iter().rev().take(limit).rev().collect(),
@@ -624,7 +624,7 @@ impl World {
         let mut message = self.message(BOT);
         merge(&mut message, body);
         self.messages.push(message.clone());
-        // It comes back to the bot.
+        // The bot also receives its own message.
         self.dispatch("MESSAGE_CREATE", message.clone());
         (200, message)
     }
@@ -709,7 +709,7 @@ fn keys(value: &Value, known: &[&str]) -> Checked {
     ensure(other.is_none(), || format!("the key {other:?}"))
 }
 
-/// A text of so many characters, whichever way they are counted.
+/// Checks that a text has an allowed number of characters, counted in UTF-16 units.
 fn text(value: &Value, least: usize, most: usize) -> Result<usize, String> {
     let text = value.as_str().ok_or_else(|| format!("no text: {value}"))?;
     let length = text.encode_utf16().count();

@@ -1,5 +1,5 @@
-//! Disks that can be filled and folders that cannot be written, for a service in a mount namespace of its own: no
-//! privilege is needed where the kernel gives user namespaces, and nothing of it is seen outside or outlives the service.
+//! Disks that can be filled and folders that cannot be written, for a service in a mount namespace of its own. No privilege is
+//! needed if the kernel permits user namespaces. The mounts are invisible outside and end with the service.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use super::bot::{Ran, Service, TestBot};
 
-/// Whether this machine lets a test mount something. Says on standard error what is not tried where it does not.
+/// Returns whether this machine lets a test mount something. If not, prints to standard error that the test is skipped.
 #[allow(clippy::print_stderr, reason = "a test says what it leaves out")]
 pub fn can_mount() -> bool {
     let mut try_it = Command::new("unshare");
@@ -21,7 +21,7 @@ pub fn can_mount() -> bool {
     can
 }
 
-/// A service in a mount namespace of its own.
+/// A service in its own mount namespace.
 pub struct Inside<'a> {
     pub service: Service<'a>,
     bot: &'a TestBot,
@@ -52,18 +52,18 @@ impl<'a> Inside<'a> {
         Self { service, bot }
     }
 
-    /// A path of the data folder as the service sees it.
+    /// Returns a path of the data folder as the service sees it.
     pub fn path(&self, relative: &str) -> PathBuf {
         let home = self.bot.path(relative);
         Path::new(&format!("/proc/{}/root", self.service.pid())).join(home.strip_prefix("/").unwrap())
     }
 
-    /// Runs `ollim-bot` beside the service.
+    /// Runs `ollim-bot` in the service's namespace.
     pub fn run<const N: usize>(&self, args: [&str; N]) -> Ran {
         self.enter(&self.bot.command(args))
     }
 
-    /// Runs one reading command with `--json`, which must succeed.
+    /// Runs one read command with `--json`, which must succeed.
     #[track_caller]
     pub fn json<const N: usize>(&self, args: [&str; N]) -> serde_json::Value {
         let ran = self.run(args);
@@ -71,7 +71,7 @@ impl<'a> Inside<'a> {
         serde_json::from_str(&ran.stdout).unwrap()
     }
 
-    /// Mounts or unmounts something where the service sees it.
+    /// Mounts or unmounts something in the service's namespace.
     #[track_caller]
     pub fn mount(&self, program: &str, args: &[&str]) {
         let mut command = Command::new(program);
@@ -85,7 +85,7 @@ impl<'a> Inside<'a> {
         Ran::of(around_it("nsenter", ["--preserve-credentials", "--user", "--mount", "--target", &pid, "--"], command))
     }
 
-    /// Writes a file without end; gives it back when there is no more room for a single byte.
+    /// Writes a file until the disk has no room for a single byte. Returns its path.
     pub fn fill(&self) -> PathBuf {
         let path = self.path("filler");
         let mut file = OpenOptions::new().create_new(true).write(true).open(&path).unwrap();
@@ -96,7 +96,7 @@ impl<'a> Inside<'a> {
     }
 }
 
-/// Runs one command on the data folder as it is when its disk cannot be written.
+/// Runs one command on the data folder while its disk is read-only.
 pub fn run_read_only<const N: usize>(bot: &TestBot, args: [&str; N]) -> Ran {
     let script = "mount --bind \"$OLLIM_HOME\" \"$OLLIM_HOME\" && mount -o remount,ro,bind \"$OLLIM_HOME\" && \
                   exec \"$0\" \"$@\"";
@@ -104,7 +104,7 @@ pub fn run_read_only<const N: usize>(bot: &TestBot, args: [&str; N]) -> Ran {
     Ran::of(around_it("unshare", around, &bot.command(args)))
 }
 
-/// `outer … PROGRAM ARGS` with the environment and folder of `inner`.
+/// Returns `outer … PROGRAM ARGS` with the environment and folder of `inner`.
 fn around_it<const N: usize>(outer: &str, args: [&str; N], inner: &Command) -> Command {
     let mut command = Command::new(outer);
     command.args(args).arg(inner.get_program()).args(inner.get_args()).env_clear();
@@ -115,12 +115,12 @@ fn around_it<const N: usize>(outer: &str, args: [&str; N], inner: &Command) -> C
     command
 }
 
-/// Overwrites the beginning of a file in its place: needs no room, even on a full disk.
+/// Overwrites the beginning of a file in place, which needs no room even on a full disk.
 pub fn overwrite(path: &Path, text: &str) {
     OpenOptions::new().write(true).open(path).unwrap().write_all_at(text.as_bytes(), 0).unwrap();
 }
 
-/// The names in a folder, hidden ones too, sorted.
+/// Returns the names in a folder, sorted, including hidden ones.
 pub fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();

@@ -1,11 +1,11 @@
-//! The command line that asks for a draft.
+//! The command line that creates a given draft.
 
 use std::time::Duration;
 
 use ollim_bot::definition::fields::{FIELDS, Field};
 use ollim_bot::definition::{Draft, FieldValue};
 
-/// `reminder add …`, as a person would type it, of everything that a draft says but its time. It fires `delay` from now.
+/// Returns a `reminder add …` command, as a user would type it, for everything in a draft but its time. It fires after `delay`.
 pub fn reminder_add(draft: &Draft, delay: Duration) -> Vec<String> {
     let fields = FIELDS.iter().filter(|field| field.on.has(draft.kind));
     let flags = fields.filter_map(|field| Some(flags(field, &field.not_default(draft)?)));
@@ -15,7 +15,7 @@ pub fn reminder_add(draft: &Draft, delay: Duration) -> Vec<String> {
     command.into_iter().chain(flags.flatten()).collect()
 }
 
-/// The flags that set a field to a value. An argument is joined with `=`, so that one that begins with `-` stays one.
+/// Returns the flags that set a field to a value. `=` joins the argument, so that an argument may begin with `-`.
 fn flags(field: &Field, value: &FieldValue) -> Vec<String> {
     if let Some(flag) = field.flags.iter().find(|flag| flag.sets.is_some_and(|sets| sets() == *value)) {
         return vec![format!("--{}", flag.long)];

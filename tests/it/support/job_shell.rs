@@ -1,5 +1,5 @@
-//! A job's shell without a client around it: the real sandbox, broker and bash, and the policy that decides. The hook has no part in
-//! it, so what holds here holds with the hook switched off.
+//! A job's shell without a client around it: the real sandbox, broker and bash, and the policy that decides. The hook is not
+//! involved, so every restriction here also holds without the hook.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,36 +14,36 @@ use ollim_bot::policy::{Decision, Policy, ToolPattern, Verdict};
 use ollim_bot::run::dry_run::as_the_client_does;
 use ollim_bot::run::sandbox::{JobSandbox, Judged, SandboxPlan};
 
-/// Longer than any line of a test takes.
+/// Time limit of a line.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Where a job's shell runs.
+/// The folders and the environment of a job's shell.
 pub struct Place {
     pub home: Home,
     pub user_home: PathBuf,
     pub path: Vec<PathBuf>,
-    /// The service's own environment, and what is set for every job.
+    /// The service's own environment. `added` holds the variables set for every job.
     pub own: BTreeMap<String, String>,
     pub added: BTreeMap<String, String>,
-    /// What stub programs need to be read and written.
+    /// Paths that stub programs must read. `stubs_write` holds those that they must write.
     pub stubs_read: Vec<PathBuf>,
     pub stubs_write: Vec<PathBuf>,
 }
 
-/// What came of a line.
+/// The result of a line.
 #[derive(Debug)]
 pub struct Ran {
-    /// Both streams, errors last.
+    /// Standard output, then standard error.
     pub output: String,
     pub code: Option<i32>,
-    /// Each program that was asked about, in order.
+    /// The broker's requests for a verdict on a program, in order.
     pub starts: Vec<(Start, Decision)>,
-    /// It was ended after half a minute.
+    /// Whether the line was ended after [`LONGEST`].
     pub cut_off: bool,
 }
 
 impl Ran {
-    /// The reasons for which programs were refused.
+    /// Returns the reasons for which programs were refused.
     pub fn refusals(&self) -> Vec<&str> {
         let denied = self.starts.iter().filter(|(_, decision)| decision.verdict == Verdict::Deny);
         denied.map(|(_, decision)| decision.reason.as_str()).collect()
@@ -74,7 +74,7 @@ impl Judge for Asked {
 }
 
 impl Place {
-    /// Runs `line` as the client hands it to its shell, in `cwd`.
+    /// Runs `line` in `cwd`, in the form in which the client passes it to its shell.
     pub fn run(&self, policy: &Policy, granted: &[ToolPattern], line: &str, cwd: &Path) -> Ran {
         let run_dir = self.home.runs().join("0a1b2c3d");
         std::fs::create_dir_all(&run_dir).unwrap();
@@ -101,7 +101,7 @@ impl Place {
         domain.write.extend(system::sinks().into_iter().chain([run_dir.clone()]));
         domain.execute.push(shell_binary.clone());
         if rights.everything {
-            // Stub programs run in the shell's own domain there.
+            // In this case stub programs run in the shell's own domain.
             for one in [&mut domain, &mut spec.domain] {
                 one.read.extend(self.stubs_read.iter().cloned());
                 one.write.extend(self.stubs_write.iter().cloned());

@@ -1,7 +1,7 @@
-//! A stub of the Messages API on loopback: answers by script, records every request.
+//! A stub of the Messages API on loopback that answers by script and records every request.
 //!
-//! The real client runs against it with `ANTHROPIC_BASE_URL` and any key. It lives in a thread of its own, so that
-//! tests with and without a runtime can use it. Shapes: <https://docs.anthropic.com/en/api/messages-streaming>.
+//! The real client runs against it with `ANTHROPIC_BASE_URL` and any key. The stub runs in its own thread, so that tests with
+//! and without a runtime can use it. Shapes: <https://docs.anthropic.com/en/api/messages-streaming>.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,19 +15,19 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-/// What the model answers to one request.
+/// The model's answer to one request.
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// A text; the turn ends.
+    /// A text that ends the turn.
     Say(String),
-    /// A text, one character after the other, with this pause before each; the turn ends.
+    /// A text that ends the turn, sent character by character, with this pause before each.
     #[allow(dead_code, reason = "the benchmark's")]
     Letters(String, Duration),
-    /// Calls of tools, side by side: name and input of each.
+    /// Parallel tool calls: name and input of each.
     Call(Vec<(String, Value)>),
     /// An HTTP error with the API's error type, e.g. `401, "authentication_error"`.
     Error(u16, &'static str),
-    /// No answer at all, for as long as the connection is held.
+    /// No answer while the connection is open.
     Silence,
 }
 
@@ -35,41 +35,41 @@ impl Reply {
     pub fn say(text: &str) -> Self {
         Self::Say(text.into())
     }
-    /// One call.
+    /// Creates a single call.
     pub fn call(tool: &str, input: Value) -> Self {
         Self::Call(vec![(tool.into(), input)])
     }
-    /// One `Bash` call.
+    /// Creates a single `Bash` call.
     pub fn bash(command: &str) -> Self {
         Self::call("Bash", json!({ "command": command, "description": "test" }))
     }
 }
 
-/// One request as it came.
+/// One request as received.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     pub method: String,
-    /// With the query.
+    /// The path with the query.
     pub path: String,
-    /// Names in lower case.
+    /// Headers, with names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// `null` where the body is not JSON.
+    /// The body; `null` if it is not JSON.
     pub body: Value,
 }
 
 /// A tool result that the client sent back to the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult {
-    /// The tool that was called, and with what.
+    /// The tool that was called. `input` is the input of the call.
     pub tool: String,
     pub input: Value,
-    /// Its text, blocks joined by line feeds.
+    /// The result's text blocks, joined by line feeds.
     pub text: String,
     pub is_error: bool,
 }
 
 impl Request {
-    /// The names of the tools that the agent sees, sorted.
+    /// Returns the names of the tools that the agent sees, sorted.
     pub fn tools(&self) -> Vec<String> {
         let tools = self.body["tools"].as_array().cloned().unwrap_or_default();
         let mut names: Vec<String> =
@@ -78,12 +78,12 @@ impl Request {
         names
     }
 
-    /// How many answers of the model the conversation holds.
+    /// Returns the number of the model's answers in the conversation.
     pub fn answers(&self) -> usize {
         self.body["messages"].as_array().into_iter().flatten().filter(|message| message["role"] == "assistant").count()
     }
 
-    /// The tool results of the whole conversation, in order.
+    /// Returns the tool results of the whole conversation, in order.
     pub fn results(&self) -> Vec<ToolResult> {
         let mut calls: BTreeMap<String, (String, Value)> = BTreeMap::new();
         let mut results = Vec::new();
@@ -106,17 +106,17 @@ impl Request {
         results
     }
 
-    /// The text of the last message of the user.
+    /// Returns the text of the last user message.
     pub fn last_text(&self) -> String {
         self.body["messages"]
             .as_array()
-            // 2.1.330 has messages of the system among them.
+            // 2.1.330 adds system messages.
             .and_then(|all| all.iter().rfind(|message| message["role"] == "user"))
             .map(|last| text_of(&last["content"]))
             .unwrap_or_default()
     }
 
-    /// Whether the text stands anywhere in the body.
+    /// Returns whether the body contains the text anywhere.
     pub fn mentions(&self, text: &str) -> bool {
         let quoted = Value::from(text).to_string();
         self.body.to_string().contains(quoted.trim_matches('"'))
@@ -143,7 +143,7 @@ struct Shared {
     ids: AtomicU64,
 }
 
-/// The running stub; it ends with its value.
+/// The running stub, which ends when the value is dropped.
 pub struct MessagesApi {
     url: String,
     shared: Arc<Shared>,
@@ -152,15 +152,15 @@ pub struct MessagesApi {
 }
 
 impl MessagesApi {
-    /// Replies in order, one for each answer that the model owes in a conversation; afterwards it says `done`.
-    /// The reply is picked by how many answers the conversation holds already, so it does not matter how often the
-    /// client asks, nor how many conversations go on side by side.
+    /// Starts a stub that sends the replies in order, one for each answer of the model in a conversation, and then says `done`.
+    /// The number of answers already in the conversation selects the reply. The client may therefore repeat requests, and several
+    /// conversations may run concurrently.
     pub fn script(replies: impl IntoIterator<Item = Reply>) -> Self {
         let replies: Vec<Reply> = replies.into_iter().collect();
         Self::answering(move |request| replies.get(request.answers()).cloned().unwrap_or_else(|| Reply::say("done")))
     }
 
-    /// Replies by whatever rule the function has.
+    /// Starts a stub that replies as the function decides.
     pub fn answering(script: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         let shared = Arc::new(Shared { script: Box::new(script), requests: Mutex::default(), ids: AtomicU64::new(1) });
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -181,22 +181,22 @@ impl MessagesApi {
         Self { url, shared, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// For `ANTHROPIC_BASE_URL`.
+    /// Returns the URL for `ANTHROPIC_BASE_URL`.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Every request so far, whatever it asked for.
+    /// Returns every request so far, to any path.
     pub fn all(&self) -> Vec<Request> {
         self.shared.requests.lock().unwrap().clone()
     }
 
-    /// The requests for an answer of the model so far.
+    /// Returns the requests to the model so far.
     pub fn requests(&self) -> Vec<Request> {
         self.all().into_iter().filter(|request| is_for_the_model(&request.method, &request.path)).collect()
     }
 
-    /// The last request for an answer of the model. Panics where there was none.
+    /// Returns the last request to the model. Panics if there was none.
     #[track_caller]
     pub fn last(&self) -> Request {
         self.requests().pop().expect("the client asked the model")
@@ -205,7 +205,7 @@ impl MessagesApi {
 
 impl Drop for MessagesApi {
     fn drop(&mut self) {
-        // The thread may have ended by a panic of its own; that showed already.
+        // The thread may have ended by a panic, which was already reported.
         let _ = self.stop.take().map(|stop| stop.send(()));
         let _ = self.thread.take().map(|thread| thread.join());
     }
@@ -261,7 +261,7 @@ fn tool_block(number: u64, at: usize, tool: &str, input: &Value) -> (Value, Valu
     (json!({"type": "tool_use", "id": id, "name": tool, "input": {}}), delta)
 }
 
-/// A whole message, streamed where the request asks for that. `pause`: before each letter.
+/// Returns a whole message, streamed if the request asks for that. `pause` precedes each letter.
 fn events(
     request: &Request,
     number: u64,

@@ -1,4 +1,4 @@
-//! What the tests stand on.
+//! Support for the tests: bots, agent clients, stubs of servers, and the real PostgreSQL.
 
 pub mod accounts;
 pub mod bot;

@@ -1,20 +1,20 @@
-//! A network of hosts and a server: each in a network namespace of its own, with a router between them that can lose what passes.
+//! A network of hosts and a server, each in its own network namespace. The router between them can drop packets.
 
 use std::ffi::OsStr;
 use std::process::Command;
 
-/// Where the server is among the places of a network; the hosts are at the others.
+/// The server's place in a network. The hosts have the other places.
 pub const SERVER: usize = 0;
 
-/// A network that ends with the value.
+/// A network that is removed when the value is dropped.
 pub struct Network {
-    /// What the names of its namespaces begin with.
+    /// The prefix of its namespaces' names.
     name: String,
     places: usize,
 }
 
 impl Network {
-    /// One for a server and so many hosts. `None`: this user may not make it, or the machine has no `ip`.
+    /// Creates a network for a server and some hosts. Returns `None` without the privilege for it, or without `ip`.
     pub fn new(hosts: usize) -> Option<Self> {
         let network = Self { name: format!("ollim{}", std::process::id()), places: hosts + 1 };
         let router = network.namespace("router");
@@ -38,17 +38,17 @@ impl Network {
         Some(network)
     }
 
-    /// A program that is at a place of it.
+    /// Returns a command that runs at a place of the network.
     pub fn command(&self, place: usize, program: impl AsRef<OsStr>) -> Command {
         Self::command_in(&self.namespace(&place.to_string()), program)
     }
 
-    /// From now on, what goes from one place to another is lost on its way, and neither learns of it.
+    /// Drops all packets from one place to another from now on, without an error at either.
     pub fn lose(&self, from: usize, to: usize) {
         self.rule("add", from, to);
     }
 
-    /// From now on it arrives again.
+    /// Delivers these packets again.
     pub fn pass(&self, from: usize, to: usize) {
         self.rule("del", from, to);
     }
@@ -72,13 +72,13 @@ impl Network {
 impl Drop for Network {
     fn drop(&mut self) {
         for place in (0..self.places).map(|place| place.to_string()).chain(["router".to_owned()]) {
-            // What runs in it keeps it until it ends.
+            // A process in the namespace keeps it until it ends.
             let _gone = Command::new("ip").args(["netns", "del", &self.namespace(&place)]).output();
         }
     }
 }
 
-/// The address of a place.
+/// Returns the address of a place.
 pub fn address(place: usize) -> String {
     format!("10.99.{place}.2")
 }

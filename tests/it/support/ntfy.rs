@@ -1,5 +1,5 @@
-//! An ntfy server on loopback, as its documentation has it: messages are published as JSON or as plain bodies, kept, and streamed
-//! to whoever follows a topic. What the server would not take is refused. A phone is there too: it presses buttons.
+//! An ntfy server on loopback that follows ntfy's documentation. It accepts messages as JSON or as plain bodies, keeps them,
+//! and streams them to those who follow a topic. It refuses what the real server would refuse. It also plays a phone's buttons.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -13,27 +13,27 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, post};
 use serde_json::{Value, json};
 
-/// What a message may have.
+/// The allowed keys of a message.
 const KEYS: &[&str] =
     &["topic", "message", "title", "tags", "priority", "click", "actions", "attach", "delay", "markdown"];
 
-/// What a button that sends a request may have.
+/// The allowed keys of a button that sends a request.
 const ACTION_KEYS: &[&str] = &["action", "label", "url", "method", "headers", "body", "clear"];
 
 #[derive(Default)]
 struct Server {
     messages: Vec<Value>,
-    /// It answers nobody, and has cut every stream.
+    /// Whether the server answers nobody and has cut every stream.
     is_down: bool,
-    /// So many messages are refused as too many, and for how many seconds.
+    /// Number of further messages that are refused as too many, and the seconds to wait.
     limited: (usize, u64),
-    /// Nobody may follow a topic.
+    /// Whether following a topic is forbidden.
     is_closed: bool,
-    /// What was taken back: the topic and the id of each.
+    /// The topic and the id of each retracted message.
     deleted: Vec<(String, String)>,
-    /// How often a topic was followed, and from where.
+    /// The `since` value of each request that follows a topic.
     followed: Vec<String>,
-    /// The tokens of all requests that follow a topic.
+    /// The token of each request that follows a topic.
     tokens: Vec<Option<String>>,
 }
 
@@ -67,48 +67,48 @@ impl Ntfy {
         &self.url
     }
 
-    /// Everything that was published to a topic, oldest first.
+    /// Returns the messages published to a topic, oldest first.
     pub fn topic(&self, topic: &str) -> Vec<Value> {
         self.server.lock().unwrap().messages.iter().filter(|message| message["topic"] == topic).cloned().collect()
     }
 
-    /// From where a topic was followed, each time.
+    /// Returns the `since` value of each request that follows a topic.
     pub fn followed(&self) -> Vec<String> {
         self.server.lock().unwrap().followed.clone()
     }
 
-    /// The token of each request that follows a topic.
+    /// Returns the token of each request that follows a topic.
     pub fn tokens(&self) -> Vec<Option<String>> {
         self.server.lock().unwrap().tokens.clone()
     }
 
-    /// Cuts every stream and answers nobody, or is there again.
+    /// Cuts every stream and answers nobody, or ends this outage.
     pub fn set_down(&self, is_down: bool) {
         self.server.lock().unwrap().is_down = is_down;
     }
 
-    /// The next `count` messages are too many, for so many seconds.
+    /// Refuses the next `count` messages as too many, with this number of seconds to wait.
     pub fn limit(&self, count: usize, seconds: u64) {
         self.server.lock().unwrap().limited = (count, seconds);
     }
 
-    /// Nobody may follow a topic.
+    /// Forbids following a topic.
     pub fn close(&self) {
         self.server.lock().unwrap().is_closed = true;
     }
 
-    /// The topic and the id of each message that was taken back.
+    /// Returns the topic and the id of each retracted message.
     pub fn deleted(&self) -> Vec<(String, String)> {
         self.server.lock().unwrap().deleted.clone()
     }
 
-    /// Somebody publishes to a topic.
+    /// Publishes to a topic, as anyone can.
     pub fn publish(&self, topic: &str, text: &str) {
         let sent = ureq::post(format!("{}/{topic}", self.url)).send(text).unwrap();
         assert_eq!(sent.status().as_u16(), 200);
     }
 
-    /// The phone does what a button of a message says.
+    /// Performs the action of a message's button, as the phone does.
     #[track_caller]
     pub fn press(&self, message: &Value, label: &str) {
         let mut actions = message["actions"].as_array().into_iter().flatten();
@@ -127,7 +127,7 @@ async fn health(State(server): State<Shared>, headers: HeaderMap) -> Response {
     if server.is_down {
         return refuse(502, "bad gateway");
     }
-    // A token that is not the server's counts for no request, also for one that needs none.
+    // A wrong token is refused even for requests that need none.
     if headers.get("Authorization").is_some_and(|token| token != "Bearer tk_secret") {
         return refuse(401, "unauthorized");
     }
@@ -158,7 +158,7 @@ fn publish(server: &Shared, mut message: Value) -> Response {
     axum::Json(message).into_response()
 }
 
-/// Why the server would not take a message.
+/// Returns the reason why the server would refuse a message.
 fn fault(message: &Value) -> Option<&'static str> {
     let is_known = |value: &Value, keys: &[&str]| {
         value.as_object().is_some_and(|fields| fields.keys().all(|key| keys.contains(&key.as_str())))
@@ -210,7 +210,7 @@ struct Since {
     since: Option<String>,
 }
 
-/// The place in the stream: the number of messages that it has passed.
+/// A position in the stream: the number of messages that it has passed.
 struct Place {
     server: Shared,
     topic: String,
@@ -238,7 +238,7 @@ async fn follow(
         match since.as_deref() {
             None | Some("none") => count,
             Some("all") => 0,
-            // One that is not kept any more is as "all".
+            // An id that is no longer kept counts as "all".
             Some(id) => server.messages.iter().position(|message| message["id"] == id).map_or(0, |at| at + 1),
         }
     };

@@ -1,4 +1,4 @@
-//! The person's phone: a bridge of the channel `command` with `keep: true`, and what it hears and says.
+//! The user's phone: a bridge of the channel `command` with `keep: true`, the messages that it gets, and those that it sends.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use super::client::{self, executable};
 use super::messages_api::MessagesApi;
 use super::wait;
 
-/// Hands the test's lines to the service, and delivers whatever it is given, as `m-NUMBER`.
+/// A bridge that passes the test's lines to the service and delivers every message as `m-NUMBER`.
 const BRIDGE: &str = r#"#!/usr/bin/env python3
 import json, os, sys, threading, time
 def say():
@@ -37,13 +37,13 @@ for line in sys.stdin:
         print(json.dumps({"delivered": message["number"], "message": "m-%d" % message["number"]}), flush=True)
 "#;
 
-/// A person on the phone, with the number 7.
+/// A user on the phone, with the number 7.
 pub struct Phone<'a> {
     pub bot: &'a TestBot,
     pub service: &'a Service<'a>,
 }
 
-/// A bot whose default channel is the phone.
+/// Creates a bot whose default channel is the phone.
 pub fn bot_with_phone(api: &MessagesApi) -> TestBot {
     let bot = TestBot::with_client(&client::real(), api.url());
     executable(&bot.path("bin/bridge"), BRIDGE);
@@ -55,7 +55,7 @@ pub fn bot_with_phone(api: &MessagesApi) -> TestBot {
 }
 
 impl Phone<'_> {
-    /// Hands the service a line of the bridge.
+    /// Passes a line of the bridge to the service.
     pub fn write(&self, line: &Value) {
         let path = self.bot.path("state/channels/phone/in");
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -63,18 +63,18 @@ impl Phone<'_> {
         file.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
-    /// The owner says something.
+    /// Sends a message of the owner.
     pub fn say(&self, text: &str) {
         self.write(&json!({ "said": text, "by": 7 }));
     }
 
-    /// Everything that the bridge was given.
+    /// Returns everything that the service gave to the bridge.
     pub fn got(&self) -> Vec<Value> {
         let text = self.bot.read("state/channels/phone/got").unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// The first message or notice that holds `text`.
+    /// Waits for the first message or notice that contains `text`.
     #[track_caller]
     pub fn hears(&self, text: &str) -> Value {
         let holds =
@@ -83,7 +83,7 @@ impl Phone<'_> {
         wait::until(&format!("the phone hears {text:?}"), || self.got().into_iter().find(holds), shown)
     }
 
-    /// The owner presses a button.
+    /// Presses a button as the owner.
     #[track_caller]
     pub fn presses(&self, message: &Value, label: &str) {
         let buttons = message["buttons"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! A real server of PostgreSQL's in a folder of its own, on a socket there.
+//! A real PostgreSQL server in its own folder, on a socket there.
 
 use std::fs;
 use std::io::Write as _;
@@ -8,29 +8,29 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A server that ends with the value.
+/// A server that ends when the value is dropped.
 pub struct Postgres {
     folder: PathBuf,
-    /// Each ends its server, and removes the folder, when its standard input ends: with this process, however that ends.
+    /// Processes that end the server and remove its folder when their standard input closes, however this process ends.
     keepers: Vec<Child>,
-    /// What it is started with.
+    /// The server's settings.
     settings: Vec<&'static str>,
 }
 
 impl Postgres {
-    /// Starts one; its database is empty.
+    /// Starts a server with an empty database.
     ///
-    /// A new cluster takes a second to make, so it is made once and copied. What a crash of the machine would lose, no test loses.
+    /// Creating a cluster takes a second, so one is created and copied. No test needs durability across a machine crash.
     pub fn start() -> Self {
         Self::start_with(&["fsync=off", "full_page_writes=off"])
     }
 
-    /// The same with other settings than those of tests.
+    /// Starts a server with other settings than the tests' usual ones.
     pub fn start_with(settings: &[&'static str]) -> Self {
         Self::start_by(settings, as_server_user(program("postgres")))
     }
 
-    /// The same, started by a command to which its arguments are added: it lets in whoever reaches it.
+    /// Starts a server by a command that gets the server's arguments. The server trusts every connection.
     pub fn start_by(settings: &[&'static str], server: Command) -> Self {
         let folder = folder().keep();
         let data = folder.join("data");
@@ -46,12 +46,12 @@ impl Postgres {
         server
     }
 
-    /// How it is reached.
+    /// Returns the server's URL.
     pub fn url(&self) -> String {
         self.url_of("bot", "postgres")
     }
 
-    /// Has a command find this server and its programs, as an administrator would on its machine.
+    /// Sets a command's environment so that it finds this server and its programs, as an administrator's would.
     pub fn administer(&self, command: &mut Command) {
         let own = program("psql").parent().unwrap().to_owned();
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -59,12 +59,12 @@ impl Postgres {
         command.env("PATH", path).env("PGHOST", &self.folder).env("PGUSER", "bot").env("PGDATABASE", "postgres");
     }
 
-    /// The address of a database of it, of a role.
+    /// Returns the URL of one of its databases for a role.
     pub fn url_of(&self, role: &str, database: &str) -> String {
         format!("postgres://{role}@/{database}?host={}", self.folder.display())
     }
 
-    /// Executes statements by `psql`, and returns what it prints.
+    /// Executes statements with `psql` and returns its output.
     pub fn psql(&self, sql: &str) -> String {
         let mut psql = Command::new(program("psql"));
         psql.args(["-h".into(), self.folder.as_os_str().to_owned()]);
@@ -74,7 +74,7 @@ impl Postgres {
         String::from_utf8(done.stdout).unwrap().trim_end().to_owned()
     }
 
-    /// A replica that follows it. `waits`: it commits nothing that the replica does not have.
+    /// Starts a replica. If `waits`, this server commits nothing that the replica does not have.
     #[allow(dead_code, reason = "the tests of hosts need it")]
     pub fn replica(&self, waits: bool) -> Self {
         let folder = folder().keep();
@@ -98,7 +98,7 @@ impl Postgres {
         replica
     }
 
-    /// A replica hears nothing more of what it follows.
+    /// Disconnects a replica from the server that it follows.
     #[allow(dead_code, reason = "the tests of hosts need it")]
     pub fn stop_following(&self) {
         self.psql("ALTER SYSTEM SET primary_conninfo = 'host=/nowhere'");
@@ -106,14 +106,14 @@ impl Postgres {
         self.until("SELECT count(*) = 0 FROM pg_stat_wal_receiver");
     }
 
-    /// A replica becomes a server of its own.
+    /// Promotes a replica to an independent server.
     #[allow(dead_code, reason = "the tests of hosts need it")]
     pub fn promote(&self) {
         self.psql("SELECT pg_promote()");
         self.until("SELECT NOT pg_is_in_recovery()");
     }
 
-    /// How either of two is reached, whichever can be written to.
+    /// Returns a URL of both servers that reaches the one that accepts writes.
     #[allow(dead_code, reason = "the tests of hosts need it")]
     pub fn url_with(&self, other: &Self) -> String {
         let [one, other] = [self, other].map(|server| server.folder.to_str().unwrap().replace('/', "%2F"));
@@ -130,17 +130,17 @@ impl Postgres {
         panic!("never: {sql}");
     }
 
-    /// Ends it at once, as a power cut would.
+    /// Kills the server at once, as a power cut would.
     pub fn crash(&mut self) {
         let pid = fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap();
         run(Command::new("kill").arg("-KILL").arg(pid.lines().next().unwrap()));
-        // Its own processes end when they notice that.
+        // Its child processes end when they notice that.
         while self.is_ready() {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
-    /// Ends it as `pg_ctl stop -m immediate` does.
+    /// Stops the server as `pg_ctl stop -m immediate` does.
     #[allow(dead_code, reason = "the kill test needs it")]
     pub fn stop_at_once(&mut self) {
         let file = self.folder.join("data/postmaster.pid");
@@ -151,19 +151,19 @@ impl Postgres {
         }
     }
 
-    /// Starts it again after [`Self::crash`] or [`Self::stop_at_once`].
+    /// Restarts the server after [`Self::crash`] or [`Self::stop_at_once`].
     pub fn start_again(&mut self) {
-        // Only a crash leaves it.
+        // Only a crash leaves this file.
         let _gone = fs::remove_file(self.folder.join("data/postmaster.pid"));
         self.keepers.push(serve(&self.folder, &self.settings, &as_server_user(program("postgres"))));
         self.wait();
     }
 
-    /// Has it, and all of its processes, stop (`STOP`) or go on (`CONT`).
+    /// Stops (`STOP`) or continues (`CONT`) the server and all of its processes.
     pub fn signal(&self, signal: &str) {
         let pid = fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap();
         let pid = pid.lines().next().unwrap();
-        // It has children as long as somebody is connected.
+        // It has a child process for each connection.
         run(Command::new("pkill").arg(format!("-{signal}")).args(["-P", pid]));
         run(Command::new("kill").arg(format!("-{signal}")).arg(pid));
     }
@@ -196,26 +196,26 @@ impl Drop for Postgres {
     }
 }
 
-/// Starts a server with a keeper.
+/// Starts a server under a keeper.
 fn serve(folder: &Path, settings: &[&str], server: &Command) -> Child {
-    // A server that is killed leaves a segment of shared memory, of which a machine has only so many.
+    // A killed server leaks a shared memory segment, and a machine has only a limited number of them.
     const KEEP: &str = r#"folder=$1; shift; "$@" & pid=$!; read -r _; kill -CONT $pid; kill -QUIT $pid
         (sleep 10; kill -KILL $pid) & late=$!; wait $pid; kill $late; rm -rf "$folder""#;
     let log = fs::File::create(folder.join("log")).unwrap();
     let mut keeper = Command::new("bash");
     keeper.args(["-c", KEEP, "keeper"]).arg(folder).arg(server.get_program()).args(server.get_args());
     keeper.arg("-D").arg(folder.join("data")).arg("-k").arg(folder);
-    // Memory that it shares by files lies in its folder, and goes with it.
+    // File-backed shared memory lies in the server's folder and is removed with it.
     let own = ["listen_addresses=", "shared_buffers=16MB", "max_connections=200", "dynamic_shared_memory_type=mmap"];
     for setting in own.iter().chain(settings) {
         keeper.args(["-c", setting]);
     }
     let (stdout, stderr) = (log.try_clone().unwrap(), log);
-    // A signal to the group of the test is none to it.
+    // A signal to the test's process group does not reach it.
     keeper.process_group(0).current_dir("/tmp").stdin(Stdio::piped()).stdout(stdout).stderr(stderr).spawn().unwrap()
 }
 
-/// A folder of the user's that the server runs as, where that one may go to.
+/// Creates a folder that belongs to the server's user and that this user can access.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::Builder::new().prefix("pg").tempdir().unwrap();
     if let Some(user) = server_user() {
@@ -224,14 +224,14 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// A cluster that nobody has used.
+/// Returns an unused cluster to copy.
 fn template() -> PathBuf {
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/postgres");
     if kept.join("PG_VERSION").exists() {
         return kept;
     }
     fs::create_dir_all(kept.parent().unwrap()).unwrap();
-    // It appears whole, by one rename.
+    // A single rename publishes the complete cluster.
     let fresh = folder();
     let data = fresh.path().join("data");
     let mut initdb = as_server_user(program("initdb"));
@@ -240,13 +240,13 @@ fn template() -> PathBuf {
     let copy = kept.with_extension(fresh.path().file_name().unwrap());
     run(Command::new("cp").arg("-a").arg(&data).arg(&copy));
     if fs::rename(&copy, &kept).is_err() {
-        // Another test was faster.
+        // Another test has published one first.
         fs::remove_dir_all(&copy).unwrap();
     }
     kept
 }
 
-/// The newest installed program of PostgreSQL's of this name.
+/// Returns the newest installed PostgreSQL program of this name.
 pub fn program(name: &str) -> PathBuf {
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join(".postgres/usr/lib/postgresql");
     let mut folders: Vec<PathBuf> = [kept, PathBuf::from("/usr/lib/postgresql")]
@@ -261,7 +261,7 @@ pub fn program(name: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("{name} is not installed; `./scripts/postgres` installs PostgreSQL for the tests"))
 }
 
-/// PostgreSQL does not run as root: the user that it runs as then.
+/// Returns the user that the server runs as if the tests run as root, since PostgreSQL refuses to run as root.
 fn server_user() -> Option<u32> {
     let own = fs::metadata("/proc/self").unwrap().uid();
     let passwd = fs::read_to_string("/etc/passwd").unwrap();
@@ -274,11 +274,11 @@ fn server_user() -> Option<u32> {
 
 pub fn as_server_user(program: PathBuf) -> Command {
     let Some(user) = server_user() else { return Command::new(program) };
-    // What it leaves of shared memory ends with its namespace.
+    // Shared memory that it leaves behind ends with this namespace.
     let mut command = Command::new("unshare");
     command.args(["--ipc", "setpriv"]);
     command.args([format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned()]);
-    // It must not begin in a folder that it may not see.
+    // It must not start in a folder that it cannot access.
     command.arg(program).current_dir("/tmp");
     command
 }

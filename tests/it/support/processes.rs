@@ -1,9 +1,9 @@
-//! Who is alive, read from /proc.
+//! Live processes, read from /proc.
 
 use std::fs;
 use std::path::Path;
 
-/// A live process (zombies included) with the reason why it was counted.
+/// A live process, zombies included.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Process {
     pub pid: u32,
@@ -12,7 +12,7 @@ pub struct Process {
     pub command: String,
 }
 
-/// Every process whose environment, command line or working folder names `path`. The calling process is not counted.
+/// Returns every process whose environment, command line or working folder names `path`, except the calling process.
 pub fn naming(path: &Path) -> Vec<Process> {
     let path = path.to_str().unwrap();
     all()
@@ -25,16 +25,16 @@ pub fn naming(path: &Path) -> Vec<Process> {
         .collect()
 }
 
-/// The ended children that `parent` has not waited for.
+/// Returns the ended children that `parent` has not waited for.
 pub fn zombies_of(parent: u32) -> Vec<Process> {
     all().into_iter().filter(|process| process.parent == parent && process.state == 'Z').collect()
 }
 
-/// Everything that is alive.
+/// Returns all live processes except the calling one.
 pub fn all() -> Vec<Process> {
     let own = std::process::id();
     let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    // A process that ends while it is looked at is not alive.
+    // A process that ends while it is read is left out.
     pids.filter(|&pid| pid != own).filter_map(one).collect()
 }
 
@@ -52,11 +52,11 @@ fn contains(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
-/// What [`clients`] calls the run of the main session's client.
+/// The run's name in [`clients`] for the main session's client.
 pub const MAIN: &str = "main";
 
-/// The agent clients that are alive in the data folder `home`: the run of each, and its command line in words.
-/// A client is what has a run's folder as its `TMPDIR` and was started with `--print`; what wraps it is not one.
+/// Returns the agent clients that are alive in the data folder `home`: the run of each, and its command line in words.
+/// A client has a run's folder as its `TMPDIR` and `--print` as its first argument. Wrappers around it do not count.
 pub fn clients(home: &Path) -> Vec<(String, Vec<String>)> {
     let runs = format!("TMPDIR={}/state/runs/", home.to_str().unwrap());
     let client = |process: Process| {

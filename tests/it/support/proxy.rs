@@ -1,4 +1,4 @@
-//! Stands between a program and a server of PostgreSQL's, as a network does: what passes may be held, or lost.
+//! A proxy between a program and a PostgreSQL server that can hold or drop traffic, as a network does.
 
 use std::io::{Read as _, Write as _};
 use std::net::Shutdown;
@@ -8,34 +8,34 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use tempfile::TempDir;
 
-/// The name that a server's socket has in its folder.
+/// The name of a server's socket in its folder.
 const SOCKET: &str = ".s.PGSQL.5432";
 
-/// What passes.
+/// The state of the traffic.
 #[derive(Default)]
 struct Passing {
-    /// Whether questions are held, and answers.
+    /// Whether requests are held, and whether answers are held.
     held: Mutex<(bool, bool)>,
     changed: Condvar,
-    /// The answer to the next commit is lost, with its connection.
+    /// Whether the answer to the next commit is lost, together with its connection.
     loses: AtomicBool,
 }
 
-/// A network that ends with the value.
+/// A proxy. Its socket's folder is removed when the value is dropped.
 pub struct Proxy {
     folder: TempDir,
     passing: Arc<Passing>,
 }
 
 impl Proxy {
-    /// Before the server at `url`, which has its socket in a folder.
+    /// Starts a proxy in front of the server at `url`, which has its socket in a folder.
     pub fn before(url: &str) -> Self {
         let server = format!("{}/{SOCKET}", url.split_once("host=").unwrap().1);
         let folder = TempDir::with_prefix("net").unwrap();
         let listener = UnixListener::bind(folder.path().join(SOCKET)).unwrap();
         let passing = Arc::new(Passing::default());
         let shared = passing.clone();
-        // It ends with the process.
+        // The thread ends with the process.
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 let (Ok(client), Ok(server)) = (client, UnixStream::connect(&server)) else { continue };
@@ -47,18 +47,18 @@ impl Proxy {
         Self { folder, passing }
     }
 
-    /// How the server is reached by it.
+    /// Returns the server's URL through the proxy.
     pub fn url(&self) -> String {
         format!("postgres://bot@/postgres?host={}", self.folder.path().display())
     }
 
-    /// Holds what is asked, and what is answered, until it is told something else. Nobody is told.
+    /// Holds requests and answers, or releases them. Neither side is notified.
     pub fn hold(&self, questions: bool, answers: bool) {
         *self.passing.held.lock().unwrap() = (questions, answers);
         self.passing.changed.notify_all();
     }
 
-    /// Loses the answer to the next commit: it is made, and its connection breaks.
+    /// Loses the answer to the next commit: the server commits, and the connection breaks.
     pub fn lose_a_commit(&self) {
         self.passing.loses.store(true, Ordering::SeqCst);
     }
@@ -81,7 +81,7 @@ fn pass(from: &UnixStream, to: &UnixStream, passing: &Arc<Passing>, lost: &Arc<A
                 break;
             }
         }
-        // One of them may have gone.
+        // Either side may have closed.
         let _gone = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
     });
 }

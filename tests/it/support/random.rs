@@ -1,10 +1,10 @@
-//! Numbers that a seed repeats (xorshift), so that a run can be had again.
+//! Pseudo-random numbers (xorshift). A seed repeats them, so that a run can be reproduced.
 
-/// The numbers after a seed, which is not 0.
+/// The numbers that follow a seed, which must not be 0.
 pub struct Random(pub u64);
 
 impl Random {
-    /// One below `limit`.
+    /// Returns a number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -12,7 +12,7 @@ impl Random {
         usize::try_from(self.0 % limit as u64).unwrap()
     }
 
-    /// One of these.
+    /// Returns one of the items.
     pub fn one<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
         of[self.below(of.len())]
     }

@@ -1,9 +1,9 @@
-//! What `./scripts/test` installs into `.simcord/`: SimCord, somebody else's Discord, and what reads Discord's OpenAPI document.
+//! SimCord, a third-party Discord, and the reader of Discord's OpenAPI document. `./scripts/test` installs both into `.simcord/`.
 
 use std::path::Path;
 use std::process::Command;
 
-/// A Python program of the tests', on what is installed.
+/// Returns a command for one of the tests' Python programs in that installation.
 #[track_caller]
 pub fn python(program: &str) -> Command {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -14,7 +14,7 @@ pub fn python(program: &str) -> Command {
         python.display()
     );
     let mut command = Command::new(python);
-    // `-B`: it leaves nothing in the source tree.
+    // `-B` writes no bytecode into the source tree.
     command.arg("-B").arg(root.join(program));
     command
 }

@@ -1,5 +1,5 @@
-//! A mail server on loopback, as RFC 5321 has it: with TLS from the first byte, by STARTTLS, or without. What a client must not say
-//! is refused, and fails the test.
+//! A mail server on loopback that follows RFC 5321: with TLS from the first byte, with STARTTLS, or without TLS. It refuses
+//! whatever a client must not send, and fails the test.
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,34 +10,34 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-/// What the server does with the next mail that it is offered.
+/// The server's response to the next mail.
 #[derive(Clone, Copy, Debug)]
 pub enum Act {
-    /// It answers the recipient so.
+    /// Gives this answer to the recipient.
     Recipient(&'static str),
-    /// It takes the text and answers so.
+    /// Accepts the text and gives this answer.
     Text(&'static str),
-    /// It takes the text and cuts the connection.
+    /// Accepts the text and cuts the connection.
     Cut,
 }
 
-/// How the server talks.
+/// The server's use of TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Talk {
     Plain,
-    /// It offers STARTTLS, and takes nothing before.
+    /// The server offers STARTTLS and accepts no mail before it.
     StartTls,
     Tls,
 }
 
-/// A mail that has come.
+/// A received mail.
 #[derive(Clone, Debug)]
 pub struct Mail {
     pub from: String,
     pub to: String,
-    /// Header and text, with line feeds, as the recipient gets it.
+    /// Header and text as the recipient gets them, with line feeds.
     pub text: String,
-    /// Who has logged in: the name and the password.
+    /// The name and the password of the login.
     pub login: Option<(String, String)>,
     pub encrypted: bool,
 }
@@ -46,7 +46,7 @@ pub struct Mail {
 struct Server {
     mails: Vec<Mail>,
     acts: Vec<Act>,
-    /// What a client did that it must not do.
+    /// Violations of the protocol by a client.
     faults: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ pub struct Smtp {
     server: Arc<Mutex<Server>>,
 }
 
-/// A file of the stub's certificates.
+/// Returns the path of one of the stub's certificate files.
 pub fn certificate(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/smtp").join(name)
 }
@@ -80,7 +80,7 @@ impl Smtp {
         let shared = Arc::clone(&server);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                // A client may go at any moment.
+                // A client may disconnect at any moment.
                 let _gone = connection(stream.unwrap(), talk, &config, &shared);
             }
         });
@@ -91,12 +91,12 @@ impl Smtp {
         self.port
     }
 
-    /// What it does with the mails that come next.
+    /// Sets the responses to the next mails.
     pub fn acts(&self, acts: &[Act]) {
         self.server.lock().unwrap().acts.extend(acts);
     }
 
-    /// The mails that have come, also those that it answered with a refusal or not at all.
+    /// Returns the received mails, including those that the server refused or did not answer.
     #[track_caller]
     pub fn mails(&self) -> Vec<Mail> {
         let server = self.server.lock().unwrap();
@@ -127,7 +127,7 @@ fn connection(
     Ok(())
 }
 
-/// One conversation. Whether it goes on encrypted.
+/// Serves one conversation. Returns whether it continues encrypted.
 fn session(
     mut stream: BufReader<Box<dyn Both>>,
     encrypted: bool,
@@ -235,7 +235,7 @@ fn say(stream: &mut BufReader<Box<dyn Both>>, line: &str) -> std::io::Result<()>
     stream.flush()
 }
 
-/// A line without its end; `None`: the client has gone.
+/// Reads a line without its end. Returns `None` if the client has disconnected.
 fn read_line(stream: &mut BufReader<Box<dyn Both>>, fault: &dyn Fn(String)) -> std::io::Result<Option<String>> {
     let mut line = Vec::new();
     stream.read_until(b'\n', &mut line)?;

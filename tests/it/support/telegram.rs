@@ -1,5 +1,5 @@
-//! Telegram's Bot API on loopback, as its documentation has it: long polling with confirmation by `offset`, messages, edits,
-//! buttons, reactions, files. What a bot must not send is refused with the error that Telegram gives.
+//! Telegram's Bot API on loopback, as its documentation describes it: long polling with confirmation by `offset`, messages,
+//! edits, buttons, reactions, files. It refuses requests that a bot must not send, with Telegram's errors.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 pub const TOKEN: &str = "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw";
 
-/// What each method takes.
+/// The parameters of each method.
 const METHODS: &[(&str, &[&str])] = &[
     ("getUpdates", &["offset", "timeout", "allowed_updates"]),
     (
@@ -43,22 +43,22 @@ const METHODS: &[(&str, &[&str])] = &[
 
 #[derive(Default)]
 struct Server {
-    /// Every request: the method and its body.
+    /// Every request: its method and its body.
     requests: Vec<(String, Value)>,
-    /// Messages as the person sees them.
+    /// Messages as the user sees them.
     messages: HashMap<i64, Value>,
     updates: Vec<Value>,
     next_message: i64,
     next_update: i64,
-    /// Errors for the next calls.
+    /// Planned errors.
     failures: Vec<Failure>,
-    /// The token counts no more.
+    /// Whether the token is revoked.
     is_revoked: bool,
-    /// Files are not given out for now.
+    /// Whether requests for files are held.
     holds_files: bool,
 }
 
-/// The next call of this method of which `holds` is true fails so, after `skip` others that it is true of.
+/// An error for a call of this method that satisfies `holds`, after `skip` others that satisfy it.
 struct Failure {
     method: &'static str,
     holds: fn(&Value) -> bool,
@@ -80,7 +80,7 @@ impl Telegram {
         Self::start_at(0)
     }
 
-    /// At this port; 0: at any.
+    /// Starts the stub at this port, or at any free port for 0.
     pub fn start_at(port: u16) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let server = Arc::new(Mutex::new(Server { next_message: 100, next_update: 1, ..Server::default() }));
@@ -105,7 +105,7 @@ impl Telegram {
         server.updates.push(json!({ "update_id": id, kind: content }));
     }
 
-    /// Somebody writes to the bot. The message's number.
+    /// Sends a message to the bot. Returns the message's number.
     pub fn write(&self, by: i64, extra: Value) -> i64 {
         let id = {
             let mut server = self.server.lock().unwrap();
@@ -125,7 +125,7 @@ impl Telegram {
         self.write(by, json!({ "text": text }))
     }
 
-    /// Somebody presses a button of a message.
+    /// Presses a button of a message.
     #[track_caller]
     pub fn press(&self, by: i64, message: &Value, label: &str) {
         let rows = message["reply_markup"]["inline_keyboard"].as_array().unwrap();
@@ -140,17 +140,17 @@ impl Telegram {
         );
     }
 
-    /// The next call of this method fails so.
+    /// Makes the next call of this method fail.
     pub fn fail(&self, method: &'static str, code: u16, retry_after: Option<u64>) {
         self.push(Failure { method, holds: |_| true, skip: 0, code, retry_after });
     }
 
-    /// The call of this method fails so that follows after `skip` others of it.
+    /// Makes a call of this method fail after `skip` others.
     pub fn fail_after(&self, skip: usize, method: &'static str, code: u16) {
         self.push(Failure { method, holds: |_| true, skip, code, retry_after: None });
     }
 
-    /// The next call of this method fails so whose body is such a one.
+    /// Makes the next call of this method fail whose body satisfies `holds`.
     pub fn fail_where(&self, holds: fn(&Value) -> bool, method: &'static str, code: u16) {
         self.push(Failure { method, holds, skip: 0, code, retry_after: None });
     }
@@ -159,22 +159,22 @@ impl Telegram {
         self.server.lock().unwrap().failures.push(failure);
     }
 
-    /// Whether whoever asks for a file waits for it.
+    /// Sets whether requests for files wait.
     pub fn hold_files(&self, holds: bool) {
         self.server.lock().unwrap().holds_files = holds;
     }
 
-    /// How many updates are not confirmed.
+    /// Returns the number of unconfirmed updates.
     pub fn waiting(&self) -> usize {
         self.server.lock().unwrap().updates.len()
     }
 
-    /// The token counts no more.
+    /// Revokes the token.
     pub fn revoke(&self) {
         self.server.lock().unwrap().is_revoked = true;
     }
 
-    /// What the person sees in the chat, oldest first.
+    /// Returns the chat as the user sees it, oldest message first.
     pub fn chat(&self) -> Vec<Value> {
         let server = self.server.lock().unwrap();
         let mut messages: Vec<Value> = server.messages.values().cloned().collect();
@@ -182,12 +182,12 @@ impl Telegram {
         messages
     }
 
-    /// The methods that were called, in order.
+    /// Returns the methods that were called, in order.
     pub fn methods(&self) -> Vec<String> {
         self.server.lock().unwrap().requests.iter().map(|(method, _)| method.clone()).collect()
     }
 
-    /// The bodies of the calls of a method.
+    /// Returns the bodies of the calls of a method.
     pub fn calls(&self, method: &str) -> Vec<Value> {
         let server = self.server.lock().unwrap();
         server.requests.iter().filter(|(called, _)| called == method).map(|(_, body)| body.clone()).collect()
@@ -209,12 +209,12 @@ fn refuse(code: u16, description: &str, retry_after: Option<u64>) -> Response {
     (StatusCode::from_u16(code).unwrap(), axum::Json(body)).into_response()
 }
 
-/// Why Telegram would not take it.
+/// Returns the reason why Telegram would refuse the request.
 fn fault(method: &str, body: &Value) -> Option<String> {
     let Some((_, known)) = METHODS.iter().find(|(name, _)| *name == method) else {
         return Some("Not Found: method not found".into());
     };
-    // Telegram passes over what it does not know. A bot that sends such a thing means something else.
+    // Telegram ignores unknown keys. A bot that sends one has made a mistake.
     if let Some(key) = body.as_object()?.keys().find(|key| !known.contains(&key.as_str())) {
         return Some(format!("Bad Request: unknown key {key}"));
     }
@@ -231,7 +231,7 @@ fn fault(method: &str, body: &Value) -> Option<String> {
             return Some("Bad Request: message is too long".into());
         }
     }
-    // Telegram takes it, and fetches the addresses in the text.
+    // Telegram would accept this and fetch the addresses in the text.
     if ["sendMessage", "editMessageText"].contains(&method) && body["link_preview_options"]["is_disabled"] != true {
         return Some("Bad Request: a preview of a link would be fetched".into());
     }
@@ -253,7 +253,7 @@ fn fault(method: &str, body: &Value) -> Option<String> {
         .then(|| "Bad Request: MESSAGE_TOO_LONG".into())
 }
 
-/// What is seen of a text.
+/// Returns the visible part of a text.
 fn text_of(text: &str, is_html: bool) -> Result<String, String> {
     if !is_html {
         return Ok(text.to_owned());
@@ -359,7 +359,7 @@ fn sent(id: i64, body: &Value) -> Value {
         "message_id": id, "date": 1_790_000_000, "text": text, "html": body["text"],
         "from": { "id": 1, "is_bot": true, "first_name": "bot" }, "chat": { "id": body["chat_id"], "type": "private" },
     });
-    // A phone rings for a new message, if at all.
+    // A phone rings only for a new message that is not silenced.
     message["rings"] = json!(body["message_id"].is_null() && body["disable_notification"] != true);
     if body["reply_markup"].is_object() {
         message["reply_markup"] = body["reply_markup"].clone();

@@ -1,4 +1,4 @@
-//! A command on a terminal: a real pty, on which a test reads and types.
+//! A command on a real pty that a test reads and types on.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -11,7 +11,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::wait;
 
-/// A command that has a terminal for its input and output.
+/// A command with a terminal as its input and output.
 pub struct Terminal {
     child: Child,
     keys: File,
@@ -24,7 +24,7 @@ impl Terminal {
         Self::start_on(command, None)
     }
 
-    /// On a terminal of so many columns, which shows the command's data alone.
+    /// Starts a command on a terminal with this number of columns, which shows only the command's data.
     pub fn narrow(command: Command, columns: u16) -> Self {
         Self::start_on(command, Some(columns))
     }
@@ -48,7 +48,7 @@ impl Terminal {
         let text = screen.clone();
         let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // The last program on it has gone: an error.
+            // The read fails when the last program on the terminal has ended.
             while let Ok(count) = shown.read(&mut bytes) {
                 text.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
             }
@@ -56,7 +56,7 @@ impl Terminal {
         Self { child, keys, screen, reader }
     }
 
-    /// What was shown so far, without colours.
+    /// Returns the output so far, without colours.
     pub fn shown(&self) -> String {
         anstream::adapter::strip_str(&self.screen.lock().unwrap()).to_string().replace("\r\n", "\n")
     }
@@ -68,7 +68,7 @@ impl Terminal {
         writeln!(self.keys, "{line}").unwrap();
     }
 
-    /// Waits for its end; all that was shown.
+    /// Waits for the command's end. Returns its status and all of its output.
     #[track_caller]
     pub fn end(mut self) -> (ExitStatus, String) {
         let (child, screen, reader) = (&mut self.child, &self.screen, &self.reader);

@@ -1,4 +1,4 @@
-//! One turn of an agent client without a bot around it: folders, a request, a host that records what it is asked.
+//! One turn of an agent client without a bot around it: folders, a request, and a host that records all questions.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,14 +19,14 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// What the host says to a call.
+/// The host's response to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Say {
     Allow,
     Deny,
-    /// Never answers.
+    /// The host never answers.
     Nothing,
-    /// Panics.
+    /// The host panics.
     Panic,
 }
 
@@ -34,7 +34,7 @@ type Rule = dyn Fn(&ToolCall) -> Say + Send + Sync;
 
 type Judges = dyn Fn(&Start) -> Answer + Send + Sync;
 
-/// Records what it is asked and told.
+/// A host that records all questions and notifications.
 pub struct Host {
     rule: Box<Rule>,
     pub asked: Mutex<Vec<ToolCall>>,
@@ -42,11 +42,11 @@ pub struct Host {
     pub started: Mutex<Vec<(u32, Option<SessionId>)>>,
     pub client_denied: Mutex<Vec<(String, String)>>,
     pub delivered: Mutex<Vec<String>>,
-    /// Whether each `Stop` came after one that was held up.
+    /// For each `Stop` question, whether it followed one that was refused.
     pub stops: Mutex<Vec<bool>>,
-    /// Keeps the agent going, once.
+    /// The reason with which the first `Stop` question is refused.
     pub go_on: Option<String>,
-    /// Decides about the programs of the client's shell.
+    /// The judge of the programs that the client's shell starts.
     pub judges: Option<Box<Judges>>,
 }
 
@@ -65,7 +65,7 @@ impl Host {
         }
     }
 
-    /// The tools that it was asked about, in order.
+    /// Returns the tools that the host was asked about, in order.
     pub fn asked_tools(&self) -> Vec<String> {
         self.asked.lock().unwrap().iter().map(|call| call.tool.clone()).collect()
     }
@@ -114,9 +114,9 @@ impl RunHost for Host {
     }
 }
 
-/// A data folder of its own, and a client that works in it.
+/// A data folder and a client that works in it.
 pub struct Desk {
-    /// Kept as long as anything may use it.
+    /// The temporary folder; `None` if the caller keeps it.
     _folder: Option<TempDir>,
     home: PathBuf,
     pub root: PathBuf,
@@ -124,14 +124,14 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// A client `command` whose API is at `url`. The person's home is a folder above the data folder.
+    /// Creates a client `command` whose API is at `url`. The user's home is the folder above the data folder.
     pub fn new(command: &Path, url: &str) -> Self {
         let person = TempDir::with_prefix("ollim-turn-").unwrap();
         let home = person.path().canonicalize().unwrap();
         Self { _folder: Some(person), ..Self::at(&home, home.join("bot"), command, url) }
     }
 
-    /// The same, with the data folder at `root` and the person's home at `home`, which somebody else keeps.
+    /// Creates such a client with the data folder at `root` and the user's home at `home`, which the caller keeps.
     pub fn at(home: &Path, root: PathBuf, command: &Path, url: &str) -> Self {
         for folder in ["work", "bin", "state/runs/0a1b2c3d"] {
             std::fs::create_dir_all(root.join(folder)).unwrap();
@@ -172,22 +172,22 @@ impl Desk {
         Self { _folder: None, home: home.to_owned(), root, claude }
     }
 
-    /// The person's home; the data folder is in it.
+    /// Returns the user's home, which contains the data folder.
     pub fn home(&self) -> PathBuf {
         self.home.clone()
     }
 
-    /// The working folder of clients.
+    /// Returns the working folder of clients.
     pub fn work(&self) -> PathBuf {
         self.root.join("work")
     }
 
-    /// The run's folder.
+    /// Returns the run's folder.
     pub fn run_dir(&self) -> PathBuf {
         self.root.join("state/runs/0a1b2c3d")
     }
 
-    /// An isolated fork that shows the tools (`mcp__discord__…` for ours), with no wall.
+    /// Returns a request for an isolated fork with these tools (`mcp__discord__…` for ours) and without a sandbox.
     pub fn request(&self, host: &Arc<Host>, prompt: &str, tools: &[&str]) -> Request {
         let (ours, visible): (Vec<&str>, Vec<&str>) = tools.iter().partition(|tool| tool.starts_with("mcp__discord__"));
         Request {
@@ -216,7 +216,7 @@ impl Desk {
         }
     }
 
-    /// The sandbox of a client that may read `work/` and write in `write`, relative to the data folder. It has no shell of ours.
+    /// Returns a sandbox whose client may read `work/` and write in `write`, relative to the data folder. It has no shell of ours.
     pub fn sandbox(&self, write: &[&str]) -> Sandbox {
         let client = Domain {
             beside: vec![self.home(), self.root.clone()],
@@ -230,13 +230,13 @@ impl Desk {
         Sandbox { client: Some(client), ..Sandbox::default() }
     }
 
-    /// Does the turn.
+    /// Runs the turn.
     pub async fn run(&self, request: Request) -> AttemptReport {
         self.claude.run(request).await
     }
 }
 
-/// Whether the kernel holds the whole wall; says on standard error what is not tried where it does not.
+/// Returns whether the kernel supports the whole sandbox. If not, prints to standard error that the test is skipped.
 #[allow(clippy::print_stderr, reason = "a test says what it leaves out")]
 pub fn kernel_holds_walls() -> bool {
     let held = agent_sandbox::probe();

@@ -1,12 +1,12 @@
-//! Waiting for something to become so.
+//! Waiting until a condition holds.
 
 use std::time::{Duration, Instant};
 
-/// Nothing that the tests wait for takes a tenth of this on a machine that is not stuck.
+/// Time limit. On a healthy machine every wait takes less than a tenth of it.
 const DEADLINE: Duration = Duration::from_secs(100);
 
-/// Asks until it is so, and gives back what it then was. Panics with `otherwise` when the deadline has passed.
-/// A test that waits passes as soon as the thing is so; how long it took is never what it asserts.
+/// Polls `ask` until it returns a value, and returns that value. Panics with `otherwise` after [`DEADLINE`]. A waiting test
+/// passes as soon as the condition holds; it never asserts how long that took.
 #[track_caller]
 pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>, otherwise: impl FnOnce() -> String) -> T {
     let start = Instant::now();
@@ -17,7 +17,7 @@ pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>, otherwise: impl 
         }
         assert!(start.elapsed() < DEADLINE, "waited in vain: {what}\n{}", otherwise());
         std::thread::sleep(pause);
-        // What takes long is asked less often: asking is work for the same two cores.
+        // Long waits poll less often, since polling uses the same two cores.
         pause = (pause * 3 / 2).min(Duration::from_millis(250));
     }
 }
