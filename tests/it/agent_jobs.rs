@@ -1,4 +1,4 @@
-//! Jobs and named agents on the real client: a job that runs as one, and one that may call some.
+//! Jobs and named agents on the real client: a job that runs as an agent, and a job that may call some.
 
 use serde_json::json;
 
@@ -34,13 +34,13 @@ fn a_job_runs_as_its_agent_and_a_read_only_one_changes_nothing() {
 
     let last = api.last();
     assert!(system_prompt(&last).contains(&prompt_of("Plan")), "it is told what the agent's file says");
-    // Of the job's tools those that the agent has: no Edit, no search, no report, and Grep is not the job's.
+    // Only tools of both the job and the agent: the agent has no Edit, no search and no report, and the job has no Grep.
     assert_eq!(last.tools(), ["Bash", "Glob", "Read"]);
     let told = "You may use only these tools; every other call is refused, so do not look for ways around:\n- Read\n- Glob\n- Bash\n";
     assert!(last.mentions(told) && last.mentions("You only read:"), "{}", last.body);
     let results = last.results();
     assert_eq!(errors(&results), [false, true, true, true, true, true], "{results:#?}");
-    // The shell itself refuses to open a file, which is no call of its own.
+    // The shell itself refuses to open the file; that is no call, so the record has no denial of it.
     assert_eq!(run["denials"].as_array().unwrap().len(), 4, "{run:#}");
     assert_eq!(bot.names("work"), ["notes.txt"]);
     assert_eq!(bot.read("tools/gmail/sent"), None);
@@ -159,7 +159,7 @@ fn a_job_waits_for_its_agents_file() {
     assert_eq!(api.last().tools(), ["Read"]);
 }
 
-/// A model whose session makes `outside`, and whose agent of this prompt makes `inside`.
+/// A model that makes `outside` in the session and `inside` in the agent with this prompt.
 fn two(prompt: String, outside: Vec<Reply>, inside: Vec<Reply>) -> MessagesApi {
     MessagesApi::answering(move |request| {
         let replies = if system_prompt(request).contains(&prompt) { &inside } else { &outside };
@@ -177,7 +177,7 @@ fn an_agent_in_an_allowlist_is_ours_and_the_job_caps_what_it_does() {
         Reply::call("Read", json!({ "file_path": "WORK/notes/a.txt" })),
         Reply::call("Read", json!({ "file_path": "WORK/secret" })),
         Reply::call("Edit", json!({ "file_path": "WORK/notes/a.txt", "old_string": "a", "new_string": "b" })),
-        // The client hands a line of one word to its shell in another way.
+        // The client passes a one-word line to its shell in another form.
         Reply::bash("pwd"),
     ];
     let elsewhere = |more: &str, value: &str| {
@@ -227,7 +227,7 @@ fn an_agent_in_an_allowlist_is_ours_and_the_job_caps_what_it_does() {
     assert_eq!(errors(&outside.results()), expect, "{:#?}", outside.results());
     assert_eq!(bot.names("work"), ["notes", "secret"]);
     assert_eq!(bot.read("work/notes/a.txt").as_deref(), Some("a"));
-    // Its calls are in the record as the job's own are: by the hook, or refused by the client.
+    // The run's record contains the agent's calls like the job's own: decided by the hook, or refused by the client.
     let denied: Vec<&str> =
         run["denials"].as_array().unwrap().iter().filter_map(|d| d["input"]["command"].as_str()).collect();
     assert_eq!(denied, ["touch evil"], "{run:#}");
@@ -262,7 +262,7 @@ fn the_main_session_has_our_agents_and_each_once() {
 
 const CLERK: &str = "You keep the reminders.";
 
-/// A person whose agent `clerk` may call `ollim-bot reminder` and one own command, which asks for more by the binary's own path.
+/// Creates a bot whose agent `clerk` may call `ollim-bot reminder` and a user's command, which calls more by the binary's path.
 fn with_clerk(outside: Vec<Reply>) -> (MessagesApi, TestBot) {
     let inside = vec![
         Reply::bash("ollim-bot reminder list"),
@@ -286,7 +286,7 @@ fn with_clerk(outside: Vec<Reply>) -> (MessagesApi, TestBot) {
     (api, bot)
 }
 
-/// The clerk saw the reminders and made none.
+/// Asserts that the clerk saw the reminders and created none.
 #[track_caller]
 fn the_clerk_made_none(api: &MessagesApi, bot: &TestBot) {
     let requests = api.requests();

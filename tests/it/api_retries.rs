@@ -1,4 +1,4 @@
-//! An API that cannot be reached is the cause that a run names, and the client's own retries are seen.
+//! The error of a run whose API cannot be reached, and the client's own retries in `status`.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::support::client;
 
 #[test]
 fn an_api_that_cannot_be_reached_is_named_while_it_runs_and_afterwards() {
-    // Nobody listens on this port.
+    // No server listens on this port.
     let bot = TestBot::with_client(&client::real(), "http://127.0.0.1:9");
     let fields = "background: true\nisolated: true\nretry: 0\ntimeout: 20s\n";
     bot.write("reminders/job.md", &reminder(now(), fields, "Do the thing."));

@@ -1,12 +1,12 @@
-//! The shape of the source: which module may know which, and which crate is named where (ARCHITECTURE.md).
+//! The architecture rules: which module may name which, and where each crate may be named (ARCHITECTURE.md).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Each top-level module with those it may name. Dependencies point one way: a module names only modules above it.
+/// Each top-level module with the modules that it may name. Dependencies point one way, to modules above it.
 const MAY_NAME: &[(&str, &[&str])] = &[
-    // What is behind `fail_point!`, which stands anywhere; the clock can be set ahead for the same tests.
+    // Implements `fail_point!`, which any module may use. The same tests set the clock ahead.
     ("failpoints", &[]),
     ("clock", &["failpoints"]),
     ("heartbeat", &[]),
@@ -18,14 +18,14 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("agents", &["definition", "home", "policy"]),
     ("config", &["definition", "home", "policy"]),
     ("agent", &["clock", "definition", "policy"]),
-    // Of the agent, what a client was seen to do.
+    // From `agent` it needs only the record of a client's behaviour.
     ("journal", &["agent", "clock", "definition", "failpoints", "home", "tls"]),
-    // Of the agent, its words for how an attempt ended.
+    // From `agent` it needs only the kinds of an attempt's end.
     ("schedule", &["agent", "clock", "definition", "failpoints", "home", "journal"]),
     ("search_path", &[]),
     ("program", &["search_path"]),
     ("tls", &[]),
-    // Of the settings, how the person's servers are reached.
+    // From `config` it needs the addresses of the user's servers.
     ("mcp", &["agent", "config", "home", "program", "tls"]),
     ("channel", &["clock", "config", "definition", "hexadecimal", "journal", "program", "search_path", "tls"]),
     ("bot", &["agent", "clock", "config", "definition", "home", "journal", "policy"]),
@@ -48,9 +48,9 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "schedule",
         ],
     ),
-    // Takes what other services send; a job's token opens nothing there.
+    // Accepts requests of other services. A job's token has no authority here.
     ("webhooks", &["clock", "config", "definition", "hexadecimal", "home", "journal", "run", "schedule"]),
-    // What can be asked, by whom: the one thing that interfaces call.
+    // Defines the commands and their permissions. It is the only module that interfaces call.
     (
         "app",
         &[
@@ -71,7 +71,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "search_path",
         ],
     ),
-    // Parses requests and renders outcomes as HTML. Of the layers below `app` it names the data in outcomes.
+    // Parses requests and renders outcomes as HTML. From the layers below `app` it names only the data in outcomes.
     (
         "web",
         &[
@@ -116,7 +116,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "webhooks",
         ],
     ),
-    // Parses and renders. Of the layers below `app` it names the data in outcomes, never what acts.
+    // Parses and renders. From the layers below `app` it names only the data in outcomes, nothing that acts.
     (
         "cli",
         &[
@@ -139,11 +139,11 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Each of these is named only in the places beside it (a file, or all of a folder).
+/// Names that may appear only in the listed places (a file, or all of a folder).
 const CONFINED: &[(&str, &[&str])] = &[
     ("gray_matter", &["definition/frontmatter"]),
     ("serde_yaml", &["definition/frontmatter", "config"]),
-    // `agent/` has a client of that name.
+    // `agent/` has a client with this name.
     ("notify::", &["definition/watch", "agent/"]),
     ("tokio_cron_scheduler", &["schedule/housekeeping.rs"]),
     ("rusqlite", &["journal/"]),
@@ -190,15 +190,15 @@ const CONFINED: &[(&str, &[&str])] = &[
 ];
 
 struct Source {
-    /// Relative to `src/`.
+    /// The path relative to `src/`.
     path: PathBuf,
     text: String,
-    /// The program's own code: without comments and without tests.
+    /// The program's own code, without comments and tests.
     code: String,
 }
 
 impl Source {
-    /// The top-level module that the file belongs to; `None` for `main.rs`, `lib.rs` and `bin/`, which join them all.
+    /// Returns the file's top-level module; `None` for `main.rs`, `lib.rs` and `bin/`, which join all modules.
     fn module(&self) -> Option<String> {
         let first = self.path.components().next().unwrap().as_os_str().to_str().unwrap();
         let name = first.strip_suffix(".rs").unwrap_or(first);
@@ -238,13 +238,13 @@ fn is_test(path: &Path) -> bool {
     })
 }
 
-/// Whole-line comments are dropped; so is what follows the first test module, which stands last by custom.
+/// Removes whole-line comments and everything after the first test module, which comes last by convention.
 fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
-/// The top-level modules that the code names by `crate::…`, groups (`crate::{a, b::c}`) included.
+/// Returns the top-level modules that the code names by `crate::…`, groups (`crate::{a, b::c}`) included.
 fn named(code: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let word = |text: &str| -> String { text.chars().take_while(|&c| c.is_alphanumeric() || c == '_').collect() };
@@ -330,7 +330,7 @@ fn crates_are_named_only_where_they_belong() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Whether the code names it as a path or a macro, not as a part of a longer name or inside one of our own paths.
+/// Returns whether the code names `what` as a path or a macro, not as a part of a longer name or of one of our own paths.
 fn names_word(code: &str, what: &str) -> bool {
     code.match_indices(what).any(|(at, _)| {
         let before = code[..at].chars().next_back();

@@ -1,4 +1,4 @@
-//! A hostile job against what wakes jobs, runs without a model, and remembers: commands, gates, watched folders, what follows.
+//! A hostile job against the features that start, gate and chain jobs and keep their state: commands, gates, watched folders, `after`.
 
 use serde_json::{Value, json};
 
@@ -15,8 +15,8 @@ fn inbox(bot: &TestBot) -> String {
     bot.json(["inbox", "-n", "100"]).to_string()
 }
 
-/// 2^10 processes, each made by the one before, far more than it may have. (They end by themselves, so
-/// that a machine on which this fails goes on.)
+/// Starts 2^10 processes, each from the one before, far more than the limit. They end by themselves, so a failure of this test
+/// does not block the machine.
 const BURST: &str =
     "f() { if [ $1 -gt 0 ]; then f $(($1 - 1)) & f $(($1 - 1)) & fi; read -t 20 < <(:) || sleep 20; }; f 9; wait";
 
@@ -48,7 +48,7 @@ fn a_line_that_forks_and_forks_is_ended() {
     bot.until_nothing_is_left();
 }
 
-/// What a command prints is shown on a terminal and sent to a phone: it writes there, and does nothing else.
+/// A terminal and a phone show a command's output. It must be plain text, without control characters.
 #[test]
 fn what_a_command_prints_commands_no_terminal() {
     let bot = TestBot::new();
@@ -64,7 +64,7 @@ fn what_a_command_prints_commands_no_terminal() {
         assert!(!text.contains(is_control), "{text:?}");
     }
     assert!(said.contains("red") && shown.contains("second"), "{said}{shown}");
-    // A reason of its own in the place of ours.
+    // The command prints a reason that imitates one of ours.
     command(&bot, "fails", r"echo 'gate: nothing new'; echo 'budget: spent' >&2; exit 1", "allowed_tools: []\n");
     let run = service.fire("fails");
     assert_eq!(
@@ -77,7 +77,7 @@ fn what_a_command_prints_commands_no_terminal() {
     service.stop();
 }
 
-/// It fills the folder that it watches with folders, and floods the kernel's queue: another job misses nothing by it.
+/// A job fills its watched folder with folders and floods the kernel's queue. Another job loses no event.
 #[test]
 fn a_flood_in_one_watched_folder_is_no_others_loss() {
     let bot = TestBot::new();
@@ -89,7 +89,7 @@ fn a_flood_in_one_watched_folder_is_no_others_loss() {
     watches("floods", "flood");
     watches("quiet", "calm");
     let service = bot.start();
-    // Until both are watched.
+    // Waits until both folders are watched.
     for (id, folder) in [("quiet", "calm"), ("floods", "flood")] {
         let mut n = 0;
         service.until("it is watched", || {
@@ -104,7 +104,7 @@ fn a_flood_in_one_watched_folder_is_no_others_loss() {
     }
     let file = bot.path("work/flood/there");
     for n in 0..8_000 {
-        // Alternating, since the kernel counts the same event in a row once.
+        // The events alternate, since the kernel merges equal events in a row.
         std::fs::write(&file, "x").unwrap();
         if n % 2 == 0 {
             std::fs::rename(&file, file.with_extension("a")).unwrap();
@@ -127,7 +127,7 @@ fn a_flood_in_one_watched_folder_is_no_others_loss() {
     service.stop();
 }
 
-/// A job that makes others which follow each other, each by itself allowed, and all together with the job a chain without an end.
+/// A job creates jobs that follow each other. Each is allowed by itself; together with the job they would form an endless chain.
 #[test]
 fn jobs_that_a_job_makes_and_follows_come_to_an_end() {
     let bot = TestBot::new();
@@ -142,7 +142,7 @@ fn jobs_that_a_job_makes_and_follows_come_to_an_end() {
     };
     maker("cron: '0 0 29 2 *'");
     let service = bot.start();
-    // Whether they follow the run that has made them depends on when their files are read; the next one they follow, each once.
+    // Whether they follow the run that created them depends on when their files are read. Each follows the next run once.
     service.fire("maker");
     service.until_ended("maker", 1);
     service.until("both are read", || (bot.json(["routine", "list"]).as_array()?.len() == 3).then_some(()));
@@ -152,7 +152,7 @@ fn jobs_that_a_job_makes_and_follows_come_to_an_end() {
     service.until("each follows", || (count("b") > 0 && count("b") == count("a") && ended()).then_some(()));
     assert!(count("b") <= 2, "{}", bot.ok(["runs"]));
     let before = bot.json(["runs"]).as_array().unwrap().len();
-    // The person closes the circle: all three are refused, and what is fired by hand is followed by nothing.
+    // The user closes the cycle: all three are refused, and nothing follows a run that is fired by hand.
     maker("after: b");
     service.until("the circle is seen", || bot.run(["check"]).stdout.contains("so none of them fires").then_some(()));
     bot.run(["fire", "maker", "--wait"]);
@@ -162,7 +162,7 @@ fn jobs_that_a_job_makes_and_follows_come_to_an_end() {
     service.stop();
 }
 
-/// Jobs that follow each other in a circle, as files.
+/// Files of jobs that follow each other in a cycle.
 #[test]
 fn jobs_that_follow_each_other_in_a_circle_do_not_fire() {
     let bot = TestBot::new();
@@ -175,7 +175,7 @@ fn jobs_that_follow_each_other_in_a_circle_do_not_fire() {
     let refused = format!("{}{}", checked.stdout, checked.stderr);
     assert!(refused.contains("follow") && refused.contains("error"), "{refused}");
     let service = bot.start();
-    // A circle is refused as files; none of them fires by another.
+    // A cycle is refused as files. No job in it fires after another.
     bot.run(["fire", "a", "--wait"]);
     bot.write("routines/d.md", "---\nafter: d\nclient: exec\ncommand: 'true'\nallowed_tools: []\n---\n");
     bot.run(["fire", "d", "--wait"]);

@@ -1,4 +1,4 @@
-//! What a ninth attacker found: words and output of jobs that reach further than the jobs do.
+//! Attacks that a ninth attacker found: words and output of jobs that reach further than the jobs may.
 
 use chrono::TimeDelta;
 use serde_json::json;
@@ -36,7 +36,7 @@ fn a_job_has_no_line_of_another_job_tried() {
             lists.replace("background: true\n", "")
         ),
     );
-    // The person is told; that the trial has its effect is what the attack lives by.
+    // For the user, `check` prints the secret. The attack depends on the effect of this trial.
     bot.write("work/notes/lib.sh", "logger \"$(cat private/secret)\"\n");
     let told = bot.run(["check"]);
     assert!((told.stdout + &told.stderr).contains(SECRET), "the trial reads for the person");

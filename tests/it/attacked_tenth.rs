@@ -1,4 +1,4 @@
-//! What a tenth attacker found: names that lead elsewhere in the moment between a verdict and the opening.
+//! Attacks that a tenth attacker found: names that change their target between a verdict and the opening.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use crate::support::turn;
 
 const SECRET: &str = "XYZZY-the-secret";
 
-/// Code of a job's own, which its shell loads: it changes `notes/f` back and forth as long as the run lasts.
+/// Code that the job's shell loads. It switches `notes/f` back and forth as long as the run lasts.
 const TURNS: &str = r#"
 #include <stdio.h>
 #include <unistd.h>
@@ -47,7 +47,7 @@ fn a_link_that_a_job_turns_leads_a_file_tool_to_nothing_but_its_own() {
     }
     bot.live("allowed_tools: ['Edit(notes/**)', 'Read(notes/**)', 'Bash(git --version)']\n");
     let results: Vec<String> = api.last().results().iter().map(|result| result.text.clone()).collect();
-    // The shell reads what it may, and the link was turned.
+    // The shell reads what is granted, and the link was switched meanwhile.
     assert!(results[0].contains("plain text"), "{results:#?}");
     assert!(results[1..].iter().any(|result| result.contains("not granted")), "{results:#?}");
     assert!(!results.iter().any(|result| result.contains(SECRET)), "{results:#?}");

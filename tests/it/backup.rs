@@ -1,4 +1,4 @@
-//! `backup` and `restore`: a person moves to another machine, or gets back what was lost.
+//! `backup` and `restore`: a user moves to another machine, or recovers lost data.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::bot::{Ran, TestBot, now, reminder};
 
-/// A bot that has run something, with secrets in every place that may have them.
+/// Creates a bot with a past run, and with secrets in every place that may contain them.
 fn lived() -> TestBot {
     let bot = TestBot::new();
     bot.write("config.yaml", "user_name: Ada\n");
@@ -20,7 +20,7 @@ fn lived() -> TestBot {
     bot
 }
 
-/// Restores into a folder of its own; what was said, and the folder.
+/// Restores into a new folder. Returns the command's result and the folder.
 fn restored(bot: &TestBot, file: &Path, name: &str) -> (Ran, PathBuf) {
     let home = bot.person().join(name);
     let ran = bot.run(["--home".as_ref(), home.as_os_str(), "restore".as_ref(), file.as_os_str()]);
@@ -116,7 +116,7 @@ fn a_file_that_is_no_whole_backup_makes_nothing() {
     }
 }
 
-/// Somebody who can change the file must not write beside the folder by it.
+/// A manipulated archive must not write outside the folder.
 #[test]
 fn an_entry_that_leads_out_of_the_folder_is_refused() {
     let bot = lived();
@@ -172,7 +172,7 @@ fn an_entry_that_leads_out_of_the_folder_is_refused() {
     }
 }
 
-/// A person may pack it anew, with another program and other spellings.
+/// A user may repack the archive with another program, which spells names differently.
 #[test]
 fn an_archive_that_was_packed_anew_stays_the_persons_alone() {
     let bot = lived();
@@ -191,7 +191,7 @@ fn an_archive_that_was_packed_anew_stays_the_persons_alone() {
     assert!(!home.join("ollim-bot-backup.json").exists());
 }
 
-/// A job makes such folders with `mkdir` and `cd`; the whole path is longer than the kernel takes.
+/// A job creates such folders with `mkdir` and `cd`. The whole path exceeds the kernel's limit.
 #[test]
 fn what_lies_deep_is_backed_up_too() {
     let bot = lived();
@@ -209,11 +209,11 @@ fn what_lies_deep_is_backed_up_too() {
     let (ran, home) = restored(&bot, &bot.person().join("bot.tar"), "elsewhere");
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert_eq!(made(&home, "find work/deep -name file | wc -l"), "30");
-    // Too deep to be removed by its path.
+    // The path is too long for a removal by name.
     made(bot.person(), "rm -rf bot/work/deep elsewhere/work/deep");
 }
 
-/// A file of nothing takes no room, and would take all of it as zeros.
+/// A sparse file takes no room on the disk, but its zeros would fill the archive.
 #[test]
 fn what_cannot_be_backed_up_is_said() {
     let bot = lived();
@@ -235,7 +235,7 @@ fn what_cannot_be_backed_up_is_said() {
     assert!(!home.join("work/empty").exists());
 }
 
-/// A job puts links in the place of folders and files while the backup reads them.
+/// A job replaces folders and files by links while the backup reads them.
 #[test]
 fn a_link_that_a_job_puts_in_a_folders_place_is_not_followed() {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -268,7 +268,7 @@ fn a_link_that_a_job_puts_in_a_folders_place_is_not_followed() {
             let ran = bot.run(["backup", &name]);
             let all = fs::read(bot.person().join(&name)).unwrap_or_default();
             let leaked = String::from_utf8_lossy(&all).contains("hunter2");
-            // What changed its kind meanwhile is said, and ends nothing.
+            // A warning names an entry that changed its kind meanwhile, and the backup continues.
             let said = ran.code == 0 || ran.stderr.contains("it was put in the place of another thing");
             if leaked || !said || all.is_empty() {
                 done.store(true, Ordering::Relaxed);

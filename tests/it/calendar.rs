@@ -1,4 +1,4 @@
-//! `export ics`: what is coming, as another reader of calendars takes it.
+//! `export ics`: upcoming occurrences, as a third-party calendar reader parses them.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::bot::TestBot;
 
-/// Reads a calendar with python's icalendar: each event's uid, time, summary and description, in order of time.
+/// Reads a calendar with Python's icalendar. Prints each event's uid, time, summary and description, in order of time.
 const READER: &str = r#"
 import icalendar, json, sys
 calendar = icalendar.Calendar.from_ical(sys.stdin.buffer.read())

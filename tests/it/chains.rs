@@ -1,5 +1,5 @@
-//! Chains on the real client: every link equals the one before it in all that is inherited (in its file, in the
-//! client's command line, in what the model is shown), and no link follows the last.
+//! Chains on the real client: every follow-up equals the one before it in all inherited parts (its file, the client's
+//! command line, the request that the model gets), and none follows the last.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,24 +17,24 @@ use crate::support::flags::reminder_add;
 use crate::support::messages_api::{MessagesApi, Reply, Request, ToolResult};
 use crate::support::{client, processes};
 
-/// How an agent makes the next link.
+/// The tool with which an agent creates the next follow-up.
 const BY_TOOL: &str = "mcp__discord__follow_up_chain";
 const BY_COMMAND: &str = "ollim-bot follow-up-chain --in 1s";
 
-/// One link that has fired.
+/// One check of a chain that has fired.
 struct Link {
-    /// Its file as it fired.
+    /// The text of its file when it fired.
     text: String,
     definition: Definition,
-    /// The client's words, without the run's own folder.
+    /// The client's command line, without the run's own folder.
     command_line: Vec<String>,
-    /// The first request of the conversation.
+    /// The first request of its conversation.
     shown: Request,
-    /// What came of the agent's calls.
+    /// The results of the agent's calls.
     results: Vec<ToolResult>,
 }
 
-/// A bot whose agent does in check N of a chain (from 0) what `plan[N]` says, one call after the other.
+/// A bot whose agent makes, in check N of a chain (from 0), the calls of `plan[N]` one after the other.
 struct Scene {
     bot: TestBot,
     api: MessagesApi,
@@ -46,10 +46,10 @@ fn scene(plan: Vec<Vec<Reply>>) -> Scene {
     let lines: Arc<Mutex<BTreeMap<String, Vec<String>>>> = Arc::default();
     let (home, seen) = (bot.home().to_owned(), lines.clone());
     let api = MessagesApi::answering(move |request| {
-        // The client waits for this answer, so it is alive and its command line can be read.
+        // The client waits for this answer, so its process is alive and its command line can be read.
         seen.lock().unwrap().extend(processes::clients(&home));
         let replies = plan.get(depth(request)).cloned().unwrap_or_default();
-        // A foreground link's conversation holds the answers of the links before it.
+        // The conversation of a foreground follow-up contains the answers of the checks before it.
         let given = answers_since_prompt(request);
         replies.get(given).cloned().unwrap_or_else(|| Reply::say("done"))
     });
@@ -61,14 +61,14 @@ fn scene(plan: Vec<Vec<Reply>>) -> Scene {
     Scene { bot, api, lines }
 }
 
-/// The messages since the last prompt of ours.
+/// Returns the messages since our last prompt.
 fn since_prompt(request: &Request) -> Vec<Value> {
     let messages = request.body["messages"].as_array().cloned().unwrap_or_default();
     let start = messages.iter().rposition(|message| prompt_in(message).is_some()).unwrap_or(0);
     messages[start..].to_vec()
 }
 
-/// The text of a message of the user that begins with our tag.
+/// Returns the text of a user message that begins with our tag.
 fn prompt_in(message: &Value) -> Option<String> {
     let tagged = |text: &str| text.starts_with("[reminder").then(|| text.to_owned());
     match &message["content"] {
@@ -87,7 +87,7 @@ fn prompt(request: &Request) -> String {
     since_prompt(request).first().and_then(prompt_in).expect("a prompt of ours")
 }
 
-/// Which link the conversation is about: the prompt says `check N of M`. Where it says nothing, the first.
+/// Returns the conversation's check from 0: the prompt says `check N of M`. Without these words it is the first.
 fn depth(request: &Request) -> usize {
     let text = since_prompt(request).first().and_then(prompt_in).unwrap_or_default();
     let number = text.split("This is check ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<usize>().ok());
@@ -95,8 +95,8 @@ fn depth(request: &Request) -> usize {
 }
 
 impl Scene {
-    /// Writes the first link, lets the chain go to its end, and gives its links in order. A link that lies ahead is
-    /// brought forward as a person would do it: by its file.
+    /// Writes the first reminder, lets the chain run to its end, and returns its checks in order. To bring a later one forward,
+    /// it edits its file, as a user would.
     #[track_caller]
     fn play(&self, fields: &str, body: &str, links: usize) -> Vec<Link> {
         self.bot.write("reminders/first.md", &reminder(now(), fields, body));
@@ -121,7 +121,7 @@ impl Scene {
         let id = DefinitionId::new(run["id"].as_str().unwrap());
         let run = run["run"].as_str().unwrap().to_owned();
         let text = self.bot.json(["runs", "show", &run])["definition"].as_str().unwrap().to_owned();
-        // One that the command line made is known by its file's name.
+        // The file's name identifies a follow-up that the command line made.
         let definition = Definition { id, ..read(&text) };
         let tag = format!("[reminder{}:{}]", if definition.background().is_some() { "-bg" } else { "" }, definition.id);
         let conversation: Vec<Request> =
@@ -143,7 +143,7 @@ impl Scene {
         }
     }
 
-    /// Gives every reminder that waits for a later minute the present time.
+    /// Sets the time of every reminder that is not due soon to now.
     fn bring_forward(&self) {
         for name in self.bot.names("reminders") {
             let file = format!("reminders/{name}");
@@ -158,7 +158,7 @@ impl Scene {
     }
 }
 
-/// A reminder's file, read by the program's own rules.
+/// Parses a reminder's file by the program's own rules.
 #[track_caller]
 fn read(text: &str) -> Definition {
     let defaults = Defaults {
@@ -170,8 +170,8 @@ fn read(text: &str) -> Definition {
     parsed.definition.unwrap_or_else(|| panic!("{:?}\n{text}", parsed.problems))
 }
 
-/// The prompt without what is each run's own: the tag, the nearby_jobs in time, the place in the chain. The last link has no tool
-/// that makes another one, and is not told of it.
+/// Returns the prompt without the parts of a single run: the tag, the nearby jobs, the position in the chain. It also omits
+/// the follow-up tool, which the last prompt does not mention.
 fn inherited_words(link: &Link) -> Vec<String> {
     let prompt = prompt(&link.shown);
     let own = |text: &&str| {
@@ -181,7 +181,7 @@ fn inherited_words(link: &Link) -> Vec<String> {
     prompt.split("\n\n").filter(|text| !own(text)).map(|text| text.replace(&tool, "")).collect()
 }
 
-/// Each link equals the first in everything that is inherited, and says where it stands.
+/// Asserts that each check equals the first in everything inherited, and states its position.
 #[track_caller]
 fn check_inheritance(links: &[Link]) {
     let (first, max) = (&links[0], u32::try_from(links.len() - 1).unwrap());
@@ -189,7 +189,7 @@ fn check_inheritance(links: &[Link]) {
         let Trigger::Reminder { run_at, chain } = link.definition.trigger.clone() else { panic!("{}", link.text) };
         let expect = Chain { max, depth, parent: first.definition.id.clone() };
         assert_eq!(chain, Some(expect), "{}", link.text);
-        // Whatever fields a definition has or will have: all but its identity and its time.
+        // Compares all present and future fields except identity and time.
         let inherited = Definition {
             id: link.definition.id.clone(),
             file: link.definition.file.clone(),
@@ -204,7 +204,7 @@ fn check_inheritance(links: &[Link]) {
         // The first block is the client's own, with a number for each conversation.
         let system = |of: &Link| of.shown.body["system"].as_array().unwrap()[1..].to_vec();
         assert_eq!(system(link), system(first));
-        // The last link has no way to make another one.
+        // The last check has no tool to create another one.
         let tools = |of: &Link| {
             let mut tools = of.shown.body["tools"].as_array().unwrap().clone();
             tools.retain(|tool| depth < max || tool["name"] != BY_TOOL);
@@ -228,7 +228,7 @@ fn by_tool() -> Reply {
     Reply::call(BY_TOOL, json!({ "minutes_from_now": 30 }))
 }
 
-/// All calls of the link were answered without an error.
+/// Asserts that all calls of the check succeeded.
 #[track_caller]
 fn all_went_well(link: &Link) {
     assert!(link.results.iter().all(|result| !result.is_error), "{:#?}", link.results);
@@ -294,7 +294,7 @@ fn links_inherit_every_field_that_a_file_can_set() {
         }
         assert_eq!(link.shown.body["model"], "claude-sonnet-4-5");
         assert_eq!(link.shown.body["thinking"]["budget_tokens"], 2000, "{:#}", link.shown.body["thinking"]);
-        // Nothing is at its default but what cannot be set beside the others: no line was lost on the way.
+        // No field has its default, except those that exclude others. No line was lost on the way.
         let lines = |text: &str| {
             let own = ["id:", "run_at:", "chain_depth:", "chain_parent:"];
             let text = text.split("\n---\n").next().unwrap().to_owned();
@@ -322,7 +322,7 @@ fn an_empty_allowlist_stays_one_and_grants_no_way_to_follow_up() {
         assert!(link.text.contains("allowed_tools: []"), "{}", link.text);
         assert_eq!(link.shown.tools(), ["Bash"]);
         assert_eq!(scene.bot.names("reminders").iter().filter(|name| name.ends_with(".md")).count(), 0);
-        // The agent cannot, so the command line that asks for the same is given by hand.
+        // The agent cannot create the follow-up, so the test runs the equivalent command line.
         if let Some(follow_up) = FollowUp::of(&link.definition) {
             let words = prompt(&link.shown);
             assert!(!words.contains("chain"), "what it has no means for it is not told of: {words}");
@@ -356,7 +356,7 @@ fn a_foreground_chain_goes_on_in_the_main_session() {
     assert!(!links[2].shown.tools().contains(&BY_TOOL.to_owned()));
 }
 
-/// What a prompt that was taken over would have the agent try, to make the chain longer than its file says.
+/// Command lines with which a hijacked prompt would try to make the chain longer than its file allows.
 const LONGER: &[&str] = &[
     "ollim-bot follow-up-chain --in 1s",
     "ollim-bot follow_up_chain --in 1s",
@@ -485,7 +485,7 @@ fn without_an_agent_a_link_that_cannot_be_made_fails_the_run_and_nothing_is_deli
 
 #[test]
 fn a_run_after_a_failed_one_moves_the_link_that_it_made() {
-    // After its call the first run fails, however often the client asks again; the second does not.
+    // The first run fails after its call, even when the client retries. The second run succeeds.
     let mended = Arc::new(AtomicBool::new(false));
     let now_works = mended.clone();
     let api = MessagesApi::answering(move |request| match request.answers() {

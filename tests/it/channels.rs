@@ -1,4 +1,4 @@
-//! `channels:` with real programs: what they are handed, what their end means, what they can reach.
+//! `channels:` with real programs: their input, the meaning of their exit, and their access.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::bot::{Service, TestBot, now, reminder};
 use crate::support::client::executable;
 
-/// A bot whose messages go to the program `bridge`, a script.
+/// Creates a bot that sends its messages to the script `bridge`.
 fn bot(script: &str, settings: &str) -> TestBot {
     let bot = TestBot::new();
     executable(&bot.path("bin/bridge"), script);
@@ -23,17 +23,17 @@ fn bot(script: &str, settings: &str) -> TestBot {
     bot
 }
 
-/// What the bridge wrote into its own folder.
+/// Returns a file that the bridge wrote into its own folder.
 fn wrote(bot: &TestBot, name: &str) -> String {
     bot.read(&format!("state/channels/phone/{name}")).unwrap_or_default()
 }
 
-/// Lines of JSON.
+/// Parses lines of JSON.
 fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
 }
 
-/// The newest message, as `inbox --json` has it, once its delivery on the phone is in that state.
+/// Waits until the newest message's delivery on the phone is in this state. Returns the message as `inbox --json` shows it.
 #[track_caller]
 fn until(service: &Service<'_>, bot: &TestBot, state: &str) -> Value {
     service.until(&format!("a message is {state}"), || {
@@ -174,7 +174,7 @@ for line in sys.stdin:
     bot.until_nothing_is_left();
 }
 
-/// Nothing that comes is lost with the service, and no job waits for a dead channel.
+/// A message survives the end of the service, and no job waits for a dead channel.
 #[test]
 fn a_dead_channel_holds_up_no_job_and_loses_nothing() {
     let bot = bot("#!/bin/sh\nif [ -e alive ]; then cat >> got; else sleep 1000; fi\n", "");
@@ -236,7 +236,7 @@ fn settings_of_channels_say_what_is_wrong() {
 /// The token and the message of a request.
 type Request = (Option<String>, Value);
 
-/// An ntfy server: what it was sent, and what it answers, one after the other; afterwards all is well.
+/// An ntfy server that records requests and gives these answers one after the other, then successes.
 struct Ntfy {
     url: String,
     got: Arc<Mutex<Vec<Request>>>,
@@ -335,7 +335,7 @@ fn what_an_ntfy_server_refuses_goes_to_the_next_channel() {
     }
 }
 
-/// The blocks of this language under a heading of docs/channels.md.
+/// Returns the blocks of this language under a heading of docs/channels.md.
 fn blocks(heading: &str, language: &str) -> Vec<String> {
     let document = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/channels.md")).unwrap();
     let section = document.split(heading).nth(1).unwrap().split("\n### ").next().unwrap();
@@ -347,7 +347,7 @@ fn blocks(heading: &str, language: &str) -> Vec<String> {
 fn the_recipe_for_apprise_works_with_the_real_one() {
     let programs = concat!(env!("CARGO_MANIFEST_DIR"), "/.cron-reference/bin");
     assert!(std::path::Path::new(programs).join("apprise").exists(), "./scripts/test installs it");
-    // A service that Apprise sends JSON to.
+    // A service to which Apprise sends JSON.
     let server = Ntfy::answering(vec![500]);
     let bot = TestBot::new().env("PATH", &format!("{programs}:{}", std::env::var("PATH").unwrap()));
     executable(&bot.path("bin/by-apprise"), &blocks("### Recipe: 170 services by Apprise", "python")[0]);
@@ -371,7 +371,7 @@ fn the_recipe_for_apprise_works_with_the_real_one() {
 
 #[test]
 fn the_recipe_for_signal_talks_with_signal_cli() {
-    // Stands for `signal-cli jsonRpc`, as its manual has it: answers requests, and tells of messages.
+    // Imitates `signal-cli jsonRpc` by its manual: answers requests and reports messages.
     let stub = r#"#!/usr/bin/env python3
 import json, sys
 assert sys.argv[1:] == ["-a", "+491700000000", "jsonRpc"], sys.argv

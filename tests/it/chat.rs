@@ -1,4 +1,4 @@
-//! `ollim-bot chat`: what the person says is a turn of the main session on the real client, and none is lost.
+//! `ollim-bot chat`: every message of the user becomes a turn of the main session on the real client, and none is lost.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ fn bot(api: &MessagesApi) -> TestBot {
     TestBot::with_client(&client::real(), api.url())
 }
 
-/// The newest message to the person.
+/// Returns the newest message to the user.
 fn newest(bot: &TestBot) -> Value {
     bot.json(["inbox", "-n", "1"])[0].clone()
 }
@@ -66,7 +66,7 @@ fn without_an_agent_there_is_nobody_to_talk_with() {
     service.stop();
 }
 
-/// An API that answers once it may.
+/// Returns an API that answers once the gate is open.
 fn gated(answer: &str) -> (MessagesApi, Arc<AtomicBool>) {
     let open = Arc::new(AtomicBool::new(false));
     let (gate, answer) = (Arc::clone(&open), answer.to_owned());
@@ -113,7 +113,7 @@ fn a_kill_in_the_middle_of_a_turn_loses_nothing_that_was_said() {
     service.stop();
 }
 
-/// Types lines at a real terminal, each when the one before was answered by `expect`; what stood there at the end.
+/// Types lines at a real terminal, each after the expected answer to the one before. Returns all output.
 fn at_terminal(bot: &TestBot, lines: &[(&[u8], &str)]) -> Ran {
     let chat = bot.command(["chat"]);
     let words = format!("exec {} chat", chat.get_program().display());
@@ -137,7 +137,7 @@ fn at_terminal(bot: &TestBot, lines: &[(&[u8], &str)]) -> Ran {
     for (line, expect) in lines {
         stdin.write_all(line).unwrap();
         let shown = || seen.lock().unwrap().clone();
-        // Each comes behind the one before it.
+        // Each expected text comes after the one before it.
         matched += wait::until(expect, || shown()[matched..].find(expect).map(|at| at + expect.len()), shown);
     }
     drop(stdin);
@@ -172,7 +172,7 @@ fn a_conversation_at_a_terminal() {
             (b"Please think long\n", "think long"),
         ],
     );
-    // Standard input is closed meanwhile: it leaves, and the turn goes on.
+    // Standard input is closed meanwhile: `chat` exits, and the turn continues.
     assert_eq!(ran.code, 0, "{}", ran.stdout);
     service.until("the model is asked", || asked.load(Ordering::SeqCst).then_some(()));
     let run = bot.json(["runs"])[0].clone();
@@ -203,7 +203,7 @@ fn a_new_conversation_begins_at_once_while_an_answer_of_the_old_one_goes() {
         &[
             (b"", "Ctrl-D leaves"),
             (b"Remember the rhubarb\n", "Here I am."),
-            // What is said before the answer has ended may be answered with it.
+            // One answer may cover what was typed before it ended.
             (b"", "›"),
             (b"Please think long\n", "(thinking"),
             (b"/clear\n", "a new conversation"),
@@ -293,7 +293,7 @@ fn a_question_of_the_conversation_is_shown_and_answered_where_the_person_is() {
         ],
     );
     assert!(ran.stdout.contains("asks (question 1)") && bot.path("work/made").exists(), "{}", ran.stdout);
-    // Whoever leaves is asked on the default channel.
+    // After `chat` has ended, the default channel delivers the question.
     let chat = bot.start_with(["chat", "And the other"]);
     let delivered = || bot.json(["inbox", "-n", "1"])[0]["deliveries"][0]["channel"] == "terminal";
     service.until("it asks", || delivered().then_some(()));
@@ -334,7 +334,7 @@ fn the_commands_of_channels_are_typed_too_and_a_refused_program_is_seen() {
             (b"/snooze far 20m\n", "in 20m"),
             (b"/retry\n", "`/retry` needs a reminder"),
             (b"/interrupt\n", "no answer is going"),
-            // They would read the input that the conversation reads, or take the terminal.
+            // These commands would read the conversation's input or take the terminal.
             (b"/init\n", "this cannot be done here"),
             (b"/reminder edit far\n", "this cannot be done here"),
             (b"/reminder add --in 5m -m -\n", "this cannot be done here"),

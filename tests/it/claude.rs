@@ -1,4 +1,4 @@
-//! The real agent client, against a stub of its API: what it shows, what runs, what does not.
+//! The real agent client against a stub of its API: the tools that it shows, the calls that run, and those that do not.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ async fn a_fork_does_what_the_host_allows_and_nothing_else() {
     assert_eq!(api.requests()[0].tools(), ["Bash", "mcp__discord__ping_user"]);
     let results = api.last().results();
     let texts: Vec<&str> = results.iter().map(|result| result.text.as_str()).collect();
-    // 2.1.330 says before it that it comes from a hook.
+    // 2.1.330 puts before it that it comes from a hook.
     assert!(texts[1].ends_with("Deny by the test: Bash"), "{texts:?}");
     assert_eq!([texts[0], texts[2]], ["42", "ping_user served"]);
     assert!(texts[3].contains("No such tool available"), "{texts:?}");
@@ -49,13 +49,13 @@ async fn a_fork_does_what_the_host_allows_and_nothing_else() {
     assert_eq!((started.len(), &started[1].1), (2, &report.session), "{started:?}");
 }
 
-/// Every way in which a verdict can fail to come is a no.
+/// Every way in which a verdict can fail to arrive is a denial.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_verdict_is_a_no() {
     for (say, verdict, client_waits, expect) in [
         (Say::Panic, 60_000, 60, &["failed to judge"][..]),
         (Say::Nothing, 50, 60, &["did not come to a verdict in time"]),
-        // Not even that: the client itself gives up waiting for the hook.
+        // Here the client itself stops waiting for the hook.
         (Say::Nothing, 60_000, 1, &["doesn't want to take this action", "hook did not respond before its timeout"]),
     ] {
         let api = MessagesApi::script([Reply::bash("touch ran")]);
@@ -89,7 +89,7 @@ async fn a_path_in_a_prompt_is_not_read() {
     }
 }
 
-/// The walls of the policy are off (the host allows everything): the kernel's holds alone.
+/// The policy's layers are off (the host allows everything), so only the kernel's sandbox restricts the fork.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_kernel_keeps_a_fork_in_its_place() {
     if !turn::kernel_holds_walls() {
@@ -100,7 +100,7 @@ async fn the_kernel_keeps_a_fork_in_its_place() {
         let write = |path: &str| Reply::call("Write", json!({"file_path": path, "content": "x"}));
         let read = |path: &str| Reply::call("Read", json!({"file_path": path}));
         vec![
-            // What it was given.
+            // Granted access.
             (Reply::bash("cat open.txt"), "bash-reads-work", true),
             (
                 Reply::bash(
@@ -120,7 +120,7 @@ async fn the_kernel_keeps_a_fork_in_its_place() {
             ),
             (Reply::bash("command -v ollim-bot"), "our-binary", true),
             (Reply::bash("git init -q $TMPDIR/repo && git -C $TMPDIR/repo status"), "git", true),
-            // What it was not.
+            // Access that was not granted.
             (
                 Reply::bash(&format!("cat {root}/work/planted/id || echo x > {root}/work/planted/evil")),
                 "planted-link",
@@ -162,7 +162,7 @@ async fn the_kernel_keeps_a_fork_in_its_place() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
-    // An earlier run left a link where this one may write.
+    // An earlier run left a link in a place where this one may write.
     std::os::unix::fs::symlink(desk.home().join(".ssh"), desk.work().join("planted")).unwrap();
     let host = Arc::new(Host::new(|_| Say::Allow));
     let mut request = desk.request(&host, "do it", &["Bash", "Read", "Write"]);
@@ -180,7 +180,7 @@ async fn the_kernel_keeps_a_fork_in_its_place() {
     assert!(!std::path::Path::new("/tmp/ollim-wall-test").exists());
 }
 
-/// Calls at the API stop at the first refusal: the client would try ten times.
+/// Requests to the API stop at the first refusal. The client alone would try ten times.
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_of_the_api_have_their_class() {
     for (reply, class, asked) in [
@@ -201,7 +201,7 @@ async fn faults_of_the_api_have_their_class() {
         assert_eq!(failure.class, class, "{failure:?}");
         assert!(asked.is_none_or(|asked| api.requests().len() == asked), "{}", api.requests().len());
     }
-    // Nobody listens there.
+    // No server listens there.
     let mut desk = Desk::new(&client::real(), "http://127.0.0.1:9");
     desk.claude.client_environment.added.insert("CLAUDE_CODE_MAX_RETRIES".into(), "1".into());
     let report = desk.run(desk.request(&Arc::new(Host::new(|_| Say::Allow)), "do it", &[])).await;
@@ -209,7 +209,7 @@ async fn faults_of_the_api_have_their_class() {
     assert_eq!(failure.class, FailureClass::Overloaded, "{failure:?}");
 }
 
-/// The login goes over by a descriptor: no command of the agent finds it.
+/// The client gets the login by a descriptor. No command of the agent finds it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_reaches_the_api_and_nothing_else() {
     let walled = turn::kernel_holds_walls();
@@ -217,7 +217,7 @@ async fn a_login_reaches_the_api_and_nothing_else() {
         ("ANTHROPIC_API_KEY", "sk-hush-hush-key", "x-api-key"),
         ("CLAUDE_CODE_OAUTH_TOKEN", "tok-hush-hush-token", "authorization"),
     ] {
-        // Environments, command lines, descriptors (its own and its parents') and files, all that a command can look at.
+        // Environments, command lines, descriptors (the command's and its parent's) and files: all that a command can read.
         let search = "{ env; for p in /proc/[0-9]*; do cat $p/environ $p/cmdline; done; \
             for f in /proc/self/fd/* /proc/$PPID/fd/*; do \
               case $(readlink $f) in pipe*|socket*) timeout 0.1 head -c 200 $f;; esac; done; \
@@ -297,7 +297,7 @@ async fn limits_end_a_run_and_are_named() {
     assert!(limit.contains("`timeout`"), "{limit}");
 }
 
-/// The person ends it while a command runs that ignores every signal it can.
+/// The user cancels the run while a command runs that ignores every signal it can.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_run_leaves_no_process() {
     let stubborn = "trap '' TERM INT HUP; setsid sh -c 'trap \"\" TERM; touch up; sleep 1000' & (setsid sleep 1001 &) ; sleep 1002";
@@ -380,7 +380,7 @@ async fn a_session_that_is_gone_is_named() {
     }
 }
 
-/// A client that shows more than the policy does is ended before it asks the model anything.
+/// A client that shows more tools than the policy allows is ended before it asks the model anything.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_surplus_tool_ends_the_run() {
     let api = MessagesApi::script([Reply::bash("touch ran")]);
@@ -397,7 +397,7 @@ async fn a_surplus_tool_ends_the_run() {
     assert!(host.asked_tools().is_empty());
 }
 
-/// A client that does not know how our server is named to it would run jobs that can reach nobody.
+/// A client that does not support our way to name our server would run jobs that cannot send messages.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_without_our_tools_runs_nothing() {
     let api = MessagesApi::script([]);
@@ -413,7 +413,7 @@ async fn a_client_without_our_tools_runs_nothing() {
     assert!(failure.message.contains("none of our tools"), "{failure:?}");
 }
 
-/// In the client's `default` mode, as the main session has it: the hook decides all the same.
+/// The hook also decides in the client's `default` mode, which the main session uses.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_main_session_asks_the_host_too() {
     let api = MessagesApi::script([
@@ -455,7 +455,7 @@ async fn a_client_is_found_and_says_its_version() {
     assert!(failure.message.contains("npm install -g"), "{failure:?}");
 }
 
-/// A subagent's calls are put to the host as well, with its type; what the main agent does not have, it does not have.
+/// The host decides a subagent's calls too, with its type. A subagent has no tools beyond those of the main agent.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subagent_is_held_as_its_caller_is() {
     let api = MessagesApi::answering(|request| match (!request.mentions("[reminder-bg:test]"), request.answers()) {

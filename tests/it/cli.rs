@@ -1,8 +1,8 @@
-//! What a person sees who types: exit code, stdout and stderr of the real binary.
+//! The command line as a user sees it: exit code, stdout and stderr of the real binary.
 
 use crate::support::bot::{Ran, TestBot};
 
-/// One command's exit code and words, with the test's own folder written as `[PERSON]`.
+/// Returns one command's exit code and output, with the test's own folder replaced by `[PERSON]`.
 pub fn shown(bot: &TestBot, ran: &Ran) -> String {
     let person = bot.person().canonicalize().unwrap();
     let mut text = format!("exit: {}\n", ran.code);
@@ -251,7 +251,7 @@ fn words_of_other_tools_are_understood() {
         let refused = bot.run(words);
         assert_eq!(refused.code, 1, "{refused:?}");
         assert!(refused.stderr.contains(&format!("did you mean `{meant}`?")), "{words:?}: {refused:?}");
-        // What is meant is there.
+        // The suggested command exists.
         for command in meant.split("` or `").flat_map(|some| some.split("`, `")).filter(|_| words.len() < 3) {
             let known = bot.run(command.split(' ').chain(["--help"]));
             assert!(known.code == 0 || words[0] == "routine", "{command}: {known:?}");
@@ -278,7 +278,7 @@ fn a_text_comes_as_an_argument_or_by_standard_input() {
         list.as_array().unwrap().iter().map(|one| one["message"].as_str().unwrap().trim()).collect();
     texts.sort_unstable();
     assert_eq!(texts, ["Check the oven", "Two lines\nof text."]);
-    // The beginning of an id is enough, where it is no other's.
+    // A unique prefix of an id is enough.
     let id = list[0]["id"].as_str().unwrap();
     bot.ok(["reminder", "snooze", &id[..6], "30"]);
     bot.ok(["reminder", "cancel", &id[..6]]);

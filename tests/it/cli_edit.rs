@@ -1,5 +1,5 @@
-//! What changes a definition in the person's own hands: the editor, snoozing, bringing back what has fired; and the
-//! ping budget.
+//! Ways in which a user changes a definition: the editor, snoozing, restoring a reminder that has fired; and the ping
+//! budget.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::support::bot::{TestBot, now, reminder};
 
 const TEA: &str = "---\n# Mine.\nid: tea\nrun_at: \"2098-05-04T09:00:00Z\"   # in the morning\n---\nTea.\n";
 
-/// What was typed with this editor; the copy that is kept as `COPY`.
+/// Runs a command with this editor. Returns its output, with the name of a kept copy replaced by `COPY`.
 #[track_caller]
 fn edited(bot: &TestBot, editor: &str, args: &[&str]) -> String {
     let ran = bot.command(args).env("EDITOR", editor).output().unwrap();
@@ -45,7 +45,7 @@ fn what_an_editor_makes_of_a_file_is_checked_and_written() {
     reminders/tea.md stays as it was
     ");
     assert_eq!(bot.names("state/edits"), Vec::<String>::new());
-    // VISUAL comes first.
+    // VISUAL takes precedence.
     let bot = bot.env("VISUAL", "sed -i s/Coffee/Cocoa/");
     edited(&bot, "false", &["reminder", "edit", "reminders/tea.md"]);
     assert_eq!(bot.read("reminders/tea.md").unwrap(), TEA.replace("Tea", "Cocoa"));
@@ -71,7 +71,7 @@ fn what_is_not_valid_is_shown_and_the_copy_kept() {
     assert_eq!(std::fs::metadata(bot.path(&copy)).unwrap().permissions().mode() & 0o077, 0);
     assert_eq!(std::fs::metadata(bot.path("state/edits")).unwrap().permissions().mode() & 0o077, 0);
     std::fs::remove_file(bot.path(&copy)).unwrap();
-    // An id of another's would keep both from firing.
+    // An id of another file would keep both from firing.
     bot.write("reminders/milk.md", TEA.replace("id: tea", "id: milk").as_str());
     let said = edited(&bot, "sed -i s/tea/milk/", &["reminder", "edit", "tea"]);
     assert!(said.contains("the id `milk` is that of reminders/milk.md, so neither would fire"), "{said}");
@@ -219,7 +219,7 @@ fn a_reminder_that_has_fired_comes_back_as_it_was() {
     error: there is a job `tea` already; it stays as it is
     hint: it is in reminders/tea.md
     ");
-    // Fired by hand before its time it comes back at its time, a second later: that occurrence has had its outcome.
+    // A reminder fired early is restored one second after its time, since the occurrence at that time already has an outcome.
     service.until("it is scheduled", || (bot.run(["fire", "tea"]).code == 0).then_some(()));
     let again = service.until_ended("tea", 2)[0]["run"].as_str().unwrap().to_owned();
     service.until("the file is gone", || bot.read("reminders/tea.md").is_none().then_some(()));
@@ -275,7 +275,7 @@ fn an_empty_text_takes_any_field_out_that_a_job_can_be_without() {
     assert_eq!(bot.read("routines/mail.md").unwrap(), plain);
     let refused = bot.run(["routine", "edit", "mail", "--cron", ""]);
     assert!(refused.code == 1 && bot.read("routines/mail.md").unwrap() == plain, "{refused:?}");
-    // Where a job is made there is nothing to take out.
+    // A new job has no field to remove.
     assert_eq!(bot.run(["routine", "add", "x", "--cron", "@daily", "--timeout", ""]).code, 1);
 }
 
@@ -333,11 +333,11 @@ fn what_is_named_is_set_without_an_editor_and_the_rest_stays() {
 fn every_field_is_set_and_set_back_by_flags() {
     use ollim_bot::definition::fields::{FIELDS, On, Shape};
     for field in FIELDS {
-        // Those that the program sets have no flag, or one of its own; a reminder's time is `--at` and `--in`.
+        // Fields that the program sets have no flag. A reminder's time has `--at` and `--in` instead.
         let flags: Vec<_> = field.flags.iter().filter(|flag| !flag.hidden).collect();
         let is_programs =
             ["run_at", "chain_depth", "chain_parent", "created_by", "failed_reason"].contains(&field.name);
-        // A webhook is written as a file.
+        // A webhook can only be written as a file.
         assert_eq!(flags.is_empty(), is_programs || field.on == On::Webhook, "{}", field.name);
         if matches!(field.shape, Shape::Flag) {
             assert_eq!(flags.len(), 2, "{} is set one way only", field.name);
@@ -354,7 +354,7 @@ fn every_field_is_set_and_set_back_by_flags() {
     let shown = bot.json(["routine", "show", "mail"]);
     let set = ["enabled", "isolated", "thinking", "allow_ping", "network"].map(|name| shown[name].clone());
     assert_eq!(set, [json!(true), json!(false), json!(true), json!(true), json!("internet")]);
-    // A default needs no line.
+    // A field with its default value needs no line.
     assert_eq!(bot.read("routines/mail.md").as_deref(), Some(text));
     bot.ok(["routine", "edit", "mail", "--foreground"]);
     assert_eq!(bot.json(["routine", "show", "mail"])["background"], false);

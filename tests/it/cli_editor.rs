@@ -1,4 +1,4 @@
-//! A new job that is written in an editor, on a terminal; a broken file that is opened or removed by its name.
+//! A new job that is written in an editor on a terminal, and a broken file that is opened or removed by its name.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::cli::shown;
 use crate::support::bot::{Ran, TestBot};
 
-/// Types a command on a terminal of its own, with this editor, and these lines after it.
+/// Runs a command on its own terminal with this editor, and types these lines.
 fn on_terminal(bot: &TestBot, editor: &str, lines: &str, args: &[&str]) -> Ran {
     let typed = bot.command(args);
     let words = std::iter::once(typed.get_program()).chain(typed.get_args());
@@ -35,7 +35,7 @@ fn a_new_job_is_written_in_an_editor() {
     let ran = on_terminal(&bot, "echo Water the plants. >>", "", &["routine", "add", "--cron", "daily at 9"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert!(ran.stdout.contains("scheduled water-the-plants: at "), "{ran:#?}");
-    // The comments of the template were for the person alone.
+    // The template's comments were meant for the user only.
     insta::assert_snapshot!(bot.read("routines/water-the-plants.md").unwrap(), @"
     ---
     cron: 0 9 * * *
@@ -58,7 +58,7 @@ fn nothing_stays_of_what_is_given_up() {
     for (editor, lines, words) in [
         ("true", "", "nothing was made: no text was written"),
         ("false", "", "the editor `false` failed"),
-        // Edited again, it is still wrong.
+        // The user edits the file again, and it is still invalid.
         (wrong, "y\nn\n", "nothing was made"),
     ] {
         let ran = on_terminal(&bot, editor, lines, &["reminder", "add"]);

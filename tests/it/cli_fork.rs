@@ -1,4 +1,4 @@
-//! The binary inside a fork: everything goes through the control socket with the run's token.
+//! The binary inside a fork: every command passes through the control socket with the run's token.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use ollim_bot::run::tokens::{Grant, OnBehalf, RunAuthority, Tokens};
 use crate::cli::shown;
 use crate::support::bot::TestBot;
 
-/// A service that has nothing but a control socket, and one live run that is granted `granted` as first words.
+/// A service that is only a control socket, with one running fork that is granted commands with the first word `granted`.
 struct Socket {
     grant: Grant,
     record: Arc<Record>,
@@ -86,7 +86,7 @@ fn serve_run(bot: &TestBot, denied: &'static str, run: &str) -> Socket {
     Socket { grant: tokens.grant(authority).unwrap(), record, _runtime: runtime }
 }
 
-/// What the run's record would hold. Every command is granted, save those with a word that is denied.
+/// The run's record. It grants every command except those with the denied word.
 #[derive(Default)]
 struct Record {
     denied: &'static str,
@@ -147,7 +147,7 @@ fn a_fork_reads_through_the_service() {
     ");
 }
 
-/// What a run could use to hold the service up or to learn what is not its own.
+/// A run can neither block the service with a large request nor read outside the data folder.
 #[test]
 fn reading_is_bounded_and_stays_in_the_data_folder() {
     let bot = TestBot::new();
@@ -163,7 +163,7 @@ fn reading_is_bounded_and_stays_in_the_data_folder() {
     }
 }
 
-/// What other runs said, were refused and were asked is the person's; so is the address of a monitor.
+/// Messages, refusals and questions of other runs belong to the user, and so does the address of a monitor.
 #[test]
 fn a_run_reads_no_words_of_others() {
     let bot = TestBot::new();
@@ -203,7 +203,7 @@ fn a_run_reads_no_words_of_others() {
     }
 }
 
-/// The nearest name of ours would be looked for, which takes time by its length.
+/// The search for the nearest command takes time in proportion to the name's length.
 #[test]
 fn a_name_longer_than_any_of_ours_is_near_none() {
     let bot = TestBot::new();
@@ -363,7 +363,7 @@ fn a_job_changes_only_what_it_has_made_itself() {
     assert_eq!(after, before);
     assert!(socket.record.effects.lock().unwrap().is_empty());
 
-    // Its own may be set as it could have been made, and not wider.
+    // A run may change its own job within the limits for creating one, and not beyond.
     for (words, part) in [
         (&["--allowed-tools", "Read", "WebFetch"][..], "`WebFetch` is more than"),
         (&["--blocked-tools", "Read"], "has more than routine triage"),
@@ -384,7 +384,7 @@ fn a_job_changes_only_what_it_has_made_itself() {
     let own = bot.read("reminders/own.md").unwrap();
     assert!(own.contains("Look harder.") && own.contains("allowed_tools: []") && own.contains("timeout: 5m"), "{own}");
 
-    // What failed comes back only to whom it belongs.
+    // A run may retry only failed jobs that it created.
     bot.write("reminders/failed/mine.md", &file(&format!("{narrow}created_by: triage\nfailed_reason: x\n")));
     bot.write("reminders/failed/theirs.md", &file(&format!("{narrow}failed_reason: x\n")));
     assert!(in_fork(&bot, token, &["reminder", "retry", "theirs"]).contains("was not made by routine triage"));
@@ -399,7 +399,7 @@ fn a_job_changes_only_what_it_has_made_itself() {
 fn the_jobs_that_jobs_make_are_bounded() {
     let bot = TestBot::new();
     let now = crate::support::bot::now();
-    // Two that are not there any more: one has fired, one has failed.
+    // Two reminders whose files are gone: one has fired, one has failed.
     let own = "background: true\nallowed_tools: []\ntimeout: 5m\ncreated_by: triage\nretry: 0\n";
     bot.write("reminders/fired.md", &crate::support::bot::reminder(now, own, "x"));
     let service = bot.start();
@@ -486,7 +486,7 @@ fn a_token_that_is_not_one_gets_nothing() {
         let shown = in_fork(&bot, token, &["help"]);
         assert!(shown.contains("this token is not known"), "{shown}");
     }
-    // Emptied, it does not make a fork the person.
+    // An empty token does not turn a fork into the user.
     bot.command_of_ones_own("gmail", "#!/bin/sh\necho ran\n");
     for args in
         [&["help"][..], &["reminder", "add", "--in", "1h", "-m", "evil"], &["gmail"], &["--home", "/tmp", "help"]]

@@ -1,4 +1,4 @@
-//! What is shown of definitions and of the journal, without a service.
+//! Read commands for definitions and for the journal, without a service.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use ollim_bot::journal::{
 use crate::cli::shown;
 use crate::support::bot::TestBot;
 
-/// Spans differ from day to day, and with them the columns: `in 27d 4h` becomes `in SPAN`, and blanks become one.
+/// Replaces durations, which differ from day to day: `in 27d 4h` becomes `in SPAN`. Runs of blanks become one blank.
 pub fn steady(text: &str) -> String {
     let is_span = |word: &str| word.ends_with(['d', 'h', 'm', 's']) && word[..word.len() - 1].parse::<f64>().is_ok();
     let line = |line: &str| {
@@ -56,7 +56,7 @@ fn some_jobs() -> TestBot {
 fn lists_are_in_order_of_the_next_time() {
     let bot = some_jobs();
     let routines = typed(&bot, &["routine", "list"]);
-    // The first line's date moves with the calendar.
+    // The date in the first line depends on the present date.
     assert!(
         routines.contains(" EST in SPAN 30 8 * * 1-5 background Sort the mail") || routines.contains(" EDT in SPAN")
     );
@@ -307,7 +307,7 @@ fn what_is_coming() {
         let coming = bot.json(args);
         coming.as_array().unwrap().iter().map(|one| one["at"].as_str().unwrap().to_owned()).collect()
     };
-    // Both ends count, and a daylight saving change does not move the local time.
+    // Both ends are inclusive, and a daylight saving change does not move the local time.
     assert_eq!(
         at(&["next", "triage", "--from", "2098-03-07T08:30:00-05:00", "--until", "2098-03-10T12:30:00Z"]),
         ["2098-03-07T08:30:00-05:00", "2098-03-10T08:30:00-04:00"].map(String::from)
@@ -441,7 +441,7 @@ fn no_data_folder_is_said_with_the_way_to_one() {
     }
 }
 
-/// A journal with one run that failed after two denials, and what was said about it.
+/// Writes a journal with one run that failed after two denials, and the message about it. Returns the run's id.
 pub async fn record(home: &Path) -> String {
     std::fs::create_dir_all(home.join("state")).unwrap();
     let journal = Journal::open(&home.join("state/journal.db"), Clock::system()).unwrap();
@@ -600,42 +600,42 @@ async fn what_ran_and_what_was_said() {
     assert_eq!(json[0]["denials"][0]["reason"], "Bash is not granted to routine triage");
 }
 
-/// Every command that can be typed, with words that make it read; `None`: it only changes things.
+/// Every command, with words that make it read; `None` if it only changes things or another test covers its JSON.
 const COMMANDS: [(&str, Option<&str>); 76] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
-    // The person's alone, and their JSON is in `backup`.
+    // For the user only; `backup` tests their JSON.
     ("backup", None),
     ("budget", Some("budget")),
     ("cancel-run", None),
-    // The person's alone, and its JSON is in `channels`.
+    // For the user only; `channels` tests its JSON.
     ("channels", None),
     ("channels test", None),
     ("chat", None),
     ("check", Some("check")),
-    // What it prints is a script.
+    // It prints a script.
     ("completions", None),
     ("config", Some("config")),
     ("costs", Some("costs")),
-    // The person's alone, and its JSON is in `doctor`.
+    // For the user only; `doctor` tests its JSON.
     ("doctor", None),
     ("edit", None),
     ("export ics", Some("export ics")),
-    // The person's alone, and its JSON is in `gates`.
+    // For the user only; `gates` tests its JSON.
     ("fire", None),
     ("follow-up-chain", None),
     ("help", Some("help")),
-    // The person's alone, and their JSON is in `import` and `import_jobs`.
+    // For the user only; `import` and `import_jobs` test their JSON.
     ("import crontab", None),
     ("import ollim-bot", None),
     ("import systemd", None),
     ("inbox", Some("inbox")),
     ("init", None),
-    // The person's alone, and its JSON is in `hosts`.
+    // For the user only; `hosts` tests its JSON.
     ("journal copy", None),
     ("login", None),
     ("logs", None),
-    // The person's alone, and their JSON is in `mcp_servers`.
+    // For the user only; `mcp_servers` tests their JSON.
     ("mcp", None),
     ("mcp call", None),
     ("mcp list", None),
@@ -643,10 +643,10 @@ const COMMANDS: [(&str, Option<&str>); 76] = [
     ("next", Some("next")),
     ("pause", None),
     ("policy explain", Some("policy explain triage --command id")),
-    // The person's alone, and its JSON is in `page`.
+    // For the user only; `page` tests its JSON.
     ("policy refusals", None),
     ("policy show", Some("policy show triage")),
-    // The person's alone, and their JSON is in `questions`.
+    // For the user only; `questions` tests their JSON.
     ("questions", None),
     ("questions answer", None),
     ("reminder add", None),
@@ -670,7 +670,7 @@ const COMMANDS: [(&str, Option<&str>); 76] = [
     ("runs", Some("runs")),
     ("runs follow", None),
     ("runs show", Some("runs show RUN")),
-    // The person's alone, and their JSON is in `service_unit`.
+    // For the user only; `service_unit` tests their JSON.
     ("service install", None),
     ("service logs", None),
     ("service restart", None),
@@ -688,11 +688,11 @@ const COMMANDS: [(&str, Option<&str>); 76] = [
     ("web", None),
     ("webhook list", Some("webhook list")),
     ("webhook show", Some("webhook show deploy")),
-    // The person's alone, and its JSON is in `why`.
+    // For the user only; `why` tests its JSON.
     ("why", None),
 ];
 
-/// The names of all commands that do something by themselves.
+/// Collects the names of all commands that can be run without a subcommand.
 fn leaves(command: &clap::Command, path: &str, found: &mut Vec<String>) {
     for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
         let name = format!("{path} {}", sub.get_name()).trim().to_owned();
@@ -724,7 +724,7 @@ async fn everything_that_reads_has_json() {
             Typed::Own(Own::Short | Own::Help(_) | Own::Completions(_)) => Effect::Reads,
             other => panic!("{other:?}"),
         };
-        // Of these one changes nothing either, and is the person's alone all the same.
+        // `policy explain` also changes nothing, but is for the user only.
         let expect = if words.starts_with(&["policy", "explain"]) { Effect::Controls } else { Effect::Reads };
         assert_eq!(effect, expect, "{words:?}");
         for place in [0, words.len()] {
@@ -792,7 +792,7 @@ fn a_zone_that_is_none_is_said_where_times_are_shown() {
     for words in [&["next"][..], &["status"], &["config"], &["reminder", "add", "x", "--in", "1h"]] {
         assert!(bot.run(words).stderr.contains(warning), "{words:?}");
     }
-    // A zone in the settings counts, and nothing else is asked.
+    // A zone in the settings takes precedence, so nothing else is consulted.
     bot.write("config.yaml", "timezone: Europe/Berlin\n");
     assert!(!bot.run(["next"]).stderr.contains("TZ="));
 }

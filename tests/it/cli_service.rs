@@ -1,4 +1,4 @@
-//! The service from outside: its start and end, and what can be asked of it.
+//! The service from outside: its start, its end, and the commands that it answers.
 
 use std::process::Stdio;
 
@@ -140,7 +140,7 @@ fn an_ended_service_leaves_nothing_that_answers() {
     error: the service is not running
     hint: start it: `ollim-bot run`
     ");
-    // One that was killed leaves its socket; it is taken over.
+    // A killed service leaves its socket, and the next one takes it over.
     bot.start().kill();
     assert!(bot.path("state/control.sock").exists());
     assert_eq!(bot.run(["pause"]).code, 1);
@@ -177,7 +177,7 @@ fn the_first_signal_lets_runs_finish_and_the_second_ends_them() {
     service
         .until("it says that it ends", || service.said().contains("ending: 1 run is going and has 1h").then_some(()));
     assert_eq!(bot.runs("job")[0]["outcome"], "running");
-    // Whoever asks meanwhile is not told that all is well.
+    // `status` does not report a healthy service meanwhile.
     assert_eq!(bot.json(["status"])["daemon"]["ending"], true);
     let words = bot.ok(["status"]);
     assert!(words.contains("ending (pid ") && words.contains("nothing starts any more"), "{words}");
@@ -197,7 +197,7 @@ fn an_edited_comment_does_not_keep_a_reminder_that_is_done() {
     bot.write("reminders/tea.md", &text);
     let service = bot.start();
     bot.write("reminders/tea.md", &text.replace("---\nrun_at", "---\n# not too late\nrun_at"));
-    // Both go the same way, so the edit was seen when this one is known.
+    // Both events take the same path, so the edit has been seen when this file is known.
     bot.write("reminders/after.md", &text);
     service.until("the edit was seen", || (bot.run(["fire", "after"]).code == 0).then_some(()));
     service.until_ended("after", 1);
@@ -269,12 +269,12 @@ fn nothing_starts_while_it_is_paused() {
     service.until("it answers", || (bot.run(["pause"]).code == 0).then_some(()));
     assert!(bot.json(["status"])["daemon"]["paused"].is_string());
     bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
-    // A person's own word goes beyond the pause.
+    // A command of the user overrides the pause.
     bot.write("reminders/far.md", &reminder(now() + TimeDelta::days(300), "", "Far away."));
     service.until("it is known", || (bot.run(["fire", "far"]).code == 0).then_some(()));
     service.until_ended("far", 1);
     assert!(bot.runs("tea").iter().all(|run| run["ended"].is_null()));
-    // Whoever is asked says the same.
+    // Every command reports the pause.
     bot.write("reminders/later.md", &reminder(now() + TimeDelta::days(300), "", "Later."));
     let fired = service.until("it is known", || Some(bot.run(["fire", "later"])).filter(|fired| fired.code == 0));
     assert!(fired.stderr.contains("the service is paused; this run starts all the same"), "{fired:?}");
@@ -509,7 +509,7 @@ fn status_names_the_sockets_that_lead_around_the_wall() {
 #[test]
 fn a_routine_that_is_paused_after_failures_is_shown_as_such_and_has_no_coming_times() {
     let bot = TestBot::new();
-    // Without an agent a job with tools fails at once.
+    // Without an agent client, a job with tools fails at once.
     let file = "---\ncron: 0 0 1 1 *\nbackground: true\nallowed_tools: [Read]\n---\nLook.\n";
     bot.write("routines/flaky.md", file);
     let service = bot.start();
@@ -539,7 +539,7 @@ fn a_routine_that_is_paused_after_failures_is_shown_as_such_and_has_no_coming_ti
     ");
     let one = bot.ok(["routine", "show", "flaky"]);
     assert!(one.contains("paused after failures, until `ollim-bot resume flaky` or an edit"), "{one}");
-    // An edit ends it, though no service has seen it yet.
+    // An edit ends the pause, even if no service has seen it yet.
     service.stop();
     bot.write("routines/flaky.md", &file.replace("Look.", "Look again."));
     assert!(!bot.json(["next"])[0].is_null());

@@ -1,4 +1,4 @@
-//! Several jobs in one command, and what comes back by `snooze`.
+//! Several jobs in one command, and failed reminders that `snooze` restores.
 
 use serde_json::json;
 
@@ -61,7 +61,7 @@ fn what_has_just_fired_is_snoozed() {
     bot.write("reminders/tea.md", &reminder(now(), "", "Tea."));
     bot.write("reminders/job.md", &reminder(now(), "background: true\nallowed_tools: [Read]\n", "Look."));
     let service = bot.start();
-    // Without an agent a job with tools fails.
+    // Without an agent client, a job with tools fails.
     for id in ["tea", "job"] {
         service.until_ended(id, 1);
     }

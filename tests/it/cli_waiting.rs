@@ -1,4 +1,4 @@
-//! What waits is shown as waiting, what stands for many as many, and nothing twice.
+//! Waiting occurrences: they are shown as waiting, grouped ones with their number, and none twice.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::cli::shown;
 use crate::cli_read::steady;
 use crate::support::bot::{TestBot, now, reminder};
 
-/// A service's journal, as one that has ended leaves it.
+/// Opens the journal as a service that has ended leaves it.
 fn journal(home: &Path, clock: Clock) -> Journal {
     std::fs::create_dir_all(home.join("state")).unwrap();
     Journal::open(&home.join("state/journal.db"), clock).unwrap()
@@ -33,7 +33,7 @@ async fn claim(journal: &Journal, id: &str, kind: Kind, at: DateTime<Utc>, purpo
     run
 }
 
-/// The journal counts in milliseconds.
+/// Truncates a time to whole milliseconds, the journal's unit.
 fn whole(at: DateTime<Utc>) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(at.timestamp_millis()).unwrap()
 }
@@ -43,7 +43,7 @@ fn typed(bot: &TestBot, args: &[&str]) -> String {
     steady(&shown(bot, &bot.run(args)))
 }
 
-/// The lines below a heading of `status`.
+/// Returns the lines below a heading of `status`.
 fn part(bot: &TestBot, heading: &str) -> String {
     let words = steady(&bot.ok(["status"]));
     let mut lines = words.lines().skip_while(|line| *line != heading).skip(1);
@@ -117,12 +117,12 @@ async fn one_that_stands_for_many_says_so() {
 #[tokio::test]
 async fn what_is_claimed_is_not_coming() {
     let bot = TestBot::new();
-    // A file may say more exactly when than the journal counts: due is the next millisecond.
+    // A file may be more precise than the journal: the reminder is due at the next millisecond.
     let at = whole(now()) - TimeDelta::hours(3);
     for id in ["claimed", "over", "late"] {
         bot.write(&format!("reminders/{id}.md"), &reminder(at - TimeDelta::microseconds(500), "", "Look."));
     }
-    // Brought forward by hand.
+    // Fired early by hand.
     let far = whole(now()) + TimeDelta::days(30);
     bot.write("reminders/early.md", &reminder(far, "", "Look."));
     let before = journal(bot.home(), Clock::system());
@@ -161,7 +161,7 @@ async fn what_falls_due_while_everything_is_paused_is_shown_as_waiting() {
         text: "".into(),
     };
     before.see([seen].into(), earlier).await.unwrap();
-    // One has its record already: the clock was set back since.
+    // One occurrence already has its record, since the clock was set back.
     let tenth = DateTime::from_timestamp((earlier.timestamp() / 600 + 1) * 600, 0).unwrap();
     claim(&before, "mail", Kind::Routine, tenth, Purpose::Skip("missed".into())).await;
     let far = tenth + TimeDelta::minutes(10);

@@ -1,11 +1,11 @@
-//! What is made and changed by commands: the words, and the files.
+//! Commands that create and change definitions: their output and the files.
 
 use ollim_bot::clock::Clock;
 
 use crate::cli::shown;
 use crate::support::bot::{TestBot, now, reminder};
 
-/// What was typed, with each generated id as `ID`.
+/// Runs a command. Returns its output, with each generated id replaced by `ID`.
 #[track_caller]
 fn typed(bot: &TestBot, args: &[&str]) -> String {
     let text = shown(bot, &bot.run(args));
@@ -18,7 +18,7 @@ fn typed(bot: &TestBot, args: &[&str]) -> String {
         .collect()
 }
 
-/// The one file in a folder.
+/// Returns the text of the only file in a folder.
 #[track_caller]
 fn the_file(bot: &TestBot, folder: &str) -> String {
     let names = bot.names(folder);
@@ -74,16 +74,16 @@ fn a_job_is_called_by_its_files_name() {
     error: `oven` is taken, by a job that is there or by one that has run
     hint: choose another with `--id NAME`
     ");
-    // The whole of an id comes before the beginning of another.
+    // A complete id takes precedence over the prefix of another.
     assert_eq!(bot.json(["reminder", "show", "check-the-oven"])["id"], "check-the-oven");
-    // An older file has an id of its own, and its name as well.
+    // An older file has both an id and a name.
     bot.write("routines/sort-the-mail.md", "---\nid: 1f0c9a2b\ncron: \"@daily\"\n---\nSort the mail.\n");
     for name in ["1f0c9a2b", "1f0c", "sort-the-mail", "sort-the", "routines/sort-the-mail.md"] {
         assert_eq!(bot.json(["routine", "show", name])["id"], "1f0c9a2b", "{name}");
         assert_eq!(bot.run(["runs", name]).code, 0, "{name}");
     }
     bot.ok(["check", "sort-the-mail"]);
-    // Another id is checked as a new one is.
+    // A changed id is checked like a new one.
     assert_eq!(bot.json(["routine", "edit", "sort-the-mail", "--id", "mail"])["id"], "mail");
     assert_eq!(bot.run(["routine", "edit", "mail", "--id", "oven"]).code, 1);
     assert_eq!(bot.json(["routine", "edit", "mail", "--id", ""])["id"], "sort-the-mail");
@@ -96,7 +96,7 @@ fn an_id_that_has_run_is_not_given_to_another_job() {
     bot.ok(oven);
     bot.ok(["fire", "check-the-oven"]);
     assert!(bot.names("reminders").iter().all(|name| name == "failed"), "{:?}", bot.names("reminders"));
-    // Under the old id the same time would pass for the run that is over.
+    // Under the old id, the same time would be mistaken for the completed run.
     assert_eq!(bot.json(oven)["id"], "check-the-oven-2");
     assert_eq!(bot.run([&oven[..], &["--id", "check-the-oven"]].concat()).code, 1);
 }
@@ -134,7 +134,7 @@ fn a_phrase_becomes_a_cron_expression_and_is_shown_back() {
     assert_eq!(bot.names("routines").len(), 1);
 }
 
-/// Two skills.
+/// Writes two skills.
 fn skills(bot: &TestBot) {
     for name in ["mail", "notes"] {
         bot.write(&format!("skills/{name}/SKILL.md"), "---\nname: x\n---\nDo it well.\n");
@@ -254,7 +254,7 @@ fn spans_count_from_now() {
         let after = Clock::system().now();
         let at: chrono::DateTime<chrono::Utc> = added["run_at"].as_str().unwrap().parse().unwrap();
         let span = chrono::TimeDelta::seconds(seconds);
-        // Never early, and in whole seconds.
+        // The time is never early, and in whole seconds.
         assert!(before + span <= at && at <= after + span + chrono::TimeDelta::seconds(1), "{value}: {at}");
         assert_eq!(at.timestamp_subsec_nanos(), 0);
     }
@@ -464,7 +464,7 @@ fn a_failed_reminder_comes_back() {
     error: there is a job `tea` already; it stays as it is
     hint: it is in reminders/tea.md
     ");
-    // One that failed and one that waits would be two of one name, and neither would fire.
+    // A failed and a waiting reminder with the same id would conflict, and neither would fire.
     let failed = "---\nid: tea\nrun_at: 2021-05-04T09:00:00Z\n---\nTea.\n";
     bot.write("reminders/failed/tea-2.md", failed);
     assert_eq!(bot.run(["reminder", "retry", "tea"]).code, 1);
@@ -483,7 +483,7 @@ fn a_failed_reminder_comes_back() {
 #[test]
 fn a_reminder_is_brought_back_as_often_as_it_fails_within_a_second_too() {
     let bot = TestBot::new();
-    // Without an agent a job with tools fails at once.
+    // Without an agent client, a job with tools fails at once.
     bot.write("reminders/job.md", &reminder(now(), "background: true\nallowed_tools: [Read]\n", "Look."));
     let service = bot.start();
     for runs in 1..=4 {
@@ -498,7 +498,7 @@ fn a_reminder_is_brought_back_as_often_as_it_fails_within_a_second_too() {
     service.stop();
 }
 
-/// What a chain hands on is read by the same code as what a person types.
+/// The same code parses the follow-up of a chain and a command that a user types.
 #[test]
 fn a_chains_arguments_make_a_child_equal_to_its_parent() {
     let parent = TestBot::new();
@@ -528,7 +528,7 @@ fn a_chains_arguments_make_a_child_equal_to_its_parent() {
     let ollim_bot::definition::Trigger::Reminder { run_at, chain: place } = &link.trigger else { panic!("a reminder") };
     let place = place.clone().unwrap();
     assert_eq!((place.depth, place.max, place.parent.as_str()), (2, 4, "first"));
-    // All that is inherited is equal.
+    // All inherited fields are equal.
     let inherited = ollim_bot::definition::Definition {
         id: link.id.clone(),
         file: link.file.clone(),
@@ -556,7 +556,7 @@ fn a_person_prolongs_a_chain_by_its_name() {
         let chained = |one: &&serde_json::Value| one["chain_parent"] == "oven";
         list.as_array().unwrap().iter().filter(chained).cloned().collect::<Vec<_>>()
     };
-    // After the last check there is one more, with the same restrictions, by whichever name the chain is called.
+    // The user can add a check after the last one, with the same restrictions, by any name of the chain.
     let said = typed(&bot, &["follow-up-chain", "--for", "oven-2", "--in", "2h"]);
     assert!(said.starts_with("exit: 0\n-- stdout\nscheduled ID: "), "{said}");
     assert!(said.contains("check 3 of 3 of the chain of oven"), "{said}");
@@ -565,7 +565,7 @@ fn a_person_prolongs_a_chain_by_its_name() {
     let (depth, max) = (&link[0]["chain_depth"], &link[0]["max_chain"]);
     assert_eq!((depth.as_u64(), max.as_u64()), (Some(2), Some(2)));
     assert_eq!(link[0]["allowed_tools"], serde_json::json!(["mcp__discord__ping_user"]));
-    // One that waits is given another time.
+    // A waiting follow-up gets another time.
     bot.ok(["follow-up-chain", "--for", "oven", "--in", "5h"]);
     let moved = chains();
     assert_eq!((moved.len(), &moved[0]["id"]), (1, &link[0]["id"]));

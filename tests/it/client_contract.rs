@@ -1,8 +1,8 @@
-//! What we rely on in the agent client, point by point, each seen on a real one.
+//! The properties of the agent client that we rely on, point by point, each observed on a real client.
 //!
-//! The ordinary test run holds both pinned clients to it; `./scripts/client-contract VERSION|PATH` judges any other. A point
-//! that does not hold makes that version unfit. A warning is something that a client ignores and that no promise rests on;
-//! those of the pinned clients are listed here.
+//! The ordinary test run checks both pinned clients; `./scripts/client-contract VERSION|PATH` checks any other. A point that
+//! does not hold makes that version unfit. A warning concerns a setting that a client ignores and that we do not depend on.
+//! The warnings of the pinned clients are listed here.
 
 mod fork;
 mod starts;
@@ -12,17 +12,17 @@ use std::path::Path;
 
 use crate::support::client;
 
-/// What each tested client is known not to heed, and is no fault: settings that it ignores, ways that it opens.
+/// The known warnings of each tested client, which are no faults: settings that it ignores, ways that it opens.
 const KNOWN_WARNINGS: [&[&str]; 2] = [&["thinking budget"], &["no way in", "thinking budget"]];
 
-/// A point that was looked at.
+/// A checked point.
 struct Point {
     name: &'static str,
-    /// What we rely on.
+    /// The property that we rely on.
     sentence: &'static str,
-    /// `None`: it holds. Else what was seen.
+    /// The observation, if the point does not hold.
     seen: Option<String>,
-    /// Whether it is a warning when it does not hold.
+    /// Whether a point that does not hold is only a warning.
     mild: bool,
 }
 
@@ -31,12 +31,12 @@ struct Point {
 struct Points(Vec<Point>);
 
 impl Points {
-    /// A promise of ours rests on it.
+    /// Records a point that one of our guarantees depends on.
     fn must(&mut self, name: &'static str, sentence: &'static str, holds: bool, seen: impl FnOnce() -> String) {
         self.0.push(Point { name, sentence, seen: (!holds).then(seen), mild: false });
     }
 
-    /// A setting rests on it, or a point that looks for something finds nothing any more.
+    /// Records a point that only a setting depends on, or that checks that other points can still find something.
     fn should(&mut self, name: &'static str, sentence: &'static str, holds: bool, seen: impl FnOnce() -> String) {
         self.0.push(Point { name, sentence, seen: (!holds).then(seen), mild: true });
     }
@@ -52,7 +52,7 @@ impl Points {
         self.0.iter().filter(|point| point.seen.is_some() && point.mild == mild).map(|point| point.name).collect()
     }
 
-    /// One line a point, with what was seen instead where it does not hold.
+    /// Returns one line for each point, with the observation if it does not hold.
     fn lines(&self) -> String {
         let line = |point: &Point| {
             let (mark, seen) = match &point.seen {
@@ -85,7 +85,7 @@ fn the_newest_known_client_keeps_the_contract() {
     hold(&client::newest(), KNOWN_WARNINGS[1]);
 }
 
-/// For `./scripts/client-contract`: judges the client that `OLLIM_TEST_CLAUDE` names, and prints each point.
+/// Judges the client that `OLLIM_TEST_CLAUDE` names and prints each point, for `./scripts/client-contract`.
 #[test]
 #[ignore = "by ./scripts/client-contract"]
 #[allow(clippy::print_stdout, reason = "what it prints is what it is for")]

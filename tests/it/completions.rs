@@ -1,10 +1,10 @@
-//! What bash offers at a Tab, in the real bash; the manual pages; the version.
+//! Completions at a Tab in the real bash, the manual pages, and the version.
 
 use std::path::Path;
 
 use crate::support::bot::{Ran, TestBot};
 
-/// What bash would offer for the last of these words.
+/// Returns bash's completions for the last of these words.
 #[track_caller]
 fn offered(bot: &TestBot, words: &[&str]) -> Vec<String> {
     let script = r#"
@@ -42,7 +42,7 @@ fn bash_completes_commands_ids_and_values() {
         assert!(first.contains(&command.to_owned()), "{command}: {first:?}");
     }
     assert!(!first.contains(&"man".to_owned()), "what is hidden is not offered");
-    // After the first word: what clap's own script does not do (clap#6421).
+    // After the first word, clap's own script would fail (clap#6421).
     assert_eq!(offered(&bot, &["ollim-bot", "routine", "en"]), ["enable"]);
     assert_eq!(offered(&bot, &["ollim-bot", "--json", "routine", "show", "m"]), ["mail", "money"]);
     assert_eq!(offered(&bot, &["ollim-bot", "reminder", "show", "t"]), ["tea"]);
@@ -65,7 +65,7 @@ fn bash_completes_commands_ids_and_values() {
     assert!(
         offered(&bot, &["ollim-bot", "routine", "add", "--timezone", "Europe/V"]).contains(&"Europe/Vienna".into())
     );
-    // A folder that is not the usual one.
+    // A folder other than the default one.
     let (home, other) = (bot.home().to_str().unwrap(), TestBot::new());
     assert_eq!(offered(&other, &["ollim-bot", "--home", home, "fire", "te"]), ["tea"]);
     assert_eq!(offered(&other, &["ollim-bot", "fire", "t"]), Vec::<String>::new(), "no job, and no error on the line");
@@ -112,7 +112,7 @@ fn every_command_has_a_manual_page() {
 fn the_version_says_of_which_commit_it_is() {
     let said = TestBot::new().ok(["--version"]);
     let rest = said.strip_prefix(concat!("ollim-bot ", env!("CARGO_PKG_VERSION"))).unwrap();
-    // A build for development is not made anew for each commit, so it names none.
+    // A development build is not rebuilt for each commit, so it names none.
     let is_commit = |words: &str| {
         let words = words.strip_prefix(" (").and_then(|rest| rest.strip_suffix(")\n")).unwrap_or_default();
         let (commit, date) = words.split_once(' ').unwrap_or_default();

@@ -1,6 +1,6 @@
-//! What runs may cost, together and each: caps that stop, on the real client.
+//! Caps on the cost of all runs together and of each run, and how they stop runs on the real client.
 //!
-//! The stub's answer costs what the client makes of its tokens: some tenths of a cent.
+//! The client computes the cost of the stub's answer from its tokens: some tenths of a cent.
 
 use serde_json::json;
 
@@ -26,7 +26,7 @@ fn told(bot: &TestBot) -> Vec<String> {
     inbox.as_array().unwrap().iter().map(|message| message["text"].as_str().unwrap().to_owned()).collect()
 }
 
-/// What stands in the journal, beside what the commands say.
+/// Returns a number from the journal, to compare it with the commands' output.
 fn in_the_journal(bot: &TestBot, sql: &str) -> f64 {
     let journal = rusqlite::Connection::open(bot.path("state/journal.db")).unwrap();
     journal.query_row(sql, [], |row| row.get(0)).unwrap()
@@ -59,7 +59,7 @@ fn many_at_once_start_no_more_than_the_cap_covers_and_none_after_a_restart() {
     assert!((spent["taken"].as_f64().unwrap() - 1.0).abs() < 0.001 && spent["spent"] == 0.0, "{spent:#}");
     service.kill();
     bot.until_nothing_is_left();
-    // What was cut off counts its cap: nobody knows what it has cost.
+    // An interrupted run counts with its cap, since its cost is unknown.
     let service = bot.start();
     service.until("every one has its outcome", || {
         let open = in_the_journal(&bot, "SELECT 0.0 + count(*) FROM occurrence WHERE outcome IS NULL");
@@ -68,7 +68,7 @@ fn many_at_once_start_no_more_than_the_cap_covers_and_none_after_a_restart() {
     assert_eq!(in_the_journal(&bot, TAKEN), 10.0);
     let once = told(&bot).iter().filter(|text| text.starts_with("Jobs are skipped")).count();
     assert_eq!(once, 1, "{:#?}", told(&bot));
-    // `budget` and `costs` say the same of them.
+    // `budget` and `costs` agree on them.
     let (spent, costs) = (&bot.json(["budget"])["caps"][0]["spent"], bot.json(["costs"]));
     assert!((spent.as_f64().unwrap() - 1.0).abs() < 0.001, "{spent:#}");
     let unreported = costs["unreported_usd"].as_f64().unwrap();
@@ -118,10 +118,10 @@ fn a_job_stops_at_its_day_and_the_person_may_raise_the_budget() {
     let service = bot.start();
     routine(&bot, "mail", "max_cost_usd: 3.00\n");
     assert_eq!(service.fire("mail")["outcome"], "completed");
-    // The client's figure has taken the place of its cap, of which less was left than its own.
+    // The client's figure replaces the reservation, which was less than the run's own cap.
     assert_eq!(in_the_journal(&bot, "SELECT 0.0 + count(reserved_usd) FROM run"), 0.0);
     assert!(in_the_journal(&bot, "SELECT sum(cost_usd) FROM run") > 0.0);
-    // As if it had cost nearly all.
+    // Pretends that the run cost nearly all of it.
     let spend = |usd: f64| {
         let journal = rusqlite::Connection::open(bot.path("state/journal.db")).unwrap();
         journal.execute("UPDATE run SET cost_usd = ?1 WHERE cost_usd IS NOT NULL", [usd]).unwrap();
@@ -133,7 +133,7 @@ fn a_job_stops_at_its_day_and_the_person_may_raise_the_budget() {
     assert!(why.starts_with("budget: 0.02 of 0.02 USD of today's budget are spent or taken, until "), "{why}");
     service.fire("mail");
     assert_eq!(told(&bot).iter().filter(|text| text.starts_with("Jobs are skipped")).count(), 1, "{:#?}", told(&bot));
-    // Who waits for an answer is told.
+    // A user who waits for an answer is notified.
     let answer = bot.run(["chat", "Hello?"]);
     assert!(
         told(&bot).iter().any(|text| text.starts_with("I was not asked: 0.02 of 0.02 USD")),
@@ -162,7 +162,7 @@ fn a_job_stops_at_its_day_and_the_person_may_raise_the_budget() {
     service.stop();
 }
 
-/// The cap that a command line names.
+/// Returns the cap in a command line.
 fn cap_of<'a>(words: impl IntoIterator<Item = &'a str>) -> Option<f64> {
     let mut words = words.into_iter().skip_while(|word| *word != "--max-budget-usd");
     words.nth(1).map(|dollars| dollars.parse().unwrap())
@@ -187,7 +187,7 @@ fn a_dry_run_shows_the_cap_that_a_run_gets_and_what_would_hold_it() {
         dry["max_cost_usd"].as_f64()
     };
     let service = bot.start();
-    // Its own cap, that of its day, or what others have left of everything: the smallest counts.
+    // The smallest cap counts: the run's own, the job's for the day, or the rest of the common budget.
     assert_eq!([shown("own"), shown("rest"), shown("small")], [Some(0.5), Some(0.7), Some(0.08)]);
     for (id, cap) in [("own", 0.5), ("rest", 0.3)] {
         let found = shown(id).unwrap();
@@ -267,13 +267,13 @@ fn a_run_that_is_cut_off_counts_tokens_as_well() {
     service.kill();
     bot.until_nothing_is_left();
     assert_eq!(spent("spent") + spent("taken"), 10.0);
-    // The next start knows that it is over, and runs it again.
+    // The next start finds the run ended and runs it again.
     let service = bot.start();
     service.until("it is asked again", || (spent("spent") >= 10.0 && spent("taken") == 10.0).then_some(()));
     service.kill();
 }
 
-/// The phone has a button that raises the cap of tokens, too.
+/// A button on the phone also raises the cap of tokens.
 #[test]
 fn spent_tokens_are_raised_by_a_button() {
     let api = MessagesApi::answering(|_| Reply::say("Hello."));
@@ -297,7 +297,7 @@ fn spent_tokens_are_raised_by_a_button() {
     bot.until_nothing_is_left();
 }
 
-/// The phone has a button that raises the cap, for the period that it was shown for.
+/// A button on the phone raises the cap for the period that its message is about.
 #[test]
 fn a_spent_budget_is_raised_by_a_button() {
     let api = MessagesApi::answering(|_| Reply::say("Hello."));
@@ -316,12 +316,12 @@ fn a_spent_budget_is_raised_by_a_button() {
     phone.hears("Raised to $0.02 until the day ends.");
     assert_eq!(bot.json(["budget"])["caps"][0]["cap"], 0.02);
     assert_eq!(service.fire("mail")["outcome"], "completed");
-    // Pressed once more it lowers nothing that was raised since.
+    // Pressing it again does not lower a cap that was raised since.
     bot.ok(["budget", "--day", "5"]);
     phone.presses(&message, "Raise today to $0.02");
     phone.hears("It is raised already.");
     assert_eq!(bot.json(["budget"])["caps"][0]["cap"], 5.0);
-    // One of another day raises nothing.
+    // A button of another day raises nothing.
     let text = "replace(rich, ':' || substr(rich, instr(rich, 'raise:day:') + 10, 10) || ':', ':2020-01-01:')";
     journal.execute(&format!("UPDATE message SET rich = {text} WHERE rich LIKE '%raise:day:%'"), []).unwrap();
     phone.presses(&message, "Raise today to $0.02");

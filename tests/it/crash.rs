@@ -1,4 +1,4 @@
-//! `kill -9` of the service, and what a new start makes of it.
+//! `kill -9` of the service, and its recovery at the next start.
 
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
@@ -23,7 +23,7 @@ fn outcomes(runs: &[Value]) -> Vec<(u64, String)> {
 
 #[test]
 fn cut_off_before_its_first_effect_a_reminder_runs_once_more() {
-    // The model is silent until the service has been killed; then it answers.
+    // The model is silent until the service is killed; then it answers.
     let silent = MessagesApi::answering(|_| Reply::Silence);
     let bot = TestBot::with_client(&client::real(), silent.url());
     bot.write("reminders/job.md", &reminder(now(), ALLOW, "Do the thing."));
@@ -85,7 +85,7 @@ fn cut_off_after_a_ping_a_reminder_failed_and_the_person_is_told() {
 
 #[test]
 fn a_killed_service_leaves_no_process_of_a_fork() {
-    // The agent's command goes on for ever, in a session of its own, twice forked.
+    // The agent's command runs forever, double-forked in its own session.
     let api = MessagesApi::script([Reply::bash("ollim-bot gmail wait")]);
     let bot = TestBot::with_client(&client::real(), api.url());
     bot.command_of_ones_own(
@@ -100,12 +100,12 @@ fn a_killed_service_leaves_no_process_of_a_fork() {
     bot.until_nothing_is_left();
 }
 
-/// What a job's line has left when its service and its runner were killed at once: nobody was there to end it.
+/// Processes that a job's line leaves behind if its service and its runner are killed at once, since neither can end them.
 #[test]
 fn what_is_left_when_service_and_runner_are_killed_is_ended_by_the_next_start() {
     let api = MessagesApi::answering(|_| Reply::Silence);
     let bot = TestBot::with_client(&client::real(), api.url());
-    // Twice forked in a session of its own, and once without its environment.
+    // One double-forked process in its own session, and one without its environment.
     bot.command_of_ones_own(
         "gmail",
         "#!/bin/bash\n(setsid bash -c \"exec -a orphan-of-$OLLIM_HOME sleep 1000\" &)\n\
@@ -126,7 +126,7 @@ fn what_is_left_when_service_and_runner_are_killed_is_ended_by_the_next_start() 
             .map(|process| process.pid)
             .collect();
         assert!(!children.is_empty());
-        // Stopped first, so that neither sees the other's end.
+        // Both are stopped first, so that neither sees the other end.
         let signal = |signal| {
             for pid in &children {
                 rustix::process::kill_process(Pid::from_raw((*pid).try_into().unwrap()).unwrap(), signal).unwrap();
@@ -144,7 +144,7 @@ fn what_is_left_when_service_and_runner_are_killed_is_ended_by_the_next_start() 
     }
 }
 
-/// A runner that alone is killed, by the kernel for want of memory: its run ends, and nothing goes on.
+/// Only the runner is killed, as the kernel does when memory runs out. Its run ends, and none of its processes continues.
 #[test]
 fn a_run_whose_runner_is_killed_fails_and_leaves_nothing() {
     let api = MessagesApi::script([Reply::bash("ollim-bot gmail")]);
@@ -160,7 +160,7 @@ fn a_run_whose_runner_is_killed_fails_and_leaves_nothing() {
     {
         let fields = format!("background: true\n{fields}allowed_tools: ['Bash(ollim-bot gmail *)']\n");
         bot.write(&format!("reminders/{id}.md"), &reminder(now(), &fields, "Look."));
-        // Its parent is the runner, which is a subreaper.
+        // The orphan's parent is the runner, which is a subreaper.
         let runner = service.until("its processes run", orphan).parent;
         rustix::process::kill_process(Pid::from_raw(runner.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
         let run = service.until_ended(id, 1).remove(0);
@@ -189,7 +189,7 @@ fn a_second_service_on_one_folder_is_refused_and_names_the_first() {
     assert!(!warned(&["runs"]) && !warned(&["runs", "show", &run]));
     service.kill();
     assert!(warned(&["runs"]) && warned(&["runs", "show", &run]));
-    // The lock is the kernel's: a killed service leaves nothing to clean up.
+    // The lock is the kernel's, so a killed service leaves nothing to clean up.
     let (status, said) = bot.start().stop();
     assert!(status.success(), "{said}");
 }

@@ -1,8 +1,8 @@
-//! What is only there for tests is not in a default build.
+//! A default build contains no code that exists only for tests.
 
 use crate::support::bot::TestBot;
 
-/// The variables that the feature `failpoints` reads, and names that only it has.
+/// The variables that the feature `failpoints` reads, and names of steps that only it contains.
 const MARKS: [&str; 4] = ["OLLIM_FAIL_AT", "OLLIM_CLOCK_AHEAD", "leftovers-ended", "outcome-recorded"];
 
 #[test]
@@ -11,7 +11,7 @@ fn a_default_build_knows_no_fail_points() {
     let holds = |mark: &&str| binary.windows(mark.len()).any(|window| window == mark.as_bytes());
     let found: Vec<&str> = MARKS.into_iter().filter(holds).collect();
     if cfg!(feature = "failpoints") {
-        // They are found where they are.
+        // The search finds them in a build with the feature.
         assert_eq!(found, MARKS);
         return;
     }

@@ -1,4 +1,4 @@
-//! A folder of files with every kind of mistake: what is said of each, and that it stays as it is.
+//! A folder of files with every kind of mistake: the problems reported for each, and that each stays unchanged.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! How a background job reaches the person and the main session, on the real client: which tools the agent sees,
-//! what it is told, and what keeps it going until it has reported.
+//! The ways from a background job to the user and to the main session, on the real client: the agent's tools, its prompt,
+//! and the hook that keeps it running until it has reported.
 
 use std::collections::BTreeMap;
 
@@ -25,14 +25,14 @@ fn report(message: &str) -> Reply {
     Reply::call(REPORT, json!({ "message": message }))
 }
 
-/// The job that a conversation is of: the id in our tag.
+/// Returns the conversation's job: the id in our tag.
 fn job_of(request: &Request) -> Option<String> {
     let text = request.body["messages"].to_string();
     let tag = text.split("[reminder-bg:").nth(1).or_else(|| text.split("[reminder:").nth(1))?;
     Some(tag.split(']').next()?.to_owned())
 }
 
-/// Each job's agent does what stands under its id, then says that it is done.
+/// Each job's agent makes the calls under its id, then says that it is done.
 fn scripts(plans: &[(&str, Vec<Reply>)]) -> MessagesApi {
     let plans: BTreeMap<String, Vec<Reply>> =
         plans.iter().map(|(job, replies)| ((*job).to_owned(), replies.clone())).collect();
@@ -46,7 +46,7 @@ fn bot(api: &MessagesApi) -> TestBot {
     TestBot::with_client(&client::real(), api.url())
 }
 
-/// What an agent was shown and told.
+/// The first and the last request of an agent.
 struct Seen {
     first: Request,
     last: Request,
@@ -85,7 +85,7 @@ fn live(bot: &TestBot, service: &Service<'_>, job: &str, fields: &str) -> Value 
     run
 }
 
-/// What the person was sent, oldest first.
+/// Returns the messages to the user, oldest first.
 #[track_caller]
 fn inbox(bot: &TestBot) -> Vec<String> {
     let messages = bot.json(["inbox", "-n", "1000"]);
@@ -110,7 +110,7 @@ fn a_job_that_may_not_ping_sees_no_way_to() {
     let bot = bot(&api);
     let service = bot.start();
     live(&bot, &service, "plain", "allow_ping: false\n");
-    // A list that grants it does not bring it back.
+    // An allowlist that grants the tool does not restore it.
     live(
         &bot,
         &service,
@@ -139,7 +139,7 @@ fn a_job_that_may_not_ping_sees_no_way_to() {
 
 #[test]
 fn each_mode_of_reporting_is_held_at_the_end_and_only_once() {
-    // (job, fields, what the agent does, the words that hold it up, how often it then answers)
+    // One case: the job, its fields, the agent's calls, the words that refuse its end, and the words of the prompt.
     struct Case {
         job: &'static str,
         fields: &'static str,
@@ -182,7 +182,7 @@ fn each_mode_of_reporting_is_held_at_the_end_and_only_once() {
     service.stop();
     for case in &cases {
         let seen = Seen::of(&api, case.job);
-        // 2.1.330 says what a hook says once more, as a message of the system.
+        // 2.1.330 repeats a hook's words as a system message.
         let messages = seen.last.body["messages"].as_array().into_iter().flatten();
         let conversation: Vec<&Value> = messages.filter(|message| message["role"] != "system").collect();
         let (prompt, conversation) = (seen.prompt(), json!(conversation).to_string());
@@ -237,7 +237,7 @@ fn one_message_a_run_unless_it_is_critical() {
 
 #[test]
 fn an_empty_budget_lets_only_critical_messages_through() {
-    // Critical messages count: five of them leave nothing.
+    // Critical messages count: five of them use up the budget.
     let spends: Vec<Reply> = (1..=5).map(|n| critical(&format!("word {n}"))).collect();
     let api = scripts(&[
         ("spends", spends),
@@ -249,7 +249,7 @@ fn an_empty_budget_lets_only_critical_messages_through() {
     let service = bot.start();
     live(&bot, &service, "spends", "update_main_session: freely\n");
     assert!(Seen::of(&api, "spends").prompt().contains("Messages left for all background jobs together: 5 of 5."));
-    // It is kept in the journal: another service finds it as it was.
+    // The budget is in the journal, so the next service finds it unchanged.
     service.stop();
     let service = bot.start();
     let run = live(&bot, &service, "finds-none", "update_main_session: freely\n");
@@ -285,7 +285,7 @@ fn an_empty_budget_lets_only_critical_messages_through() {
 #[test]
 fn while_the_main_session_is_in_a_turn_only_critical_messages_go_through() {
     let api = MessagesApi::answering(|request| match (job_of(request).as_deref(), request.answers()) {
-        // The conversation with the person is going on.
+        // The conversation with the user is still running.
         (Some("talk"), _) => Reply::Silence,
         (Some("meanwhile"), 0) => ping("not now"),
         (Some("meanwhile"), 1) => critical("the house is on fire"),

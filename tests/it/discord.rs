@@ -10,7 +10,7 @@ use crate::support::discord::{Discord, Fault, OWNER, Request, STRANGER, TOKEN};
 use crate::support::messages_api::{MessagesApi, Reply};
 use crate::support::simcord;
 
-/// A bot whose messages go to Discord.
+/// Creates a bot that sends its messages to Discord.
 fn on(discord: &Discord, bot: TestBot) -> TestBot {
     bot.write(
         "config.yaml",
@@ -20,12 +20,12 @@ fn on(discord: &Discord, bot: TestBot) -> TestBot {
     bot
 }
 
-/// One that talks.
+/// Creates such a bot with an agent client.
 fn talking(discord: &Discord, api: &MessagesApi) -> TestBot {
     on(discord, TestBot::with_client(&client::real(), api.url()))
 }
 
-/// Starts it and waits until it listens.
+/// Starts the bot and waits until it is connected.
 fn listening<'a>(bot: &'a TestBot, discord: &Discord) -> Service<'a> {
     let service = bot.start();
     service.until("it is connected", || discord.is_connected().then_some(()));
@@ -39,7 +39,7 @@ fn until_texts(service: &Service<'_>, discord: &Discord, expect: &[&str]) {
     });
 }
 
-/// The newest message of the outbox, once a channel has it.
+/// Waits until a channel has the newest message of the outbox. Returns the message.
 fn delivered(service: &Service<'_>, bot: &TestBot) -> Value {
     service.until("it is delivered", || {
         let message = bot.json(["inbox", "-n", "1"])[0].clone();
@@ -47,7 +47,7 @@ fn delivered(service: &Service<'_>, bot: &TestBot) -> Value {
     })
 }
 
-/// What was sent keeps to Discord's rules, as the stub has them, and to Discord's own OpenAPI document (tests/discord-api).
+/// Asserts that all requests follow Discord's rules, as the stub checks them, and Discord's OpenAPI document (tests/discord-api).
 #[track_caller]
 fn nothing_is_wrong(discord: &Discord) {
     assert_eq!(discord.problems(), [""; 0]);
@@ -85,7 +85,7 @@ fn a_message_is_delivered_once_and_its_id_is_kept() {
     assert!(!log.contains(TOKEN), "{log}");
 }
 
-/// Killed after Discord took the message, before it was recorded.
+/// The service is killed after Discord accepted the message and before it was recorded.
 #[test]
 fn a_kill_between_sending_and_recording_sends_nothing_twice() {
     let discord = Discord::start();
@@ -167,7 +167,7 @@ fn a_message_that_was_written_while_the_service_was_down_is_answered_once() {
     discord.say("two");
     let service = listening(&bot, &discord);
     until_texts(&service, &discord, &["answer 1", "answer 2"]);
-    // A session that is over is begun anew: what was heard is not heard again.
+    // An ended session is replaced by a new one. Messages already received are not received again.
     discord.refuse_resume();
     discord.cut();
     service.until("it is connected anew", || (discord.connections().0 == 3 && discord.is_connected()).then_some(()));
@@ -194,7 +194,7 @@ fn a_connection_that_is_cut_while_a_turn_goes_loses_nothing() {
     let said = discord.say("And that?");
     bot.write("work/go", "");
     service.until("both are answered", || {
-        // The second one was said before or after the last step of the first one's turn.
+        // The second message came before or after the last step of the first one's turn.
         let texts = discord.texts();
         let is_answered = |text: &String| text == "And this." || text.contains("covers it");
         (texts.contains(&"Done.".into()) && texts.iter().any(is_answered)).then_some(())
@@ -333,7 +333,7 @@ fn an_answer_that_goes_is_interrupted_by_a_button() {
     nothing_is_wrong(&discord);
 }
 
-/// The conversation, once no message can be interrupted.
+/// Returns the conversation's texts, once no message has an interrupt button.
 fn without_buttons(discord: &Discord) -> Option<Vec<String>> {
     discord
         .messages()

@@ -1,4 +1,4 @@
-//! Disks that refuse: what the service says, and that it goes on by itself with nothing lost and nothing twice.
+//! Disks that refuse writes: the service reports it and recovers by itself, with nothing lost and nothing repeated.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::support::bot::{Service, TestBot, now, reminder};
 use crate::support::disk::{self, Inside};
 
-/// A time as long as every other.
+/// Returns the beginning of a reminder's file, equally long for every time.
 fn time(at: DateTime<Utc>) -> String {
     format!("---\nrun_at: \"{}\"", at.to_rfc3339_opts(SecondsFormat::Millis, true))
 }
@@ -24,14 +24,14 @@ fn far() -> DateTime<Utc> {
     now() + TimeDelta::days(9)
 }
 
-/// Deletes a folder at one stroke: the service may be writing into it, and brings a journal back whose folder is there.
+/// Deletes a folder atomically: the service may be writing into it, and recreates its journal while the folder exists.
 fn delete(bot: &TestBot, folder: &Path) {
     let away = bot.person().join("deleted");
     fs::rename(folder, &away).unwrap();
     fs::remove_dir_all(away).unwrap();
 }
 
-/// Each of the reminders `r0`… ran once, and was told once.
+/// Asserts that each of the reminders `r0`… ran once and was delivered once.
 #[track_caller]
 fn each_ran_once(count: usize, runs: &Value, inbox: &Value) {
     let mut ran: Vec<&str> = runs.as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap()).collect();
@@ -80,7 +80,7 @@ fn a_full_disk_is_said_and_what_fell_due_runs_when_there_is_room() {
     assert!(status.success(), "{said}");
 }
 
-/// The same on every machine: no file of the service may grow.
+/// A failing disk that every machine can imitate: no file of the service may grow.
 #[test]
 fn files_that_may_not_grow_hold_the_journal_up_and_do_not_end_the_service() {
     let bot = TestBot::new().env("OLLIM_SHUTDOWN_GRACE", "1s");
@@ -102,7 +102,7 @@ fn files_that_may_not_grow_hold_the_journal_up_and_do_not_end_the_service() {
     service.until("every file is dealt with", || bot.names("reminders").is_empty().then_some(()));
     each_ran_once(3, &bot.json(["runs"]), &bot.json(["inbox"]));
 
-    // Told to end while nothing can be written, it does; the next start goes on.
+    // A service that must end while nothing can be written does end. The next start continues.
     limit(Some(0));
     bot.write("reminders/r3.md", &text(now(), "word 3."));
     service.until("it is said again", || (service.said().matches("the disk refuses").count() >= 2).then_some(()));
@@ -170,7 +170,7 @@ fn a_data_folder_that_cannot_be_written_is_refused_at_the_start_and_can_be_read(
     let read = disk::run_read_only(&bot, ["--json", "runs"]);
     assert_eq!(read.code, 0, "{read:?}");
     assert!(read.stdout.contains("\"r0\""), "{read:?}");
-    // It can be written again: nothing was lost.
+    // The disk can be written again, and nothing was lost.
     let service = bot.start();
     service.until("every file is dealt with", || bot.names("reminders").is_empty().then_some(()));
     each_ran_once(2, &bot.json(["runs"]), &bot.json(["inbox"]));
@@ -207,7 +207,7 @@ fn what_is_edited_while_nothing_can_be_recorded_counts_when_it_can_be() {
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
     disk::overwrite(&bot.path("reminders/r0.md"), &time(now()));
     service.until("it is said", || service.said().contains("locked by another process").then_some(()));
-    // A bad file is to be told, which cannot be recorded either.
+    // The service cannot record the message about a bad file either.
     bot.write("reminders/bad.md", "---\nrun_at: never\n---\nx\n");
     service.until("it is seen", || service.said().contains("bad.md").then_some(()));
     let changes = || service.said().matches("its file has changed id=r0").count();
@@ -243,7 +243,7 @@ fn a_data_folder_that_is_moved_away_is_waited_for() {
     service.stop();
 }
 
-/// Nothing could be recorded any more, and nothing would keep another service off.
+/// Asserts that the service ends: it could record nothing any more, and nothing would exclude a second service.
 fn ends_when_its_state_is_gone(bot: &TestBot, service: Service<'_>, again: &[&str]) {
     bot.write("reminders/r1.md", &text(now(), "word 1."));
     for folder in again {
@@ -264,7 +264,7 @@ fn a_service_whose_state_folder_is_deleted_says_so_and_ends() {
         service.until("its file is removed", || bot.names("reminders").is_empty().then_some(()));
         delete(&bot, &bot.path("state"));
         ends_when_its_state_is_gone(&bot, service, again);
-        // The next service goes on from the files.
+        // The next service continues from the files.
         fs::create_dir_all(bot.path("state")).unwrap();
         let service = bot.start();
         service.until("it fires", || bot.names("reminders").is_empty().then_some(()));

@@ -1,5 +1,5 @@
-//! docs/policy.md as a test: each `yaml` block is what a job's file says, each `text` block calls with what becomes of
-//! them under it, each `console` block a command with what it prints. `OLLIM_BLESS=1` writes what was printed.
+//! docs/policy.md as a test: each `yaml` block is part of a job's file, each `text` block has calls and their outcome under
+//! it, each `console` block a command and its output. `OLLIM_BLESS=1` writes the output into the page.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ struct Block<'a> {
     body: &'a str,
 }
 
-/// The page in pieces: what stands between blocks, and the blocks.
+/// Splits the page into its blocks and the text between them.
 fn pieces(text: &str) -> Vec<Result<Block<'_>, &str>> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -28,7 +28,7 @@ fn pieces(text: &str) -> Vec<Result<Block<'_>, &str>> {
     pieces
 }
 
-/// A bot with one job whose file says `fields`.
+/// Creates a bot with one job that has these fields.
 fn bot(fields: &str) -> TestBot {
     let bot = TestBot::new();
     for name in ["gmail", "cal"] {
@@ -38,7 +38,7 @@ fn bot(fields: &str) -> TestBot {
     bot
 }
 
-/// A line of a `text` block as a call: a tool with what it is used on, or a command line.
+/// Parses a line of a `text` block into a call: a tool with its target, or a command line.
 fn call(line: &str) -> (&str, Value) {
     let (tool, on) = line.split_once(' ').unwrap_or((line, ""));
     match tool {
@@ -67,7 +67,7 @@ fn check_calls(bot: &TestBot, body: &str) {
     }
 }
 
-/// The command line of a `console` block in words: blanks apart them, single quotes keep them together.
+/// Splits the command line of a `console` block into words at blanks, except within single quotes.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (at, part) in line.split('\'').enumerate() {

@@ -1,4 +1,4 @@
-//! docs/definitions.md and docs/configuration.md are the tables of fields and settings in words. `OLLIM_BLESS=1` writes them.
+//! The tables of fields and settings as docs/definitions.md and docs/configuration.md. `OLLIM_BLESS=1` writes both files.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use ollim_bot::config::{Config, KEYS};
 use ollim_bot::definition::fields::{FIELDS, Field, Limit};
 use ollim_bot::definition::{Defaults, Draft, Kind, When, parse};
 
-/// What precedes the reference part of each document, which a person wrote, ends here.
+/// The line between the written part of each document and the generated reference.
 const BEGIN: &str = "<!-- Generated from the table in the source. -->\n";
 
 #[track_caller]
@@ -34,7 +34,7 @@ fn draft(kind: Kind) -> Draft {
     }
 }
 
-/// The default as a file would have it.
+/// Returns the default as a file would spell it.
 fn default(field: &Field) -> String {
     if field.required && field.unset.is_empty() {
         return "none; it is required".into();
@@ -64,7 +64,7 @@ fn default(field: &Field) -> String {
     }
 }
 
-/// `routines, reminders and webhooks`.
+/// Returns a list such as `routines, reminders and webhooks`.
 fn plural(kinds: impl Iterator<Item = Kind>) -> String {
     let mut names: Vec<String> = kinds.map(|kind| format!("{kind}s")).collect();
     let last = names.pop().unwrap_or_default();
@@ -138,7 +138,7 @@ fn every_example_of_a_field_is_valid() {
         let parsed = parse(kind, Path::new(&file), text.as_bytes(), &defaults);
         let definition = parsed.definition.unwrap_or_else(|| panic!("{text}\n{:?}", parsed.problems));
         let differs = (field.show)(&Draft::from(&definition)) != (field.show)(&draft(kind));
-        // These are the same in every draft of this test, or belong to a longer file.
+        // These fields are the same in every draft of this test, or belong to a longer file.
         assert!(differs || field.required || field.note || field.name == "chain_parent", "{text}");
     }
 }
@@ -155,7 +155,7 @@ fn the_reference_of_settings_is_their_table() {
         let variable = key.name.to_uppercase();
         let example = format!("{}: {}\n", key.name, key.example);
         let read = Config::parse(&example, &[("TZ".to_owned(), "UTC".to_owned())].into()).unwrap();
-        // An example that is called the default is the default.
+        // If and only if the example is documented as the default, it equals the default.
         assert_eq!((key.show)(&read) == (key.show)(&config), key.unset.is_empty(), "{example}");
         format!(
             "\n### `{}`\n\n{}{details}\n\n- Default: {default}\n- Variable: `OLLIM_{variable}`\n\n```yaml\n{example}```\n",

@@ -1,4 +1,4 @@
-//! `ollim-bot doctor`: what is wrong is said with a way out, and what is safe is repaired.
+//! `ollim-bot doctor`: it reports each problem with a remedy and repairs what is safe to repair.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,7 +14,7 @@ use crate::support::ntfy::Ntfy;
 use crate::support::smtp::{Smtp, Talk, certificate};
 use crate::support::telegram::{self, Telegram};
 
-/// What it says, as JSON; its exit code must agree.
+/// Returns the report as JSON. Asserts that the exit code agrees with it.
 #[track_caller]
 fn doctor(bot: &TestBot, flags: &[&str]) -> Value {
     let ran = bot.run(["doctor", "--json"].iter().chain(flags));
@@ -28,7 +28,7 @@ fn findings(found: &Value) -> &Vec<Value> {
     found["findings"].as_array().unwrap()
 }
 
-/// How one thing is, and in what words: the worst first.
+/// Returns the worst state of one check, and its words. Asserts that a problem has a remedy.
 #[track_caller]
 fn of(found: &Value, check: &str) -> (String, String) {
     let rank = |finding: &&Value| ["wrong", "look", "ok"].iter().position(|word| finding["health"] == *word);
@@ -181,7 +181,7 @@ fn jobs_that_failed_or_never_ran_are_named() {
     let (health, detail) = of(&doctor(&bot, &[]), "jobs");
     assert!(health == "wrong" && detail.starts_with("reminder tea was due "), "{detail}");
     assert!(detail.ends_with(" and has never run"), "{detail}");
-    // Under `notify` a job with tools has nobody who could do it.
+    // `notify` has no agent that could run a job with tools.
     bot.write("routines/mail.md", "---\ncron: '0 0 1 1 *'\nbackground: true\nallowed_tools: [Read]\n---\nSort.\n");
     let service = bot.start();
     service.until_ended("tea", 1);
@@ -192,7 +192,7 @@ fn jobs_that_failed_or_never_ran_are_named() {
     service.stop();
 }
 
-/// What is said of channels: how each is, and in what words.
+/// Returns the state and the words of each channel's check.
 #[track_caller]
 fn channels(bot: &TestBot) -> Vec<(String, String)> {
     let found = doctor(bot, &[]);
@@ -284,7 +284,7 @@ fn a_channel_that_has_delivered_nothing_does_not_work_yet() {
     ntfy.set_down(true);
     let found = channels(&bot);
     assert_eq!(found, [("wrong".into(), "`phone` cannot deliver: the ntfy server answered 502: bad gateway".into())]);
-    // A port at which nobody listens, and one at which nobody answers.
+    // A port without a server, and a server that never answers.
     config("http://127.0.0.1:9");
     assert!(channels(&bot)[0].1.starts_with("`phone` cannot deliver: the ntfy server cannot be reached: "));
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -299,7 +299,7 @@ fn it_ends_with_a_summary() {
     assert_eq!(code, 1);
     let service = stdout.lines().skip_while(|line| !line.starts_with("wrong  service")).take(2).collect::<Vec<_>>();
     assert_eq!(service[0], "wrong  service      it does not run, so nothing fires");
-    // Where systemd runs it is named first.
+    // On a machine with systemd, its command comes first.
     let step = service[1].strip_prefix("                    -> start it: `ollim-bot ");
     assert!(step.is_some_and(|step| step.ends_with("run`")), "{service:?}");
     assert!(stdout.lines().last().unwrap().starts_with("1 wrong, "), "{stdout}");

@@ -1,6 +1,6 @@
-//! A data folder as a person had it before jobs had gates, budgets, memories, events and commands: it is read, shown and lived as before.
+//! A data folder from before jobs had gates, budgets, memories, events and commands: it is read and shown, and it runs as before.
 //!
-//! `tests/fixtures/earlier/` has every field that there was. `shown.json` is what the program of that time said of two of them.
+//! `tests/fixtures/earlier/` has every field of that time. `shown.json` is that program's output for two of them.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn fixtures() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures"))
 }
 
-/// Lays the folder, with its journal of that time.
+/// Copies the folder into the bot, with its journal of that time.
 fn lay(bot: &TestBot) {
     for file in ["config.yaml", "routines", "reminders"] {
         let from = fixtures().join("earlier").join(file);
@@ -46,7 +46,7 @@ fn it_is_in_order_and_shown_as_before() {
     let checked = bot.json(["check"]);
     let problems = checked["problems"].as_array().unwrap();
     let is_new = |problem: &&Value| {
-        // What that program warned of as well.
+        // Warnings that the earlier program gave too.
         let known = [
             "`max_chain` needs `mcp__",
             "`update_main_session: always` needs `mcp__",
@@ -67,13 +67,13 @@ fn it_is_in_order_and_shown_as_before() {
         for (key, value) in before {
             assert_eq!(&now[key], value, "{id}: {key}");
         }
-        // What is new asks for nothing.
+        // New fields have neutral values.
         for (key, value) in now.as_object().unwrap().iter().filter(|(key, _)| !before.contains_key(*key)) {
             let at_rest = [json!(null), json!([]), json!(false), json!("none"), json!("normal"), json!("failure")];
             assert!(at_rest.contains(value), "{id}: {key}: {value}");
         }
     }
-    // An edit touches the one field.
+    // An edit changes only the one field.
     let before = bot.read("routines/all.md").unwrap();
     bot.ok(["routine", "edit", "all-fields", "--max-turns", "21"]);
     assert_eq!(bot.read("routines/all.md").unwrap(), before.replace("max_turns: 20", "max_turns: 21"));
@@ -97,7 +97,7 @@ fn it_is_lived_as_before() {
     let run = service.fire("plain");
     assert_eq!(run["outcome"], "completed", "{run:#}");
     assert!(bot.json(["inbox"]).to_string().contains("Buy bread."));
-    // No cap holds and no alert is due that nobody has asked for.
+    // Without settings for them, no cap applies and no alert is due.
     assert_eq!(bot.json(["budget"])["caps"], json!(null));
     let inbox = bot.json(["inbox"]).to_string();
     assert!(!inbox.contains("skipped") && !inbox.contains("budget"), "{inbox}");

@@ -1,4 +1,4 @@
-//! What a run says and does, on the real client: as it happens, and afterwards.
+//! The events of a run on the real client, as they happen and afterwards.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::support::messages_api::{MessagesApi, Reply};
 const JOB: &str =
     "background: true\nisolated: true\nretry: 0\nallowed_tools: ['Bash(ls *)', mcp__discord__ping_user]\n";
 
-/// An agent that looks, tries what it may not, tells the person, and says what it did.
+/// An agent that makes a granted call, tries a denied one, sends the user a message, and reports.
 fn api() -> MessagesApi {
     MessagesApi::script([
         Reply::bash("ls *.md"),
@@ -26,7 +26,7 @@ fn bot(api: &MessagesApi) -> TestBot {
     bot
 }
 
-/// The events of a run, each by its name and what matters of it.
+/// Returns the events of a run, each by its name and its main detail.
 fn names(events: &Value) -> Vec<String> {
     let text = |event: &Value, key: &str| event[key].as_str().unwrap_or_default().to_owned();
     let of = |event: &Value| {
@@ -92,17 +92,17 @@ fn a_run_is_shown_in_its_order() {
     let text = bot.ok(["runs", "show", id]);
     assert!(text.contains("What happened") && !text.contains("\nreport.md"), "{text}");
     assert!(bot.ok(["runs", "show", id, "--transcript"]).contains("report.md"), "what `ls` returned");
-    // Without a service the past is shown all the same.
+    // The past is also shown without a service.
     let followed = bot.run(["runs", "follow", "job"]);
     assert_eq!((followed.code, followed.stdout.lines().count()), (0, waited.stdout.lines().count()), "{followed:#?}");
     assert_eq!(bot.json(["costs"])["rows"][0]["job"], "job");
-    // A span beyond the beginning of time is all of it.
+    // A duration that reaches before the earliest time selects everything.
     assert_eq!(bot.json(["costs", "--since", "900000000h"])["rows"][0]["job"], "job");
     bot.ok(["logs", "--since", "900000000h"]);
     assert_eq!(bot.json(["next"])[0]["last"]["outcome"], "completed");
 }
 
-/// What the model calls is its own choice, and so is how often.
+/// The model chooses its calls and their number freely.
 #[test]
 fn a_run_that_is_refused_without_end_fills_no_record() {
     let api = MessagesApi::script([
@@ -133,7 +133,7 @@ fn everything_is_shown_as_it_happens() {
     let service = bot.start();
     let all = bot.start_with(["--json", "runs", "follow"]);
     let messages = bot.start_with(["inbox", "--follow"]);
-    // Both have to be there before anything happens: a file is changed until they have seen that.
+    // Both must be listening before the job fires. The test changes a file until they have seen that.
     service.until("it listens", || {
         bot.write(
             "routines/other.md",
@@ -214,10 +214,10 @@ fn a_service_that_is_started_with_json_streams_what_happens() {
     let events: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let kinds: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
     let place = |kind| kinds.iter().position(|found| *found == kind).unwrap_or_else(|| panic!("{kind} in {kinds:?}"));
-    // The last words too, each once and in order.
+    // The last events arrive too, each once and in order.
     assert!(place("run_started") < place("message") && place("message") < place("run_ended"), "{kinds:?}");
     assert!(events.iter().any(|event| event.to_string().contains("Tea.")), "{events:?}");
     assert_eq!(kinds.iter().filter(|kind| **kind == "run_ended").count(), 1);
-    // They were told by the stream, and are not told again.
+    // The stream delivered the messages, so they are not shown again.
     assert_eq!(bot.run(["run", "--until-idle"]).stdout, "");
 }

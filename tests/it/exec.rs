@@ -1,4 +1,4 @@
-//! `client: exec`: what a command does, what is kept and told of it, and what it cannot do.
+//! `client: exec`: the effects of a command, the record and the messages about it, and its limits.
 
 use std::path::Path;
 
@@ -15,12 +15,12 @@ fn text(command: &str, fields: &str) -> String {
     )
 }
 
-/// A routine that never falls due by itself.
+/// Writes a routine that never falls due by itself.
 fn routine(bot: &TestBot, id: &str, command: &str, fields: &str) {
     bot.write(&format!("routines/{id}.md"), &text(command, fields));
 }
 
-/// Fires a job and waits for its end; its run as `runs show` has it.
+/// Fires a job and waits for its end. Returns the run as `runs show` shows it.
 #[track_caller]
 fn fire(bot: &TestBot, service: &Service<'_>, id: &str) -> Value {
     let run = service.fire(id);
@@ -33,7 +33,7 @@ fn inbox(bot: &TestBot) -> Vec<String> {
     messages.as_array().unwrap().iter().map(|message| message["text"].as_str().unwrap().to_owned()).collect()
 }
 
-/// What is kept of what it printed.
+/// Returns the recorded output of a run.
 fn printed(run: &Value) -> String {
     let events = run["events"].as_array().unwrap().iter();
     events.filter(|event| event["event"] == "printed").map(|event| event["text"].as_str().unwrap()).collect()
@@ -90,11 +90,11 @@ fn of_a_long_output_the_beginning_and_the_end_are_kept() {
     let run = fire(&bot, &service, "endless");
     assert_eq!(run["outcome"], "completed", "{run:#}");
     assert!(printed(&run).len() < 66 * 1024);
-    // Nothing that it has started goes on.
+    // Processes that the command started do not outlive it.
     routine(&bot, "forks", "(trap '' HUP TERM; sleep 1000 > /dev/null 2>&1 &) ; echo up", "");
     assert_eq!(fire(&bot, &service, "forks")["outcome"], "completed");
     assert!(!format!("{:?}", bot.processes()).contains("sleep"), "{:#?}", bot.processes());
-    // What it had not started when it was over says nothing.
+    // A program that had not started when the command ended produces no error.
     bot.write("work/notes/a", "");
     let fields = "client: exec\ncommand: touch made & until test -e notes/go; do :; done; echo x\n\
                   allowed_tools: [Read]\nask_tools: ['Bash(touch *)']\nask: { deadline: 10m }\n";
@@ -153,7 +153,7 @@ fn deliver_says_what_the_person_is_sent() {
     }
     let long = sent("deliver: always", "for ((n = 0; n < 1000; n++)); do echo line $n; done");
     assert!(long.starts_with("line 0\n") && long.len() < 4200, "{long}");
-    // The command that it names shows the rest.
+    // The command in the message shows the rest.
     let (_, named) = long.split_once("… `ollim-bot ").unwrap();
     let shown = bot.ok(named.split('`').next().unwrap().split(' '));
     assert!((0..1000).all(|n| shown.contains(&format!("line {n}\n"))), "{shown}");
@@ -216,7 +216,7 @@ fn a_command_has_no_more_than_its_job() {
     }
     assert_eq!(bot.names("work"), ["secret"]);
     assert_eq!((bot.read("config.yaml"), bot.names("reminders")), (None, vec![]));
-    // Without a list it has what the main session has: programs, and work/; neither the person's files nor ours.
+    // Without a list the command has the main session's access: programs and work/, but neither the user's files nor ours.
     routine(&bot, "wide", "cp secret copy && touch made && cat copy", "");
     let run = fire(&bot, &service, "wide");
     assert_eq!((&run["outcome"], printed(&run).as_str()), (&json!("completed"), "xyzzy"), "{run:#}");
@@ -229,7 +229,7 @@ fn a_command_has_no_more_than_its_job() {
         let run = fire(&bot, &service, id);
         assert!(run["outcome"] == "failed" && !run.to_string().contains("xyzzy"), "{run:#}");
     }
-    // What is asked about waits for the person; silence is a no.
+    // The user is asked about the program. No answer is a denial.
     let asks = format!("{NONE}ask_tools: ['Bash(touch *)']\nask: {{ deadline: 1s }}\n");
     routine(&bot, "asks", "touch asked", &asks);
     let run = fire(&bot, &service, "asks");
@@ -238,7 +238,7 @@ fn a_command_has_no_more_than_its_job() {
     service.stop();
 }
 
-/// What one may start besides, it may: our own commands with the rules for them.
+/// A command may start our own commands under the rules that grant them.
 #[test]
 fn a_persons_command_calls_ollim_bot_as_its_rules_say() {
     let bot = TestBot::new();
@@ -256,14 +256,14 @@ fn a_persons_command_calls_ollim_bot_as_its_rules_say() {
     let job = &made[0];
     assert_eq!((&job["created_by"], &job["client"]), (&json!("makes"), &json!("exec")), "{job:#}");
     assert_eq!(job["allowed_tools"], json!(["Bash(ollim-bot reminder *)"]));
-    // What a job has made makes nothing in its turn.
+    // A job that a command created creates no jobs itself.
     let run = fire(&bot, &service, job["id"].as_str().unwrap());
     assert_eq!(run["outcome"], "failed", "{run:#}");
     assert!(printed(&run).contains("is a command that another job made, and makes no jobs"), "{run:#}");
     service.stop();
 }
 
-/// An agent tries to get a command with more than it has: by a new reminder, by an edit, by a link of its chain and by a spawn.
+/// An agent tries to get a command with more rights than its own: by a reminder, an edit, a follow-up and a spawned agent.
 #[test]
 fn a_run_makes_no_command_with_more_than_it_has() {
     let add = |rest: &str| Reply::bash(&format!("ollim-bot reminder add --in 1h --id made {rest}"));
@@ -307,7 +307,7 @@ fn a_run_makes_no_command_with_more_than_it_has() {
     ]);
     assert_eq!(made["allowed_tools"], rules, "{made:#}");
     assert_eq!((&made["allow_ping"], &made["network"]), (&json!(false), &json!("none")), "{made:#}");
-    // Its maker may send the person nothing, so none of the words that it chose reach them.
+    // The creator may send the user nothing, so none of its words reach the user.
     assert_eq!((&made["created_by"], &made["deliver"]), (&json!("job"), &json!("never")));
     let run = fire(&bot, &service, "made");
     assert!(run["error"].as_str().unwrap().contains("refused a program; `deliver: never` keeps its name"), "{run:#}");
@@ -317,7 +317,7 @@ fn a_run_makes_no_command_with_more_than_it_has() {
     service.stop();
 }
 
-/// A command of a chain makes its next link, which has what it has and no more.
+/// A command in a chain creates its follow-up, which has the same rights and no more.
 #[test]
 fn a_link_of_a_command_is_the_same_command() {
     let bot = TestBot::new();
@@ -471,7 +471,7 @@ fn the_example_of_the_documentation_does_what_it_says() {
 #[test]
 fn a_program_beside_the_data_folder_opens_nothing_of_it() {
     let bot = TestBot::new();
-    // As whoever unpacks the program into a folder and keeps the data folder in it.
+    // Some users unpack the program into a folder and keep the data folder inside it.
     let beside = bot.home().parent().unwrap().to_owned();
     std::fs::write(beside.join("private"), "of the person").unwrap();
     let path = format!("{}:{}", beside.display(), std::env::var("PATH").unwrap());

@@ -1,4 +1,4 @@
-//! What a job must have delivered for its run to be completed, on the real client.
+//! `expect`: the delivery that a run needs to count as completed, on the real client.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::support::bot::{TestBot, now, reminder};
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
 
-/// Lives one job through that has these fields and whose model answers so; the outcome and why.
+/// Runs one job with these fields and these answers of its model. Returns its bot, its outcome and the reason.
 fn live(fields: &str, replies: impl IntoIterator<Item = Reply>) -> (TestBot, String, String) {
     let api = MessagesApi::script(replies);
     let bot = TestBot::with_client(&client::real(), api.url());
@@ -30,7 +30,7 @@ const FILE: &str = "allowed_tools: ['Edit(notes/**)', 'Read(notes/**)']\nexpect:
 
 #[test]
 fn completed_means_that_a_message_was_sent() {
-    // It is reminded once, and then has failed.
+    // The agent is reminded once; then the run has failed.
     let (bot, outcome, why) = live(PING, [Reply::say("All is well."), Reply::say("I have nothing to say.")]);
     assert_eq!((&*outcome, &*why), ("failed", "nothing was delivered: it sent no message (`expect: message`)"));
     assert!(told(&bot).contains("reminder job failed: nothing was delivered"), "{}", told(&bot));
@@ -38,7 +38,7 @@ fn completed_means_that_a_message_was_sent() {
     let (bot, outcome, why) = live(PING, [Reply::say("All is well."), ping]);
     assert_eq!((&*outcome, &*why), ("completed", ""));
     assert!(told(&bot).contains("Hello."));
-    // A message that was refused is none.
+    // A refused message does not count.
     let ping = Reply::call("mcp__discord__ping_user", json!({ "message": "" }));
     let (_, outcome, _) = live(PING, [ping]);
     assert_eq!(outcome, "failed");
