@@ -1,4 +1,4 @@
-//! Fields of definitions whose effect is seen nowhere else: each by the cheapest job that shows it.
+//! Fields of definitions whose effect no other test shows. Each is tested with the cheapest possible job.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::bot::{Service, TestBot, now, reminder};
 use crate::support::client::executable;
 
-/// A command that only fires as `fields` say.
+/// Writes a command job that only `fields` make fire.
 fn job(bot: &TestBot, id: &str, fields: &str, command: &str) {
     let command = serde_json::to_string(command).unwrap();
     let text = format!("---\nclient: exec\ncommand: {command}\nallowed_tools: ['Bash(sleep *)']\n{fields}---\n");
@@ -26,7 +26,7 @@ fn until(service: &Service<'_>, bot: &TestBot, id: &str, expected: &[&str]) {
     service.until(&format!("{id}: {expected:?}"), || (outcomes(bot, id) == expected).then_some(()));
 }
 
-/// `on_overlap`: three occurrences while the first one goes.
+/// `on_overlap`: three occurrences fall due while the first one is running.
 #[test]
 fn what_overlaps_is_skipped_waits_or_takes_its_place() {
     let bot = TestBot::new();
@@ -52,7 +52,7 @@ fn what_overlaps_is_skipped_waits_or_takes_its_place() {
     service.stop();
 }
 
-/// `alert_after`: the person is told of the third failure, once, and when it works again.
+/// `alert_after`: the user gets one message at the third failure, and one when the job works again.
 #[test]
 fn failures_are_told_from_the_one_on_that_the_file_names() {
     let bot = TestBot::new();
@@ -69,7 +69,7 @@ fn failures_are_told_from_the_one_on_that_the_file_names() {
     service.stop();
 }
 
-/// `urgency`: the channel is told.
+/// `urgency`: the channel gets the value.
 #[test]
 fn a_channel_is_told_how_urgent_a_message_is() {
     let bot = TestBot::new();
@@ -93,7 +93,7 @@ fn a_channel_is_told_how_urgent_a_message_is() {
     service.stop();
 }
 
-/// `requires`, `requires_for`: in a network namespace there is no default route.
+/// `requires`, `requires_for`: a network namespace has no default route.
 #[test]
 fn a_job_waits_for_what_it_requires_or_is_skipped() {
     let apart = |command: &Command| {
@@ -102,7 +102,7 @@ fn a_job_waits_for_what_it_requires_or_is_skipped() {
         outer
     };
     if !apart(&Command::new("true")).status().is_ok_and(|status| status.success()) {
-        // This user may make no namespace here.
+        // This user may not create namespaces here.
         return;
     }
     let bot = TestBot::new();
@@ -124,13 +124,13 @@ fn a_job_waits_for_what_it_requires_or_is_skipped() {
     assert_eq!(skipped["outcome"], "skipped", "{skipped:#}");
     assert_eq!(outcomes(&bot, "waits"), ["claimed"]);
     assert!(bot.ok(["why", "waits"]).contains("online"), "{}", bot.ok(["why", "waits"]));
-    // The person does not wait.
+    // Firing by hand does not wait for the requirement.
     bot.run(["fire", "waits", "--wait"]);
     assert_eq!(outcomes(&bot, "waits"), ["completed"]);
     service.stop();
 }
 
-/// `every`, `jitter`: counted from a fixed moment, and always as much later.
+/// `every`, `jitter`: counted from a fixed time, with a constant delay.
 #[test]
 fn a_span_comes_round_from_a_fixed_moment_and_a_little_later_where_the_file_says_so() {
     let bot = TestBot::new();
@@ -149,7 +149,7 @@ fn a_span_comes_round_from_a_fixed_moment_and_a_little_later_where_the_file_says
     assert!(late < 30 * 60_000 && (one == two || late == rest(two)), "{one} {two}");
 }
 
-/// `enabled: false`, `on_missed`: of a time that has passed.
+/// `enabled: false`, `on_missed`: for a time that has passed.
 #[test]
 fn what_is_missed_is_done_as_the_file_says_and_what_is_disabled_is_not() {
     let bot = TestBot::new();

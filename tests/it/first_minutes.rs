@@ -1,4 +1,4 @@
-//! From nothing to a message on a phone, and past a power cut, by what the screen says alone.
+//! The first minutes of a user: from nothing to a message on a phone, and past a power cut, following only the screen.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -12,21 +12,21 @@ use crate::support::wait;
 
 const SYSTEMD: &str = "/lib/systemd/systemd";
 
-/// What a boot and a login would have made.
+/// The preparations that a boot and a login would make.
 const BOOT: &str = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system /run/user/0 && chmod 700 /run/user/0 \
                     && echo on && exec sleep infinity";
 
-/// A machine in namespaces of its own, with the person's systemd. Its power is cut when it is dropped.
+/// A machine in its own namespaces, with the user's systemd. Dropping the value cuts its power.
 struct Machine {
     power: Child,
-    /// The person's systemd.
+    /// The user's systemd.
     manager: Option<Child>,
-    /// Its first process, as this machine sees it.
+    /// The process id of the machine's first process, as seen from outside.
     first: u32,
 }
 
 impl Machine {
-    /// `None`: this user may not make one, or systemd is not installed.
+    /// Boots a machine. Returns `None` if this user may not create one, or without systemd.
     fn boot(bot: &TestBot) -> Option<Self> {
         if !Path::new(SYSTEMD).exists() {
             return None;
@@ -48,7 +48,7 @@ impl Machine {
         Some(machine)
     }
 
-    /// A program on it, in the person's environment.
+    /// Returns a command on the machine, in the user's environment.
     fn command(&self, bot: &TestBot, program: &str, args: &[&str]) -> Command {
         let person = bot.command([""; 0]);
         let mut command = Command::new("nsenter");
@@ -59,7 +59,7 @@ impl Machine {
         command
     }
 
-    /// Our program on it.
+    /// Returns a command of our program on the machine.
     fn ollim_bot(&self, bot: &TestBot, args: &[&str]) -> Command {
         self.command(bot, env!("CARGO_BIN_EXE_ollim-bot"), args)
     }
@@ -111,7 +111,7 @@ fn from_nothing_to_a_message_that_survives_a_power_cut() {
     came(&machine, "Check the oven");
     add(&machine, "5s", "Water the plants");
     drop(machine);
-    // What fell due while it was off is told; and what is asked for now comes as before.
+    // Reminders that fell due while it was off are delivered, and new ones fire as before.
     let machine = Machine::boot(&bot).expect("it was made before");
     came(&machine, "Water the plants");
     add(&machine, "3s", "Call home");
@@ -121,7 +121,7 @@ fn from_nothing_to_a_message_that_survives_a_power_cut() {
     assert!(page.contains(&screen), "docs/getting-started.md shows another screen than:\n{screen}");
 }
 
-/// A screen, with what is this test's own as a person would see it.
+/// Replaces the parts of a screen that only this test has by those that a user would see.
 fn as_in_the_docs(shown: &str, bot: &TestBot, topic: &str) -> String {
     let suggested = shown.lines().find_map(|line| line.strip_prefix("A topic that nobody guesses: ")).unwrap();
     let home = bot.home().to_str().unwrap();

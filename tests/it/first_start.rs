@@ -1,11 +1,11 @@
-//! The first thing that a person does: the README's first command, on a machine that has nothing else.
+//! The README's first command on a machine without anything else.
 
 use std::fs;
 use std::path::Path;
 
 use crate::support::bot::TestBot;
 
-/// The words after `cargo run --` in the README.
+/// Returns the words after `cargo run --` in the README.
 fn command_of_the_readme() -> Vec<String> {
     let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
     let line = readme.lines().find_map(|line| line.strip_prefix("cargo run -- ")).expect("the first command");

@@ -1,6 +1,6 @@
-//! Edits of files while the service runs.
+//! Edits of files while the service is running.
 //!
-//! That a change was followed shows in what fires. That something did *not* fire shows by a later one that did.
+//! A later run shows that a change was followed. A later reminder that fired shows that another did *not* fire.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn never() -> DateTime<Utc> {
     now() + TimeDelta::days(3000)
 }
 
-/// A reminder due after everything before it was; its end means that those had their time.
+/// Runs a reminder that is due after all previous ones. Its end shows that their time has passed.
 #[track_caller]
 fn let_time_pass(bot: &TestBot, service: &Service<'_>, name: &str) {
     bot.write(&format!("reminders/{name}.md"), &reminder(soon() + TimeDelta::seconds(1), "", "time has passed"));
@@ -44,7 +44,7 @@ fn a_new_a_changed_and_a_deleted_reminder_are_followed() {
     service.stop();
 }
 
-/// Whoever follows the folders waits until an edit is done; what is fired within that time is what the file says.
+/// The watcher waits until an edit is complete. A job fired within that time runs with the file's present text.
 #[test]
 fn what_fires_is_the_file_of_that_moment() {
     let bot = TestBot::new();
@@ -61,7 +61,7 @@ fn what_fires_is_the_file_of_that_moment() {
         let fired = bot.json(["runs", "show", run["run"].as_str().unwrap()])["definition"].to_string();
         assert!(fired.contains(&format!("Mail {round}.")), "{round}: {fired}");
     }
-    // Gone, it fires no more, whether it is known to be gone or not.
+    // A deleted reminder does not run, even if the watcher has not yet seen that.
     fs::remove_file(bot.path("reminders/tea.md")).unwrap();
     if bot.run(["fire", "tea"]).code == 0 {
         let run = service.until_ended("tea", 1)[0].clone();
@@ -104,7 +104,7 @@ fn an_edited_cron_line_is_followed() {
         })
     };
     next("the first time", |at| *at > now() + TimeDelta::days(2));
-    // Fires at the next full minute.
+    // The routine fires at the next full minute.
     bot.write("routines/plants.md", &routine("* * * * *"));
     next("the edited line is in force", |at| *at < now() + TimeDelta::minutes(2));
     let run = &service.until_ended("plants", 1)[0];

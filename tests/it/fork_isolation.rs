@@ -1,6 +1,6 @@
-//! What a fork gets of the main session and of its siblings, on the real client: with the widest rules that a file can hold, by
-//! the client's own tools, by command lines, and by a program that it may run. Once with the kernel's wall and once
-//! without: the hook holds all but what a program does by itself, and that the kernel holds.
+//! A fork's access to the main session and to its siblings, on the real client and with the widest rules that a file can hold:
+//! by the client's own tools, by command lines, and by a program that it may run. The tests run with and without the kernel's
+//! sandbox. The hook refuses everything except what a program does by itself, which the kernel refuses.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply, ToolResult};
 use crate::support::turn::{self, Desk, Host, Say};
 
-/// What stands in every file that the fork must not get at.
+/// The content of every file that the fork must not read.
 const SECRET: &str = "plugh-4711";
 
-/// What it would put there.
+/// The text that the fork tries to write there.
 const EVIL: &str = "xyzzy-evil";
 
-/// The main session's transcript, memory, shell snapshot and settings; the same of the person's own client; what a
-/// sibling's run has. Relative to the person's home.
+/// Paths relative to the user's home: the main session's transcript, memory, shell snapshot and settings, those of the user's
+/// own client, and those of a sibling's run.
 const TARGETS: [&str; 11] = [
     "bot/state/main/projects/p/main.jsonl",
     "bot/state/main/projects/p/memory/MEMORY.md",
@@ -37,7 +37,7 @@ const TARGETS: [&str; 11] = [
     "bot/state/runs/ffffffff/claude/shell-snapshots/snapshot-bash-1.sh",
 ];
 
-/// The ways to a file: a call, and whether only the kernel can hold it, since the line does not say what it does.
+/// Returns the ways to a file: a call, and whether only the kernel can refuse it, since its line does not show its effect.
 fn ways(path: &str) -> Vec<(Reply, bool)> {
     let write = json!({ "file_path": path, "content": EVIL });
     let edit = json!({ "file_path": path, "old_string": SECRET, "new_string": EVIL });
@@ -53,7 +53,7 @@ fn ways(path: &str) -> Vec<(Reply, bool)> {
     ]
 }
 
-/// A desk with all targets on it, and a program that tries to read and change each.
+/// Creates a desk with all targets, and with a program that tries to read and change each.
 fn desk(url: &str) -> Desk {
     let desk = Desk::new(&client::real(), url);
     let paths: Vec<PathBuf> = TARGETS.iter().map(|target| desk.home().join(target)).collect();
@@ -69,7 +69,7 @@ fn desk(url: &str) -> Desk {
     desk
 }
 
-/// Lets the fork try everything; what each call came to.
+/// Lets the fork try everything. Returns the result of each call.
 fn try_all(desk: &Desk, api: &MessagesApi) -> Vec<ToolResult> {
     let granted: Vec<ToolPattern> =
         ["Bash(cat *)", "Bash(echo *)", "Bash(cp *)", "Bash(./tool)", "Read(//**)", "Read", "Edit(//**)", "Edit"]
@@ -109,9 +109,9 @@ fn try_all(desk: &Desk, api: &MessagesApi) -> Vec<ToolResult> {
     api.last().results()
 }
 
-/// Asserts that no call that the hook must hold had any effect; gives what the program did by itself.
+/// Asserts that no call that the hook must refuse had an effect. Returns the output and the effects of the program.
 fn lived() -> (String, Vec<String>) {
-    // The script needs the paths, and the desk the script's address.
+    // The script needs the paths, and the desk needs the script's address.
     let at = Arc::new(std::sync::OnceLock::<PathBuf>::new());
     let home = at.clone();
     let api = MessagesApi::answering(move |request| {

@@ -1,4 +1,4 @@
-//! Gates: what wakes an agent, what does not, and what a gate cannot do, on the real client.
+//! Gates on the real client: which ones wake an agent, which do not, and the limits of a gate.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::support::bot::{Service, TestBot, now, reminder};
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
 
-/// A bot on the real client, whose model says `done`.
+/// Creates a bot on the real client.
 fn bot(api: &MessagesApi) -> TestBot {
     TestBot::with_client(&client::real(), api.url())
 }
@@ -22,13 +22,13 @@ fn job(gate: &str, fields: &str) -> String {
     format!("background: true\nisolated: true\nretry: 0\ngate: {gate}\n{fields}")
 }
 
-/// A routine that never falls due by itself.
+/// Writes a routine that never falls due by itself.
 fn routine(bot: &TestBot, id: &str, gate: &str, fields: &str) {
     let fields = job(gate, fields);
     bot.write(&format!("routines/{id}.md"), &format!("---\ncron: '0 0 29 2 *'\n{fields}---\nLook at it.\n"));
 }
 
-/// Fires a job and waits for its end; its run as `runs show` has it.
+/// Fires a job and waits for its end. Returns the run as `runs show` shows it.
 #[track_caller]
 fn fire(bot: &TestBot, service: &Service<'_>, id: &str) -> Value {
     let run = service.fire(id);
@@ -64,7 +64,7 @@ fn exit_0_wakes_exit_1_skips_and_anything_else_fails_and_is_told() {
         ),
         ("signal", "kill -9 $$", "the gate ended by signal 9"),
         ("syntax", "if", "the gate ended with exit code 2"),
-        // Whatever the line makes of a refusal.
+        // A refusal fails the gate, whatever the line makes of it.
         ("refused", "curl -s https://example.com || exit 1", "the gate was refused a program: `curl"),
         ("hidden", "$(touch evil) true; true", "the gate was refused a program: `touch evil`"),
     ] {
@@ -105,7 +105,7 @@ fn what_a_gate_keeps_counts_when_the_work_was_done() {
     });
     let bot = bot(&api);
     let service = bot.start();
-    // Wakes for what differs from the last time.
+    // Wakes the agent if the page differs from the last time.
     let gate =
         "cmp -s \"$OLLIM_STATE/seen\" page && { echo same; exit 1; }; cat page; cat page > \"$OLLIM_STATE/seen\"";
     routine(&bot, "page", gate, "allowed_tools: ['Read(page)', 'Bash(cat *)']\n");
@@ -115,9 +115,9 @@ fn what_a_gate_keeps_counts_when_the_work_was_done() {
         let run = fire(&bot, &service, "page");
         ends.push(run["outcome"].as_str().unwrap().to_owned());
     }
-    // What woke a run that failed is new again.
+    // If a run fails, its gate sees the same change as new again.
     assert_eq!(ends, ["completed", "skipped", "completed", "failed", "failed", "completed", "skipped"]);
-    // Nobody else's, and not the agent's.
+    // The state is not visible to other jobs or to the agent.
     routine(&bot, "other", "echo \"$OLLIM_STATE\"/*; exit 1", READS);
     let why = fire(&bot, &service, "other")["error"].to_string();
     assert!(why.ends_with("/tmp/state/*\""), "{why}");
@@ -156,12 +156,12 @@ fn a_gate_has_no_more_than_its_job() {
     }
     assert_eq!(bot.names("work"), ["secret"]);
     assert_eq!(bot.read("config.yaml"), None);
-    // What the person would be asked about is refused.
+    // A program about which the user would be asked is refused.
     routine(&bot, "asks", "touch made", "allowed_tools: [Read]\nask_tools: ['Bash(touch *)']\n");
     let run = fire(&bot, &service, "asks");
     assert!(run["error"].as_str().unwrap().contains("a gate asks nobody"), "{run:#}");
     assert_eq!(bot.json(["questions"]), json!([]));
-    // What it may, it may.
+    // A granted program may run.
     bot.command_of_ones_own("mail", "#!/bin/sh\necho \"$*: 2\"\n");
     routine(
         &bot,
@@ -244,7 +244,7 @@ fn check_names_a_gate_that_its_job_does_not_cover_and_a_dry_run_shows_the_verdic
         ("echo old; echo x > \"$OLLIM_STATE/x\"; exit 1", "skip", "old"),
         ("exit 3", "failed", "the gate ended with exit code 3"),
         ("echo why; exit 3", "failed", "the gate ended with exit code 3: why"),
-        // A program of a rule's has the folder, too.
+        // A program that a rule grants has the folder, too.
         ("touch \"$OLLIM_STATE/x\"; ls \"$OLLIM_STATE\"; exit 1", "skip", "x"),
         (
             "head -c 20000000 /dev/zero > \"$OLLIM_STATE/x\"; echo new",
@@ -267,7 +267,7 @@ fn check_names_a_gate_that_its_job_does_not_cover_and_a_dry_run_shows_the_verdic
     assert!(text.starts_with("Gate\nthe run would fail: the gate ended with exit code 3\n"), "{text}");
 }
 
-/// The recipes of docs/gates.md: a file's path and its text.
+/// Returns the recipes of docs/gates.md: a file's path and its text.
 fn recipes() -> Vec<(String, String)> {
     let document = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/gates.md")).unwrap();
     let sections = document.split("\n### ").skip(1);
@@ -281,7 +281,7 @@ fn recipes() -> Vec<(String, String)> {
 
 #[test]
 fn every_recipe_wakes_its_agent_for_news_and_for_nothing_else() {
-    /// Its id, the program that it asks, and in turn what that does and what comes of it.
+    /// The recipe's id, the program that it calls, and pairs of this program's behaviour and the outcome.
     type Life = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
     const SKIPPED: &str = "skipped";
     const FAILED: &str = "failed";
@@ -353,7 +353,7 @@ fn every_recipe_wakes_its_agent_for_news_and_for_nothing_else() {
     let checked = bot.json(["check"]);
     assert_eq!((&checked["definitions"], &checked["problems"]), (&json!(10), &json!([])), "{checked:#}");
     let service = bot.start();
-    // Programs that a rule grants see those of the machine.
+    // Programs that a rule grants see the machine's programs.
     routine(
         &bot,
         "real",

@@ -1,4 +1,4 @@
-//! `init` on a terminal leads a person through; elsewhere flags say the same.
+//! `init` guides a user on a terminal. Without a terminal, flags give the same answers.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ const BOTS_TOKEN: &str = "The bot's token (it is not shown; Enter leaves it out)
 const SUBSCRIBED: &str = "Press Enter when you have, and one message is sent; `n` leaves it for later:";
 const CALL: &str = "Try the login with one short call? It costs less than a cent.";
 
-/// Nothing is installed, and a client is there.
+/// Creates a bot on which nothing is installed except an agent client.
 fn with_client(url: &str) -> TestBot {
     TestBot::bare().client(&client::real(), url).env("OLLIM_AGENT_CLIENT", "auto")
 }
@@ -158,7 +158,7 @@ fn a_refused_key_is_named_and_the_end_says_that_the_agent_does_not_answer() {
     assert!(after.contains("The agent does not answer yet"), "{shown}");
 }
 
-/// What docs/getting-started.md types at a question is what `init` takes.
+/// `init` accepts the topic that docs/getting-started.md types.
 #[test]
 fn a_topic_is_written_as_in_the_docs() {
     let page = include_str!("../../docs/getting-started.md");
@@ -193,7 +193,7 @@ fn flags_answer_for_scripts() {
     assert!(!bot.person().join("other").exists());
 }
 
-/// The token is in `.env`, for the person alone, and was seen nowhere.
+/// Asserts that the token is in `.env`, readable by the user alone, and was shown nowhere.
 #[track_caller]
 fn is_secret(bot: &TestBot, variable: &str, token: &str, shown: &str) {
     assert!(!shown.contains(token), "{shown}");
@@ -222,7 +222,7 @@ fn a_bot_of_telegrams_is_its_owners_who_sends_the_code() {
         || terminal.shown(),
     );
     assert!(!bot.home().exists(), "nothing is written before it works");
-    // Others find the bot, too.
+    // Strangers find the bot, too.
     server.say(99, "/start");
     server.say(99, "/start 0000000000000000");
     server.say(ADA, &format!("/start {code}"));
@@ -235,7 +235,7 @@ fn a_bot_of_telegrams_is_its_owners_who_sends_the_code() {
     assert!(!shown.contains("123:wrong"), "{shown}");
     let channels = bot.json(["channels"]);
     assert_eq!((&channels[0]["kind"], &channels[0]["default"]), (&json!("telegram"), &json!(true)), "{channels:#}");
-    // The service goes on from there: the code is nothing that the person has said.
+    // The service starts after the code, so the code does not count as a message of the user.
     let service = bot.start();
     server.say(ADA, "/status");
     service.until("it answers", || (server.chat().len() == 2).then_some(()));

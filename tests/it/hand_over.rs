@@ -1,5 +1,5 @@
-//! Property: whatever a reminder's file says, its next check's file says the same of all that is inherited; and the command line
-//! that asks for the next check makes the same file.
+//! Property: the file of a reminder's next check inherits everything inheritable from its parent's file, for any such file. The
+//! command line that adds the next check produces the same file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn line() -> impl Strategy<Value = String> {
     prop_oneof!["[ -~]{1,30}", "--?[a-z-]{1,12}(=[0-9]{1,3})?", "[äé🍵#:'\"\\\\ a-z]{1,12}", any::<String>()]
 }
 
-/// What is asked about, and how.
+/// Generates the tools that need approval, and the terms of asking.
 fn asking() -> impl Strategy<Value = (Option<Vec<ToolPattern>>, Option<AskTerms>)> {
     let default = prop_oneof![Just(Silence::Deny), Just(Silence::Allow)];
     let channel = proptest::option::of("[-_0-9a-z]{1,12}");
@@ -80,7 +80,7 @@ fn foreground() -> Draft {
 }
 
 prop_compose! {
-    /// A reminder as its file has it, in a chain and not at its end.
+    /// Generates a valid reminder's file in a chain, before the chain's last check.
     fn reminder()(
         base in prop_oneof![1 => Just(foreground()), 4 => background()],
         body in prop_oneof!["[ -~äé🍵\n]{0,60}[a-z🍵]\n{0,2}", "(---\n|--chain-depth=0\n| - x\n){0,3}[a-z]", line()],
@@ -111,15 +111,15 @@ prop_compose! {
         draft.chain_parent = parent.map(DefinitionId::new);
         draft.created_by = creator.map(DefinitionId::new);
         let text = draft.render(Some(&DefinitionId::new("first")));
-        // What is no valid reminder does not fire.
+        // An invalid file gives `None`, since it would not fire.
         parse(Kind::Reminder, Path::new("reminders/first.md"), text.as_bytes(), &defaults()).definition
     }
 }
 
-/// The skills that there are.
+/// The existing skills.
 const SKILLS: [&str; 3] = ["mail", "2nd.notes", "a-b_c"];
 
-/// A data folder of its own, with the skills.
+/// A separate data folder with the skills.
 struct Desk {
     _folder: tempfile::TempDir,
     home: Home,
@@ -138,7 +138,7 @@ fn desk() -> Desk {
 }
 
 impl Desk {
-    /// The only reminder.
+    /// Returns the only reminder.
     fn only(&self) -> Result<Definition, TestCaseError> {
         let loaded = definition::load(&self.home, &defaults()).unwrap();
         let definitions: Vec<_> = loaded.definitions.into_values().collect();
@@ -149,7 +149,7 @@ impl Desk {
     }
 }
 
-/// A definition but for what names it and says when it fires.
+/// Returns a definition with its identity and its time neutralized.
 fn inherited(definition: Definition) -> Definition {
     let trigger = match definition.trigger {
         Trigger::Reminder { run_at: _, chain } => {
@@ -180,11 +180,11 @@ proptest! {
             return Err(TestCaseError::fail("it is a check of a chain"));
         };
         let of_child = Chain { depth: of_parent.depth + 1, ..of_parent };
-        // All fields that there are and will be.
+        // Compares all present and future fields.
         let expect = Definition { trigger: Trigger::Reminder { run_at, chain: Some(of_child) }, ..parent };
         prop_assert_eq!(&child, &inherited(expect));
 
-        // On a command line this word is what stands on standard input; it is no text that could be said there.
+        // On a command line, `-` stands for standard input, so this text cannot be given there.
         if draft.body == "-" {
             return Ok(());
         }
@@ -197,7 +197,7 @@ proptest! {
     }
 }
 
-/// The property looks at something: each field's default and its opposite are among the reminders.
+/// The property is not vacuous: each condition below is true of some generated reminders and false of others.
 #[test]
 fn the_reminders_of_the_property_differ_in_every_field() {
     use proptest::strategy::ValueTree as _;

@@ -1,4 +1,4 @@
-//! `heartbeat_url`: a monitor hears of the service and of jobs, and nothing waits for it.
+//! `heartbeat_url`: the service notifies a monitor about itself and about jobs, and nothing waits for the monitor.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
@@ -8,7 +8,7 @@ use crate::cli::shown;
 use crate::support::bot::{TestBot, now, reminder};
 use crate::support::client;
 
-/// A monitor that keeps a list of what it was told, and answers once it may.
+/// A monitor that lists its requests, and answers once it may.
 struct Monitor {
     url: String,
     shared: Arc<(Mutex<Heard>, Condvar)>,
@@ -17,7 +17,7 @@ struct Monitor {
 #[derive(Default)]
 struct Heard {
     may_answer: bool,
-    /// `PATH: BODY`.
+    /// Requests as `PATH: BODY`.
     told: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ impl Monitor {
 fn hear(mut stream: std::net::TcpStream, (heard, bell): &(Mutex<Heard>, Condvar)) {
     let mut read = BufReader::new(stream.try_clone().unwrap());
     let mut line = String::new();
-    // A caller that was ended meanwhile has nothing more to say.
+    // A caller that was ended meanwhile sends nothing.
     if read.read_line(&mut line).unwrap_or(0) == 0 {
         return;
     }
@@ -126,7 +126,7 @@ fn nothing_waits_for_a_monitor_that_does_not_answer() {
     assert_eq!(run["outcome"], "completed");
     service.until("it was begun to be told", || monitor.told().contains(&"/tea/start: ".to_owned()).then_some(()));
     assert!(!monitor.told().contains(&"/tea: ".to_owned()), "the first is not answered, so the second was not sent");
-    // Nor does the end wait.
+    // The service's end does not wait either.
     let (status, said) = service.stop();
     assert!(status.success() && said.contains("a monitor does not answer"), "{said}");
     monitor.answer();
@@ -164,7 +164,7 @@ fn the_service_tells_that_jobs_wait_for_a_login() {
     let service = bot.start();
     service.until("it fires", || (bot.run(["fire", "list"]).code == 0).then_some(()));
     service.until("it waits", || bot.json(["status"])["daemon"]["waiting_for_login"].is_string().then_some(()));
-    // It says so within the minute, and at once when the settings are read again.
+    // The service notifies the monitor within a minute, or at once when it reads the settings again.
     bot.write("config.yaml", "user_name: Ada\n");
     service.signal(rustix::process::Signal::HUP);
     let fail = "/bot/fail: the agent client is not logged in: jobs wait".to_owned();
@@ -178,7 +178,7 @@ fn the_service_tells_that_a_fault_has_ended_it() {
     let bot = TestBot::new().env("OLLIM_HEARTBEAT_URL", &format!("{}/bot", monitor.url));
     let service = bot.start();
     service.until("it is alive", || (monitor.told().len() == 2).then_some(()));
-    // In one stroke: the service may be writing into it.
+    // A single rename, since the service may be writing into the folder.
     std::fs::rename(bot.path("state"), bot.path("gone")).unwrap();
     std::fs::remove_dir_all(bot.path("gone")).unwrap();
     bot.write("reminders/tea.md", &reminder(now(), "", "Tea."));

@@ -1,4 +1,4 @@
-//! Several hosts that share a journal on a real server: each occurrence has one outcome, whatever happens to one of them.
+//! Several hosts that share a journal on a real server: each occurrence has one outcome, whatever happens to a host.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use crate::support::wait;
 const ALLOW: &str = "background: true\nisolated: true\nallowed_tools:\n  - mcp__bot__ping_user\n";
 const PLAIN: &str = "client: notify\n";
 
-/// A bot that is the host `name` of those that share the journal on `server`.
+/// Makes a bot the host `name` among those that share the journal on `server`.
 pub fn host(bot: TestBot, server: &Postgres, name: &str) -> TestBot {
     bot.env("OLLIM_JOURNAL", &server.url()).env("OLLIM_HOST", name)
 }
@@ -41,7 +41,7 @@ fn each_occurrence_has_one_run_and_the_hosts_share_the_work() {
     assert_eq!(server.psql("SELECT count(*) FROM run"), "20");
     assert_eq!(server.psql("SELECT string_agg(DISTINCT host, ' ' ORDER BY host) FROM run"), "attic home");
     assert_eq!(server.psql("SELECT count(*) FROM message WHERE text LIKE 'word %'"), "20");
-    // Nothing was early, by the server's clock: that is this machine's.
+    // No claim was early by the server's clock, which is this machine's.
     assert_eq!(server.psql("SELECT count(*) FROM occurrence WHERE claimed < at"), "0");
     services[0].until("one of them has said each, once", || {
         let said: String = services.iter().map(crate::support::bot::Service::said).collect();
@@ -77,7 +77,7 @@ fn what_a_killed_host_had_going_without_an_effect_runs_again_at_another() {
     assert_eq!(runs[1]["error"], "the host attic went away while it was going");
     assert!(api.last().mentions("cut off"), "the agent is told");
     assert_eq!(server.psql("SELECT host FROM run ORDER BY number"), "attic\nhome");
-    // The one that comes back finds nothing to do, and its file goes.
+    // The host that returns finds nothing to do and removes its file.
     let attic = bots[0].start();
     attic.until("its file is removed", || bots[0].read("reminders/job.md").is_none().then_some(()));
     assert_eq!(server.psql("SELECT count(*) FROM run"), "2");
@@ -126,7 +126,7 @@ fn another_folder_cannot_take_the_name_of_a_host_that_lives() {
     let second = bots[1].run(["run"]);
     assert_eq!(second.code, 2, "{second:?}");
     assert!(second.stderr.contains("another host is called `attic`"), "{second:?}");
-    // The same folder can, at once.
+    // The same folder can use the name again at once.
     first.kill();
     let again = bots[0].start();
     again.stop();
@@ -212,7 +212,7 @@ fn a_journal_moves_to_a_server_and_back_with_all_that_was_in_it() {
     let copied = bot.env("OLLIM_HOST", "attic");
     let said = copied.json(["journal", "copy", "--to", &server.url()]);
     assert_eq!(said["rows"]["occurrence"], 2, "{said:#}");
-    // One that nobody has used is made anew, also where it was cut off in the middle; it does not start before that.
+    // The service does not start on an incomplete copy. A new copy replaces any copy that nobody has used.
     let bot = copied;
     server.psql("UPDATE setting SET key = 'copied_from' WHERE key = 'copy_of'");
     server.psql("DELETE FROM message WHERE number = 1");
@@ -221,7 +221,7 @@ fn a_journal_moves_to_a_server_and_back_with_all_that_was_in_it() {
     assert!(half.code == 2 && half.stderr.contains("that was cut off; copy again"), "{half:?}");
     let bot = bot.without("OLLIM_JOURNAL");
     let service = bot.start();
-    // Something is left open.
+    // One occurrence is left open.
     bot.write(
         "reminders/later.md",
         &reminder(
@@ -240,7 +240,7 @@ fn a_journal_moves_to_a_server_and_back_with_all_that_was_in_it() {
     assert_eq!(without_host(bot.json(["runs", "-n", "100"])), runs);
     assert_eq!(bot.json(["inbox"]), inbox);
     let service = bot.start();
-    // What was open is seen to, and nothing else runs again.
+    // The open occurrence is recovered, and nothing else runs again.
     service.until_ended("later", 2);
     bot.write("reminders/second.md", &reminder(now(), PLAIN, "The second."));
     service.until_ended("second", 1);
@@ -271,7 +271,7 @@ fn a_journal_that_was_moved_is_used_by_nobody_until_it_is_moved_back() {
     home.write("config.yaml", &attic.read("config.yaml").unwrap());
     home.start().stop();
     attic.ok(["journal", "copy", "--use", "--to", "file"]);
-    // The other one was forgotten.
+    // The other host still names the server, which is no longer in use.
     let forgotten = home.run(["run"]);
     assert_eq!(forgotten.code, 2);
     assert!(
@@ -282,7 +282,7 @@ fn a_journal_that_was_moved_is_used_by_nobody_until_it_is_moved_back() {
     attic.write("reminders/second.md", &reminder(now(), PLAIN, "The second."));
     service.until_ended("second", 1);
     service.stop();
-    // The way to the server is open, and the file is the one that is left behind then.
+    // Moving back to the server is possible, and then the file is the journal left behind.
     move_to_server();
     let services = [attic.start(), home.start()];
     assert_eq!(home.runs("second").len(), 1);
@@ -305,7 +305,7 @@ fn main_and_laptop(server: &Postgres, api: &MessagesApi) -> [TestBot; 2] {
 
 const ASKS: &str = "background: true\nisolated: true\nretry: 0\nhosts: [laptop]\nallowed_tools: [Read]\nask_tools: ['Bash(touch *)']\n";
 
-/// The numbers of the open questions, as the host says.
+/// Returns the numbers of the open questions on this host.
 fn open(bot: &TestBot) -> Vec<String> {
     let all = bot.json(["questions"]);
     let open = all.as_array().unwrap().iter().filter(|question| question["answer"].is_null());
@@ -328,7 +328,7 @@ fn a_call_on_one_host_waits_for_the_answer_that_is_given_on_another() {
     attic.until("two questions", || (open(&bots[0]).len() == 2).then_some(()));
     attic.until("the main host has asked", || attic.said().contains("asks (question 2)").then_some(()));
     assert!(!laptop.said().contains("asks (question"), "{}", laptop.said());
-    // One answer for the run is one for both, and for what comes.
+    // An answer for the whole run covers both questions and later ones of the same kind.
     bots[0].ok(["questions", "answer", &open(&bots[0])[0], "run"]);
     let third = attic.until("a third alone", || open(&bots[0]).pop().filter(|number| number == "3"));
     for name in ["a", "b", "c"] {
@@ -404,7 +404,7 @@ fn a_pause_on_one_host_holds_on_all() {
     bots[0].ok(["resume"]);
     services[1].until_ended("job", 1);
     assert!(!paused(&bots[0]) && !paused(&bots[1]));
-    // One that starts while all is paused is paused.
+    // A host that starts while all are paused is paused too.
     bots[1].ok(["pause"]);
     services[0].until("the first is paused", || paused(&bots[0]).then_some(()));
     let [first, second] = services;
@@ -459,7 +459,7 @@ fn what_only_another_host_can_do_is_said_to_be_that_ones() {
 fn a_backup_says_where_the_journal_is_and_holds_no_hosts_identity() {
     let server = Postgres::start();
     let bot = TestBot::new();
-    // A journal of before the move is not the journal.
+    // A journal file from before the move is not the journal.
     bot.start().stop();
     let bot = host(bot, &server, "attic");
     bot.start().stop();
@@ -477,7 +477,7 @@ fn a_backup_says_where_the_journal_is_and_holds_no_hosts_identity() {
 
 #[test]
 fn two_machines_become_one_bot_and_turn_back_as_the_document_says() {
-    // Word for word: only the server's name is that of the test's server, and the machines are folders.
+    // The test runs the text word for word. Only the server's name is replaced, and the machines are folders.
     let server = Postgres::start();
     let document = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/several-hosts.md")).unwrap();
     let blocks: Vec<String> = document
@@ -500,7 +500,7 @@ fn two_machines_become_one_bot_and_turn_back_as_the_document_says() {
         bot
     };
     let [first, second] = ["server", "laptop"].map(machine);
-    // The network between the machines.
+    // Stands for the network between the machines.
     let ssh = format!("#!/bin/sh\nshift\ncd {} && exec \"$@\"\n", first.person().display());
     client::executable(&second.person().join("ssh"), &ssh);
     let does = |bot: &TestBot, block: &str| {
@@ -609,7 +609,7 @@ fn what_is_written_changed_or_cancelled_on_one_host_is_so_on_all() {
     attic.until("it has the reminder", || bots[0].read(&format!("reminders/{}.md", added["id"].as_str().unwrap())));
     let doctor = bots[0].run(["doctor"]).stdout;
     assert!(doctor.contains("2 are equal with the other hosts'"), "{doctor}");
-    // Cancelled while the other is away.
+    // The reminder is cancelled while the other host is down.
     home.stop();
     bots[0].ok(["reminder", "cancel", "oven"]);
     let soon = reminder(now(), PLAIN, "Cancelled.");
@@ -621,7 +621,7 @@ fn what_is_written_changed_or_cancelled_on_one_host_is_so_on_all() {
     assert!(doctor.contains("reminders/oven.md: not as on the other hosts"), "{doctor}");
     let home = bots[1].start();
     assert_eq!(bots[1].read("reminders/oven.md"), None);
-    // What has run is gone everywhere.
+    // The file of a reminder that has run is removed everywhere.
     bots[0].write("reminders/soon.md", &soon);
     attic.until_ended("soon", 1);
     attic.until("its file is gone", || bots.iter().all(|bot| bot.read("reminders/soon.md").is_none()).then_some(()));
@@ -656,7 +656,7 @@ fn a_failover_to_a_replica_that_is_waited_for_forgets_nothing() {
     bots[0].write("reminders/before.md", &reminder(now(), PLAIN, "word before"));
     services[0].until_ended("before", 1);
     assert_eq!(server.psql("SELECT sync_state FROM pg_stat_replication"), "sync");
-    // Some have had their outcome, some are going and some are not due when the server is gone.
+    // When the server fails, some reminders have their outcome, some are running and some are not due.
     for number in 0..30 {
         let due = now() + TimeDelta::milliseconds(2500 + 50 * number);
         bots[0].write(&format!("reminders/r{number}.md"), &reminder(due, PLAIN, &format!("word {number}")));
@@ -696,7 +696,7 @@ fn a_failover_to_a_replica_that_lags_forgets_what_came_last_as_doctor_warns() {
     replica.promote();
     service.until("it goes on", || (bot.run(["runs"]).code == 0).then_some(()));
     assert_eq!((bot.runs("kept").len(), bot.runs("last").len()), (1, 0));
-    // What is still there to run runs again.
+    // A reminder without a recorded run runs again if its file is still there.
     bot.write("reminders/last.md", &last);
     bot.write("reminders/kept.md", &kept);
     service.until_ended("last", 1);

@@ -1,4 +1,4 @@
-//! Hosts that lose the network on their way to the server: in both directions, and in one.
+//! Hosts that lose the network to the server, in both directions or in one.
 
 use chrono::TimeDelta;
 
@@ -6,10 +6,10 @@ use crate::support::bot::{Ran, Service, TestBot, now, reminder};
 use crate::support::network::{Network, SERVER, address};
 use crate::support::postgres::{Postgres, as_server_user, program};
 
-/// A routine that never falls due by itself, and goes on until it is ended.
+/// A routine that never falls due by itself and outlasts the test.
 const LONG: &str = "---\ncron: '0 0 29 2 *'\nclient: exec\ncommand: sleep 600\nallowed_tools: []\n---\n";
 
-/// How many reminders fall due, one a second.
+/// Number of reminders, one due each second.
 const REMINDERS: i64 = 40;
 
 #[test]
@@ -40,7 +40,7 @@ fn a_host_that_loses_the_network_ends_what_it_has_and_nothing_is_lost_or_doubled
     };
     let services = [1, 2, 3, 4].map(start);
     let (home, lost) = services.split_first().unwrap();
-    // What each of them has going has had an effect.
+    // Each of them has a running job that had an effect.
     for (place, name) in (1..).zip(names).skip(1) {
         let id = format!("long-{name}");
         bots[place - 1].write(&format!("routines/{id}.md"), LONG);
@@ -53,7 +53,7 @@ fn a_host_that_loses_the_network_ends_what_it_has_and_nothing_is_lost_or_doubled
         bots.iter().for_each(|bot| bot.write(&format!("reminders/r{number}.md"), &file));
     }
     home.until("some are done", || (completed(&server) > 2).then_some(()));
-    // One loses everything, one its questions, one the answers.
+    // One host loses all packets, one its requests, one the answers.
     let cuts = [(2, SERVER), (SERVER, 2), (3, SERVER), (SERVER, 4)];
     cuts.iter().for_each(|(from, to)| network.lose(*from, *to));
     for (bot, service) in bots.iter().skip(1).zip(lost) {
@@ -84,7 +84,7 @@ fn completed(server: &Postgres) -> i64 {
     server.psql(sql).parse().unwrap()
 }
 
-/// Counted outside of the journal: by what the hosts' consoles have shown.
+/// Asserts on the hosts' console output, independently of the journal, that each reminder was delivered exactly once.
 fn said_once(services: &[Service<'_>; 4]) {
     services[0].until("all have said each, once", || {
         let said: String = services.iter().map(Service::said).collect();
