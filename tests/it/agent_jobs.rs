@@ -262,7 +262,7 @@ fn the_main_session_has_our_agents_and_each_once() {
 
 const CLERK: &str = "You keep the reminders.";
 
-/// Creates a bot whose agent `clerk` may call `ollim-bot reminder` and a user's command, which calls more by the binary's path.
+/// Creates a bot whose agent `clerk` may call `ollim-bot reminder` and `ollim-bot gmail`, which calls more by the binary's path.
 fn with_clerk(outside: Vec<Reply>) -> (MessagesApi, TestBot) {
     let inside = vec![
         Reply::bash("ollim-bot reminder list"),

@@ -25,7 +25,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("search_path", &[]),
     ("program", &["search_path"]),
     ("tls", &[]),
-    // From `config` it needs the addresses of the user's servers.
+    // From `config` it needs the addresses of the person's servers.
     ("mcp", &["agent", "config", "home", "program", "tls"]),
     ("channel", &["clock", "config", "definition", "hexadecimal", "journal", "program", "search_path", "tls"]),
     ("bot", &["agent", "clock", "config", "definition", "home", "journal", "policy"]),

@@ -152,7 +152,7 @@ fn jobs_that_a_job_makes_and_follows_come_to_an_end() {
     service.until("each follows", || (count("b") > 0 && count("b") == count("a") && ended()).then_some(()));
     assert!(count("b") <= 2, "{}", bot.ok(["runs"]));
     let before = bot.json(["runs"]).as_array().unwrap().len();
-    // The user closes the cycle: all three are refused, and nothing follows a run that is fired by hand.
+    // The person closes the cycle: all three are refused, and nothing follows a run that is fired by hand.
     maker("after: b");
     service.until("the circle is seen", || bot.run(["check"]).stdout.contains("so none of them fires").then_some(()));
     bot.run(["fire", "maker", "--wait"]);

@@ -36,7 +36,7 @@ fn a_job_has_no_line_of_another_job_tried() {
             lists.replace("background: true\n", "")
         ),
     );
-    // For the user, `check` prints the secret. The attack depends on the effect of this trial.
+    // For the person, `check` prints the secret. The attack depends on the effect of this trial.
     bot.write("work/notes/lib.sh", "logger \"$(cat private/secret)\"\n");
     let told = bot.run(["check"]);
     assert!((told.stdout + &told.stderr).contains(SECRET), "the trial reads for the person");

@@ -1,4 +1,4 @@
-//! `backup` and `restore`: a user moves to another machine, or recovers lost data.
+//! `backup` and `restore`: a person moves to another machine, or recovers lost data.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -172,7 +172,7 @@ fn an_entry_that_leads_out_of_the_folder_is_refused() {
     }
 }
 
-/// A user may repack the archive with another program, which spells names differently.
+/// A person may repack the archive with another program, which spells names differently.
 #[test]
 fn an_archive_that_was_packed_anew_stays_the_persons_alone() {
     let bot = lived();

@@ -96,7 +96,7 @@ fn depth(request: &Request) -> usize {
 
 impl Scene {
     /// Writes the first reminder, lets the chain run to its end, and returns its checks in order. To bring a later one forward,
-    /// it edits its file, as a user would.
+    /// it edits its file, as a person would.
     #[track_caller]
     fn play(&self, fields: &str, body: &str, links: usize) -> Vec<Link> {
         self.bot.write("reminders/first.md", &reminder(now(), fields, body));

@@ -1,4 +1,4 @@
-//! `ollim-bot chat`: every message of the user becomes a turn of the main session on the real client, and none is lost.
+//! `ollim-bot chat`: every message of the person becomes a turn of the main session on the real client, and none is lost.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ fn bot(api: &MessagesApi) -> TestBot {
     TestBot::with_client(&client::real(), api.url())
 }
 
-/// Returns the newest message to the user.
+/// Returns the newest message to the person.
 fn newest(bot: &TestBot) -> Value {
     bot.json(["inbox", "-n", "1"])[0].clone()
 }

@@ -297,7 +297,7 @@ async fn limits_end_a_run_and_are_named() {
     assert!(limit.contains("`timeout`"), "{limit}");
 }
 
-/// The user cancels the run while a command runs that ignores every signal it can.
+/// The run is cancelled while a command runs that ignores every signal it can.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_run_leaves_no_process() {
     let stubborn = "trap '' TERM INT HUP; setsid sh -c 'trap \"\" TERM; touch up; sleep 1000' & (setsid sleep 1001 &) ; sleep 1002";

@@ -1,4 +1,4 @@
-//! The command line as a user sees it: exit code, stdout and stderr of the real binary.
+//! The command line as a person sees it: exit code, stdout and stderr of the real binary.
 
 use crate::support::bot::{Ran, TestBot};
 

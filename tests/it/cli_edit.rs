@@ -1,4 +1,4 @@
-//! Ways in which a user changes a definition: the editor, snoozing, restoring a reminder that has fired; and the ping
+//! Ways in which a person changes a definition: the editor, snoozing, restoring a reminder that has fired; and the ping
 //! budget.
 
 use chrono::{DateTime, TimeDelta, Utc};

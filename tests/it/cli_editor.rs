@@ -35,7 +35,7 @@ fn a_new_job_is_written_in_an_editor() {
     let ran = on_terminal(&bot, "echo Water the plants. >>", "", &["routine", "add", "--cron", "daily at 9"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert!(ran.stdout.contains("scheduled water-the-plants: at "), "{ran:#?}");
-    // The template's comments were meant for the user only.
+    // The template's comments were meant for the person only.
     insta::assert_snapshot!(bot.read("routines/water-the-plants.md").unwrap(), @"
     ---
     cron: 0 9 * * *
@@ -58,7 +58,7 @@ fn nothing_stays_of_what_is_given_up() {
     for (editor, lines, words) in [
         ("true", "", "nothing was made: no text was written"),
         ("false", "", "the editor `false` failed"),
-        // The user edits the file again, and it is still invalid.
+        // The person edits the file again, and it is still invalid.
         (wrong, "y\nn\n", "nothing was made"),
     ] {
         let ran = on_terminal(&bot, editor, lines, &["reminder", "add"]);

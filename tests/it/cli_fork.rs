@@ -163,7 +163,7 @@ fn reading_is_bounded_and_stays_in_the_data_folder() {
     }
 }
 
-/// Messages, refusals and questions of other runs belong to the user, and so does the address of a monitor.
+/// Messages, refusals and questions of other runs belong to the person, and so does the address of a monitor.
 #[test]
 fn a_run_reads_no_words_of_others() {
     let bot = TestBot::new();
@@ -486,7 +486,7 @@ fn a_token_that_is_not_one_gets_nothing() {
         let shown = in_fork(&bot, token, &["help"]);
         assert!(shown.contains("this token is not known"), "{shown}");
     }
-    // An empty token does not turn a fork into the user.
+    // An empty token does not give a fork the person's authority.
     bot.command_of_ones_own("gmail", "#!/bin/sh\necho ran\n");
     for args in
         [&["help"][..], &["reminder", "add", "--in", "1h", "-m", "evil"], &["gmail"], &["--home", "/tmp", "help"]]

@@ -604,11 +604,11 @@ async fn what_ran_and_what_was_said() {
 const COMMANDS: [(&str, Option<&str>); 76] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
-    // For the user only; `backup` tests their JSON.
+    // For the person only; `backup` tests their JSON.
     ("backup", None),
     ("budget", Some("budget")),
     ("cancel-run", None),
-    // For the user only; `channels` tests its JSON.
+    // For the person only; `channels` tests its JSON.
     ("channels", None),
     ("channels test", None),
     ("chat", None),
@@ -617,25 +617,25 @@ const COMMANDS: [(&str, Option<&str>); 76] = [
     ("completions", None),
     ("config", Some("config")),
     ("costs", Some("costs")),
-    // For the user only; `doctor` tests its JSON.
+    // For the person only; `doctor` tests its JSON.
     ("doctor", None),
     ("edit", None),
     ("export ics", Some("export ics")),
-    // For the user only; `gates` tests its JSON.
+    // For the person only; `gates` tests its JSON.
     ("fire", None),
     ("follow-up-chain", None),
     ("help", Some("help")),
-    // For the user only; `import` and `import_jobs` test their JSON.
+    // For the person only; `import` and `import_jobs` test their JSON.
     ("import crontab", None),
     ("import ollim-bot", None),
     ("import systemd", None),
     ("inbox", Some("inbox")),
     ("init", None),
-    // For the user only; `hosts` tests its JSON.
+    // For the person only; `hosts` tests its JSON.
     ("journal copy", None),
     ("login", None),
     ("logs", None),
-    // For the user only; `mcp_servers` tests their JSON.
+    // For the person only; `mcp_servers` tests their JSON.
     ("mcp", None),
     ("mcp call", None),
     ("mcp list", None),
@@ -643,10 +643,10 @@ const COMMANDS: [(&str, Option<&str>); 76] = [
     ("next", Some("next")),
     ("pause", None),
     ("policy explain", Some("policy explain triage --command id")),
-    // For the user only; `page` tests its JSON.
+    // For the person only; `page` tests its JSON.
     ("policy refusals", None),
     ("policy show", Some("policy show triage")),
-    // For the user only; `questions` tests their JSON.
+    // For the person only; `questions` tests their JSON.
     ("questions", None),
     ("questions answer", None),
     ("reminder add", None),
@@ -670,7 +670,7 @@ const COMMANDS: [(&str, Option<&str>); 76] = [
     ("runs", Some("runs")),
     ("runs follow", None),
     ("runs show", Some("runs show RUN")),
-    // For the user only; `service_unit` tests their JSON.
+    // For the person only; `service_unit` tests their JSON.
     ("service install", None),
     ("service logs", None),
     ("service restart", None),
@@ -688,7 +688,7 @@ const COMMANDS: [(&str, Option<&str>); 76] = [
     ("web", None),
     ("webhook list", Some("webhook list")),
     ("webhook show", Some("webhook show deploy")),
-    // For the user only; `why` tests its JSON.
+    // For the person only; `why` tests its JSON.
     ("why", None),
 ];
 
@@ -724,7 +724,7 @@ async fn everything_that_reads_has_json() {
             Typed::Own(Own::Short | Own::Help(_) | Own::Completions(_)) => Effect::Reads,
             other => panic!("{other:?}"),
         };
-        // `policy explain` also changes nothing, but is for the user only.
+        // `policy explain` also changes nothing, but is for the person only.
         let expect = if words.starts_with(&["policy", "explain"]) { Effect::Controls } else { Effect::Reads };
         assert_eq!(effect, expect, "{words:?}");
         for place in [0, words.len()] {

@@ -269,7 +269,7 @@ fn nothing_starts_while_it_is_paused() {
     service.until("it answers", || (bot.run(["pause"]).code == 0).then_some(()));
     assert!(bot.json(["status"])["daemon"]["paused"].is_string());
     bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
-    // A command of the user overrides the pause.
+    // A command of the person overrides the pause.
     bot.write("reminders/far.md", &reminder(now() + TimeDelta::days(300), "", "Far away."));
     service.until("it is known", || (bot.run(["fire", "far"]).code == 0).then_some(()));
     service.until_ended("far", 1);

@@ -498,7 +498,7 @@ fn a_reminder_is_brought_back_as_often_as_it_fails_within_a_second_too() {
     service.stop();
 }
 
-/// The same code parses the follow-up of a chain and a command that a user types.
+/// The same code parses the follow-up of a chain and a command that a person types.
 #[test]
 fn a_chains_arguments_make_a_child_equal_to_its_parent() {
     let parent = TestBot::new();
@@ -556,7 +556,7 @@ fn a_person_prolongs_a_chain_by_its_name() {
         let chained = |one: &&serde_json::Value| one["chain_parent"] == "oven";
         list.as_array().unwrap().iter().filter(chained).cloned().collect::<Vec<_>>()
     };
-    // The user can add a check after the last one, with the same restrictions, by any name of the chain.
+    // The person can add a check after the last one, with the same restrictions, by any name of the chain.
     let said = typed(&bot, &["follow-up-chain", "--for", "oven-2", "--in", "2h"]);
     assert!(said.starts_with("exit: 0\n-- stdout\nscheduled ID: "), "{said}");
     assert!(said.contains("check 3 of 3 of the chain of oven"), "{said}");

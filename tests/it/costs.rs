@@ -133,7 +133,7 @@ fn a_job_stops_at_its_day_and_the_person_may_raise_the_budget() {
     assert!(why.starts_with("budget: 0.02 of 0.02 USD of today's budget are spent or taken, until "), "{why}");
     service.fire("mail");
     assert_eq!(told(&bot).iter().filter(|text| text.starts_with("Jobs are skipped")).count(), 1, "{:#?}", told(&bot));
-    // A user who waits for an answer is notified.
+    // A person who waits for an answer is notified.
     let answer = bot.run(["chat", "Hello?"]);
     assert!(
         told(&bot).iter().any(|text| text.starts_with("I was not asked: 0.02 of 0.02 USD")),

@@ -1,4 +1,4 @@
-//! The ways from a background job to the user and to the main session, on the real client: the agent's tools, its prompt,
+//! The ways from a background job to the person and to the main session, on the real client: the agent's tools, its prompt,
 //! and the hook that keeps it running until it has reported.
 
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ fn live(bot: &TestBot, service: &Service<'_>, job: &str, fields: &str) -> Value 
     run
 }
 
-/// Returns the messages to the user, oldest first.
+/// Returns the messages to the person, oldest first.
 #[track_caller]
 fn inbox(bot: &TestBot) -> Vec<String> {
     let messages = bot.json(["inbox", "-n", "1000"]);
@@ -285,7 +285,7 @@ fn an_empty_budget_lets_only_critical_messages_through() {
 #[test]
 fn while_the_main_session_is_in_a_turn_only_critical_messages_go_through() {
     let api = MessagesApi::answering(|request| match (job_of(request).as_deref(), request.answers()) {
-        // The conversation with the user is still running.
+        // The conversation with the person is still running.
         (Some("talk"), _) => Reply::Silence,
         (Some("meanwhile"), 0) => ping("not now"),
         (Some("meanwhile"), 1) => critical("the house is on fire"),

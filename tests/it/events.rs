@@ -9,7 +9,7 @@ use crate::support::messages_api::{MessagesApi, Reply};
 const JOB: &str =
     "background: true\nisolated: true\nretry: 0\nallowed_tools: ['Bash(ls *)', mcp__discord__ping_user]\n";
 
-/// An agent that makes a granted call, tries a denied one, sends the user a message, and reports.
+/// An agent that makes a granted call, tries a denied one, sends the person a message, and reports.
 fn api() -> MessagesApi {
     MessagesApi::script([
         Reply::bash("ls *.md"),

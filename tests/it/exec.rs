@@ -216,7 +216,7 @@ fn a_command_has_no_more_than_its_job() {
     }
     assert_eq!(bot.names("work"), ["secret"]);
     assert_eq!((bot.read("config.yaml"), bot.names("reminders")), (None, vec![]));
-    // Without a list the command has the main session's access: programs and work/, but neither the user's files nor ours.
+    // Without a list the command has the main session's access: programs and work/, but neither the person's files nor ours.
     routine(&bot, "wide", "cp secret copy && touch made && cat copy", "");
     let run = fire(&bot, &service, "wide");
     assert_eq!((&run["outcome"], printed(&run).as_str()), (&json!("completed"), "xyzzy"), "{run:#}");
@@ -229,7 +229,7 @@ fn a_command_has_no_more_than_its_job() {
         let run = fire(&bot, &service, id);
         assert!(run["outcome"] == "failed" && !run.to_string().contains("xyzzy"), "{run:#}");
     }
-    // The user is asked about the program. No answer is a denial.
+    // The person is asked about the program. No answer is a denial.
     let asks = format!("{NONE}ask_tools: ['Bash(touch *)']\nask: {{ deadline: 1s }}\n");
     routine(&bot, "asks", "touch asked", &asks);
     let run = fire(&bot, &service, "asks");
@@ -307,7 +307,7 @@ fn a_run_makes_no_command_with_more_than_it_has() {
     ]);
     assert_eq!(made["allowed_tools"], rules, "{made:#}");
     assert_eq!((&made["allow_ping"], &made["network"]), (&json!(false), &json!("none")), "{made:#}");
-    // The creator may send the user nothing, so none of its words reach the user.
+    // The creator may send the person nothing, so none of its words reach the person.
     assert_eq!((&made["created_by"], &made["deliver"]), (&json!("job"), &json!("never")));
     let run = fire(&bot, &service, "made");
     assert!(run["error"].as_str().unwrap().contains("refused a program; `deliver: never` keeps its name"), "{run:#}");
@@ -471,7 +471,7 @@ fn the_example_of_the_documentation_does_what_it_says() {
 #[test]
 fn a_program_beside_the_data_folder_opens_nothing_of_it() {
     let bot = TestBot::new();
-    // Some users unpack the program into a folder and keep the data folder inside it.
+    // Some people unpack the program into a folder and keep the data folder inside it.
     let beside = bot.home().parent().unwrap().to_owned();
     std::fs::write(beside.join("private"), "of the person").unwrap();
     let path = format!("{}:{}", beside.display(), std::env::var("PATH").unwrap());

@@ -52,7 +52,7 @@ fn what_overlaps_is_skipped_waits_or_takes_its_place() {
     service.stop();
 }
 
-/// `alert_after`: the user gets one message at the third failure, and one when the job works again.
+/// `alert_after`: the person gets one message at the third failure, and one when the job works again.
 #[test]
 fn failures_are_told_from_the_one_on_that_the_file_names() {
     let bot = TestBot::new();

@@ -1,4 +1,4 @@
-//! The first minutes of a user: from nothing to a message on a phone, and past a power cut, following only the screen.
+//! The first minutes with the program: from nothing to a message on a phone, and past a power cut, following only the screen.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -16,10 +16,10 @@ const SYSTEMD: &str = "/lib/systemd/systemd";
 const BOOT: &str = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system /run/user/0 && chmod 700 /run/user/0 \
                     && echo on && exec sleep infinity";
 
-/// A machine in its own namespaces, with the user's systemd. Dropping the value cuts its power.
+/// A machine in its own namespaces, with the person's systemd. Dropping the value cuts its power.
 struct Machine {
     power: Child,
-    /// The user's systemd.
+    /// The person's systemd.
     manager: Option<Child>,
     /// The process id of the machine's first process, as seen from outside.
     first: u32,
@@ -48,7 +48,7 @@ impl Machine {
         Some(machine)
     }
 
-    /// Returns a command on the machine, in the user's environment.
+    /// Returns a command on the machine, in the person's environment.
     fn command(&self, bot: &TestBot, program: &str, args: &[&str]) -> Command {
         let person = bot.command([""; 0]);
         let mut command = Command::new("nsenter");
@@ -121,7 +121,7 @@ fn from_nothing_to_a_message_that_survives_a_power_cut() {
     assert!(page.contains(&screen), "docs/getting-started.md shows another screen than:\n{screen}");
 }
 
-/// Replaces the parts of a screen that only this test has by those that a user would see.
+/// Replaces the parts of a screen that only this test has by those that a person would see.
 fn as_in_the_docs(shown: &str, bot: &TestBot, topic: &str) -> String {
     let suggested = shown.lines().find_map(|line| line.strip_prefix("A topic that nobody guesses: ")).unwrap();
     let home = bot.home().to_str().unwrap();

@@ -1,4 +1,4 @@
-//! A foreground job is a turn of the main session, and its answer is a message to the user.
+//! A foreground job is a turn of the main session, and its answer is a message to the person.
 
 use crate::support::bot::{TestBot, now, reminder};
 use crate::support::client;

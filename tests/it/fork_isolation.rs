@@ -21,7 +21,7 @@ const SECRET: &str = "plugh-4711";
 /// The text that the fork tries to write there.
 const EVIL: &str = "xyzzy-evil";
 
-/// Paths relative to the user's home: the main session's transcript, memory, shell snapshot and settings, those of the user's
+/// Paths relative to the person's home: the main session's transcript, memory, shell snapshot and settings, those of the person's
 /// own client, and those of a sibling's run.
 const TARGETS: [&str; 11] = [
     "bot/state/main/projects/p/main.jsonl",

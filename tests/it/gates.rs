@@ -156,7 +156,7 @@ fn a_gate_has_no_more_than_its_job() {
     }
     assert_eq!(bot.names("work"), ["secret"]);
     assert_eq!(bot.read("config.yaml"), None);
-    // A program about which the user would be asked is refused.
+    // A program about which the person would be asked is refused.
     routine(&bot, "asks", "touch made", "allowed_tools: [Read]\nask_tools: ['Bash(touch *)']\n");
     let run = fire(&bot, &service, "asks");
     assert!(run["error"].as_str().unwrap().contains("a gate asks nobody"), "{run:#}");

@@ -1,4 +1,4 @@
-//! `init` guides a user on a terminal. Without a terminal, flags give the same answers.
+//! `init` guides a person on a terminal. Without a terminal, flags give the same answers.
 
 use serde_json::json;
 
@@ -193,7 +193,7 @@ fn flags_answer_for_scripts() {
     assert!(!bot.person().join("other").exists());
 }
 
-/// Asserts that the token is in `.env`, readable by the user alone, and was shown nowhere.
+/// Asserts that the token is in `.env`, readable by the person alone, and was shown nowhere.
 #[track_caller]
 fn is_secret(bot: &TestBot, variable: &str, token: &str, shown: &str) {
     assert!(!shown.contains(token), "{shown}");
@@ -235,7 +235,7 @@ fn a_bot_of_telegrams_is_its_owners_who_sends_the_code() {
     assert!(!shown.contains("123:wrong"), "{shown}");
     let channels = bot.json(["channels"]);
     assert_eq!((&channels[0]["kind"], &channels[0]["default"]), (&json!("telegram"), &json!(true)), "{channels:#}");
-    // The service starts after the code, so the code does not count as a message of the user.
+    // The service starts after the code, so the code does not count as a message of the person.
     let service = bot.start();
     server.say(ADA, "/status");
     service.until("it answers", || (server.chat().len() == 2).then_some(()));

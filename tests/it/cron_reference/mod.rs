@@ -1,4 +1,4 @@
-//! Our occurrences against an independent reference: random expressions, zones and starts (docs/cron.md).
+//! A comparison of our occurrences with an independent reference: random expressions, zones and starts (docs/cron.md).
 //!
 //! `./scripts/cron-reference` runs the test with 2,000 expressions. The default number takes seconds.
 

@@ -18,9 +18,9 @@ pub const ZONES: [Tz; 16] = [
     // At midnight: 0:00 to 1:00, and 0:00 back to 23:00 of the day before.
     Tz::Asia__Beirut,
     Tz::Africa__Cairo,
-    // Half an hour.
+    // A change by half an hour.
     Tz::Australia__Lord_Howe,
-    // Two hours.
+    // A change by two hours.
     Tz::Antarctica__Troll,
     // Late in the evening, over the end of the day.
     Tz::America__Nuuk,
@@ -34,19 +34,19 @@ pub const ZONES: [Tz; 16] = [
     Tz::Africa__Casablanca,
     // The standard time moved: by half an hour in 2007 and back in 2016.
     Tz::America__Caracas,
-    // And in 2015 and 2018, once at 23:30.
+    // The standard time moved in 2015 and 2018, once at 23:30.
     Tz::Asia__Pyongyang,
-    // No change since 1986, and three quarters of an hour.
+    // No change since 1986, and an offset with three quarters of an hour.
     Tz::Asia__Kathmandu,
 ];
 
 /// 2100: chrono-tz knows no changes from here on.
 pub const HORIZON: DateTime<Utc> = DateTime::from_timestamp(4_102_444_800, 0).unwrap();
 
-/// 1990: the zones above have moved in every way since.
+/// 1990: every kind of change above has occurred since then.
 const BEGIN: DateTime<Utc> = DateTime::from_timestamp(631_152_000, 0).unwrap();
 
-/// The moments within a span at which the zone's offset changes, to the second.
+/// Returns the moments within a span at which the zone's offset changes, to the second.
 pub fn changes(zone: Tz, span: Range<DateTime<Utc>>) -> Vec<DateTime<Utc>> {
     const STEP: TimeDelta = TimeDelta::days(1);
     const SECOND: TimeDelta = TimeDelta::seconds(1);
@@ -69,12 +69,12 @@ pub fn changes(zone: Tz, span: Range<DateTime<Utc>>) -> Vec<DateTime<Utc>> {
     found
 }
 
-/// Each zone with its starts.
+/// Returns each zone with its starts.
 pub fn starts() -> Vec<(Tz, BoxedStrategy<DateTime<Utc>>)> {
     ZONES.iter().map(|zone| (*zone, start(changes(*zone, BEGIN..HORIZON)))).collect()
 }
 
-/// A start: mostly near to one of the changes, on either side; sometimes anywhere.
+/// Generates a start: mostly near one of the changes, on either side, sometimes anywhere.
 fn start(changes: Vec<DateTime<Utc>>) -> BoxedStrategy<DateTime<Utc>> {
     let last = HORIZON - TimeDelta::days(365);
     let anywhere = (BEGIN.timestamp()..last.timestamp()).prop_map(|at| DateTime::from_timestamp(at, 0).unwrap());
@@ -82,7 +82,7 @@ fn start(changes: Vec<DateTime<Utc>>) -> BoxedStrategy<DateTime<Utc>> {
         return anywhere.boxed();
     }
     let away = prop_oneof![
-        // The very seconds.
+        // Within two seconds of the change.
         1 => -2i64..3,
         // Within the repeated and the skipped hours.
         3 => -2 * 3600i64..2 * 3600,

@@ -8,7 +8,7 @@ use ollim_bot::policy::{self, BgForkConfig, PathRoots, Policy, ToolCall, ToolPat
 use super::entry::{Case, Rules, Updates};
 use super::ground::Ground;
 
-/// The main session's tools in these corpora: all that an ordinary user would grant it.
+/// The main session's tools in these corpora: all that an ordinary person would grant it.
 const MAIN_TOOLS: [&str; 9] =
     ["Bash", "Read", "Edit", "Glob", "Grep", "NotebookEdit", "WebFetch", "WebSearch", "mcp__discord__*"];
 
@@ -97,7 +97,7 @@ pub fn search_path(ground: &Ground) -> Vec<PathBuf> {
 pub struct Word {
     /// Whether the call may run. For a read-only agent, it must also count as read-only.
     pub runs: bool,
-    /// Layer, rule and sentence.
+    /// The whole decision, with its layer, rule and reason.
     pub why: String,
 }
 

@@ -16,10 +16,10 @@ use super::entry::{Effect, Entry, fixtures};
 /// Stub programs that every trial has on its search path.
 const STUBS: [&str; 2] = ["secret", "ollim-bot"];
 
-/// The placeholder for the user's token in the corpora.
+/// The placeholder for the person's token in the corpora.
 const TOKEN: &str = "USER-TOKEN-5520";
 
-/// The user's own commands in the data folder's `bin/`.
+/// The person's own commands in the data folder's `bin/`.
 const OWN_COMMANDS: [&str; 2] = ["ollim-bot-cal", "ollim-bot-gmail"];
 
 /// The client's frame for each line: startup files off, extended globs off, aliases on (its shell snapshot switches them on),
@@ -67,7 +67,7 @@ impl Ground {
         Self { _folder: None, root, token: None }
     }
 
-    /// Sets the user's token from now on.
+    /// Sets the person's token from now on.
     pub fn token_is(&mut self, token: String) {
         self.token = Some(token);
     }
@@ -122,7 +122,7 @@ impl Ground {
         self.lay_work();
     }
 
-    /// Writes the files that the working folder and the user's home contain before every call.
+    /// Writes the files that the working folder and the person's home contain before every call.
     pub fn lay_work(&self) {
         for (path, content) in [
             ("secret.txt", "TOP-SECRET-7391\n"),

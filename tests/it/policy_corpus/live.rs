@@ -25,7 +25,7 @@ const EACH: usize = 12;
 const LONGEST: usize = 60;
 
 /// Entries whose call changes on its way. The client removes `link/..` from a path before it asks, so the shorter path is
-/// judged and used. Our binary itself refuses `--json` before a user's own command.
+/// judged and used. Our binary itself refuses `--json` before a person's own command.
 const OTHERWISE: [&str; 6] = [
     "paths and symlinks: writing through a link and back by dots",
     "paths and symlinks: reading through a link and back by dots",

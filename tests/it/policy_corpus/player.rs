@@ -200,5 +200,5 @@ pub fn with_the_real_binary(mut case: Case) -> Case {
     case
 }
 
-/// The user's own commands that the corpora call.
+/// The person's own commands that the corpora call.
 pub const OWN: [&str; 4] = ["cal", "gmail", "tasks", "calories"];

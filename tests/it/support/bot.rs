@@ -1,4 +1,4 @@
-//! A separate bot for each test: a user's home with a data folder in it, and the real binary.
+//! A separate bot for each test: a person's home with a data folder in it, and the real binary.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -18,7 +18,7 @@ use super::{client, processes, wait};
 
 /// A data folder and the environment in which `ollim-bot` runs on it.
 pub struct TestBot {
-    /// The user's home. Dropping the value removes it.
+    /// The person's home. Dropping the value removes it.
     person: TempDir,
     home: PathBuf,
     env: Vec<(String, String)>,
@@ -45,7 +45,7 @@ fn another_clock() -> impl Iterator<Item = (OsString, OsString)> {
 }
 
 impl TestBot {
-    /// Creates a bot without a data folder and without settings, as on the machine of a new user.
+    /// Creates a bot without a data folder and without settings, as on a new machine.
     pub fn bare() -> Self {
         let person = TempDir::with_prefix("ollim-test-").unwrap();
         let home = person.path().canonicalize().unwrap().join("bot");
@@ -129,7 +129,7 @@ impl TestBot {
         &self.home
     }
 
-    /// Returns the user's home, which contains the data folder.
+    /// Returns the person's home, which contains the data folder.
     pub fn person(&self) -> &Path {
         self.person.path()
     }
@@ -150,13 +150,13 @@ impl TestBot {
         file.persist(path).unwrap();
     }
 
-    /// Writes `.env`, readable by the user alone.
+    /// Writes `.env`, readable by the person alone.
     pub fn secrets(&self, text: &str) {
         self.write(".env", text);
         fs::set_permissions(self.path(".env"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     }
 
-    /// Writes a user's own command: the script `bin/ollim-bot-NAME`.
+    /// Writes a person's own command: the script `bin/ollim-bot-NAME`.
     pub fn command_of_ones_own(&self, name: &str, script: &str) {
         client::executable(&self.path(&format!("bin/ollim-bot-{name}")), script);
     }

@@ -1,5 +1,5 @@
 //! Discord as a stub on loopback: the gateway (hello, identify, heartbeat, resume, reconnect, invalid session, close codes) and
-//! the part of REST that a bot for one user needs. It has one user, the owner, one stranger, and one conversation.
+//! the part of REST that a bot for one person needs. It has one person, the owner, one stranger, and one conversation.
 //!
 //! The stub checks a bot's requests against Discord's rules. It answers faults as Discord does; [`Discord::problems`] returns them.
 #![allow(dead_code, reason = "unit tests and tests of the whole program need different parts")]
@@ -90,7 +90,7 @@ struct Session {
     live: Option<mpsc::UnboundedSender<Order>>,
 }
 
-/// An interaction as the user sees it.
+/// An interaction as the person sees it.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
     pub id: String,
@@ -206,7 +206,7 @@ impl Discord {
         found["reactions"].as_array().unwrap().clone()
     }
 
-    /// Sends a message of the user. Returns the message's id.
+    /// Sends a message of the person. Returns the message's id.
     pub fn say(&self, text: &str) -> String {
         self.write(OWNER, json!({ "content": text }))
     }
@@ -238,7 +238,7 @@ impl Discord {
         self.interact(by, 3, data, Some(message))
     }
 
-    /// Sends a command of the user. Returns the interaction's token.
+    /// Sends a command of the person. Returns the interaction's token.
     pub fn ask(&self, command: &str, argument: Option<(&str, &str)>) -> String {
         let option = |(name, value): (&str, &str)| json!({ "name": name, "type": 3, "value": value });
         let options: Vec<Value> = argument.into_iter().map(option).collect();
@@ -263,7 +263,7 @@ impl Discord {
         token
     }
 
-    /// Returns an interaction as the user sees it.
+    /// Returns an interaction as the person sees it.
     pub fn asked(&self, token: &str) -> Asked {
         self.world().interactions[token].clone()
     }
@@ -287,7 +287,7 @@ impl Discord {
         self.world().session = None;
     }
 
-    /// Removes all messages, as the user can.
+    /// Removes all messages, as the person can.
     pub fn remove_all(&self) {
         let mut world = self.world();
         world.messages.clear();

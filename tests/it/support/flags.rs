@@ -5,7 +5,7 @@ use std::time::Duration;
 use ollim_bot::definition::fields::{FIELDS, Field};
 use ollim_bot::definition::{Draft, FieldValue};
 
-/// Returns a `reminder add …` command, as a user would type it, for everything in a draft but its time. It fires after `delay`.
+/// Returns a `reminder add …` command, as a person would type it, for everything in a draft but its time. It fires after `delay`.
 pub fn reminder_add(draft: &Draft, delay: Duration) -> Vec<String> {
     let fields = FIELDS.iter().filter(|field| field.on.has(draft.kind));
     let flags = fields.filter_map(|field| Some(flags(field, &field.not_default(draft)?)));

@@ -1,4 +1,4 @@
-//! The user's phone: a bridge of the channel `command` with `keep: true`, the messages that it gets, and those that it sends.
+//! The person's phone: a bridge of the channel `command` with `keep: true`, the messages that it gets, and those that it sends.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -37,7 +37,7 @@ for line in sys.stdin:
         print(json.dumps({"delivered": message["number"], "message": "m-%d" % message["number"]}), flush=True)
 "#;
 
-/// A user on the phone, with the number 7.
+/// A person on the phone, with the number 7.
 pub struct Phone<'a> {
     pub bot: &'a TestBot,
     pub service: &'a Service<'a>,

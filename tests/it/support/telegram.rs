@@ -45,7 +45,7 @@ const METHODS: &[(&str, &[&str])] = &[
 struct Server {
     /// Every request: its method and its body.
     requests: Vec<(String, Value)>,
-    /// Messages as the user sees them.
+    /// Messages as the person sees them.
     messages: HashMap<i64, Value>,
     updates: Vec<Value>,
     next_message: i64,
@@ -174,7 +174,7 @@ impl Telegram {
         self.server.lock().unwrap().is_revoked = true;
     }
 
-    /// Returns the chat as the user sees it, oldest message first.
+    /// Returns the chat as the person sees it, oldest message first.
     pub fn chat(&self) -> Vec<Value> {
         let server = self.server.lock().unwrap();
         let mut messages: Vec<Value> = server.messages.values().cloned().collect();

@@ -124,14 +124,14 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// Creates a client `command` whose API is at `url`. The user's home is the folder above the data folder.
+    /// Creates a client `command` whose API is at `url`. The person's home is the folder above the data folder.
     pub fn new(command: &Path, url: &str) -> Self {
         let person = TempDir::with_prefix("ollim-turn-").unwrap();
         let home = person.path().canonicalize().unwrap();
         Self { _folder: Some(person), ..Self::at(&home, home.join("bot"), command, url) }
     }
 
-    /// Creates such a client with the data folder at `root` and the user's home at `home`, which the caller keeps.
+    /// Creates such a client with the data folder at `root` and the person's home at `home`, which the caller keeps.
     pub fn at(home: &Path, root: PathBuf, command: &Path, url: &str) -> Self {
         for folder in ["work", "bin", "state/runs/0a1b2c3d"] {
             std::fs::create_dir_all(root.join(folder)).unwrap();
@@ -172,7 +172,7 @@ impl Desk {
         Self { _folder: None, home: home.to_owned(), root, claude }
     }
 
-    /// Returns the user's home, which contains the data folder.
+    /// Returns the person's home, which contains the data folder.
     pub fn home(&self) -> PathBuf {
         self.home.clone()
     }
