@@ -22,7 +22,7 @@ use ollim_bot::run::tokens::{Grant, OnBehalf, RunAuthority, Tokens};
 use crate::cli::shown;
 use crate::support::bot::TestBot;
 
-/// A service that is only a control socket, with one running fork that is granted commands with the first word `granted`.
+/// A service that is only a control socket, with one running fork.
 struct Socket {
     grant: Grant,
     record: Arc<Record>,

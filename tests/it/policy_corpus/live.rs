@@ -1,8 +1,8 @@
-//! The corpora through the whole program: a background job with the entry's rules, the real client, the hook, the kernel's
-//! sandbox, the real binary. An attack must leave no trace and must be in the run's record; an ordinary call must have its effect.
+//! The corpora through the whole program: a job with the entry's rules, the real client, hook, sandbox and binary. An attack must
+//! leave no trace, and the record must contain its denial (except for Bash lines). An ordinary call must have its effect.
 //!
-//! By default a fixed part of the entries is played: the first [`EACH`] playable attacks of each class, and every sixth ordinary
-//! call. `OLLIM_CORPUS=all` plays all of them (some minutes).
+//! By default only some are played: the first [`EACH`] attacks of a class, those that the engine alone does not stop, and every sixth
+//! ordinary call. `OLLIM_CORPUS=all` plays all (some minutes).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};

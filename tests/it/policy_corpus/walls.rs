@@ -2,7 +2,7 @@
 //!
 //! The program has no switch for a layer, so the test disables each from outside. Visibility: every tool is shown, and those of
 //! further servers. Hook: it allows every call. Behind the client's layer it is silent, since a stand-in for the client's command
-//! removes it from our `initialize`. Client: the stand-in starts the client in its most permissive mode, with no rules. Kernel: the
+//! removes it from our `initialize`. Client: the stand-in starts the client in its most permissive mode, with no rules. Shell: the
 //! run's request omits the sandbox. An attack counts only if it has its effect with all four layers off. `OLLIM_CORPUS=all` tries
 //! four times as many, and all attacks on a read-only agent. docs/policy.md has the figures; `OLLIM_BLESS=1` writes them there.
 

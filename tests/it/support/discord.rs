@@ -307,7 +307,7 @@ impl Discord {
         world.refuses = Some(4004);
     }
 
-    /// Closes the connection of each bot that identifies with this code, or of none.
+    /// Sets the code that closes the connection of each bot that identifies; `None` accepts it.
     pub fn refuse(&self, code: Option<u16>) {
         self.world().refuses = code;
     }
