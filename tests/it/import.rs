@@ -1,4 +1,4 @@
-//! `import ollim-bot`: the data folder of the Python ollim-bot is taken over, and what is not is named.
+//! `import ollim-bot` imports the data folder of the Python ollim-bot, and names everything that it leaves out.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `import crontab`, `import systemd`: lines and timers become routines that run a command, and what does not is named.
+//! `import crontab`, `import systemd`: lines and timers become routines that run a command. The import names all others.
 
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ fn lines_of_a_crontab_become_routines() {
     assert_eq!(bot.json(["routine", "show", "bin-weekly"])["deliver"], "never");
     assert_eq!(bot.json(["routine", "show", "sort-tab-all-txt"])["jitter"], "30m");
     assert_eq!(bot.json(["check"])["problems"].as_array().unwrap().len(), 0);
-    // It does what crond has it do.
+    // The routine has the same effect as under crond.
     let service = bot.start();
     let run = service.fire("pack-the-notes");
     assert_eq!(run["outcome"], "completed", "{run:#}");
@@ -79,7 +79,7 @@ fn lines_of_a_crontab_become_routines() {
     service.stop();
 }
 
-/// Each line runs in the sandbox as crond's shell runs it: its folder, its input, its variables.
+/// Each line runs in the sandbox as in crond's shell: same folder, input and variables.
 #[test]
 fn a_line_does_what_crond_makes_of_it() {
     let bot = TestBot::new();
@@ -122,7 +122,7 @@ fn what_crontab_prints_is_read_where_no_file_is_named() {
     client::executable(&programs.join("crontab"), "#!/bin/sh\necho no crontab for you >&2; exit 1\n");
     let failed = bot.run(["import", "crontab"]);
     assert!(failed.code == 1 && failed.stderr.contains("`crontab -l` failed: no crontab for you"), "{failed:?}");
-    // Of the system's crontab only what runs as oneself.
+    // The system's crontab gives only the lines of this user.
     bot.write("../system", "17 * * * * root run-parts /etc/cron.hourly\n0 6 * * 1 me true weekly\n");
     let bot = bot.env("USER", "me");
     let done = import(&bot, &["crontab", bot.person().join("system").to_str().unwrap(), "--user"]);
@@ -179,7 +179,7 @@ fn timers_become_routines() {
     assert!(wrong.code == 1 && wrong.stderr.contains("is neither a folder nor the file of a timer"), "{wrong:?}");
 }
 
-/// Remarks that are the same stand once, and each line has one of its own.
+/// Equal remarks appear once, and each line has a remark of its own.
 #[test]
 fn what_is_to_be_looked_at_is_said_once() {
     let bot = TestBot::new();

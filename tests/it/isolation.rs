@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::bot::{Service, TestBot, now, reminder};
 use crate::support::{client, processes};
 
-/// Says hello, and then does what its job is called in capitals; without that it does its job.
+/// Says hello, and then does what the capitals in its prompt name; without any it does its job.
 const CLIENT: &str = r#"read -r hello
 echo '{"type":"control_response","response":{"subtype":"success","request_id":"ollim-initialize","response":{}}}'
 read -r prompt
@@ -39,7 +39,7 @@ fn bot(slots: &str) -> (TestBot, tempfile::TempDir) {
     (TestBot::with_client(&client, "http://127.0.0.1:9").env("OLLIM_MAX_CONCURRENT_RUNS", slots), scripts)
 }
 
-/// Writes a background job that falls due now; its name is what it does.
+/// Writes a background job that falls due now. The client behaves as the job's name says.
 fn job(bot: &TestBot, id: &str, fields: &str) {
     bot.write(&format!("reminders/{id}.md"), &reminder(now(), &format!("{BACKGROUND}{fields}"), &id.to_uppercase()));
 }
@@ -85,7 +85,7 @@ fn every_bad_one_ends_within_its_limits_and_bounded_memory_and_the_good_go_on() 
     let status = fs::read_to_string(format!("/proc/{}/status", service.pid())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let peak: u64 = peak.trim().strip_suffix(" kB").unwrap().parse().unwrap();
-    // A line is taken up to 64 MiB; three gigabytes were offered.
+    // The service reads a line up to 64 MiB; the client offered three gigabytes.
     assert!(peak < 200 * 1024, "at most {peak} kB of memory were in use");
     service.stop();
 }
@@ -98,7 +98,7 @@ fn stuck_jobs_hold_their_own_slots_and_nothing_else() {
         job(&bot, id, "timeout: 1h\n");
         until_outcome(&bot, &service, id, "running");
     }
-    // The third slot is enough for everybody else, one after the other.
+    // All other jobs share the third slot, one after the other.
     for n in 0..8 {
         job(&bot, &format!("good-{n}"), "");
     }
@@ -109,7 +109,7 @@ fn stuck_jobs_hold_their_own_slots_and_nothing_else() {
         assert_eq!(bot.runs(id)[0]["outcome"], "running");
     }
 
-    // With every slot taken others wait, and it shows; the main session does not.
+    // With every slot taken other jobs wait, and the status shows it. The main session does not wait.
     job(&bot, "grandchildren", "timeout: 1h\n");
     until_outcome(&bot, &service, "grandchildren", "running");
     job(&bot, "waits", "");
@@ -118,7 +118,7 @@ fn stuck_jobs_hold_their_own_slots_and_nothing_else() {
     until_outcome(&bot, &service, "turn", "completed");
     assert_eq!(bot.runs("waits")[0]["outcome"], "claimed");
 
-    // A slot that comes free is theirs.
+    // They get a slot that becomes free.
     let run = bot.runs("deaf")[0]["run"].as_str().unwrap().to_owned();
     bot.ok(["cancel-run", &run]);
     until_outcome(&bot, &service, "deaf", "cancelled");

@@ -1,6 +1,6 @@
-//! Journals that earlier and later versions of the program wrote, before the real binary.
+//! The real binary with journals that earlier and later versions of the program wrote.
 //!
-//! `tests/fixtures/journal/schema-N.sql` is a file as schema N had it, with a row of everything. Whoever adds a
+//! `tests/fixtures/journal/schema-N.sql` is a file as schema N had it, with a row of everything. A change that adds a
 //! migration adds the file of the schema before it.
 
 use std::fs;
@@ -17,7 +17,7 @@ fn fixtures() -> Vec<(u32, String)> {
     (1..).map_while(|version| Some((version, fs::read_to_string(path(version)).ok()?))).collect()
 }
 
-/// A bot whose journal is made by this SQL.
+/// Creates a bot whose journal this SQL makes.
 fn bot_with(sql: &str) -> TestBot {
     let bot = TestBot::new();
     fs::create_dir_all(bot.path("state")).unwrap();
@@ -30,7 +30,7 @@ fn version(bot: &TestBot) -> u32 {
     journal.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap()
 }
 
-/// What this program writes today.
+/// Returns the schema that this program writes.
 fn newest() -> u32 {
     let bot = TestBot::new();
     bot.start().stop();
@@ -91,7 +91,7 @@ fn a_file_of_every_earlier_schema_is_gone_on_with() {
     }
 }
 
-/// Only the service changes a journal: who only looks says how it is brought up to date.
+/// Only the service changes a journal. A command that reads it explains how to upgrade it.
 #[test]
 fn a_file_of_an_earlier_schema_is_not_changed_by_looking() {
     for (schema, sql) in fixtures() {
@@ -104,7 +104,7 @@ fn a_file_of_an_earlier_schema_is_not_changed_by_looking() {
     }
 }
 
-/// After a downgrade: said with a remedy, and nothing is touched, by whoever looks.
+/// After a downgrade every command names a remedy and changes nothing.
 #[test]
 fn a_file_of_a_later_schema_is_refused_and_left_alone() {
     let (_, sql) = fixtures().pop().unwrap();
@@ -120,7 +120,7 @@ fn a_file_of_a_later_schema_is_refused_and_left_alone() {
     assert!(!bot.names("state").iter().any(|name| name.contains("damaged")), "{:?}", bot.names("state"));
 }
 
-/// Bytes that are no journal: kept aside, told, and a new one begun; what has a file still fires.
+/// The service keeps a damaged journal aside, notifies the person, and begins a new one. Definitions with a file still fire.
 #[test]
 fn a_damaged_journal_is_kept_aside_and_told() {
     let bot = TestBot::new();
@@ -137,7 +137,7 @@ fn a_damaged_journal_is_kept_aside_and_told() {
     assert_eq!(fs::read(bot.path("state").join(&kept[0])).unwrap(), damage);
     let inbox = bot.json(["inbox"]).to_string();
     assert_eq!(inbox.matches("The journal was damaged").count(), 1, "{inbox}");
-    // It is told once.
+    // The person is notified once.
     bot.start().stop();
     assert_eq!(bot.json(["inbox"]).to_string(), inbox);
 }

@@ -1,4 +1,4 @@
-//! The main session's client stays from one turn to the next, and takes up what is said meanwhile.
+//! The main session's client stays from one turn to the next, and takes up messages that arrive during a turn.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ fn say(bot: &TestBot, text: &str) -> String {
     ran.stdout.trim_end().to_owned()
 }
 
-/// The conversation's client, where there is one.
+/// Returns the conversation's client, if one is running.
 fn client_of(bot: &TestBot) -> Option<u32> {
     let clients = bot.processes().into_iter().filter(|process| process.command.contains("--permission-prompt-tool"));
     let mut pids: Vec<u32> = clients.map(|process| process.pid).collect();
@@ -42,7 +42,7 @@ fn turns(bot: &TestBot) -> Vec<Value> {
 fn a_client_answers_one_message_after_the_other_and_each_costs_its_own() {
     let api = MessagesApi::script(["one", "two", "three", "four", "five", "six"].map(Reply::say));
     let bot = bot(&api);
-    // What is granted everything depends on what else is in this machine's folders, and with it whether a client can stay.
+    // With everything granted, the rights depend on other files in this machine's folders. Then the client might not stay.
     bot.write("config.yaml", "main_tools: [Read, 'Bash(ls *)']\n");
     let service = bot.start();
     assert_eq!(say(&bot, "First?"), "one");
@@ -51,20 +51,20 @@ fn a_client_answers_one_message_after_the_other_and_each_costs_its_own() {
     assert_eq!(client_of(&bot), Some(first));
     assert!(bot.ok(["status"]).contains("waits for your next message"), "{}", bot.ok(["status"]));
 
-    // One that has ended meanwhile is missed by nobody.
+    // The next turn starts a new client if the old one has ended.
     kill_process(Pid::from_raw(first.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
     assert_eq!(say(&bot, "Third?"), "three");
     let second = client_of(&bot).expect("another one stays");
     assert_ne!(second, first);
 
-    // Other settings mean another client.
+    // Other settings need another client.
     bot.write("config.yaml", "main_tools: [Read]\n");
     service.signal(Signal::HUP);
     service.until("the settings hold", || service.said().contains("settings").then_some(()));
     assert_eq!(say(&bot, "Fourth?"), "four");
     assert_ne!(client_of(&bot), Some(second));
 
-    // Each turn has what it cost itself, though the client sums up; the stub's answers all cost the same.
+    // Each turn has its own cost, though the client adds them up. The stub's answers all cost the same.
     let costs: Vec<f64> = turns(&bot).iter().map(|run| run["cost_usd"].as_f64().unwrap()).collect();
     assert_eq!(costs.len(), 4);
     assert!(costs.iter().all(|cost| (cost - costs[0]).abs() < 1e-9 && *cost > 0.0), "{costs:?}");
@@ -78,7 +78,7 @@ fn a_client_answers_one_message_after_the_other_and_each_costs_its_own() {
     bot.until_nothing_is_left();
 }
 
-/// An API whose first answer calls a program that ends once `go` is there, and whose others say what they are asked.
+/// An API whose first answer calls a program that ends once `go` exists. Its other answers repeat the prompt.
 fn held() -> MessagesApi {
     MessagesApi::answering(|request| match request.answers() {
         0 => Reply::bash("while [ ! -e go ]; do sleep 0.05; done"),
@@ -86,7 +86,7 @@ fn held() -> MessagesApi {
     })
 }
 
-/// Waits until the client of the first turn was given something that was said meanwhile.
+/// Waits until the client of the first turn was given a message that arrived meanwhile.
 #[track_caller]
 fn until_given(bot: &TestBot, service: &Service<'_>) {
     service.until("its client was given it", || {

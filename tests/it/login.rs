@@ -1,4 +1,4 @@
-//! Logging the agent in from wherever the person is: the real client, and a stub of the service that knows people.
+//! Logging the agent in from any channel: the real client, and a stub of the login service.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::support::phone::{Phone, bot_with_phone};
 const JOB: &str =
     "---\ncron: \"@yearly\"\nbackground: true\nisolated: true\nallowed_tools: [Read]\n---\nRead the list.\n";
 
-/// Nobody is logged in, and whoever logs in reaches `accounts`.
+/// Returns the bot without a login. A new login reaches `accounts`.
 fn logged_out(bot: TestBot, accounts: &Accounts) -> TestBot {
     let bot = bot.env("OLLIM_AGENT_CLIENT", "auto").env("ANTHROPIC_API_KEY", "");
     accounts.environment().into_iter().fold(bot, |bot, (name, value)| bot.env(name, &value))
@@ -50,7 +50,7 @@ fn a_person_logs_the_agent_in_from_their_phone_and_what_waited_goes_on() {
         phone.say("a-wrong-code#of-somebody");
         phone.hears("the login did not work: ");
         assert_eq!(accounts.asked().last().unwrap()["grant_type"], "authorization_code");
-        // The code of a login that is over is nothing special, and there is nobody to talk with.
+        // The code of a finished login is an ordinary message, and there is no agent to talk with.
         phone.say("a-wrong-code#of-somebody-else");
         phone.hears("there is no agent to talk with");
 
@@ -98,7 +98,7 @@ fn a_login_that_has_ended_is_renewed_before_a_run() {
         assert_eq!(service.until_ended("list", 2)[0]["outcome"], "completed");
         assert_eq!(accounts.asked().len(), 1, "one that is good is left alone");
 
-        // One that can no longer be renewed is told, and waited for.
+        // The person is notified of a login that cannot be renewed, and the service waits for a new one.
         accounts.refuses(true);
         credentials(&bot, 1_700_000_000_000);
         bot.ok(["fire", "list"]);
@@ -124,7 +124,7 @@ fn a_login_by_a_variable_is_none_to_be_replaced() {
     let remedy = "change ANTHROPIC_API_KEY in the environment, or take it out and log in with `ollim-bot login`";
     assert!(refused.stderr.contains(remedy), "{refused:?}");
 
-    // One that the API refuses is named wherever that is said, with what to do, once.
+    // Every report of a login that the API refuses names it, with a remedy, once.
     bot.ok(["fire", "list"]);
     let told = service.until("it is told", || {
         let inbox = bot.ok(["inbox"]);

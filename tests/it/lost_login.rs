@@ -1,4 +1,4 @@
-//! A service under `agent_client: auto` that has lost its login, or cannot find the client: what needs an agent waits.
+//! A service under `agent_client: auto` that has lost its login, or cannot find the client. Runs that need an agent wait.
 
 use serde_json::{Value, json};
 
@@ -81,7 +81,7 @@ fn what_needs_an_agent_waits_for_it_and_the_rest_is_delivered() {
     assert_eq!(told.iter().filter(|text| text.contains("logged in again")).count(), 1, "{told:#?}");
 }
 
-/// A link of a chain has an id of its own. What its first link ran under counts.
+/// A follow-up of a chain has an id of its own. The client of the chain's first run counts.
 #[test]
 fn a_chain_that_an_agent_began_waits_where_the_client_is_not_found() {
     let api = MessagesApi::script([Reply::call("mcp__discord__follow_up_chain", json!({ "minutes_from_now": 60 }))]);

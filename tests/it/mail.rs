@@ -1,11 +1,11 @@
-//! `kind: mail` against a stub of a mail server: what is sent, how the connection is protected, and what a refusal means.
+//! `kind: mail` against a stub of a mail server: the mails, the protection of the connection, and the effect of a refusal.
 
 use serde_json::Value;
 
 use crate::support::bot::{Service, TestBot, now, reminder};
 use crate::support::smtp::{Act, Smtp, Talk, certificate};
 
-/// A bot that writes mails to a server at this address.
+/// Returns a bot that sends mails to a server at this address.
 fn bot(smtp: &str, more: &str) -> TestBot {
     let bot = TestBot::new();
     bot.write(
@@ -23,7 +23,7 @@ fn trusting(name: &str) -> String {
     format!(", certificate: '{}'", certificate(name).display())
 }
 
-/// The message of this text, once its delivery by mail is in that state.
+/// Waits until the delivery by mail of the message with this text is in this state. Returns the message.
 #[track_caller]
 fn until(service: &Service<'_>, bot: &TestBot, text: &str, state: &str) -> Value {
     service.until(&format!("{text:?} is {state}"), || {
@@ -59,10 +59,10 @@ fn a_message_is_a_mail_whatever_is_in_it() {
     let (_, text) = mail.text.split_once("\n\n").unwrap();
     assert_eq!(text.trim_end(), body, "{}", mail.text);
 
-    // A line of a mail has 998 characters at most, which the server looks at.
+    // A line of a mail has 998 characters at most. The server checks it.
     bot.write("reminders/long.md", &reminder(now(), "", &format!("Long {}", "x".repeat(3000))));
     until(&service, &bot, "Long", "delivered");
-    // A mail whose answer was lost, and one that was to come later, come again under the same id.
+    // A mail whose answer was lost, and one that the server deferred, are sent again under the same id.
     server.acts(&[Act::Cut, Act::Text("451 4.3.0 try again later")]);
     bot.write("reminders/oven.md", &reminder(now(), "", &format!("Öfen & <heiß>.{}", " x".repeat(3000))));
     until(&service, &bot, "heiß", "delivered");
@@ -70,7 +70,7 @@ fn a_message_is_a_mail_whatever_is_in_it() {
         server.mails()[2..].iter().map(|mail| header(&mail.text, "Message-ID")[0].to_owned()).collect();
     assert!(ids.len() == 3 && ids.iter().all(|id| *id == ids[0]), "{ids:?}");
 
-    // What the server refuses for good goes to the next channel, with the server's words.
+    // A message that the server refuses for good takes the next channel, with the server's words.
     server.acts(&[Act::Recipient("550 5.1.1 no such user")]);
     bot.write("reminders/cake.md", &reminder(now(), "", "Cake is ready."));
     let delivery = until(&service, &bot, "Cake", "failed");
@@ -84,7 +84,7 @@ fn a_message_is_a_mail_whatever_is_in_it() {
 #[test]
 fn nothing_is_said_to_a_server_that_is_not_the_right_one() {
     let ready = |bot: &TestBot| bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
-    // Another authority than the one that counts; none of the public ones; no encryption where it is asked for; a wrong password.
+    // Each of these fails: another authority, none of the public ones, no encryption although required, a wrong password.
     let tls = Smtp::start(Talk::Tls);
     let starttls = Smtp::start(Talk::StartTls);
     let plain = Smtp::start(Talk::Plain);

@@ -1,4 +1,4 @@
-//! Everything that is seen from outside: the real binary, real files, real processes, the real agent client.
+//! Tests from outside: the real binary, real files, real processes, the real agent client.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed expectation is a failed test")]
 #![allow(clippy::too_many_lines, reason = "a test is read from top to bottom")]
 

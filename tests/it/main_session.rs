@@ -1,5 +1,5 @@
-//! The main session on the real client: what background jobs report reaches it, forks of it know it, and nothing
-//! but its own turns changes it.
+//! The main session on the real client: it receives the reports of background jobs, its forks know it, and only its own
+//! turns change it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn live(bot: &TestBot, service: &Service<'_>, job: &str, fields: &str, body: &st
     run
 }
 
-/// The last request of the conversation whose newest prompt has this body.
+/// Returns the last request of the conversation whose newest prompt has this body.
 #[track_caller]
 fn asked(api: &MessagesApi, body: &str) -> Request {
     let mut requests = api.requests();
@@ -34,7 +34,7 @@ fn asked(api: &MessagesApi, body: &str) -> Request {
     requests.pop().unwrap_or_else(|| panic!("the model was asked about {body:?}"))
 }
 
-/// The prompts of ours in a conversation, oldest first.
+/// Returns our prompts in a conversation, oldest first.
 fn prompts(request: &Request) -> Vec<String> {
     let blocks = |message: &Value| match &message["content"] {
         Value::String(text) => vec![text.clone()],
@@ -56,7 +56,7 @@ fn inbox(bot: &TestBot) -> Vec<String> {
     messages.as_array().unwrap().iter().map(|message| message["text"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The transcripts of the main session, with their bytes.
+/// Returns the transcripts of the main session, with their bytes.
 fn transcripts(bot: &TestBot) -> Vec<(PathBuf, Vec<u8>)> {
     fn walk(folder: &Path, found: &mut Vec<(PathBuf, Vec<u8>)>) {
         let mut entries: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -76,7 +76,7 @@ fn transcripts(bot: &TestBot) -> Vec<(PathBuf, Vec<u8>)> {
 
 const REPORTS: &str = "background: true\nisolated: true\nallowed_tools:\n  - mcp__discord__report_updates\n";
 
-/// The agent of the first background job reports the news; every other one says that it is done.
+/// An API on which the first background job's agent reports the news; every other agent says that it is done.
 fn reporting() -> MessagesApi {
     MessagesApi::answering(|request| match prompts(request).last() {
         Some(prompt) if prompt.contains("Look for the parcel") && request.answers() == 0 => {
@@ -95,7 +95,7 @@ fn a_report_reaches_the_next_turn_once_whatever_is_killed_before() {
     service.kill();
     bot.until_nothing_is_left();
 
-    // The turn that is given the report is cut off too, before the model has answered.
+    // The turn that receives the report is cut off too, before the model has answered.
     let silent = MessagesApi::answering(|_| Reply::Silence);
     let bot = bot.env("ANTHROPIC_BASE_URL", silent.url());
     let service = bot.start();
@@ -182,7 +182,7 @@ fn a_fork_knows_the_main_session_and_an_isolated_job_does_not_and_neither_change
         assert!(prompt.contains(NEWS), "forks of the main session are given what is pending: {prompt}");
     }
 
-    // What forks were given is still the main session's to get, and nothing of theirs is in its history.
+    // Reports that forks received still reach the main session, and its history contains nothing of the forks.
     live(&bot, &service, "talk-again", "", "What is he called?");
     service.stop();
     let turn = asked(&api, "What is he called?");
@@ -232,7 +232,7 @@ fn a_session_that_is_gone_or_unreadable_is_begun_anew_and_the_person_is_told() {
             Some(bytes) => fs::write(transcript, bytes).unwrap(),
         }
         let service = bot.start();
-        // A fork starts fresh then, rather than not at all.
+        // A fork then starts fresh.
         live(&bot, &service, "fork", "background: true\n", "Do you remember?");
         let fork = asked(&api, "Do you remember?");
         assert!(!fork.mentions("Bartholomew"), "{what}");
@@ -243,7 +243,7 @@ fn a_session_that_is_gone_or_unreadable_is_begun_anew_and_the_person_is_told() {
         let told = inbox(&bot).into_iter().filter(|text| text.contains("a new one was started")).count();
         assert_eq!(told, 1, "{what}: {:#?}", inbox(&bot));
         assert!(!asked(&api, "What is he called?").mentions("Bartholomew"), "{what}");
-        // From then on it is a session like any other.
+        // From then on it is an ordinary session.
         live(&bot, &service, "talk-on", "", "And she?");
         assert!(asked(&api, "And she?").mentions("What is he called?"), "{what}");
         let told = inbox(&bot).into_iter().filter(|text| text.contains("a new one was started")).count();

@@ -28,7 +28,7 @@ fn a_thousand_reminders_due_in_one_second_are_each_delivered_exactly_once() {
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
     for message in bot.json(["inbox", "-n", "100000"]).as_array().unwrap() {
         let text = message["text"].as_str().unwrap().trim();
-        // On a slow machine the last ones begin late. They say so, and the first of them is told besides.
+        // On a slow machine the last ones begin late. Their messages say so, and a notice reports the first of them.
         if let Some(at) = text.find("message number ") {
             *seen.entry(text[at..].to_string()).or_default() += 1;
         }

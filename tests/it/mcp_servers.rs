@@ -1,4 +1,4 @@
-//! MCP servers of the person's own: real ones from npm and PyPI, and one that does what it should not.
+//! MCP servers of the person's own: real ones from npm and PyPI, and a misbehaving one.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -14,7 +14,7 @@ use crate::support::wait;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// The program of a server, as its settings name it.
+/// Returns the program of a server, as its settings name it.
 fn npm(name: &str) -> String {
     format!("{ROOT}/.mcp-servers/npm/node_modules/.bin/mcp-server-{name}")
 }
@@ -23,19 +23,19 @@ fn pypi(name: &str) -> String {
     format!("{ROOT}/.mcp-servers/python/bin/mcp-server-{name}")
 }
 
-/// Settings with the odd server. `more`: further settings of it.
+/// Returns settings with the odd server. `more`: further settings of it.
 fn odd(more: &str) -> String {
     format!("mcp_servers:\n  odd: {{ command: [python3, -B, {ROOT}/tests/mcp-servers/odd.py], timeout: 3s{more} }}\n")
 }
 
-/// What a tool of the odd server answers to the person.
+/// Returns the answer of the odd server's tool to the person.
 #[track_caller]
 fn call(bot: &TestBot, tool: &str, text: &str) -> String {
     let said = bot.run(["mcp", "call", "odd", tool, &json!({ "text": text }).to_string()]);
     format!("{}{}", said.stdout, said.stderr).trim_end().to_owned()
 }
 
-/// What the calls of a run have returned, in order.
+/// Returns the results of a run's calls, in order.
 fn results(api: &MessagesApi) -> Vec<String> {
     api.last().results().iter().map(|result| result.text.clone()).collect()
 }
@@ -119,7 +119,7 @@ fn a_server_is_held_by_a_sandbox_of_its_own_and_has_its_own_secrets_only() {
     let port = listener.local_addr().unwrap().port();
     let said = call(&bot, "connect", &format!("127.0.0.1 {port}"));
     assert!(said.starts_with("failed: "), "{said}");
-    // What it says at its end is told to agents: without the secrets that it was given.
+    // Agents receive its last words, without the secrets that it was given.
     let died = call(&bot, "die", "");
     assert!(died.contains("out of luck with ***"), "{died}");
     let own = bot.path("state/mcp/odd/kept");
@@ -143,7 +143,7 @@ fn a_server_that_hangs_dies_floods_or_changes_harms_nothing_else() {
     let third = call(&bot, "say", "back");
     assert!(third.starts_with("back 1 ") && process(&third) != process(&first), "{third}");
 
-    // One answer that does not come is one answer; a server that does not even answer a ping is given up.
+    // One missing answer costs one call. The service ends a server that does not even answer a ping.
     let deaf = call(&bot, "deaf", "");
     assert!(deaf.contains("did not answer within 3 s"), "{deaf}");
     assert_eq!(process(&call(&bot, "say", "still")), process(&third));
@@ -215,7 +215,7 @@ fn each_run_has_a_server_of_its_own_where_the_settings_say_so() {
     service.stop();
 }
 
-/// A server that is reached by HTTP.
+/// A server over HTTP.
 struct Everything(Child, u16);
 
 impl Everything {
@@ -320,7 +320,7 @@ fn settings_that_cannot_work_are_said_and_rules_about_no_server_too() {
     assert!(said.stderr.contains("no JSON object"), "{}", said.stderr);
 }
 
-/// The settings and jobs of docs/mcp.md: in order as they stand, and reached where a server of that form answers.
+/// The settings and jobs of docs/mcp.md pass the checks, and connect where a server of that form answers.
 #[test]
 fn the_recipes_are_in_order() {
     let document = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/mcp.md");
@@ -340,7 +340,7 @@ fn the_recipes_are_in_order() {
         let said = bot.run(["config"]);
         assert_eq!(said.code, 0, "{settings}: {}", said.stderr);
         let checked = bot.json(["check"]);
-        // Not every program is on this machine.
+        // Some of the programs may be missing on this machine.
         let problems = checked["problems"].as_array().unwrap().iter();
         let others: Vec<&Value> = problems.filter(|problem| problem["field"] != "mcp_servers").collect();
         assert_eq!((&checked["definitions"], others.len()), (&json!(1), 0), "{settings}{checked:#}");
@@ -378,7 +378,7 @@ fn a_server_elsewhere_is_given_its_token() {
     service.stop();
 }
 
-/// A run keeps the list with which it began, and the next run has the new one.
+/// A run keeps the list with which it began. The next run has the new list.
 #[test]
 fn a_server_that_changes_its_tools_changes_no_run_that_goes() {
     let api = MessagesApi::script([
@@ -434,12 +434,12 @@ fn a_server_that_cannot_start_is_named_before_it_is_needed() {
         assert!(checked.contains(&format!("the MCP server `{name}` ")) && checked.contains(what), "{checked}");
         assert!(diagnosed.contains(&format!("`{name}` ")) && diagnosed.contains(what), "{diagnosed}");
     }
-    // Where the service looks besides `PATH`: among the person's own commands, and in their home.
+    // Besides `PATH`, the service searches the folder of the person's own commands and their home.
     for program in [bot.home().join("bin/own"), bot.person().join("tools/served")] {
         fs::create_dir_all(program.parent().unwrap()).unwrap();
         client::executable(&program, "#!/bin/sh\n");
     }
-    // What a shim outside of the home starts is open to it.
+    // A shim outside the home may open the program that it starts.
     let elsewhere = tempfile::tempdir().unwrap();
     let shim = elsewhere.path().join("shims/served");
     fs::create_dir(shim.parent().unwrap()).unwrap();

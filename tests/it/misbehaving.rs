@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::support::bot::{TestBot, now, reminder};
 use crate::support::{client, processes};
 
-/// Runs one job on a client that is this script; its record.
+/// Runs one job on a client that is this script, and returns its record.
 fn record(script: &str, fields: &str) -> (Value, String) {
     let scripts = tempfile::TempDir::new().unwrap();
     let client = client::script(scripts.path(), script);
@@ -19,7 +19,7 @@ fn record(script: &str, fields: &str) -> (Value, String) {
         (alone && processes::zombies_of(service.pid()).is_empty()).then_some(())
     });
     service.until("it is kept among the failed", || bot.read("reminders/failed/job.md"));
-    // The service is as well as before.
+    // The service still works.
     bot.write("reminders/after.md", &reminder(now(), &fields, "Do another thing."));
     service.until_ended("after", 1);
     let (status, said) = service.stop();
@@ -61,7 +61,7 @@ fn one_that_writes_without_end_or_line_feed_failed() {
 
 #[test]
 fn orphans_of_one_are_ended_with_it() {
-    // Forked twice, in a session and a folder of its own, deaf to signals, with nothing of its parent's environment.
+    // Forked twice, in its own session and folder, ignoring signals, without its parent's environment.
     let orphan = "trap '' TERM INT HUP; while true; do sleep 1000; done";
     let script =
         format!("mark=$OLLIM_HOME\n(cd / && setsid env -i /bin/bash -c \"{orphan}\" \"$mark\" &)\nsleep 0.3\nexit 3");

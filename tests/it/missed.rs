@@ -1,4 +1,4 @@
-//! What fell due while the service was off is told by itself after the start, in one message.
+//! Occurrences that were missed while the service was off are reported after the start, in one message.
 
 use chrono::TimeDelta;
 

@@ -1,10 +1,10 @@
-//! Tables on a narrow terminal: no line is longer than it, and no word is broken that would fit.
+//! Tables on a narrow terminal: no line is wider than the terminal, and no word that fits is broken.
 
 use crate::support::bot::{TestBot, now, reminder};
 use crate::support::terminal::Terminal;
 use chrono::TimeDelta;
 
-/// Whether it is a span or a part of one, which may be another a second later: `now` becomes `1s ago`.
+/// Returns whether the word is a span or a part of one, which may differ a second later: `now` becomes `1s ago`.
 fn is_span(word: &str) -> bool {
     ["now", "ago"].contains(&word)
         || word.trim_matches(|c: char| !c.is_ascii_digit() && c != '.').parse::<f64>().is_ok()
@@ -20,7 +20,7 @@ fn fits(bot: &TestBot, args: &[&str], columns: u16) {
         let length = line.chars().count();
         assert!(length <= columns.into(), "{args:?} at {columns}: {length} columns: {line}\n{shown}");
         for word in line.split_whitespace().map(|word| word.trim_end_matches('…')).filter(|word| !is_span(word)) {
-            // A path is longer than a line.
+            // A path may be longer than a line.
             let is_part = words.iter().any(|known| known.len() > usize::from(columns) / 2 && known.contains(word));
             assert!(words.contains(&word) || is_part, "{args:?} at {columns}: {word} was broken\n{shown}\n{whole}");
         }

@@ -1,5 +1,5 @@
-//! The buttons of notifications, against a stub of an ntfy server: what is shown to the server, what a token is worth, and what
-//! happens when the service, the server or the person is late.
+//! The buttons of notifications, against a stub of an ntfy server: what the server sees, what a token permits, and the
+//! effects of a late service, server or person.
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn settings(bot: &TestBot, ntfy: &Ntfy, more: &str) {
     );
 }
 
-/// The first notification that holds `text`.
+/// Waits for the first notification that contains `text`.
 #[track_caller]
 fn sees(ntfy: &Ntfy, service: &Service<'_>, text: &str) -> Value {
     let holds = |one: &Value| one["message"].as_str().is_some_and(|said| said.contains(text));
@@ -30,7 +30,7 @@ fn sees(ntfy: &Ntfy, service: &Service<'_>, text: &str) -> Value {
     wait::until(&format!("the phone shows {text:?}"), || ntfy.topic("to-me").into_iter().find(holds), shown)
 }
 
-/// Waits until strangers have published so often.
+/// Waits until this many messages of strangers were counted.
 #[track_caller]
 fn until_strangers(bot: &TestBot, service: &Service<'_>, count: u64) {
     service.until(&format!("{count} strangers"), || {
@@ -86,7 +86,7 @@ fn a_call_is_allowed_from_the_phone_and_a_guess_is_worth_nothing() {
         asked.get(1).cloned()
     });
     assert!(bot.read("work/made").is_some());
-    // Used up: not for its own question, and not for the next one.
+    // A used token answers neither its own question nor the next one.
     ntfy.press(&question, "Allow once");
     ntfy.press(&question, "Deny");
     service.until("two refusals", || {
@@ -132,7 +132,7 @@ fn an_answer_that_comes_too_late_is_none() {
     service.until("the phone shows it no more", || {
         ntfy.deleted().contains(&("to-me".to_owned(), id.clone())).then_some(())
     });
-    // One whose phone has not heard of that presses all the same.
+    // The button is pressed on a phone that has not received the deletion.
     ntfy.press(&question, "Allow in this run");
     sees(&ntfy, &service, "question 1 was already answered: denied, since nobody answered");
     assert_eq!(bot.read("work/made"), None);
@@ -149,7 +149,7 @@ fn a_button_counts_after_a_restart_once_and_after_the_server_was_gone() {
     let tea = sees(&ntfy, &service, "Tea is ready.");
     assert_eq!((labels(&tea), &tea["title"]), (vec!["10 min", "1 h", "Tomorrow"], &json!("tea")));
     service.kill();
-    // Pressed while nobody listens: the server keeps it.
+    // The button is pressed while the service is off. The server keeps the press.
     ntfy.press(&tea, "10 min");
     let service = bot.start();
     service.until("it is snoozed", || bot.path("reminders/tea.md").exists().then_some(()));
@@ -157,7 +157,7 @@ fn a_button_counts_after_a_restart_once_and_after_the_server_was_gone() {
     sees(&ntfy, &service, "this was pressed already");
     ntfy.publish("from-me", "hello");
     until_strangers(&bot, &service, 1);
-    // What is heard is marked when it was dealt with.
+    // A message is marked as received once it was dealt with.
     let newest = ntfy.topic("from-me").last().unwrap()["id"].as_str().unwrap().to_owned();
     service.until("it is marked as heard", || {
         let journal = Connection::open(bot.path("state/journal.db")).unwrap();
@@ -166,7 +166,7 @@ fn a_button_counts_after_a_restart_once_and_after_the_server_was_gone() {
     });
     service.kill();
 
-    // What was heard is not heard again, not even from strangers.
+    // After a restart no message is received twice, not even one of a stranger.
     let told = ntfy.topic("to-me").len();
     let service = bot.start();
     service.until("the topic is followed again", || (ntfy.followed().len() == 3).then_some(()));
@@ -188,13 +188,13 @@ fn a_button_counts_after_a_restart_once_and_after_the_server_was_gone() {
     assert_eq!(repeated, 1);
     service.stop();
 
-    // A new journal numbers its messages from 1 again; what was sent before is worth nothing there.
+    // A new journal numbers its messages from 1 again. Tokens of the old one are worth nothing there.
     std::fs::remove_dir_all(bot.path("state")).unwrap();
     bot.write("reminders/cake.md", &reminder(now(), "", "Cake is ready."));
     let service = bot.start();
     sees(&ntfy, &service, "Cake is ready.");
     ntfy.press(&tea, "1 h");
-    // It knows nothing of what it has heard before, so it hears all of it again.
+    // The new journal has no record of received messages, so the service receives all of them again.
     until_strangers(&bot, &service, ntfy.topic("from-me").len() as u64);
     service.stop();
 }
@@ -235,7 +235,7 @@ fn a_server_that_wants_a_pause_gets_it() {
     let service = bot.start();
     sees(&ntfy, &service, "Tea is ready.");
     assert!(!service.said().contains("a message was not delivered"), "{}", service.said());
-    // One that wants more than a minute is asked later.
+    // If the server asks for more than a minute, the service polls later.
     ntfy.limit(1, 600);
     bot.write("reminders/oven.md", &reminder(now(), "", "The oven is hot."));
     service.until("it is tried again", || service.said().contains("a message was not delivered").then_some(()));
