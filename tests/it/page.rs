@@ -1,4 +1,4 @@
-//! The page over HTTP: what it shows, what it does, and whom it refuses. `page_browser` has what only a browser does.
+//! The page over HTTP: its content, its actions, and its refusals. `page_browser` tests what needs a browser.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -44,7 +44,7 @@ impl Page {
         Self { bot, address }
     }
 
-    /// Sends a request with these lines in its head. The connection is closed after it.
+    /// Sends a request with these lines in its head. The connection closes after it.
     fn send(&self, method: &str, path: &str, head: &[&str], body: &str) -> Answer {
         let mut stream = TcpStream::connect(self.address).unwrap();
         let host = format!("Host: {}", self.address);
@@ -65,28 +65,28 @@ impl Page {
         self.send("GET", path, &[&format!("Cookie: {cookie}")], "")
     }
 
-    /// A form, as this page's own forms send it.
+    /// Posts a form as this page's own forms do.
     fn post(&self, path: &str, cookie: &str, form: &str) -> Answer {
         let (cookie, origin) = (format!("Cookie: {cookie}"), format!("Origin: http://{}", self.address));
         let head = [&*cookie, &*origin, "Content-Type: application/x-www-form-urlencoded"];
         self.send("POST", path, &head, form)
     }
 
-    /// The path of a new link.
+    /// Returns the path of a new link.
     fn link(&self) -> String {
         let said: Value = serde_json::from_str(&self.bot.ok(["web", "--json"])).unwrap();
         let url = said["url"].as_str().unwrap();
         url.strip_prefix(&format!("http://{}", self.address)).unwrap().to_owned()
     }
 
-    /// Logs in: the cookie.
+    /// Logs in and returns the cookie.
     fn log_in(&self) -> String {
         let entered = self.post(&self.link(), "", "");
         assert_eq!(entered.status, 303, "{}", entered.head);
         cookie(&entered)
     }
 
-    /// What the forms of a session carry.
+    /// Returns the token that a session's forms carry.
     fn token(&self, cookie: &str) -> String {
         let page = self.get("/service", cookie);
         let (_, rest) = page.body.split_once("name=\"token\" value=\"").unwrap();
@@ -106,7 +106,7 @@ fn a_link_logs_one_browser_in_once() {
     let service = page.bot.start();
     assert_eq!(page.get("/", "").status, 401);
     let link = page.link();
-    // Whoever only looks at it uses nothing up, as messengers do.
+    // A GET uses no link up: messengers fetch links for a preview.
     for _ in 0..3 {
         let looked = page.get(&link, "");
         assert_eq!(looked.status, 200);
@@ -127,7 +127,7 @@ fn a_link_logs_one_browser_in_once() {
     let service = page.bot.start();
     assert_eq!(page.get("/", &session).status, 200);
     assert_eq!(page.post(&unused, "", "").status, 410);
-    // Guessing leads nowhere, and does no harm to a good link.
+    // A guess never succeeds, and does not spoil a good link.
     let link = page.link();
     for guess in 0..200 {
         assert_eq!(page.post(&format!("/in/{guess:032x}"), "", "").status, 410);
@@ -186,7 +186,7 @@ fn every_page_is_shown_and_nothing_in_it_is_code() {
     }
     let shown = page.get("/jobs/greets", &cookie).body;
     assert!(shown.contains("09:00") && shown.contains("America/New_York"), "{shown}");
-    // In the zone of whoever looks, the job's own beside it.
+    // Times are in the viewer's zone, with the job's own zone beside it.
     let elsewhere = page.get("/next", &format!("{cookie}; zone=Asia/Tokyo")).body;
     assert!(elsewhere.contains("in America/New_York"), "{elsewhere}");
     assert_eq!(page.get("/jobs/nothing", &cookie).status, 404);
@@ -232,10 +232,10 @@ fn a_form_does_what_it_says() {
     assert_eq!(page.bot.read("routines/greets.md").unwrap(), old);
     assert_eq!(edit(&old.replace("0 9", "0 10"), None).status, 303);
     assert!(page.bot.read("routines/greets.md").unwrap().contains("0 10 * * *"));
-    // What somebody else has changed meanwhile is not lost.
+    // Another person's change in the meantime is not lost.
     assert_eq!(edit(&old.replace("0 9", "0 11"), Some(&opened)).status, 422);
     assert!(page.bot.read("routines/greets.md").unwrap().contains("0 10 * * *"));
-    // A file keeps its line ends.
+    // A file keeps its line endings.
     page.bot.write("routines/greets.md", &old.replace('\n', "\r\n"));
     assert_eq!(edit(&old.replace("0 9", "0 12"), None).status, 303);
     let written = page.bot.read("routines/greets.md").unwrap();
@@ -243,7 +243,7 @@ fn a_form_does_what_it_says() {
     service.stop();
 }
 
-/// Each time is said in the zone of whoever looks, and where the job's is another, that beside it.
+/// Each time is in the viewer's zone, with the job's zone beside it if it differs.
 #[test]
 fn times_are_those_of_whoever_looks() {
     let page = Page::new();
@@ -255,7 +255,7 @@ fn times_are_those_of_whoever_looks() {
     let run = service.fire("tokyo");
     let at: chrono::DateTime<chrono::Utc> = run["scheduled"].as_str().unwrap().parse().unwrap();
     let there = (at + chrono::TimeDelta::hours(9)).format("%H:%M in Asia/Tokyo");
-    // Seconds stand where there are some.
+    // Times include seconds unless they are zero.
     let here = at.format("%H:%M:%S").to_string();
     let scheduled = format!("{} ({there})", here.trim_end_matches(":00"));
     let cookie = page.log_in();
@@ -279,7 +279,7 @@ fn times_are_those_of_whoever_looks() {
         let text = shown(path, "Asia/Tokyo");
         assert!(!regex_lite::Regex::new(r"\d\d in Asia/Tokyo").unwrap().is_match(&text), "{path}: {text}");
     }
-    // The terminal has the same sentence.
+    // The terminal prints the same sentence.
     let why = page.bot.ok(["why", run["run"].as_str().unwrap()]);
     assert!(regex_lite::Regex::new(by_hand).unwrap().is_match(&why), "{why}");
     service.stop();
@@ -310,13 +310,13 @@ fn a_link_leads_to_the_page_wherever_it_listens() {
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     service.stop();
-    // A name of its own, and no path.
+    // A host name of its own, without a path.
     page.bot.write("config.yaml", "web: 127.0.0.1:8080\nweb_url: https://bot.example.org/bot\n");
     let checked = page.bot.run(["check"]);
     assert!(checked.code == 1 && format!("{checked:?}").contains("without a path"), "{checked:?}");
 }
 
-/// What does not fit on a page is counted, and a link leads to it.
+/// The page counts the entries that do not fit, and links to them.
 #[test]
 fn nothing_is_cut_without_a_word() {
     let page = Page::new();
@@ -363,7 +363,7 @@ fn nothing_is_cut_without_a_word() {
     service.stop();
 }
 
-/// Whatever cannot be answered says why, what to do now, and how everything is; to nobody else.
+/// Every error page gives the reason, a remedy and the state of the service, but not to strangers.
 #[test]
 fn an_error_is_a_page_like_any_other() {
     let page = Page::new();
@@ -403,7 +403,7 @@ fn an_error_is_a_page_like_any_other() {
         assert_eq!(shown.status, status, "{path}: {}", shown.body);
         assert!(shown.body.contains(said) && shown.body.contains("id=\"needs\""), "{path}: {}", shown.body);
     }
-    // So is what there is no agent for.
+    // So is a page that needs an agent when there is none.
     assert!(page.get("/chat", &cookie).body.contains("There is no agent to talk with"));
     let unsaid = page.post("/chat", &cookie, &format!("token={token}&text=Remember+this"));
     assert_eq!(unsaid.status, 422, "{}", unsaid.body);
@@ -412,13 +412,13 @@ fn an_error_is_a_page_like_any_other() {
         "{}",
         unsaid.body
     );
-    // A file that was not saved is shown as it was written.
+    // An unsaved file appears as it was written.
     let unsaved = page.post("/jobs/greets/edit", &cookie, &format!("token={token}&seen=x&new=mine"));
     assert!(unsaved.status == 422 && unsaved.body.contains("It was not saved"), "{}", unsaved.body);
     service.stop();
 }
 
-/// Of a delivery that was signed it is shown what it was; of a stranger's nothing is kept.
+/// The page shows a refused delivery that had the secret. It keeps nothing of a stranger's.
 #[test]
 fn what_a_webhook_refused_is_shown() {
     let page = Page::new();
@@ -453,7 +453,7 @@ fn what_a_webhook_refused_is_shown() {
     service.stop();
 }
 
-/// A browser is opened where there is one to see, and is told by a file where to go: command lines are everybody's.
+/// Opens a browser only on a desktop. The browser gets the link from a file, since all users can read command lines.
 #[test]
 fn a_link_is_opened_on_a_desktop_alone() {
     let page = Page::new();
@@ -471,7 +471,7 @@ fn a_link_is_opened_on_a_desktop_alone() {
         command.env("PATH", &path).env("DISPLAY", ":0").env(name, "1");
         command
     };
-    // In a pipe, over ssh, without a screen, and where nobody wants it.
+    // No browser opens in a pipe, over ssh, without a screen, or if the settings say so.
     assert!(command(&["web"], "X").output().unwrap().status.success());
     let (_, said) = Terminal::start(command(&["web"], "SSH_CONNECTION")).end();
     assert!(said.contains("/in/"), "{said}");
@@ -681,7 +681,7 @@ fn what_no_page_of_its_own_would_send_is_refused() {
     for line in elsewhere {
         assert_eq!(fire(&[line], &body).status, 403, "{line}");
     }
-    // The session's own form token, and no other's.
+    // Only the session's own form token is valid.
     let other = page.token(&page.log_in());
     for body in ["", "token=", &format!("token={other}"), &format!("token={}", cookie.split_once('=').unwrap().1)] {
         assert_eq!(fire(&[&own], body).status, 403, "{body}");
@@ -697,7 +697,7 @@ fn what_no_page_of_its_own_would_send_is_refused() {
         assert_eq!(asked.status, 403, "{path}");
         assert!(!asked.head.to_lowercase().contains("access-control"), "{}", asked.head);
     }
-    // Another page of this machine may lead here, but starts nothing: a line that is tried takes ten seconds of a processor.
+    // Another page of this machine may link here, but starts nothing: trying a line takes ten seconds of a processor.
     let led = ["Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document", &cookie_line];
     let status = |path: &str| page.send("GET", path, &led, "").status;
     assert_eq!((status("/"), status("/policy")), (200, 200));
@@ -712,13 +712,13 @@ fn what_no_page_of_its_own_would_send_is_refused() {
     for made_up in &made_up {
         assert_eq!(page.get("/", made_up).status, 401, "{made_up}");
     }
-    // A cookie of that name that another page of this machine has set locks nobody out.
+    // A cookie of this name that another page of this machine has set does not lock anybody out.
     assert_eq!(page.get("/", &format!("{name}=1; {cookie}")).status, 200);
     assert_eq!(fire(&[&own], &body).status, 303);
     service.stop();
 }
 
-/// What a run printed.
+/// Returns the output of a run.
 fn printed(page: &Page, id: &str) -> String {
     let run = page.bot.runs(id)[0]["run"].as_str().unwrap().to_owned();
     let events = page.bot.json(["runs", "show", &run])["events"].as_array().unwrap().clone();
@@ -750,7 +750,7 @@ fn a_job_gets_nothing_of_the_page() {
     for id in ["few-rules", "without-network", "with-network", "asks-for-a-link"] {
         service.fire(id);
     }
-    // The kernel keeps who has no network from the port.
+    // The kernel keeps jobs without network access away from the port.
     for id in ["few-rules", "without-network"] {
         assert!(!printed(&page, id).contains("it says"), "{id}: {}", printed(&page, id));
     }
@@ -758,7 +758,7 @@ fn a_job_gets_nothing_of_the_page() {
     assert!(said.contains("it says HTTP/1.1 401"), "{said}");
     let said = printed(&page, "asks-for-a-link");
     assert!(!said.contains("/in/"), "{said}");
-    // A request that a job's token is in is refused, whoever else it says that it is.
+    // A request with a job's token is refused, whatever other identity it claims.
     page.bot.run(["fire", "sleeps"]);
     let token = service.until("a process of the job has its token", || {
         let processes = page.bot.processes().into_iter().filter(|process| process.command.contains("sleep 300"));
@@ -782,7 +782,7 @@ fn a_job_gets_nothing_of_the_page() {
     service.stop();
 }
 
-/// What differs from run to run, and what stands for it.
+/// Patterns for the parts that differ from run to run, with their placeholders.
 const DIFFERS: [(&str, &str); 16] = [
     (r#"<svg class="axis.*?</svg>"#, "AXIS"),
     (r#" (d|datetime|aria-label|title)="[^"]*""#, ""),
@@ -798,12 +798,12 @@ const DIFFERS: [(&str, &str); 16] = [
     (r"<dd>[0-9]+</dd>", "<dd>NUMBER</dd>"),
     (r"in SPAN|SPAN ago", "WHEN"),
     (">now<", ">WHEN<"),
-    // A busy machine is late.
+    // A busy machine may be late.
     (r#"(<td class="num" data-of="[A-Za-z]+">)(SPAN)?</td>"#, "${1}SPAN?</td>"),
     ("><", ">\n<"),
 ];
 
-/// What a page shows, without what differs from run to run.
+/// Returns the content of a page with placeholders for the parts that differ from run to run.
 fn shown(page: &Page, path: &str, cookie: &str) -> String {
     let whole = page.get(path, &format!("{cookie}; zone=UTC")).body;
     let (_, main) = whole.split_once("<main").unwrap_or_else(|| panic!("{path}: {whole}"));
@@ -858,7 +858,7 @@ fn each_view_is_as_it_was() {
     service.stop();
 }
 
-/// What runs have cost, as their client would have said it.
+/// Records costs of runs, as their client would report them.
 fn spend(page: &Page) {
     let journal = rusqlite::Connection::open(page.bot.path("state/journal.db")).unwrap();
     let runs =
@@ -899,7 +899,7 @@ fn costs_of_many_jobs_show_the_dearest_and_sum_the_rest() {
     let cut = page.get("/costs", &cookie).body;
     assert_eq!(jobs(&cut), 50, "{cut}");
     assert!(cut.contains(">job-59<") && !cut.contains(">job-09<"), "{cut}");
-    // The ten that are left cost 1 to 10 cents.
+    // The ten remaining ones cost 1 to 10 cents.
     assert!(cut.contains("&amp;all=on\">10 more</a>, $0.55 together"), "{cut}");
     let all = page.get("/costs?since=30&all=on", &cookie).body;
     assert!(jobs(&all) == 60 && !all.contains(" more</a>"), "{all}");
@@ -918,14 +918,14 @@ fn each_view_with_something_in_it_is_as_it_was() {
     }
     page.bot.write("routines/dear.md", &format!("---\ncron: '18 3 1 1 *'\n{job}---\n"));
     page.bot.write("webhooks/bell.md", "---\ndescription: The door bell\nclient: notify\n---\nSomebody is there.\n");
-    // The past is written while nobody else has the journal.
+    // The past is written while no other process has the journal open.
     page.bot.start().stop();
     spend(&page);
     let service = page.bot.start();
     let cookie = page.log_in();
     page.bot.write("reminders/asks.md", &reminder(now(), &format!("approve: true\n{job}"), ""));
     service.until("it asks", || page.get("/questions", &cookie).body.contains("Run it").then_some(()));
-    // What waits is not going.
+    // A waiting run is not shown as running.
     let timeline = page.get("/", &cookie).body;
     let (_, waits) = timeline.split_once("aria-label=\"Waiting\"").unwrap_or_else(|| panic!("{timeline}"));
     assert!(waits.contains("<a href=\"/questions\">Questions</a>") && waits.contains("asks waiting, "), "{waits}");
@@ -938,7 +938,7 @@ fn each_view_with_something_in_it_is_as_it_was() {
     let last = page.get("/chat?last=1", &cookie).body;
     assert!(last.contains("href=\"/chat?last=2\"") && !last.contains("What is new?"), "{last}");
     let run = format!("/runs/{}", page.bot.runs("asks")[0]["run"].as_str().unwrap());
-    // What depends on the day of the month and on the machine.
+    // Parts that depend on the day of the month and on the machine.
     let differs = [
         (r"\$[0-9.]+</strong> this month", "$$MONEY</strong> this month"),
         (r#"<p class="faint">Last month.*?</p>"#, ""),
@@ -974,7 +974,7 @@ fn several_hosts_are_shown_and_one_that_is_gone_is_said_on_every_page() {
     let long = "background: true\nclient: exec\ncommand: sleep 300\nhosts: [gpu]\nallowed_tools: ['Bash(sleep *)']\n";
     let service = page.bot.start();
     let cookie = page.log_in();
-    // One that is alone has no such page among the others.
+    // The page of a single host does not list hosts.
     assert!(!page.get("/", &cookie).body.contains("href=\"/hosts\""));
     let other = laptop.start();
     laptop.write("reminders/long.md", &reminder(now(), long, ""));

@@ -13,14 +13,14 @@ use crate::hosts::host;
 use crate::support::bot::{Service, TestBot, now, reminder};
 use crate::support::postgres::Postgres;
 
-/// The jobs that are fired by hand before a test, to their ends.
+/// Jobs that are fired by hand before a test and have ended by then.
 const FIRED: [&str; 6] = ["backup", "backup", "fails", "refused", "odd <b>\"name\"& ü", "tea"];
 
 fn here(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// An address that is the page's after a restart, too.
+/// Returns an address that the page keeps after a restart.
 fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
@@ -42,7 +42,7 @@ fn bot() -> (TestBot, String) {
     (bot, format!("http://{address}"))
 }
 
-/// Fires the jobs: a run that is well, that failed, that was refused a call, that says hostile things, that is going; and a question.
+/// Fires the jobs: a run that completed, failed, was refused a call, prints hostile text, is running; and a question.
 fn fill(bot: &TestBot, service: &Service<'_>) {
     for id in FIRED {
         bot.run(["fire", id, "--wait"]);
@@ -53,7 +53,7 @@ fn fill(bot: &TestBot, service: &Service<'_>) {
     });
 }
 
-/// The script of a subject, with the environment of the bot's commands.
+/// Returns the script of a subject, with the environment of the bot's commands.
 fn script(bot: &TestBot, subject: &str, url: &str) -> Command {
     let browser = here(".browser");
     assert!(browser.join("chromium").is_file(), "no browser is installed: `./scripts/browser` installs it");
@@ -67,7 +67,7 @@ fn script(bot: &TestBot, subject: &str, url: &str) -> Command {
     node
 }
 
-/// A bot with the files of `tests/browser/demo.mjs` and their past, whose page is at the address.
+/// Returns a bot with the files of `tests/browser/demo.mjs` and their past, and the address of its page.
 fn demo() -> (TestBot, String) {
     let (bot, address) = (TestBot::new().env("TZ", "UTC"), free_address());
     let made = Command::new("node").arg(here("tests/browser/demo_data.mjs")).output().unwrap();
@@ -76,7 +76,7 @@ fn demo() -> (TestBot, String) {
         bot.write(path, text.as_str().unwrap());
     }
     bot.write("config.yaml", &format!("web: {address}\nbudget: {{ day: 5.00, month: 60.00 }}\n"));
-    // The service makes the journal. The past is written while it does not run.
+    // The service creates the journal. The past is written while it is off.
     bot.start().stop();
     let journal = rusqlite::Connection::open(bot.path("state/journal.db")).unwrap();
     journal.execute_batch(made["sql"].as_str().unwrap()).unwrap();
@@ -91,7 +91,7 @@ fn holds(subject: &str) {
     holds_of(subject, &bot, &url, service);
 }
 
-/// Runs the tests of a subject. What they have measured is said, and nothing is asserted of it.
+/// Runs the tests of a subject. Prints their measurements and asserts nothing of them.
 #[expect(clippy::print_stderr, reason = "a test says what it has measured")]
 fn holds_of<'a>(subject: &str, bot: &'a TestBot, url: &str, service: Service<'a>) {
     let mut service = Some(service);

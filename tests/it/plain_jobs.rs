@@ -1,4 +1,4 @@
-//! `client: notify`: a job without a model is delivered as it is written, whatever client there is.
+//! `client: notify`: a job without a model delivers its text as written, with any client.
 
 use serde_json::json;
 
@@ -104,7 +104,7 @@ fn check_names_each_field_that_needs_an_agent() {
     assert_eq!(checked["problems"][1]["hint"], "remove `allowed_tools`, or write `client: claude`");
 }
 
-/// What an agent makes for itself is for an agent, whether it is the next check of its chain or a reminder.
+/// A job that an agent creates is for an agent, both the next check of its chain and a reminder.
 #[test]
 fn what_an_agent_makes_is_not_turned_into_one() {
     let api = MessagesApi::script([

@@ -1,9 +1,9 @@
 //! Two corpora of calls that an agent may make: attacks, each of which must be stopped, and ordinary ones, each of which
 //! must run. They are data (`tests/fixtures/policy/`), written without a look at the engine.
 //!
-//! They are tried twice. With no policy in between, every attack works and every ordinary call does what it is for: an
-//! attack that does nothing would be stopped by anything. Then the engine is asked: it stops each attack that is its to
-//! stop, and lets each ordinary call pass.
+//! They are tried twice. First with no policy in between: every attack works and every ordinary call has its purpose. An
+//! attack without an effect would prove nothing. Then the engine judges them: it stops each attack that it is responsible
+//! for, and allows each ordinary call.
 
 mod attacked;
 mod engine;
@@ -24,7 +24,7 @@ use ground::{Ground, lacking};
 
 use crate::support::turn;
 
-/// Does `work` for every case, on as many threads as the machine has cores.
+/// Runs `work` for every case, on as many threads as the machine has cores.
 fn in_parallel(cases: &[Case], work: impl Fn(&Case) + Sync) {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -38,12 +38,12 @@ fn in_parallel(cases: &[Case], work: impl Fn(&Case) + Sync) {
     });
 }
 
-/// Tries every case with all walls off and returns how many showed their effect; panics with all that did not.
+/// Tries every case with all layers off and returns how many had their effect. Panics with all that did not.
 fn try_all(cases: &[Case], also: impl Fn(&Case, &Ground) -> Option<String> + Sync) -> usize {
     let shown = AtomicUsize::new(0);
     let failures = Mutex::new(Vec::new());
     in_parallel(cases, |case| {
-        // One entry that breaks must not hide the others, nor its own name.
+        // One broken entry must not hide the others, nor its own name.
         let tried = catch_unwind(AssertUnwindSafe(|| try_one(case, &also)));
         match tried.unwrap_or_else(|_| Err(format!("{}: panicked, see above", case.title()))) {
             Ok(true) => _ = shown.fetch_add(1, Ordering::Relaxed),
@@ -57,7 +57,7 @@ fn try_all(cases: &[Case], also: impl Fn(&Case, &Ground) -> Option<String> + Syn
     shown.into_inner()
 }
 
-/// `Ok(true)`: its effect was seen; `Ok(false)`: nothing can be seen on this machine.
+/// `Ok(true)`: its effect was seen; `Ok(false)`: this machine cannot show it.
 #[expect(clippy::print_stderr, reason = "a test says what it could not show")]
 fn try_one(case: &Case, also: impl Fn(&Case, &Ground) -> Option<String>) -> Result<bool, String> {
     let entry = &case.entry;
@@ -86,7 +86,7 @@ fn try_one(case: &Case, also: impl Fn(&Case, &Ground) -> Option<String>) -> Resu
 #[test]
 fn every_attack_works_with_all_walls_off() {
     let shown = try_all(&load("attacks"), |case, ground| {
-        // What the line itself spells out could be printed by an error message.
+        // An error message could print text that the line itself contains.
         let (command, text) = (case.entry.command()?, case.entry.effect.output.as_ref()?);
         ground.fill(command).contains(text.as_str()).then(|| "the expected output stands in the line itself".to_owned())
     });
@@ -95,7 +95,7 @@ fn every_attack_works_with_all_walls_off() {
 
 #[test]
 fn every_ordinary_call_has_its_effect() {
-    // The unseen ones are kept from those who write the engine; that each has its effect is checked all the same.
+    // Authors of the engine do not see the unseen ones. Each of them must have its effect all the same.
     for (corpus, least) in [("ordinary", 400), ("ordinary_unseen", 150)] {
         let shown = try_all(&load(corpus), |_, _| None);
         assert!(shown >= least, "only {shown} calls of `{corpus}` showed their effect here");
@@ -143,7 +143,7 @@ fn every_rule_and_call_is_well_formed() {
     }
 }
 
-/// Asks the engine about every case and panics with all that it judges otherwise than `runs`.
+/// Asks the engine about every case. Panics with all verdicts that differ from `runs`.
 fn ask_all(cases: &[Case], runs: bool) {
     let wrong = Mutex::new(Vec::new());
     in_parallel(cases, |case| {
@@ -177,7 +177,7 @@ fn no_attack_has_its_effect_in_a_jobs_shell() {
     if !turn::kernel_holds_walls() {
         return;
     }
-    // What only our own binary can hold is tried in the whole program.
+    // Cases that only our own binary can stop are tried in the whole program.
     let cases: Vec<Case> = load("attacks").into_iter().filter(|case| case.entry.held_by != HeldBy::Command).collect();
     let (played, wrong) = shell::play(&cases, |_, outcome| {
         let shown = outcome.missing.len() < outcome.parts;
@@ -187,7 +187,7 @@ fn no_attack_has_its_effect_in_a_jobs_shell() {
     assert!(played >= 900, "only {played} were played");
 }
 
-/// Of ordinary lines so many in a hundred may be refused at most.
+/// Asserts that the engine refuses at most this percentage of ordinary lines.
 fn ordinary(corpus: &str, at_most: usize) {
     if !turn::kernel_holds_walls() {
         return;

@@ -33,7 +33,7 @@ fn both_lists_in_one_file_is_a_located_error_and_the_others_fire() {
 
     let service = bot.start();
     service.until_ended("a-good", 1);
-    // The last one due has ended, so the bad one had its time and did not fire.
+    // The last one due has ended, so the bad one could have fired by now and did not.
     service.until_ended("z-good", 1);
     assert_eq!(bot.runs("both"), Vec::<serde_json::Value>::new());
     assert_eq!(bot.read("reminders/both.md").as_deref(), Some(text.as_str()), "the file is as the person left it");

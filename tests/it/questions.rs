@@ -1,4 +1,4 @@
-//! Calls that the person is asked about, on the real client: a stub of the model makes the agent try them.
+//! Calls with a question to the person, on the real client: a stub of the model makes the agent try them.
 
 use serde_json::{Value, json};
 
@@ -19,13 +19,13 @@ fn job(fields: &str) -> String {
 
 const TOUCH: &str = "allowed_tools: [Read]\nask_tools: ['Bash(touch *)']\n";
 
-/// Those that are open, the oldest first.
+/// Returns the open questions, oldest first.
 fn open(bot: &TestBot) -> Vec<Value> {
     let all = bot.json(["questions"]);
     all.as_array().unwrap().iter().filter(|question| question["answer"].is_null()).cloned().collect()
 }
 
-/// Waits until so many are open; their numbers.
+/// Waits until this many questions are open. Returns their numbers.
 #[track_caller]
 fn until_open(bot: &TestBot, service: &Service<'_>, count: usize) -> Vec<String> {
     let open = service.until(&format!("{count} open questions"), || {
@@ -35,14 +35,14 @@ fn until_open(bot: &TestBot, service: &Service<'_>, count: usize) -> Vec<String>
     open.iter().map(|question| question["number"].to_string()).collect()
 }
 
-/// The answers of all questions, in their order.
+/// Returns the answers of all questions, in order.
 fn answers(bot: &TestBot) -> Vec<String> {
     let mut all = bot.json(["questions"]).as_array().unwrap().clone();
     all.sort_by_key(|question| question["number"].as_i64());
     all.iter().map(|question| question["answer"].as_str().unwrap_or("open").to_owned()).collect()
 }
 
-/// The texts of the tool results, in order.
+/// Returns the texts of the tool results, in order.
 fn results(api: &MessagesApi) -> Vec<String> {
     api.last().results().into_iter().map(|result| result.text).collect()
 }
@@ -122,7 +122,7 @@ fn tools_and_commands_of_our_own_are_asked_about_too() {
     for number in 1..=4 {
         let open = until_open(&bot, &service, 1);
         assert_eq!(open, [number.to_string()]);
-        // Not even by the way of asking: a job cannot answer.
+        // A job cannot answer, not even through a question.
         bot.ok(["questions", "answer", &open[0], if number == 4 { "deny" } else { "allow" }]);
     }
     let run = service.until_ended("job", 1).remove(0);
@@ -130,7 +130,7 @@ fn tools_and_commands_of_our_own_are_asked_about_too() {
     let results = results(&api);
     assert!(results[1].contains("ran send"), "{results:?}");
     assert_eq!(bot.read("work/notes/a.md").as_deref(), Some("a\n"), "{results:?}");
-    // What has to be asked for is opened to no program, and no job answers.
+    // No program may open a path that needs a question, and no job answers.
     assert!(!results[3].contains("xyzzy") && results[3].contains("the person's alone"), "{results:?}");
     assert!(results[4].contains("denied by the person"), "{results:?}");
     let inbox = bot.json(["inbox"]).to_string();
@@ -144,7 +144,7 @@ fn an_answer_for_the_run_holds_for_its_rule_and_no_other() {
     let bot = bot(&api, "allowed_tools: [Read]\nask_tools: ['Bash(touch *)', 'Bash(mkdir *)']\n");
     bot.write("routines/other.md", &format!("---\ncron: '0 0 29 2 *'\n{}---\nTry it.\n", job(TOUCH)));
     let service = bot.start();
-    // Side by side: one answer for both.
+    // Two calls side by side get one answer.
     let both = until_open(&bot, &service, 2);
     bot.ok(["questions", "answer", &both[1], "run"]);
     let mkdir = until_open(&bot, &service, 1).remove(0);
@@ -177,7 +177,7 @@ fn always_moves_the_rule_in_the_file_exactly_as_it_was_shown() {
     let said = bot.ok(["questions", "answer", &number, "always"]);
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[0], "question 1 of job is answered: allowed always");
-    // The list is written anew; the rule stands above `ask_tools` then.
+    // The list is rewritten; the rule then stands above `ask_tools`.
     let diff = ["routines/job.md:", "-  - Read # all", "-ask_tools:", "+  - Read", "+ask_tools:"];
     assert_eq!(lines[1..].iter().filter(|line| !line.contains("Bash")).copied().collect::<Vec<_>>(), diff);
     service.until_ended("job", 1);
@@ -190,7 +190,7 @@ fn always_moves_the_rule_in_the_file_exactly_as_it_was_shown() {
     let text = bot.read("routines/job.md").unwrap();
     assert!(text.contains("# Mine.") && text.ends_with("---\nDo it.\n"), "{text}");
 
-    // A file that is gone, or asks about it no more: nothing is allowed, and the question stays open.
+    // If the file is gone or has lost the rule, nothing is allowed and the question stays open.
     bot.write("routines/job.md", file);
     bot.ok(["fire", "job"]);
     let number = until_open(&bot, &service, 1).remove(0);
@@ -208,7 +208,7 @@ fn always_moves_the_rule_in_the_file_exactly_as_it_was_shown() {
 
 #[test]
 fn silence_is_the_default_and_the_wait_is_no_silence_of_the_clients() {
-    // The second waits longer than the client may be silent.
+    // The second deadline is longer than the client's own limit of silence.
     for (default, deadline, made, answer) in
         [("deny", "3s", false, "silence_deny"), ("allow", "25s", true, "silence_allow")]
     {
@@ -228,7 +228,7 @@ fn silence_is_the_default_and_the_wait_is_no_silence_of_the_clients() {
 
 #[test]
 fn a_question_ends_with_its_run_and_its_call() {
-    // By the person, by the run's own limit of time, and because the line that asked was ended.
+    // The run is ended by the person, by its own time limit, and because the asking line was ended.
     let api = MessagesApi::script([Reply::bash("touch made")]);
     let bot = bot(&api, TOUCH);
     let service = bot.start();
@@ -298,7 +298,7 @@ fn a_job_cannot_flood_the_person_and_cannot_hide_what_runs() {
     let bot = bot(&api, TOUCH);
     let service = bot.start();
     until_open(&bot, &service, 8);
-    // Those that came meanwhile were refused at once; the line goes on when the others are answered.
+    // Calls that came meanwhile were refused at once. The line continues when the others are answered.
     let call = service.until("the last call asks", || {
         let open = open(&bot);
         let (hidden, first): (Vec<Value>, Vec<Value>) =

@@ -1,4 +1,4 @@
-//! docs/recipes.md: each recipe is in order, grants what its text says, and some of them are lived through.
+//! docs/recipes.md: each recipe passes the checks and grants what its text says. Some of them also run.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::support::bot::TestBot;
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
 
-/// One recipe: its file, its text, and what it may and may not do.
+/// One recipe: its file, its text, and its allowed and refused calls.
 struct Recipe {
     file: String,
     text: String,
@@ -38,7 +38,7 @@ fn recipes() -> Vec<Recipe> {
     found
 }
 
-/// A bot that has all of them, and the commands that they name.
+/// Returns a bot with all recipes, and the commands that they name.
 fn bot_with(recipes: &[Recipe]) -> TestBot {
     let bot = TestBot::new();
     for name in ["gmail", "cal"] {

@@ -1,4 +1,4 @@
-//! SIGHUP: the settings and the folders are read again; and what a supervisor such as systemd is told.
+//! SIGHUP reads the settings and the folders again and notifies a supervisor such as systemd.
 
 use std::fs;
 use std::os::linux::net::SocketAddrExt as _;
@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use crate::support::bot::{Service, TestBot, now, reminder};
 
-/// The lines of every message so far, in order, and how many messages there were.
+/// The lines of all messages so far, in order, and the number of messages.
 struct Supervisor {
     socket: UnixDatagram,
     heard: Vec<String>,
@@ -36,7 +36,7 @@ impl Supervisor {
     }
 }
 
-/// Sends SIGHUP and waits until it was acted upon, by what the service then says.
+/// Sends SIGHUP and waits until the service reports `says`.
 #[track_caller]
 fn hang_up(service: &Service<'_>, says: &str) {
     let before = service.said().matches(says).count();
@@ -65,7 +65,7 @@ fn settings_that_can_change_do_and_the_others_are_named() {
 #[test]
 fn definitions_without_a_zone_follow_the_one_of_the_settings() {
     let bot = TestBot::new();
-    // Soon where clocks are 5:45 ahead; hours away by UTC.
+    // Soon in a zone 5:45 ahead; hours away by UTC.
     let soon = now() + TimeDelta::seconds(4) + TimeDelta::minutes(5 * 60 + 45);
     let text = format!("---\nrun_at: \"{}\"\n---\nBy the clock of Kathmandu.\n", soon.format("%Y-%m-%dT%H:%M:%S"));
     bot.write("reminders/there.md", &text);
@@ -85,7 +85,7 @@ fn settings_that_cannot_be_used_change_nothing_and_are_said() {
     hang_up(&service, "The settings cannot be used, so they stay as they were.");
     let told = service.until("it is told", || Some(bot.json(["inbox"])[0]["text"].as_str()?.to_owned()));
     assert!(told.contains("config.yaml:2:1") && told.contains("max_concurrent_runs"), "{told}");
-    // It goes on, and a storm of signals does not end it.
+    // The service continues, and a storm of signals does not end it.
     for _ in 0..50 {
         service.signal(Signal::HUP);
     }

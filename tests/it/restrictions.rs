@@ -1,4 +1,4 @@
-//! What a file grants and refuses, on the real client: a stub of the model makes the agent try everything.
+//! Grants and refusals of a file, on the real client: a stub of the model makes the agent try everything.
 
 use serde_json::{Value, json};
 
@@ -6,11 +6,11 @@ use crate::support::bot::{TestBot, now, reminder};
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply, ToolResult};
 
-/// What a small command of one's own does: it notes that it was run, and with what.
+/// The script of a small command of one's own, which notes that it ran, and its arguments.
 const NOTES_ITSELF: &str =
     "#!/bin/sh\necho \"$0 $*\" | sed 's|.*/||' >> \"$OLLIM_HOME/tools/NAME/ran\"\necho \"ran NAME $*\"\n";
 
-/// A bot on the real client whose `gmail` and `cal` note in `tools/` that they were run.
+/// Returns a bot on the real client whose `gmail` and `cal` note in `tools/` that they ran.
 fn bot(api: &MessagesApi) -> TestBot {
     let bot = TestBot::with_client(&client::real(), api.url());
     for name in ["gmail", "cal"] {
@@ -22,7 +22,7 @@ fn bot(api: &MessagesApi) -> TestBot {
     bot
 }
 
-/// Lets one background job live through the replies; its run and the results of its calls, in order.
+/// Runs one background job through the replies. Returns the run and the results of its calls, in order.
 #[track_caller]
 fn live(bot: &TestBot, api: &MessagesApi, fields: &str) -> (Value, Vec<ToolResult>) {
     let fields = format!("background: true\nisolated: true\nretry: 0\n{fields}");
@@ -37,7 +37,7 @@ fn live(bot: &TestBot, api: &MessagesApi, fields: &str) -> (Value, Vec<ToolResul
     (shown, api.last().results())
 }
 
-/// The one result of this call.
+/// Returns the only result of this call.
 #[track_caller]
 fn of<'a>(results: &'a [ToolResult], tool: &str, input: &Value) -> &'a ToolResult {
     let mut all = results.iter().filter(|result| result.tool == tool && result.input == *input);
@@ -50,7 +50,7 @@ fn bash(command: &str) -> (String, Value) {
     ("Bash".into(), json!({ "command": command, "description": "test" }))
 }
 
-/// Each call in a reply of its own: the client ends side-by-side calls together, which would hide who was asked.
+/// Each call has a reply of its own. The client ends side-by-side calls together, so some would never be decided.
 fn one_by_one(calls: &[(String, Value)]) -> MessagesApi {
     MessagesApi::script(calls.iter().map(|(tool, input)| Reply::call(tool, input.clone())))
 }
@@ -91,7 +91,7 @@ fn an_allowlist_is_all_that_there_is() {
     assert!(!gmail.is_error && gmail.text.contains("ran gmail unread"), "{gmail:?}");
     assert_eq!(
         bot.read("tools/gmail/ran").as_deref(),
-        // What is granted in a line runs; what is not does not.
+        // The granted parts of a line run; the others do not.
         Some("ollim-bot-gmail unread\nollim-bot-gmail x\nollim-bot-gmail \n"),
         "what is granted ran, and nothing else of it"
     );
@@ -104,7 +104,7 @@ fn an_allowlist_is_all_that_there_is() {
             result.text.len() > 20 && !result.text.contains("xyzzy"),
             "a sentence the agent can act on: {result:?}"
         );
-        // Of a line each program that was refused stands in the record; that a file was not opened, the shell says itself.
+        // The record has each refused program of a line. The shell itself reports a file that it could not open.
         let recorded = denials.iter().find(|denial| denial["tool"] == *tool && denial["input"] == *input);
         assert!(recorded.is_some() || tool == "Bash", "{tool} {input} is in `runs show`: {denials:#?}");
     }
@@ -159,7 +159,7 @@ fn a_denylist_holds_against_every_spelling() {
         let result = of(&results, &tool, &input);
         assert!(result.text.contains("denied") && !result.text.contains("ran cal"), "{result:?}");
     }
-    // Each by the words of the program that was to start, whatever the line looked like.
+    // Each denial has the words of the program's start, whatever the line looked like.
     let denials = run["denials"].as_array().unwrap();
     let cal = |denial: &&Value| denial["rule"] == "Bash(ollim-bot cal *)";
     assert!(denials.iter().filter(cal).count() >= 6, "{denials:#?}");
@@ -197,7 +197,7 @@ fn with_no_list_a_background_job_has_the_main_sessions_tools() {
     assert_eq!(run["outcome"], "completed", "{run:#}");
     service.stop();
     let mut of_main = foreground.last().tools();
-    // Tools of our server depend on who is asking: pings are for forks, for one.
+    // The tools of our server depend on the caller: pings are for forks, for example.
     for tools in [&mut of_background, &mut of_main] {
         tools.retain(|tool| !tool.starts_with("mcp__discord__"));
     }

@@ -22,7 +22,7 @@ fn each_sample_fires_on_the_real_client() {
     assert_eq!(samples.len(), of_the_repository, "all of them were installed");
     assert!(samples.len() >= 4, "both kinds, both lists");
 
-    // A reminder falls due by itself, and its file is gone then.
+    // A reminder falls due by itself. Afterwards its file is gone.
     let files: Vec<String> = samples.iter().map(|sample| bot.read(sample["file"].as_str().unwrap()).unwrap()).collect();
     let service = bot.start();
     for (sample, file) in samples.iter().zip(&files) {

@@ -1,4 +1,4 @@
-//! What a fork can reach from inside: the binary itself, the data folder, the person's home.
+//! Access from inside a fork: to the binary itself, the data folder, and the person's home.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::support::bot::{TestBot, now, reminder};
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply, ToolResult};
 
-/// Runs the lines, one Bash call each, in one background job with these grants; what came of each.
+/// Runs the lines, one Bash call each, in one background job with these grants. Returns the results.
 #[track_caller]
 fn lines(bot: &TestBot, api: &MessagesApi, allowed: &[&str]) -> Vec<ToolResult> {
     let patterns: String = allowed.iter().map(|pattern| format!("  - {pattern}\n")).collect();
@@ -36,7 +36,7 @@ fn what_a_job_may_call_makes_no_more_than_it_has() {
     let before = bot.read("routines/other.md");
     let results = lines(&bot, &api, &["Bash(ollim-bot *)"]);
     assert_eq!(results.len(), 9, "{results:#?}");
-    // The second asks for no more than the job has, and is the only one that is done.
+    // The second asks for no more than the job has. Only it creates something.
     assert!(!results[1].is_error, "{:?}", results[1]);
     assert!(!results[0].is_error && results[0].text.contains("job"), "reading is granted: {:?}", results[0]);
     for result in &results[2..] {
@@ -55,7 +55,7 @@ fn what_a_job_may_call_makes_no_more_than_it_has() {
 fn what_a_granted_command_starts_sees_neither_state_nor_the_persons_home() {
     let api = api(&["ollim-bot gmail unread"]);
     let bot = TestBot::with_client(&client::real(), api.url());
-    // The command is granted, so the parser and the hook let it through. What it then does meets the kernel.
+    // The command is granted, so the parser and the hook let it through. The kernel judges its actions.
     bot.command_of_ones_own(
         "gmail",
         "#!/bin/bash\n\
@@ -90,7 +90,7 @@ fn what_a_granted_command_starts_sees_neither_state_nor_the_persons_home() {
     assert_eq!(bot.read("config.yaml").as_deref(), Some("user_name: xyzzy\n"));
 }
 
-/// A job with a wide shell writes code where it likes. In a command of the person's it would have that command's login and sockets.
+/// A job with a wide shell may write code. In a person's command that code would have the command's login and sockets.
 #[test]
 fn a_command_of_the_persons_runs_no_code_of_the_jobs() {
     let code = "import os; print('CODE', open(os.environ['OLLIM_HOME'] + '/tools/gmail/token').read())";
@@ -121,7 +121,7 @@ fn a_command_of_the_persons_runs_no_code_of_the_jobs() {
         );
         bot.live(fields);
         let results = api.last().results();
-        // Another command starts by way of `ollim-bot` alone, which asks for it.
+        // Only `ollim-bot` starts another command, since it asks for it.
         assert_eq!(
             results[0].text.trim(),
             "LETTERS True True True\nhelped\nPermissionError",
@@ -137,7 +137,7 @@ fn a_command_of_the_persons_runs_no_code_of_the_jobs() {
     }
 }
 
-/// What it keeps in its folder is for later runs, too.
+/// Later runs can use the files in its folder.
 #[test]
 fn a_command_of_the_persons_has_the_services_umask() {
     let api = api(&["ollim-bot gmail", "umask 777; ollim-bot gmail", "umask 0; ollim-bot gmail"]);
@@ -175,7 +175,7 @@ fn the_login_and_the_persons_variables_do_not_reach_what_the_agent_starts() {
     let results = lines(&bot, &api, &["Bash(ollim-bot gmail *)"]);
     assert!(!results[0].is_error, "{results:?}");
     assert_eq!(results[0].text.trim(), "it has its token");
-    // It did reach the client: the request was signed with it.
+    // The login did reach the client: it signed the request.
     assert_eq!(api.last().headers.get("x-api-key").map(String::as_str), Some("sk-test-plugh"));
 }
 

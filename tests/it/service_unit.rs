@@ -1,4 +1,4 @@
-//! `ollim-bot service …`, with a `systemctl` that records what it is told; the unit's text is judged by the real one.
+//! `ollim-bot service …`, with a `systemctl` that records its calls. The real systemd judges the unit's text.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::cli::shown;
 use crate::support::bot::TestBot;
 use crate::support::client;
 
-/// Says what a manager says of a unit whose state is in a file, and keeps a list of what it was told.
+/// Reports a unit's state from a file, as a manager does, and records its calls.
 const SYSTEMCTL: &str = r#"#!/bin/sh
 me=$(dirname "$0")
 echo "$*" >> "$me/told"
@@ -27,7 +27,7 @@ for word; do case "$word" in
 esac; done
 "#;
 
-/// A bot whose machine has that `systemctl`, and a `journalctl` that says how it was called.
+/// Returns a bot with that `systemctl`, and a `journalctl` that prints its arguments.
 fn bot(version: u32) -> TestBot {
     let bot = TestBot::new();
     let bin = bot.person().join("sys");
@@ -43,7 +43,7 @@ fn told(bot: &TestBot) -> Vec<String> {
     let file = bot.person().join("sys/told");
     let told = fs::read_to_string(&file).unwrap_or_default();
     fs::write(&file, "").unwrap();
-    // Questions are no changes.
+    // Queries change nothing.
     told.lines().filter(|line| !line.contains(" show ") && !line.contains("--version")).map(str::to_owned).collect()
 }
 
@@ -84,7 +84,7 @@ fn it_is_installed_looked_at_restarted_and_removed() {
     ");
     let text = fs::read_to_string(&file).unwrap();
     let sys = bot.person().join("sys").canonicalize().unwrap();
-    // Each folder that is there, once; none that depends on where one stands.
+    // Each existing folder once, and no relative one.
     assert!(text.contains(&format!("\nEnvironment=\"PATH={}:/usr/bin:/bin\"\n", sys.display())), "{text}");
     assert!(
         text.contains("\nEnvironment=\"TZ=UTC\"\n") && text.contains("\nEnvironment=\"OLLIM_AGENT_CLIENT=notify\"\n")
@@ -128,7 +128,7 @@ fn what_stands_in_the_way_is_said() {
     error: the service is not installed: there is no [PERSON]/.config/systemd/user/ollim-bot-X-bot.service
     hint: install it: `ollim-bot service install`
     ");
-    // One that was started by hand would keep the unit's from starting.
+    // A service that was started by hand would keep the unit's from starting.
     let service = bot.start();
     let refused = bot.run(["service", "install"]);
     assert_eq!(refused.code, 1);
@@ -145,7 +145,7 @@ fn what_stands_in_the_way_is_said() {
         failed.stderr.contains("Job for it failed.") && failed.stderr.contains("ollim-bot service logs"),
         "{failed:#?}"
     );
-    // Somebody else's unit of that name stays.
+    // Another person's unit of that name stays.
     fs::write(unit(&bot).1, "[Unit]\n").unwrap();
     let refused = bot.run(["service", "install"]);
     assert!(refused.code == 1 && refused.stderr.contains("is not the unit of this data folder"), "{refused:#?}");
@@ -179,7 +179,7 @@ fn a_client_or_a_login_that_the_service_would_lack_is_said() {
     let bot = TestBot::new().env("OLLIM_AGENT_CLIENT", "auto").env("OLLIM_CLAUDE", "no-such-client");
     let said = notes(&bot);
     assert!(said[0].contains("`no-such-client` is in no folder") && said[1].contains("not logged in"), "{said:?}");
-    // Set in this shell, it is not set for the service.
+    // A variable of this shell is not set for the service.
     let bot = bot.env("ANTHROPIC_API_KEY", "sk-test-not-a-key");
     let said = notes(&bot);
     assert!(said[1].contains("known here only, by ANTHROPIC_API_KEY"), "{said:?}");
@@ -201,7 +201,7 @@ fn doctor_knows_the_unit() {
         units.map(|finding| finding["detail"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join("; ")
     };
     assert!(unit_of(&bot).ends_with("ends when you log out, and starts when you log in"), "{}", unit_of(&bot));
-    // It was installed where the client is not found.
+    // The unit was installed where the client is not found.
     let (_, file) = unit(&bot);
     let text = fs::read_to_string(&file).unwrap();
     let sys = bot.person().join("sys").canonicalize().unwrap();
@@ -209,12 +209,12 @@ fn doctor_knows_the_unit() {
     assert!(unit_of(&bot).contains("`agent` is found here, and not in the PATH of "), "{}", unit_of(&bot));
 }
 
-/// systemd itself finds nothing wrong in what is written for its version.
+/// systemd itself finds no fault in the unit for its version.
 #[test]
 fn the_real_systemd_reads_the_unit() {
     let version = Command::new("systemctl").arg("--version").output();
     let Some(version) = version.ok().filter(|output| output.status.success()) else {
-        // Nothing to ask: the unit's own tests hold its lines.
+        // There is no systemd to ask. The unit's own tests check its lines.
         return;
     };
     let version = String::from_utf8(version.stdout).unwrap();
@@ -231,7 +231,7 @@ fn the_real_systemd_reads_the_unit() {
             .env("XDG_RUNTIME_DIR", bot.person())
             .output()
             .unwrap();
-        // It also tells of other units of the machine.
+        // systemd also reports other units of the machine.
         let name = file.file_name().unwrap().to_str().unwrap();
         let said = String::from_utf8(judged.stderr).unwrap();
         let of_ours: Vec<&str> = said.lines().filter(|line| line.contains(name)).collect();
