@@ -1,8 +1,8 @@
-//! What a decision about a program costs: `cargo bench --bench policy`. The words of every line of the corpora are judged under
-//! the line's own rules, again and again, and so are starts that are made to take long.
+//! The cost of a decision about a program: `cargo bench --bench policy`. It judges the words of every line of the corpora under
+//! the line's own rules, many times, and also starts that are made to take long.
 //!
-//! Prints one table; asserts no time. A benchmark of one line says little here: what counts is how the lines are
-//! spread, so each is measured by itself (the median of its runs) and the table shows the lines' median and worst.
+//! Prints one table; asserts no time. A benchmark of one line says little here, since the distribution over the lines
+//! counts. So each line is measured by itself (the median of its runs), and the table shows the lines' median and worst.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a measurement that fails has no result")]
 #![allow(clippy::print_stdout, reason = "the table is what it is for")]
 #![allow(dead_code, reason = "the corpora's own modules, of which a part is used")]
@@ -21,10 +21,10 @@ use std::time::{Duration, Instant};
 
 use ollim_bot::policy::{self, BgForkConfig, PathRoots, Policy, ProgramStart, ToolPattern, UpdateMode};
 
-/// How often a call is judged; the figure is the median.
+/// Number of times that a call is judged; the figure is the median.
 const TIMES: usize = 51;
 
-/// Lines that are made to take long: fewer.
+/// The same number for lines that are made to take long.
 const TIMES_OF_LONG: usize = 3;
 
 /// The default stack of tokio's threads, on which the service judges calls.
@@ -57,7 +57,7 @@ fn time(policy: &Policy, argv: &[String], cwd: &Path, times: usize) -> Duration 
     times[times.len() / 2]
 }
 
-/// The words of each line as one program's: what a shell would make of them is not measured here.
+/// Judges the words of each line as one program's. Parsing by a shell is not measured here.
 fn corpus(name: &str) {
     let ground = ground::Ground::new();
     let places = PathRoots { root: ground.data(), work: ground.work(), user_home: ground.home() };
@@ -118,7 +118,7 @@ fn us(time: Duration) -> String {
     format!("{:.1} µs", time.as_secs_f64() * 1e6)
 }
 
-/// The most memory that the process has had, in KiB.
+/// Returns the peak memory of the process, in KiB.
 fn high_water_mark() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

@@ -1,4 +1,4 @@
-//! The agent client by itself: what ours is measured beside.
+//! The agent client by itself, as the baseline of our measurements.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,23 +11,23 @@ use ollim_bot::agent::claude::options::{ClientEnvironment, command_line, environ
 use ollim_bot::agent::{ClientOptions, SessionMode};
 use serde_json::json;
 
-/// Before each start, so that all begin on a machine that has come to rest.
+/// Pause before each start, so that the machine is idle at the beginning.
 pub const REST: Duration = Duration::from_secs(2);
 pub const KEY: &str = "sk-test-not-a-key";
 
-/// What ends a measurement.
+/// The event that ends a measurement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     FirstLetter,
     End,
 }
 
-/// The oldest supported client, if it is installed.
+/// Returns the oldest supported client, if it is installed.
 pub fn client() -> Option<PathBuf> {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(".claude-client/node_modules/.bin/claude").canonicalize().ok()
 }
 
-/// From its start until then, spoken to as briefly as it can be. `name`: its folder in `person`.
+/// Measures a client from its start until `until`, with as few messages as possible. `name`: its folder in `person`.
 pub fn by_itself(client: &Path, person: &Path, url: &str, name: &str, until: Until) -> Duration {
     let folder = |part: &str| -> PathBuf {
         let path = person.join(name).join(part);
@@ -74,7 +74,7 @@ pub fn by_itself(client: &Path, person: &Path, url: &str, name: &str, until: Unt
     first_letter.unwrap_or_else(|| start.elapsed())
 }
 
-/// What a client by itself has of the environment.
+/// Returns the environment of a client by itself.
 fn person_env(person: &Path) -> BTreeMap<String, String> {
     [("PATH", std::env::var("PATH").unwrap().as_str()), ("HOME", person.to_str().unwrap()), ("IS_SANDBOX", "1")]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))

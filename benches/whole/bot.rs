@@ -21,14 +21,14 @@ pub struct Bot {
 }
 
 impl Bot {
-    /// Half routines, each with a cron expression of its own, half reminders, all due far away.
+    /// Creates half routines, each with its own cron expression, and half reminders, all due far in the future.
     pub fn with(size: usize) -> Self {
         let folder = TempDir::with_prefix("ollim-bench-").unwrap();
         let home = folder.path().join("bot");
         for name in ["routines", "reminders", "bin"] {
             fs::create_dir_all(home.join(name)).unwrap();
         }
-        // The command that the routines may use: without it every one of them is warned of.
+        // The routines may use this command. Without it each of them would have a warning.
         let command = home.join("bin/ollim-bot-gmail");
         fs::write(&command, "#!/bin/sh\necho no mail\n").unwrap();
         fs::set_permissions(command, fs::Permissions::from_mode(0o755)).unwrap();
@@ -36,7 +36,7 @@ impl Bot {
         let far = now() + TimeDelta::days(2000);
         for n in 0..size / 2 {
             let (minute, hour, day) = (n % 60, n / 60 % 24, n / 1440 % 28 + 1);
-            // Not this month, nor the next.
+            // Neither this month nor the next.
             let month = (now().month0() as usize + 2 + n / 40_320 % 9) % 12 + 1;
             let text = format!(
                 "---\ndescription: Routine number {n}\ncron: \"{minute} {hour} {day} {month} *\"\ntimezone: America/New_York\nbackground: true\nallowed_tools:\n  - Bash(ollim-bot gmail *)\n  - mcp__discord__ping_user\n---\nGo through the mail of account {n}.\n"
@@ -44,7 +44,7 @@ impl Bot {
             fs::write(bot.home.join(format!("routines/routine-{n}.md")), text).unwrap();
             bot.reminder(&format!("reminder-{n}"), far + TimeDelta::seconds(n.try_into().unwrap()), "Not yet.");
         }
-        // What was written is on the disk before anything is measured.
+        // All files are on the disk before a measurement begins.
         rustix::fs::sync();
         bot
     }
@@ -55,7 +55,7 @@ impl Bot {
         self
     }
 
-    /// The folder above the data folder.
+    /// Returns the folder above the data folder.
     pub fn person(&self) -> &Path {
         self.folder.path()
     }
@@ -94,10 +94,10 @@ impl Bot {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// Starts the service and waits until something could fire.
+    /// Starts the service and waits until a job could fire.
     pub fn start(&self) -> Service {
         let path = self.person().join("notify");
-        // Of an earlier service on this folder.
+        // The file of an earlier service on this folder.
         let _absent = fs::remove_file(&path);
         let socket = UnixDatagram::bind(&path).unwrap();
         let began = Instant::now();
@@ -132,19 +132,19 @@ impl Bot {
 pub struct Service {
     child: Child,
     lines: Receiver<(Instant, String)>,
-    /// From its start until something could fire.
+    /// Time from the start until a job could fire.
     pub ready: Duration,
     /// Processor time until then.
     pub cpu_at_ready: Duration,
 }
 
 impl Service {
-    /// When it said so.
+    /// Returns the time at which the service prints `text`.
     pub fn when_said(&self, text: &str) -> Instant {
         self.said(text).0
     }
 
-    /// The next line in which it says so.
+    /// Waits for the next line with `text` and returns it.
     pub fn line(&self, text: &str) -> String {
         self.said(text).1
     }
@@ -158,16 +158,16 @@ impl Service {
         }
     }
 
-    /// Processor time so far, of threads that have ended too; in steps of 10 ms.
+    /// Returns the processor time so far, including ended threads, in steps of 10 ms.
     pub fn cpu(&self) -> Duration {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
         let fields = stat.rsplit_once(')').unwrap().1.split_whitespace().skip(11).take(2);
         let ticks: u64 = fields.map(|ticks| ticks.parse::<u64>().unwrap()).sum();
-        // Linux counts a hundred a second for every program (time(7)).
+        // Linux counts 100 ticks a second for every program (time(7)).
         Duration::from_millis(ticks * 10)
     }
 
-    /// Processor time of each thread so far, to the nanosecond.
+    /// Returns the processor time of each thread so far, in nanoseconds.
     pub fn cpu_of_threads(&self) -> BTreeMap<PathBuf, Duration> {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().map(|task| task.unwrap().path());
         let read: BTreeMap<_, _> = tasks.filter_map(|task| Some((task.clone(), time_of_thread(&task)?))).collect();
@@ -175,14 +175,14 @@ impl Service {
         read
     }
 
-    /// What its threads have taken since. What one took that has ended meanwhile is not among it.
+    /// Returns the processor time of its threads since `before`, without threads that have ended meanwhile.
     pub fn cpu_since(&self, before: &BTreeMap<PathBuf, Duration>) -> Duration {
         let taken =
             |(task, now): (PathBuf, Duration)| now.saturating_sub(before.get(&task).copied().unwrap_or_default());
         self.cpu_of_threads().into_iter().map(taken).sum()
     }
 
-    /// MiB in memory: now, and at most so far.
+    /// Returns the memory in MiB: current and peak.
     pub fn memory(&self) -> (u64, u64) {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let mib = |name: &str| -> u64 {
@@ -193,7 +193,7 @@ impl Service {
     }
 }
 
-/// Processor time of a thread. Kernels have one of these files, or both (`CONFIG_SCHED_INFO`, `CONFIG_SCHED_DEBUG`).
+/// Returns the processor time of a thread. Kernels have one of these files, or both (`CONFIG_SCHED_INFO`, `CONFIG_SCHED_DEBUG`).
 fn time_of_thread(task: &Path) -> Option<Duration> {
     if let Ok(text) = fs::read_to_string(task.join("schedstat")) {
         return text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos);
@@ -206,7 +206,7 @@ fn time_of_thread(task: &Path) -> Option<Duration> {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // It may have ended.
+        // The service may have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

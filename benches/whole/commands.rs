@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::bot::Bot;
 use super::{Plan, ms, percentile, row};
 
-/// How often each is run.
+/// Number of times that each is run.
 const TIMES: usize = 41;
 
 pub fn measure(_plan: &Plan) {

@@ -1,4 +1,4 @@
-//! What a verdict on the start of a program takes.
+//! The time of a verdict on the start of a program.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -30,7 +30,7 @@ pub fn measure(_plan: &Plan) {
             let asked = ProgramStart { argv, cwd: &places.work, env: &env, agent_type: None };
             let start = Instant::now();
             black_box(policy.decide_program(black_box(&asked)));
-            // The first ones fill what is kept.
+            // The first ones fill the caches.
             if n >= 100 {
                 times.push(start.elapsed());
             }

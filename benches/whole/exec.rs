@@ -1,4 +1,4 @@
-//! Commands (`client: exec`): how late the first word of one is, what its start takes beyond plain bash, and a thousand at once.
+//! Commands (`client: exec`): the lateness of the first word, the cost of a start beyond plain bash, and a thousand at once.
 
 use std::process::{Command, Stdio};
 
@@ -8,10 +8,10 @@ use super::bot::{Bot, Service, now};
 use super::lateness::{APART, SAMPLES, words};
 use super::{Plan, ms, peers, percentile, row};
 
-/// So many fall due in the same second.
+/// Number of commands that fall due in the same second.
 const AT_ONCE: usize = 1000;
 
-/// Says when bash had come so far: the time of day in seconds, with a fraction.
+/// Prints when bash executed the line: the time of day in seconds, with a fraction.
 pub const LINE: &str = "echo first word at $EPOCHREALTIME";
 
 pub fn measure(_plan: &Plan) {
@@ -30,7 +30,7 @@ pub fn measure(_plan: &Plan) {
     at_once();
 }
 
-/// How late the first words of commands are that fall due one after the other.
+/// Measures how late the first words are of commands that fall due one after the other.
 fn spaced(bot: &Bot, service: &Service, from: DateTime<Utc>) -> Vec<TimeDelta> {
     let due = |n: usize| from + APART * i32::try_from(n).unwrap();
     for n in 0..SAMPLES {
@@ -69,14 +69,14 @@ fn command(bot: &Bot, name: &str, at: DateTime<Utc>) {
     bot.reminder_with(name, at, &fields, "Measured.");
 }
 
-/// When a line of [`LINE`] was printed.
+/// Returns the time at which a line of [`LINE`] was printed.
 pub fn first_word(line: &str) -> DateTime<Utc> {
     let seconds = line.rsplit(' ').next().unwrap().trim();
     let (whole, micros) = seconds.split_once(['.', ',']).unwrap();
     DateTime::from_timestamp_micros(format!("{whole}{micros}").parse().unwrap()).unwrap()
 }
 
-/// The same of bash alone, from before its fork.
+/// Measures the same for bash alone, from before its fork.
 fn plain() -> Vec<TimeDelta> {
     let once = || {
         let before = now();

@@ -1,4 +1,4 @@
-//! What a fork costs beyond its client: the same client by itself, behind ours, and behind the Python Agent SDK, in turns,
+//! The cost of a fork beyond its client: the same client by itself, behind ours, and behind the Python Agent SDK, in turns,
 //! against a stub of the model's API on loopback.
 
 use std::time::Duration;
@@ -49,12 +49,12 @@ pub fn measure(_plan: &Plan) {
     row(what, "", &more(with_tools), "");
 }
 
-/// A background job with these tools, from its time to its recorded end.
+/// Measures a background job with these tools, from its time to its recorded end.
 fn fork(bot: &Bot, name: &str, tools: &str, alone: Duration) -> Duration {
     let at = now() + REST;
     let fields = format!("background: true\nisolated: true\nallowed_tools: [{tools}]\n");
     bot.reminder_with(name, at, &fields, "Say that you are done.");
-    // Whoever asks takes processor time from the client: nobody does while it is at work.
+    // A query would take processor time from the client, so none is sent while it works.
     std::thread::sleep((at - now()).to_std().unwrap() + 2 * alone);
     let ended = loop {
         let runs = bot.json(&["runs", name]);

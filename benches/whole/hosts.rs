@@ -1,4 +1,4 @@
-//! Several hosts on one server: how fast what falls due is claimed, and that nothing is claimed twice. The server runs on this machine
+//! Several hosts on one server: the rate of claims, and that no occurrence is claimed twice. The server runs on this machine
 //! too, with commits that wait for the disk.
 
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use super::{Plan, ms, peers, percentile, row};
 
 const HOSTS: usize = 4;
 
-/// How many a host claims in one commit.
+/// Number of claims in one commit of a host.
 const BATCH: usize = 1000;
 
 pub fn measure(plan: &Plan) {
@@ -55,7 +55,7 @@ fn join(server: &Postgres, number: usize) -> Journal {
     journal
 }
 
-/// Occurrences that fall due now.
+/// Returns occurrences that fall due now.
 fn due(name: &str, from: usize, count: usize) -> Vec<NewClaim> {
     let at = now() - TimeDelta::milliseconds(5);
     let claim = |number: usize| NewClaim {
@@ -69,7 +69,7 @@ fn due(name: &str, from: usize, count: usize) -> Vec<NewClaim> {
     (from..from + count).map(claim).collect()
 }
 
-/// Claims all in batches; how many are this host's.
+/// Claims all in batches. Returns how many this host got.
 async fn claim_all(host: Journal, claims: Vec<NewClaim>) -> usize {
     let mut ours = 0;
     for batch in claims.chunks(BATCH) {
@@ -79,7 +79,7 @@ async fn claim_all(host: Journal, claims: Vec<NewClaim>) -> usize {
     ours
 }
 
-/// Every host tries all: what happens when each takes itself for the first.
+/// Every host tries to claim all, as if it were the first.
 async fn racing(hosts: &[Journal], many: usize) {
     let claims = due("race", 0, many);
     let start = Instant::now();
@@ -92,7 +92,7 @@ async fn racing(hosts: &[Journal], many: usize) {
     row(&format!("{HOSTS} hosts race for the same {many}"), "5 s, none twice", &seconds(start.elapsed()), "");
 }
 
-/// Each host has its part, as a herd at the full hour has it.
+/// Each host claims its part, as with many jobs at the full hour.
 async fn sharing(hosts: &[Journal], many: usize, beside: &str) {
     let part = many / hosts.len();
     let start = Instant::now();
@@ -107,7 +107,7 @@ async fn sharing(hosts: &[Journal], many: usize, beside: &str) {
     row(&format!("{HOSTS} hosts share {many}"), "5 s", &format!("{} ({rate:.0} a second)", seconds(took)), beside);
 }
 
-/// A thousand at once, of which each host has its part.
+/// Claims a thousand at once, each host its part.
 async fn together(hosts: &[Journal]) {
     let mut took = Vec::new();
     for round in 0..20 {
@@ -125,7 +125,7 @@ async fn together(hosts: &[Journal]) {
     row(&format!("1,000 due over {HOSTS} hosts, all claimed"), "100 ms", &spread(&mut took), "");
 }
 
-/// One claim, while the others are idle.
+/// Measures one claim while the other hosts are idle.
 async fn alone(host: &Journal, beside: &str) {
     let mut took = Vec::new();
     for number in 0..300 {
@@ -137,7 +137,7 @@ async fn alone(host: &Journal, beside: &str) {
     row("one claim on a server", "p50 2 ms", &spread(&mut took), &format!("{}; {beside}", in_a_file().await));
 }
 
-/// The same in a file.
+/// Measures the same with the journal in a file.
 async fn in_a_file() -> String {
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::open(&folder.path().join("journal.db"), Clock::system()).unwrap();

@@ -1,11 +1,11 @@
-//! How late what falls due is claimed, while many others wait.
+//! The lateness of claims while many other occurrences wait.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::bot::{Bot, now, time};
 use super::{Plan, peers, percentile, row};
 
-/// How many dispatches are measured, and how far they lie apart.
+/// Number of measured dispatches.
 pub const SAMPLES: usize = 150;
 pub const APART: TimeDelta = TimeDelta::milliseconds(130);
 
@@ -33,7 +33,7 @@ pub fn measure(plan: &Plan) {
     );
 }
 
-/// `p50 1 ms, p99 2 ms, …` of whole milliseconds.
+/// Formats percentiles of whole milliseconds: `p50 1 ms, p99 2 ms, …`.
 pub fn words(late: &mut [i64]) -> String {
     let early = late.iter().filter(|late| **late < 0).count();
     let [first, p50, p99, last] = [0, 50, 99, 100].map(|percent| percentile(late, percent));
@@ -41,7 +41,7 @@ pub fn words(late: &mut [i64]) -> String {
     format!("p50 {p50} ms, p99 {p99} ms ({first} to {last}){early}")
 }
 
-/// Reminders that fall due in the same second.
+/// Measures reminders that fall due in the same second.
 pub fn measure_together(_plan: &Plan) {
     const SIZE: usize = 1000;
     let bot = Bot::with(0);

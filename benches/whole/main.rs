@@ -1,7 +1,7 @@
-//! The table of what must be fast, measured on the whole program, peers beside it: `./scripts/bench`.
+//! The table of required speeds, measured on the whole program, with peers beside it: `./scripts/bench`.
 //!
-//! Prints figures for reading side by side; asserts no time. `--quick` leaves out 100,000 definitions, `--only WORD` all
-//! sections but those whose name contains it. Peers that are not installed (by the script) are left out, and that is said.
+//! Prints figures for reading side by side; asserts no time. `--quick` leaves out 100,000 definitions. `--only WORD` runs only the
+//! sections whose name contains it. The program names and leaves out peers that are not installed (by the script).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a measurement that fails has no result")]
 #![allow(clippy::print_stdout, reason = "the table is what it is for")]
 
@@ -30,14 +30,14 @@ mod talk;
 #[allow(dead_code, reason = "a part of it is enough here")]
 mod telegram;
 
-/// How much is measured.
+/// The extent of a measurement.
 struct Plan {
     /// The larger number of definitions.
     many: usize,
     only: Option<String>,
 }
 
-/// A part of the table: its name, and what measures it and prints its rows.
+/// A part of the table: its name, and the function that measures it and prints its rows.
 type Section = (&'static str, fn(&Plan));
 
 fn main() {
@@ -83,7 +83,7 @@ fn ms(duration: std::time::Duration) -> String {
     format!("{:.1} ms", duration.as_secs_f64() * 1000.0)
 }
 
-/// The value that so many percent of them do not exceed.
+/// Returns the value that `percent` percent of the values do not exceed.
 fn percentile<T: Copy + Ord>(values: &mut [T], percent: usize) -> T {
     values.sort_unstable();
     values[(values.len() * percent).div_ceil(100).max(1) - 1]

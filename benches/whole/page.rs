@@ -9,12 +9,12 @@ use rusqlite::{Connection, params};
 use super::bot::{Bot, now};
 use super::{Plan, ms, peers, percentile, row};
 
-/// How often each page is asked for.
+/// Number of requests for each page.
 const TIMES: usize = 21;
 
 const RUNS: i64 = 100_000;
 
-/// So many of them are of the last 7 days.
+/// Number of the runs in the last 7 days.
 const OF_WEEK: i64 = 10_000;
 
 const DAY: i64 = 86_400_000;
@@ -52,7 +52,7 @@ pub fn measure(_plan: &Plan) {
         row(&format!("page, {name}: first byte, complete, weight"), bar, &measured, "");
     }
     in_a_browser(&bot, address, &cookie);
-    // The stream says first how far things are.
+    // The stream begins with the number of the last event.
     let mut stream = listen(address, &cookie);
     line_of(&mut stream);
     let mut waited: Vec<Duration> = (0..TIMES)
@@ -60,7 +60,7 @@ pub fn measure(_plan: &Plan) {
             drain(&mut stream);
             loop {
                 let began = Instant::now();
-                // While the one before goes, another is refused.
+                // While the previous run is active, another is refused.
                 if bot.command(&["fire", "quick"]).output().unwrap().status.success() {
                     line_of(&mut stream);
                     break began.elapsed();
@@ -73,7 +73,7 @@ pub fn measure(_plan: &Plan) {
     let open: Vec<_> = (0..50).map(|_| listen(address, &cookie)).collect();
     std::thread::sleep(Duration::from_secs(2));
     let (cpu, began) = (service.cpu(), Instant::now());
-    // A page that is open asks for itself every five minutes, so fifty of them do every six seconds.
+    // An open page requests itself every five minutes, so fifty pages do so every six seconds.
     for _ in 0..5 {
         get(address, "/", &cookie);
         std::thread::sleep(Duration::from_secs(6));
@@ -83,7 +83,7 @@ pub fn measure(_plan: &Plan) {
     drop(open);
 }
 
-/// With nothing cached, beside another page of what ran and what failed.
+/// Measures loads with nothing cached, beside a page of another program with similar content.
 fn in_a_browser(bot: &Bot, address: SocketAddr, cookie: &str) {
     let missing = || "not installed".to_owned();
     let ours = peers::load(&["ours", &format!("http://{address}/"), cookie]).unwrap_or_else(missing);
@@ -93,7 +93,7 @@ fn in_a_browser(bot: &Bot, address: SocketAddr, cookie: &str) {
     row(what, "", &ours, &format!("Uptime Kuma, with no monitor: {kuma}"));
 }
 
-/// Runs of 90 days, a tenth of them in the last week.
+/// Writes runs of 90 days, a tenth of them in the last week.
 fn fill(bot: &Bot) {
     let mut journal = Connection::open(bot.home.join("state/journal.db")).unwrap();
     let change = journal.transaction().unwrap();
@@ -157,7 +157,7 @@ fn log_in(bot: &Bot, address: SocketAddr) -> String {
     cookie.split(';').next().unwrap().to_owned()
 }
 
-/// Until the first byte, until the last, and how many there were.
+/// Returns the time to the first byte, the time to the last byte, and the number of bytes.
 fn get(address: SocketAddr, path: &str, cookie: &str) -> (Duration, Duration, usize) {
     let began = Instant::now();
     let mut stream = request(address, &format!("GET {path} HTTP/1.1"));

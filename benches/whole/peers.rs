@@ -1,4 +1,4 @@
-//! Others that do such work, measured by the same yardstick in the same run: APScheduler and the Python Agent SDK where
+//! Peers, measured by the same yardstick in the same run: APScheduler and the Python Agent SDK where
 //! `scripts/bench` has installed them, tokio-cron-scheduler in a process of its own.
 
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use super::Plan;
 use super::bot::now;
 use super::lateness::{APART, SAMPLES, words};
 
-/// This program's own argument for the one in Rust.
+/// Argument with which this program runs tokio-cron-scheduler.
 pub const TOKIO_CRON_SCHEDULER: &str = "--tokio-cron-scheduler";
 
-/// As many as the slower of them take in reasonable time.
+/// Number of waiting jobs that the slowest peer takes in reasonable time.
 const WAITING: usize = 10_000;
 
 fn python() -> Option<(PathBuf, PathBuf)> {
@@ -25,7 +25,7 @@ fn python() -> Option<(PathBuf, PathBuf)> {
     python.exists().then(|| (python, root.join("benches/peers")))
 }
 
-/// What they say of their lateness, with none waiting and with many.
+/// Returns the peers' lateness, with none waiting and with many.
 pub fn lateness(_plan: &Plan) -> String {
     let mut all = Vec::new();
     for waiting in [0, WAITING] {
@@ -45,7 +45,7 @@ pub fn lateness(_plan: &Plan) -> String {
     all.join("; ")
 }
 
-/// The Python Agent SDK's time for the same turn of the same client; `None`: it is not installed.
+/// Returns the Python Agent SDK's time for the same turn of the same client; `None`: it is not installed.
 pub fn agent_sdk(client: &Path, url: &str, person: &Path) -> Option<Duration> {
     let (python, folder) = python()?;
     let mut command = Command::new(python);
@@ -55,7 +55,7 @@ pub fn agent_sdk(client: &Path, url: &str, person: &Path) -> Option<Duration> {
     Some(Duration::from_secs_f64(stdout(&mut command).trim().parse().unwrap()))
 }
 
-/// What graphile-worker takes for so many jobs by so many hosts, and for one.
+/// Returns graphile-worker's time for this many jobs on this many hosts, and for one job.
 pub fn graphile_worker(url: &str, hosts: usize, jobs: usize) -> Option<[String; 2]> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(".bench-peers-node");
     let program = folder.join("claims.mjs");
@@ -70,12 +70,12 @@ pub fn graphile_worker(url: &str, hosts: usize, jobs: usize) -> Option<[String; 
     Some([format!("graphile-worker: {all} s"), format!("graphile-worker, until it begins: p50 {p50} ms, p99 {p99} ms")])
 }
 
-/// How late so many commands begin that cron and systemd have for the same moment.
+/// Returns the lateness of commands that cron and systemd start at the same moment.
 pub fn timers(count: usize) -> String {
     [cron(count), systemd(count)].join("; ")
 }
 
-/// The cron of BusyBox, which takes a folder of its own. It reads the clock once a minute.
+/// Measures the cron of BusyBox, which takes a folder of its own. It reads the clock once a minute.
 fn cron(count: usize) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (tabs, said) = (folder.path().join("tabs"), folder.path().join("said"));
@@ -84,9 +84,9 @@ fn cron(count: usize) -> String {
     std::fs::write(tabs.join("root"), line.repeat(count)).unwrap();
     let cron = Command::new("busybox").args(["crond", "-f", "-c"]).arg(&tabs).stderr(Stdio::null()).spawn();
     let Ok(mut cron) = cron else { return "cron (BusyBox): not installed".into() };
-    // It begins at a whole minute.
+    // cron starts commands at a whole minute.
     let late = said_after(&said, count, |at| at.timestamp_millis().rem_euclid(60_000));
-    // It may have ended.
+    // The process may have ended.
     let _ended = cron.kill().and_then(|()| cron.wait());
     late.map_or_else(
         || "cron (BusyBox): did not run them; it needs root".into(),
@@ -94,7 +94,7 @@ fn cron(count: usize) -> String {
     )
 }
 
-/// Timers of systemd, as exact as they can be (`AccuracySec=1us`).
+/// Measures timers of systemd, as exact as possible (`AccuracySec=1us`).
 fn systemd(count: usize) -> String {
     let asked = Command::new("systemctl").arg("is-system-running").output();
     let state = asked.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
@@ -103,7 +103,7 @@ fn systemd(count: usize) -> String {
     }
     let folder = tempfile::tempdir().unwrap();
     let said = folder.path().join("said");
-    // Each is a unit of its own, which takes its time to be made.
+    // Each is a unit of its own, and creating it takes time.
     let at = now() + TimeDelta::seconds(10) + TimeDelta::milliseconds(i64::try_from(count).unwrap() * 50);
     let calendar = at.format("%Y-%m-%d %H:%M:%S%.6f UTC").to_string();
     // systemd replaces variables, too.
@@ -119,7 +119,7 @@ fn systemd(count: usize) -> String {
         .map_or_else(|| "systemd: did not run them all".into(), |mut late| format!("systemd: {}", words(&mut late)))
 }
 
-/// Waits until so many have said their first word in a file, and says how late each was.
+/// Waits until `count` commands have printed their first word into a file. Returns how late each was.
 fn said_after(said: &Path, count: usize, late: impl Fn(DateTime<Utc>) -> i64) -> Option<Vec<i64>> {
     let start = std::time::Instant::now();
     while start.elapsed() < Duration::from_secs(150) {
@@ -132,7 +132,7 @@ fn said_after(said: &Path, count: usize, late: impl Fn(DateTime<Utc>) -> i64) ->
     None
 }
 
-/// How long so many starts of bash take, one after the other.
+/// Measures `count` starts of bash, one after the other.
 pub fn in_turn(count: usize) -> Duration {
     let start = std::time::Instant::now();
     for _ in 0..count {
@@ -143,7 +143,7 @@ pub fn in_turn(count: usize) -> Duration {
     start.elapsed()
 }
 
-/// A load of a page in a real browser that has nothing cached; `None`: there is no browser, or what opens it is not installed.
+/// Measures loads of a page in a real browser with nothing cached; `None`: the browser or its driver is not installed.
 pub fn load(args: &[&str]) -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (browser, folder) = (root.join(".browser"), root.join(".bench-peers-kuma"));
@@ -164,7 +164,7 @@ fn stdout(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Milliseconds, one a line.
+/// Parses milliseconds, one a line.
 fn figures(said: &str) -> String {
     let mut late: Vec<i64> = said.lines().map(|line| line.trim().parse().unwrap()).collect();
     let missing = SAMPLES - late.len();
@@ -193,7 +193,7 @@ pub fn tokio_cron_scheduler(waiting: usize) {
             scheduler.add(job.unwrap()).await.unwrap();
             at += APART;
         }
-        // Whatever has not come by then does not come.
+        // A job that has not fired by then never fires.
         let rest = (at - now()).to_std().unwrap_or_default();
         tokio::time::sleep(rest + Duration::from_secs(5)).await;
     });

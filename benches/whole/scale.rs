@@ -11,7 +11,7 @@ pub fn measure(plan: &Plan) {
     for size in [10_000, plan.many] {
         let bar = if size > 10_000 { "2.5 s" } else { "150 ms" };
         let bot = Bot::with(size);
-        // Warm: the folder has been read once.
+        // Warm: the folder was read once before.
         bot.time(&["check"]);
         let first = bot.start();
         row(
@@ -28,7 +28,7 @@ pub fn measure(plan: &Plan) {
             &format!("{}, processor {}", ms(service.ready), ms(service.cpu_at_ready)),
             "",
         );
-        // All of it has come to rest.
+        // The service and the disk are idle by then.
         std::thread::sleep(Duration::from_secs(5));
         let mut edits: Vec<Duration> = (0..9)
             .map(|n| {
@@ -44,7 +44,7 @@ pub fn measure(plan: &Plan) {
             &ms(super::percentile(&mut edits, 50)),
             "40 ms of it wait for the editor to be done",
         );
-        // Threads that were needed until now have ended.
+        // Threads that are no longer needed have ended by then.
         std::thread::sleep(Duration::from_secs(15));
         let before = service.cpu_of_threads();
         std::thread::sleep(IDLE);

@@ -1,4 +1,4 @@
-//! What the sandbox adds to a program that a job's line starts, and to a Bash call: a job's real shell, broker and policy, beside
+//! The cost of the sandbox for a program that a job's line starts, and for a Bash call: a job's real shell, broker and policy, beside
 //! plain bash.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use super::{Plan, ms, percentile, row};
 /// Programs in a line, and calls in a session.
 const TIMES: u32 = 100;
 
-/// How often each is measured; the figure is the median.
+/// Number of rounds; the figure is their median.
 const ROUNDS: usize = 9;
 
 struct Judged {
@@ -50,7 +50,7 @@ pub fn measure(_plan: &Plan) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     let loops = |line: &str| format!("i=0; while [ $i -lt {TIMES} ]; do {line}; i=$((i+1)); done");
-    // The same program is started each time; what the rest takes is subtracted.
+    // Each round starts the same program; the time of the rest is subtracted.
     let starts = |program: &str| loops(&format!("{program} --version >/dev/null"));
     let beyond = |ours: Duration, plain: Duration| {
         let each = |time: Duration| ms(time / TIMES);
@@ -62,7 +62,7 @@ pub fn measure(_plan: &Plan) {
     };
     let plain = median(bash(&starts("git")));
     let (one, all) = (as_the_client_does("git --version >/dev/null"), as_the_client_does(&starts("git")));
-    // One line with many programs, less the same line with one.
+    // One line with many programs, minus the same line with one.
     let (one, all) = (median(|| in_shell(&root, &one, 1)), median(|| in_shell(&root, &all, 1)));
     row("a granted program's start, beyond fork and exec", "3 ms", &beyond(all.saturating_sub(one), plain), "");
     let call = as_the_client_does("true");
@@ -82,7 +82,7 @@ fn median(work: impl Fn()) -> Duration {
     percentile(&mut times, 50)
 }
 
-/// Has what stands for a client call its shell with `script` so many times.
+/// Makes a stand-in for the client call its shell with `script` this many times.
 fn in_shell(root: &Path, script: &str, times: u32) {
     let home = Home::new(root.join("bot"));
     let run_dir = home.runs().join("0a1b2c3d");

@@ -1,4 +1,4 @@
-//! Channels and conversations: how soon the person sees something, what waits, and what waiting costs. Against stubs of Discord,
+//! Channels and conversations: the time until the person sees something, the queue, and the cost of waiting. Against stubs of Discord,
 //! Telegram and the model's API on loopback.
 
 use std::fs;
@@ -34,7 +34,7 @@ pub fn measure(_plan: &Plan) {
     parked(&client);
 }
 
-/// Waits, without taking more than a little processor time, until `done` gives something.
+/// Waits until `done` returns a value, with little processor time.
 fn until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -61,7 +61,7 @@ fn talking(bot: Bot, client: &Path, api: &MessagesApi) -> Bot {
         .env("ANTHROPIC_API_KEY", KEY)
 }
 
-/// Messages that no channel takes, and then one does.
+/// Measures messages that no channel accepts until one does.
 fn offline() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let bot = Bot::with(0);
@@ -121,9 +121,9 @@ fn memory() {
     );
 }
 
-/// From the start of the service to the message of a reminder that is due already.
+/// Measures from the start of the service to the message of a reminder that is already due.
 fn dead_channel() {
-    // It takes connections, and never says anything.
+    // It accepts connections but never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
     let once = |is_dead: bool| {
@@ -149,7 +149,7 @@ fn dead_channel() {
 }
 
 fn talk(client: &Path) {
-    // As a model does: it thinks for a while, then it writes.
+    // The stub behaves like a model: it thinks for a while, then writes.
     let api = MessagesApi::answering(|_| Reply::Letters("Done and dusted.".into(), Duration::from_millis(70)));
     let discord = Discord::start();
     let bot = talking(Bot::with(0), client, &api);
@@ -196,7 +196,7 @@ fn talk(client: &Path) {
     }
 }
 
-/// By how many milliseconds it took longer.
+/// Returns by how many milliseconds `one` took longer than `other`.
 fn beyond(one: Duration, other: Duration) -> f64 {
     (one.as_secs_f64() - other.as_secs_f64()) * 1000.0
 }

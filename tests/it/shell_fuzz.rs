@@ -1,7 +1,7 @@
-//! Random lines in a job's real shell: whatever a line is made to look like, what ran must be allowed by its real words and folder.
+//! Random lines in a job's real shell: whatever a line looks like, the rules must allow the real words and folder of each start.
 //!
-//! Programs are stand-ins that write down how they were called. A reference of a few lines says which calls the rules grant; it
-//! shares nothing with the policy. `OLLIM_FUZZ_LINES` sets how many lines (2,000 as it stands), `OLLIM_FUZZ_SEED` from where.
+//! Programs are stand-ins that log their calls. A reference of a few lines says which calls the rules grant; it
+//! shares nothing with the policy. `OLLIM_FUZZ_LINES` sets the number of lines (default 2,000), `OLLIM_FUZZ_SEED` the seed.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,13 +13,13 @@ use crate::support::job_shell::Place;
 use crate::support::random::Random;
 use crate::support::{client, turn};
 
-/// What the job may call. [`granted`] says the same by itself.
+/// The job's rules. [`granted`] repeats them independently.
 const RULES: &[&str] = &["Bash(ga *)", "Bash(gb x *)", "Bash(gc)", "Edit(out/**)"];
 
 /// Stand-ins, granted ones and others.
 const STUBS: &[&str] = &["ga", "gb", "gc", "evil", "touch", "git", "curl"];
 
-/// Pieces of which lines are made: programs, words, and the shell around them.
+/// Pieces of the generated lines: programs, words, and shell syntax around them.
 const PIECES: &[&str] = &[
     "ga",
     "gb",
@@ -128,7 +128,7 @@ const PIECES: &[&str] = &[
     "time ",
 ];
 
-/// Which calls the rules grant, by a stand-in's own note: `NAME<TAB>FOLDER<TAB>ARGUMENTS`.
+/// Returns whether the rules grant a call, from a stand-in's log line: `NAME<TAB>FOLDER<TAB>ARGUMENTS`.
 fn granted(note: &str, work: &Path) -> bool {
     let mut parts = note.splitn(3, '\t');
     let (Some(name), Some(folder), Some(arguments)) = (parts.next(), parts.next(), parts.next()) else { return false };
@@ -136,7 +136,7 @@ fn granted(note: &str, work: &Path) -> bool {
     match name {
         "ga" => within,
         "gb" => within && (arguments == "x" || arguments.starts_with("x ")),
-        // Without a star a rule means the working folder itself.
+        // A rule without a star grants only the working folder itself.
         "gc" => Path::new(folder) == work && arguments.is_empty(),
         _ => false,
     }
@@ -183,7 +183,7 @@ impl Desk {
         self.root.join("home/bot/work")
     }
 
-    /// What ran that the rules do not grant, and how many programs ran at all.
+    /// Returns the calls that ran without a grant, and the number of programs that ran at all.
     fn play(&self, line: &str) -> (Vec<String>, usize) {
         let notes = self.root.join("notes");
         std::fs::write(&notes, "").unwrap();
@@ -229,7 +229,7 @@ fn whatever_a_line_looks_like_only_what_is_granted_runs() {
             });
         }
     });
-    // Lines in which nothing is started show nothing.
+    // A line that starts no program proves nothing.
     let ran = ran.into_inner();
     assert!(ran * 10 > lines, "only {ran} programs ran");
 }

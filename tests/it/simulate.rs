@@ -1,4 +1,4 @@
-//! What would become of occurrences, on the command line.
+//! `simulate` on the command line: the expected outcome of occurrences.
 
 use chrono::TimeDelta;
 use ollim_bot::agent::Tokens;

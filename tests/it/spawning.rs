@@ -1,4 +1,4 @@
-//! Spawned agents on the real client: what each may do, who may start them, and that each ends once.
+//! Spawned agents on the real client: the rights of each, who may start them, and that each ends once.
 
 use serde_json::{Value, json};
 
@@ -7,12 +7,12 @@ use crate::support::bot::{Service, TestBot, now, reminder};
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply, Request, ToolResult};
 
-/// Whether a request is of a spawned agent's session.
+/// Returns whether a request belongs to a spawned agent's session.
 fn is_child(request: &Request) -> bool {
     request.mentions("[spawned:spawn-")
 }
 
-/// A model whose jobs make the calls of `caller` and whose spawned agents those of `child`.
+/// An API whose jobs make the calls of `caller` and whose spawned agents those of `child`.
 fn api(caller: Vec<Reply>, child: Vec<Reply>) -> MessagesApi {
     MessagesApi::answering(move |request| {
         let replies = if is_child(request) { &child } else { &caller };
@@ -20,7 +20,7 @@ fn api(caller: Vec<Reply>, child: Vec<Reply>) -> MessagesApi {
     })
 }
 
-/// What the last of the spawned agents' requests holds.
+/// Returns the last request of a spawned agent.
 #[track_caller]
 fn of_child(api: &MessagesApi) -> Request {
     let requests = api.requests();
@@ -32,14 +32,14 @@ fn spawn(arguments: Value) -> Reply {
     Reply::call("mcp__discord__spawn_agent", arguments)
 }
 
-/// The child sessions, newest first.
+/// Returns the child sessions, newest first.
 #[track_caller]
 fn children(bot: &TestBot) -> Vec<Value> {
     let sessions = bot.json(["sessions", "list"]);
     sessions.as_array().unwrap().iter().filter(|session| session["kind"] == "child").cloned().collect()
 }
 
-/// Waits until there are so many child sessions and each has ended.
+/// Waits until this many child sessions exist and each has ended.
 #[track_caller]
 fn until_children_ended(service: &Service<'_>, bot: &TestBot, count: usize) -> Vec<Value> {
     service.until("the spawned agents have ended", || {
@@ -125,10 +125,10 @@ fn a_job_spawns_an_agent_that_has_no_more_than_it_and_spawns_none() {
     assert_eq!(bot.json(["sessions", "show", id])["session"], session["session"]);
 }
 
-/// What of four calls runs: `ls`, `cat`, `Read`, and `stat`, which the caller has not got itself.
+/// Whether each of four calls runs: `ls`, `cat`, `Read`, and `stat`, which the caller may not run itself.
 type Runs = [bool; 4];
 
-/// Lets a job spawn one agent for each of the cases under these settings, and compares what each could do.
+/// Lets a job spawn one agent for each case under these settings, and compares the calls that ran.
 #[track_caller]
 fn merged(settings: &str, cases: &[(Option<Value>, Runs)]) {
     let bot = TestBot::new();
@@ -169,9 +169,9 @@ fn merged(settings: &str, cases: &[(Option<Value>, Runs)]) {
 #[test]
 fn the_settings_and_the_spawn_are_merged_and_the_caller_caps() {
     let (yes, no) = (true, false);
-    // Nothing said: what the caller has, and no more.
+    // Without an `allow`, the agent has the caller's rights.
     merged("{}", &[(None, [yes, yes, yes, no]), (Some(json!({ "allow": [] })), [no; 4])]);
-    // An allow of its own, an empty one too, takes the place of the settings'.
+    // The agent's own `allow`, even an empty one, replaces that of the settings.
     merged(
         "{ allow: ['Bash(ls *)', 'Bash(stat *)'] }",
         &[
@@ -181,7 +181,7 @@ fn the_settings_and_the_spawn_are_merged_and_the_caller_caps() {
             (Some(json!({ "deny": ["Bash(ls *)"] })), [no; 4]),
         ],
     );
-    // Denials add up, and beat what is allowed.
+    // Denials add up and take precedence over `allow`.
     merged(
         "{ deny: ['Bash(cat *)'] }",
         &[
@@ -223,7 +223,7 @@ fn the_person_spawns_shows_and_patches_once() {
     refused(&["sessions", "patch", &id, "--allow", "Read"], "once set it cannot be changed");
     assert_eq!(children(&bot)[0]["spawnToolPolicy"], json!({ "allow": [], "deny": ["Bash"] }));
 
-    // A spawn with tools carries them from its start.
+    // A spawn with tools has them from its start.
     let other = bot.json(["spawn", "-m", "Look.", "--deny", "WebFetch"]);
     refused(
         &["sessions", "patch", other["session"].as_str().unwrap(), "--allow", "Read"],
@@ -245,7 +245,7 @@ fn the_person_spawns_shows_and_patches_once() {
     refused(&["sessions", "patch", third, "--deny", "Bash"], "has ended");
 }
 
-/// The results of the longest conversation of a spawned agent so far.
+/// Returns the results of the longest conversation of a spawned agent so far.
 fn of_results(api: &MessagesApi) -> Vec<ToolResult> {
     api.requests()
         .iter()
@@ -261,7 +261,7 @@ fn a_policy_that_is_set_while_the_agent_works_holds_from_then_on() {
     let waits = told.clone();
     let api = MessagesApi::answering(move |request| match request.answers() {
         0 => Reply::bash("ls"),
-        // Asks again and again, harmlessly, until the policy is there.
+        // Repeats a harmless call until the policy is set.
         _ if !waits.load(std::sync::atomic::Ordering::SeqCst) => Reply::bash("ls"),
         _ if request.results().last().is_some_and(|last| last.is_error) => Reply::say("refused"),
         _ => Reply::bash("ls"),
@@ -301,7 +301,7 @@ fn a_spawned_agent_is_started_again_after_a_crash_and_has_one_outcome() {
     assert_eq!(outcomes, ["completed", "interrupted"]);
     assert!(!of_child(&answers).tools().contains(&"Bash".to_owned()), "under the policy that it carries");
     service.stop();
-    // It has had its run: another life does not start it again.
+    // It has had its run: a restart does not start it again.
     let service = bot.start();
     service.stop();
     assert_eq!(bot.runs(id).len(), 2);

@@ -1,6 +1,6 @@
-//! A thousand changes at once, and more than the kernel tells of: afterwards every definition is right.
+//! A thousand changes at once, and more than the kernel reports: afterwards every definition is right.
 //!
-//! What the service holds shows in what fires: each file says a time, and a text that is delivered.
+//! Fired reminders show the definitions that the service holds: each file has a time, and a text that is delivered.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions, Permissions};
@@ -26,8 +26,8 @@ fn words(n: usize) -> String {
     format!("the new words of {n:04}")
 }
 
-/// Waits until exactly these reminders have fired, each once, and none failed; a last one that falls due after all of
-/// them shows that the others had their time.
+/// Waits until exactly these reminders have fired, each once, and none failed. A last one that falls due after all of
+/// them shows that the others could have fired by then.
 #[track_caller]
 fn only_these_fire(bot: &TestBot, service: &Service<'_>, expected: impl Iterator<Item = usize>) {
     let mut expected: BTreeMap<String, usize> = expected.map(|n| (words(n), 1)).collect();
@@ -41,9 +41,9 @@ fn only_these_fire(bot: &TestBot, service: &Service<'_>, expected: impl Iterator
     expected.insert("the last".into(), 1);
     let mut delivered: BTreeMap<String, usize> = BTreeMap::new();
     let messages = bot.json(["inbox", "-n", "100000"]);
-    // A file that was read between two writes of it has an error for a moment, and that may be told: by no run.
+    // A file that was read between two writes has an error for a moment. A message may report it, but it has no run.
     for message in messages.as_array().unwrap().iter().filter(|message| !message["run"].is_null()) {
-        // On a slow machine some begin late, and say so in a line before their own.
+        // On a slow machine some begin late. A line before their own says so.
         let text = message["text"].as_str().unwrap().trim();
         let text = text.rsplit("running now]\n\n").next().unwrap_or_default();
         *delivered.entry(text.to_owned()).or_default() += 1;
@@ -54,7 +54,7 @@ fn only_these_fire(bot: &TestBot, service: &Service<'_>, expected: impl Iterator
     assert!(missing.is_empty(), "must have fired: {missing:?}");
 }
 
-/// As a person's tools change a file: all the ways to do it, one after the other.
+/// Changes a file in one of the ways of a person's tools. `n` selects the way.
 fn change(bot: &TestBot, n: usize, at: DateTime<Utc>) {
     let path = bot.path(&name(n));
     let beside = |suffix: &str| path.with_file_name(format!("{}{suffix}", path.file_name().unwrap().to_str().unwrap()));
@@ -69,7 +69,7 @@ fn change(bot: &TestBot, n: usize, at: DateTime<Utc>) {
             file.write_all(first.as_bytes()).unwrap();
             file.write_all(rest.as_bytes()).unwrap();
         }
-        // vim: tries whether it may write, keeps the old one beside, writes anew, removes the old one.
+        // vim: checks that it may write, keeps the old file beside, writes a new one, removes the old one.
         2 => {
             let probe = path.with_file_name("4913");
             fs::write(&probe, "").unwrap();
@@ -78,7 +78,7 @@ fn change(bot: &TestBot, n: usize, at: DateTime<Utc>) {
             fs::write(&path, text).unwrap();
             fs::remove_file(beside("~")).unwrap();
         }
-        // emacs: a lock that leads nowhere, a copy, a rename over it.
+        // emacs: a dangling link as a lock, a copy, a rename over the file.
         3 => {
             let lock = path.with_file_name(format!(".#r{n:04}.md"));
             std::os::unix::fs::symlink("somebody@somewhere.1:2", &lock).unwrap();
@@ -112,7 +112,7 @@ fn change(bot: &TestBot, n: usize, at: DateTime<Utc>) {
         }
         // Gone.
         8 => fs::remove_file(&path).unwrap(),
-        // Nothing that counts.
+        // No relevant change.
         _ => {
             fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
             fs::File::open(&path).unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
@@ -166,7 +166,7 @@ fn a_git_checkout_of_a_thousand_files_is_followed() {
     service.stop();
 }
 
-/// The kernel keeps so many events for a reader that does not read. A stopped service does not.
+/// The kernel keeps a limited number of events for a reader that does not read. A stopped service does not read.
 #[test]
 fn more_than_the_kernel_tells_of_is_followed() {
     let most: usize = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap().trim().parse().unwrap();
@@ -180,7 +180,7 @@ fn more_than_the_kernel_tells_of_is_followed() {
         let stat = fs::read_to_string(format!("/proc/{}/stat", service.pid())).unwrap();
         stat.rsplit_once(')')?.1.trim_start().starts_with('T').then_some(())
     });
-    // Each of these is at least two events, no two of one kind in a row, so that the kernel makes none of them one.
+    // Each of these causes at least two events, and never two equal ones in a row, so that the kernel merges none of them.
     let (one, other) = (bot.path("reminders/noise-1.md"), bot.path("reminders/noise-2.md"));
     fs::write(&one, "noise").unwrap();
     for _ in 0..most {
@@ -188,7 +188,7 @@ fn more_than_the_kernel_tells_of_is_followed() {
         fs::rename(&other, &one).unwrap();
     }
     fs::remove_file(&one).unwrap();
-    // Of these the kernel tells nothing more.
+    // The kernel no longer reports these.
     let at = now() + TimeDelta::seconds(2);
     for n in 0..100 {
         change(&bot, n, at);

@@ -1,4 +1,4 @@
-//! What an agent is told of its place, as the model sees it, and how long that is.
+//! The system prompt of a job as the model receives it, and its length.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Talking with the bot by a channel, through the bridge that `command` with `keep: true` is: messages, replies, buttons,
+//! Conversations with the bot through a channel of `kind: command` with `keep: true`: messages, replies, buttons,
 //! commands and forks, on the real client.
 
 use std::io::{Read as _, Write as _};
@@ -10,7 +10,7 @@ use crate::support::bot::{now, reminder};
 use crate::support::messages_api::{MessagesApi, Reply, Request};
 use crate::support::phone::{Phone, bot_with_phone};
 
-/// What the model was told in all messages of a request.
+/// Returns the text that the model received in all messages of a request.
 fn told(request: &Request) -> String {
     request.body["messages"].to_string()
 }
@@ -38,7 +38,7 @@ fn what_the_owner_says_is_answered_once_and_nobody_else_is_heard() {
     let status = bot.ok(["channels"]);
     assert!(status.contains("3 messages came from strangers"), "{status}");
 
-    // What was said while nobody looked is answered after the next start, once.
+    // Messages that arrived while the service was off are answered once after the next start.
     service.kill();
     let service = bot.start();
     let phone = Phone { bot: &bot, service: &service };
@@ -112,7 +112,7 @@ fn a_reply_goes_on_with_the_jobs_conversation_under_its_rules() {
         card["buttons"].as_array().unwrap().iter().map(|one| one["label"].as_str().unwrap()).collect();
     assert_eq!(labels, ["Exit"], "what a job has read does not become the main session, which this one tells nothing");
 
-    // What follows belongs to the fork until it is over.
+    // The next messages belong to the fork until it is over.
     phone.say("See you.");
     phone.hears("Until then.");
     assert!(told(&api.last()).contains("Dinner at eight?"));
@@ -144,7 +144,7 @@ fn a_fork_is_saved_reported_or_dropped() {
     phone.hears("(roses then)");
     let last = told(&api.last());
     assert!(last.contains("my name is Ada") && last.contains("the garden"), "a fork knows the conversation: {last}");
-    // Pressed twice, it is saved once.
+    // The fork is saved once, although the button is pressed twice.
     phone.presses(&card, "Save");
     phone.presses(&card, "Save");
     phone.hears("it is the main session now");
@@ -153,7 +153,7 @@ fn a_fork_is_saved_reported_or_dropped() {
     phone.hears("(after saving)");
     assert!(told(&api.last()).contains("roses then"), "{}", told(&api.last()));
 
-    // The main session moves on meanwhile: saving asks first.
+    // If the main session has moved on meanwhile, saving asks first.
     assert!(!phone.got().iter().any(|one| one.to_string().contains("Save this fork?")), "{:#?}", phone.got());
     phone.say("/fork taxes");
     let card = phone.hears("Fork: taxes");
@@ -273,7 +273,7 @@ fn a_question_is_answered_on_the_phone() {
     let phone = Phone { bot: &bot, service: &service };
     let question = phone.hears("touch made");
     assert!(question["text"].as_str().unwrap().contains("asks (question 1)"), "{question:#}");
-    // Nobody else can answer it.
+    // No other person can answer it.
     let buttons = question["buttons"].as_array().unwrap();
     phone.write(&json!({ "pressed": buttons[0]["id"], "by": 8 }));
     phone.presses(&question, "Allow once");
@@ -304,7 +304,7 @@ fn a_reply_to_a_question_is_a_no_with_a_sentence_for_the_agent() {
     let phone = Phone { bot: &bot, service: &service };
     let question = phone.hears("touch made");
     let reply_to = format!("m-{}", question["number"]);
-    // A stranger denies nothing.
+    // A stranger cannot deny it.
     phone.write(&json!({ "said": "No!", "by": 8, "reply_to": reply_to }));
     phone.write(&json!({ "said": "Not on a Friday.", "by": 7, "reply_to": reply_to }));
     phone.hears("question 1 of file is answered: denied");
@@ -312,7 +312,7 @@ fn a_reply_to_a_question_is_a_no_with_a_sentence_for_the_agent() {
     let last = told(&api.last());
     assert!(last.contains("denied by the person: Not on a Friday."), "{last}");
     assert!(!bot.path("work/made").exists());
-    // When it is over, a reply goes on with the job.
+    // After the run a reply continues the job's session.
     phone.write(&json!({ "said": "Why did you ask?", "by": 7, "reply_to": reply_to }));
     phone.hears("Fork: your answer to file");
     service.stop();
@@ -321,7 +321,7 @@ fn a_reply_to_a_question_is_a_no_with_a_sentence_for_the_agent() {
 
 #[test]
 fn the_person_chooses_the_model_of_their_conversation() {
-    // Each client goes on with a session's model unless it is told of another one.
+    // Each client keeps a session's model unless it receives another one.
     let api = MessagesApi::answering(|request| Reply::say(&format!("answer {}", request.answers() + 1)));
     let bot = bot_with_phone(&api);
     let service = bot.start();

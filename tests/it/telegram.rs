@@ -1,4 +1,4 @@
-//! `kind: telegram` against a stub of the Bot API: what is sent, said and pressed, and what goes wrong.
+//! `kind: telegram` against a stub of the Bot API: messages in both directions, buttons, and failures.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ fn settings(bot: &TestBot, telegram: &Telegram, owner: &str) {
     );
 }
 
-/// The first message in the chat that holds `text`.
+/// Waits for the first message in the chat that contains `text`.
 #[track_caller]
 fn sees(telegram: &Telegram, service: &Service<'_>, text: &str) -> Value {
     let holds = |one: &Value| one["text"].as_str().is_some_and(|said| said.contains(text));
@@ -46,7 +46,7 @@ fn a_reminder_comes_and_is_snoozed_by_a_button() {
     telegram.say(99, "Hello?");
     let told = sees(&telegram, &service, "talks with its owner alone");
     assert_eq!(told["chat"]["id"], 99);
-    // One who has got hold of the message presses in vain, and is told once.
+    // A stranger's press of the message's button has no effect. The stranger is notified once.
     telegram.press(99, &message, "Done");
     telegram.press(ADA, &message, "10 min");
     let settled = sees(&telegram, &service, "Comes again at ");
@@ -99,7 +99,7 @@ fn a_conversation_is_seen_while_it_goes_and_survives_bad_luck() {
     assert_eq!(reactions, [1, 0], "eyes, and then none");
 
     let before = telegram.methods().len();
-    // A reply to it quotes it; a photo is a file that the bot can read.
+    // A reply to it quotes it. The bot can read a photo as a file.
     telegram.write(
         ADA,
         json!({
@@ -113,7 +113,7 @@ fn a_conversation_is_seen_while_it_goes_and_survives_bad_luck() {
     let methods = telegram.methods().split_off(before);
     let first = |name: &str| methods.iter().position(|method| method == name).unwrap();
     assert!(first("setMessageReaction") < first("getFile"), "it is seen before its files are fetched: {methods:?}");
-    // What others have written is quoted, and no command.
+    // A forwarded message is quoted and is no command.
     telegram.write(ADA, json!({ "text": "/pause\nNow.", "forward_origin": { "type": "hidden_user" } }));
     let handed_on = || Some(api.last().last_text()).filter(|text| text.contains("A message that I hand on"));
     let handed_on = service.until("it is handed on", handed_on);
@@ -149,7 +149,7 @@ fn without_an_owner_the_bot_says_the_number_and_nothing_else() {
     assert!(bot.ok(["channels"]).contains("has no `owner`"), "{}", bot.ok(["channels"]));
     service.stop();
 
-    // A token that is not valid is said on the next channel.
+    // The next channel reports a token that is not valid.
     settings(&bot, &telegram, &format!(", owner: {ADA}"));
     bot.write(".env", "TELEGRAM_TOKEN=wrong\n");
     bot.write("reminders/oven.md", &reminder(now(), "", "The oven is hot."));
@@ -172,7 +172,7 @@ fn a_command_is_executed_once_though_its_update_comes_again() {
     let service = bot.start();
     telegram.say(ADA, "/next");
     sees(&telegram, &service, "tea");
-    // What was taken is not confirmed before the service is killed.
+    // The updates are received but not confirmed before the service is killed.
     (0..3).for_each(|_| telegram.fail("getUpdates", 502, None));
     telegram.say(ADA, "/fire tea");
     service.until_ended("tea", 1);
@@ -221,7 +221,7 @@ fn an_answer_that_cannot_take_the_place_of_its_status_removes_it() {
     let bot = TestBot::with_client(&client::real(), api.url());
     settings(&bot, &telegram, &format!(", owner: {ADA}"));
     let service = bot.start();
-    // The answer is an edit with a form; how the turn goes is none.
+    // The edit with the answer has a `parse_mode`; edits with the turn's status have none.
     telegram.fail_where(|body| body["parse_mode"] == "HTML", "editMessageText", 400);
     telegram.say(ADA, "Which tea?");
     let status = sees(&telegram, &service, " s");
@@ -229,7 +229,7 @@ fn an_answer_that_cannot_take_the_place_of_its_status_removes_it() {
     let answer = sees(&telegram, &service, "It is green.");
     let answer = wait::until(
         "the answer stands alone",
-        // How the turn goes says the same before.
+        // The last status before it has the same text.
         || {
             Some(telegram.chat())
                 .filter(|chat| chat.len() == 1 && chat[0]["text"] == "It is green.")
@@ -251,7 +251,7 @@ fn an_answer_that_goes_is_interrupted_by_a_button() {
     let service = bot.start();
     telegram.say(ADA, "Which tea?");
     let status = sees(&telegram, &service, "Bash until");
-    // A stranger's press ends nothing.
+    // A stranger's press does not end the turn.
     telegram.press(99, &status, "Interrupt");
     telegram.press(ADA, &status, "Interrupt");
     sees(&telegram, &service, "The answer was interrupted.");
@@ -264,7 +264,7 @@ fn an_answer_that_goes_is_interrupted_by_a_button() {
     bot.until_nothing_is_left();
 }
 
-/// The chat, once no message can be interrupted.
+/// Returns the chat once no message can be interrupted.
 fn without_buttons(telegram: &Telegram) -> Option<Vec<String>> {
     let chat = telegram.chat();
     let texts = || chat.iter().map(|one| one["text"].as_str().unwrap().to_owned()).collect();
@@ -323,7 +323,7 @@ fn a_file_that_is_slow_keeps_nobody_waiting_and_is_not_lost() {
     telegram.say(ADA, "/next");
     sees(&telegram, &service, "nothing is coming");
     service.until("the file is asked for", || telegram.methods().contains(&"getFile".to_owned()).then_some(()));
-    // The update was confirmed by the next poll: Telegram gives it out no more.
+    // The next poll confirmed the update, so Telegram does not send it again.
     service.until("it is confirmed", || (telegram.waiting() == 0).then_some(()));
     service.kill();
     bot.until_nothing_is_left();
@@ -341,7 +341,7 @@ fn a_file_that_is_slow_keeps_nobody_waiting_and_is_not_lost() {
     assert!(asked[0].last_text().contains("/photo.jpg (7 bytes)"), "{}", asked[0].last_text());
 }
 
-/// Its buttons, by what stands on them.
+/// Returns the labels of a message's buttons.
 fn labels(message: &Value) -> Vec<&str> {
     let rows = message["reply_markup"]["inline_keyboard"].as_array().into_iter().flatten();
     rows.flat_map(|row| row.as_array().unwrap()).map(|button| button["text"].as_str().unwrap()).collect()

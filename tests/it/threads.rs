@@ -1,4 +1,4 @@
-//! Attacks on `remember: thread`: what a job's session goes on with when runs end badly, files change, and transcripts break.
+//! Attacks on `remember: thread`: the session that a job continues after bad ends, changed files and broken transcripts.
 
 use std::fs;
 use std::io::Write as _;
@@ -11,21 +11,21 @@ use crate::support::client;
 use crate::support::disk::{self, Inside};
 use crate::support::messages_api::{MessagesApi, Reply, Request};
 
-/// The last mark that stands in what the model is asked: `mark:NAME`.
+/// Returns the last mark, `mark:NAME`, in the request.
 fn mark(request: &Request) -> String {
     let text = request.body["messages"].to_string();
     let rest = text.rsplit("mark:").next().unwrap_or_default();
     rest.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).next().unwrap_or_default().to_owned()
 }
 
-/// Whether the model answers to the mark for the first time.
+/// Returns whether the model answers to the mark for the first time.
 fn begins(request: &Request) -> bool {
     let messages = request.body["messages"].as_array().cloned().unwrap_or_default();
     let last = messages.iter().rfind(|message| message["role"] != "system");
     last.is_some_and(|last| last.to_string().contains("mark:"))
 }
 
-/// A model that calls `Read` and says `answer of NAME`, but for what `odd` says.
+/// A model that calls `Read` and then says `answer of NAME`, unless `odd` returns another reply.
 fn model(odd: impl Fn(&str, bool) -> Option<Reply> + Send + Sync + 'static) -> MessagesApi {
     MessagesApi::answering(move |request| {
         let (name, first) = (mark(request), begins(request));
@@ -36,14 +36,14 @@ fn model(odd: impl Fn(&str, bool) -> Option<Reply> + Send + Sync + 'static) -> M
     })
 }
 
-/// Writes the routine `job`, which is asked with this mark.
+/// Writes the routine `job`, whose prompt is this mark.
 fn job(bot: &TestBot, name: &str, fields: &str) {
     let head = "cron: '0 0 29 2 *'\nbackground: true\nisolated: true\nremember: thread\n";
     let tools = if fields.contains("allowed_tools") { "" } else { "allowed_tools: [Read]\n" };
     bot.write("routines/job.md", &format!("---\n{head}{tools}{fields}---\nmark:{name}\n"));
 }
 
-/// Has the job do it once.
+/// Runs the job once with this mark.
 #[track_caller]
 fn once(bot: &TestBot, service: &Service<'_>, name: &str, fields: &str) -> Value {
     job(bot, name, fields);
@@ -51,7 +51,7 @@ fn once(bot: &TestBot, service: &Service<'_>, name: &str, fields: &str) -> Value
     bot.json(["runs", "show", run["run"].as_str().unwrap()])
 }
 
-/// What the model was first asked with a mark.
+/// Returns the first requests for a mark.
 #[track_caller]
 fn asked(api: &MessagesApi, name: &str) -> Vec<Request> {
     let all = api.requests().into_iter().filter(|request| mark(request) == name && begins(request)).collect::<Vec<_>>();
@@ -59,7 +59,7 @@ fn asked(api: &MessagesApi, name: &str) -> Vec<Request> {
     all
 }
 
-/// Which of the names the model has answered to before, as it is shown when it is asked last for `name`.
+/// Returns those of the names whose answers the model sees in its last request for `name`.
 #[track_caller]
 fn knows(api: &MessagesApi, name: &str, of: &[&str]) -> Vec<String> {
     let request = asked(api, name).pop().unwrap();
@@ -68,7 +68,7 @@ fn knows(api: &MessagesApi, name: &str, of: &[&str]) -> Vec<String> {
     of.iter().filter(is_known).map(|of| (*of).to_owned()).collect()
 }
 
-/// The client's own transcript of the last completed run of `job`.
+/// Returns the client's own transcript of the last completed run of `job`.
 fn last_transcript(bot: &TestBot) -> PathBuf {
     let run = bot.runs("job").into_iter().find(|run| run["outcome"] == "completed").unwrap();
     let projects = bot.path(&format!("state/runs/{}/claude/projects", run["run"].as_str().unwrap()));
@@ -77,7 +77,7 @@ fn last_transcript(bot: &TestBot) -> PathBuf {
     files.find(|path| path.extension().is_some_and(|extension| extension == "jsonl")).unwrap()
 }
 
-/// All transcripts that are kept.
+/// Returns all transcripts that are kept.
 fn transcripts(bot: &TestBot) -> Vec<PathBuf> {
     let (mut found, mut folders) = (Vec::new(), vec![bot.path("state/runs")]);
     while let Some(folder) = folders.pop() {
@@ -251,7 +251,7 @@ fn a_file_that_is_another_job_goes_on_with_nothing_of_the_one_before() {
     let api = model(|_, _| None);
     let bot = TestBot::with_client(&client::real(), api.url());
     let service = bot.start();
-    // Reminders: each new one of a name is another job.
+    // Each new reminder of the same name is another job.
     let fields = |fields: &str| format!("background: true\nisolated: true\n{fields}allowed_tools: [Read]\n");
     for (name, remember) in
         [("one", "remember: thread\n"), ("two", "remember: thread\n"), ("three", "remember: last\n")]
@@ -261,7 +261,7 @@ fn a_file_that_is_another_job_goes_on_with_nothing_of_the_one_before() {
     }
     assert_eq!(knows(&api, "two", &["one"]), [""; 0], "a reminder knows another");
     assert_eq!(knows(&api, "three", &["one", "two"]), [""; 0], "a reminder is told another's answer");
-    // What others ask for is still there.
+    // Answers that another job asks for are kept.
     job(&bot, "asks", "context_from: [tea]\n");
     service.fire("job");
     assert_eq!(knows(&api, "asks", &["two", "three"]), ["three"]);
@@ -304,7 +304,7 @@ fn a_session_keeps_no_right_of_before() {
     let tried = &said[said.len() - 3..];
     assert!(tried.iter().all(|result| result.is_error), "{tried:#?}");
     assert_eq!(agents(&api), before, "an agent was called");
-    // Nor its model.
+    // The new job does not inherit the model either.
     let other = "---\ncron: '0 0 29 2 *'\nbackground: true\nisolated: true\nallowed_tools: [Glob]\n---\nmark:other\n";
     bot.write("routines/other.md", other);
     service.fire("other");
@@ -381,7 +381,7 @@ fn a_job_without_a_conversation_has_none_to_remember() {
     }
 }
 
-/// More than the ten seconds in which a sync tool may replace a file.
+/// The file is absent for longer than the ten seconds in which a sync tool may replace it.
 #[test]
 fn a_routine_that_comes_back_goes_on_only_as_it_was() {
     let api = model(|_, _| None);
@@ -408,7 +408,7 @@ fn a_routine_that_comes_back_goes_on_only_as_it_was() {
     service.stop();
 }
 
-/// A copy of the data folder has what it needs, and touches nothing of the first.
+/// A copied data folder contains everything that it needs. Its service leaves the first folder alone.
 #[test]
 fn a_folder_that_was_copied_goes_on_with_its_own_transcripts() {
     let api = model(|_, _| None);
@@ -469,7 +469,7 @@ fn a_full_disk_costs_a_run_and_not_the_session() {
     inside.service.stop();
 }
 
-/// Also where a check falls due while the one before still goes.
+/// Also if a check falls due while the one before is still running.
 #[test]
 fn a_check_goes_on_with_the_conversation_of_the_one_before() {
     let api = MessagesApi::answering(|request| match (request.last_text(), request.answers()) {

@@ -1,10 +1,10 @@
-//! docs/troubleshooting.md: each step's commands say what stands there, against a folder that is in that state.
+//! docs/troubleshooting.md: in a folder in the state of a step, each command of that step prints the documented output.
 
 use std::path::Path;
 
 use crate::support::bot::{Service, TestBot, now, reminder};
 
-/// A step: its title, and its commands with what each says.
+/// A step: its title, and its commands with the output of each.
 struct Step {
     title: String,
     commands: Vec<(Vec<String>, Vec<String>)>,
@@ -29,14 +29,14 @@ fn steps() -> Vec<Step> {
     text.split("\n## ").skip(1).map(step).collect()
 }
 
-/// The commands that stand in its sentences, with a run's id for each that is named there.
+/// Returns the commands in the sentences of the document, with `run` for each run's id.
 fn in_sentences(run: &str) -> Vec<Vec<String>> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/troubleshooting.md");
     let text = std::fs::read_to_string(file).unwrap();
     let prose: Vec<&str> = text.split("```").step_by(2).collect();
     let spans = prose.join(" ").replace('\n', " ");
     let commands = spans.split('`').skip(1).step_by(2).filter_map(|span| span.strip_prefix("ollim-bot ")).map(|line| {
-        // What stands in quotes is one word.
+        // Text in quotes is one word.
         let parts = line.split('\'').enumerate();
         let words = parts.flat_map(|(index, part)| match index % 2 {
             0 => part.split_whitespace().map(String::from).collect(),
@@ -58,7 +58,7 @@ fn every_command_in_a_sentence_is_understood() {
     for mut command in commands {
         let words: Vec<&str> = command.iter().map(String::as_str).collect();
         match words[..] {
-            // It installs nothing here, and says of this machine what is so.
+            // It installs nothing here and reports the state of this machine.
             ["service", "install"] => command.push("--print".into()),
             ["doctor"] => {
                 assert!(bot.run(&command).stdout.contains("service"), "{command:?}");
@@ -72,7 +72,7 @@ fn every_command_in_a_sentence_is_understood() {
     service.stop();
 }
 
-/// Whether a line is the one that is meant: its parts, in order, with anything for each `…`.
+/// Returns whether a line matches: the parts of `meant` in order, with any text for each `…`.
 fn is(line: &str, meant: &str) -> bool {
     let mut rest = line;
     meant.split('…').all(|part| match rest.split_once(part) {
@@ -86,7 +86,7 @@ fn is(line: &str, meant: &str) -> bool {
 
 const PLAIN: &str = "client: notify\n";
 
-/// A routine of a day that is neither today nor tomorrow, for a time of those is said without its day.
+/// Writes a routine that fires neither today nor tomorrow, since times on those days are printed without the day.
 fn water(bot: &TestBot, fields: &str) {
     let day = (now() + chrono::TimeDelta::days(3)).format("%a");
     bot.write("routines/water.md", &format!("---\ncron: '0 18 * * {day}'\n{fields}---\nWater the plants.\n"));
@@ -101,7 +101,7 @@ fn fire<'a>(bot: &'a TestBot, times: usize) -> Service<'a> {
     service
 }
 
-/// Puts the folder into the state of a step; the service, where it is to run.
+/// Puts the folder into the state of a step. Returns the service if it should run.
 fn set_up<'a>(title: &str, bot: &'a TestBot) -> Option<Service<'a>> {
     match title.split_once(". ").map_or(title, |(number, _)| number) {
         "1" | "First: ask why" => water(bot, PLAIN),
@@ -156,7 +156,7 @@ fn every_step_is_as_it_stands_there() {
     assert!(steps.len() >= 10);
     for Step { title, commands } in steps {
         let bot = TestBot::new();
-        // The sixth is the only one about the choice of the client.
+        // Only the sixth is about the choice of the client.
         let bot = match title.starts_with("6.") {
             true => bot.env("OLLIM_AGENT_CLIENT", "auto").env("OLLIM_CLAUDE", "/nowhere/claude"),
             false => bot,

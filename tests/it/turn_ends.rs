@@ -1,5 +1,5 @@
-//! When a turn is over: not before everything that the client started has ended, on each real client. One that knows
-//! nothing of our switch against such tasks stands for those that come.
+//! The end of a turn: not before everything that the client started has ended, on each real client. A client without
+//! our switch against such tasks stands for future ones.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,17 +32,17 @@ fn is_agents(request: &Request) -> bool {
     !request.mentions("[reminder-bg:test]")
 }
 
-/// Denies what says so, allows the rest.
+/// Returns a host that denies marked calls and allows the rest.
 fn host() -> Arc<Host> {
     Arc::new(Host::new(|call| if call.input.to_string().contains("denied") { Say::Deny } else { Say::Allow }))
 }
 
-/// A command that goes on when the session's model has said its last word.
+/// Returns a command that continues after the session's model has ended its turn.
 fn after(mark: &Path, command: &str) -> String {
     format!("while ! [ -e {} ]; do sleep 0.02; done; {command}", mark.display())
 }
 
-/// An agent that makes three calls, the last of them denied; `wait` comes before the first.
+/// Replies of an agent that makes three calls, the last of them denied. `wait` comes before the first.
 fn three_calls(request: &Request, wait: impl Fn(&str) -> String) -> Reply {
     match request.answers() {
         0 => bash(&wait("echo 1 > one.txt"), false),
@@ -117,7 +117,7 @@ async fn a_command_that_outlives_the_turn_is_waited_for_or_its_loss_is_said() {
             let command = if ends { after(&mark, "echo ran > beside.txt") } else { "sleep 1000".to_owned() };
             let api = MessagesApi::answering(move |request| match request.answers() {
                 0 => bash(&command, true),
-                // After an error nothing is waited for.
+                // After an error the run waits for nothing.
                 _ if !ends => Reply::Error(400, "invalid_request_error"),
                 _ => {
                     std::fs::write(&said, "").unwrap();
@@ -139,7 +139,7 @@ async fn a_command_that_outlives_the_turn_is_waited_for_or_its_loss_is_said() {
     }
 }
 
-/// An agent whose requests fail has ended too.
+/// An agent whose requests fail has ended.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_fails_is_not_waited_for() {
     for client in client::each() {
@@ -154,7 +154,7 @@ async fn an_agent_that_fails_is_not_waited_for() {
     }
 }
 
-/// A stand-in whose turn is over, and that goes on with it when its input is closed.
+/// Runs a stand-in that continues its turn with `lines` when its input is closed after the result.
 async fn late(lines: &[Value]) -> (AttemptReport, Arc<Host>) {
     let folder = tempfile::tempdir().unwrap();
     let say = |line: &Value| format!("echo '{line}'\n");
@@ -188,7 +188,7 @@ async fn last_words_are_heard_and_counted() {
     assert_eq!(report.answer.as_deref(), Some("really done"));
     assert_eq!(host.client_denied.lock().unwrap().len(), 2, "each once");
 
-    // Published examples of the protocol have a denial without `is_error`.
+    // In published examples of the protocol a denial has no `is_error`.
     let told = |id: &str, content: &str| {
         let block = json!({"type": "tool_result", "tool_use_id": id, "content": content});
         json!({"type": "user", "message": {"content": [block]}})

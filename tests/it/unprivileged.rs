@@ -1,4 +1,4 @@
-//! A service whose user is not root: what the kernel tells it of processes and files is less.
+//! A service whose user is not root: the kernel shows it less of processes and files.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,7 +10,7 @@ use crate::support::bot::{TestBot, now, reminder};
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
 
-/// The real client under a path that everybody may follow.
+/// Returns the real client under a path that all users may follow.
 fn client(folder: &tempfile::TempDir) -> PathBuf {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let (real, open) = (client::real(), folder.path().join("claude"));
@@ -20,7 +20,7 @@ fn client(folder: &tempfile::TempDir) -> PathBuf {
     open
 }
 
-/// The run of a job with these fields, which had its end.
+/// Runs a job with these fields to its end and returns the run.
 #[track_caller]
 fn run(bot: &TestBot, id: &str, fields: &str) -> Value {
     let fields = format!("background: true\nisolated: true\nretry: 0\n{fields}");
@@ -31,14 +31,14 @@ fn run(bot: &TestBot, id: &str, fields: &str) -> Value {
     run
 }
 
-/// While a process becomes another program nobody may look at it.
+/// While a process executes another program, a service without root's rights may not inspect it.
 #[test]
 fn a_process_that_is_closed_for_a_moment_does_not_end_its_run() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let client = client(&folder);
     let api = MessagesApi::script([Reply::bash("ls"), Reply::bash("ls | sort")]);
     let Some(bot) = TestBot::with_client(&client, api.url()).unprivileged(&client) else { return };
-    // The exec stage grants each of these by itself, so it takes long to become the client.
+    // The exec stage grants each of these files separately, so it takes long to become the client.
     let home = bot.person().join("home");
     let bot = bot.env("HOME", home.to_str().unwrap());
     fs::create_dir(home).unwrap();
@@ -49,7 +49,7 @@ fn a_process_that_is_closed_for_a_moment_does_not_end_its_run() {
     assert_eq!(ended["outcome"], "completed", "{ended:#}");
 }
 
-/// What it holds open could not be counted.
+/// The files that such a process holds open could not be counted.
 #[test]
 fn a_process_that_stays_closed_ends_its_run() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();

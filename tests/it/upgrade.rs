@@ -1,4 +1,4 @@
-//! A newer program takes the place of the one that runs, while runs are going.
+//! A newer program replaces the running one while runs are active.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use crate::support::bot::{Service, TestBot};
 
-/// A folder with both programs, as a package installs them.
+/// Returns a folder with both programs, as a package installs them.
 fn programs(bot: &TestBot) -> PathBuf {
     let folder = bot.person().join("prog");
     fs::create_dir(&folder).unwrap();
@@ -16,7 +16,7 @@ fn programs(bot: &TestBot) -> PathBuf {
     folder
 }
 
-/// Puts both programs into the place of those that are there, by renaming, as every installer does.
+/// Replaces both programs by a rename, as every installer does.
 fn install(folder: &Path) {
     for program in [env!("CARGO_BIN_EXE_ollim-bot"), env!("CARGO_BIN_EXE_ollim-shell")] {
         let place = folder.join(Path::new(program).file_name().unwrap());
@@ -37,7 +37,7 @@ fn start<'a>(bot: &'a TestBot, programs: &Path) -> Service<'a> {
     service
 }
 
-/// A routine that waits until the file `work/NAME` is there.
+/// Writes a routine that waits until the file `work/NAME` exists.
 fn waits_for(bot: &TestBot, id: &str, name: &str, more: &str) {
     let command = format!("while [ ! -e {name} ]; do sleep 0.1; done");
     let text = format!(
@@ -61,7 +61,7 @@ fn runs_that_are_going_end_as_they_should_when_the_program_is_replaced() {
     fire("long");
     fire("retried");
     install(&programs);
-    // The old service goes on meanwhile.
+    // The old service keeps working meanwhile.
     fire("short");
     service.signal(Signal::TERM);
     service.until("it ends", || service.said().contains("ending: 3 runs are going and have 5s").then_some(()));
@@ -72,7 +72,7 @@ fn runs_that_are_going_end_as_they_should_when_the_program_is_replaced() {
 
     bot.write("work/second", "");
     let service = start(&bot, &programs);
-    // Its end is known at once; what it comes to, when the service looks after what was left.
+    // The end of the run is known at once. Its outcome follows when the service examines what was left.
     service.until("it has failed", || (bot.runs("long")[0]["outcome"] == "failed").then_some(()));
     let told = bot.json(["inbox"]);
     let is_told = |text: &serde_json::Value| text.as_str().is_some_and(|text| text.contains("long"));

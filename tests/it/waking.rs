@@ -1,4 +1,4 @@
-//! `wake`: the kernel is asked to wake the machine, or the person is told that it is not.
+//! `wake`: the kernel is asked to wake the machine, or the person is notified that it is not.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ fn the_kernel_is_asked_to_wake_the_machine_or_the_person_is_told() {
     let bot = TestBot::new();
     bot.write("reminders/sleepless.md", &reminder(now() + TimeDelta::days(300), "client: notify\n", "Tea."));
     let service = bot.start();
-    // The clock of such a timer is CLOCK_REALTIME_ALARM; one that is made is set a moment later.
+    // Such a timer uses CLOCK_REALTIME_ALARM. The service sets a new timer a moment after creating it.
     let timers = || -> Vec<String> {
         let folder = format!("/proc/{}/fdinfo", service.pid());
         let all = fs::read_dir(folder).unwrap().flatten().filter_map(|entry| fs::read_to_string(entry.path()).ok());

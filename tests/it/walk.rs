@@ -1,5 +1,5 @@
-//! The bot on SimCord, which is somebody else's Discord: a day by messages alone, which docs/a-day.md shows, and what else
-//! has to hold. `./scripts/walk` takes the pictures.
+//! The bot on SimCord, a third-party Discord: a day by messages alone, which docs/a-day.md shows, and further scenes.
+//! `./scripts/walk` takes the pictures.
 
 use crate::support::bot::Ran;
 use crate::support::{client, simcord};
@@ -14,7 +14,7 @@ fn commands_strangers_long_texts_and_faults_are_as_on_the_stub() {
     assert_eq!(played("scenarios.py"), 7);
 }
 
-/// Runs a program of tests/simcord on the real service and client, to its good end. Returns how many steps there were.
+/// Runs a program of tests/simcord on the real service and client until it succeeds. Returns the number of steps.
 #[track_caller]
 fn played(name: &str) -> usize {
     let mut program = simcord::python(&format!("tests/simcord/{name}"));

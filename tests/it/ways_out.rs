@@ -1,4 +1,4 @@
-//! What is refused says what to do, and what is said is so.
+//! Every refusal names a remedy, and every message is true.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use crate::support::bot::{TestBot, now, reminder};
 use crate::support::client;
 
-/// A bot with a job that runs `command`, without a model.
+/// Returns a bot with a job that runs `command`, without a model.
 fn bot_with(id: &str, command: &str) -> TestBot {
     let bot = TestBot::new();
     let text = format!(

@@ -1,4 +1,4 @@
-//! Webhooks through the whole program, over real HTTP: each answer, what is delivered again, what floods, and what survives a restart.
+//! Webhooks through the whole program, over real HTTP: each answer, repeated deliveries, floods, and restarts.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use crate::support::messages_api::MessagesApi;
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
-/// A bot that listens, and where.
+/// A bot that listens for deliveries, and its address.
 struct Hooked {
     bot: TestBot,
     port: u16,
@@ -41,7 +41,7 @@ impl Hooked {
         Self { bot, port }
     }
 
-    /// A webhook with these further fields.
+    /// Writes a webhook with these further fields.
     fn hook(&self, id: &str, fields: &str, body: &str) {
         self.bot.write(&format!("webhooks/{id}.md"), &format!("---\nallowed_tools: []\n{fields}---\n{body}\n"));
     }
@@ -70,7 +70,7 @@ impl Hooked {
         answer(stream)
     }
 
-    /// Posts with the bearer's secret.
+    /// Posts with the webhook's bearer secret.
     fn post(&self, id: &str, body: &str) -> Answer {
         self.keyed(id, body, &[])
     }
@@ -82,7 +82,7 @@ impl Hooked {
         self.send("POST", &format!("/hook/{id}"), &all, body.as_bytes())
     }
 
-    /// Posts until it is answered so.
+    /// Posts until the answer has this status.
     fn until(&self, service: &Service<'_>, id: &str, body: &str, status: u16) -> Answer {
         service.until(&format!("{id} answers {status}"), || {
             Some(self.post(id, body)).filter(|answer| answer.status == status)
@@ -123,7 +123,7 @@ fn each_request_has_its_answer() {
     let shown = hooked.bot.ok(["runs", "show", run_of(&first)]);
     assert!(shown.contains("delivered: content sha256 "), "{shown}");
 
-    // Who has no secret learns nothing of the names.
+    // A caller without a secret learns nothing of the names.
     let stranger = |id: &str| hooked.send("POST", &format!("/hook/{id}"), &[("Authorization", "Bearer x")], b"{}");
     let (there, absent) = (stranger("deploy"), stranger("nobody"));
     assert_eq!((there.status, absent.status, &there.body), (401, 401, &absent.body));
@@ -206,7 +206,7 @@ fn what_is_delivered_again_runs_once_also_after_a_kill() {
     assert_eq!(runs.len(), 2, "{runs:#?}");
     let inbox = hooked.bot.ok(["inbox"]);
     assert!(inbox.contains("Deploy \"bot\".") && inbox.contains("Deploy \"another\"."), "{inbox}");
-    // It is one delivery also when its run is over.
+    // A repeated delivery is recognized even after its run has ended.
     let again = hooked.keyed("deploy", r#"{"repo":"bot"}"#, &key);
     assert_eq!((run_of(&again), &again.body["again"]), (&*run, &json!(true)));
     assert_eq!(hooked.bot.runs("deploy").len(), 2);
@@ -233,7 +233,7 @@ fn services_sign_as_they_do() {
     assert_eq!(post("github", &headers("72d3162e"), body).body["run"], first.body["run"]);
     assert_ne!(run_of(&post("github", &headers("72d3162f"), body)), run_of(&first));
     assert_eq!(post("github", &headers("72d3162e"), &body.replace("opened", "closed")).status, 401);
-    // What it sends when the webhook is made is no delivery.
+    // GitHub's ping at the creation of a webhook is no delivery.
     let ping = [("X-Hub-Signature-256", &*github), ("X-GitHub-Delivery", "72d31630"), ("X-GitHub-Event", "ping")];
     assert_eq!(post("github", &ping, body).status, 200);
 
@@ -323,14 +323,14 @@ fn a_flood_of_strangers_keeps_nobody_out_and_fills_nothing() {
     hooked.hook("deploy", "", "Deploy.");
     let service = hooked.start();
     let journal = || std::fs::metadata(hooked.bot.path("state/journal.db-wal")).map_or(0, |facts| facts.len());
-    // Each of them is refused, and the first of each webhook is recorded.
+    // The service refuses each of them, and records the first of each webhook.
     for n in 0..400 {
         let id = if n % 2 == 0 { "deploy".to_owned() } else { format!("guess-{n}") };
         let refused = hooked.send("POST", &format!("/hook/{id}"), &[("Authorization", "Bearer guessed")], b"{}");
         assert_eq!(refused.status, 401);
     }
     assert!(journal() < 1 << 20, "{}", journal());
-    // Those who do not finish what they say hold nobody up.
+    // Slow senders do not delay other deliveries.
     let slow: Vec<TcpStream> = (0..50)
         .map(|n| {
             let mut stream = hooked.connect();
@@ -343,7 +343,7 @@ fn a_flood_of_strangers_keeps_nobody_out_and_fills_nothing() {
     run_of(&hooked.post("deploy", "{}"));
     for mut stream in slow {
         let mut rest = Vec::new();
-        // It is ended from the other side.
+        // The service ends the connection.
         let _reset = stream.read_to_end(&mut rest);
         let said = String::from_utf8_lossy(&rest).into_owned();
         assert!(said.is_empty() || said.contains(" 408 "), "{said}");
@@ -351,12 +351,12 @@ fn a_flood_of_strangers_keeps_nobody_out_and_fills_nothing() {
     service.until_ended("deploy", 1);
     let status = hooked.bot.json(["status"]);
     let refused = &status["webhooks"]["refused"];
-    // Of the webhook those without its secret and those that were too slow, and of names that there are not.
+    // Two or three kinds: without the webhook's secret, too slow, and unknown names.
     let kinds = refused.as_array().map(Vec::len);
     assert!(matches!(kinds, Some(2 | 3)), "{status:#}");
     assert!(hooked.bot.ok(["status"]).contains("1, taken on 127.0.0.1:"));
     service.stop();
-    // What was counted is recorded when the service ends.
+    // The service records its counters when it ends.
     let refused = hooked.bot.json(["status"])["webhooks"]["refused"].clone();
     let times: u64 = refused.as_array().unwrap().iter().map(|one| one["times"].as_u64().unwrap()).sum();
     assert!(times >= 400, "{refused:#}");
@@ -451,7 +451,7 @@ fn what_is_missing_is_said_by_check_and_doctor() {
     assert!(why.contains("It fires when something is delivered"), "{why}");
 }
 
-/// docs/webhooks.md: each file is in order, and takes the delivery that stands below it.
+/// docs/webhooks.md: each file passes the checks, and accepts the delivery below it.
 #[test]
 fn the_examples_of_the_documentation_work() {
     let document = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/webhooks.md")).unwrap();
@@ -485,7 +485,7 @@ fn the_examples_of_the_documentation_work() {
         let taken = hooked.send("POST", &format!("/hook/{id}"), &headers, payload.as_bytes());
         assert_eq!(taken.status, 202, "{id}: {taken:?}");
     }
-    // What is typed into a shell, as it stands there but for the port: its field is filled in.
+    // The documented shell line, except for the port: its field is filled in.
     let line = document.split_once("```sh\n").unwrap().1.split_once("```").unwrap().0;
     let line = line.replace("127.0.0.1:8787", &format!("127.0.0.1:{}", hooked.port));
     service.until_ended("door", 1);

@@ -1,4 +1,4 @@
-//! Clients that misbehave, and what is left of them: nothing.
+//! Misbehaving clients: the wrapper leaves nothing of them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ const GREETING: &str = r#"read -r initialize
 echo '{"type":"control_response","response":{"subtype":"success","request_id":"ollim-initialize","response":{}}}'
 read -r prompt
 "#;
-/// `system/init` of a client that shows nothing, and a `result`.
+/// `system/init` of a client without tools, and a `result`.
 const INIT: &str = r#"echo '{"type":"system","subtype":"init","session_id":"s-1","tools":[]}'
 "#;
 const RESULT: &str = r#"echo '{"type":"result","subtype":"success","is_error":false,"num_turns":1,"result":"done","total_cost_usd":0.25,"session_id":"s-1"}'
 "#;
 
-/// A client that does what `body` says, with `$HERE` a folder of the test's.
+/// A client that runs `body`, where `$HERE` is a folder of the test.
 struct Fake {
     folder: tempfile::TempDir,
     desk: Desk,
@@ -84,7 +84,7 @@ async fn the_exchanges_of_the_protocol_replay() {
         assert_eq!((report.session, report.cost_usd, report.turns), (None, Some(0.0), Some(0)));
         let told = fake.host.client_denied.lock().unwrap().clone();
         assert_eq!(told.iter().map(|(tool, _)| tool.as_str()).collect::<Vec<_>>(), vec!["Write"; denied]);
-        // What we sent holds every field of what is sent there.
+        // Our message has every field of the published example.
         let sent: Value = serde_json::from_str(&fake.read("prompt")).unwrap();
         let expected: Value = serde_json::from_str(&said("to_client")[0]).unwrap();
         for (name, value) in expected.as_object().unwrap() {
@@ -101,17 +101,17 @@ async fn an_early_end_is_told_with_the_last_words() {
     let report = Fake::new(&format!("{GREETING}{INIT}kill -9 $$")).run(|_| {}).await;
     failed(&report, FailureClass::ExitedEarly, "code 137");
     assert_eq!(report.session.unwrap().0, "s-1", "what it had said is kept");
-    // It closes its input at once, and ends.
+    // The client closes its input at once, and ends.
     let report = Fake::new("exec 0<&-; exit 0").run(|_| {}).await;
     failed(&report, FailureClass::ExitedEarly, "code 0");
-    // A prompt that the client would take for a command of its own.
+    // The client would take this prompt for a command of its own.
     let fake = Fake::new("touch $HERE/started");
     failed(&fake.run(|request| request.prompt = " /clear".into()).await, FailureClass::Internal, "begins with `/`");
-    // A configuration folder that leads elsewhere.
+    // The configuration folder is a link to elsewhere.
     std::os::unix::fs::symlink(fake.folder.path(), fake.desk.run_dir().join("claude")).unwrap();
     failed(&fake.run(|_| {}).await, FailureClass::Internal, "it is a symlink");
     assert!(!fake.folder.path().join("started").exists());
-    // It cannot be started at all.
+    // The client cannot be started at all.
     let fake = Fake::new("");
     std::fs::remove_file(fake.folder.path().join("claude")).unwrap();
     failed(&fake.run(|_| {}).await, FailureClass::SpawnFailed, "npm install -g @anthropic-ai/claude-code");
@@ -127,14 +127,14 @@ async fn garbage_is_passed_over_up_to_a_point() {
     failed(&report, FailureClass::Garbage, "over 100 lines");
 }
 
-/// A gigabyte without a line feed: it ends after a part of it, and the memory with it.
+/// A gigabyte without a line feed: the run ends after a part of it, and memory stays bounded.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_without_a_line_feed_is_cut_off() {
     let fake = Fake::new(&format!("{GREETING}{INIT}head -c 1000000000 /dev/zero | tr '\\0' x && touch $HERE/whole"));
     let report = fake.run(|_| {}).await;
     failed(&report, FailureClass::Garbage, "64 MiB");
     assert!(!fake.folder.path().join("whole").exists(), "it was not read to its end");
-    // Both streams at once: a flood of complaints does not block the turn, and only its end is kept.
+    // Both streams at once: a flood on standard error does not block the turn, and only its last part is kept.
     let complaints = "head -c 50000000 /dev/zero | tr '\\0' y >&2; echo the-end >&2\n";
     let report = Fake::new(&format!("{GREETING}{INIT}{complaints}exit 5")).run(|_| {}).await;
     failed(&report, FailureClass::ExitedEarly, "the-end");
@@ -150,18 +150,18 @@ async fn a_client_that_hangs_is_tried_again_and_then_ended() {
     let report = fake.run(|_| {}).await;
     failed(&report, FailureClass::InitializeTimeout, "did not answer");
     assert_eq!(fake.host.started.lock().unwrap().len(), 3);
-    // In the middle of its turn.
+    // The client hangs in the middle of its turn.
     let fake = Fake::new(&format!("{GREETING}{INIT}trap '' TERM INT HUP; sleep 1000; sleep 1000"));
     let report = fake.run(|request| request.inactivity_timeout = Duration::from_millis(300)).await;
     assert!(matches!(&report.end, AttemptEnd::TimedOut(limit) if limit.contains("inactivity_timeout")), "{report:?}");
-    // After its result: that counts, and it does not keep us.
+    // The client hangs after its result: the result counts, and the run does not wait.
     let fake =
         Fake::new(&format!("{GREETING}{INIT}{RESULT}trap '' TERM INT HUP; exec 0<&-; while :; do sleep 1000; done"));
     let report = fake.run(|_| {}).await;
     assert_eq!((report.end, report.answer.as_deref()), (AttemptEnd::Completed, Some("done")));
 }
 
-/// Sessions of their own, double forks, ignored signals, closed descriptors: as many ways out as there are.
+/// Escapes from the tree: own sessions, double forks, ignored signals, closed descriptors.
 const ORPHANS: &str = r#"
 for i in 1 2 3; do
   (setsid bash -c "trap '' TERM INT HUP; exec 0<&- 1>&- 2>&-; while :; do sleep 1000; done" &)
@@ -179,7 +179,7 @@ async fn what_a_client_leaves_behind_is_ended() {
     assert_eq!(processes::zombies_of(std::process::id()), []);
 }
 
-/// A tree that forks faster than it can be counted.
+/// A tree that forks faster than its processes can be counted.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tree_that_keeps_forking_is_ended() {
     let restless = "restless() { while :; do (setsid sh -c 'sleep 0.05; sleep 0.05' &); done; }\n\
@@ -189,7 +189,7 @@ async fn a_tree_that_keeps_forking_is_ended() {
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
 }
 
-/// The wrapper is out of reach of what it wraps.
+/// The client cannot signal its wrapper.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_behind_the_wall_cannot_end_its_wrapper() {
     if !turn::kernel_holds_walls() {
@@ -220,7 +220,7 @@ async fn every_question_is_answered() {
         r#"{"type":"control_request","request_id":"q4","request":{"subtype":"hook_callback","callback_id":"hook_9","input":{"hook_event_name":"PreToolUse","tool_name":"Bash"}}}"#,
         r#"{"type":"control_request","request_id":"q5","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"x"}}}"#,
         r#"{"type":"control_request","request_id":"q6","request":{"subtype":"mcp_message","server_name":"other","message":{"jsonrpc":"2.0","id":1,"method":"tools/list"}}}"#,
-        // Our own tool, called without the hook having been asked.
+        // The client calls our own tool without asking the hook first.
         r#"{"type":"control_request","request_id":"q7","request":{"subtype":"mcp_message","server_name":"discord","message":{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ping_user","arguments":{"message":"x"}}}}}"#,
         r#"{"type":"control_request","request_id":"q8","request":{"subtype":"mcp_message","server_name":"discord","message":{"jsonrpc":"2.0","method":"notifications/initialized"}}}"#,
         r#"{"type":"control_request","request_id":"q9"}"#,
@@ -259,7 +259,7 @@ async fn every_question_is_answered() {
     assert!(fake.host.served.lock().unwrap().is_empty());
 }
 
-/// The real client has two conversations with our server, each of which counts from zero.
+/// The real client has two conversations with our server, and each counts from zero.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_conversations_with_our_server_are_kept_apart() {
     let ask = |id: &str, message: &str| {
@@ -299,7 +299,7 @@ async fn two_conversations_with_our_server_are_kept_apart() {
     assert_eq!(shown, expect);
 }
 
-/// A burst of questions to a host that answers none: the first wait, the rest are denied at once.
+/// A burst of questions to a host that answers none: the first ones wait, the rest are denied at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_burst_of_calls_is_denied() {
     let ask = r#"for i in $(seq 200); do echo '{"type":"control_request","request_id":"q'$i'","request":{"subtype":"hook_callback","callback_id":"hook_0","input":{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{}}}}'; done
@@ -315,7 +315,7 @@ for i in $(seq 136); do read -r a; echo "$a" >> $HERE/answers; done
     assert!(answers.contains("too many calls at once"));
 }
 
-/// A client that reads nothing any more while it asks and asks: memory stays bounded and the run ends.
+/// A client that no longer reads but keeps asking: memory stays bounded and the run ends.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_read_is_not_waited_for() {
     let ask = r#"yes '{"type":"control_request","request_id":"q","request":{"subtype":"brew_tea"}}' | head -n 20000
@@ -324,7 +324,7 @@ async fn a_client_that_does_not_read_is_not_waited_for() {
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
 }
 
-/// When the service is killed the kernel closes its end of the socket, as here.
+/// If the service is killed, the kernel closes its end of the socket, as here.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_outlives_the_service() {
     let fake = Arc::new(Fake::new(&format!("{GREETING}{INIT}{ORPHANS}touch $HERE/up; while :; do sleep 1000; done")));
@@ -338,7 +338,7 @@ async fn nothing_outlives_the_service() {
     until(&fake, "no process is left", |fake| fake.processes().is_empty()).await;
 }
 
-/// Someone ends the wrapper, gently: it takes all that is below it along.
+/// SIGTERM to the wrapper ends all of its descendants too.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrapper_that_is_told_to_end_ends_the_client() {
     let fake = Arc::new(Fake::new(&format!("{GREETING}{INIT}{ORPHANS}touch $HERE/up; while :; do sleep 1000; done")));
@@ -353,11 +353,11 @@ async fn a_wrapper_that_is_told_to_end_ends_the_client() {
     failed(&run.await.unwrap(), FailureClass::ExitedEarly, "code 137");
 }
 
-/// A wrapper is started before its run is there. Killed meanwhile it is replaced, and one that no run takes ends with us.
+/// A wrapper starts before its run. If it is killed meanwhile, another replaces it. An unused one ends with the service.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrapper_that_waits_is_the_next_runs_and_leaves_nothing() {
     let mut fake = Fake::new(&format!("{GREETING}{INIT}{RESULT}"));
-    // By a name of this test's own, so that it is told apart.
+    // The test's own name for the binary tells its processes apart.
     let shell_binary = fake.folder.path().join("ollim-bot");
     std::os::unix::fs::symlink(&fake.desk.claude.shell_binary, &shell_binary).unwrap();
     fake.desk.claude.shell_binary = shell_binary;
@@ -409,7 +409,7 @@ async fn a_message_needs_no_client() {
     assert_eq!(*fake.host.delivered.lock().unwrap(), ["water the plants"]);
 }
 
-/// What a run may take is held without a control group too, and its end says what it took.
+/// A run's limits hold without a control group too, and its end names the exceeded one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_takes_too_much_is_ended() {
     const FORKS: &str = "for i in $(seq 60); do sleep 1000 & done; wait\n";
