@@ -5,7 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::bot::{Bot, now, time};
 use super::{Plan, peers, percentile, row};
 
-/// Number of measured dispatches.
+/// Number of measured dispatches, which are [`APART`] apart.
 pub const SAMPLES: usize = 150;
 pub const APART: TimeDelta = TimeDelta::milliseconds(130);
 

@@ -16,7 +16,7 @@ use super::lateness::{APART, SAMPLES, words};
 /// Argument with which this program runs tokio-cron-scheduler.
 pub const TOKIO_CRON_SCHEDULER: &str = "--tokio-cron-scheduler";
 
-/// Number of waiting jobs that the slowest peer takes in reasonable time.
+/// Number of waiting jobs that the slower peer takes in reasonable time.
 const WAITING: usize = 10_000;
 
 fn python() -> Option<(PathBuf, PathBuf)> {
@@ -164,7 +164,7 @@ fn stdout(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Parses milliseconds, one a line.
+/// Formats the lateness in `said`: milliseconds, one a line.
 fn figures(said: &str) -> String {
     let mut late: Vec<i64> = said.lines().map(|line| line.trim().parse().unwrap()).collect();
     let missing = SAMPLES - late.len();
