@@ -21,6 +21,9 @@ use crate::journal::{Journal, JournalError, Message, Refused, Rich, Waiting};
 /// Maximum number of messages read at once.
 const BATCH: u32 = 1000;
 
+/// Maximum number of sent messages whose delivery is not recorded yet, if the journal is a file.
+const UNRECORDED: usize = 16;
+
 /// Maximum number of messages with buttons that are sent separately at the end of quiet hours.
 const MOST_ALONE: usize = 5;
 
@@ -192,6 +195,11 @@ impl Worker {
         let mut step = Step::Done;
         for (numbers, message) in sending {
             let parts: Vec<&Waiting> = waiting.iter().filter(|one| numbers.contains(&one.message.number)).collect();
+            // Records are made beside the next message. Of those that a server's loss, or a full disk, keeps from being recorded, each is
+            // sent again: on a server at most one, in a file a few.
+            if self.journal.is_shared() || records.len() >= UNRECORDED {
+                settle(&mut records).await?;
+            }
             let mut sent = Sent::of(&parts, &self.name, &self.journal);
             fail_point!(BeforeShow);
             match self.channel.send(&message, &mut sent).await {

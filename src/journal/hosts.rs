@@ -288,12 +288,13 @@ impl JournalReader {
 }
 
 impl JournalReader {
-    /// Returns how many replicas may lag behind the server; 0 for a file.
+    /// Returns how many replicas may lag behind the server; 0 for a file. A role without `pg_monitor` sees that a replica is there, and
+    /// not whether the server waits for it.
     ///
     /// # Errors
     /// Fails when the server does not answer.
     pub fn asynchronous_replicas(&self) -> Result<u32, JournalError> {
-        let sql = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'async'";
+        let sql = "SELECT count(*) FROM pg_stat_replication WHERE coalesce(sync_state, 'async') = 'async'";
         match self.connection() {
             Some(connection @ Connection::Postgres(_)) => connection.row(sql, (), |row| row.get(0)),
             _ => Ok(0),

@@ -142,6 +142,9 @@ fn a_server_that_crashes_is_waited_for_and_nothing_is_lost() {
     server.crash();
     bot.write("reminders/r.md", &reminder(now() + TimeDelta::seconds(2), PLAIN, "late, and once"));
     service.until("it is said", || service.said().contains("does not answer").then_some(()));
+    // After 12 s it waits for the server before it has a socket.
+    let doctor = || bot.run(["doctor"]).stdout;
+    service.until("it waits", || doctor().contains(&format!("running (pid {}), but", service.pid())).then_some(()));
     server.start_again();
     service.until("the word comes", || service.said().contains("late, and once").then_some(()));
     assert_eq!(server.psql("SELECT count(*) FROM run"), "1");
