@@ -40,11 +40,9 @@ pub(super) fn copy(to: Option<String>, uses: bool, app: &App) -> Result<CopiedJo
     if from.to_string() == target.to_string() {
         return Err(Refusal::user(format!("the journal is at {from} already")));
     }
-    let host = match &target {
-        JournalPlace::File(_) => None,
-        JournalPlace::Server(_) => Some(app.host_name()?),
-    };
-    let copied = copy_to(&from, &target, host.as_deref(), &app.clock).map_err(refusal)?;
+    let name = app.host_name()?;
+    let host = matches!(target, JournalPlace::Server(_)).then_some(name.as_str());
+    let copied = copy_to(&from, &target, host, &app.clock).map_err(refusal)?;
     if uses {
         // The password comes first: with the setting alone the service would not start.
         if let JournalPlace::Server(server) = &target
@@ -57,7 +55,7 @@ pub(super) fn copy(to: Option<String>, uses: bool, app: &App) -> Result<CopiedJo
         let file = app.home.config_file();
         edit::set(&app.home, "journal", setting.as_deref())
             .map_err(|error| Refusal::environment(format!("cannot write {}: {error}", file.display())))?;
-        mark_moved(&from, &target, &app.clock).map_err(|error| {
+        mark_moved(&from, &target, &name, &app.clock).map_err(|error| {
             Refusal::environment(format!(
                 "{target} is used from now on, but {from} could not be marked as moved: {error}"
             ))

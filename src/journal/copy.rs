@@ -101,11 +101,12 @@ pub struct Copied {
 /// [`CopyError`]. The journal at `from` is never changed.
 pub fn copy_to(from: &JournalPlace, to: &JournalPlace, host: Option<&str>, clock: &Clock) -> Result<Copied, CopyError> {
     let source = open_reader(from)?.ok_or_else(|| CopyError::Nothing(from.to_string()))?;
+    refuse_moved(&source, from)?;
     refuse_used(from)?;
     refuse_used(to)?;
     let kept_aside = put_aside(from, to, clock)?;
     let target = open(to, clock.now())?.connection;
-    begin(&target, from, to)?;
+    begin(&target, from, to, host)?;
     for &(table, keys) in TABLES {
         copy_table(&source, &target, table, keys)?;
     }
@@ -150,14 +151,15 @@ fn refuse_used(place: &JournalPlace) -> Result<(), CopyError> {
 }
 
 /// Marks the target as an incomplete copy. Empties an incomplete or unused copy, or a journal moved to `from`. Refuses any other.
-fn begin(target: &Connection, from: &JournalPlace, to: &JournalPlace) -> Result<(), CopyError> {
-    let from = from.to_string();
+fn begin(target: &Connection, from: &JournalPlace, to: &JournalPlace, host: Option<&str>) -> Result<(), CopyError> {
+    let (from, moved_to) = (from.to_string(), known_as(from, host));
     let transaction = target.transaction()?;
     let is_empty = target.row("SELECT count(*) FROM occurrence", (), |row| row.get::<i64>(0))? == 0
         && target.row("SELECT count(*) FROM event", (), |row| row.get::<i64>(0))? == 0;
     let marks = [COPYING, COPY_OF, MOVED_TO].map(|mark| setting(target, mark));
     let marks = marks.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let is_ours = marks.iter().flatten().any(|journal| *journal == from);
+    let [copying, copy_of, moved] = &marks[..] else { return Err(CopyError::Taken(to.to_string())) };
+    let is_ours = [copying, copy_of].contains(&&Some(from.clone())) || *moved == Some(moved_to);
     if !is_ours && (!is_empty || marks.iter().any(Option::is_some)) {
         return Err(CopyError::Taken(to.to_string()));
     }
@@ -173,15 +175,23 @@ fn setting(connection: &Connection, key: &str) -> Result<Option<String>, Journal
     connection.one("SELECT value FROM setting WHERE key = ?1", [key], |row| row.get("value"))
 }
 
-/// Marks the journal at `from` as moved to `to`. Blocks the thread.
+/// Returns a place as other hosts know it: a path alone is the same on each.
+fn known_as(place: &JournalPlace, host: Option<&str>) -> String {
+    match (place, host) {
+        (JournalPlace::File(_), Some(host)) => format!("{place} on {host}"),
+        _ => place.to_string(),
+    }
+}
+
+/// Marks the journal at `from` as moved by the host `host` to `to`. Blocks the thread.
 ///
 /// # Errors
 /// Fails when the journal cannot be written.
-pub fn mark_moved(from: &JournalPlace, to: &JournalPlace, clock: &Clock) -> Result<(), JournalError> {
+pub fn mark_moved(from: &JournalPlace, to: &JournalPlace, host: &str, clock: &Clock) -> Result<(), JournalError> {
     let journal = open(from, clock.now())?.connection;
     let transaction = journal.transaction()?;
     let sql = "INSERT INTO setting (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-    journal.execute(sql, [MOVED_TO, &to.to_string()])?;
+    journal.execute(sql, [MOVED_TO, &known_as(to, Some(host))])?;
     transaction.commit()
 }
 
@@ -190,15 +200,21 @@ pub(super) fn take_into_use(journal: &Connection, place: &JournalPlace) -> Resul
     if let Some(from) = setting(journal, COPYING)? {
         return Err(JournalError::HalfCopied { place: place.to_string(), from });
     }
-    if let Some(to) = setting(journal, MOVED_TO)? {
-        return Err(JournalError::Moved { place: place.to_string(), to });
-    }
+    refuse_moved(journal, place)?;
     if setting(journal, COPY_OF)?.is_some() {
         let transaction = journal.transaction()?;
         journal.execute("DELETE FROM setting WHERE key = ?1", [COPY_OF])?;
         transaction.commit()?;
     }
     Ok(())
+}
+
+/// A second copy of a journal that was moved would be a second live journal.
+fn refuse_moved(journal: &Connection, place: &JournalPlace) -> Result<(), JournalError> {
+    match setting(journal, MOVED_TO)? {
+        Some(to) => Err(JournalError::Moved { place: place.to_string(), to }),
+        None => Ok(()),
+    }
 }
 
 /// Returns the columns to copy: all but the host, which is set anew.

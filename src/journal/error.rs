@@ -63,7 +63,7 @@ pub enum JournalError {
     /// The journal was moved, as recorded by a host that shared it.
     #[error(
         "the journal at {place} was moved to {to}, and what fires is recorded there; set `journal` in config.yaml to where it is now, or \
-         move it back from there: `ollim-bot journal copy --use`"
+         move it from there, on the host that uses it: `ollim-bot journal copy --use`"
     )]
     Moved {
         /// The old location.

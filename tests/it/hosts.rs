@@ -281,6 +281,10 @@ fn a_journal_that_was_moved_is_used_by_nobody_until_it_is_moved_back() {
         forgotten.stderr.contains("was moved to ") && forgotten.stderr.contains("state/journal.db"),
         "{forgotten:?}"
     );
+    assert!(forgotten.stderr.contains("state/journal.db on attic"), "{forgotten:?}");
+    let twice = home.run(["journal", "copy", "--use", "--to", "file"]);
+    assert!(twice.code != 0 && twice.stderr.contains("state/journal.db on attic"), "{twice:?}");
+    assert!(home.read("config.yaml").unwrap().contains("postgres://"), "the settings are as they were");
     let service = attic.start();
     attic.write("reminders/second.md", &reminder(now(), PLAIN, "The second."));
     service.until_ended("second", 1);
