@@ -117,9 +117,7 @@ impl CommandRule {
         if !self.has_subcommand_of(start.program, start.words.get(1..).unwrap_or_default()) {
             return false;
         }
-        let fits =
-            |text: &str| self.granting.matches(text) && (!self.operands_only || self.granting.keeps_to_operands(text));
-        if start.granting.iter().any(|text| fits(text)) {
+        if start.granting.iter().any(|text| self.fits(text)) {
             return true;
         }
         let Some(call) = start.fetch.as_ref().filter(|_| !self.granting.is_closed()) else { return false };
@@ -128,6 +126,11 @@ impl CommandRule {
             Some((words, options)) => is_subset(options, &call.harmless) && words.matches(&text()),
             None => self.granting.matches(&text()),
         }
+    }
+
+    /// Returns whether the text of a call matches, with what its stars may stand for.
+    fn fits(&self, text: &str) -> bool {
+        if self.operands_only { self.granting.matches_operands(text) } else { self.granting.matches(text) }
     }
 
     /// Returns whether a call of `git` has the subcommand that the rule names. A star before it could stand for another one.
@@ -227,7 +230,7 @@ impl CommandRule {
     /// Returns whether stars before the end stand for no more in `other`.
     fn covers_middle(&self, other: &Self) -> bool {
         let open = other.granting.searches() && !other.operands_only;
-        !self.operands_only || (!open && self.granting.keeps_to_operands(&joined(&other.words)))
+        !self.operands_only || (!open && self.granting.matches_operands(&joined(&other.words)))
     }
 
     /// Returns the same for calls whose harmless options have another position than in the rule.

@@ -154,17 +154,17 @@ fn is_script_on_input(options: &Options, arguments: &[String]) -> bool {
     rest.first().is_some_and(|word| word == "-")
 }
 
-/// Returns whether a rule spells one of the options `looks`, with which a program only looks.
-pub(super) fn only_looks(looks: Names, options: &Options, rule: &[String]) -> bool {
+/// Returns whether a rule spells one of `names`: `-n`, also within a cluster, or `--dry-run`. `options` says how its words are read.
+pub(super) fn spells(names: Names, options: &Options, rule: &[String]) -> bool {
     rule.iter().enumerate().any(|(at, word)| {
         let text = word.split(STAR).next().unwrap_or_default();
         if text.starts_with("--") {
-            return programs::contains(looks, text.split('=').next().unwrap_or(text));
+            return programs::contains(names, text.split('=').next().unwrap_or(text));
         }
         let is_bundle = options.bundled && at == 0 && !text.starts_with('-');
         let Some(cluster) = text.strip_prefix('-').or_else(|| is_bundle.then_some(text)) else { return false };
         let mut letters = cluster.chars().take_while(|letter| is_bundle || !options.values.contains(*letter));
-        letters.any(|letter| programs::contains(looks, &format!("-{letter}")))
+        letters.any(|letter| programs::contains(names, &format!("-{letter}")))
     })
 }
 

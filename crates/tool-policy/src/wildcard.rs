@@ -175,41 +175,19 @@ impl Wildcard {
 
     /// Returns whether the pattern matches a command (see [`joined`]) or a name.
     pub(super) fn matches(&self, text: &str) -> bool {
-        fits(&self.parts, self.tail, text)
+        fits(&self.parts, self.tail, text, |_, _| true)
     }
 
     /// Returns whether the pattern matches if a blank inside a word may be a word break too, as denials match in
     /// doubt. `text` comes from [`loose`].
     pub(super) fn matches_loosely(&self, text: &str) -> bool {
-        fits(&self.loose_parts, self.tail, text)
+        fits(&self.loose_parts, self.tail, text, |_, _| true)
     }
 
-    /// Returns whether each star before the end stands for operands in a text that matches: for no option, and directly behind an
-    /// option for one word.
-    pub(super) fn keeps_to_operands(&self, text: &str) -> bool {
-        let Some((first, others)) = self.parts.split_first() else { return true };
-        let Some(mut rest) = text.strip_prefix(first.as_str()) else { return false };
-        let mut before = first;
-        for (at, part) in others.iter().enumerate() {
-            let end = || rest.len().checked_sub(part.len());
-            let found = match self.tail {
-                Tail::Exact if at + 1 == others.len() => end(),
-                Tail::Words if at + 1 == others.len() => rest.find(&format!("{part}{BREAK}")).or_else(end),
-                _ => rest.find(part.as_str()),
-            };
-            let Some((stands_for, after)) = found.and_then(|at| rest.split_at_checked(at)) else { return false };
-            let words_before = before.strip_suffix(BREAK);
-            let is_value = words_before.and_then(|words| words.rsplit(BREAK).next()).is_some_and(is_option);
-            // A star within a word begins with the rest of that word.
-            let within = words_before.is_none() && !before.is_empty();
-            let mut words = stands_for.split(BREAK).skip(usize::from(within));
-            if (is_value && stands_for.contains(BREAK)) || words.any(is_option) {
-                return false;
-            }
-            rest = after.strip_prefix(part.as_str()).unwrap_or(after);
-            before = part;
-        }
-        true
+    /// Returns the same where each star before the end stands for operands only: for no option, and directly behind an option for one
+    /// word.
+    pub(super) fn matches_operands(&self, text: &str) -> bool {
+        fits(&self.parts, self.tail, text, stands_for_operands)
     }
 
     /// Returns whether this matches everything that `other` matches. `false` if that cannot be told.
@@ -252,26 +230,41 @@ fn is_option(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-')
 }
 
-/// Returns whether the parts occur in order in the text, the first at its beginning, and the last where the tail requires.
-fn fits(parts: &[String], tail: Tail, text: &str) -> bool {
+/// Returns whether a star behind the part `before` stands for operands there: see [`Wildcard::matches_operands`].
+fn stands_for_operands(before: &str, stands_for: &str) -> bool {
+    let words_before = before.strip_suffix(BREAK);
+    let is_value = words_before.and_then(|words| words.rsplit(BREAK).next()).is_some_and(is_option);
+    // A star within a word begins with the rest of that word.
+    let within = words_before.is_none() && !before.is_empty();
+    let has_option = stands_for.split(BREAK).skip(usize::from(within)).any(is_option);
+    !has_option && (!is_value || !stands_for.contains(BREAK))
+}
+
+/// Returns whether the parts occur in order in the text, the first at its beginning, and the last where the tail requires. `allows` says of
+/// each star before the end whether it may stand for a text. Its arguments are the part before the star, and that text.
+fn fits(parts: &[String], tail: Tail, text: &str, allows: impl Fn(&str, &str) -> bool) -> bool {
     let Some((first, others)) = parts.split_first() else { return false };
     let Some(mut rest) = text.strip_prefix(first.as_str()) else { return false };
-    let Some((last, middle)) = others.split_last() else {
+    if others.is_empty() {
         return match tail {
             Tail::Exact => rest.is_empty(),
             Tail::Words => rest.is_empty() || rest.starts_with(BREAK),
             Tail::Text => true,
         };
-    };
-    for part in middle {
-        let Some(at) = rest.find(part.as_str()) else { return false };
-        rest = &rest[at + part.len()..];
     }
-    match tail {
-        Tail::Exact => rest.ends_with(last.as_str()),
-        Tail::Text => rest.contains(last.as_str()),
-        Tail::Words => rest.ends_with(last.as_str()) || rest.contains(&format!("{last}{BREAK}")),
+    let mut before = first;
+    for (at, part) in others.iter().enumerate() {
+        let end = || rest.strip_suffix(part.as_str()).map(str::len);
+        let found = match tail {
+            Tail::Exact if at + 1 == others.len() => end(),
+            Tail::Words if at + 1 == others.len() => rest.find(&format!("{part}{BREAK}")).or_else(end),
+            _ => rest.find(part.as_str()),
+        };
+        let Some(found) = found.filter(|found| allows(before, &rest[..*found])) else { return false };
+        rest = &rest[found + part.len()..];
+        before = part;
     }
+    true
 }
 
 /// Returns whether some text matches both patterns, which have no tails.

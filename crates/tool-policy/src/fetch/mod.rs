@@ -142,8 +142,7 @@ impl FetchOptions {
             let rest = &cluster[index + letter.len_utf8()..];
             let attached = Some(rest).filter(|rest| !rest.is_empty());
             let value = attached.or_else(|| arguments.get(*at).map(String::as_str));
-            let name =
-                self.names.iter().find(|(short, _)| *short == &option[1..]).map_or(&option[1..], |(_, name)| name);
+            let name = self.long_name(&option);
             let valued = self.values.contains(letter) && Self::value_is_harmless(name, value);
             if valued || self.is_nowhere(name, value) {
                 out.harmless.push(with_value(&option, value));
@@ -161,12 +160,17 @@ impl FetchOptions {
         (left.len() > 1).then_some(left)
     }
 
+    /// Returns the long name of an option, without its dashes. An option that has none keeps its letter.
+    fn long_name<'a>(&self, option: &'a str) -> &'a str {
+        let name = option.trim_start_matches('-');
+        self.names.iter().find(|(short, _)| *short == name).map_or(name, |(_, name)| name)
+    }
+
     /// Returns an option under its long name, with its value, if it sets the method of the request.
     fn method(&self, option: &str) -> Option<String> {
         const METHODS: Names = "get head method request spider";
         let (option, value) = option.split_once(BREAK).unwrap_or((option, ""));
-        let name = option.trim_start_matches('-');
-        let name = self.names.iter().find(|(short, _)| *short == name).map_or(name, |(_, name)| name);
+        let name = self.long_name(option);
         contains(METHODS, name).then(|| format!("--{name} {value}").trim_end().to_owned())
     }
 
@@ -192,8 +196,7 @@ impl FetchOptions {
 
     /// Returns whether an option gives the body of a request, or the format of the output.
     fn is_body(&self, option: &str) -> bool {
-        let name = option.trim_start_matches('-');
-        let name = self.names.iter().find(|(short, _)| *short == name).map_or(name, |(_, name)| name);
+        let name = self.long_name(option);
         const BODIES: Names = "body-data data form form-string json post-data write-out";
         contains(BODIES, name) || name.starts_with("data-")
     }

@@ -87,14 +87,14 @@ impl Rights {
             Class::Changes if known.is_git() => {
                 let subcommand = git::subcommand(arguments);
                 let needs = git::needs(subcommand);
-                if !options::only_looks(git::looks(subcommand), git::options(subcommand), arguments) {
+                if !options::spells(git::looks(subcommand), git::options(subcommand), arguments) {
                     rights.network = needs.network;
                     if needs.class == Class::Changes {
                         rights.writes = Writes::Work;
                     }
                 }
             }
-            Class::Changes if options::only_looks(known.looks, &known.options, arguments) => {}
+            Class::Changes if options::spells(known.looks, &known.options, arguments) => {}
             Class::Changes => rights.writes = Writes::Work,
             Class::Fetches => {
                 rights.network = true;
