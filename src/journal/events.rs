@@ -33,6 +33,9 @@ pub struct Event {
     pub kind: EventKind,
 }
 
+/// The beginning of the note that a line was not allowed to start a program; a `: ` and the reason follow.
+pub const PROGRAM_REFUSED: &str = "a program was refused";
+
 /// The kind of an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]

@@ -68,7 +68,7 @@ pub use copy::{Copied, CopiedTable, CopyError, copy_to, mark_moved};
 pub use delays::{Delay, DelayCause, Folded, Punctuality};
 pub use deliveries::{Delivery, DeliveryState, FailingChannel, Refused, Waiting};
 pub use error::JournalError;
-pub use events::{Event, EventFilter, EventKind};
+pub use events::{Event, EventFilter, EventKind, PROGRAM_REFUSED};
 pub use forks::{ForkEnd, ForkRecord, Resumable};
 pub use generations::{ConsecutiveFailures, ObservedGeneration};
 pub use heard::HeardBy;

@@ -23,7 +23,7 @@ use crate::agent::{ExternalAnswer, FurtherMessage, JsonObject, Observation, RunH
 use crate::bot::{Bot, live::Sight};
 use crate::clock::Clock;
 use crate::definition::{Definition, DefinitionId, Expect};
-use crate::journal::{Denial, EventKind, Journal, JournalError, ProcessIdentity, RunId};
+use crate::journal::{Denial, EventKind, Journal, JournalError, PROGRAM_REFUSED, ProcessIdentity, RunId};
 use crate::mcp::servers::RunServers;
 use crate::policy::{BOT, Decision, Layer, Policy, ToolCall, UpdateMode, Verdict, on_one_line};
 use crate::refusal::Refusal;
@@ -366,7 +366,7 @@ impl RunHost for Host {
             let (layer, reason) = (decision.layer.to_string(), decision.reason);
             self.bot.live.tell(&self.definition.id, Sight::ProgramRefused(reason.clone()));
             let denial = Denial { tool: "Bash".into(), input, layer, rule: decision.rule, reason };
-            self.record_with(denial, Some("a program was refused")).await;
+            self.record_with(denial, Some(PROGRAM_REFUSED)).await;
             return answer;
         }
         debug!(run = %self.run, program = ?start.argv, "program allowed");

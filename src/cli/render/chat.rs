@@ -5,10 +5,7 @@ use crate::agent::Observation;
 use crate::app::words::call;
 use crate::channel::terminal::{plain, plain_lines};
 use crate::cli::output::{BAD, FAINT, Output, paint};
-use crate::journal::{Event, EventKind, RunState};
-
-/// Prefix of the note that a call was not allowed to start a program.
-const PROGRAM_REFUSED: &str = "a program was refused: ";
+use crate::journal::{Event, EventKind, PROGRAM_REFUSED, RunState};
 
 /// Renders the events of turns.
 pub struct Chat<'a> {
@@ -62,7 +59,7 @@ impl<'a> Chat<'a> {
                 output.note(paint(FAINT, &format!("  refused: {}", plain(reason))));
             }
             EventKind::Note { text } => {
-                if let Some(reason) = text.strip_prefix(PROGRAM_REFUSED) {
+                if let Some(reason) = text.strip_prefix(PROGRAM_REFUSED).and_then(|rest| rest.strip_prefix(": ")) {
                     output.note(paint(FAINT, &format!("  refused: {}", plain(reason))));
                 }
             }
