@@ -9,26 +9,38 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tokio::task::JoinSet;
+
 use super::service::DaemonError;
+use super::supervisor::Supervisor;
+use super::waiting::Waiting;
 use crate::app::App;
 use crate::config::Config;
 use crate::hexadecimal::hex;
 use crate::home::Home;
-use crate::journal::{Journal, JournalPlace, NewHost};
+use crate::journal::{Journal, JournalPlace, NewHost, NewMessage};
 
 /// Interval between two attempts to reach a server.
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// Opens the journal and joins the hosts that share it. Waits for an unreachable server, as nothing could be recorded meanwhile.
+/// `waiting` tells the person of it; `None` tells nobody.
 ///
 /// # Errors
 /// Permanent errors: another host uses this one's name, or the journal is a newer version's.
-pub(super) async fn open(app: &App, config: &Config) -> Result<Journal, DaemonError> {
+pub(super) async fn open(
+    app: &App,
+    config: &Config,
+    supervisor: Supervisor,
+    waiting: Option<Waiting>,
+) -> Result<Journal, DaemonError> {
     let (place, clock) = (app.journal()?, &app.clock);
     if matches!(place, JournalPlace::File(_)) {
         return Ok(Journal::open(place, clock.clone())?);
     }
     let new = this_host(app.host_name()?, &app.home, config)?;
+    let mut beside = JoinSet::new();
+    beside.spawn(supervisor.waits("waits for the journal's database"));
     let mut said = false;
     loop {
         let (place, new, clock) = (place.clone(), new.clone(), clock.clone());
@@ -37,10 +49,18 @@ pub(super) async fn open(app: &App, config: &Config) -> Result<Journal, DaemonEr
             journal.join(new, Box::new(start_again)).map(|_| journal)
         });
         match opening.await.map_err(|error| DaemonError::Io { what: "open the journal", source: error.into() })? {
-            Ok(journal) => return Ok(journal),
+            Ok(journal) => {
+                if let Some(text) = waiting.and_then(|waiting| waiting.over()) {
+                    journal.message(NewMessage::of_service(text)).await?;
+                }
+                return Ok(journal);
+            }
             Err(error) if error.may_pass() => {
                 if !said {
                     tracing::error!(%error, cause = error.cause(), "waiting for it, since nothing can be recorded without it");
+                    if let Some(waiting) = waiting.clone() {
+                        beside.spawn(waiting.tell(error));
+                    }
                     said = true;
                 }
                 tokio::time::sleep(AGAIN).await;

@@ -26,4 +26,5 @@ pub mod settings;
 mod shared_files;
 mod sign_in;
 mod supervisor;
+mod waiting;
 pub mod wire;

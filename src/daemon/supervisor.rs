@@ -21,6 +21,8 @@ use crate::schedule::{Activity, Schedule};
 
 /// Maximum time to send to a supervisor that does not read its messages.
 const SENDING: Duration = Duration::from_secs(1);
+/// Maximum time between two signs of life of a service that waits.
+const WAITS: Duration = Duration::from_secs(20);
 /// Minimum time between two status lines.
 const STATUS: Duration = Duration::from_secs(1);
 
@@ -79,6 +81,18 @@ impl Supervisor {
     /// Sends `STOPPING=1` with the time that the end may take.
     pub(super) async fn stopping(&self, at_most: Duration) {
         self.tell(format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={}\nSTATUS=ending", at_most.as_micros())).await;
+    }
+
+    /// Shows what the start waits for, and keeps the supervisor from ending the service meanwhile. Never returns.
+    pub(super) async fn waits(self, status: &'static str) {
+        let every = self.watchdog.map_or(WAITS, |limit| WAITS.min(limit / 2));
+        while self.address.is_some() {
+            // A service that restarted itself counts as ready. One that was just started has a limit for its start.
+            let extended = (every * 3).as_micros();
+            self.tell(format!("WATCHDOG=1\nEXTEND_TIMEOUT_USEC={extended}\nSTATUS={status}")).await;
+            tokio::time::sleep(every).await;
+        }
+        std::future::pending::<()>().await;
     }
 
     /// Sends a sign of life at half of the watchdog's interval while the schedule is alive. Never returns.

@@ -9,8 +9,8 @@ use crate::support::bot::{TestBot, now, reminder};
 use crate::support::client;
 
 /// A monitor that lists its requests, and answers once it may.
-struct Monitor {
-    url: String,
+pub struct Monitor {
+    pub url: String,
     shared: Arc<(Mutex<Heard>, Condvar)>,
 }
 
@@ -22,7 +22,7 @@ struct Heard {
 }
 
 impl Monitor {
-    fn new(may_answer: bool) -> Self {
+    pub fn new(may_answer: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let shared = Arc::new((Mutex::new(Heard { may_answer, ..Heard::default() }), Condvar::new()));
@@ -41,7 +41,7 @@ impl Monitor {
         self.shared.1.notify_all();
     }
 
-    fn told(&self) -> Vec<String> {
+    pub fn told(&self) -> Vec<String> {
         self.shared.0.lock().unwrap().told.clone()
     }
 }

@@ -1,5 +1,6 @@
 //! Several hosts that share a journal on a real server: each occurrence has one outcome, whatever happens to a host.
 
+use std::os::unix::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,6 +8,8 @@ use chrono::TimeDelta;
 use rustix::process::Signal;
 use serde_json::json;
 
+use crate::heartbeat::Monitor;
+use crate::reloading::Supervisor;
 use crate::support::bot::{TestBot, now, reminder};
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
@@ -136,17 +139,37 @@ fn another_folder_cannot_take_the_name_of_a_host_that_lives() {
 
 #[test]
 fn a_server_that_crashes_is_waited_for_and_nothing_is_lost() {
-    let mut server = Postgres::start();
+    let (mut server, monitor) = (Postgres::start(), Monitor::new(true));
     let bot = host(TestBot::new(), &server, "attic");
+    let notify = bot.path("notify");
+    let mut supervisor = Supervisor::at(&SocketAddr::from_pathname(&notify).unwrap());
+    let bot = bot.env("NOTIFY_SOCKET", notify.to_str().unwrap()).env("WATCHDOG_USEC", "2000000");
+    client::executable(&bot.path("bin/bridge"), "#!/bin/sh\ncat >> got\n");
+    let channel = "channels:\n  phone: { kind: command, command: [bridge] }\ndefault_channel: phone\n";
+    bot.write("config.yaml", &format!("{channel}heartbeat_url: {}\n", monitor.url));
+    let got = || bot.read("state/channels/phone/got").unwrap_or_default();
     let service = bot.start();
     server.crash();
     bot.write("reminders/r.md", &reminder(now() + TimeDelta::seconds(2), PLAIN, "late, and once"));
     service.until("it is said", || service.said().contains("does not answer").then_some(()));
     // After 12 s it waits for the server before it has a socket.
-    let doctor = || bot.run(["doctor"]).stdout;
-    service.until("it waits", || doctor().contains(&format!("running (pid {}), but", service.pid())).then_some(()));
+    service.until("the supervisor sees that it waits", || {
+        (supervisor.count("STATUS=waits for the journal's database") > 0).then_some(())
+    });
+    let waits = format!("running (pid {}), but", service.pid());
+    service.until("doctor knows", || bot.run(["doctor"]).stdout.contains(&waits).then_some(()));
+    let fed = supervisor.count("WATCHDOG=1");
+    service.until("the watchdog is fed", || (supervisor.count("WATCHDOG=1") > fed + 2).then_some(()));
+    let is_extended = supervisor.hear().iter().any(|line| line.starts_with("EXTEND_TIMEOUT_USEC="));
+    assert!(is_extended, "a start that waits has no limit");
+    service.until("the person is told", || got().contains("The host attic has waited for the journal's").then_some(()));
+    let fails = "/fail: the journal's database does not answer: the host attic fires nothing";
+    service.until("the monitor is told", || monitor.told().contains(&fails.to_owned()).then_some(()));
     server.start_again();
-    service.until("the word comes", || service.said().contains("late, and once").then_some(()));
+    service.until("the word comes", || got().contains("late, and once").then_some(()));
+    service.until("the person hears that it is over", || got().contains("database answers again").then_some(()));
+    assert_eq!(got().matches("has waited for").count(), 1, "{}", got());
+    service.until("the monitor too", || monitor.told().last().is_some_and(|told| told == "/: ").then_some(()));
     assert_eq!(server.psql("SELECT count(*) FROM run"), "1");
     service.stop();
 }

@@ -10,19 +10,19 @@ use rustix::process::Signal;
 use crate::support::bot::{Service, TestBot, now, reminder};
 
 /// The lines of all messages so far, in order, and the number of messages.
-struct Supervisor {
+pub struct Supervisor {
     socket: UnixDatagram,
     heard: Vec<String>,
 }
 
 impl Supervisor {
-    fn at(address: &SocketAddr) -> Self {
+    pub fn at(address: &SocketAddr) -> Self {
         let socket = UnixDatagram::bind_addr(address).unwrap();
         socket.set_nonblocking(true).unwrap();
         Self { socket, heard: Vec::new() }
     }
 
-    fn hear(&mut self) -> &[String] {
+    pub fn hear(&mut self) -> &[String] {
         let mut buffer = [0; 4096];
         while let Ok(length) = self.socket.recv(&mut buffer) {
             let message = String::from_utf8(buffer[..length].to_vec()).unwrap();
@@ -31,7 +31,7 @@ impl Supervisor {
         &self.heard
     }
 
-    fn count(&mut self, line: &str) -> usize {
+    pub fn count(&mut self, line: &str) -> usize {
         self.hear().iter().filter(|heard| *heard == line).count()
     }
 }

@@ -36,10 +36,17 @@ impl Secret {
         if let Some(secret) = journal.setting(SETTING).await?.as_deref().and_then(unhex) {
             return Ok(Self::new(&secret));
         }
-        let mut secret = [0; 32];
-        getrandom::fill(&mut secret).map_err(SecretError::Random)?;
+        let secret = fresh()?;
         journal.set_setting(SETTING, Some(hex(&secret))).await?;
         Ok(Self::new(&secret))
+    }
+
+    /// Makes a secret that no journal keeps. Buttons made with it work only as long as it is in use.
+    ///
+    /// # Errors
+    /// [`SecretError::Random`].
+    pub fn random() -> Result<Self, SecretError> {
+        Ok(Self::new(&fresh()?))
     }
 
     pub(super) fn new(secret: &[u8]) -> Self {
@@ -51,6 +58,12 @@ impl Secret {
         let key = hmac::sign(&self.0, format!("buttons of {name}").as_bytes());
         Tokens(hmac::Key::new(hmac::HMAC_SHA256, key.as_ref()))
     }
+}
+
+fn fresh() -> Result<[u8; 32], SecretError> {
+    let mut secret = [0; 32];
+    getrandom::fill(&mut secret).map_err(SecretError::Random)?;
+    Ok(secret)
 }
 
 /// Creates and verifies tokens.

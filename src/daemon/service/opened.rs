@@ -1,6 +1,7 @@
 //! Takes the data folder and opens its journal.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{DaemonError, failed};
@@ -14,9 +15,12 @@ use crate::daemon::lock::Lock;
 use crate::daemon::settings::{AppInForce, Settings};
 use crate::daemon::shared_files::SharedFiles;
 use crate::daemon::supervisor::Supervisor;
+use crate::daemon::waiting::Waiting;
 use crate::definition::Defaults;
 use crate::home::Home;
 use crate::journal::{Journal, JournalError, NewMessage};
+use crate::program::Surroundings;
+use crate::run::client_environment::{search_path, shell_binary};
 
 /// A data folder that this service has locked, and its journal.
 pub(super) struct Opened {
@@ -28,6 +32,10 @@ pub(super) struct Opened {
     pub(super) env: BTreeMap<String, String>,
     /// Variables of the environment and of `.env`.
     pub(super) secrets: BTreeMap<String, String>,
+    /// The environment for the person's programs.
+    pub(super) surroundings: Surroundings,
+    /// Our own binary.
+    pub(super) own_binary: PathBuf,
     pub(super) clock: Clock,
     pub(super) lock: Arc<Lock>,
     pub(super) signals: Signals,
@@ -62,9 +70,21 @@ impl Opened {
         if for_one_run {
             hosts::end_with_lease();
         }
+        let own_binary = std::env::current_exe().map_err(failed("find our own binary"))?;
+        let surroundings = surroundings(&home, &env, &own_binary);
+        // A person who starts a single run sees that it waits.
+        let waiting = (!for_one_run).then(|| Waiting {
+            app: app.clone(),
+            config: config.clone(),
+            surroundings: surroundings.clone(),
+            secrets: secrets.clone(),
+            has_console: events.is_none(),
+            since: clock.now(),
+            told: Arc::default(),
+        });
         // Wait for an unreachable server, unless a signal ends the service.
         let journal = tokio::select! {
-            opened = hosts::open(&app, &config) => opened?,
+            opened = hosts::open(&app, &config, supervisor.clone(), waiting) => opened?,
             () = signals.next() => return Ok(None),
         };
         fail_point!(JournalOpened);
@@ -85,6 +105,8 @@ impl Opened {
             home,
             env,
             secrets,
+            surroundings,
+            own_binary,
             clock,
             lock,
             signals,
@@ -95,6 +117,21 @@ impl Opened {
             shared_files,
         }))
     }
+}
+
+fn surroundings(home: &Home, env: &BTreeMap<String, String>, own_binary: &Path) -> Surroundings {
+    Surroundings {
+        shell_binary: shell_binary(own_binary),
+        path: search_path(env, own_binary, home),
+        user_home: user_home(env).map_or_else(|| PathBuf::from("/"), Path::to_path_buf),
+        data_folder: home.root().to_owned(),
+        locale: Surroundings::locale(env),
+    }
+}
+
+/// Returns the person's home folder, if the environment names one.
+pub(super) fn user_home(env: &BTreeMap<String, String>) -> Option<&Path> {
+    env.get("HOME").map(Path::new)
 }
 
 /// Ends leftover processes of the previous process's runs. There are some only if their runners were killed with it.

@@ -6,8 +6,8 @@ use std::sync::{Arc, RwLock};
 use tokio::sync::{mpsc, watch};
 
 use super::background::Background;
-use super::execution::{Execution, user_home};
-use super::opened::Opened;
+use super::execution::Execution;
+use super::opened::{Opened, user_home};
 use super::{DaemonError, failed};
 use crate::agent::claude::IdleClient;
 use crate::agents;
@@ -61,10 +61,10 @@ impl Parts {
         execute: ExecuteLine,
     ) -> Result<Self, DaemonError> {
         let Opened { home, journal, clock, config, .. } = opened;
-        let execution = Execution::choose(opened).await?;
+        let execution = Execution::choose(opened).await;
         let (read, inbox) = Read::begin(opened).await?;
         let (schedule, definitions) = (read.schedule.clone(), read.definitions.clone());
-        let shared = Shared::construct(opened, &execution, &read).await?;
+        let shared = Shared::construct(opened, &read).await?;
         let runner = shared.runner(opened, &execution, &read);
         let files = HomeFiles { home: home.clone(), definitions: definitions.clone() };
         let mut dispatcher = Dispatcher::new(inbox, clock, journal.clone(), Arc::new(runner), Arc::new(files));
@@ -165,11 +165,10 @@ struct Shared {
 }
 
 impl Shared {
-    async fn construct(opened: &Opened, execution: &Execution, read: &Read) -> Result<Self, DaemonError> {
-        let Opened { home, journal, clock, config, secrets, .. } = opened;
-        let surroundings = execution.surroundings(opened);
+    async fn construct(opened: &Opened, read: &Read) -> Result<Self, DaemonError> {
+        let Opened { home, journal, clock, config, secrets, surroundings, .. } = opened;
         let mcp_servers = McpServers::new(&config.mcp_servers, home.clone(), surroundings.clone(), secrets.clone());
-        let means = Means { surroundings, secrets, buttons: &ntfy::Secret::of(journal).await? };
+        let means = Means { surroundings: surroundings.clone(), secrets, buttons: &ntfy::Secret::of(journal).await? };
         // With an event stream, events report messages in place of the console.
         let console = opened.events.is_none().then(|| opened.app.clone());
         let channels = channels(config, home, &means, console);
@@ -183,7 +182,7 @@ impl Shared {
         };
         let spawner = Arc::new(Spawner {
             home: home.clone(),
-            user_home: execution.user_home.clone(),
+            user_home: surroundings.user_home.clone(),
             clock: clock.clone(),
             journal: journal.clone(),
             settings: Arc::clone(&for_runs),
@@ -202,9 +201,9 @@ impl Shared {
         Runner {
             questions: self.questions.clone(),
             home: opened.home.clone(),
-            user_home: execution.user_home.clone(),
-            path: execution.path.clone(),
-            shell_binary: execution.shell_binary.clone(),
+            user_home: opened.surroundings.user_home.clone(),
+            path: opened.surroundings.path.clone(),
+            shell_binary: opened.surroundings.shell_binary.clone(),
             client_environment: execution.client_environment.clone(),
             clock: opened.clock.clone(),
             journal: opened.journal.clone(),

@@ -1,0 +1,126 @@
+//! What a service says while it waits for the journal's database: to the person, and to the monitor.
+//!
+//! Nothing can be recorded then. So one message goes directly by a channel, without the outbox.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio::time::sleep;
+
+use super::channels::{Means, channels};
+use super::settings::AppInForce;
+use crate::app::App;
+use crate::channel::terminal::plain;
+use crate::channel::{Outgoing, Sent, ntfy};
+use crate::config::{CONSOLE, Config};
+use crate::definition::Urgency;
+use crate::heartbeat::{Beat, Heartbeats};
+use crate::journal::JournalError;
+use crate::program::Surroundings;
+
+/// Time after which the person is told. Most servers are back earlier.
+const TOLD_AFTER: Duration = Duration::from_secs(30);
+
+/// Time between two heartbeats, and between two attempts to tell the person.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// A service that waits. Clones share whether the person was told.
+#[derive(Clone)]
+pub(super) struct Waiting {
+    pub(super) app: App,
+    pub(super) config: Arc<Config>,
+    pub(super) surroundings: Surroundings,
+    pub(super) secrets: BTreeMap<String, String>,
+    /// Whether the console shows messages.
+    pub(super) has_console: bool,
+    pub(super) since: DateTime<Utc>,
+    /// Whether a channel was given the message.
+    pub(super) told: Arc<AtomicBool>,
+}
+
+impl Waiting {
+    /// Tells the person once, and the monitor every minute. Never returns.
+    pub(super) async fn tell(self, error: JournalError) {
+        sleep(TOLD_AFTER).await;
+        let host = self.host();
+        let heart = self.config.heartbeat_url.as_ref().map(|url| Heartbeats::default().of(url, "the service"));
+        let text = format!(
+            "The host {host} has waited for the journal's database since {} ({}). It fires nothing until the database answers.",
+            self.since(),
+            plain(&error.cause())
+        );
+        loop {
+            if let Some(heart) = &heart {
+                heart
+                    .beat(Beat::Fail(format!("the journal's database does not answer: the host {host} fires nothing")));
+            }
+            // Set before the message is sent: a channel may have taken it even if the database answers first.
+            if !self.told.swap(true, Ordering::SeqCst) {
+                let is_sent = self.send(&text).await;
+                self.told.store(is_sent, Ordering::SeqCst);
+            }
+            sleep(AGAIN).await;
+        }
+    }
+
+    /// Returns the message for the person at the end of the wait; `None` if the person does not know of it.
+    pub(super) fn over(&self) -> Option<String> {
+        let (host, since) = (self.host(), self.since());
+        let text = format!("The journal's database answers again. The host {host} had waited for it since {since}.");
+        self.told.load(Ordering::SeqCst).then_some(text)
+    }
+
+    fn host(&self) -> String {
+        self.app.host_name().unwrap_or_default()
+    }
+
+    fn since(&self) -> String {
+        self.since.with_timezone(&self.config.timezone).format("%a %H:%M").to_string()
+    }
+
+    /// Sends a message by the first channel that takes it, unless its hours are quiet. Returns whether one took it.
+    async fn send(&self, text: &str) -> bool {
+        let (config, now) = (&*self.config, self.app.clock.now());
+        // The message has no buttons, so any secret does.
+        let buttons = match ntfy::Secret::random() {
+            Ok(buttons) => buttons,
+            Err(error) => {
+                tracing::warn!(%error, "the person is not told that the service waits");
+                return false;
+            }
+        };
+        let means = Means { surroundings: self.surroundings.clone(), secrets: &self.secrets, buttons: &buttons };
+        let channels = channels(config, &self.app.home, &means, Some(AppInForce::new(self.app.clone())));
+        let message = Outgoing {
+            // The journal's numbers are above zero, and each wait has its own.
+            number: -self.since.timestamp(),
+            at: now,
+            job: None,
+            run: None,
+            title: None,
+            text: text.to_owned(),
+            urgency: Urgency::Normal,
+            buttons: Vec::new(),
+            reply_to: None,
+            asks: false,
+            answers: None,
+            rich: None,
+        };
+        // The console takes every message, also if nobody sees it.
+        let has_console = self.has_console && config.default_channel == CONSOLE;
+        for name in config.channel_names().filter(|name| *name != CONSOLE || has_console) {
+            let Some(channel) = channels.get(name) else { continue };
+            if config.quiet_hours_of(name).is_some_and(|hours| hours.end(now, config.timezone).is_some()) {
+                return false;
+            }
+            match channel.send(&message, &mut Sent::default()).await {
+                Ok(_) => return true,
+                Err(error) => tracing::warn!(channel = name, why = %error.why, "that the service waits was not sent"),
+            }
+        }
+        false
+    }
+}
