@@ -434,15 +434,6 @@ pub(super) fn status(app: &App) -> Result<Option<ServiceStatus>, Refusal> {
     }
 }
 
-/// Returns the pid of a service that holds the data folder and has no socket: it is starting, or waits for its journal.
-pub(super) fn silent(app: &App) -> Option<String> {
-    let lock = app.home.lock();
-    let file = std::fs::File::open(&lock).ok()?;
-    let held = rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockShared);
-    (held == Err(rustix::io::Errno::WOULDBLOCK))
-        .then(|| std::fs::read_to_string(lock).unwrap_or_default().trim().to_owned())
-}
-
 pub(super) fn not_running() -> Refusal {
     Refusal::user("the service is not running").hint("start it: `ollim-bot run`")
 }

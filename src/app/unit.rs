@@ -267,7 +267,13 @@ impl<'a> Unit<'a> {
         }
         let text = self.text(manager.version().unwrap_or(text::NEWEST))?;
         let before = self.status(&manager)?;
-        if let (false, Some(running)) = (before.is_active(), service::status(app)?) {
+        let running = match service::status(app) {
+            _ if before.is_active() => None,
+            // This unit may have started it: it waits for the journal's database.
+            Err(_) if before.active == "activating" => None,
+            status => status?,
+        };
+        if let Some(running) = running {
             return Err(Refusal::user(format!(
                 "the service is already running (pid {}), and not by this unit",
                 running.pid

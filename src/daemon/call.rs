@@ -5,13 +5,13 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::lock::Lock;
+use super::lock::{self, Lock};
 use super::wire::{Hello, LINE_LIMIT, PROTOCOL, Reply, Request};
 use crate::app::{App, Environment, Events, Service, ServiceCommand, ServiceReply, another_answer, make_folders};
 use crate::bot::budget::SharedBudget;
 use crate::clock::Clock;
 use crate::home::Home;
-use crate::journal::{EventFilter, Journal};
+use crate::journal::{EventFilter, Journal, JournalPlace};
 use crate::refusal::Refusal;
 
 /// Maximum wait for an answer. Reading many definitions from a cold disk takes time.
@@ -51,9 +51,10 @@ impl Service for Remote {
             Ok(Reply::Done(reply)) => Ok(Some(reply)),
             Ok(Reply::Refused(refusal)) => Err(refusal),
             Ok(_) => Err(another_answer()),
-            Err(CallError::NotRunning) => match command {
+            Err(CallError::NotRunning) => match (self.not_ready(), command) {
+                (Some(refusal), _) => Err(refusal),
                 // The only setting that can change while the service is stopped.
-                ServiceCommand::SetBudget { left } => self.set_budget(left).map(Some),
+                (None, ServiceCommand::SetBudget { left }) => self.set_budget(left).map(Some),
                 _ => Ok(None),
             },
             Err(error) => Err(error.into()),
@@ -63,7 +64,7 @@ impl Service for Remote {
     fn follow(&self, after: Option<i64>, filter: EventFilter) -> Result<Option<Events>, Refusal> {
         let mut connection = match Connection::as_person(&self.home) {
             Ok(connection) => connection,
-            Err(CallError::NotRunning) => return Ok(None),
+            Err(CallError::NotRunning) => return self.not_ready().map_or(Ok(None), Err),
             Err(error) => return Err(error.into()),
         };
         connection.send(&Request::Subscribe { after, filter })?;
@@ -80,6 +81,22 @@ impl Service for Remote {
 }
 
 impl Remote {
+    fn app(&self) -> App {
+        App::new(self.home.clone(), self.env.clone(), Arc::new(self.clone()), Vec::new)
+    }
+
+    /// Returns the refusal of a service that holds the data folder and has no socket yet; `None` if none runs.
+    fn not_ready(&self) -> Option<Refusal> {
+        let pid = lock::holder_of(&self.home)?;
+        let waits = match self.app().journal() {
+            Ok(JournalPlace::Server(_)) => "waits for the journal's database, or has just started",
+            _ => "is just starting or ending",
+        };
+        let refusal =
+            Refusal::environment(format!("the service runs (pid {pid}), and {waits}; nothing fires until it is ready"));
+        Some(refusal.hint("`ollim-bot doctor` says what is wrong with the journal"))
+    }
+
     /// Sets the budget directly in the journal. The lock keeps a service from opening the journal meanwhile.
     fn set_budget(&self, left: u32) -> Result<ServiceReply, Refusal> {
         make_folders(&self.home)?;
@@ -90,8 +107,7 @@ impl Remote {
             .build()
             .map_err(|error| Refusal::environment(format!("cannot start: {error}")))?;
         runtime.block_on(async {
-            let app = App::new(self.home.clone(), self.env.clone(), Arc::new(self.clone()), Vec::new);
-            let journal = Journal::open(app.journal()?, self.clock.clone())?;
+            let journal = Journal::open(self.app().journal()?, self.clock.clone())?;
             let set = SharedBudget::new(journal.clone()).set(left, self.clock.now()).await;
             journal.close().await;
             Ok(ServiceReply::BudgetSet(set?))

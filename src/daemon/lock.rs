@@ -93,7 +93,9 @@ impl Lock {
                 Err(error) => return Err(failed(error.into())),
             }
             let pid = holder(&mut file);
-            if Instant::now() >= until || is_alive(&pid) {
+            // After this process has started itself anew, its own pid is in the file, and a command may look at the lock.
+            let is_another = pid != std::process::id().to_string();
+            if Instant::now() >= until || (is_another && is_alive(&pid)) {
                 return Err(LockError::Taken { home: home.root().to_owned(), pid });
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -114,6 +116,13 @@ impl Lock {
         let identity = |file: &Metadata| (file.dev(), file.ino());
         ours.nlink() == 0 || fs::metadata(home.lock()).is_ok_and(|there| identity(&there) != identity(&ours))
     }
+}
+
+/// Returns the pid of the living process that holds the lock of a data folder; `None` if none does.
+pub(super) fn holder_of(home: &Home) -> Option<String> {
+    let mut file = File::open(home.lock()).ok()?;
+    let held = rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared);
+    (held == Err(rustix::io::Errno::WOULDBLOCK)).then(|| holder(&mut file)).filter(|pid| is_alive(pid))
 }
 
 /// Returns whether the process in the lock file is alive. A zombie is not, as it holds no lock.

@@ -156,8 +156,12 @@ fn a_server_that_crashes_is_waited_for_and_nothing_is_lost() {
     service.until("the supervisor sees that it waits", || {
         (supervisor.count("STATUS=waits for the journal's database") > 0).then_some(())
     });
-    let waits = format!("running (pid {}), but", service.pid());
+    let waits = format!("the service runs (pid {}), and waits for the journal's database", service.pid());
     service.until("doctor knows", || bot.run(["doctor"]).stdout.contains(&waits).then_some(()));
+    for line in [&["next"][..], &["reminder", "add", "--in", "1h", "Later."], &["pause"]] {
+        let done = bot.run(line);
+        assert!(done.stderr.contains(&waits) && !done.stderr.contains("not running"), "{line:?}: {done:?}");
+    }
     let fed = supervisor.count("WATCHDOG=1");
     service.until("the watchdog is fed", || (supervisor.count("WATCHDOG=1") > fed + 2).then_some(()));
     let is_extended = supervisor.hear().iter().any(|line| line.starts_with("EXTEND_TIMEOUT_USEC="));

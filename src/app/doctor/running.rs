@@ -16,16 +16,12 @@ pub(super) fn service(app: &App) -> Vec<Finding> {
         Err(refusal) => {
             let finding = Finding::wrong("service", format!("it cannot be asked: {refusal}"));
             let finding = refusal.hints.iter().fold(finding, |finding, hint| finding.step(hint.clone()));
-            return vec![finding.step("start it anew: `ollim-bot service restart`, or end it and `ollim-bot run`")];
+            return vec![match refusal.hints[..] {
+                [] => finding.step("start it anew: `ollim-bot service restart`, or end it and `ollim-bot run`"),
+                _ => finding,
+            }];
         }
         Ok(None) => {
-            if let Some(pid) = service::silent(app) {
-                let why = "it has no socket: it is starting, or waits for the journal's database, and nothing fires until then";
-                return vec![
-                    Finding::wrong("service", format!("running (pid {pid}), but {why}"))
-                        .step("see the journal's line here, and the service's log: `ollim-bot logs`"),
-                ];
-            }
             let start = match unit::is_systemd_there() {
                 true => "start it: `ollim-bot service install`, or here: `ollim-bot run`",
                 false => "start it: `ollim-bot run`",
