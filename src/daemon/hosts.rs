@@ -23,6 +23,9 @@ use crate::journal::{Journal, JournalPlace, NewHost, NewMessage};
 /// Interval between two attempts to reach a server.
 const AGAIN: Duration = Duration::from_secs(2);
 
+/// A variable that tells the program that it restarted itself, since it had lost the journal's server.
+const LOST_SERVER: &str = "OLLIM_LOST_SERVER";
+
 /// Opens the journal and joins the hosts that share it. Waits for an unreachable server, as nothing could be recorded meanwhile.
 /// `waiting` tells the person of it; `None` tells nobody.
 ///
@@ -39,6 +42,7 @@ pub(super) async fn open(
         return Ok(Journal::open(place, clock.clone())?);
     }
     let new = this_host(app.host_name()?, &app.home, config)?;
+    let joins_anew = app.env.text(LOST_SERVER).is_some();
     let mut beside = JoinSet::new();
     beside.spawn(supervisor.waits("waits for the journal's database"));
     let mut said = false;
@@ -46,6 +50,9 @@ pub(super) async fn open(
         let (place, new, clock) = (place.clone(), new.clone(), clock.clone());
         let opening = tokio::task::spawn_blocking(move || {
             let mut journal = Journal::open(place, clock)?;
+            if joins_anew {
+                journal.after_lost_server();
+            }
             journal.join(new, Box::new(start_again)).map(|_| journal)
         });
         match opening.await.map_err(|error| DaemonError::Io { what: "open the journal", source: error.into() })? {
@@ -121,7 +128,7 @@ pub(super) fn start_again(why: &str) {
         "this host has lost its lease on the journal: {why}; what it had going ends here, and it joins anew"
     );
     let failed = match std::env::current_exe().map(in_its_place) {
-        Ok(program) => Command::new(program).args(std::env::args_os().skip(1)).exec(),
+        Ok(program) => Command::new(program).args(std::env::args_os().skip(1)).env(LOST_SERVER, "1").exec(),
         Err(error) => error,
     };
     tracing::error!(error = %failed, "it could not join anew, and ends");

@@ -79,7 +79,7 @@ pub use outbox::{Button, NewMessage, Rich};
 pub use process::ProcessIdentity;
 pub use questions::{Answer, NewQuestion, Question, QuestionEnd};
 pub use reader::{Account, JournalReader, OccurrenceRecord, RunCost, RunFilter};
-pub use recovery::{Recorded, Recovered, Unfinished};
+pub use recovery::{Recorded, Recovered, SERVICE_ENDED, Unfinished};
 pub use refusals::RefusedCalls;
 pub use refused::RefusedDeliveries;
 pub use remembered::Remembered;
@@ -116,6 +116,8 @@ pub struct Journal {
     lease: Option<(String, i64)>,
     /// Whether this host has stopped renewing its lease.
     leaving: Arc<std::sync::atomic::AtomicBool>,
+    /// Why runs that the previous process left do not go on.
+    cut_off: &'static str,
     kept_aside: Option<PathBuf>,
     watermark: Option<DateTime<Utc>>,
     _last: Arc<LastHandle>,
@@ -158,9 +160,15 @@ impl Journal {
             looked: watch::Sender::default(),
             lease: None,
             leaving: Arc::default(),
+            cut_off: SERVICE_ENDED,
             kept_aside,
             watermark,
         })
+    }
+
+    /// Says that the previous process ended because it lost the journal's server.
+    pub const fn after_lost_server(&mut self) {
+        self.cut_off = "the host lost the journal's server while it was going";
     }
 
     /// Opens the same journal for reading.

@@ -14,6 +14,9 @@ use super::rows::{Columns, kind, ms, state};
 use super::{Journal, JournalError, Occasion, Occurrence, ProcessIdentity, RunId, RunState};
 use crate::definition::DefinitionId;
 
+/// Why a run was cut off, unless something else is known.
+pub const SERVICE_ENDED: &str = "the service ended while it was going";
+
 /// An occurrence without an outcome, as its last attempt left it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unfinished {
@@ -99,11 +102,11 @@ impl Journal {
     /// # Errors
     /// Fails when the commit cannot be made.
     pub async fn recover(&self) -> Result<Recovered, JournalError> {
-        let clock = self.clock.clone();
+        let (clock, why) = (self.clock.clone(), self.cut_off);
         self.writer
             .commit(move |connection| {
                 let ours = "host IS NOT DISTINCT FROM ?3";
-                interrupt(connection, ours, &connection.host(), "the service ended while it was going", clock.now())?;
+                interrupt(connection, ours, &connection.host(), why, clock.now())?;
                 let of_host =
                     UNFINISHED.replace("o.outcome IS NULL", "o.outcome IS NULL AND o.host IS NOT DISTINCT FROM ?1");
                 Ok(Recovered {

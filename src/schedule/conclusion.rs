@@ -12,7 +12,7 @@ use super::missed::moment;
 use super::retry;
 use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, Skip};
 use crate::definition::{Definition, Kind};
-use crate::journal::{After, ConsecutiveFailures, Finish, NewMessage, RunId, RunState};
+use crate::journal::{After, ConsecutiveFailures, Finish, NewMessage, RunId, RunState, SERVICE_ENDED};
 
 /// The data for a conclusion, besides the report.
 pub(super) struct Attempted<'a> {
@@ -165,7 +165,7 @@ pub(super) fn given_up(attempted: &Attempted<'_>, why: String) -> Finish {
 }
 
 fn cut_off() -> Finish {
-    let why = "the service ended while it was going".to_owned();
+    let why = SERVICE_ENDED.to_owned();
     Finish { after: After::Open, ..Finish::closed(RunState::Interrupted, Some(why)) }
 }
 

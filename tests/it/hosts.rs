@@ -201,6 +201,10 @@ fn a_host_without_an_answer_ends_what_it_has_going_and_joins_anew() {
     let runs = service.until_ended("job", 2);
     assert_eq!(runs[0]["outcome"], "completed", "{runs:#?}");
     assert_eq!(runs[1]["outcome"], "interrupted", "{runs:#?}");
+    let lost = "the host lost the journal's server while it was going";
+    assert_eq!(runs[1]["error"], lost);
+    let why = bot.ok(["why", "job"]);
+    assert!(why.contains(&format!("the first was cut off ({lost})")), "{why}");
     service.stop();
 }
 

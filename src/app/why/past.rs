@@ -7,7 +7,7 @@ use super::facts::Facts;
 use super::situations::{About, Told};
 use super::{Evidence, Said, Source, words};
 use crate::definition::{Cadence, Definition, Trigger};
-use crate::journal::{Attempt, DelayCause, Occasion, RunState, Story};
+use crate::journal::{Attempt, DelayCause, Occasion, RunState, SERVICE_ENDED, Story};
 use crate::schedule::cron::Times;
 
 /// Delay from which an occurrence is late.
@@ -268,9 +268,8 @@ pub(super) fn cut_off(facts: &Facts) -> Option<Told> {
     let is_cut = |attempt: &Attempt| {
         attempt.state == RunState::Interrupted || attempt.state == RunState::Running && facts.is_host_off(story)
     };
-    story.attempts.last().filter(|last| is_cut(last))?;
-    let words = "was cut off when the service ended; the next start runs it again unless it has had an effect";
-    Told::bare(words.to_owned())
+    let how = was_cut_off(story.attempts.last().filter(|last| is_cut(last))?);
+    Told::bare(format!("{how}; the next start runs it again unless it has had an effect"))
 }
 
 pub(super) fn to_be_retried(facts: &Facts) -> Option<Told> {
@@ -286,6 +285,14 @@ pub(super) fn retry_waits(facts: &Facts) -> Option<Told> {
     Told::bare(format!("is to be tried a {} time and waits: {}", words::ordinal(last.number), waits_for(facts)))
 }
 
+/// Returns how an attempt was cut off.
+fn was_cut_off(attempt: &Attempt) -> String {
+    match attempt.error.as_deref().filter(|error| *error != SERVICE_ENDED) {
+        Some(why) => format!("was cut off ({})", words::reason(why)),
+        None => "was cut off when the service ended".to_owned(),
+    }
+}
+
 /// Returns how the attempts before the last ended: ` at the second attempt: the first failed (…)`.
 fn earlier(facts: &Facts) -> String {
     let Some([before @ .., last]) = facts.story.as_ref().map(|story| story.attempts.as_slice()) else {
@@ -293,7 +300,7 @@ fn earlier(facts: &Facts) -> String {
     };
     let Some(previous) = before.last() else { return String::new() };
     let how = match previous.state {
-        RunState::Interrupted => "was cut off when the service ended".to_owned(),
+        RunState::Interrupted => was_cut_off(previous),
         _ => format!("failed ({})", words::reason(previous.error.as_deref().unwrap_or_default())),
     };
     format!(" at the {} attempt: the {} {how}", words::ordinal(last.number), words::ordinal(previous.number))

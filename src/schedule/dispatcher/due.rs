@@ -338,7 +338,7 @@ impl Dispatcher {
         let finish = match active.last {
             Claimed { .. } => Finish::closed(RunState::Skipped, Some(why.to_owned())),
             Interrupted => {
-                let why = format!("cut off when the service ended, and not begun again: {why}");
+                let why = format!("cut off, and not begun again: {why}");
                 Finish::closed(RunState::Cancelled, Some(why))
             }
             Failed(state) => Finish::closed(state, None),

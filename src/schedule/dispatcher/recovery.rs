@@ -16,7 +16,8 @@ use super::following::{Unobserved, observe};
 use super::phase::Phase;
 use crate::definition::{Definition, DefinitionId};
 use crate::journal::{
-    ConsecutiveFailures, DelayCause, EventKind, Journal, JournalError, Origin, Recovered, RunState, Unfinished,
+    ConsecutiveFailures, DelayCause, EventKind, Journal, JournalError, Origin, Recovered, RunState, SERVICE_ENDED,
+    Unfinished,
 };
 
 /// Key of the time at which the person was notified of a missing login.
@@ -152,8 +153,9 @@ impl Dispatcher {
 
 /// Returns why an interrupted attempt is not retried. `None` if it is.
 fn reason_to_give_up(left: &Unfinished, definition: Option<&Definition>) -> Option<String> {
+    let why = left.error.as_deref().unwrap_or(SERVICE_ENDED);
     if left.interruptions >= CUT_OFF_AT_MOST {
-        return Some(format!("the service ended {} times while it was going", left.interruptions));
+        return Some(format!("it was cut off {} times, at last because {why}", left.interruptions));
     }
     let effect = left.effect.as_ref()?;
     let because = match definition.and_then(|definition| definition.retry).filter(|retry| *retry > 0) {
@@ -161,7 +163,5 @@ fn reason_to_give_up(left: &Unfinished, definition: Option<&Definition>) -> Opti
         Some(retry) => format!("its retries (`retry: {retry}`) are used up"),
         None => "a part of it would happen twice".to_owned(),
     };
-    Some(format!(
-        "the service ended while it was going, after its first effect ({effect}); it is not run again, because {because}"
-    ))
+    Some(format!("{why}, after its first effect ({effect}); it is not run again, because {because}"))
 }
