@@ -1,15 +1,15 @@
 //! Reports problems of files: each time in the log, once to the person.
 //!
-//! The journal keeps the problems that the person was notified of, so a restart does not repeat them.
+//! The journal keeps the problems that the person was notified of, so that neither a restart nor another host with the same file repeats
+//! them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::mpsc;
 
 use crate::definition::Problem;
-use crate::journal::{EventKind, Journal, JournalError, NewMessage};
+use crate::journal::{EventKind, Journal, NewMessage};
 use crate::schedule::ProblemsOfFile;
 
 /// The setting in the journal that keeps what the person was notified of.
@@ -24,22 +24,29 @@ const LOGGED: usize = 100;
 /// Files whose errors the person was notified of, and the wording.
 type Notified = BTreeMap<PathBuf, String>;
 
-/// Reports problems. Clones share one state.
+/// The part of a report that is new.
+struct News {
+    /// Files with an error that the person was not notified of, and the wording.
+    fresh: Vec<(PathBuf, String)>,
+    /// Files whose errors are gone.
+    gone: Vec<PathBuf>,
+}
+
+/// Reports problems.
 #[derive(Clone)]
 pub struct Problems {
     /// The data folder, which contains the files.
     root: PathBuf,
     journal: Journal,
-    notified: Arc<Mutex<Notified>>,
+    setting: String,
 }
 
 impl Problems {
-    /// # Errors
-    /// If the journal cannot be read.
-    pub async fn load(root: &Path, journal: Journal) -> Result<Self, JournalError> {
-        let stored = journal.setting(SETTING).await?;
-        let notified = stored.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        Ok(Self { root: root.to_owned(), journal, notified: Arc::new(Mutex::new(notified)) })
+    /// `host`: the name of this host if its files are its own. Otherwise the hosts that share the journal notify the person once of a file.
+    #[must_use]
+    pub fn new(root: &Path, journal: Journal, host: Option<String>) -> Self {
+        let setting = host.map_or_else(|| SETTING.to_owned(), |host| format!("{SETTING} of {host}"));
+        Self { root: root.to_owned(), journal, setting }
     }
 
     /// Reports all problems of all files. Files without a problem are cleared.
@@ -48,9 +55,7 @@ impl Problems {
         for problem in problems {
             files.entry(problem.file.clone()).or_default().push(problem);
         }
-        let mut notified = self.notified.lock().await;
-        notified.retain(|file, _| files.contains_key(file));
-        self.tell(&mut notified, files).await;
+        self.tell(files, true).await;
     }
 
     /// Reports problems as they are found, until the future is dropped.
@@ -62,61 +67,72 @@ impl Problems {
 
     /// Reports all problems of one file. An empty list means that the file was fixed or deleted.
     pub async fn of_file(&self, file: &Path, problems: Vec<Problem>) {
-        let mut notified = self.notified.lock().await;
-        self.tell(&mut notified, BTreeMap::from([(file.to_owned(), problems)])).await;
+        self.tell(BTreeMap::from([(file.to_owned(), problems)]), false).await;
     }
 
     fn record(&self, file: &Path, text: String) {
         self.journal.record_apart(None, EventKind::Problem { file: file.display().to_string(), text });
     }
 
-    async fn tell(&self, notified: &mut Notified, files: BTreeMap<PathBuf, Vec<Problem>>) {
-        let mut fresh = Vec::new();
+    async fn tell(&self, files: BTreeMap<PathBuf, Vec<Problem>>, are_all: bool) {
         let all: usize = files.values().map(Vec::len).sum();
         if all > LOGGED {
             tracing::warn!("{all} things are wrong with files or odd about them; the first {LOGGED} are:");
         }
         files.values().flatten().take(LOGGED).for_each(log);
-        for (file, problems) in files {
-            let words = words(&problems);
-            if words.is_empty() {
-                if notified.remove(&file).is_some() {
-                    self.record(&file, String::new());
-                    // Only for files that had an error, so this lookup is rare.
+        let files: Notified = files.into_iter().map(|(file, problems)| (file, words(&problems))).collect();
+        let change = move |kept: Option<&str>| {
+            let before: Notified = kept.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+            let (after, news) = with(before.clone(), &files, are_all);
+            let kept = serde_json::to_string(&after).ok().filter(|_| after != before)?;
+            Some((kept, messages(&news.fresh), news))
+        };
+        match self.journal.change_setting_and_tell(self.setting.clone(), change).await {
+            Ok(None) => {}
+            Ok(Some(News { fresh, gone })) => {
+                for file in gone {
                     let is_gone = !self.root.join(&file).exists();
                     tracing::info!("{} {}", file.display(), if is_gone { "is gone" } else { "was put right" });
+                    self.record(&file, String::new());
                 }
-            } else if notified.get(&file) != Some(&words) {
-                self.record(&file, words.clone());
-                fresh.push((file, words));
+                fresh.into_iter().for_each(|(file, words)| self.record(&file, words));
             }
-        }
-        let texts: Vec<String> = if fresh.len() <= ONE_BY_ONE {
-            fresh
-                .iter()
-                .map(|(_, words)| format!("A file has an error, and does not fire until it is put right.\n{words}"))
-                .collect()
-        } else {
-            let names: Vec<String> = fresh.iter().take(10).map(|(file, _)| file.display().to_string()).collect();
-            let more = if fresh.len() > names.len() { ", …" } else { "" };
-            let list = names.join(", ");
-            vec![format!(
-                "{} files have errors, and do not fire until they are put right: {list}{more}. `ollim-bot check` says what is wrong.",
-                fresh.len()
-            )]
-        };
-        for text in texts {
-            if let Err(error) = self.journal.message(NewMessage::of_service(text)).await {
-                tracing::warn!(%error, "the person could not be notified of problems in files");
-                return;
-            }
-        }
-        notified.extend(fresh);
-        let kept = serde_json::to_string(notified).ok();
-        if let Err(error) = self.journal.set_setting(SETTING, kept).await {
-            tracing::warn!(%error, "the record of reported problems could not be kept; they will be reported again");
+            Err(error) => tracing::warn!(%error, "the person could not be notified of problems in files"),
         }
     }
+}
+
+/// Returns what the person is notified of after a report, and what is new in it. The wording of a file without an error is empty.
+fn with(mut notified: Notified, files: &Notified, are_all: bool) -> (Notified, News) {
+    let mut news = News { fresh: Vec::new(), gone: Vec::new() };
+    if are_all {
+        notified.retain(|file, _| files.contains_key(file));
+    }
+    for (file, words) in files {
+        if words.is_empty() {
+            news.gone.extend(notified.remove(file).map(|_| file.clone()));
+        } else if notified.get(file) != Some(words) {
+            notified.insert(file.clone(), words.clone());
+            news.fresh.push((file.clone(), words.clone()));
+        }
+    }
+    (notified, news)
+}
+
+fn messages(fresh: &[(PathBuf, String)]) -> Vec<NewMessage> {
+    let one = |(_, words): &(PathBuf, String)| {
+        NewMessage::of_service(format!("A file has an error, and does not fire until it is put right.\n{words}"))
+    };
+    if fresh.len() <= ONE_BY_ONE {
+        return fresh.iter().map(one).collect();
+    }
+    let names: Vec<String> = fresh.iter().take(10).map(|(file, _)| file.display().to_string()).collect();
+    let more = if fresh.len() > names.len() { ", …" } else { "" };
+    let list = names.join(", ");
+    vec![NewMessage::of_service(format!(
+        "{} files have errors, and do not fire until they are put right: {list}{more}. `ollim-bot check` says what is wrong.",
+        fresh.len()
+    ))]
 }
 
 /// Formats the errors of one file for the person. Empty if there are only warnings.
@@ -151,12 +167,12 @@ mod tests {
     async fn an_error_is_reported_once_across_starts_and_again_when_it_is_another() {
         let folder = tempfile::tempdir().unwrap();
         let journal = Journal::open(&folder.path().join("journal.db"), Clock::system()).unwrap();
-        let problems = Problems::load(folder.path(), journal.clone()).await.unwrap();
+        let problems = Problems::new(folder.path(), journal.clone(), None);
         let broken = || vec![problem("a.md", Severity::Error, "one"), problem("b.md", Severity::Warning, "small")];
         problems.all(broken()).await;
         problems.of_file(Path::new("a.md"), vec![problem("a.md", Severity::Error, "one")]).await;
         assert_eq!(said(&journal).await.len(), 1);
-        let problems = Problems::load(folder.path(), journal.clone()).await.unwrap();
+        let problems = Problems::new(folder.path(), journal.clone(), None);
         problems.all(broken()).await;
         assert_eq!(said(&journal).await.len(), 1);
         problems.of_file(Path::new("a.md"), vec![problem("a.md", Severity::Error, "two")]).await;
@@ -164,13 +180,23 @@ mod tests {
         problems.of_file(Path::new("a.md"), Vec::new()).await;
         problems.of_file(Path::new("a.md"), vec![problem("a.md", Severity::Error, "two")]).await;
         assert_eq!(said(&journal).await.len(), 3, "it was right in between");
+        // Another host with the same file, and one with its own files.
+        let other = Problems::new(folder.path(), journal.clone(), None);
+        other.of_file(Path::new("a.md"), vec![problem("a.md", Severity::Error, "two")]).await;
+        assert_eq!(said(&journal).await.len(), 3);
+        other.of_file(Path::new("a.md"), vec![problem("a.md", Severity::Error, "three")]).await;
+        problems.of_file(Path::new("a.md"), vec![problem("a.md", Severity::Error, "three")]).await;
+        assert_eq!(said(&journal).await.len(), 4);
+        let own = Problems::new(folder.path(), journal.clone(), Some("laptop".to_owned()));
+        own.all(broken()).await;
+        assert_eq!(said(&journal).await.len(), 5);
     }
 
     #[tokio::test]
     async fn many_at_once_are_one_message() {
         let folder = tempfile::tempdir().unwrap();
         let journal = Journal::open(&folder.path().join("journal.db"), Clock::system()).unwrap();
-        let problems = Problems::load(folder.path(), journal.clone()).await.unwrap();
+        let problems = Problems::new(folder.path(), journal.clone(), None);
         problems.all((10..40).map(|n| problem(&format!("{n}.md"), Severity::Error, "one")).collect()).await;
         let said = said(&journal).await;
         assert_eq!(said.len(), 1);

@@ -1,6 +1,7 @@
 //! Small values that outlive the service: the main session's id, whether a person has paused everything.
 
-use super::{Journal, JournalError};
+use super::outbox::insert_message;
+use super::{Journal, JournalError, NewMessage};
 
 /// Key of the time since which a person has paused everything, on all hosts.
 pub const PAUSED: &str = "paused";
@@ -28,17 +29,38 @@ impl Journal {
         key: &'static str,
         mut change: impl FnMut(Option<&str>) -> Option<(String, T)> + Send + 'static,
     ) -> Result<Option<T>, JournalError> {
-        self.writer
+        let silent = move |kept: Option<&str>| change(kept).map(|(value, answer)| (value, Vec::new(), answer));
+        self.change_setting_and_tell(key.to_owned(), silent).await
+    }
+
+    /// As [`Self::change_setting`]. Records the messages that `change` returns in the same commit.
+    ///
+    /// # Errors
+    /// Fails when the commit cannot be made.
+    pub async fn change_setting_and_tell<T: Send + 'static>(
+        &self,
+        key: String,
+        mut change: impl FnMut(Option<&str>) -> Option<(String, Vec<NewMessage>, T)> + Send + 'static,
+    ) -> Result<Option<T>, JournalError> {
+        let clock = self.clock.clone();
+        let (newest, answer) = self
+            .writer
             .commit(move |connection| {
                 let kept: Option<String> =
-                    connection.one("SELECT value FROM setting WHERE key = ?1", [key], |row| row.get(0))?;
-                let Some((value, answer)) = change(kept.as_deref()) else { return Ok(None) };
+                    connection.one("SELECT value FROM setting WHERE key = ?1", [&key], |row| row.get(0))?;
+                let Some((value, messages, answer)) = change(kept.as_deref()) else { return Ok((0, None)) };
                 let sql = "INSERT INTO setting (key, value) VALUES (?1, ?2)
                      ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-                connection.execute(sql, [key, &value])?;
-                Ok(Some(answer))
+                connection.execute(sql, [&key, &value])?;
+                let mut newest = 0;
+                for message in messages {
+                    newest = insert_message(connection, &message, clock.now())?;
+                }
+                Ok((newest, Some(answer)))
             })
-            .await
+            .await?;
+        self.announce(newest);
+        Ok(answer)
     }
 
     /// Sets the value of `key`; `None` deletes it.

@@ -77,7 +77,8 @@ impl Parts {
         let listen = config.web.as_ref().filter(|_| of_service);
         let (page, listener) = Page::open(listen, config.web_url.as_deref(), journal.clone()).await?;
         let control = Control::open(home, shared.tokens.clone()).map_err(failed("open the control socket"))?;
-        let problems = Problems::load(home.root(), journal.clone()).await?;
+        let hosts = journal.hosts().filter(|_| !config.share_files);
+        let problems = Problems::new(home.root(), journal.clone(), hosts.map(|hosts| hosts.borrow().me.name.clone()));
         problems.all(definitions.start(sessions).await).await;
         let in_force = shared.in_force(opened, &execution, &read);
         let settings = in_force.current.subscribe();
