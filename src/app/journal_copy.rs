@@ -44,7 +44,9 @@ pub(super) fn copy(to: Option<String>, uses: bool, app: &App) -> Result<CopiedJo
     let host = matches!(target, JournalPlace::Server(_)).then_some(name.as_str());
     let copied = copy_to(&from, &target, host, &app.clock).map_err(refusal)?;
     if uses {
-        // The password comes first: with the setting alone the service would not start.
+        // First of all: of several hosts that do this at once, one puts its copy into use.
+        mark_moved(&from, &target, &name, &app.clock)?;
+        // The password comes before the setting: with the setting alone the service would not start.
         if let JournalPlace::Server(server) = &target
             && has_password
             && let Some(password) = server.password()
@@ -53,13 +55,9 @@ pub(super) fn copy(to: Option<String>, uses: bool, app: &App) -> Result<CopiedJo
                 .map_err(|error| Refusal::environment(error.to_string()))?;
         }
         let file = app.home.config_file();
-        edit::set(&app.home, "journal", setting.as_deref())
-            .map_err(|error| Refusal::environment(format!("cannot write {}: {error}", file.display())))?;
-        mark_moved(&from, &target, &name, &app.clock).map_err(|error| {
-            Refusal::environment(format!(
-                "{target} is used from now on, but {from} could not be marked as moved: {error}"
-            ))
-            .hint("see that no other host goes on with it")
+        edit::set(&app.home, "journal", setting.as_deref()).map_err(|error| {
+            Refusal::environment(format!("cannot write {}: {error}", file.display()))
+                .hint(format!("the journal has moved to {target}: set `journal` there"))
         })?;
     }
     Ok(CopiedJournal { from: from.to_string(), to: target.to_string(), setting, is_used: uses, copied })

@@ -186,12 +186,12 @@ fn known_as(place: &JournalPlace, host: Option<&str>) -> String {
 /// Marks the journal at `from` as moved by the host `host` to `to`. Blocks the thread.
 ///
 /// # Errors
-/// Fails when the journal cannot be written.
+/// [`JournalError::Moved`] if another host has moved it meanwhile, or when the journal cannot be written.
 pub fn mark_moved(from: &JournalPlace, to: &JournalPlace, host: &str, clock: &Clock) -> Result<(), JournalError> {
     let journal = open(from, clock.now())?.connection;
     let transaction = journal.transaction()?;
-    let sql = "INSERT INTO setting (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-    journal.execute(sql, [MOVED_TO, &known_as(to, Some(host))])?;
+    refuse_moved(&journal, from)?;
+    journal.execute("INSERT INTO setting (key, value) VALUES (?1, ?2)", [MOVED_TO, &known_as(to, Some(host))])?;
     transaction.commit()
 }
 

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::heartbeat::Monitor;
 use crate::reloading::Supervisor;
-use crate::support::bot::{TestBot, now, reminder};
+use crate::support::bot::{Service, TestBot, now, reminder};
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
 use crate::support::postgres::Postgres;
@@ -47,7 +47,7 @@ fn each_occurrence_has_one_run_and_the_hosts_share_the_work() {
     // No claim was early by the server's clock, which is this machine's.
     assert_eq!(server.psql("SELECT count(*) FROM occurrence WHERE claimed < at"), "0");
     services[0].until("one of them has said each, once", || {
-        let said: String = services.iter().map(crate::support::bot::Service::said).collect();
+        let said: String = services.iter().map(Service::said).collect();
         let count = |number: u32| said.lines().filter(|line| line.ends_with(&format!("word {number}"))).count();
         assert!((0..20).all(|number| count(number) < 2), "{said}");
         (0..20).all(|number| count(number) == 1).then_some(())
@@ -328,6 +328,24 @@ fn a_journal_that_was_moved_is_used_by_nobody_until_it_is_moved_back() {
     attic.write("config.yaml", "");
     let left_behind = attic.run(["run"]);
     assert!(left_behind.code == 2 && left_behind.stderr.contains("was moved to "), "{left_behind:?}");
+}
+
+#[test]
+fn of_hosts_that_move_the_journal_at_once_one_does() {
+    let server = Postgres::start();
+    let bots = ["attic", "home"].map(|name| TestBot::new().env("OLLIM_HOST", name));
+    for bot in &bots {
+        bot.write("config.yaml", &format!("journal: {}\n", server.url()));
+    }
+    bots[0].start().stop();
+    let back = ["journal", "copy", "--use", "--to", "file"];
+    let done = bots.each_ref().map(|bot| bot.start_with(back)).map(Service::wait);
+    let moved = |bot: &TestBot| !bot.read("config.yaml").unwrap().contains("postgres://");
+    let winners: Vec<bool> = done.iter().map(|(status, _)| status.success()).collect();
+    assert_eq!(winners.iter().filter(|won| **won).count(), 1, "{done:?}");
+    assert_eq!(bots.each_ref().map(moved)[..], winners);
+    let (_, said) = &done[usize::from(winners[0])];
+    assert!(said.contains("was moved to "), "{said}");
 }
 
 fn without_host(mut runs: serde_json::Value) -> serde_json::Value {
