@@ -11,7 +11,7 @@ use crate::agent::NOTIFY;
 use crate::agent::sockets::{self, PathSocket};
 use crate::bot::budget::PingBudget;
 use crate::config::ListenAddress;
-use crate::definition::{Definition, DefinitionId, Kind, Loaded, Problem};
+use crate::definition::{DefinitionId, Kind, Loaded, Problem};
 use crate::journal::{
     ConsecutiveFailures, FailingChannel, HeardBy, HostRecord, JournalError, JournalReader, RefusedDeliveries,
     RunFilter, RunRecord, Spending,
@@ -163,12 +163,13 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
 
 /// Returns the jobs that only an agent can do.
 fn who_needs_an_agent(loaded: &Loaded, journal: &JournalReader) -> Result<Vec<DefinitionId>, Refusal> {
-    let ran = journal.ran_by_other_than(NOTIFY)?;
-    let needs = |definition: &Definition| {
-        !definition.is_without_agent() && (ran.contains(&definition.id) || needs_agent(definition).is_some())
-    };
-    let all = loaded.definitions.values().filter(|definition| definition.enabled && needs(definition));
-    Ok(all.map(|definition| definition.id.clone()).collect())
+    let mut need = Vec::new();
+    for definition in loaded.definitions.values().filter(|one| one.enabled && !one.is_without_agent()) {
+        if needs_agent(definition).is_some() || journal.ran_by_other_than(NOTIFY, &definition.id)? {
+            need.push(definition.id.clone());
+        }
+    }
+    Ok(need)
 }
 
 /// Returns the last failed run of each.

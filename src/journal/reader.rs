@@ -43,6 +43,10 @@ pub struct RunFilter {
     pub limit: Option<u32>,
 }
 
+/// Finds a run of the definition `?1` by another client than `?2`.
+pub(super) const RAN_BY_OTHER: &str = "SELECT 1 FROM occurrence o JOIN run r ON r.occurrence = o.number
+    WHERE o.id = ?1 AND r.client NOT IN (?2, 'exec') LIMIT 1";
+
 /// The cost of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunCost {
@@ -230,9 +234,8 @@ impl JournalReader {
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
-    pub fn ran_by_other_than(&self, client: &str) -> Result<HashSet<DefinitionId>, JournalError> {
-        let sql = "SELECT DISTINCT o.id FROM run r JOIN occurrence o ON o.number = r.occurrence WHERE r.client NOT IN (?1, 'exec')";
-        Ok(self.all(sql, &[&client], |row| row.id("id"))?.into_iter().collect())
+    pub fn ran_by_other_than(&self, client: &str, id: &DefinitionId) -> Result<bool, JournalError> {
+        Ok(!self.all(RAN_BY_OTHER, &[&id.as_str(), &client], |_| Ok(()))?.is_empty())
     }
 
     /// Returns every id in the journal, those of spawned agents included.

@@ -12,6 +12,7 @@ use super::events::{EventKind, NewEvent, insert_event};
 use super::generations::{ConsecutiveFailures, save_consecutive_failures};
 use super::kept::any_status;
 use super::outbox::{NewMessage, insert_message};
+use super::reader::RAN_BY_OTHER;
 use super::rows::{ms, state, time};
 use super::{Denial, Journal, JournalError, ProcessIdentity, RunId, RunState};
 use crate::agent::Tokens;
@@ -233,10 +234,8 @@ impl Journal {
     pub async fn ran_by_other_than(&self, client: &'static str, ids: Vec<DefinitionId>) -> Result<bool, JournalError> {
         self.writer
             .commit(move |connection| {
-                let sql = "SELECT 1 FROM occurrence o JOIN run r ON r.occurrence = o.number
-                     WHERE o.id = ?1 AND r.client NOT IN (?2, 'exec') LIMIT 1";
                 for id in &ids {
-                    if connection.one(sql, params![id.as_str(), client], |_| Ok(()))?.is_some() {
+                    if connection.one(RAN_BY_OTHER, params![id.as_str(), client], |_| Ok(()))?.is_some() {
                         return Ok(true);
                     }
                 }
