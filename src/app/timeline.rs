@@ -1,6 +1,7 @@
 //! Past runs and coming occurrences, one row for each job.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
@@ -8,7 +9,7 @@ use chrono_tz::Tz;
 use super::suppressed::Suppressed;
 use super::upcoming::{self, Each};
 use super::{App, runs, why};
-use crate::definition::{DefinitionId, Kind};
+use crate::definition::{Definition, DefinitionId, Kind};
 use crate::journal::{RunRecord, RunState, Stretch};
 use crate::refusal::Refusal;
 
@@ -41,6 +42,15 @@ impl Whose {
             Kind::Session => Self::Agents,
         }
     }
+}
+
+fn whose(definition: &Definition) -> Whose {
+    Whose::of(&definition.id, definition.kind())
+}
+
+/// Returns the row of a subject, which it adds if there is none.
+fn row(rows: &mut BTreeMap<Whose, Row>, whose: Whose) -> &mut Row {
+    rows.entry(whose.clone()).or_insert_with(|| Row { whose, past: Vec::new(), coming: Vec::new() })
 }
 
 /// A row.
@@ -88,33 +98,35 @@ pub(super) fn timeline(
     let loaded = app.load_without_settings()?;
     let journal = runs::open(app)?;
     let mut rows: BTreeMap<Whose, Row> = BTreeMap::new();
-    let mut row = |whose: Whose, add: &mut dyn FnMut(&mut Row)| {
-        if matches!((&whose, after), (Whose::Routine(id), Some(after)) if id <= after) {
-            return;
-        }
-        add(rows.entry(whose.clone()).or_insert_with(|| Row { whose, past: Vec::new(), coming: Vec::new() }));
-    };
     for stretch in journal.stretches(from, now)? {
-        let mut stretch = Some(stretch);
-        let whose = stretch.as_ref().map(|one| Whose::of(&one.id, one.kind));
-        if let Some(whose) = whose {
-            row(whose, &mut |row| row.past.extend(stretch.take()));
-        }
+        row(&mut rows, Whose::of(&stretch.id, stretch.kind)).past.push(stretch);
     }
     let definitions = Suppressed::known_to(&journal, &loaded, app).others(loaded.definitions.values().cloned());
-    for occurrence in upcoming::coming(&definitions, Some(now), now, Some(until), COMING, Each::All) {
-        let definition = &occurrence.definition;
-        row(Whose::of(&definition.id, definition.kind()), &mut |row| row.coming.push(occurrence.at));
+    let coming = |definitions: &[Arc<Definition>], count, each| {
+        upcoming::coming(definitions, Some(now), now, Some(until), count, each)
+    };
+    for first in coming(&definitions, usize::MAX, Each::First) {
+        row(&mut rows, whose(&first.definition));
     }
-    let shown = |id: &DefinitionId| rows.contains_key(&Whose::Routine(id.clone()));
+    let shown = |one: &Definition| rows.contains_key(&whose(one));
+    let is_after = |id: &DefinitionId| after.is_none_or(|after| id > after);
     let routines = loaded.definitions.values().filter(|one| one.kind() == Kind::Routine && one.enabled);
-    let idle = routines.filter(|one| after.is_none_or(|after| one.id > *after) && !shown(&one.id)).count();
+    let idle = routines.filter(|one| is_after(&one.id) && !shown(one)).count();
     // The rows of other subjects are on every page.
-    let (routines, others): (Vec<Row>, Vec<Row>) =
+    let (mut routines, others): (Vec<Row>, Vec<Row>) =
         rows.into_values().partition(|row| matches!(row.whose, Whose::Routine(_)));
+    routines.retain(|row| matches!(&row.whose, Whose::Routine(id) if is_after(id)));
     let more = routines.len().saturating_sub(count);
-    let last = routines.iter().take(count).next_back().map(|row| row.whose.clone());
-    let rows = routines.into_iter().take(count).chain(others).collect();
+    routines.truncate(count);
+    let last = routines.last().map(|row| row.whose.clone());
+    let mut rows: BTreeMap<Whose, Row> =
+        routines.into_iter().chain(others).map(|row| (row.whose.clone(), row)).collect();
+    // Only the rows of this page need every occurrence.
+    let on_page: Vec<_> = definitions.into_iter().filter(|one| rows.contains_key(&whose(one))).collect();
+    for occurrence in coming(&on_page, COMING, Each::All) {
+        row(&mut rows, whose(&occurrence.definition)).coming.push(occurrence.at);
+    }
+    let rows = rows.into_values().collect();
     let viewer = app.zone_of_viewer();
     let others = loaded.definitions.values().filter(|one| one.zone != viewer);
     let zones = others.map(|one| (one.id.clone(), one.zone)).collect();
