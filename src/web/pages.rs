@@ -46,8 +46,8 @@ async fn page<T: Send + 'static>(
     ask: impl FnOnce(&App) -> Result<T, Refusal> + Send + 'static,
     show: impl FnOnce(&T, &Attention, &Context) -> Markup,
 ) -> Response {
-    let asked = context.ask(move |app| Ok((app.attention()?, ask(app)?))).await;
-    match asked {
+    let (attention, found) = tokio::join!(context.ask(App::attention), context.ask(ask));
+    match attention.and_then(|attention| Ok((attention, found?))) {
         Ok((attention, found)) => frame::page(title, here, &attention, &context, &show(&found, &attention, &context)),
         Err(refusal) => error::missing(&refusal),
     }
