@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::token;
 
-/// Removes a folder and its contents, even if a hostile program left folders without permissions, or folders deeper than a path
+/// Removes a folder and its contents, or a file or link in its place, even if a hostile program left folders without permissions, or folders deeper than a path
 /// can express. To be called when no process of the run is left.
 ///
 /// Every folder is moved into a new one of our own beside it before it is emptied. So no path is longer than two names, and no name
@@ -17,8 +17,11 @@ use crate::token;
 /// The first error. Everything else is removed.
 pub fn remove(folder: &Path) -> io::Result<()> {
     let beside = folder.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    if matches!(folder.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound) {
-        return Ok(());
+    match folder.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        // A program may have put a link in the folder's place. Its target is not the run's.
+        Ok(found) if !found.is_dir() => return fs::remove_file(folder),
+        _ => {}
     }
     let top = beside.join(format!(".removing-{}", token::random()?));
     fs::create_dir(&top)?;
@@ -68,6 +71,23 @@ impl Removing<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_in_the_place_of_a_folder_is_removed_and_its_target_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        fs::create_dir(&target).unwrap();
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o755)).unwrap();
+        for kept in ["one", "other"].map(|name| target.join(name)) {
+            fs::write(&kept, "x").unwrap();
+            for to in [&target, &kept] {
+                std::os::unix::fs::symlink(to, &link).unwrap();
+                remove(&link).unwrap();
+                assert!(link.symlink_metadata().is_err() && kept.exists());
+            }
+        }
+        assert_eq!(target.metadata().unwrap().permissions().mode() & 0o777, 0o755);
+    }
 
     #[test]
     fn whatever_was_left_is_removed() {
