@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use agent_sandbox::leftovers;
@@ -26,19 +25,10 @@ pub fn tidy_now(folder: &Path) {
         let Ok(entries) = fs::read_dir(&folder) else { continue };
         let left = entries.flatten().filter(|entry| !kept.iter().any(|kept| entry.file_name() == OsStr::new(kept)));
         for entry in left {
-            if let Err(error) = remove(&entry.path()) {
+            if let Err(error) = leftovers::remove(&entry.path()) {
                 tracing::warn!(%error, "what a run has left was not removed: {}", entry.path().display());
             }
         }
-    }
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match path.symlink_metadata() {
-        Ok(facts) if facts.is_dir() => leftovers::remove(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
     }
 }
 
