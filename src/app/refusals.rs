@@ -69,9 +69,11 @@ impl From<JournalError> for Refusal {
     /// The caller cannot fix an error of the journal with other input.
     fn from(error: JournalError) -> Self {
         match &error {
-            JournalError::Sql(_) | JournalError::Database(_) | JournalError::Away(_) => {
-                Self::environment(format!("{error}: {}", error.cause()))
-            }
+            JournalError::Sql(_)
+            | JournalError::Database(_)
+            | JournalError::Unable(_)
+            | JournalError::Denied(_)
+            | JournalError::Away(_) => Self::environment(format!("{error}: {}", error.cause())),
             _ => Self::environment(error.to_string()),
         }
     }

@@ -94,6 +94,8 @@ impl From<DaemonError> for Refusal {
                 .hint("without it the service starts with a new journal, which knows of no earlier run"),
             DaemonError::Fire(_) => Self::user(words),
             DaemonError::Settings(refusal) => refusal,
+            // With its cause.
+            DaemonError::Journal(error) => error.into(),
             _ => failed,
         }
     }

@@ -18,7 +18,7 @@ use crate::app::App;
 use crate::config::Config;
 use crate::hexadecimal::hex;
 use crate::home::Home;
-use crate::journal::{Journal, JournalPlace, NewHost, NewMessage};
+use crate::journal::{Journal, JournalError, JournalPlace, NewHost, NewMessage};
 
 /// Interval between two attempts to reach a server.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -62,6 +62,8 @@ pub(super) async fn open(
                 }
                 return Ok(journal);
             }
+            // At a first start, a wrong password is most likely a mistake in the settings.
+            Err(error @ JournalError::Denied(_)) if !joins_anew => return Err(error.into()),
             Err(error) if error.may_pass() => {
                 if !said {
                     tracing::error!(%error, cause = error.cause(), "waiting for it, since nothing can be recorded without it");

@@ -122,6 +122,12 @@ pub enum JournalError {
     /// Another host may have taken over the work of this one.
     #[error("this host has lost its lease on the journal, so it records nothing more")]
     Fenced,
+    /// The server of a shared journal refuses requests for now: it has no space or no connection left, or only reads.
+    #[error("the journal's database refuses for now")]
+    Unable(#[source] Arc<tokio_postgres::Error>),
+    /// The server of a shared journal does not let this host in, or lets it do too little: a password, a role or a privilege is wrong.
+    #[error("the journal's database denies access")]
+    Denied(#[source] Arc<tokio_postgres::Error>),
     /// The server of a shared journal refuses the request.
     #[error("the journal's database refuses")]
     Database(#[source] Arc<tokio_postgres::Error>),
@@ -146,7 +152,14 @@ impl JournalError {
     pub fn may_pass(&self) -> bool {
         matches!(
             self,
-            Self::DiskFull(_) | Self::ReadOnly(_) | Self::Locked(_) | Self::Io(_) | Self::Gone(_) | Self::Away(_)
+            Self::DiskFull(_)
+                | Self::ReadOnly(_)
+                | Self::Locked(_)
+                | Self::Io(_)
+                | Self::Gone(_)
+                | Self::Away(_)
+                | Self::Unable(_)
+                | Self::Denied(_)
         )
     }
 }

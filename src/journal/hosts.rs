@@ -505,6 +505,7 @@ impl Lease {
         news: impl Fn(i64, i64),
         lost: &SyncSender<Lost>,
     ) {
+        let mut said = None;
         loop {
             std::thread::sleep(of_lease(LOOKS));
             if !goes_on() {
@@ -518,10 +519,15 @@ impl Lease {
                     return;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the lease on the journal could not be renewed; trying again");
+                    let cause = error.cause();
+                    if said.as_ref() != Some(&cause) {
+                        tracing::warn!(%error, cause, "the lease on the journal could not be renewed; trying again");
+                        said = Some(cause);
+                    }
                     continue;
                 }
             };
+            said = None;
             let (now, event, message) = looked;
             hosts.send_if_modified(|known| {
                 // Report these again, since a host may be able to take them over later.
@@ -559,7 +565,7 @@ fn watch_lease(renewed: &AtomicU64, goes_on: impl Fn() -> bool, lost: &Receiver<
         }
         let without = since(renewed);
         if without >= of_lease(GIVES_UP) {
-            break Lost(format!("the journal's database has not answered for {} s", without.as_secs()));
+            break Lost(format!("it could not be renewed for {} s", without.as_secs()));
         }
     };
     if goes_on() {

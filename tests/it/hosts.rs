@@ -178,6 +178,45 @@ fn a_server_that_crashes_is_waited_for_and_nothing_is_lost() {
     service.stop();
 }
 
+/// Returns a server with a role of its own for the bot, and the role's URL.
+fn server_with_role() -> (Postgres, String) {
+    let server = Postgres::start();
+    server.psql("CREATE ROLE ollim LOGIN PASSWORD 'a-word'");
+    server.psql("GRANT CREATE ON SCHEMA public TO ollim");
+    let url = server.url_of("ollim:a-word", "postgres");
+    (server, url)
+}
+
+fn drop_sessions(server: &Postgres) {
+    server.psql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'ollim'");
+}
+
+#[test]
+fn a_password_that_is_wrong_is_waited_for_but_not_at_the_first_start() {
+    let (server, url) = server_with_role();
+    let hba = server.psql("SHOW hba_file");
+    server.psql(&format!("COPY (VALUES ('local all bot trust'), ('local all all scram-sha-256')) TO '{hba}'"));
+    server.psql("SELECT pg_reload_conf()");
+    let bots = ["attic", "home"].map(|name| TestBot::new().env("OLLIM_JOURNAL", &url).env("OLLIM_HOST", name));
+    let service = bots[0].start();
+    server.psql("ALTER ROLE ollim PASSWORD 'another'");
+    drop_sessions(&server);
+    bots[0].write("reminders/r.md", &reminder(now(), PLAIN, "late, and once"));
+    let why = "password authentication failed";
+    service.until("it says why", || service.said().contains(why).then_some(()));
+    service.until("it joins anew, and waits", || {
+        let said = service.said();
+        said.split_once("joins anew").is_some_and(|(_, since)| since.contains(why)).then_some(())
+    });
+    let new = bots[1].run(["run"]);
+    assert_eq!(new.code, 2, "{new:?}");
+    assert!(new.stderr.contains(why), "{new:?}");
+    server.psql("ALTER ROLE ollim PASSWORD 'a-word'");
+    service.until("the word comes", || service.said().contains("late, and once").then_some(()));
+    assert_eq!(server.psql("SELECT count(*) FROM run"), "1");
+    service.stop();
+}
+
 #[test]
 fn a_host_without_an_answer_ends_what_it_has_going_and_joins_anew() {
     let answers = Arc::new(AtomicBool::new(false));

@@ -349,23 +349,29 @@ impl ToSql for Value<'_> {
 
 impl From<tokio_postgres::Error> for JournalError {
     fn from(error: tokio_postgres::Error) -> Self {
-        let passes = match error.code() {
+        let Some(code) = error.code() else {
             // No answer of the server: the connection broke.
-            None => error.is_closed() || error.source().is_some_and(|source| source.is::<std::io::Error>()),
-            Some(code) => {
-                // Classes: connection, resources (such as a full disk), operator intervention, system error.
-                ["08", "53", "57", "58"].iter().any(|class| code.code().starts_with(class))
-                    || [
-                        SqlState::LOCK_NOT_AVAILABLE,
-                        SqlState::T_R_DEADLOCK_DETECTED,
-                        SqlState::T_R_SERIALIZATION_FAILURE,
-                        SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
-                        SqlState::READ_ONLY_SQL_TRANSACTION,
-                    ]
-                    .contains(code)
-            }
+            let is_away = error.is_closed() || error.source().is_some_and(|source| source.is::<std::io::Error>());
+            return if is_away { Self::Away(Arc::new(error)) } else { Self::Database(Arc::new(error)) };
         };
-        if passes { Self::Away(Arc::new(error)) } else { Self::Database(Arc::new(error)) }
+        let slow = [
+            SqlState::LOCK_NOT_AVAILABLE,
+            SqlState::T_R_DEADLOCK_DETECTED,
+            SqlState::T_R_SERIALIZATION_FAILURE,
+            SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+        ];
+        match code.code().get(..2).unwrap_or_default() {
+            // Connection, operator intervention, system error.
+            "08" | "57" | "58" => Self::Away(Arc::new(error)),
+            _ if slow.contains(code) => Self::Away(Arc::new(error)),
+            // Resources, such as disk space and connections.
+            "53" => Self::Unable(Arc::new(error)),
+            _ if *code == SqlState::READ_ONLY_SQL_TRANSACTION => Self::Unable(Arc::new(error)),
+            // A role or its password.
+            "28" => Self::Denied(Arc::new(error)),
+            _ if *code == SqlState::INSUFFICIENT_PRIVILEGE => Self::Denied(Arc::new(error)),
+            _ => Self::Database(Arc::new(error)),
+        }
     }
 }
 
