@@ -288,6 +288,20 @@ impl JournalReader {
 }
 
 impl JournalReader {
+    /// Tries whether the journal on a server can be written, and changes nothing. A file is not tried.
+    ///
+    /// # Errors
+    /// The error that a commit would meet.
+    pub fn try_writing(&self) -> Result<(), JournalError> {
+        let Some(connection @ Connection::Postgres(_)) = self.connection() else { return Ok(()) };
+        let tried = connection.batch(TRY_WRITING).and_then(|()| match connection.batch(TRY_SPACE) {
+            // The service needs no tables of its own.
+            Err(JournalError::Denied(_)) => Ok(()),
+            tried => tried,
+        });
+        tried.and(connection.batch("ROLLBACK"))
+    }
+
     /// Returns how many replicas may lag behind the server; 0 for a file. A role without `pg_monitor` sees that a replica is there, and
     /// not whether the server waits for it.
     ///
@@ -301,6 +315,18 @@ impl JournalReader {
         }
     }
 }
+
+/// Fails where a role may not write, or the database only reads.
+const TRY_WRITING: &str = "BEGIN; SET LOCAL statement_timeout = '5s';
+    UPDATE journal SET version = version WHERE FALSE; UPDATE host SET epoch = epoch WHERE FALSE;
+    INSERT INTO occurrence SELECT * FROM occurrence WHERE FALSE; UPDATE occurrence SET at = at WHERE FALSE;
+    INSERT INTO run SELECT * FROM run WHERE FALSE; UPDATE run SET state = state WHERE FALSE;
+    INSERT INTO message SELECT * FROM message WHERE FALSE; INSERT INTO delivery SELECT * FROM delivery WHERE FALSE;
+    INSERT INTO event SELECT * FROM event WHERE FALSE";
+
+/// Takes a megabyte of the server's disk until it is rolled back.
+const TRY_SPACE: &str = "CREATE TEMPORARY TABLE try_space ON COMMIT DROP AS
+    SELECT md5(CAST(line AS TEXT)) AS text FROM generate_series(1, 16384) AS line";
 
 const HOSTS: &str = "SELECT h.name, h.lease_until > now() AS alive, CAST(extract(epoch FROM h.lease_until) * 1000 AS BIGINT) AS lease_until,
       CAST(extract(epoch FROM h.joined) * 1000 AS BIGINT) AS joined, h.version, h.zones, h.labels, h.slots, h.skew_ms,

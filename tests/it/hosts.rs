@@ -218,6 +218,47 @@ fn a_password_that_is_wrong_is_waited_for_but_not_at_the_first_start() {
 }
 
 #[test]
+fn a_server_that_refuses_for_now_is_waited_for_and_doctor_says_why() {
+    let (server, url) = server_with_role();
+    let bot = TestBot::new().env("OLLIM_JOURNAL", &url).env("OLLIM_HOST", "attic");
+    let service = bot.start();
+    let doctor = || bot.run(["doctor"]);
+    assert!(!doctor().stdout.contains("cannot be written"), "{:?}", doctor());
+    let (revoke, give) = (
+        "REVOKE INSERT ON ALL TABLES IN SCHEMA public FROM ollim",
+        "GRANT INSERT ON ALL TABLES IN SCHEMA public TO ollim",
+    );
+    let (reads, writes) = (
+        "ALTER ROLE ollim SET default_transaction_read_only = on",
+        "ALTER ROLE ollim RESET default_transaction_read_only",
+    );
+    for (name, breaks, mends, why) in [
+        ("denied", revoke, give, "permission denied for table"),
+        ("read-only", reads, writes, "in a read-only transaction"),
+    ] {
+        server.psql(breaks);
+        drop_sessions(&server);
+        bot.write(&format!("reminders/{name}.md"), &reminder(now(), PLAIN, &format!("word {name}")));
+        service.until("it says why", || service.said().contains(why).then_some(()));
+        let found = doctor();
+        assert_eq!(found.code, 1, "{found:?}");
+        assert!(found.stdout.contains("it cannot be written") && found.stdout.contains(why), "{found:?}");
+        server.psql(mends);
+        drop_sessions(&server);
+        service.until("it is told", || service.said().contains(&format!("word {name}")).then_some(()));
+    }
+    // Commands get no connection, but the service has its own.
+    server.psql("ALTER ROLE ollim CONNECTION LIMIT 1");
+    let status = bot.run(["status"]);
+    assert!(status.stderr.contains("too many connections for role"), "{status:?}");
+    assert!(!status.stderr.contains("nothing new starts"), "{status:?}");
+    bot.write("reminders/crowd.md", &reminder(now(), PLAIN, "word crowd"));
+    service.until("it is told", || service.said().contains("word crowd").then_some(()));
+    assert_eq!(server.psql("SELECT count(*), count(DISTINCT text) FROM message WHERE text LIKE 'word %'"), "3|3");
+    service.stop();
+}
+
+#[test]
 fn a_host_without_an_answer_ends_what_it_has_going_and_joins_anew() {
     let answers = Arc::new(AtomicBool::new(false));
     let asked = answers.clone();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::Finding;
 use crate::app::{App, times, words};
 use crate::definition::shared;
-use crate::journal::{HostRecord, JournalReader, Server};
+use crate::journal::{HostRecord, JournalError, JournalReader, Server};
 use crate::refusal::Refusal;
 
 /// Minimum deviation of a clock to report, in milliseconds.
@@ -20,7 +20,7 @@ pub(super) fn journal(server: Result<Server, Refusal>, app: &App) -> Vec<Finding
         }
     };
     let read = app.read_journal().and_then(|journal| {
-        let findings = [asynchronous(&journal), files(&journal, app)?];
+        let findings = [writing(&journal), asynchronous(&journal), files(&journal, app)?];
         Ok((journal.hosts()?, findings))
     });
     match read {
@@ -38,6 +38,18 @@ pub(super) fn journal(server: Result<Server, Refusal>, app: &App) -> Vec<Finding
                 .collect()
         }
     }
+}
+
+/// Reports why nothing can be recorded.
+fn writing(journal: &JournalReader) -> Option<Finding> {
+    let error = journal.try_writing().err()?;
+    let step = match &error {
+        JournalError::Denied(_) => "give the role its privileges back, or the password of JOURNAL_PASSWORD in .env",
+        JournalError::Unable(_) => "make room on the server's disk, or let its database be written",
+        _ => "see the server's log",
+    };
+    let detail = format!("it cannot be written, so nothing fires: {}", Refusal::from(error));
+    Some(Finding::wrong("journal", detail).step(step))
 }
 
 /// Reports replicas on which a failover would lose data.
