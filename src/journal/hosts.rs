@@ -179,7 +179,7 @@ impl Journal {
         let mut lease = Lease::take(server, new, self.clock.clone())?;
         self.writer.fence(&lease.me.name, lease.epoch)?;
         self.lease = Some((lease.me.name.clone(), lease.epoch));
-        let (hosts, known) = watch::channel(lease.look()?);
+        let (hosts, known) = watch::channel(lease.look()?.0);
         self.hosts = Some(known.clone());
         let (leaving, journal) = (Arc::clone(&self.leaving), Arc::downgrade(&self.writer));
         let open = journal.clone();
@@ -450,11 +450,13 @@ impl Lease {
         let labels = new.labels.into_iter().collect();
         let me = Member { name: new.name, labels, versions: (new.version, new.zones) };
         let mut lease = Self { server, link: Some(link), me, epoch, clock, renewed, ahead: None };
-        // Compare the clocks before any occurrence fires.
-        match lease.renew()? {
-            Ok(()) => Ok(lease),
-            Err(_) => Err(JournalError::Fenced),
+        // Compare the clocks before any occurrence fires. The second renewal records the result for the others.
+        for _ in 0..2 {
+            if lease.renew()?.is_err() {
+                return Err(JournalError::Fenced);
+            }
         }
+        Ok(lease)
     }
 
     fn link(&mut self) -> Result<&Connection, JournalError> {
@@ -497,30 +499,50 @@ impl Lease {
         self.ahead.map_or_else(TimeDelta::zero, |ahead| ahead.most)
     }
 
-    /// Reads the state of all hosts. Takes the main role if no living host has it.
-    fn look(&mut self) -> Result<Hosts, JournalError> {
+    /// Reads the state of all hosts. Takes the main role if no living host has it. Returns whether this host has to give it up.
+    ///
+    /// A host that fires nothing for its clock leaves the role to a host with the right time.
+    fn look(&mut self) -> Result<(Hosts, bool), JournalError> {
         let (me, epoch, ahead) = (self.me.clone(), self.epoch, self.ahead());
-        let link = self.link()?;
-        let take = "INSERT INTO role (name, host, epoch) SELECT ?1, h.name, h.epoch FROM host h
-               WHERE h.name = ?2 AND h.epoch = ?3 AND h.lease_until > now()
-             ON CONFLICT (name) DO UPDATE SET host = excluded.host, epoch = excluded.epoch
-             WHERE NOT EXISTS (SELECT 1 FROM host h WHERE h.name = role.host AND h.epoch = role.epoch AND h.lease_until > now())";
-        link.execute(take, params![MAIN, me.name, epoch])?;
-        let found = records(link)?;
-        let paused = link.row("SELECT EXISTS (SELECT 1 FROM setting WHERE key = ?1)", [PAUSED], |row| row.get(0))?;
-        let failing = link.all(FAILING, (), failing)?;
-        let mut hosts =
-            Hosts { alive: Vec::new(), ahead, is_main: false, left_open: BTreeSet::new(), paused, failing, me };
+        let mut hosts = Hosts {
+            me,
+            alive: Vec::new(),
+            ahead,
+            is_main: false,
+            left_open: BTreeSet::new(),
+            paused: false,
+            failing: Vec::new(),
+        };
+        let (link, name) = (self.link()?, &hosts.me.name);
+        let mut found = records(link)?;
+        let leaves_it =
+            !hosts.has_the_time() && found.iter().any(|host| host.alive && host.name != *name && host.has_the_time());
+        if !leaves_it && !found.iter().any(|host| host.main) {
+            let take = "INSERT INTO role (name, host, epoch) SELECT ?1, h.name, h.epoch FROM host h
+                   WHERE h.name = ?2 AND h.epoch = ?3 AND h.lease_until > now()
+                 ON CONFLICT (name) DO UPDATE SET host = excluded.host, epoch = excluded.epoch
+                 WHERE NOT EXISTS (SELECT 1 FROM host h WHERE h.name = role.host AND h.epoch = role.epoch AND h.lease_until > now())";
+            link.execute(take, params![MAIN, *name, epoch])?;
+            found = records(link)?;
+        }
+        hosts.paused = link.row("SELECT EXISTS (SELECT 1 FROM setting WHERE key = ?1)", [PAUSED], |row| row.get(0))?;
+        hosts.failing = link.all(FAILING, (), failing)?;
+        let mut is_idle = true;
         for host in found {
+            if host.name == hosts.me.name {
+                hosts.is_main = host.main;
+                is_idle = host.open == 0;
+            }
             if host.alive {
-                hosts.is_main |= host.main && host.name == hosts.me.name;
                 let labels = host.labels.into_iter().collect();
                 hosts.alive.push(Member { name: host.name, labels, versions: (host.version, host.zones) });
             } else if host.open > 0 {
                 hosts.left_open.insert(host.name);
             }
         }
-        Ok(hosts)
+        // What it has going ends first.
+        let gives_up = leaves_it && hosts.is_main && is_idle;
+        Ok((hosts, gives_up))
     }
 
     /// Renews the lease until the journal is closed, or the lease is lost.
@@ -573,8 +595,12 @@ impl Lease {
             }
             fail_point!(Renewed);
         }
-        let hosts = self.look()?;
+        let (hosts, gives_up) = self.look()?;
         tracing::debug!(?hosts, "looked at the hosts");
+        if gives_up {
+            // The parts of the main host last as long as its process.
+            return Ok(Err(Lost("its clock is wrong, and another host can be the main one".to_owned())));
+        }
         let link = self.link()?;
         Ok(Ok((hosts, events::newest(link)?, outbox::newest(link)?)))
     }

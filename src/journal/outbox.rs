@@ -124,17 +124,17 @@ impl Journal {
     /// Fails when the commit cannot be made.
     pub async fn message_once(
         &self,
-        key: &'static str,
+        key: impl Into<String>,
         value: String,
         message: NewMessage,
     ) -> Result<bool, JournalError> {
-        let clock = self.clock.clone();
+        let (key, clock) = (key.into(), self.clock.clone());
         let number = self
             .writer
             .commit(move |connection| {
                 let new = connection.execute(
                     "INSERT INTO setting (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO NOTHING",
-                    [key, value.as_str()],
+                    [&key, &value],
                 )?;
                 if new == 0 { Ok(0) } else { insert_message(connection, &message, clock.now()) }
             })

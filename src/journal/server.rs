@@ -228,6 +228,8 @@ fn translated(step: &str) -> String {
 mod tests {
     use std::time::Duration;
 
+    use chrono::TimeDelta;
+
     use super::super::testing::postgres::Postgres;
     use super::super::testing::proxy::Proxy;
     use super::super::{
@@ -244,8 +246,12 @@ mod tests {
 
     /// `on_lost`: called when the host loses its lease.
     fn host_that(url: &str, name: &str, on_lost: OnLost) -> Journal {
+        host_by(url, name, Clock::system(), on_lost)
+    }
+
+    fn host_by(url: &str, name: &str, clock: Clock, on_lost: OnLost) -> Journal {
         let place = JournalPlace::Server(Server::at(url, None).unwrap());
-        let mut journal = Journal::open(place, Clock::system()).unwrap();
+        let mut journal = Journal::open(place, clock).unwrap();
         let new = NewHost {
             name: name.to_owned(),
             home: format!("home of {name}"),
@@ -388,5 +394,25 @@ mod tests {
         for (held, holds, _kept) in tries {
             assert_eq!(holds.await.unwrap(), Ok(true), "{held:?}");
         }
+    }
+
+    /// A host that fires nothing for its clock is the main one only while no host with the right time is there.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_host_with_a_wrong_clock_leaves_the_main_role_to_another() {
+        let server = Postgres::start();
+        let clock = Clock::simulated(Clock::system().now() + TimeDelta::minutes(3));
+        let (lost, ended) = std::sync::mpsc::channel();
+        let on_lost = move |why: &str| lost.send(why.to_owned()).unwrap();
+        let attic = host_by(&server.url(), "attic", clock.clone(), Box::new(on_lost));
+        assert!(attic.is_main());
+        let home = host(&server.url(), "home");
+        let why = tokio::task::spawn_blocking(move || ended.recv_timeout(Duration::from_secs(60)));
+        assert_eq!(why.await.unwrap().unwrap(), "its clock is wrong, and another host can be the main one");
+        // The process that follows.
+        let attic = host_by(&server.url(), "attic", clock, Box::new(|_| ()));
+        home.until_main().await;
+        assert!(!attic.is_main());
+        home.close().await;
+        attic.until_main().await;
     }
 }

@@ -67,16 +67,17 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn set_setting(&self, key: &'static str, value: Option<String>) -> Result<(), JournalError> {
+    pub async fn set_setting(&self, key: impl Into<String>, value: Option<String>) -> Result<(), JournalError> {
+        let key = key.into();
         self.writer
             .commit(move |connection| {
                 match &value {
                     Some(value) => connection.execute(
                         "INSERT INTO setting (key, value) VALUES (?1, ?2)
                              ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                        [key, value],
+                        [&key, value],
                     )?,
-                    None => connection.execute("DELETE FROM setting WHERE key = ?1", [key])?,
+                    None => connection.execute("DELETE FROM setting WHERE key = ?1", [&key])?,
                 };
                 Ok(())
             })

@@ -53,6 +53,12 @@ impl Sharing {
         self.0.as_ref().is_none_or(|hosts| hosts.borrow().has_the_time())
     }
 
+    /// Returns this host's name, and how far its clock is ahead of the server's; `None` if it is the only one.
+    pub(super) fn clock(&self) -> Option<(String, TimeDelta)> {
+        let hosts = self.0.as_ref()?.borrow();
+        Some((hosts.me.name.clone(), hosts.ahead))
+    }
+
     /// Returns how long after its own time this host fires, so that it is never early by the server's clock.
     pub(super) fn waits(&self) -> TimeDelta {
         self.0.as_ref().map_or_else(TimeDelta::zero, |hosts| hosts.borrow().waits())

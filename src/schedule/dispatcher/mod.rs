@@ -95,6 +95,8 @@ pub struct Dispatcher {
     tasks_of_others: JoinSet<Result<Option<Recorded>, JournalError>>,
     /// Whether this host had the main session at the last look.
     was_main: bool,
+    /// Whether this host's clock was wrong at the last look; `None`: there was none.
+    clock_was_wrong: Option<bool>,
     /// Whether a definition without a file here may belong to another host.
     others_have_files: bool,
     /// Number of times that a person has paused or resumed everything here.
@@ -135,6 +137,7 @@ impl Dispatcher {
             wall_clock: WallClock::new(journal.watermark(), clock.now()),
             alarm: clock.alarm(),
             was_main: true,
+            clock_was_wrong: None,
             others_have_files: false,
             tasks_of_others: JoinSet::new(),
             sharing: Sharing::new(journal.hosts()),

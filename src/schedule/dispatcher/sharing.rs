@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::{Duration, Instant};
 
 use super::super::definitions::{due_at, generation};
@@ -11,10 +11,13 @@ use super::Dispatcher;
 use super::following::observe;
 use crate::definition::{Definition, DefinitionId, Kind};
 use crate::failpoints::of_lease;
-use crate::journal::{ConsecutiveFailures, JournalError, Occurrence, PAUSED, Recorded};
+use crate::journal::{ConsecutiveFailures, JournalError, NewMessage, Occurrence, PAUSED, Recorded};
 
 /// Time between requests for the pause, while this host and the others disagree.
 const PAUSE_LOOKS: Duration = Duration::from_secs(1);
+
+/// Beginning of the key under which the journal records that the person knows of a host's wrong clock. The host's name follows.
+const WRONG_CLOCK: &str = "wrong_clock";
 
 /// Time between checks whether another host has ended a reminder.
 const LOOKS: Duration = Duration::from_secs(5);
@@ -81,11 +84,35 @@ impl Dispatcher {
             });
         }
         self.look_at_failures();
+        self.look_at_clock_of_host();
         let is_main = self.sharing.is_main();
         if is_main && !self.was_main {
             self.take_part();
         }
         self.was_main = is_main;
+    }
+
+    /// Notifies the person, once, if this host fires nothing because of its clock.
+    fn look_at_clock_of_host(&mut self) {
+        let Some((host, ahead)) = self.sharing.clock() else { return };
+        let is_wrong = !self.sharing.has_the_time();
+        if self.clock_was_wrong.replace(is_wrong) == Some(is_wrong) {
+            return;
+        }
+        let (journal, key) = (self.journal.clone(), format!("{WRONG_CLOCK} {host}"));
+        if !is_wrong {
+            self.note(async move { journal.set_setting(key, None).await });
+            return;
+        }
+        let way = if ahead > TimeDelta::zero() { "ahead of" } else { "behind" };
+        let text = format!(
+            "The clock of the host {host} is {} s {way} the server's, so nothing fires there. Set it: `timedatectl set-ntp true`.",
+            ahead.num_seconds().abs()
+        );
+        tracing::error!("{text}");
+        let since = self.clock.now().to_rfc3339();
+        // The next process does not repeat it.
+        self.note(async move { journal.message_once(key, since, NewMessage::of_service(text)).await.map(drop) });
     }
 
     /// Follows a pause or resume on another host. The last state of the hosts may be older than a decision made

@@ -86,6 +86,31 @@ async fn a_host_whose_clock_is_wrong_fires_nothing_until_it_is_right() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_person_is_told_of_a_wrong_clock_once() {
+    let mut world = World::new();
+    let (tell, hosts) = watch::channel(home(TimeDelta::seconds(7)));
+    world.hosts = Some(hosts);
+    let told = "The clock of the host home is 7 s ahead of the server's, so nothing fires there. Set it: `timedatectl set-ntp true`.";
+    let life = world.begin(&[]);
+    minutes(1).await;
+    assert_eq!(world.told(), [told]);
+    // A correction that does not suffice, and a new process.
+    tell.send_replace(home(TimeDelta::seconds(6)));
+    minutes(1).await;
+    life.stop(Duration::ZERO).await;
+    let life = world.begin(&[]);
+    minutes(1).await;
+    assert_eq!(world.told().len(), 1);
+    tell.send_replace(home(TimeDelta::zero()));
+    minutes(1).await;
+    tell.send_replace(home(TimeDelta::seconds(-9)));
+    minutes(1).await;
+    assert_eq!(world.told().len(), 2);
+    assert!(world.told()[1].contains("home is 9 s behind the server's"), "{:?}", world.told());
+    life.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_left_to_another_host_fires_here_once_its_file_says_so() {
     let mut world = World::new();
     let (_tell, hosts) = watch::channel(home(TimeDelta::zero()));
