@@ -100,7 +100,7 @@ impl Journal {
     /// Fails when the journal cannot be read.
     pub async fn unrouted(&self, limit: u32) -> Result<Vec<Message>, JournalError> {
         self.writer
-            .commit(move |connection| {
+            .read(move |connection| {
                 let sql = format!(
                     "SELECT {MESSAGE} FROM message m WHERE delivered IS NULL
                        AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.number)
@@ -154,7 +154,7 @@ impl Journal {
     pub async fn waiting(&self, channel: &str, limit: u32) -> Result<Vec<Waiting>, JournalError> {
         let channel = channel.to_owned();
         self.writer
-            .commit(move |connection| {
+            .read(move |connection| {
                 let sql = format!(
                     "SELECT {MESSAGE}, d.held_until, d.external FROM delivery d JOIN message m ON m.number = d.message
                      WHERE d.channel = ?1 AND d.state = 'waiting'
@@ -299,7 +299,7 @@ impl Journal {
     pub async fn delivery(&self, message: i64, channel: &str) -> Result<Option<Delivery>, JournalError> {
         let channel = channel.to_owned();
         self.writer
-            .commit(move |connection| {
+            .read(move |connection| {
                 let sql = format!("{DELIVERIES} WHERE message = ?1 AND channel = ?2");
                 connection.one(&sql, params![message, channel], read_delivery)
             })

@@ -14,6 +14,9 @@ use super::{DelayCause, Journal, JournalError, JournalReader, RunId, RunState};
 use crate::agent::Observation;
 use crate::definition::DefinitionId;
 
+/// The table of the events.
+pub(super) const TABLE: &str = "event";
+
 /// Maximum number of events in one read.
 const BATCH: u32 = 200;
 
@@ -213,7 +216,7 @@ impl JournalReader {
 
 /// Returns the number of the newest event; 0 if there is none.
 pub(super) fn newest(connection: &Connection) -> Result<i64, JournalError> {
-    connection.last_number("event")
+    connection.last_number(TABLE)
 }
 
 /// Records an event. An event of a run belongs to its definition, too.

@@ -23,7 +23,7 @@ impl Journal {
     /// Fails when the journal cannot be read.
     pub async fn sent_message(&self, number: i64) -> Result<Option<Message>, JournalError> {
         self.writer
-            .commit(move |connection| {
+            .read(move |connection| {
                 let sql = format!("SELECT {MESSAGE} FROM message m WHERE number = ?1");
                 connection.one(&sql, [number], read_message)
             })
@@ -37,7 +37,7 @@ impl Journal {
     pub async fn messages_of_fork(&self, fork: &DefinitionId) -> Result<Vec<Message>, JournalError> {
         let fork = fork.clone();
         self.writer
-            .commit(move |connection| {
+            .read(move |connection| {
                 let sql = format!("SELECT {MESSAGE} FROM message m WHERE id = ?1 AND rich IS NOT NULL ORDER BY number");
                 connection.all(&sql, [fork.as_str()], read_message)
             })
@@ -52,7 +52,7 @@ impl Journal {
     pub async fn message_sent_as(&self, channel: &str, external: &str) -> Result<Option<Message>, JournalError> {
         let (channel, external) = (channel.to_owned(), external.to_owned());
         self.writer
-            .commit(move |connection| {
+            .read(move |connection| {
                 let sql = format!(
                     "SELECT {MESSAGE} FROM message m JOIN delivery d ON d.message = m.number
                      WHERE d.channel = ?1 AND (d.external = ?2 OR replace(' ' || d.external || ' ', ' ' || ?2 || ' ', '') <> ' ' || d.external || ' ')
@@ -70,7 +70,7 @@ impl Journal {
     /// Fails when the journal cannot be read.
     pub async fn delivered_by(&self, message: i64) -> Result<Vec<(String, String)>, JournalError> {
         self.writer
-            .commit(move |connection| {
+            .read(move |connection| {
                 let sql = "SELECT channel, external FROM delivery
                      WHERE message = ?1 AND state = 'delivered' AND external IS NOT NULL ORDER BY channel";
                 connection.all(sql, [message], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -135,7 +135,7 @@ impl Journal {
     pub async fn last_heard(&self, channel: &str) -> Result<Option<String>, JournalError> {
         let channel = channel.to_owned();
         self.writer
-            .commit(move |connection| {
+            .read(move |connection| {
                 Ok(connection
                     .one("SELECT last FROM hearing WHERE channel = ?1", [&channel], |row| row.get(0))?
                     .flatten())

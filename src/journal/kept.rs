@@ -48,7 +48,7 @@ impl Journal {
     pub async fn left_statuses(&self, channel: &str, all: bool) -> Result<Vec<Status>, JournalError> {
         let channel = channel.to_owned();
         self.writer
-            .commit(move |connection| {
+            .read(move |connection| {
                 let mut left = Vec::new();
                 for (turn, message) in kept(connection, STATUS, &channel)? {
                     if !answer_waits(connection, &turn, &channel)? && (all || is_over(connection, &turn)?) {
@@ -74,7 +74,7 @@ impl Journal {
     /// Fails when the journal cannot be read.
     pub async fn unheard(&self, channel: &str) -> Result<Vec<(String, String)>, JournalError> {
         let channel = channel.to_owned();
-        self.writer.commit(move |connection| kept(connection, UNHEARD, &channel)).await
+        self.writer.read(move |connection| kept(connection, UNHEARD, &channel)).await
     }
 
     /// Removes input that is processed.

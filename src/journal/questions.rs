@@ -257,7 +257,7 @@ impl Journal {
     /// # Errors
     /// Fails when the journal cannot be read.
     pub async fn question(&self, number: i64) -> Result<Option<Question>, JournalError> {
-        self.writer.commit(move |connection| find(connection, number)).await
+        self.writer.read(move |connection| find(connection, number)).await
     }
 
     /// Returns questions of all hosts with a number above `number`, the oldest first.
@@ -266,7 +266,7 @@ impl Journal {
     /// Fails when the journal cannot be read.
     pub async fn questions_after(&self, number: i64) -> Result<Vec<Question>, JournalError> {
         let sql = format!("{QUESTIONS} WHERE number > ?1 ORDER BY number");
-        self.writer.commit(move |connection| connection.all(&sql, [number], read)).await
+        self.writer.read(move |connection| connection.all(&sql, [number], read)).await
     }
 
     /// Returns the number up to which every question has ended.
@@ -275,7 +275,7 @@ impl Journal {
     /// Fails when the journal cannot be read.
     pub async fn ended_up_to(&self) -> Result<i64, JournalError> {
         let sql = "SELECT coalesce((SELECT min(number) - 1 FROM question WHERE answer IS NULL), (SELECT max(number) FROM question), 0)";
-        self.writer.commit(move |connection| connection.row(sql, (), |row| row.get(0))).await
+        self.writer.read(move |connection| connection.row(sql, (), |row| row.get(0))).await
     }
 
     /// Ends an open question. Returns its state afterwards, and whether this call ended it; `None` if there is no
@@ -316,7 +316,7 @@ impl Journal {
     pub async fn start_question(&self, run: &RunId) -> Result<Option<Question>, JournalError> {
         let run = run.clone();
         self.writer
-            .commit(move |connection| {
+            .read(move |connection| {
                 let sql = format!(
                     "{QUESTIONS} WHERE start AND run IN
                        (SELECT run FROM run WHERE occurrence = (SELECT occurrence FROM run WHERE run = ?1))

@@ -202,7 +202,7 @@ impl Journal {
     pub async fn effect(&self, run: &RunId) -> Result<Option<String>, JournalError> {
         let run = run.clone();
         self.writer
-            .commit(move |connection| {
+            .read(move |connection| {
                 connection.one(
                     "SELECT effect FROM run
                          WHERE occurrence = (SELECT occurrence FROM run WHERE run = ?1) AND effect IS NOT NULL
@@ -233,7 +233,7 @@ impl Journal {
     /// Fails when the journal cannot be read.
     pub async fn ran_by_other_than(&self, client: &'static str, ids: Vec<DefinitionId>) -> Result<bool, JournalError> {
         self.writer
-            .commit(move |connection| {
+            .read(move |connection| {
                 for id in &ids {
                     if connection.one(RAN_BY_OTHER, params![id.as_str(), client], |_| Ok(()))?.is_some() {
                         return Ok(true);
@@ -250,7 +250,7 @@ impl Journal {
     /// Fails when the journal cannot be read.
     pub async fn ends_of(&self, runs: Vec<RunId>) -> Result<Vec<(RunId, RunState)>, JournalError> {
         self.writer
-            .commit(move |connection| {
+            .read(move |connection| {
                 let sql = "SELECT number, state FROM run WHERE run = ?1";
                 let mut found = Vec::new();
                 for run in &runs {

@@ -13,9 +13,7 @@ impl Journal {
     /// Fails when the journal cannot be read.
     pub async fn setting(&self, key: &'static str) -> Result<Option<String>, JournalError> {
         self.writer
-            .commit(move |connection| {
-                connection.one("SELECT value FROM setting WHERE key = ?1", [key], |row| row.get(0))
-            })
+            .read(move |connection| connection.one("SELECT value FROM setting WHERE key = ?1", [key], |row| row.get(0)))
             .await
     }
 

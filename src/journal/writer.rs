@@ -60,6 +60,8 @@ impl std::fmt::Debug for Queue {
 
 /// The work of one caller within a commit.
 trait Operation: Send {
+    /// Returns whether the work only reads.
+    fn reads(&self) -> bool;
     /// Does the work. May be called again if the commit could not be made.
     fn run(&mut self, connection: &Connection) -> Result<(), JournalError>;
     /// Answers the caller, once the commit is on the disk or has failed for good.
@@ -68,11 +70,16 @@ trait Operation: Send {
 
 struct Asked<T, F> {
     work: F,
+    reads: bool,
     outcome: Option<Result<T, JournalError>>,
     reply: oneshot::Sender<Result<T, JournalError>>,
 }
 
 impl<T: Send, F: FnMut(&Connection) -> Result<T, JournalError> + Send> Operation for Asked<T, F> {
+    fn reads(&self) -> bool {
+        self.reads
+    }
+
     fn run(&mut self, connection: &Connection) -> Result<(), JournalError> {
         let outcome = (self.work)(connection);
         let told = outcome.as_ref().map(|_| ()).map_err(Clone::clone);
@@ -161,8 +168,25 @@ impl Writer {
         self.enqueue(work).await.unwrap_or(Err(JournalError::Closed))
     }
 
+    /// Runs `work`, which only reads, after all earlier work. On a server it then holds up no other host.
+    pub(super) async fn read<T, F>(self: &Arc<Self>, work: F) -> Result<T, JournalError>
+    where
+        T: Send + 'static,
+        F: FnMut(&Connection) -> Result<T, JournalError> + Send + 'static,
+    {
+        self.queue(work, true).await.unwrap_or(Err(JournalError::Closed))
+    }
+
     /// Runs `work` in the next commit, whether or not the caller waits for the answer.
     pub(super) fn enqueue<T, F>(self: &Arc<Self>, work: F) -> oneshot::Receiver<Result<T, JournalError>>
+    where
+        T: Send + 'static,
+        F: FnMut(&Connection) -> Result<T, JournalError> + Send + 'static,
+    {
+        self.queue(work, false)
+    }
+
+    fn queue<T, F>(self: &Arc<Self>, work: F, reads: bool) -> oneshot::Receiver<Result<T, JournalError>>
     where
         T: Send + 'static,
         F: FnMut(&Connection) -> Result<T, JournalError> + Send + 'static,
@@ -171,7 +195,7 @@ impl Writer {
         let mut queue = lock(&self.queue);
         // A dropped reply means that the journal is closed.
         if !queue.closed {
-            queue.waiting.push_back(Box::new(Asked { work, outcome: None, reply }));
+            queue.waiting.push_back(Box::new(Asked { work, reads, outcome: None, reply }));
             if !queue.draining {
                 queue.draining = true;
                 let writer = Arc::clone(self);
@@ -258,13 +282,15 @@ impl Writer {
 
     /// Commits the batch and returns the number of the newest event. `apart`: each operation has its own
     /// savepoint. Without it, one failed operation fails the batch: nothing is committed, and `None` is returned.
+    /// A batch that only reads has the number 0.
     fn commit_all(
         &self,
         file: &Opened,
         batch: &mut [Box<dyn Operation>],
         apart: bool,
     ) -> Result<Option<i64>, JournalError> {
-        let transaction = file.connection.transaction()?;
+        let reads = batch.iter().all(|operation| operation.reads());
+        let transaction = if reads { file.connection.reading()? } else { file.connection.transaction()? };
         for operation in batch {
             if apart {
                 transaction.savepoint()?;
@@ -278,9 +304,10 @@ impl Writer {
                 Err(_) => return Ok(None),
             }
         }
-        let newest = events::newest(&file.connection)?;
-        transaction.commit()?;
-        Ok(Some(newest))
+        if reads {
+            return Ok(Some(0));
+        }
+        transaction.commit_and_last_number(events::TABLE).map(Some)
     }
 
     /// Writes to a deleted file would be lost silently. Checks that the path leads to the open file. If not,

@@ -90,10 +90,7 @@ impl Connection {
                 let sql = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?1";
                 self.row(sql, [table], |row| row.get(0))
             }
-            Self::Postgres(_) => {
-                let sql = format!("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {table}_number_seq");
-                self.row(&sql, (), |row| row.get(0))
-            }
+            Self::Postgres(_) => self.row(&last_on_server(table), (), |row| row.get(0)),
         }
     }
 
@@ -129,6 +126,15 @@ impl Connection {
         match self {
             Self::Sqlite(file) => file.execute_batch("BEGIN IMMEDIATE")?,
             Self::Postgres(link) => link.begin()?,
+        }
+        Ok(Transaction { connection: self, ended: false })
+    }
+
+    /// Begins a transaction that only reads. Dropping it ends it.
+    pub(super) fn reading(&self) -> Result<Transaction<'_>, JournalError> {
+        match self {
+            Self::Sqlite(file) => file.execute_batch("BEGIN IMMEDIATE")?,
+            Self::Postgres(link) => link.begin_reading()?,
         }
         Ok(Transaction { connection: self, ended: false })
     }
@@ -188,6 +194,10 @@ impl Connection {
     }
 }
 
+fn last_on_server(table: &str) -> String {
+    format!("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {table}_number_seq")
+}
+
 fn by_ref<'a, T>(
     mut read: impl FnMut(&Row<'a>) -> Result<T, JournalError>,
 ) -> impl FnMut(Row<'a>) -> Result<T, JournalError> {
@@ -221,6 +231,23 @@ impl Transaction<'_> {
         }
         self.ended = true;
         Ok(())
+    }
+
+    /// Commits as [`Self::commit`] does. Returns what [`Connection::last_number`] returns right before it.
+    pub(super) fn commit_and_last_number(mut self, table: &str) -> Result<i64, JournalError> {
+        let number = match self.connection {
+            Connection::Sqlite(file) => {
+                let number = self.connection.last_number(table)?;
+                file.execute_batch("COMMIT")?;
+                number
+            }
+            Connection::Postgres(link) => match link.commit_after(&last_on_server(table))? {
+                Some(row) => row.try_get(0)?,
+                None => 0,
+            },
+        };
+        self.ended = true;
+        Ok(number)
     }
 }
 

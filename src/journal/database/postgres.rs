@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures::future::join;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{Format, IsNull, ToSql, Type, private::BytesMut};
@@ -222,33 +223,64 @@ impl Link {
 
     /// Begins a transaction. While it lasts, it is the only one that writes, on any host. So reads before a write
     /// see no change in between, as in SQLite.
+    ///
+    /// Fails unless the lease holds. Nobody can take the lease over before the transaction ends, since that is a writing transaction, too.
     pub(in crate::journal) fn begin(&self) -> Result<(), JournalError> {
-        let begun = self.batch(BEGIN).and_then(|()| self.see_to_lease());
+        let number = "SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT)";
+        let begun = self.begin_by(BEGIN, number).and_then(|row| Ok(row.try_get(0)?));
         if begun.is_err() {
-            // If the rollback fails too, the connection is gone, and the transaction with it.
-            let _gone = self.batch("ROLLBACK");
+            self.roll_back();
         }
-        begun
+        self.transaction.store(begun?, Ordering::Relaxed);
+        Ok(())
     }
 
-    /// Fails unless the lease holds. Nobody can take the lease over before the transaction ends, since that is a writing transaction, too.
-    fn see_to_lease(&self) -> Result<(), JournalError> {
-        let found = match &self.fence {
-            None => self.query("SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT)", &[])?,
+    /// Begins a transaction that only reads, and holds up nobody. Fails unless the lease holds.
+    pub(in crate::journal) fn begin_reading(&self) -> Result<(), JournalError> {
+        let begun = self.begin_by("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "SELECT 1");
+        if begun.is_err() {
+            self.roll_back();
+        }
+        begun.map(drop)
+    }
+
+    /// Sends `begin` and a check of the lease together: one round trip.
+    fn begin_by(&self, begin: &str, select: &str) -> Result<Row, JournalError> {
+        let (checks, values) = match &self.fence {
+            None => (select.to_owned(), Vec::new()),
             Some((host, epoch)) => {
-                let sql = "SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT) FROM host
-                    WHERE name = ?1 AND epoch = ?2 AND lease_until > now()";
-                self.query(sql, &[host.value(), epoch.value()])?
+                let sql = format!("{select} FROM host WHERE name = $1 AND epoch = $2 AND lease_until > now()");
+                (sql, vec![host.value(), epoch.value()])
             }
         };
-        let number = found.first().ok_or(JournalError::Fenced)?.try_get(0)?;
-        self.transaction.store(number, Ordering::Relaxed);
-        Ok(())
+        let values = typed(&values);
+        let both = join(self.client.batch_execute(begin), self.client.query_typed(&checks, &values));
+        let (begun, found) = self.waited(both)?;
+        begun?;
+        found?.into_iter().next().ok_or(JournalError::Fenced)
+    }
+
+    /// Rolls back. If that fails, the connection is gone, and the transaction with it.
+    pub(in crate::journal) fn roll_back(&self) {
+        let _gone = self.batch("ROLLBACK");
     }
 
     /// Commits. If no answer comes, [`Self::was_committed`] finds out the outcome, through this connection or one made with [`Self::like`].
     pub(in crate::journal) fn commit(&self) -> Result<(), JournalError> {
-        self.batch("COMMIT").inspect_err(|error| {
+        self.note_doubt(self.batch("COMMIT"))
+    }
+
+    /// Sends a last query and the commit together: one round trip. Returns the query's first row.
+    pub(in crate::journal) fn commit_after(&self, query: &str) -> Result<Option<Row>, JournalError> {
+        let both = join(self.client.query_typed(query, &[]), self.client.batch_execute("COMMIT"));
+        let (found, committed) = self.note_doubt(self.waited(both))?;
+        self.note_doubt(committed.map_err(JournalError::from))?;
+        // After a query that failed, the server has rolled back instead.
+        Ok(found?.into_iter().next())
+    }
+
+    fn note_doubt<T>(&self, committed: Result<T, JournalError>) -> Result<T, JournalError> {
+        committed.inspect_err(|error| {
             if error.may_pass() {
                 self.in_doubt.store(self.transaction.load(Ordering::Relaxed), Ordering::Relaxed);
             }
