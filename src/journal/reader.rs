@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::database::{Connection, Row, ToValue};
 use chrono::{DateTime, Utc};
@@ -55,7 +56,7 @@ pub struct RunCost {
     /// When it began. Its cost counts for that day.
     pub launched: DateTime<Utc>,
     /// The model, if the client reported it.
-    pub model: Option<String>,
+    pub model: Option<Arc<str>>,
     /// Cost in US dollars, as reported by the client.
     pub cost_usd: f64,
     /// Amount that budgets count in addition: the run's cap, if it ended without a reported cost.
@@ -147,24 +148,30 @@ impl JournalReader {
         self.all(sql, &[&id.as_str(), &limit], |row| row.run("run"))
     }
 
-    /// Returns the costs of runs that began at `from` or later, in no order.
+    /// Returns the costs of runs that began at `from` or later and before `until`, in no order.
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
-    pub fn costs(&self, from: Option<DateTime<Utc>>) -> Result<Vec<RunCost>, JournalError> {
+    pub fn costs(
+        &self,
+        from: Option<DateTime<Utc>>,
+        until: Option<DateTime<Utc>>,
+    ) -> Result<Vec<RunCost>, JournalError> {
         // A run that was never launched costs nothing, in budgets neither.
         let sql = "SELECT o.id, r.launched, r.model, coalesce(r.cost_usd, 0.0), coalesce(r.reserved_usd, 0.0), r.tokens
             FROM run r JOIN occurrence o ON o.number = r.occurrence
-            WHERE r.launched >= ?1 AND (r.cost_usd IS NOT NULL OR r.reserved_usd IS NOT NULL AND r.ended IS NOT NULL)";
+            WHERE r.launched >= ?1 AND r.launched < ?2 AND (r.cost_usd IS NOT NULL OR r.reserved_usd IS NOT NULL AND r.ended IS NOT NULL)";
+        let mut ids = HashMap::new();
+        let mut models = HashMap::new();
         // Columns by index: there are many rows, and a name is searched for in each.
-        self.all(sql, &[&from.map_or(i64::MIN, ms)], |row| {
+        self.all(sql, &[&from.map_or(i64::MIN, ms), &until.map_or(i64::MAX, ms)], |row| {
             Ok(RunCost {
-                id: DefinitionId::new(row.get::<String>(0)?),
+                id: shared(row.text(&0)?.unwrap_or_default(), &mut ids, |id: &str| DefinitionId::new(id)),
                 launched: time(row.get(1)?)?,
-                model: row.get(2)?,
+                model: row.text(&2)?.map(|model| shared(model, &mut models, |model: &str| Arc::from(model))),
                 cost_usd: row.get(3)?,
                 unreported_usd: row.get(4)?,
-                tokens: read_tokens(row.get(5)?).unwrap_or_default(),
+                tokens: row.text(&5)?.and_then(read_tokens).unwrap_or_default(),
             })
         })
     }
@@ -230,7 +237,7 @@ impl JournalReader {
         Ok(accounts)
     }
 
-    /// Returns the definitions that have had a run by another client than `client`.
+    /// Returns whether a definition has had a run by another client than `client`.
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
@@ -400,7 +407,7 @@ impl JournalReader {
         &self,
         sql: &str,
         values: &[&dyn ToValue],
-        read: impl Fn(&Row<'_>) -> Result<T, JournalError>,
+        read: impl FnMut(&Row<'_>) -> Result<T, JournalError>,
     ) -> Result<Vec<T>, JournalError> {
         self.0.as_ref().map_or(Ok(Vec::new()), |connection| connection.all(sql, values, read))
     }
@@ -437,11 +444,21 @@ fn run_record(row: &Row<'_>) -> Result<RunRecord, JournalError> {
 }
 
 pub(super) fn tokens(row: &Row<'_>) -> Result<Option<Tokens>, JournalError> {
-    Ok(read_tokens(row.get("tokens")?))
+    Ok(row.text(&"tokens")?.and_then(read_tokens))
 }
 
-fn read_tokens(text: Option<String>) -> Option<Tokens> {
-    text.and_then(|text| serde_json::from_str(&text).ok())
+fn read_tokens(text: &str) -> Option<Tokens> {
+    serde_json::from_str(text).ok()
+}
+
+/// Returns the value that a text stands for. Many rows have the same text, and share its value.
+fn shared<T: Clone>(text: &str, known: &mut HashMap<String, T>, new: impl FnOnce(&str) -> T) -> T {
+    if let Some(value) = known.get(text) {
+        return value.clone();
+    }
+    let value = new(text);
+    known.insert(text.to_owned(), value.clone());
+    value
 }
 
 fn denial(row: &Row<'_>) -> Result<Denial, JournalError> {

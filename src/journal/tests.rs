@@ -719,7 +719,7 @@ async fn what_runs_have_cost_is_the_same_to_the_cent_wherever_it_is_asked() {
     let now = desk.clock.now();
     let spent = &desk.reader().spending(CAPS.budget, Tz::UTC, now).unwrap()[0];
     let midnight = now - TimeDelta::minutes(1);
-    let costs = desk.reader().costs(Some(midnight)).unwrap();
+    let costs = desk.reader().costs(Some(midnight), None).unwrap();
     let counted: f64 = costs.iter().map(|run| run.cost_usd + run.unreported_usd).sum();
     assert!(spent.spent > 0.07 && (spent.spent - counted).abs() < 1e-9, "{spent:?} {counted}");
     assert!(costs.iter().all(|run| run.launched >= midnight), "{costs:#?}");

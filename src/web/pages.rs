@@ -292,7 +292,9 @@ pub(super) async fn costs(context: Context, Query(query): Query<CostsQuery>) -> 
         ("Costs", "/costs"),
         move |app| {
             let caps = execute!(app, Command::Budget, Outcome::Budget(_, caps) => caps);
-            Ok((app.costs([CostsBy::Day, CostsBy::Job, CostsBy::Model], since)?, app.months()?, caps))
+            let by = [CostsBy::Day, CostsBy::Job, CostsBy::Model];
+            let (costs, months) = rayon::join(|| app.costs(by, since), || app.months());
+            Ok((costs?, months?, caps))
         },
         |(costs, months, caps), _, context| views::costs::costs(costs, (months, caps), (days, rows), context),
     )

@@ -158,7 +158,7 @@ impl Row<'_> {
             Self::Postgres(row) => Ok(match row.columns().get(place).map(|column| column.type_().clone()) {
                 Some(Type::BOOL | Type::INT4 | Type::INT8) => self.integer(&place)?.map_or(Value::Null, Value::Integer),
                 Some(Type::FLOAT8) => self.real(&place)?.map_or(Value::Null, Value::Real),
-                _ => self.text(&place)?.map_or(Value::Null, |text| Value::Text(Cow::Owned(text))),
+                _ => self.text(&place)?.map_or(Value::Null, |text| Value::Text(Cow::Owned(text.to_owned()))),
             }),
         }
     }
@@ -184,9 +184,10 @@ impl Row<'_> {
         }
     }
 
-    fn text(&self, column: &impl Column) -> Result<Option<String>, JournalError> {
+    /// Returns a column's text; `None` if it is NULL.
+    pub(in crate::journal) fn text(&self, column: &impl Column) -> Result<Option<&str>, JournalError> {
         match self {
-            Self::Sqlite(row) => Ok(row.get(*column)?),
+            Self::Sqlite(row) => Ok(row.get_ref(*column)?.as_str_or_null().map_err(rusqlite::Error::from)?),
             Self::Postgres(row) => Ok(row.try_get(*column)?),
         }
     }
@@ -274,6 +275,6 @@ impl Field for f64 {
 
 impl Field for String {
     fn read(row: &Row<'_>, column: &impl Column) -> Result<Self, JournalError> {
-        there(row.text(column)?, column)
+        Ok(there(row.text(column)?, column)?.to_owned())
     }
 }
