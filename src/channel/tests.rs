@@ -114,9 +114,11 @@ impl Desk {
         // Long waits need fewer checks.
         let mut pause = Duration::from_secs(1);
         loop {
+            // A message is routed first, and waits then.
+            let is_routed = self.journal.unrouted(10).await.unwrap().is_empty();
             let waiting = self.scripts.keys().map(|name| self.journal.waiting(name, 10));
             let waiting = futures::future::try_join_all(waiting).await.unwrap();
-            if self.journal.unrouted(10).await.unwrap().is_empty() && waiting.iter().all(Vec::is_empty) {
+            if is_routed && waiting.iter().all(Vec::is_empty) {
                 return;
             }
             sleep(pause).await;
