@@ -156,6 +156,14 @@ fn a_gate_has_no_more_than_its_job() {
     }
     assert_eq!(bot.names("work"), ["secret"]);
     assert_eq!(bot.read("config.yaml"), None);
+    // The service removes what a gate has put in the place of its folder, and not what that leads to.
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::fs::write(elsewhere.path().join("letter"), "kept").unwrap();
+    let gate = format!("rm -r \"$OLLIM_STATE\"; ln -s {} \"$OLLIM_STATE\"; exit 1", elsewhere.path().display());
+    routine(&bot, "replaces", &gate, "allowed_tools: [Bash(rm *), Bash(ln *)]\n");
+    let run = fire(&bot, &service, "replaces");
+    assert!(run["error"].as_str().unwrap().contains("it is no folder any more"), "{run:#}");
+    assert_eq!(std::fs::read_to_string(elsewhere.path().join("letter")).unwrap(), "kept");
     // A program about which the person would be asked is refused.
     routine(&bot, "asks", "touch made", "allowed_tools: [Read]\nask_tools: ['Bash(touch *)']\n");
     let run = fire(&bot, &service, "asks");
