@@ -24,9 +24,20 @@ pub(super) struct CommandRule {
     words: Vec<String>,
     /// The words before the first star.
     fixed: Vec<String>,
-    /// Whether a star before its end stands for operands only: the program can do more than read.
-    operands_only: bool,
+    /// What the stars before its end stand for. If the program only reads, that is any text.
+    stars: Stars,
     application: &'static Application,
+}
+
+/// What the stars of a rule before its end stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stars {
+    /// Any text.
+    Anything,
+    /// Operands, and behind an option its value ([`Wildcard::matches_operands`]).
+    Operands,
+    /// Any words, and behind an option its value ([`Wildcard::matches_values`]).
+    Values,
 }
 
 /// The reason why a rule with matching words does not grant a start.
@@ -64,10 +75,15 @@ impl CommandRule {
         });
         // Words of `find` that look like options are what it looks for.
         let is_expression = words.first().is_some_and(|program| programs::by_base_name(program).options.one_dash);
-        let operands_only = granting.searches() && plain.is_none() && !is_expression;
-        let mut rule =
-            Self { words, fixed: granting.fixed_words(), granting, plain, denying, operands_only, application };
-        rule.operands_only &= !rule.only_reads();
+        let stars = match is_expression {
+            true => Stars::Values,
+            false if granting.searches() && plain.is_none() => Stars::Operands,
+            false => Stars::Anything,
+        };
+        let mut rule = Self { words, fixed: granting.fixed_words(), granting, plain, denying, stars, application };
+        if rule.only_reads() {
+            rule.stars = Stars::Anything;
+        }
         rule
     }
 
@@ -130,7 +146,11 @@ impl CommandRule {
 
     /// Returns whether the text of a call matches, with what its stars may stand for.
     fn fits(&self, text: &str) -> bool {
-        if self.operands_only { self.granting.matches_operands(text) } else { self.granting.matches(text) }
+        match self.stars {
+            Stars::Anything => self.granting.matches(text),
+            Stars::Operands => self.granting.matches_operands(text),
+            Stars::Values => self.granting.matches_values(text),
+        }
     }
 
     /// Returns whether a call of `git` has the subcommand that the rule names. A star before it could stand for another one.
@@ -139,7 +159,11 @@ impl CommandRule {
         if !is_git(program) || !self.program().is_some_and(is_git) {
             return true;
         }
-        git::subcommand(self.arguments()).is_none_or(|named| git::subcommand(arguments) == Some(named))
+        // A star in its place stands for options of git (`git * status`), so the next word names it.
+        let words = self.arguments();
+        let behind_star = || words.split(|word| word.contains(STAR)).nth(1).and_then(git::subcommand);
+        let named = git::subcommand(words).or_else(behind_star);
+        named.is_none_or(|named| git::subcommand(arguments) == Some(named))
     }
 
     /// Returns the reason why the rule does not grant a start that it matches, or `None` if it does.
@@ -229,8 +253,8 @@ impl CommandRule {
 
     /// Returns whether stars before the end stand for no more in `other`.
     fn covers_middle(&self, other: &Self) -> bool {
-        let open = other.granting.searches() && !other.operands_only;
-        !self.operands_only || (!open && self.granting.matches_operands(&joined(&other.words)))
+        let alike = !other.granting.searches() || self.stars == other.stars;
+        self.stars == Stars::Anything || (alike && self.fits(&joined(&other.words)))
     }
 
     /// Returns the same for calls whose harmless options have another position than in the rule.

@@ -8,29 +8,38 @@ use crate::programs::{self, Effect, Names, Options, git};
 use crate::wildcard::STAR;
 
 /// Long options that hold any program back.
-const LONG: Names = "--cached --check --dry-run --force-with-lease --ignore-scripts --interactive --just-print --keep --mixed \
-    --no-act --no-clobber --offline --recon --simulate --soft --staged";
+const LONG: Names = "--cached --check --dry-run --ff-only --force-with-lease --ignore-scripts --interactive --just-print --keep --mixed \
+    --no-act --no-clobber --no-commit --no-force --numstat --offline --preserve-root --recon --simulate --soft --squash --staged --stat \
+    --summary";
 
 /// Letters that do, by program, and by subcommand of git.
 const LETTERS: &[(&str, &str)] = &[
-    ("cp", "-i -n"),
-    ("git add", "-n"),
-    ("git clean", "-n"),
+    ("cp", "--backup -b -i -n"),
+    ("git add", "--patch -i -n -p"),
+    ("git branch", "--all --list --merged --no-merged --remotes --sort -a -l -r"),
+    ("git checkout", "--patch -p"),
+    ("git clean", "-i -n"),
     ("git fetch", "-n"),
     ("git mv", "-n"),
     ("git push", "-n"),
+    ("git restore", "--patch -S -p"),
+    ("git revert", "-n"),
     ("git rm", "-n"),
+    ("git stash", "--patch -S -p"),
     ("gmake", "-n"),
-    ("ln", "-i"),
+    ("install", "--backup -b"),
+    ("ln", "--backup -b -i"),
     ("make", "-n"),
-    ("mv", "-i -n"),
+    ("mv", "--backup -b -i -n"),
     ("node", "-c"),
     ("rm", "-i -I"),
     ("rsync", "-n"),
+    ("unzip", "-n"),
 ];
 
-/// Options of which every program's later one only says how much is printed.
+/// Options of which every program's later one only says how much is printed, and the end of the options.
 const PRINTING: &[&str] = &[
+    "--",
     "-q",
     "-v",
     "--quiet",
@@ -48,18 +57,29 @@ pub(super) fn taken_back(program: &str, rule: &[String], call: &[String]) -> Opt
     if !is_held_back(program, rule) {
         return None;
     }
-    // A word of the rule, up to its star.
+    // The star of a word stands for a value (`--depth=*`), not for more letters behind `-i`, and not for the value that takes back.
     let spelled = |word: &str| {
         rule.iter().any(|known| match known.split_once(STAR) {
-            Some((start, _)) => start.len() > 1 && start.starts_with('-') && word.starts_with(start),
+            Some((start, _)) if start.len() > 1 && start.ends_with('=') => {
+                word.starts_with(start) && !is_held_back(program, std::slice::from_ref(known))
+            }
+            Some((start, _)) => start.starts_with('-') && word == start,
             None => known == word,
         })
     };
-    let is_option = |word: &str| word.len() > 1 && word.starts_with('-');
+    let name = programs::base_name(program);
+    let (is_git, is_make) = (programs::named(name).is_git(), ["make", "gmake"].contains(&name));
+    // `git push` forces what begins with a plus, and a variable of `make` can be any of its options.
+    let is_option = |word: &str| {
+        (word.len() > 1 && word.starts_with('-'))
+            || (is_git && word.starts_with('+'))
+            || (is_make && word.contains('='))
+    };
     // Package managers read it as the value of the option in front of it.
     let is_off = |word: &str| ["false", "null", "undefined", "no", "off", "0"].contains(&word);
     let mut before = "";
-    for word in call {
+    // Options of git itself take nothing back, and a rule must spell those that are not harmless.
+    for word in if is_git { git::from_subcommand(call) } else { call } {
         let value = is_option(before) && is_off(word);
         if (value || is_option(word)) && !spelled(word) && !PRINTING.contains(&word.as_str()) {
             let shown = word.split('=').next().unwrap_or_default().to_owned();

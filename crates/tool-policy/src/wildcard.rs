@@ -190,6 +190,15 @@ impl Wildcard {
         fits(&self.parts, self.tail, text, stands_for_operands)
     }
 
+    /// Returns the same where each star before the end stands for one word if it is directly behind an option or within a word.
+    pub(super) fn matches_values(&self, text: &str) -> bool {
+        fits(&self.parts, self.tail, text, |before, stands_for| {
+            let is_free =
+                before.strip_suffix(BREAK).is_some_and(|words| !words.rsplit(BREAK).next().is_some_and(is_option));
+            is_free || before.is_empty() || !stands_for.contains(BREAK)
+        })
+    }
+
     /// Returns whether this matches everything that `other` matches. `false` if that cannot be told.
     pub(super) fn covers(&self, other: &Self) -> bool {
         if self.pieces == other.pieces && self.tail == other.tail {

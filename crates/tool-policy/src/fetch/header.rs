@@ -10,8 +10,8 @@ const BEGIN: &[&str] = &["accept", "if-", "x-"];
 /// Ends of services' headers (`Private-Token`, `Idempotency-Key`, `Notion-Version`).
 const END: &[&str] = &["-key", "-token", "-version"];
 
-/// Parts of names of headers by which proxies choose the server and the path.
-const ROUTING: Names = "accel backend envoy forward forwarded host original path proxy rewrite route server upstream uri \
+/// Parts of names of headers by which proxies choose the server and the path, or a server another method.
+const ROUTING: Names = "accel backend envoy forward forwarded host method original path proxy rewrite route server upstream uri \
     url";
 
 /// Splits a header into name and value, as `curl` and `wget` do.
@@ -93,6 +93,9 @@ mod tests {
             "X-Original-URL: /admin",
             "X-Rewrite-Url: /admin",
             "X-Host: c",
+            "X-HTTP-Method-Override: DELETE",
+            "X-HTTP-Method: DELETE",
+            "X-Method-Override: DELETE",
             "X-Envoy-Original-Path: /admin",
             "Accept; Host: c",
             "X-A\u{e9}: x",

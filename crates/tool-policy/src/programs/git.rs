@@ -250,6 +250,11 @@ pub(crate) fn subcommand(arguments: &[String]) -> Option<&str> {
     (!word.contains(STAR)).then_some(word)
 }
 
+/// Returns a call's words from its subcommand on.
+pub(crate) fn from_subcommand(arguments: &[String]) -> &[String] {
+    &arguments[globals(arguments).0..]
+}
+
 /// Returns the index of the subcommand, and the options before it that are not harmless.
 fn globals(arguments: &[String]) -> (usize, Vec<&str>) {
     let mut at = 0;

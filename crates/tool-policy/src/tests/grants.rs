@@ -644,19 +644,36 @@ fn what_a_rule_holds_back_stays_held_back() {
     let families: &[(&[&str], &[&str], &[&str])] = &[
         (
             &["Bash(git push --dry-run *)", "Bash(git push -n *)"],
-            &["git push --dry-run origin main", "git push -n -v origin", "git push --dry-run"],
+            &["git push --dry-run origin main", "git push -n -v origin", "git push --dry-run", "git -C . push -n x"],
             &["--no-dry-run origin x", "--no-dry origin x", "origin --delete main", "--mirror origin", "--repo x"],
         ),
         (&["Bash(git fetch --dry-run *)"], &["git fetch --dry-run origin"], &["--no-dry-run", "--no-dry"]),
         (&["Bash(git commit --dry-run *)"], &["git commit --dry-run -q"], &["--no-dry-run -m x", "-m x"]),
         (&["Bash(git rm -n *)", "Bash(git mv -n *)"], &["git rm -n f", "git mv -n f g"], &["--no-dry-run f", "-f f"]),
         (&["Bash(git reset --soft *)"], &["git reset --soft HEAD"], &["--hard", "--mixed x"]),
-        (&["Bash(git restore --staged *)"], &["git restore --staged f"], &["--worktree f", "-W f"]),
         (
-            &["Bash(git push --force-with-lease *)"],
-            &["git push --force-with-lease origin x"],
-            &["--mirror origin", "-f x"],
+            &["Bash(git restore --staged *)", "Bash(git restore -S *)"],
+            &["git restore --staged f", "git restore --staged -- f"],
+            &["--worktree f", "-W f"],
         ),
+        (
+            &["Bash(git push --force-with-lease *)", "Bash(git push --no-force *)"],
+            &["git push --force-with-lease origin x"],
+            &["--mirror origin", "-f x", "origin +main", "origin +main:main"],
+        ),
+        (&["Bash(git clean -i *)"], &["git clean -i ."], &["--no-interactive -f .", "-f"]),
+        (&["Bash(git apply --stat *)", "Bash(git apply --summary *)"], &["git apply --stat p"], &["--apply p"]),
+        (&["Bash(git branch -r *)", "Bash(git branch --sort=name *)"], &["git branch -r"], &["-d x", "-D x"]),
+        (&["Bash(git merge --ff-only *)", "Bash(git pull --ff-only *)"], &["git merge --ff-only x"], &["--no-ff x"]),
+        (&["Bash(git merge --squash *)"], &["git merge --squash x"], &["--no-squash x", "--commit x"]),
+        (&["Bash(git revert -n *)"], &["git revert -n x"], &["--commit x"]),
+        (
+            &["Bash(make -n *)", "Bash(make --dry-run *)"],
+            &["make -n test", "make -n"],
+            &["SHELL=/bin/sh x", "'x!=touch e'", "MAKE='touch e;:' x", "MAKEFLAGS= x", "--no-dry-run"],
+        ),
+        (&["Bash(mv -b *)", "Bash(cp -b *)"], &["mv -b x y"], &["--backup=none x y"]),
+        (&["Bash(unzip -n *)"], &["unzip -n x.zip"], &["-o x.zip", "--n -o x.zip"]),
         (
             &["Bash(npm publish --dry-run *)", "Bash(npm pack --dry-run *)"],
             &["npm publish --dry-run ./pk", "npm pack --dry-run --silent"],
@@ -708,6 +725,21 @@ fn what_a_rule_holds_back_stays_held_back() {
             denies(&policy, &calls.iter().map(String::as_str).collect::<Vec<_>>());
         }
     }
+    // The star of a word stands for no more letters, and not for the value that takes back.
+    for (rule, granted, refused) in [
+        ("Bash(rm -i*)", &["rm -i x"][..], &["rm -if x", "rm -i -f x"][..]),
+        ("Bash(mv -n*)", &["mv -n x y"], &["mv -nf x y"]),
+        (
+            "Bash(npm install --ignore-scripts*)",
+            &["npm install --ignore-scripts x"],
+            &["npm install --ignore-scripts=false x"],
+        ),
+        ("Bash(kubectl delete --dry-run=*)", &[], &["kubectl delete --dry-run=none pod x"]),
+    ] {
+        let policy = allowing(&[rule]);
+        grants(&policy, granted);
+        denies(&policy, refused);
+    }
     // What changes nothing may be asked in any way.
     grants(
         &allowing(&["Bash(git diff --cached *)"]),
@@ -740,6 +772,23 @@ fn a_star_in_the_middle_stands_for_operands() {
             "Bash(git -C * status)",
             &["git -C . status"],
             &["git -C . diff --no-index /dev/null f --src-prefix status", "git -C . log status"],
+        ),
+        ("Bash(git * status)", &[], &["git push origin status", "git checkout status", "git log status"]),
+        ("Bash(git * log *)", &[], &["git push origin log", "git reset log"]),
+        (
+            "Bash(find notes -name *.tmp -delete)",
+            &["find notes -name *.tmp -delete", "find notes -name x*.tmp -delete"],
+            &["find notes -name x -o ! -name y.tmp -delete"],
+        ),
+        (
+            "Bash(find . -mtime +* -delete)",
+            &["find . -mtime +9 -delete"],
+            &["find . -mtime +9 -o -name secret -delete"],
+        ),
+        (
+            "Bash(find . -type f -name * -delete)",
+            &["find . -type f -name a -delete"],
+            &["find . -type f -name a -o -name b -delete"],
         ),
         ("Bash(npm --prefix * test)", &["npm --prefix ui test"], &["npm --prefix ui run evil test"]),
         ("Bash(make -C * test)", &["make -C . test"], &["make -C . evil test", "make -C . -f x test"]),
