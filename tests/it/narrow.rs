@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 
 /// Returns whether the word is a span or a part of one, which may differ a second later: `now` becomes `1s ago`.
 fn is_span(word: &str) -> bool {
-    ["now", "ago"].contains(&word)
+    ["now", "ago"].contains(&word.trim_end_matches(':'))
         || word.trim_matches(|c: char| !c.is_ascii_digit() && c != '.').parse::<f64>().is_ok()
 }
 
