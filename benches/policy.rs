@@ -11,8 +11,8 @@
 mod engine;
 #[path = "../tests/it/policy_corpus/entry.rs"]
 mod entry;
-#[path = "../tests/it/policy_corpus/ground.rs"]
-mod ground;
+#[path = "../tests/it/policy_corpus/workspace.rs"]
+mod workspace;
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -59,12 +59,12 @@ fn time(policy: &Policy, argv: &[String], cwd: &Path, times: usize) -> Duration 
 
 /// Judges the words of each line as one program's. Parsing by a shell is not measured here.
 fn corpus(name: &str) {
-    let ground = ground::Ground::new();
-    let places = PathRoots { root: ground.data(), work: ground.work(), user_home: ground.home() };
+    let workspace = workspace::Workspace::new();
+    let places = PathRoots { root: workspace.data(), work: workspace.work(), user_home: workspace.home() };
     let times = entry::load(name).into_iter().filter_map(|case| {
-        let config = engine::config(&case.rules, |text| ground.fill(text));
+        let config = engine::config(&case.rules, |text| workspace.fill(text));
         let policy = policy::background("routine t", &config, &engine::main_tools(), &places);
-        let call = engine::call(&case, &ground);
+        let call = engine::call(&case, &workspace);
         let line = call.input.get("command")?.as_str()?;
         let argv: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         Some((time(&policy, &argv, &places.work, TIMES), case.title()))

@@ -147,7 +147,7 @@ impl Clock {
     /// Returns when to look at the clock again while waiting for `at`. A near time is the time itself. A far time is a
     /// little before, since a slewed wall clock and the monotonic clock drift apart. Waking does not prove that `at`
     /// has come: compare [`Clock::now`].
-    fn look_again(&self, at: DateTime<Utc>) -> Instant {
+    fn recheck_at(&self, at: DateTime<Utc>) -> Instant {
         let left = self.until(at);
         let step = if left <= ONE_PIECE { left } else { left - left / 100 };
         // A timer counts whole milliseconds. A century is as good as never, and does not overflow.
@@ -200,7 +200,7 @@ impl Drift {
 
     /// Returns how far the wall clock was set since the last look, forward or (negative) back; `None` if it was not
     /// set. Slewing is not a jump, but over a long wait it can add up to a small result.
-    pub fn look(&mut self, clock: &Clock) -> Option<TimeDelta> {
+    pub fn measure(&mut self, clock: &Clock) -> Option<TimeDelta> {
         let mut now = Self::new(clock);
         now.asleep = now.slept - self.slept;
         let steady = TimeDelta::from_std(now.steady - self.steady).unwrap_or(TimeDelta::MAX);
@@ -240,7 +240,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_long_wait_looks_again_before_its_end() {
         let clock = Clock::simulated(noon());
-        let wait = |seconds| clock.look_again(noon() + TimeDelta::seconds(seconds)) - Instant::now();
+        let wait = |seconds| clock.recheck_at(noon() + TimeDelta::seconds(seconds)) - Instant::now();
         assert_eq!(wait(10), Duration::from_secs(10));
         assert_eq!(wait(86_400), Duration::from_secs(85_536));
         assert_eq!(wait(-5), Duration::ZERO);
@@ -265,12 +265,12 @@ mod tests {
         let clock = Clock::simulated(noon());
         let (mut alarm, mut drift) = (clock.alarm(), Drift::new(&clock));
         tokio::time::sleep(Duration::from_secs(3600)).await;
-        assert_eq!(drift.look(&clock), None);
+        assert_eq!(drift.measure(&clock), None);
         clock.jump(TimeDelta::minutes(-5));
         alarm.wait(None).await;
-        assert_eq!(drift.look(&clock), Some(TimeDelta::minutes(-5)));
+        assert_eq!(drift.measure(&clock), Some(TimeDelta::minutes(-5)));
         assert!(!drift.was_asleep(TimeDelta::minutes(-5)), "no sleep sets a clock back");
-        assert_eq!(drift.look(&clock), None);
+        assert_eq!(drift.measure(&clock), None);
     }
 
     /// The kernel's timer exists here, stays silent while nobody sets the clock, and never wakes early.

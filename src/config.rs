@@ -34,7 +34,7 @@ use crate::definition::values::Value;
 use crate::definition::{Problem, Severity};
 use crate::home::Home;
 use crate::policy::BOT;
-use keys::Named;
+use keys::KeyMeaning;
 
 /// The reason why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -226,7 +226,7 @@ fn system_zone(env: &BTreeMap<String, String>) -> Option<Tz> {
 const FILE: &str = "config.yaml";
 
 /// A key that was set, before its value is read.
-struct Given {
+struct RawSetting {
     key: &'static Key,
     origin: Origin,
     /// The name of the file or of the variable.
@@ -237,7 +237,7 @@ struct Given {
     node: Node,
 }
 
-impl Given {
+impl RawSetting {
     fn value(&self) -> Value<'_> {
         Value { name: self.key.name, node: &self.node, block: &self.block, path: &self.path, zone: Tz::UTC }
     }
@@ -245,8 +245,8 @@ impl Given {
 
 /// Everything that was set, and the problems so far.
 struct Sources {
-    file: Vec<Given>,
-    variables: Vec<Given>,
+    file: Vec<RawSetting>,
+    variables: Vec<RawSetting>,
     problems: Vec<Problem>,
 }
 
@@ -260,7 +260,7 @@ impl Sources {
                 self.problem(FILE, at, Some(key.name), message, "keep one of the two".into());
                 continue;
             }
-            self.file.push(Given {
+            self.file.push(RawSetting {
                 key,
                 origin: Origin::File(at.0),
                 place: FILE.into(),
@@ -292,7 +292,7 @@ impl Sources {
                 Ok(mut entries) if entries.len() == 1 => {
                     let node = entries.remove(0).value;
                     let origin = Origin::Variable(name.clone());
-                    self.variables.push(Given { key, origin, place: name, block, path: vec![0], node });
+                    self.variables.push(RawSetting { key, origin, place: name, block, path: vec![0], node });
                 }
                 _ => {
                     let hint = "write one value, as it would stand in config.yaml".into();
@@ -305,12 +305,12 @@ impl Sources {
     /// Returns the setting of a key, or reports a key that this version does not support.
     fn known(&mut self, place: &str, at: (u32, u32), key: &str) -> Option<&'static Key> {
         match keys::named(key) {
-            Named::Key(known) => return Some(known),
-            Named::Later(later) => {
+            KeyMeaning::Key(known) => return Some(known),
+            KeyMeaning::Later(later) => {
                 let message = format!("`{later}` is not supported by this version");
                 self.problem(place, at, Some(later), message, "remove it, or use a newer version".into());
             }
-            Named::Unknown => {
+            KeyMeaning::Unknown => {
                 let hint = match keys::nearest(key) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => "remove it; docs/configuration.md lists every setting".into(),

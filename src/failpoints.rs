@@ -183,62 +183,63 @@ mod enabled {
 
     /// The effect of reaching the step.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    enum Way {
+    enum FailAction {
         Kill,
         Io,
         Stop,
     }
 
     /// The parsed value of `OLLIM_FAIL_AT`.
-    struct Wish {
+    struct FailRequest {
         step: Step,
         passage: u32,
-        way: Way,
+        way: FailAction,
         passed: AtomicU32,
     }
 
-    fn wish() -> Option<&'static Wish> {
-        static WISH: OnceLock<Option<Wish>> = OnceLock::new();
-        WISH.get_or_init(|| {
-            let text = std::env::var("OLLIM_FAIL_AT").ok()?;
-            let wish = read(&text);
-            if wish.is_none() {
-                // A test that names an unknown step would prove nothing.
-                let _ = writeln!(
-                    io::stderr(),
-                    "OLLIM_FAIL_AT={text}: not STEP[:PASSAGE[:io|:stop]] with a step that there is"
-                );
-                std::process::abort();
-            }
-            wish
-        })
-        .as_ref()
+    fn request() -> Option<&'static FailRequest> {
+        static REQUEST: OnceLock<Option<FailRequest>> = OnceLock::new();
+        REQUEST
+            .get_or_init(|| {
+                let text = std::env::var("OLLIM_FAIL_AT").ok()?;
+                let request = read(&text);
+                if request.is_none() {
+                    // A test that names an unknown step would prove nothing.
+                    let _ = writeln!(
+                        io::stderr(),
+                        "OLLIM_FAIL_AT={text}: not STEP[:PASSAGE[:io|:stop]] with a step that there is"
+                    );
+                    std::process::abort();
+                }
+                request
+            })
+            .as_ref()
     }
 
-    fn read(text: &str) -> Option<Wish> {
+    fn read(text: &str) -> Option<FailRequest> {
         let mut parts = text.split(':');
         let name = parts.next()?;
         let step = Step::ALL.iter().copied().find(|step| step.name() == name)?;
         let passage = parts.next().map_or(Some(1), |number| number.parse().ok().filter(|number| *number > 0))?;
         let way = match parts.next() {
-            None => Way::Kill,
-            Some("io") => Way::Io,
-            Some("stop") => Way::Stop,
+            None => FailAction::Kill,
+            Some("io") => FailAction::Io,
+            Some("stop") => FailAction::Stop,
             Some(_) => return None,
         };
-        parts.next().is_none().then_some(Wish { step, passage, way, passed: AtomicU32::new(0) })
+        parts.next().is_none().then_some(FailRequest { step, passage, way, passed: AtomicU32::new(0) })
     }
 
     /// Returns the wish if this is the selected passage.
-    fn is_now(step: Step) -> Option<&'static Wish> {
-        let wish = wish().filter(|wish| wish.step == step)?;
-        (wish.passed.fetch_add(1, Ordering::SeqCst) + 1 == wish.passage).then_some(wish)
+    fn is_now(step: Step) -> Option<&'static FailRequest> {
+        let request = request().filter(|request| request.step == step)?;
+        (request.passed.fetch_add(1, Ordering::SeqCst) + 1 == request.passage).then_some(request)
     }
 
     pub(crate) fn reach(step: Step) {
-        match is_now(step).map(|wish| wish.way) {
+        match is_now(step).map(|request| request.way) {
             None => {}
-            Some(Way::Stop) => stop(),
+            Some(FailAction::Stop) => stop(),
             Some(_) => die(),
         }
     }
@@ -246,8 +247,10 @@ mod enabled {
     pub(crate) fn reach_io(step: Step) -> io::Result<()> {
         match is_now(step) {
             None => Ok(()),
-            Some(Wish { way: Way::Io, .. }) => Err(io::Error::other(format!("made to fail at {}", step.name()))),
-            Some(Wish { way: Way::Stop, .. }) => {
+            Some(FailRequest { way: FailAction::Io, .. }) => {
+                Err(io::Error::other(format!("made to fail at {}", step.name())))
+            }
+            Some(FailRequest { way: FailAction::Stop, .. }) => {
                 stop();
                 Ok(())
             }
@@ -272,8 +275,8 @@ mod enabled {
     /// minutes later.
     #[must_use]
     pub fn ahead() -> TimeDelta {
-        static AHEAD: OnceLock<TimeDelta> = OnceLock::new();
-        *AHEAD.get_or_init(|| {
+        static CLOCK_OFFSET: OnceLock<TimeDelta> = OnceLock::new();
+        *CLOCK_OFFSET.get_or_init(|| {
             let text = std::env::var("OLLIM_CLOCK_AHEAD").unwrap_or_default();
             TimeDelta::milliseconds(text.parse().unwrap_or(0))
         })
@@ -296,10 +299,10 @@ mod enabled {
 
         #[test]
         fn a_wish_names_a_step_that_there_is() {
-            let read = |text| read(text).map(|wish| (wish.step, wish.passage, wish.way));
-            assert_eq!(read("claimed"), Some((Step::Claimed, 1, Way::Kill)));
-            assert_eq!(read("staged:3:io"), Some((Step::Staged, 3, Way::Io)));
-            assert_eq!(read("marked:1:stop"), Some((Step::Marked, 1, Way::Stop)));
+            let read = |text| read(text).map(|request| (request.step, request.passage, request.way));
+            assert_eq!(read("claimed"), Some((Step::Claimed, 1, FailAction::Kill)));
+            assert_eq!(read("staged:3:io"), Some((Step::Staged, 3, FailAction::Io)));
+            assert_eq!(read("marked:1:stop"), Some((Step::Marked, 1, FailAction::Stop)));
             for text in ["", "nowhere", "claimed:0", "claimed:x", "claimed:1:kill", "claimed:1:io:1"] {
                 assert!(read(text).is_none(), "{text}");
             }

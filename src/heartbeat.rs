@@ -11,11 +11,11 @@ use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 
 /// Timeout of one try.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Pauses before a failed beat is sent again.
-const AGAIN_AFTER: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(15)];
+const RETRY_DELAYS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(15)];
 /// Maximum number of concurrent sends, since each occupies a thread.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT: usize = 8;
 
 /// A message to a monitor, with a few words for the person who reads there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,17 +59,17 @@ pub struct Heartbeats {
 impl Default for Heartbeats {
     fn default() -> Self {
         let config = ureq::Agent::config_builder()
-            .timeout_global(Some(PATIENCE))
+            .timeout_global(Some(TIMEOUT))
             .user_agent(concat!("ollim-bot/", env!("CARGO_PKG_VERSION")))
             .build();
-        Self { agent: config.into(), at_once: Arc::new(Semaphore::new(AT_ONCE)), tasks: TaskTracker::new() }
+        Self { agent: config.into(), at_once: Arc::new(Semaphore::new(MAX_CONCURRENT)), tasks: TaskTracker::new() }
     }
 }
 
 impl Heartbeats {
     /// Returns the sender for one URL, whose owner the log calls `of`. Must be called within a tokio runtime.
     #[must_use]
-    pub fn of(&self, url: &str, of: &str) -> Heart {
+    pub fn of(&self, url: &str, of: &str) -> HeartbeatSender {
         let (heart, mut beats) = mpsc::unbounded_channel();
         let (this, url, of) = (self.clone(), url.to_owned(), of.to_owned());
         self.tasks.spawn(async move {
@@ -77,7 +77,7 @@ impl Heartbeats {
                 this.send(&url, &of, beat).await;
             }
         });
-        Heart(heart)
+        HeartbeatSender(heart)
     }
 
     /// Waits until every dropped heart has sent its beats, but at most `at_most`.
@@ -90,7 +90,7 @@ impl Heartbeats {
 
     async fn send(&self, url: &str, of: &str, beat: Beat) {
         let address = address(url, beat.suffix());
-        let mut pauses = AGAIN_AFTER.iter();
+        let mut pauses = RETRY_DELAYS.iter();
         loop {
             let Ok(place) = self.at_once.acquire().await else { return };
             let (agent, address, words) = (self.agent.clone(), address.clone(), beat.words().to_owned());
@@ -118,9 +118,9 @@ impl Heartbeats {
 
 /// The sender for one URL. Its beats are sent even after it is dropped.
 #[derive(Clone, Debug)]
-pub struct Heart(mpsc::UnboundedSender<Beat>);
+pub struct HeartbeatSender(mpsc::UnboundedSender<Beat>);
 
-impl Heart {
+impl HeartbeatSender {
     /// Sends a beat after the previous ones. Returns at once.
     pub fn beat(&self, beat: Beat) {
         // The task ends only with the runtime.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::{io, iter};
 
 pub use agent_sandbox::Network;
-use agent_sandbox::runner::Started;
+use agent_sandbox::runner::PrespawnedRunner;
 use agent_sandbox::{Domain, Launch, resolved, system, without};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -27,7 +27,7 @@ const CLOSED: &[&str] = &[".claude", ".claude.json", ".config/claude", ".gnupg",
 
 /// The environment in which all such programs start.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct ProgramEnv {
     /// The program that runs the sandbox's stages.
     pub shell_binary: PathBuf,
     /// Folders in which programs are looked up.
@@ -40,7 +40,7 @@ pub struct Surroundings {
     pub locale: Vec<(String, String)>,
 }
 
-impl Surroundings {
+impl ProgramEnv {
     /// Returns the variables of this environment for the formats of texts and times.
     #[must_use]
     pub fn locale(env: &BTreeMap<String, String>) -> Vec<(String, String)> {
@@ -64,7 +64,7 @@ pub struct Program {
     /// Its own folder, in which it works and may write.
     pub own_folder: PathBuf,
     /// The files that it may read.
-    pub reads: Reads,
+    pub reads: ReadScope,
     /// Folders that it may write to, besides its own.
     pub writes: Vec<PathBuf>,
     /// The sockets that it may open.
@@ -75,7 +75,7 @@ pub struct Program {
 
 /// The files that a program may read and execute.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reads {
+pub enum ReadScope {
     /// All of the person's files except keys, logins and the data folder.
     Everything,
     /// The system's files, programs on the search path, and these folders. Its home is its own folder.
@@ -98,7 +98,7 @@ pub struct Process {
 
 /// The outcome of a process.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ProcessOutcome {
     /// Its exit code; `None` if it was killed.
     pub code: Option<i32>,
     /// The beginning of its standard output.
@@ -107,7 +107,7 @@ pub struct Ended {
     pub stderr: Vec<u8>,
 }
 
-impl Ended {
+impl ProcessOutcome {
     /// Returns the exit code in words.
     #[must_use]
     pub fn shown_code(&self) -> String {
@@ -120,21 +120,21 @@ impl Process {
     ///
     /// # Errors
     /// If there is no such program, or it cannot be started.
-    pub async fn start(program: &Program, surroundings: &Surroundings) -> io::Result<Self> {
+    pub async fn start(program: &Program, program_env: &ProgramEnv) -> io::Result<Self> {
         let (name, args) = program.command.split_first().ok_or_else(|| io::Error::other("it names no program"))?;
-        let file = search_path::find(name, &surroundings.path, &surroundings.user_home)?;
+        let file = search_path::find(name, &program_env.path, &program_env.user_home)?;
         std::fs::create_dir_all(&program.own_folder)?;
         let launch = Launch {
             program: file,
             args: args.to_vec(),
-            env: environment(program, surroundings),
+            env: environment(program, program_env),
             work_dir: program.own_folder.clone(),
             secret: None,
-            domain: Some(domain(program, surroundings)),
+            domain: Some(domain(program, program_env)),
             shell: None,
             bounds: None,
         };
-        let Started { child, mut socket, stdout, stderr } = Started::new(&surroundings.shell_binary)?;
+        let PrespawnedRunner { child, mut socket, stdout, stderr } = PrespawnedRunner::new(&program_env.shell_binary)?;
         let (read, write) = io::pipe()?;
         rustix::io::ioctl_fionbio(&write, true)?;
         let stdin = pipe::Sender::from_owned_fd(OwnedFd::from(write))?;
@@ -146,7 +146,7 @@ impl Process {
     ///
     /// # Errors
     /// If its output cannot be read.
-    pub async fn answer(self, line: Vec<u8>) -> io::Result<Ended> {
+    pub async fn answer(self, line: Vec<u8>) -> io::Result<ProcessOutcome> {
         let Self { mut stdin, stdout, stderr, mut runner, socket } = self;
         let write = async {
             // A program may have reasons not to read its input.
@@ -156,7 +156,7 @@ impl Process {
         let (stdout, stderr, ()) = tokio::join!(beginning(stdout), beginning(stderr), write);
         let status = runner.wait().await?;
         drop(socket);
-        Ok(Ended { code: status.code(), stdout: stdout?, stderr: stderr? })
+        Ok(ProcessOutcome { code: status.code(), stdout: stdout?, stderr: stderr? })
     }
 }
 
@@ -168,12 +168,12 @@ async fn beginning(mut stream: impl AsyncRead + Unpin) -> io::Result<Vec<u8>> {
     Ok(kept)
 }
 
-fn environment(program: &Program, surroundings: &Surroundings) -> BTreeMap<String, String> {
+fn environment(program: &Program, program_env: &ProgramEnv) -> BTreeMap<String, String> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    let path: Vec<String> = surroundings.path.iter().map(|folder| text(folder)).collect();
+    let path: Vec<String> = program_env.path.iter().map(|folder| text(folder)).collect();
     let home = match program.reads {
-        Reads::Everything => &surroundings.user_home,
-        Reads::Only(_) => &program.own_folder,
+        ReadScope::Everything => &program_env.user_home,
+        ReadScope::Only(_) => &program.own_folder,
     };
     let own = [
         ("HOME".to_owned(), text(home)),
@@ -181,29 +181,29 @@ fn environment(program: &Program, surroundings: &Surroundings) -> BTreeMap<Strin
         ("TMPDIR".to_owned(), text(&program.own_folder)),
     ];
     let given = program.env.iter().map(|(name, value)| (name.clone(), value.clone()));
-    surroundings.locale.iter().cloned().chain(given).chain(own).collect()
+    program_env.locale.iter().cloned().chain(given).chain(own).collect()
 }
 
-fn domain(program: &Program, surroundings: &Surroundings) -> Domain {
-    let home = resolved(&surroundings.user_home);
-    let mut hidden = vec![resolved(&surroundings.data_folder)];
+fn domain(program: &Program, program_env: &ProgramEnv) -> Domain {
+    let home = resolved(&program_env.user_home);
+    let mut hidden = vec![resolved(&program_env.data_folder)];
     let mut read = Vec::new();
-    let mut programs = vec![surroundings.data_folder.join("bin")];
+    let mut programs = vec![program_env.data_folder.join("bin")];
     match &program.reads {
-        Reads::Everything => hidden.extend(CLOSED.iter().map(|name| resolved(&home.join(name)))),
-        Reads::Only(folders) => {
-            read.extend(folders.iter().map(|folder| surroundings.folder(folder)));
-            programs.extend(programs_of(&surroundings.path, &home));
+        ReadScope::Everything => hidden.extend(CLOSED.iter().map(|name| resolved(&home.join(name)))),
+        ReadScope::Only(folders) => {
+            read.extend(folders.iter().map(|folder| program_env.folder(folder)));
+            programs.extend(programs_of(&program_env.path, &home));
             hidden.push(home);
         }
     }
     let mut write = system::sinks();
     write.push(program.own_folder.clone());
-    write.extend(program.writes.iter().map(|folder| surroundings.folder(folder)));
+    write.extend(program.writes.iter().map(|folder| program_env.folder(folder)));
     let mut execute = without(&[PathBuf::from("/")], &hidden);
     execute.append(&mut programs);
     // The program may run what an installer such as npx has put into its folder.
-    if matches!(program.reads, Reads::Only(_)) {
+    if matches!(program.reads, ReadScope::Only(_)) {
         execute.push(program.own_folder.clone());
     }
     let network = program.network;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use chrono::TimeDelta;
 use ollim_bot::clock::Clock;
 use ollim_bot::definition::{DefinitionId, Kind};
-use ollim_bot::journal::{Claim, Journal, JournalPlace, NewClaim, NewHost, Occurrence, Purpose, Server};
+use ollim_bot::journal::{Claim, Journal, JournalLocation, NewClaim, NewHost, Occurrence, Purpose, Server};
 
 use super::bot::now;
 use super::postgres::Postgres;
@@ -41,7 +41,7 @@ pub fn measure(plan: &Plan) {
 }
 
 fn join(server: &Postgres, number: usize) -> Journal {
-    let place = JournalPlace::Server(Server::at(&server.url(), None).unwrap());
+    let place = JournalLocation::Server(Server::at(&server.url(), None).unwrap());
     let mut journal = Journal::open(place, Clock::system()).unwrap();
     let new = NewHost {
         name: format!("host-{number}"),

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use ollim_bot::agent::claude::options::{ClientEnvironment, shell_environment};
 use ollim_bot::home::Home;
 use ollim_bot::policy::{self, BgForkConfig, PathRoots, Policy, ToolPattern, UpdateMode, default_main_tools};
-use ollim_bot::run::dry_run::as_the_client_does;
+use ollim_bot::run::dry_run::client_script;
 use ollim_bot::run::sandbox::{JobSandbox, SandboxPlan};
 
 use super::{Plan, ms, percentile, row};
@@ -61,11 +61,11 @@ pub fn measure(_plan: &Plan) {
         move || assert!(Command::new("/bin/bash").arg("-c").arg(&script).status().unwrap().success())
     };
     let plain = median(bash(&starts("git")));
-    let (one, all) = (as_the_client_does("git --version >/dev/null"), as_the_client_does(&starts("git")));
+    let (one, all) = (client_script("git --version >/dev/null"), client_script(&starts("git")));
     // One line with many programs, minus the same line with one.
     let (one, all) = (median(|| in_shell(&root, &one, 1)), median(|| in_shell(&root, &all, 1)));
     row("a granted program's start, beyond fork and exec", "3 ms", &beyond(all.saturating_sub(one), plain), "");
-    let call = as_the_client_does("true");
+    let call = client_script("true");
     let plain = median(bash(&loops("/bin/bash -c true")));
     let ours = median(|| in_shell(&root, &call, TIMES)).saturating_sub(median(|| in_shell(&root, &call, 0)));
     row("a Bash call, beyond plain bash", "20 ms", &beyond(ours, plain), "");

@@ -30,9 +30,9 @@ pub trait Clients: Send + Sync {
 
 /// One client for every turn.
 #[derive(Clone)]
-pub struct Always(pub Arc<dyn AgentClient>);
+pub struct FixedClient(pub Arc<dyn AgentClient>);
 
-impl Clients for Always {
+impl Clients for FixedClient {
     fn choose(&self, _needs_agent: bool) -> Result<Arc<dyn AgentClient>, NoAgent> {
         Ok(Arc::clone(&self.0))
     }

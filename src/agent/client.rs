@@ -177,11 +177,11 @@ pub trait RunHost: Send + Sync {
     async fn decide(&self, call: ToolCall) -> Decision;
     /// Returns how many calls and programs wait for a person now. Such a wait does not count as the client's silence. The default
     /// is for a host that asks nobody.
-    fn parked(&self) -> watch::Receiver<u32> {
+    fn waiting_for_person(&self) -> watch::Receiver<u32> {
         watch::channel(0).1
     }
     /// Returns whether [`stop`](Self::stop) may continue the turn of this run. If not, it is not called.
-    fn may_hold_up(&self) -> bool;
+    fn may_continue(&self) -> bool;
     /// Decides whether the client's shell may start a program. Side effects are durably marked before an allow is returned.
     /// The answer's environment is added to the clean one.
     async fn judge(&self, _start: Start) -> Answer {
@@ -209,13 +209,13 @@ pub trait RunHost: Send + Sync {
     fn observe(&self, _seen: Observation) {}
     /// Receives a part of the model's text, before [`observe`](Self::observe) receives the whole. Called only if the person
     /// takes part; returns at once.
-    fn letters(&self, _text: &str) {}
+    fn text_delta(&self, _text: &str) {}
     /// Waits for a message that the person sends during the turn. Cancel safe.
-    async fn said_meanwhile(&self) -> FurtherMessage {
+    async fn further_message(&self) -> FurtherMessage {
         std::future::pending().await
     }
-    /// Records that the model received a message from [`said_meanwhile`](Self::said_meanwhile). This turn answers it.
-    fn taken_up(&self, _id: &str) {}
+    /// Records that the model received a message from [`further_message`](Self::further_message). This turn answers it.
+    fn mark_received(&self, _id: &str) {}
     /// Records a call that the client itself refused without asking the hook.
     async fn client_denied(&self, tool: String, input: serde_json::Value, reason: String);
     /// Delivers the person's own text for the `notify` client, and schedules the job's next follow-up if it has one.
@@ -303,24 +303,24 @@ pub enum AttemptEnd {
     /// `Request::cancel` ended it.
     Cancelled,
     /// No client was started, which is no failure.
-    Skipped(Skip),
+    Skipped(SkipReason),
 }
 
 /// The reason why no client was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Skip {
+pub enum SkipReason {
     /// The job's gate found nothing to do. The text is its reason.
     Gate(String),
     /// A budget is used up. The text names it, as a sentence without its full stop.
     Budget(String),
 }
 
-impl Skip {
+impl SkipReason {
     /// The prefix in the record of a skip by a gate.
     pub const BY_GATE: &str = "gate: ";
 }
 
-impl fmt::Display for Skip {
+impl fmt::Display for SkipReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gate(said) => write!(f, "{}{said}", Self::BY_GATE),

@@ -16,11 +16,11 @@ pub mod sockets;
 pub mod tools;
 
 pub use self::notify::{NOTIFY, Notify};
-pub use choice::{Always, Clients, NoAgent};
+pub use choice::{Clients, FixedClient, NoAgent};
 pub use claude::Claude;
 pub use client::{
     AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, FurtherMessage, JsonObject, Request,
-    RunHost, Sandbox, SessionId, SessionMode, Skip, ToolAnswer, UsedClient,
+    RunHost, Sandbox, SessionId, SessionMode, SkipReason, ToolAnswer, UsedClient,
 };
 pub use current_host::CurrentHost;
 pub use observation::{Observation, Tokens, compacted};

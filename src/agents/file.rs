@@ -11,7 +11,7 @@ use crate::definition::values::{Fault, Value};
 use crate::definition::{LARGEST_FILE, Problem, Severity, quoted};
 use crate::policy::{PermissionMode, ToolPattern, WRITING_TOOLS, blocked_for_subagents};
 
-use keys::{FIELDS, Use, nearest};
+use keys::{FIELDS, FieldUse, nearest};
 
 use super::{AgentModel, NamedAgent, Source, tool_list};
 
@@ -60,7 +60,7 @@ pub(super) fn parse(file: &AgentFile) -> Parsed {
         }
     };
     match document.block.entries() {
-        Ok(entries) => Reading::new(file, &document, &entries).finish(),
+        Ok(entries) => FieldReader::new(file, &document, &entries).finish(),
         // The client's own generator writes descriptions that are not valid YAML, and the client reads them.
         Err(error) => match claims::with_quoted_description(text) {
             Some((text, line)) => {
@@ -69,7 +69,7 @@ pub(super) fn parse(file: &AgentFile) -> Parsed {
                 let (Some(document), Some(entries)) = (&document, entries) else {
                     return whole(&not_yaml(&error.message), &hint_of(error.hint), error.line, error.column);
                 };
-                let mut reading = Reading::new(file, document, &entries);
+                let mut reading = FieldReader::new(file, document, &entries);
                 let message = "`description` is not valid YAML; it is read as plain text, as the client does".into();
                 let hint = Some("put the whole description in quotes".into());
                 reading.problem(Severity::Warning, Some("description"), message, hint, (line, 1));
@@ -89,14 +89,14 @@ fn hint_of(hint: Option<String>) -> String {
 }
 
 /// A file being read: its fields and the problems found so far.
-struct Reading<'a> {
+struct FieldReader<'a> {
     file: &'a AgentFile<'a>,
     document: &'a Document,
     entries: &'a [Entry],
     problems: Vec<Problem>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> FieldReader<'a> {
     fn new(file: &'a AgentFile<'a>, document: &'a Document, entries: &'a [Entry]) -> Self {
         let mut reading = Self { file, document, entries, problems: Vec::new() };
         for (index, entry) in entries.iter().enumerate() {
@@ -115,14 +115,14 @@ impl<'a> Reading<'a> {
             return self.at_key(Severity::Error, index, "merge keys are not supported".into(), hint.into());
         }
         if let Some((name, how)) = FIELDS.iter().find(|(name, _)| *name == key) {
-            if *how == Use::NotHere {
+            if *how == FieldUse::NotHere {
                 let message = format!("`{name}` has no effect here");
                 self.at_key(Severity::Warning, index, message, "it is for the client's own sessions".into());
             }
             return;
         }
         match nearest(key) {
-            Some((name, Use::Restricts)) => {
+            Some((name, FieldUse::Restricts)) => {
                 let message = format!("unknown field {shown}, close to `{name}`, which restricts the agent");
                 self.at_key(Severity::Error, index, message, format!("did you mean `{name}`?"));
             }
@@ -172,7 +172,7 @@ impl<'a> Reading<'a> {
         self.problems.sort_by_key(|problem| (problem.line, problem.column));
         let failed = self.problems.iter().any(Problem::is_error);
         let agent = (|| {
-            let Lists { tools, disallowed } = lists?;
+            let ResolvedLists { tools, disallowed } = lists?;
             Some(NamedAgent {
                 name: name?,
                 description: description?,
@@ -218,14 +218,14 @@ impl<'a> Reading<'a> {
         tools: Option<Vec<ToolPattern>>,
         mut disallowed: Vec<ToolPattern>,
         read_only: bool,
-    ) -> Option<Lists> {
+    ) -> Option<ResolvedLists> {
         let Some(tools) = tools else {
             if tool_list::is_everything(&disallowed) {
                 let message = "no tool is left: `disallowedTools` takes all away".to_owned();
                 self.at_field(Severity::Error, "disallowedTools", message, "name the tools to take away".into());
                 return None;
             }
-            return Some(Lists { tools: None, disallowed: take_writing(disallowed, read_only) });
+            return Some(ResolvedLists { tools: None, disallowed: take_writing(disallowed, read_only) });
         };
         if tools.is_empty() {
             let hint = "name the tools it has, or remove the line: then it has all that its caller has".into();
@@ -239,7 +239,7 @@ impl<'a> Reading<'a> {
             self.at_field(Severity::Warning, "tools", message, "take it out of the list".into());
         }
         if tool_list::is_everything(&tools) && !tool_list::is_everything(&disallowed) {
-            return Some(Lists { tools: None, disallowed: take_writing(disallowed, read_only) });
+            return Some(ResolvedLists { tools: None, disallowed: take_writing(disallowed, read_only) });
         }
         let (left, dropped) = tool_list::without(tools, &disallowed);
         if left.is_empty() {
@@ -258,7 +258,7 @@ impl<'a> Reading<'a> {
             self.at_field(Severity::Error, "tools", message, "name tools that read".into());
             return None;
         }
-        Some(Lists { tools: Some(left), disallowed })
+        Some(ResolvedLists { tools: Some(left), disallowed })
     }
 
     /// Applies `read` to a field and records a fault as an error. The outer `None` means a fault, the inner `None` that the
@@ -306,7 +306,7 @@ impl<'a> Reading<'a> {
 }
 
 /// The two tool lists, resolved against each other.
-struct Lists {
+struct ResolvedLists {
     tools: Option<Vec<ToolPattern>>,
     disallowed: Vec<ToolPattern>,
 }

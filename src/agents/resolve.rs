@@ -11,7 +11,7 @@ use crate::home::Home;
 use super::client_json::CLIENT_AGENTS;
 use super::file::Parsed;
 use super::{AgentError, NamedAgent, Scope, Source, builtin};
-use folder::Found;
+use folder::FolderEntry;
 
 /// All names that a source claims, each with its agent or its problem.
 #[derive(Clone, Debug, Default)]
@@ -78,7 +78,7 @@ impl Agents {
         if let Some(user_home) = user_home {
             agents.folder(Scope::User, &user_folder(user_home), None);
         }
-        agents.add(Scope::Builtin, builtin::all().map(Found::File).collect());
+        agents.add(Scope::Builtin, builtin::all().map(FolderEntry::File).collect());
         agents.name_files_from(home.root());
         agents
     }
@@ -100,7 +100,7 @@ impl Agents {
     #[must_use]
     pub fn built_in() -> Self {
         let mut agents = Self::default();
-        agents.add(Scope::Builtin, builtin::all().map(Found::File).collect());
+        agents.add(Scope::Builtin, builtin::all().map(FolderEntry::File).collect());
         agents
     }
 
@@ -165,18 +165,18 @@ impl Agents {
     }
 
     /// Adds a source. Sources are added highest first, and an entry of a higher source stays.
-    fn add(&mut self, scope: Scope, found: Vec<Found>) {
+    fn add(&mut self, scope: Scope, found: Vec<FolderEntry>) {
         let closed = self.closed.clone();
         let mut own: BTreeMap<String, AgentEntry> = BTreeMap::new();
         for found in found {
             match found {
-                Found::File(parsed) => {
+                FolderEntry::File(parsed) => {
                     self.problems.extend(parsed.problems.iter().cloned());
                     for entry in entries_of(scope, parsed) {
                         self.claim(&mut own, entry);
                     }
                 }
-                Found::Unreadable(problem) => {
+                FolderEntry::Unreadable(problem) => {
                     self.problems.push(problem.clone());
                     self.closed.get_or_insert(problem);
                 }

@@ -7,15 +7,15 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
-use super::{App, Caller, FieldChange, Job, Outcome, Recorded, When, recurrence, runs, when};
+use super::{App, Caller, FieldChange, Job, Outcome, SavedDefinition, When, recurrence, runs, when};
 use crate::clock::whole_second;
 use crate::definition::fields::FIELDS;
-use crate::definition::{self, DefinitionError, DefinitionId, Draft, FieldValue, JobClient, Kind, Written};
+use crate::definition::{self, DefinitionError, DefinitionId, Draft, FieldValue, JobClient, Kind, WrittenFile};
 use crate::refusal::Refusal;
 use crate::schedule::cron::Times;
 
 /// Writes a draft to a new file.
-pub(super) fn add(mut draft: Draft, when: Option<&When>, app: &App) -> Result<Recorded, Refusal> {
+pub(super) fn add(mut draft: Draft, when: Option<&When>, app: &App) -> Result<SavedDefinition, Refusal> {
     app.require_home()?;
     if draft.command.is_none() {
         require_task(&draft.body)?;
@@ -44,7 +44,7 @@ pub(super) fn add(mut draft: Draft, when: Option<&When>, app: &App) -> Result<Re
     let _one_at_a_time = app.narrow(&mut draft)?;
     let written = definition::create(&app.home, &draft, is_known(app), &app.defaults()?)?;
     let recorded = recorded(written, app);
-    Ok(Recorded { is_new: true, plain_by_default: plain, times: next_times(&recorded.job), ..recorded })
+    Ok(SavedDefinition { is_new: true, plain_by_default: plain, times: next_times(&recorded.job), ..recorded })
 }
 
 /// Whether a reminder only delivers its text: it sets no field that needs an agent, and is not part of a chain.
@@ -74,7 +74,7 @@ pub(super) fn add_text(kind: Kind, text: &str, template: &str, app: &App) -> Res
     match definition::create_from(&app.home, kind, text, template, is_known(app), &app.defaults()?) {
         Ok(written) => {
             let recorded = recorded(written, app);
-            Ok(Outcome::Scheduled(Recorded { is_new: true, times: next_times(&recorded.job), ..recorded }))
+            Ok(Outcome::Scheduled(SavedDefinition { is_new: true, times: next_times(&recorded.job), ..recorded }))
         }
         Err(DefinitionError::Invalid { problems }) => Ok(Outcome::Invalid(problems)),
         Err(error) => Err(error.into()),
@@ -84,7 +84,7 @@ pub(super) fn add_text(kind: Kind, text: &str, template: &str, app: &App) -> Res
 /// Returns whether the journal knows an id, so that earlier runs under it are not mistaken for those of a new definition.
 pub(super) fn is_known(app: &App) -> impl Fn(&DefinitionId) -> bool {
     let journal = runs::open(app).ok();
-    move |id| journal.as_ref().is_some_and(|journal| journal.knows(id).unwrap_or(true))
+    move |id| journal.as_ref().is_some_and(|journal| journal.has_record_of(id).unwrap_or(true))
 }
 
 /// Returns the requested time, which must be in the future.
@@ -133,7 +133,7 @@ pub(super) fn require_task(body: &str) -> Result<(), Refusal> {
 }
 
 /// Refuses fields that exclude each other.
-pub(super) fn not_together(fields: &[FieldChange]) -> Result<(), Refusal> {
+pub(super) fn reject_conflicts(fields: &[FieldChange]) -> Result<(), Refusal> {
     let called = |name: &str| fields.iter().find(|change| change.field.name == name).map(|change| &change.called);
     match (called("allowed_tools"), called("disallowed_tools")) {
         (Some(allowed), Some(blocked)) => {
@@ -150,7 +150,7 @@ impl FieldChange {
     /// # Errors
     /// If a value is invalid for its field, or fields exclude each other.
     pub fn draft(kind: Kind, message: String, fields: &[Self]) -> Result<Draft, Refusal> {
-        not_together(fields)?;
+        reject_conflicts(fields)?;
         let mut draft = Draft::empty(kind, message);
         let is = |change: &Self, name: &str| change.field.name == name;
         let runs_command = |change: &Self| {
@@ -177,9 +177,9 @@ fn set(draft: &mut Draft, change: &FieldChange, value: &FieldValue) -> Result<()
 }
 
 /// Returns the written definition, and when it fires next.
-pub(super) fn recorded(written: Written, app: &App) -> Recorded {
-    let Written { definition, warnings, .. } = written;
-    Recorded {
+pub(super) fn recorded(written: WrittenFile, app: &App) -> SavedDefinition {
+    let WrittenFile { definition, warnings, .. } = written;
+    SavedDefinition {
         job: Job::of(Arc::new(definition), app.now()),
         warnings,
         chain: None,

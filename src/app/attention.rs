@@ -7,7 +7,7 @@ use crate::refusal::Refusal;
 
 /// The subject of a need: where the person looks to deal with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum About {
+pub enum NeedSubject {
     /// The service and its client.
     Service,
     /// Questions that jobs ask.
@@ -32,7 +32,7 @@ pub struct Need {
     /// The need as a part of a sentence: `2 questions are open`.
     pub words: String,
     /// Its subject.
-    pub about: About,
+    pub about: NeedSubject,
 }
 
 /// The state of everything, and what needs the person.
@@ -47,25 +47,25 @@ pub struct Attention {
 }
 
 impl Attention {
-    /// Returns `3 things need you: the agent is not logged in; …`, or the sentence of [`Self::calm`].
+    /// Returns `3 things need you: the agent is not logged in; …`, or the sentence of [`Self::all_clear`].
     #[must_use]
     pub fn sentence(&self) -> String {
         let words: Vec<&str> = self.needs.iter().map(|need| &*need.words).collect();
         match words.len() {
-            0 => self.calm(),
-            count => format!("{}: {}", self.count_words(count), words.join("; ")),
+            0 => self.all_clear(),
+            count => format!("{}: {}", self.count_sentence(count), words.join("; ")),
         }
     }
 
     /// Returns `3 things need you`.
     #[must_use]
-    pub fn count_words(&self, count: usize) -> String {
+    pub fn count_sentence(&self, count: usize) -> String {
         if count == 1 { "1 thing needs you".to_owned() } else { format!("{count} things need you") }
     }
 
     /// Returns the sentence for a state in which nothing needs the person.
     #[must_use]
-    pub fn calm(&self) -> String {
+    pub fn all_clear(&self) -> String {
         let running = match self.status.running.len() {
             0 => String::new(),
             1 => ", 1 run is active".to_owned(),
@@ -87,21 +87,21 @@ pub(super) fn attention(app: &App) -> Result<Attention, Refusal> {
         [] => {}
         [one] => needs.push(Need::new(
             format!("the reminder {} failed", one.file.file_stem().unwrap_or_default().display()),
-            About::FailedReminders,
+            NeedSubject::FailedReminders,
         )),
-        more => needs.push(Need::new(format!("{} reminders failed", more.len()), About::FailedReminders)),
+        more => needs.push(Need::new(format!("{} reminders failed", more.len()), NeedSubject::FailedReminders)),
     }
     // A question expires, so it comes before needs that stay as they are.
     match questions.len() {
         0 => {}
-        1 => needs.insert(0, Need::new("1 question is open", About::Questions)),
-        open => needs.insert(0, Need::new(format!("{open} questions are open"), About::Questions)),
+        1 => needs.insert(0, Need::new("1 question is open", NeedSubject::Questions)),
+        open => needs.insert(0, Need::new(format!("{open} questions are open"), NeedSubject::Questions)),
     }
     Ok(Attention { status, needs, questions })
 }
 
 impl Need {
-    fn new(words: impl Into<String>, about: About) -> Self {
+    fn new(words: impl Into<String>, about: NeedSubject) -> Self {
         Self { words: words.into(), about }
     }
 }
@@ -123,52 +123,52 @@ fn needs_of(status: &Status) -> Vec<Need> {
     let mut needs = Vec::new();
     let jobs = |count: usize| if count == 1 { "1 job waits".to_owned() } else { format!("{count} jobs wait") };
     match &status.service {
-        None => needs.push(Need::new("the service does not run", About::Service)),
+        None => needs.push(Need::new("the service does not run", NeedSubject::Service)),
         Some(service) => {
             if service.ending {
-                needs.push(Need::new("the service is ending", About::Service));
+                needs.push(Need::new("the service is ending", NeedSubject::Service));
             }
             if service.client.missing.is_some() && !status.need_agent.is_empty() {
-                needs.push(Need::new(format!("no agent, so {}", jobs(status.need_agent.len())), About::Service));
+                needs.push(Need::new(format!("no agent, so {}", jobs(status.need_agent.len())), NeedSubject::Service));
             } else if service.waiting_for_login.is_some() {
-                needs.push(Need::new("the agent is not logged in, so jobs wait", About::Service));
+                needs.push(Need::new("the agent is not logged in, so jobs wait", NeedSubject::Service));
             }
             if let Some(ListenerState::Failed(why)) = &service.page {
-                needs.push(Need::new(format!("the page is not served: {why}"), About::Service));
+                needs.push(Need::new(format!("the page is not served: {why}"), NeedSubject::Service));
             }
             if let Some(ListenerState::Failed(why)) = &service.webhooks {
-                needs.push(Need::new(format!("webhooks are not taken: {why}"), About::Service));
+                needs.push(Need::new(format!("webhooks are not taken: {why}"), NeedSubject::Service));
             }
             if service.paused.is_some() {
-                needs.push(Need::new("everything is paused", About::Service));
+                needs.push(Need::new("everything is paused", NeedSubject::Service));
             }
         }
     }
     for cap in &status.spent {
-        needs.push(Need::new(cap.is_spent_words(), About::Costs));
+        needs.push(Need::new(cap.is_spent_words(), NeedSubject::Costs));
     }
     for host in status.hosts.iter().filter(|host| !host.alive && host.open > 0) {
         let open = if host.open == 1 { "1 job".to_owned() } else { format!("{} jobs", host.open) };
-        needs.push(Need::new(format!("the host {} is gone, with {open} open", host.name), About::Hosts));
+        needs.push(Need::new(format!("the host {} is gone, with {open} open", host.name), NeedSubject::Hosts));
     }
-    for host in status.hosts.iter().filter(|host| host.alive && !host.has_the_time()) {
-        needs.push(Need::new(format!("the clock of {} is off, so nothing fires there", host.name), About::Hosts));
+    for host in status.hosts.iter().filter(|host| host.alive && !host.has_correct_time()) {
+        needs.push(Need::new(format!("the clock of {} is off, so nothing fires there", host.name), NeedSubject::Hosts));
     }
     if status.settings_are_wrong {
-        needs.push(Need::new("the settings have an error", About::Files));
+        needs.push(Need::new("the settings have an error", NeedSubject::Files));
     }
     for channel in &status.failing_channels {
-        needs.push(Need::new(format!("{} does not deliver", channel.name), About::Channels));
+        needs.push(Need::new(format!("{} does not deliver", channel.name), NeedSubject::Channels));
     }
-    needs.extend(status.failures.iter().map(|job| Need::new(failing(job), About::Job(job.id.clone()))));
+    needs.extend(status.failures.iter().map(|job| Need::new(failing(job), NeedSubject::Job(job.id.clone()))));
     let broken: std::collections::BTreeSet<_> =
         status.problems.iter().filter(|problem| problem.is_error()).map(|problem| &problem.file).collect();
     match broken.len() {
         0 => {}
-        1 => {
-            needs.extend(broken.first().map(|file| Need::new(format!("{} has an error", file.display()), About::Files)))
-        }
-        files => needs.push(Need::new(format!("{files} files have errors"), About::Files)),
+        1 => needs.extend(
+            broken.first().map(|file| Need::new(format!("{} has an error", file.display()), NeedSubject::Files)),
+        ),
+        files => needs.push(Need::new(format!("{files} files have errors"), NeedSubject::Files)),
     }
     needs
 }

@@ -8,9 +8,9 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 pub(super) use read::restore;
-pub use read::{Differences, Restored};
+pub use read::{Differences, RestoreResult};
 pub(super) use write::backup;
-pub use write::{BackedUp, Unread};
+pub use write::{BackupResult, UnreadablePath};
 
 /// The first entry of a backup, which identifies it.
 const MANIFEST: &str = "ollim-bot-backup.json";
@@ -28,7 +28,7 @@ struct Manifest {
 
 /// How a backup treats a path of the data folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum BackupRule {
     /// The path is included.
     Kept,
     /// The path is, or may be, a secret.
@@ -40,32 +40,32 @@ enum Part {
 }
 
 /// Paths relative to the data folder, and how a backup treats each.
-const PARTS: &[(&str, Part)] = &[
-    (".env", Part::Secret),
-    ("tools", Part::Secret),
-    ("state/journal.db", Part::Journal),
-    ("state/journal.db-wal", Part::Passing),
-    ("state/journal.db-shm", Part::Passing),
-    ("state/lock", Part::Passing),
-    ("state/control.sock", Part::Passing),
-    ("state/user.token", Part::Passing),
-    ("state/edits", Part::Passing),
+const PARTS: &[(&str, BackupRule)] = &[
+    (".env", BackupRule::Secret),
+    ("tools", BackupRule::Secret),
+    ("state/journal.db", BackupRule::Journal),
+    ("state/journal.db-wal", BackupRule::Passing),
+    ("state/journal.db-shm", BackupRule::Passing),
+    ("state/lock", BackupRule::Passing),
+    ("state/control.sock", BackupRule::Passing),
+    ("state/user.token", BackupRule::Passing),
+    ("state/edits", BackupRule::Passing),
     // Links, which the service creates again.
-    ("state/program-farm", Part::Passing),
-    ("state/program-farm-judged", Part::Passing),
+    ("state/program-farm", BackupRule::Passing),
+    ("state/program-farm-judged", BackupRule::Passing),
     // Two hosts with one identity would take each other's lease.
-    ("state/host", Part::Passing),
+    ("state/host", BackupRule::Passing),
 ];
 
 /// The file in which the agent client stores a login, in any folder.
 const CREDENTIALS: &str = ".credentials.json";
 
 /// Returns how a backup treats a path, which is relative to the data folder.
-fn part(path: &Path) -> Part {
+fn part(path: &Path) -> BackupRule {
     if path.file_name().is_some_and(|name| name == CREDENTIALS) {
-        return Part::Secret;
+        return BackupRule::Secret;
     }
-    PARTS.iter().find(|(known, _)| path == Path::new(known)).map_or(Part::Kept, |(_, part)| *part)
+    PARTS.iter().find(|(known, _)| path == Path::new(known)).map_or(BackupRule::Kept, |(_, part)| *part)
 }
 
 /// Normalizes a path in an archive: `./a` is `a`, and `.` is empty. Returns `None` if it leads out of the folder.

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use super::{App, runs};
 use crate::bot::budget::{PingBudget, SETTING};
 use crate::definition::Definition;
-use crate::journal::{Caps, JournalReader, Purse, Spending};
+use crate::journal::{ApplicableBudget, Caps, JournalReader, Spending};
 use crate::refusal::Refusal;
 
 /// Returns the current ping budget.
@@ -27,13 +27,13 @@ pub(super) fn spent(app: &App) -> Result<Vec<Spending>, Refusal> {
 }
 
 /// Returns the limits that would apply to a run of a definition if it began now.
-pub(super) fn purse(definition: &Definition, app: &App) -> Result<Purse, Refusal> {
+pub(super) fn applicable_budget(definition: &Definition, app: &App) -> Result<ApplicableBudget, Refusal> {
     let config = app.config()?;
     if definition.is_without_agent() {
-        return Ok(Purse::default());
+        return Ok(ApplicableBudget::default());
     }
     let caps = Caps::of(definition, config.budget, config.timezone);
-    Ok(runs::open(app)?.purse(definition, &caps, app.now())?)
+    Ok(runs::open(app)?.applicable_budget(definition, &caps, app.now())?)
 }
 
 /// Returns the ping budget that the journal stores, as it is at `now`.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::{App, Caller, Recorded, add, change, jobs, runs};
+use super::{App, Caller, SavedDefinition, add, change, jobs, runs};
 use crate::clock::whole_second;
 use crate::definition::{self, Definition, DefinitionId, Kind, parse};
 use crate::journal::{RunFilter, RunRecord};
@@ -28,7 +28,7 @@ pub(super) fn follow_up(delay: Duration, app: &App) -> Result<String, Refusal> {
 }
 
 /// Schedules the next check of the chain that contains this reminder, or began with it.
-pub(super) fn prolong(name: &str, delay: Duration, app: &App) -> Result<Recorded, Refusal> {
+pub(super) fn schedule_next_check(name: &str, delay: Duration, app: &App) -> Result<SavedDefinition, Refusal> {
     app.require_home()?;
     if delay.is_zero() {
         return Err(Refusal::user("the next check must lie in the future").hint("say `--in 20`, or `--in 1h30m`"));
@@ -77,7 +77,7 @@ pub(super) fn prolong(name: &str, delay: Duration, app: &App) -> Result<Recorded
     let zone = last.own_zone.map_or_else(|| app.zone(), Ok)?;
     let at = whole_second(add::later(app.now(), delay, zone)?);
     let written = definition::create_link(&app.home, &follow_up.at(at.fixed_offset()), &defaults)?;
-    Ok(Recorded { chain: Some((follow_up.place(), follow_up.parent.clone())), ..add::recorded(written, app) })
+    Ok(SavedDefinition { chain: Some((follow_up.place(), follow_up.parent.clone())), ..add::recorded(written, app) })
 }
 
 /// Returns the first reminder of its chain.

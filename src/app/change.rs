@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, Timelike as _, Utc};
 
-use super::{App, Caller, Job, Outcome, Recorded, ServiceCommand, When, add, edit, jobs, restore, runs, service};
+use super::{
+    App, Caller, Job, Outcome, SavedDefinition, ServiceCommand, When, add, edit, jobs, restore, runs, service,
+};
 use crate::clock::whole_second;
 use crate::definition::{self, DefinitionError, DefinitionId, FieldValue, Kind, Loaded, Problem};
 use crate::journal::RunFilter;
@@ -56,7 +58,7 @@ pub(super) fn cancel(kind: Kind, id: &str, app: &App) -> Result<Outcome, Refusal
 }
 
 /// Moves a reminder to the time `span` from now, and keeps the rest of its file. Brings back one that has fired.
-pub(super) fn snooze(id: &str, span: Duration, app: &App) -> Result<Recorded, Refusal> {
+pub(super) fn snooze(id: &str, span: Duration, app: &App) -> Result<SavedDefinition, Refusal> {
     let loaded = app.load()?;
     let found = match jobs::find(id, Some(Kind::Reminder), &loaded) {
         Ok(found) => found,
@@ -70,7 +72,7 @@ pub(super) fn snooze(id: &str, span: Duration, app: &App) -> Result<Recorded, Re
 }
 
 /// Brings back a reminder that fired under this id, completed or failed. `None` if none has, or its file still exists.
-fn snooze_fired(id: &str, span: Duration, loaded: &Loaded, app: &App) -> Result<Option<Recorded>, Refusal> {
+fn snooze_fired(id: &str, span: Duration, loaded: &Loaded, app: &App) -> Result<Option<SavedDefinition>, Refusal> {
     let known = DefinitionId::new(id);
     let is_there = |problem: &Problem| problem.id.as_ref() == Some(&known);
     if loaded.definitions.contains_key(&known) || loaded.problems.iter().any(is_there) {
@@ -78,7 +80,7 @@ fn snooze_fired(id: &str, span: Duration, loaded: &Loaded, app: &App) -> Result<
     }
     let failed = definition::failed_reminders(&app.home, &app.defaults()?)?;
     if failed.iter().any(|failed| failed.parsed.definition.as_ref().is_some_and(|failed| failed.id == known)) {
-        return bring_back(&known, add::later(app.now(), span, app.zone()?)?.to_utc(), app).map(Some);
+        return restore_failed_reminder(&known, add::later(app.now(), span, app.zone()?)?.to_utc(), app).map(Some);
     }
     let filter = RunFilter { id: Some(known), limit: Some(1), ..RunFilter::default() };
     let latest = runs::open(app).ok().map(|journal| journal.runs(&filter)).transpose()?.unwrap_or_default();
@@ -91,14 +93,14 @@ fn snooze_fired(id: &str, span: Duration, loaded: &Loaded, app: &App) -> Result<
 }
 
 /// Brings back a failed reminder, which is due at once.
-pub(super) fn retry(id: &str, app: &App) -> Result<Recorded, Refusal> {
+pub(super) fn retry(id: &str, app: &App) -> Result<SavedDefinition, Refusal> {
     app.require_home()?;
-    bring_back(&DefinitionId::new(id), app.now(), app)
+    restore_failed_reminder(&DefinitionId::new(id), app.now(), app)
 }
 
 /// Brings back a failed reminder. It is due at `at`, or at the first second after that has no occurrence of it yet.
-fn bring_back(id: &DefinitionId, at: DateTime<Utc>, app: &App) -> Result<Recorded, Refusal> {
-    may_bring_back(id, app)?;
+fn restore_failed_reminder(id: &DefinitionId, at: DateTime<Utc>, app: &App) -> Result<SavedDefinition, Refusal> {
+    may_restore_failed(id, app)?;
     restore::require_absent(id, app)?;
     let _making = app.one_more()?;
     let at = restore::unused(id, at.with_nanosecond(0).unwrap_or(at), &runs::open(app)?)?;
@@ -121,7 +123,7 @@ fn no_such_failed(id: &DefinitionId, app: &App) -> Result<Refusal, Refusal> {
 }
 
 /// Checks every failed reminder with this id, because any of them may be the one that comes back.
-fn may_bring_back(id: &DefinitionId, app: &App) -> Result<(), Refusal> {
+fn may_restore_failed(id: &DefinitionId, app: &App) -> Result<(), Refusal> {
     let Caller::Run(_) = app.caller else { return Ok(()) };
     let failed = definition::failed_reminders(&app.home, &app.defaults()?)?;
     let mut found = Vec::new();

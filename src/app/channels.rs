@@ -41,7 +41,7 @@ impl ChannelState {
 pub(super) fn channels(app: &App) -> Result<Vec<ChannelState>, Refusal> {
     let (config, journal) = (app.config()?, runs::open(app)?);
     let (failing, waiting) = (journal.failing_channels()?, journal.waiting_for_channels()?);
-    let (heard, delivered) = (journal.heard_by()?, journal.last_delivered()?);
+    let (heard, delivered) = (journal.channel_inputs()?, journal.last_delivered()?);
     let state = |name: &str| ChannelState {
         name: name.to_owned(),
         kind: kind(name, &config),

@@ -13,10 +13,10 @@ use crate::refusal::Refusal;
 
 /// Maximum wait until a message is recorded as delivered, and the interval of checking.
 const TAKES: Duration = Duration::from_secs(3);
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Number of a run's newest messages among which one is looked up.
-const MOST_ASIDES: u32 = 100;
+const MAX_ASIDES: u32 = 100;
 
 /// A message of the person, and its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -62,8 +62,8 @@ impl App {
     ///
     /// # Errors
     /// If the journal cannot be read.
-    pub fn aside(&self, run: &RunId, message: i64) -> Result<Option<Message>, Refusal> {
-        let messages = runs::open(self)?.messages_of(run, MOST_ASIDES)?;
+    pub fn side_message(&self, run: &RunId, message: i64) -> Result<Option<Message>, Refusal> {
+        let messages = runs::open(self)?.messages_of(run, MAX_ASIDES)?;
         Ok(messages.into_iter().find(|one| one.number == message && one.answers().is_none()))
     }
 
@@ -71,11 +71,11 @@ impl App {
     ///
     /// # Errors
     /// If the journal cannot be read.
-    pub fn until_delivered(&self, message: i64) -> Result<(), Refusal> {
+    pub fn wait_until_delivered(&self, message: i64) -> Result<(), Refusal> {
         let journal = runs::open(self)?;
         let end = Instant::now() + TAKES;
         while Instant::now() < end && !journal.is_delivered(message)? {
-            std::thread::sleep(LOOK_AGAIN);
+            std::thread::sleep(POLL_INTERVAL);
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::mcp_servers::{self, Lack};
+use super::mcp_servers::{self, ServerProblem};
 use super::{App, Caller, add, gate, jobs, runs, waking, watched, webhooks};
 use crate::definition::{Definition, DefinitionId, Deliver, Loaded, Problem, Severity};
 use crate::policy::BOT;
@@ -15,7 +15,7 @@ use crate::run::memory::is_job;
 
 /// The result of a check.
 #[derive(Debug)]
-pub struct Checked {
+pub struct CheckResult {
     /// The valid definitions.
     pub definitions: Vec<Arc<Definition>>,
     /// All problems.
@@ -27,16 +27,16 @@ pub struct Checked {
 }
 
 /// Time for trying gates and commands. Those left after that are reported as untried.
-const TRIES: Duration = Duration::from_secs(60);
+const TRY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Checks the whole folder, and reports on `files`, or on all if it is empty.
-pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Result<Checked, Refusal> {
+pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Result<CheckResult, Refusal> {
     let loaded = app.load_without_settings()?;
     let chosen = files.iter().map(|file| relative(file, folder, app, &loaded)).collect::<Result<Vec<_>, _>>()?;
     let wanted = |file: &PathBuf| chosen.is_empty() || chosen.contains(file);
     let definitions = loaded.definitions.values().filter(|definition| wanted(&definition.file)).cloned().collect();
     let gates = loaded.definitions.values().filter(|definition| wanted(&definition.file));
-    let until = Instant::now() + TRIES;
+    let until = Instant::now() + TRY_TIMEOUT;
     // The gate of a job that another job created may take any time. The job's runs report its problems.
     let gates = gates.filter(|definition| definition.created_by.is_none());
     let gates = gates.filter_map(|definition| match Instant::now() < until {
@@ -58,13 +58,13 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
     let problems = loaded.problems.into_iter().chain(elsewhere).chain(of_jobs);
     let problems =
         problems.filter(|problem| wanted(&problem.file)).map(|problem| problem.at_field(&app.home)).collect();
-    Ok(Checked { definitions, problems, chosen: !chosen.is_empty(), sandbox: kernel_support().words })
+    Ok(CheckResult { definitions, problems, chosen: !chosen.is_empty(), sandbox: kernel_support().words })
 }
 
 /// Reports that there was no time to try a definition's gate or command.
 fn untried(definition: &Definition) -> Option<Problem> {
     let name = if definition.gate.is_some() { "gate" } else { definition.command.as_ref().map(|_| "command")? };
-    let message = format!("its {name} was not tried: the others took more than {} s", TRIES.as_secs());
+    let message = format!("its {name} was not tried: the others took more than {} s", TRY_TIMEOUT.as_secs());
     let hint = format!("`ollim-bot check {}` tries it alone", definition.id);
     Some(Problem::of_field(definition, name, Severity::Warning, message, hint))
 }
@@ -117,7 +117,7 @@ fn above_its_day(definitions: &BTreeMap<DefinitionId, Arc<Definition>>) -> Vec<P
 
 /// Warns of MCP servers in the settings that cannot start at present.
 fn servers_that_cannot_start(app: &App) -> Vec<Problem> {
-    let problem = |lack: Lack| {
+    let problem = |lack: ServerProblem| {
         let (file, message) = (Path::new("config.yaml"), format!("the MCP server `{}` {}", lack.server, lack.what));
         let problem = Problem::of_file(file, Severity::Warning, message, Some(lack.hint));
         Problem { field: Some("mcp_servers".into()), ..problem }
@@ -154,7 +154,7 @@ fn unknown_servers(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &
 /// Warns of jobs in `context_from` whose answers are never given: they do not exist, or another job created them.
 fn unread_jobs(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App) -> Vec<Problem> {
     let journal = runs::open(app).ok();
-    let has_run = |id: &DefinitionId| journal.as_ref().is_some_and(|journal| journal.knows(id).unwrap_or(true));
+    let has_run = |id: &DefinitionId| journal.as_ref().is_some_and(|journal| journal.has_record_of(id).unwrap_or(true));
     let why = |definition: &Definition, id: &DefinitionId| {
         let mut there = definitions.values().filter(|known| is_job(known, id)).peekable();
         match &definition.created_by {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{CostsBy, Each, InitOptions, ServiceCommand, UnitCommand};
+use super::{CostsBy, InitOptions, OccurrenceLimit, ServiceCommand, UnitCommand};
 use crate::definition::fields::Field;
 use crate::definition::{Draft, FieldValue, Kind};
 use crate::journal::{Answer, RunFilter};
@@ -39,7 +39,7 @@ pub enum Command {
         /// The definitions; empty for all.
         ids: Vec<String>,
         /// Which occurrences of each definition.
-        each: Each,
+        each: OccurrenceLimit,
     },
     /// An explanation of what a job did.
     Why {

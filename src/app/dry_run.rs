@@ -5,7 +5,7 @@ use std::path::Path;
 use super::policy::{self, JobPolicy};
 use super::{App, Caller, budget, gate, jobs, runs, service};
 use crate::definition::{self, Background, Definition, DefinitionId, FollowedEnd, Loaded, Mode};
-use crate::journal::Purse;
+use crate::journal::ApplicableBudget;
 use crate::refusal::Refusal;
 use crate::run::gate::GateVerdict;
 use crate::run::memory::{self, is_job};
@@ -13,7 +13,7 @@ use crate::run::needs;
 use crate::run::prompt::{Budget, ForkFacts, Prompt};
 use crate::run::runner::{self, RunSettings};
 use crate::run::setup::Setup;
-use crate::run::system_prompt::{Makes, SystemPrompt};
+use crate::run::system_prompt::{CreatableJobs, SystemPrompt};
 
 /// The input of a run that began now, in a fresh session with no other runs.
 #[derive(Debug)]
@@ -43,13 +43,13 @@ pub struct DryRun {
 /// See [`DryRun`].
 pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
     let loaded = app.load()?;
-    let definition = jobs::find_to_read(id, None, &loaded)?;
+    let definition = jobs::find_readable(id, None, &loaded)?;
     let config = app.config()?;
     let mut setup = policy::setup(&definition, app)?;
-    let purse = budget::purse(&definition, app)?;
-    let max_cost_usd = purse.cap.filter(|_| purse.spent().is_none());
+    let applicable_budget = budget::applicable_budget(&definition, app)?;
+    let max_cost_usd = applicable_budget.cap.filter(|_| applicable_budget.spent().is_none());
     setup.options.max_budget_usd = max_cost_usd;
-    let (held, followed_by) = (held(&definition, &purse, app)?, followed_by(&definition, &loaded));
+    let (held, followed_by) = (held(&definition, &applicable_budget, app)?, followed_by(&definition, &loaded));
     let policy = policy::of_job(&definition, &setup);
     let settings = RunSettings::of(&config);
     let gate = gate::try_now(&definition, &setup, app)?;
@@ -77,8 +77,8 @@ pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
             busy: false,
             budget: Budget { left: crate::bot::budget::CAPACITY, capacity: crate::bot::budget::CAPACITY, next: None },
             nearby_jobs: &[],
-            goes_on: false,
-            begins_anew: None,
+            resumes: false,
+            restart_reason: None,
             memories: &memories,
             gate: match &gate {
                 Some(GateVerdict::Wake(said)) => Some(said),
@@ -110,7 +110,7 @@ fn system_prompt(definition: &Definition, setup: &Setup, settings: &RunSettings,
         bot: settings.bot_name.clone(),
         person: settings.person.clone(),
         persona: definition::load_persona(&app.home).ok().flatten(),
-        makes: Makes::of(&setup.policy),
+        makes: CreatableJobs::of(&setup.policy),
         agent: setup.agent_prompt.clone(),
     };
     match &definition.mode {
@@ -120,15 +120,15 @@ fn system_prompt(definition: &Definition, setup: &Setup, settings: &RunSettings,
 }
 
 /// Returns the conditions that would keep a run from starting now.
-fn held(definition: &Definition, purse: &Purse, app: &App) -> Result<Vec<String>, Refusal> {
+fn held(definition: &Definition, applicable_budget: &ApplicableBudget, app: &App) -> Result<Vec<String>, Refusal> {
     let zone = app.config()?.timezone;
-    let spent = purse.spent().map(|spent| format!("it would be skipped: {}", spent.words(zone)));
+    let spent = applicable_budget.spent().map(|spent| format!("it would be skipped: {}", spent.words(zone)));
     let status = service::status(app).ok().flatten();
     let no_agent = status.filter(|status| status.waits_for_agent() && !definition.is_without_agent()).map(|status| {
         let why = status.client.missing.unwrap_or_else(|| "it is not logged in; `ollim-bot login`".to_owned());
         format!("it would wait for the agent: {why}")
     });
-    let unmet = needs::unmet(&definition.requires, Path::new("/"))
+    let unmet = needs::unmet_requirement(&definition.requires, Path::new("/"))
         .map(|why| format!("when it falls due it waits: {why}; fired by hand it does not"));
     let approve = "when it falls due it asks you first (`approve`); fired by hand it does not";
     let approve = definition.approve.then(|| approve.to_owned());

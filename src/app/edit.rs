@@ -3,20 +3,20 @@
 
 use std::path::{Path, PathBuf};
 
-use super::add::{self, not_together, require_task};
-use super::{App, Caller, FieldChange, FieldChanges, Outcome, Recorded, jobs};
+use super::add::{self, reject_conflicts, require_task};
+use super::{App, Caller, FieldChange, FieldChanges, Outcome, SavedDefinition, jobs};
 use crate::clock::whole_second;
 use crate::definition::{
-    self, Definition, DefinitionError, DefinitionId, Draft, FieldValue, Kind, Loaded, Problem, Severity, Written,
+    self, Definition, DefinitionError, DefinitionId, Draft, FieldValue, Kind, Loaded, Problem, Severity, WrittenFile,
 };
 use crate::refusal::Refusal;
 
 /// Makes the requested changes.
-pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Result<Recorded, Refusal> {
+pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Result<SavedDefinition, Refusal> {
     let loaded = app.load()?;
     let found = jobs::find(id, Some(kind), &loaded)?;
     app.may_change([&*found])?;
-    not_together(&changes.fields)?;
+    reject_conflicts(&changes.fields)?;
     if let Some(body) = &changes.message {
         require_task(body)?;
     }
@@ -49,7 +49,7 @@ pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Re
     })?;
     let recorded = add::recorded(written, app);
     let times = if is_rescheduled { add::next_times(&recorded.job) } else { Vec::new() };
-    Ok(Recorded { times, ..recorded })
+    Ok(SavedDefinition { times, ..recorded })
 }
 
 fn fields(
@@ -105,7 +105,7 @@ pub(super) fn replace(file: &Path, old: &str, new: &str, app: &App) -> Result<Ou
     }
 }
 
-fn put(file: &Path, old: &str, new: &str, app: &App) -> Result<Written, DefinitionError> {
+fn put(file: &Path, old: &str, new: &str, app: &App) -> Result<WrittenFile, DefinitionError> {
     let defaults = app.defaults().map_err(|error| invalid(file, error.to_string()))?;
     let others = definition::load(&app.home, &defaults)?;
     definition::replace_text(&app.home, file, old, new, &defaults, |written| {

@@ -8,7 +8,7 @@ use crate::journal::{Event, EventFilter, EventKind, JournalReader, RunFilter, Ru
 use crate::refusal::Refusal;
 
 /// A stream of events.
-pub struct Watched {
+pub struct EventFeed {
     /// The watched run; `None` for everything.
     pub run: Option<RunId>,
     /// The events; for a run, the past ones first. They end with the run, or with the service.
@@ -20,16 +20,16 @@ impl App {
     ///
     /// # Errors
     /// If there is no such run, or the service is needed and cannot be reached.
-    pub fn watch(&self, target: Option<&str>) -> Result<Watched, Refusal> {
+    pub fn watch(&self, target: Option<&str>) -> Result<EventFeed, Refusal> {
         self.require_person()?;
         let journal = runs::open(self)?;
         let Some(target) = target else {
             let events = self.service.follow(None, EventFilter::default())?.ok_or_else(super::service::not_running)?;
-            return Ok(Watched { run: None, events });
+            return Ok(EventFeed { run: None, events });
         };
         let run = self.run_of(target, &journal)?.run;
         let filter = EventFilter { run: Some(run.clone()), ..EventFilter::default() };
-        Ok(Watched { events: until_ended(self.since(0, filter)?), run: Some(run) })
+        Ok(EventFeed { events: until_ended(self.since(0, filter)?), run: Some(run) })
     }
 
     /// Follows messages to the person from now on.
@@ -62,7 +62,7 @@ impl App {
         if let Some(run) = latest(DefinitionId::new(target))? {
             return Ok(run);
         }
-        let id = jobs::find_to_read(target, None, &self.load()?)?.id.clone();
+        let id = jobs::find_readable(target, None, &self.load()?)?.id.clone();
         let hint = format!("`ollim-bot fire {id} --wait` runs it now and shows it");
         latest(id.clone())?.ok_or_else(|| Refusal::user(format!("{id} has not run yet")).hint(hint))
     }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agent_sandbox::runner::Started;
+use agent_sandbox::runner::PrespawnedRunner;
 use agent_sandbox::{SandboxStatus, Start};
 use serde_json::json;
 
-use super::policy::{self, Trial};
+use super::policy::{self, TrialEnvironment};
 use super::{App, Caller};
 use crate::agent::claude::options::shell_environment;
 use crate::definition::{Definition, Problem, Severity};
@@ -52,7 +52,7 @@ pub(super) fn refused(definition: &Definition, setup: &Setup, line: &str, app: &
         let besides = is_gate.then(|| (gate::STATE_VARIABLE, &*state));
         dry_run(&policy, plan, &rights, &client_environment, &line, besides).await
     };
-    let tried = Trial::of(setup, app).and_then(|trial| trial.run(tries)).ok()?;
+    let tried = TrialEnvironment::of(setup, app).and_then(|trial| trial.run(tries)).ok()?;
     // The shell's own errors depend on the output of programs, which is empty here.
     let may_run = |verdict| verdict == Verdict::Allow || verdict == Verdict::Ask && definition.command.is_some();
     let program = tried.programs.into_iter().find(|decision| !may_run(decision.verdict))?;
@@ -79,7 +79,7 @@ pub(super) fn try_now(definition: &Definition, setup: &Setup, app: &App) -> Resu
     let after = newest_kept(&kept, app);
     let timeout = definition.gate_timeout.unwrap_or(USUAL_TIMEOUT);
     let limits = RunSettings::of(&*app.config()?).limits;
-    Trial::of(setup, app)?.run(|plan, client_environment| async move {
+    TrialEnvironment::of(setup, app)?.run(|plan, client_environment| async move {
         let plan = SandboxPlan { limits, ..plan };
         let (run_dir, shell_binary) = (plan.run_dir.clone(), plan.shell_binary.clone());
         let sandbox = JobSandbox::make(plan, Some(&rights))?;
@@ -88,7 +88,7 @@ pub(super) fn try_now(definition: &Definition, setup: &Setup, app: &App) -> Resu
             line,
             shell,
             work: home.work(),
-            runner: Started::new(&shell_binary)?,
+            runner: PrespawnedRunner::new(&shell_binary)?,
             clean: shell_environment(&client_environment, &run_dir.join("tmp")),
             of_programs: BTreeMap::from([("OLLIM_HOME".to_owned(), client_environment.data_folder)]),
             limits,

@@ -25,20 +25,20 @@ use crate::refusal::Refusal;
 
 /// The result of importing another bot's folder, a crontab or timers.
 #[derive(Debug, Default, Serialize)]
-pub struct Imported {
+pub struct ImportResult {
     /// Whether nothing was written.
     pub dry_run: bool,
     /// Imported files, relative to the data folder.
     pub taken: Vec<PathBuf>,
     /// Files that were not imported.
-    pub left: Vec<Left>,
+    pub left: Vec<ImportRemark>,
     /// Imported files that the person should look at.
-    pub look: Vec<Left>,
+    pub look: Vec<ImportRemark>,
 }
 
 /// A file of the source, with a remark.
 #[derive(Debug, Serialize)]
-pub struct Left {
+pub struct ImportRemark {
     /// Path relative to the other bot's folder; for a crontab, with the line.
     pub file: PathBuf,
     /// The reason, a sentence without its full stop.
@@ -55,7 +55,7 @@ const NO_PLACE: &[(&str, &str, Option<&str>)] = &[
 ];
 
 /// Imports the contents of `from`, or only reports what would be imported.
-pub(super) fn import(from: &Path, dry_run: bool, app: &App) -> Result<Imported, Refusal> {
+pub(super) fn import(from: &Path, dry_run: bool, app: &App) -> Result<ImportResult, Refusal> {
     let from = from.canonicalize().map_err(|error| {
         Refusal::user(format!("{} cannot be read: {error}", from.display()))
             .hint("name the data folder of the other bot")
@@ -74,7 +74,7 @@ pub(super) fn import(from: &Path, dry_run: bool, app: &App) -> Result<Imported, 
     if !dry_run {
         make_folders(&app.home)?;
     }
-    let mut import = Import { from, app, done: Imported { dry_run, ..Imported::default() } };
+    let mut import = Import { from, app, done: ImportResult { dry_run, ..ImportResult::default() } };
     import.running();
     import.agents()?;
     import.skills()?;
@@ -90,16 +90,16 @@ pub(super) fn import(from: &Path, dry_run: bool, app: &App) -> Result<Imported, 
 struct Import<'a> {
     from: PathBuf,
     app: &'a App,
-    done: Imported,
+    done: ImportResult,
 }
 
 impl Import<'_> {
     fn left(&mut self, file: &Path, why: impl Into<String>, hint: Option<String>) {
-        self.done.left.push(Left { file: file.to_owned(), why: why.into(), hint });
+        self.done.left.push(ImportRemark { file: file.to_owned(), why: why.into(), hint });
     }
 
     fn look(&mut self, file: &Path, why: impl Into<String>, hint: Option<String>) {
-        self.done.look.push(Left { file: file.to_owned(), why: why.into(), hint });
+        self.done.look.push(ImportRemark { file: file.to_owned(), why: why.into(), hint });
     }
 
     /// Warns if the other bot is running: two bots with the same jobs would fire each of them twice.
@@ -228,7 +228,7 @@ impl Import<'_> {
                 let read = parse_file(&there, kind, &file, text.as_bytes(), &defaults);
                 let Some(definition) = read.definition else {
                     let wrong = read.problems.into_iter().find(|problem| problem.severity == Severity::Error);
-                    let (why, hint) = wrong.map(|problem| said(&problem)).unwrap_or_default();
+                    let (why, hint) = wrong.map(|problem| problem_text(&problem)).unwrap_or_default();
                     self.left(&file, why, hint);
                     continue;
                 };
@@ -250,7 +250,7 @@ impl Import<'_> {
                 }
                 if self.take(&file, &file, &text)? {
                     for problem in read.problems {
-                        let (why, hint) = said(&problem);
+                        let (why, hint) = problem_text(&problem);
                         self.look(&file, why, hint);
                     }
                 }
@@ -260,6 +260,6 @@ impl Import<'_> {
     }
 }
 
-fn said(problem: &Problem) -> (String, Option<String>) {
+fn problem_text(problem: &Problem) -> (String, Option<String>) {
     (format!("line {}: {}", problem.line, problem.message), problem.hint.clone())
 }

@@ -36,12 +36,12 @@ pub struct InitOptions {
     /// The ntfy topic for messages: `https://ntfy.sh/my-topic`; `None` for messages in the terminal.
     pub ntfy: Option<String>,
     /// The service by which the person talks with the bot, if any.
-    pub talk: Option<Talk>,
+    pub talk: Option<ChatService>,
 }
 
 /// A service by which the person talks with the bot. Its token is a secret, and is stored elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Talk {
+pub struct ChatService {
     /// The kind of the channel, which is also its name: `discord` or `telegram`.
     pub kind: &'static str,
     /// The person's user number, if the service does not say who owns the bot.
@@ -56,7 +56,7 @@ fn channels(options: &InitOptions, answers: &str) -> Option<String> {
         let url = yaml_text(&with_scheme(topic));
         ("phone", format!("phone: {{ kind: ntfy, url: {url}, answers: {answers} }}"))
     };
-    let talk = |Talk { kind, owner, api }: &Talk| {
+    let talk = |ChatService { kind, owner, api }: &ChatService| {
         let owner = owner.map(|owner| format!(", owner: {owner}")).unwrap_or_default();
         let api = api.as_ref().map(|api| format!(", api: {}", yaml_text(api))).unwrap_or_default();
         (*kind, format!("{kind}: {{ kind: {kind}{owner}{api} }}"))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use super::suppressed::paused;
-use super::upcoming::Firsts;
+use super::upcoming::FirstOccurrences;
 use super::{App, Caller};
 use crate::definition::{self, Definition, DefinitionId, Kind, Loaded, Problem};
 use crate::heartbeat;
@@ -27,7 +27,7 @@ pub struct Job {
 impl Job {
     /// Returns a job that is not paused.
     pub(super) fn of(definition: Arc<Definition>, now: DateTime<Utc>) -> Self {
-        let next = Firsts::after(now).of(&definition);
+        let next = FirstOccurrences::after(now).of(&definition);
         Self { definition, next, paused: false }
     }
 
@@ -48,14 +48,14 @@ pub struct JobList {
     /// Sorted by next time; definitions that never fall due come last.
     pub jobs: Vec<Job>,
     /// Reminders that failed.
-    pub failed: Vec<Failed>,
+    pub failed: Vec<FailedJob>,
     /// Problems of files, errors only.
     pub errors: Vec<Problem>,
 }
 
 /// A reminder whose file is kept in `reminders/failed/`.
 #[derive(Clone, Debug)]
-pub struct Failed {
+pub struct FailedJob {
     /// Its id.
     pub id: DefinitionId,
     /// Why it failed.
@@ -67,7 +67,7 @@ pub(super) fn list(kind: Kind, app: &App) -> Result<JobList, Refusal> {
     let loaded = app.load_kind(kind)?;
     // A reminder is never paused.
     let paused = if kind != Kind::Reminder { paused(&loaded, app) } else { BTreeSet::new() };
-    let mut firsts = Firsts::after(app.now());
+    let mut firsts = FirstOccurrences::after(app.now());
     let definitions = loaded.definitions;
     let mut jobs = Vec::with_capacity(definitions.len());
     for definition in definitions.values() {
@@ -88,7 +88,7 @@ pub(super) fn list(kind: Kind, app: &App) -> Result<JobList, Refusal> {
         // Only the person sees why a run failed.
         .filter_map(|failed| {
             let reason = failed.reason.filter(|_| matches!(app.caller, Caller::Person));
-            Some(Failed { id: failed.parsed.definition?.id, reason })
+            Some(FailedJob { id: failed.parsed.definition?.id, reason })
         })
         .collect();
     let errors = loaded.problems.into_iter().filter(Problem::is_error).collect();
@@ -98,7 +98,7 @@ pub(super) fn list(kind: Kind, app: &App) -> Result<JobList, Refusal> {
 /// Returns one definition.
 pub(super) fn show(kind: Option<Kind>, id: &str, app: &App) -> Result<Job, Refusal> {
     let loaded = app.load()?;
-    let definition = find_to_read(id, kind, &loaded)?;
+    let definition = find_readable(id, kind, &loaded)?;
     let paused = paused(&loaded, app).contains(&definition.id);
     let job = Job::of(definition, app.now());
     Ok(Job { next: job.next.filter(|_| !paused), paused, ..job })
@@ -113,7 +113,7 @@ const SHORTEST: usize = 4;
 /// # Errors
 /// If there is none, or its file has an error.
 pub(super) fn find(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Result<Arc<Definition>, Refusal> {
-    let found = find_to_read(name, kind, loaded)?;
+    let found = find_readable(name, kind, loaded)?;
     if name.chars().count() >= SHORTEST || find_exact(name, loaded).is_some() {
         return Ok(found);
     }
@@ -128,7 +128,7 @@ pub(super) fn find(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Result<Ar
 ///
 /// # Errors
 /// If there is none, or its file has an error.
-pub(super) fn find_to_read(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Result<Arc<Definition>, Refusal> {
+pub(super) fn find_readable(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Result<Arc<Definition>, Refusal> {
     let wanted = |definition: &&Arc<Definition>| kind.is_none_or(|kind| definition.kind() == kind);
     if let Some(exact) = find_exact(name, loaded).filter(wanted) {
         return Ok(Arc::clone(exact));

@@ -2,7 +2,7 @@
 
 use super::App;
 use crate::config::{edit, secrets};
-use crate::journal::{Copied, CopyError, JournalPlace, Server, copy_to, mark_moved};
+use crate::journal::{CopyError, CopySummary, JournalLocation, Server, copy_to, mark_moved};
 use crate::refusal::Refusal;
 
 /// The result of a copy.
@@ -17,7 +17,7 @@ pub struct CopiedJournal {
     /// Whether the settings have been changed.
     pub is_used: bool,
     /// The number of rows of each table, and an older file that was at the destination.
-    pub copied: Copied,
+    pub copied: CopySummary,
 }
 
 /// Copies the journal in use to the server at `to`, or to the data folder's file for `None`. `uses`: changes the settings too.
@@ -35,19 +35,19 @@ pub(super) fn copy(to: Option<String>, uses: bool, app: &App) -> Result<CopiedJo
     let from = app.journal()?;
     let target = match &to {
         Some(url) => app.journal_at(url)?,
-        None => JournalPlace::from(&app.home.journal()),
+        None => JournalLocation::from(&app.home.journal()),
     };
     if from.to_string() == target.to_string() {
         return Err(Refusal::user(format!("the journal is at {from} already")));
     }
     let name = app.host_name()?;
-    let host = matches!(target, JournalPlace::Server(_)).then_some(name.as_str());
+    let host = matches!(target, JournalLocation::Server(_)).then_some(name.as_str());
     let copied = copy_to(&from, &target, host, &app.clock).map_err(refusal)?;
     if uses {
         // First of all: of several hosts that do this at once, one puts its copy into use.
         mark_moved(&from, &target, &name, &app.clock)?;
         // The password comes before the setting: with the setting alone the service would not start.
-        if let JournalPlace::Server(server) = &target
+        if let JournalLocation::Server(server) = &target
             && has_password
             && let Some(password) = server.password()
         {

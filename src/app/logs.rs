@@ -52,7 +52,7 @@ pub struct Log {
     /// The existing lines.
     pub lines: Vec<LogLine>,
     tail: Tail,
-    words: Words,
+    words: WordFilter,
 }
 
 impl Log {
@@ -76,7 +76,7 @@ impl App {
     pub fn log(&self, filter: &LogFilter) -> Result<Log, Refusal> {
         self.require_person()?;
         self.require_home()?;
-        let (words, known) = Words::of(filter.about.as_deref(), self)?;
+        let (words, known) = WordFilter::of(filter.about.as_deref(), self)?;
         let from = filter.since.map(|since| self.ago(since));
         let mut tail = Tail::of(&self.home.log());
         let mut lines = std::collections::VecDeque::new();
@@ -97,9 +97,9 @@ impl App {
 }
 
 /// The words of which a line must contain one; `None` selects every line.
-struct Words(Option<(String, HashSet<String>)>);
+struct WordFilter(Option<(String, HashSet<String>)>);
 
-impl Words {
+impl WordFilter {
     /// Returns the words, and beside them an error if there is no such job or run.
     fn of(about: Option<&str>, app: &App) -> Result<(Self, Result<(), Refusal>), Refusal> {
         let Some(about) = about else { return Ok((Self(None), Ok(()))) };

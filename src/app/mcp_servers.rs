@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::service::{another_answer, ask};
+use super::service::{ask, unexpected_reply};
 use super::{App, Outcome, ServiceCommand, ServiceReply};
 use crate::agent::ExternalTool;
 use crate::agent::ServerState;
@@ -23,7 +23,7 @@ pub struct ServerTools {
 pub(super) fn list(app: &App) -> Result<Outcome, Refusal> {
     match app.service.ask(ServiceCommand::McpServers)? {
         Some(ServiceReply::McpServers(servers)) => Ok(Outcome::McpServers { servers, is_running: true }),
-        Some(_) => Err(another_answer()),
+        Some(_) => Err(unexpected_reply()),
         None => {
             let config = app.config()?;
             let unstarted =
@@ -38,7 +38,7 @@ pub(super) fn list(app: &App) -> Result<Outcome, Refusal> {
 pub(super) fn tools(server: Option<String>, app: &App) -> Result<Vec<ServerTools>, Refusal> {
     let one = |server: String| match ask(ServiceCommand::McpTools { server }, app)? {
         ServiceReply::McpTools { server, tools } => Ok(ServerTools { server, tools: Ok(tools) }),
-        _ => Err(another_answer()),
+        _ => Err(unexpected_reply()),
     };
     if let Some(server) = server {
         return one(server).map(|tools| vec![tools]);
@@ -52,7 +52,7 @@ pub(super) fn tools(server: Option<String>, app: &App) -> Result<Vec<ServerTools
 
 /// Something that keeps a server from starting or working, as far as that can be known without starting it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Lack {
+pub(super) struct ServerProblem {
     /// The server's name.
     pub(super) server: String,
     /// The problem, as the rest of a sentence that begins with the server.
@@ -62,7 +62,7 @@ pub(super) struct Lack {
 }
 
 /// Checks the program and the variables of each server. Further variables of the service's own environment are not known here.
-pub(super) fn lacks(app: &App) -> Vec<Lack> {
+pub(super) fn lacks(app: &App) -> Vec<ServerProblem> {
     let Ok(config) = app.config() else { return Vec::new() };
     // Problems of `.env` are reported elsewhere.
     let known = secrets::read(&app.home, &app.env.texts()).unwrap_or_default();
@@ -74,7 +74,8 @@ pub(super) fn lacks(app: &App) -> Vec<Lack> {
     let is_shim = |folder: &Path| folder.ends_with("shims") && is_in_home(folder);
     let mut found = Vec::new();
     for server in &config.mcp_servers {
-        let mut lack = |what: String, hint: String| found.push(Lack { server: server.name.clone(), what, hint });
+        let mut lack =
+            |what: String, hint: String| found.push(ServerProblem { server: server.name.clone(), what, hint });
         for name in server.secrets().iter().filter(|name| !known.contains_key(*name)) {
             lack(format!("needs `{name}`, which .env does not have"), format!("write `{name}=…` into .env"));
         }

@@ -66,47 +66,47 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
-pub use attention::{About, Attention, Need};
-pub use backup::{BackedUp, Differences, Restored, Unread};
+pub use attention::{Attention, Need, NeedSubject};
+pub use backup::{BackupResult, Differences, RestoreResult, UnreadablePath};
 pub use channels::ChannelState;
 pub use chat::Exchange;
-pub use check::Checked;
+pub use check::CheckResult;
 pub use command::{Command, FieldChange, FieldChanges, When};
 pub use costs::{Costs, CostsBy, CostsRow, Months};
 pub use doctor::{Diagnosis, Finding, Health};
 pub use dry_run::DryRun;
 pub use effect::{Effect, PERSONS_ALONE};
 pub use environment::{EXTERNAL_PREFIX, Environment, home, is_command_name};
-pub use events::Watched;
-pub use import::{Imported, Left};
-pub use init::{InitOptions, Talk, make_folders, make_home};
-pub use jobs::{Failed, Job, JobList, summary};
+pub use events::EventFeed;
+pub use import::{ImportRemark, ImportResult};
+pub use init::{ChatService, InitOptions, make_folders, make_home};
+pub use jobs::{FailedJob, Job, JobList, summary};
 pub use journal_copy::CopiedJournal;
 pub use logs::{Log, LogFilter, LogLine};
 pub use mcp_servers::ServerTools;
-pub use outcome::{Outcome, Recorded};
+pub use outcome::{Outcome, SavedDefinition};
 pub use overdue::Overdue;
-pub use policy::{Allowing, Explanation, JobPolicy};
-pub use questions::{Answered, Change};
+pub use policy::{AllowSuggestion, Explanation, JobPolicy};
+pub use questions::{AnswerResult, Change};
 pub use runs::RunDetails;
 pub use service::{
     ClientStatus, Events, IDLE_CLIENT_WAITS, ListenerState, LoginState, Sandbox, Service, ServiceCommand, ServiceReply,
-    ServiceStatus, another_answer,
+    ServiceStatus, unexpected_reply,
 };
 pub use sessions::{ChildSession, Session, SessionList};
-pub use simulate::{Fate, Foreseen, Simulated, Taken};
+pub use simulate::{PredictedOccurrence, Prediction, RunEstimate, Simulated};
 pub use status::{Overview, ServiceState, Status};
-pub use timeline::{Row, Timeline, Whose};
+pub use timeline::{Row, RowSubject, Timeline};
 pub use unit::{UnitAct, UnitCommand, UnitOutcome, UnitStatus, is_systemd_there, log_command};
-pub use upcoming::{Each, Occurrence, Upcoming};
-pub use why::{Evidence, Said, Source, Why};
+pub use upcoming::{Occurrence, OccurrenceLimit, Upcoming};
+pub use why::{Evidence, Sentence, Source, Why};
 
 use crate::agents::known_agents;
 use crate::clock::Clock;
 use crate::config::{Config, ConfigError, Origin, secrets};
 use crate::definition::{self, Defaults, Definition, DefinitionId, Kind, KnownCommands, Loaded, Problem, Severity};
 use crate::home::Home;
-use crate::journal::{Answer, JournalPlace, JournalReader, Message, RunRecord, Server, Spending};
+use crate::journal::{Answer, JournalLocation, JournalReader, Message, RunRecord, Server, Spending};
 use crate::policy::PathRoots;
 use crate::refusal::Refusal;
 use crate::run::tokens::RunAuthority;
@@ -140,7 +140,7 @@ pub type CommandNames = fn() -> Vec<String>;
 
 /// Returns the definitions in force without reading their files. Blocks.
 #[derive(Clone)]
-pub struct DefinitionsInForce(pub Arc<dyn Fn() -> Loaded + Send + Sync>);
+pub struct CurrentDefinitions(pub Arc<dyn Fn() -> Loaded + Send + Sync>);
 
 /// The application, as one caller can use it.
 #[derive(Clone)]
@@ -158,7 +158,7 @@ pub struct App {
     /// See [`CommandNames`].
     pub command_names: CommandNames,
     /// The definitions that the service holds in memory; `None` to read them from their files.
-    pub definitions: Option<DefinitionsInForce>,
+    pub definitions: Option<CurrentDefinitions>,
     /// The viewer's time zone, if the interface knows it; `None` for [`Self::zone_of_records`].
     pub viewer_zone: Option<Tz>,
     config: OnceLock<Arc<Config>>,
@@ -271,7 +271,9 @@ impl App {
                 restore::restore(&run, when.as_ref(), self).map(Outcome::Scheduled)
             }
             Command::FollowUp { delay } => chains::follow_up(delay, self).map(Outcome::FollowUp),
-            Command::ProlongChain { chain, delay } => chains::prolong(&chain, delay, self).map(Outcome::Scheduled),
+            Command::ProlongChain { chain, delay } => {
+                chains::schedule_next_check(&chain, delay, self).map(Outcome::Scheduled)
+            }
             Command::Doctor { fix } => Ok(Outcome::Diagnosis(doctor::doctor(fix, self))),
             Command::CopyJournal { to, uses } => journal_copy::copy(to, uses, self).map(Outcome::CopiedJournal),
             Command::Backup { file, secrets } => backup::backup(&file, secrets, self).map(Outcome::BackedUp),
@@ -288,7 +290,7 @@ impl App {
     ///
     /// # Errors
     /// If the server's address is invalid, or the secrets or the settings cannot be read.
-    pub fn journal(&self) -> Result<JournalPlace, Refusal> {
+    pub fn journal(&self) -> Result<JournalLocation, Refusal> {
         let url = match self.config() {
             Ok(config) => config.journal.clone(),
             // The file would be the old journal, from before it moved to the server.
@@ -306,11 +308,11 @@ impl App {
     }
 
     /// Returns the location of the journal on the server at `url`.
-    fn journal_at(&self, url: &str) -> Result<JournalPlace, Refusal> {
+    fn journal_at(&self, url: &str) -> Result<JournalLocation, Refusal> {
         let secrets =
             secrets::read(&self.home, &self.env.texts()).map_err(|error| Refusal::environment(error.to_string()))?;
         let password = secrets.get(JOURNAL_PASSWORD).map(String::as_str);
-        Ok(JournalPlace::Server(Server::at(url, password)?))
+        Ok(JournalLocation::Server(Server::at(url, password)?))
     }
 
     /// Returns the name of this host among the hosts that share a journal.
@@ -369,7 +371,7 @@ impl App {
     ///
     /// # Errors
     /// If the journal cannot be read.
-    pub fn said(&self, words: &str, before: Option<i64>, count: u32) -> Result<Vec<Message>, Refusal> {
+    pub fn search_messages(&self, words: &str, before: Option<i64>, count: u32) -> Result<Vec<Message>, Refusal> {
         self.require_person()?;
         Ok(runs::open(self)?.messages_with(words, before, count)?)
     }
@@ -581,7 +583,7 @@ impl App {
     fn load(&self) -> Result<Loaded, Refusal> {
         self.require_home()?;
         match &self.definitions {
-            Some(DefinitionsInForce(all)) => Ok(all()),
+            Some(CurrentDefinitions(all)) => Ok(all()),
             None => Ok(definition::load(&self.home, &self.defaults()?)?),
         }
     }
@@ -603,7 +605,7 @@ impl App {
             }
         };
         let mut loaded = match &self.definitions {
-            Some(DefinitionsInForce(all)) => all(),
+            Some(CurrentDefinitions(all)) => all(),
             None => definition::load(&self.home, &self.defaults_in(zone))?,
         };
         loaded.problems.splice(0..0, of_settings);

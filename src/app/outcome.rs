@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 
 use super::{
-    Answered, BackedUp, ChannelState, Checked, CopiedJournal, Costs, Diagnosis, DryRun, Explanation, Imported, Job,
-    JobList, JobPolicy, Overview, Restored, RunDetails, ServerTools, ServiceReply, Session, SessionList, Simulated,
-    Status, UnitOutcome, Upcoming, Why,
+    AnswerResult, BackupResult, ChannelState, CheckResult, CopiedJournal, Costs, Diagnosis, DryRun, Explanation,
+    ImportResult, Job, JobList, JobPolicy, Overview, RestoreResult, RunDetails, ServerTools, ServiceReply, Session,
+    SessionList, Simulated, Status, UnitOutcome, Upcoming, Why,
 };
 use crate::agent::ServerState;
 use crate::agents::{Agents, NamedAgent};
@@ -25,7 +25,7 @@ pub enum Outcome {
     /// The names of the person's own commands, sorted.
     ExternalCommands(Vec<String>),
     /// The problems of definitions.
-    Checked(Checked),
+    Checked(CheckResult),
     /// The state of everything that jobs depend on.
     Diagnosis(Diagnosis),
     /// The state of the service.
@@ -39,7 +39,7 @@ pub enum Outcome {
     /// The coming occurrences, for a calendar.
     Calendar(Upcoming),
     /// The result of an import.
-    Imported(Imported),
+    Imported(ImportResult),
     /// Runs, newest first.
     Runs {
         /// The runs.
@@ -58,7 +58,7 @@ pub enum Outcome {
     /// Questions of jobs, open ones first.
     Questions(Vec<Question>),
     /// The result of an answer.
-    Answered(Box<Answered>),
+    Answered(Box<AnswerResult>),
     /// The channels.
     Channels(Vec<ChannelState>),
     /// [`Command::McpServers`].
@@ -93,9 +93,9 @@ pub enum Outcome {
     /// One definition.
     Job(Job),
     /// A definition was written and is enabled.
-    Scheduled(Recorded),
+    Scheduled(SavedDefinition),
     /// A routine was written and is now disabled.
-    Disabled(Recorded),
+    Disabled(SavedDefinition),
     /// A routine was already enabled, or already disabled.
     Unchanged {
         /// The routine.
@@ -125,11 +125,11 @@ pub enum Outcome {
     /// The definition cannot be fired, because the service is not running.
     NotRunning(DefinitionId),
     /// The data folder was written to a file.
-    BackedUp(BackedUp),
+    BackedUp(BackupResult),
     /// [`Command::CopyJournal`].
     CopiedJournal(CopiedJournal),
     /// The result of restoring a backup.
-    Restored(Restored),
+    Restored(RestoreResult),
     /// The result of a command for the service's unit.
     Unit(UnitOutcome),
     /// The reply of the service.
@@ -140,8 +140,8 @@ impl Outcome {
     /// Redacts the outcome for a run. Of a monitor's URL only the host is left: with the URL the run could silence the monitor.
     pub(super) fn for_run(mut self) -> Self {
         match &mut self {
-            Self::Scheduled(Recorded { job, .. })
-            | Self::Disabled(Recorded { job, .. })
+            Self::Scheduled(SavedDefinition { job, .. })
+            | Self::Disabled(SavedDefinition { job, .. })
             | Self::Job(job)
             | Self::Cancelled(job) => job.hide_monitor(),
             Self::Jobs(list) => list.jobs.iter_mut().for_each(Job::hide_monitor),
@@ -171,7 +171,7 @@ impl Outcome {
 
 /// A definition that was just written.
 #[derive(Debug)]
-pub struct Recorded {
+pub struct SavedDefinition {
     /// The definition.
     pub job: Job,
     /// Warnings for the person.

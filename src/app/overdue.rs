@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use crate::definition::{Definition, DefinitionId, Kind};
-use crate::journal::Account;
+use crate::journal::OccurrenceAccount;
 use crate::schedule::cron::Times;
 use crate::schedule::occurrences;
 
@@ -27,7 +27,7 @@ pub struct Overdue {
 impl Overdue {
     /// Whether the count reached its maximum, so that there may be more.
     #[must_use]
-    pub fn is_cut(&self) -> bool {
+    pub fn is_truncated(&self) -> bool {
         self.count == COUNTED
     }
 }
@@ -35,7 +35,7 @@ impl Overdue {
 /// Returns the occurrences due by `now` without a record, oldest first. `accounts`: up to when each routine has records.
 pub(super) fn overdue(
     definitions: &[Arc<Definition>],
-    accounts: &HashMap<DefinitionId, Account>,
+    accounts: &HashMap<DefinitionId, OccurrenceAccount>,
     now: DateTime<Utc>,
 ) -> Vec<Overdue> {
     let of = |definition: &Arc<Definition>| {

@@ -50,7 +50,7 @@ pub struct JobPolicy {
 
 /// A way to add a rule to `allowed_tools` in a job's file, in the notation that the list has there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Allowing {
+pub enum AllowSuggestion {
     /// The list has the rule already.
     Stands,
     /// Insert this line into the list.
@@ -62,23 +62,28 @@ pub enum Allowing {
 impl App {
     /// Returns how to add each of these rules to the file of its job; `None` if there is no such file, or no allowlist in it.
     #[must_use]
-    pub fn allowing(&self, asked: &[(&DefinitionId, &str)]) -> Vec<Option<Allowing>> {
+    pub fn allow_suggestions(&self, asked: &[(&DefinitionId, &str)]) -> Vec<Option<AllowSuggestion>> {
         let Ok(loaded) = self.load_without_settings() else { return vec![None; asked.len()] };
         let defaults = self.defaults_in(self.zone_of_records());
         let allowing = |(id, rule): &(&DefinitionId, &str)| {
             let found = loaded.definitions.get(id)?;
             let text = definition::read_text(&self.home, &found.file).ok()??;
-            allowing(found, &ToolPattern::parse(rule).ok()?, &text, &defaults)
+            allow_suggestion(found, &ToolPattern::parse(rule).ok()?, &text, &defaults)
         };
         asked.iter().map(allowing).collect()
     }
 }
 
-fn allowing(found: &Definition, rule: &ToolPattern, text: &str, defaults: &Defaults) -> Option<Allowing> {
+fn allow_suggestion(
+    found: &Definition,
+    rule: &ToolPattern,
+    text: &str,
+    defaults: &Defaults,
+) -> Option<AllowSuggestion> {
     let of = |definition: &Definition| Some(definition.background()?.restrictions.allowed_tools()?.to_vec());
     let list = of(found)?;
     if list.contains(rule) {
-        return Some(Allowing::Stands);
+        return Some(AllowSuggestion::Stands);
     }
     let quoted = serde_json::to_string(&rule.to_string()).ok()?;
     let lines: Vec<&str> = text.lines().collect();
@@ -95,18 +100,18 @@ fn allowing(found: &Definition, rule: &ToolPattern, text: &str, defaults: &Defau
     if let Some((indent, _)) = below.and_then(|line| line.split_once("- ")) {
         let item = format!("{indent}- {quoted}");
         if holds(&lines[..=at], &item, &lines[at + 1..]) {
-            return Some(Allowing::Item(item));
+            return Some(AllowSuggestion::Item(item));
         }
     }
     if let Some((head, tail)) = lines[at].rfind(']').map(|end| lines[at].split_at(end)) {
         let comma = if list.is_empty() { "" } else { ", " };
         let whole = format!("{head}{comma}{quoted}{tail}");
         if holds(&lines[..at], &whole, &lines[at + 1..]) {
-            return Some(Allowing::Whole(whole));
+            return Some(AllowSuggestion::Whole(whole));
         }
     }
     let rules = list.iter().chain([rule]).map(ToString::to_string).collect();
-    Some(Allowing::Whole(FieldValue::Texts(rules).entry("allowed_tools").trim_end().to_owned()))
+    Some(AllowSuggestion::Whole(FieldValue::Texts(rules).entry("allowed_tools").trim_end().to_owned()))
 }
 
 /// Returns the setup of a definition's run.
@@ -127,7 +132,7 @@ pub(super) fn client_args(definition: &Definition, setup: &Setup) -> Vec<String>
 /// Returns the verdict on a tool call. A Bash line is tried in the job's own shell, without effect.
 pub(super) fn explain(name: &str, tool: &str, input: Value, app: &App) -> Result<Explanation, Refusal> {
     let loaded = app.load()?;
-    let definition = jobs::find_to_read(name, None, &loaded)?;
+    let definition = jobs::find_readable(name, None, &loaded)?;
     let setup = setup(&definition, app)?;
     let line = input.get("command").and_then(Value::as_str).map(str::to_owned);
     let tool = &*BOT.client_name(tool);
@@ -142,7 +147,7 @@ pub(super) fn explain(name: &str, tool: &str, input: Value, app: &App) -> Result
 /// Returns a definition's effective policy.
 pub(super) fn show(name: &str, app: &App) -> Result<JobPolicy, Refusal> {
     let loaded = app.load()?;
-    let definition = jobs::find_to_read(name, None, &loaded)?;
+    let definition = jobs::find_readable(name, None, &loaded)?;
     let setup = setup(&definition, app)?;
     Ok(of_job(&definition, &setup))
 }
@@ -174,13 +179,13 @@ fn of_line(setup: &Setup, line: &str, early: Decision, app: &App) -> Result<Deci
     if agent_sandbox::probe() == SandboxStatus::Not {
         return Err(Refusal::user("this kernel has no Landlock, so the line cannot be tried without an effect"));
     }
-    let tried = Trial::of(setup, app)?.run(|plan, client_environment| {
+    let tried = TrialEnvironment::of(setup, app)?.run(|plan, client_environment| {
         let (policy, rights, line) = (setup.policy.clone(), rights.clone(), line.to_owned());
         async move { dry_run(&policy, plan, &rights, &client_environment, &line, None).await }
     })?;
     let commands: Vec<String> = tried.programs.iter().flat_map(|decision| decision.commands.clone()).collect();
     let read_only = tried.programs.iter().all(|decision| decision.read_only);
-    let mut decision = match (tried.refused(), tried.kept_from()) {
+    let mut decision = match (tried.refused(), tried.access_error()) {
         (Some(refused), _) => refused.clone(),
         (None, Some(said)) => Decision {
             verdict: Verdict::Deny,
@@ -200,13 +205,13 @@ fn of_line(setup: &Setup, line: &str, early: Decision, app: &App) -> Result<Deci
 }
 
 /// The environment in which a line of a job is tried, outside of any run.
-pub(super) struct Trial {
+pub(super) struct TrialEnvironment {
     plan: SandboxPlan,
     client_environment: ClientEnvironment,
     folder: tempfile::TempDir,
 }
 
-impl Trial {
+impl TrialEnvironment {
     /// Creates a shell of the job in a folder of its own.
     pub(super) fn of(setup: &Setup, app: &App) -> Result<Self, Refusal> {
         let config = app.config()?;

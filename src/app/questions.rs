@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{App, ServiceCommand, ServiceReply, another_answer, runs, service};
+use super::{App, ServiceCommand, ServiceReply, runs, service, unexpected_reply};
 use crate::definition::{self, Definition, DefinitionError, Draft, FieldValue};
 use crate::journal::{Answer, Question, RunId};
 use crate::policy::ToolPattern;
@@ -16,7 +16,7 @@ const RECENT: u32 = 20;
 
 /// The result of an answer.
 #[derive(Clone, Debug)]
-pub struct Answered {
+pub struct AnswerResult {
     /// The question after the answer.
     pub question: Question,
     /// The change of the job's file, or why it was not made; `None` if there was none to make.
@@ -44,7 +44,7 @@ pub(super) fn answer(
     sentence: Option<String>,
     channel: String,
     app: &App,
-) -> Result<Answered, Refusal> {
+) -> Result<AnswerResult, Refusal> {
     app.require_person()?;
     if sentence.is_some() && answer != Answer::Deny {
         return Err(Refusal::user("only a no has a sentence").hint("what is allowed runs at once, and nobody reads it"));
@@ -54,12 +54,12 @@ pub(super) fn answer(
         _ => None,
     };
     let asked = ServiceCommand::Answer { question: number, answer, sentence, channel };
-    let ServiceReply::Answered(question) = service::ask(asked, app)? else { return Err(another_answer()) };
+    let ServiceReply::Answered(question) = service::ask(asked, app)? else { return Err(unexpected_reply()) };
     let change = edit.map(|edit| edit.write(app).map_err(|error| error.to_string()));
-    Ok(Answered { question: *question, change })
+    Ok(AnswerResult { question: *question, change })
 }
 
-impl Answered {
+impl AnswerResult {
     /// Returns the result in words for the person.
     #[must_use]
     pub fn words(&self) -> String {

@@ -34,7 +34,7 @@ fn is_cron(text: &str) -> bool {
 
 /// The words that were read so far.
 #[derive(Default)]
-struct Said {
+struct ReadWords {
     times: BTreeSet<(u32, u32)>,
     /// 0 is Sunday.
     weekdays: BTreeSet<u32>,
@@ -53,7 +53,7 @@ fn read(text: &str) -> Result<String, String> {
     {
         return every(&span.join(" "));
     }
-    let mut said = Said::default();
+    let mut said = ReadWords::default();
     let mut words = words.into_iter().peekable();
     // A bare number is an hour after `at`, else a day.
     let mut is_hour = false;
@@ -96,7 +96,7 @@ fn read(text: &str) -> Result<String, String> {
     said.cron()
 }
 
-impl Said {
+impl ReadWords {
     /// Adds a word that is neither a time of day nor a number.
     fn add<'a>(&mut self, word: &str, words: &mut Peekable<impl Iterator<Item = &'a str>>) -> Result<(), String> {
         let of_weekday = |word: &str| {

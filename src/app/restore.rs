@@ -6,7 +6,7 @@ use std::path::Path;
 
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 
-use super::{App, Caller, Recorded, When, add, runs};
+use super::{App, Caller, SavedDefinition, When, add, runs};
 use crate::clock::whole_second;
 use crate::definition::{self, Definition, DefinitionId, Kind, parse};
 use crate::journal::{JournalReader, RunRecord};
@@ -25,7 +25,7 @@ pub(super) fn in_turn(app: &App) -> Result<Option<File>, Refusal> {
 }
 
 /// Writes the reminder of a run to `reminders/` again. It is due at its own time if that is in the future, else at `when`.
-pub(super) fn restore(run: &str, when: Option<&When>, app: &App) -> Result<Recorded, Refusal> {
+pub(super) fn restore(run: &str, when: Option<&When>, app: &App) -> Result<SavedDefinition, Refusal> {
     let journal = runs::open(app)?;
     let record = runs::named(run, &journal)?;
     if record.kind != Kind::Reminder {

@@ -13,13 +13,13 @@ pub(super) fn list(filter: &RunFilter, app: &App) -> Result<Vec<RunRecord>, Refu
     let journal = open(app)?;
     let id = filter.id.as_ref().map(|id| id_of(id, &journal, app)).transpose()?;
     let runs = journal.runs(&RunFilter { id, ..filter.clone() })?;
-    Ok(runs.into_iter().map(|run| app.as_seen(run)).collect())
+    Ok(runs.into_iter().map(|run| app.redacted(run)).collect())
 }
 
 impl App {
     /// Returns a run as the caller may see it. A run sees only the times and the outcomes of other runs. Their prompts,
     /// refused calls and errors are private.
-    pub(super) fn as_seen(&self, run: RunRecord) -> RunRecord {
+    pub(super) fn redacted(&self, run: RunRecord) -> RunRecord {
         match &self.caller {
             Caller::Run(caller) if caller.run != run.run => RunRecord {
                 denials: Vec::new(),
@@ -38,11 +38,11 @@ impl App {
 /// Resolves a name to an id that the journal knows, or to that of a job's file. A job that never ran is no error, but
 /// an unknown name is.
 pub(super) fn id_of(name: &DefinitionId, journal: &JournalReader, app: &App) -> Result<DefinitionId, Refusal> {
-    if journal.knows(name)? {
+    if journal.has_record_of(name)? {
         return Ok(name.clone());
     }
     let loaded = app.load_without_settings()?;
-    if let Ok(found) = jobs::find_to_read(name.as_str(), None, &loaded) {
+    if let Ok(found) = jobs::find_readable(name.as_str(), None, &loaded) {
         return Ok(found.id.clone());
     }
     let recorded = journal.ids()?;
@@ -76,7 +76,7 @@ pub(super) fn show(run: &str, full: bool, app: &App) -> Result<RunDetails, Refus
     let journal = open(app)?;
     let run = named(run, &journal)?;
     let events = app.events_of(&run.run, &journal)?;
-    let run = app.as_seen(run);
+    let run = app.redacted(run);
     let results = run.transcript.as_deref().filter(|_| full && !events.is_empty()).map(transcript::results);
     Ok(RunDetails { results: results.unwrap_or_default(), full, events, run })
 }

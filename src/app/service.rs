@@ -416,7 +416,7 @@ fn not_elsewhere(host: Option<&str>, run: &RunId, command: &str, app: &App) -> R
 /// Runs a definition now.
 pub(super) fn fire(id: &str, app: &App) -> Result<Outcome, Refusal> {
     let id = jobs::find(id, None, &app.load()?)?.id.clone();
-    for open in runs::open(app)?.open_stories(&id)? {
+    for open in runs::open(app)?.open_histories(&id)? {
         if let Some(last) = open.attempts.last() {
             not_elsewhere(open.host.as_deref(), &last.run, &format!("fire {id}"), app)?;
         }
@@ -430,7 +430,7 @@ pub(super) fn status(app: &App) -> Result<Option<ServiceStatus>, Refusal> {
     match app.service.ask(ServiceCommand::Status)? {
         None => Ok(None),
         Some(ServiceReply::Status(status)) => Ok(Some(*status)),
-        Some(_) => Err(another_answer()),
+        Some(_) => Err(unexpected_reply()),
     }
 }
 
@@ -440,7 +440,7 @@ pub(super) fn not_running() -> Refusal {
 
 /// Returns the refusal for a reply that does not match the command.
 #[must_use]
-pub fn another_answer() -> Refusal {
+pub fn unexpected_reply() -> Refusal {
     Refusal::environment("the service gave an answer to another question")
         .hint("it may be another version: start it anew")
 }

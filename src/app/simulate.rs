@@ -9,9 +9,9 @@ use super::{App, budget, jobs, runs, service, suppressed, when, why};
 use crate::definition::{Definition, DefinitionId, FollowedEnd, Follows, Kind, Loaded};
 use crate::journal::{Caps, JournalReader, Spending};
 use crate::refusal::Refusal;
-use crate::schedule::{Assumed, Subject, simulate};
+use crate::schedule::{Assumptions, SimulatedJob, simulate};
 
-pub use crate::schedule::{Fate, Foreseen};
+pub use crate::schedule::{PredictedOccurrence, Prediction};
 
 /// Maximum number of occurrences to predict.
 const MOST: usize = 2000;
@@ -20,7 +20,7 @@ const MOST: usize = 2000;
 const PAST: u32 = 50;
 
 /// Default span.
-const USUAL: TimeDelta = TimeDelta::days(1);
+const DEFAULT_SPAN: TimeDelta = TimeDelta::days(1);
 
 /// A prediction.
 #[derive(Debug)]
@@ -30,11 +30,11 @@ pub struct Simulated {
     /// End of the span.
     pub until: DateTime<Utc>,
     /// The occurrences, in order of time.
-    pub occurrences: Vec<Foreseen>,
+    pub occurrences: Vec<PredictedOccurrence>,
     /// Whether there are more.
-    pub is_cut: bool,
+    pub is_truncated: bool,
     /// Their jobs, with what is assumed for each.
-    pub jobs: Vec<Taken>,
+    pub jobs: Vec<RunEstimate>,
     /// Jobs without times, and the event that each waits for.
     pub on_events: Vec<(DefinitionId, String)>,
     /// Further conditions of a job's occurrences, for each job that has some.
@@ -47,7 +47,7 @@ pub struct Simulated {
 
 /// Assumptions about the runs of a job.
 #[derive(Clone, Debug)]
-pub struct Taken {
+pub struct RunEstimate {
     /// The job.
     pub definition: Arc<Definition>,
     /// Duration: the median of past runs; zero if there are none.
@@ -76,7 +76,7 @@ pub(super) fn simulated(
         text.map(|text| when::any(text, unsaid, now, zone).map(|at| at.to_utc())).transpose()
     };
     let from = time(from, when::BEGINS)?.unwrap_or(now);
-    let until = time(until, when::ENDS)?.unwrap_or(from + USUAL);
+    let until = time(until, when::ENDS)?.unwrap_or(from + DEFAULT_SPAN);
     if until <= from {
         return Err(Refusal::user("`--until` is not after `--from`").hint("`--from 8:00 --until 'tomorrow 8:00'`"));
     }
@@ -88,7 +88,7 @@ pub(super) fn simulated(
     };
     let mut chosen = match ids {
         [] => loaded.definitions.values().cloned().collect(),
-        ids => ids.iter().map(|id| jobs::find_to_read(id, None, &loaded)).collect::<Result<Vec<_>, _>>()?,
+        ids => ids.iter().map(|id| jobs::find_readable(id, None, &loaded)).collect::<Result<Vec<_>, _>>()?,
     };
     let mut left_out = Vec::new();
     if ids.is_empty() {
@@ -107,11 +107,11 @@ pub(super) fn simulated(
     let on_events = chosen.iter().filter_map(|one| Some((one.id.clone(), unforeseen(one)?))).collect();
     asked -= chosen[..asked].iter().filter(|one| unforeseen(one).is_some()).count();
     chosen.retain(|one| unforeseen(one).is_none());
-    let jobs: Vec<Taken> = chosen.into_iter().map(|one| taken(one, &journal, app)).collect::<Result<_, _>>()?;
-    let subjects: Vec<Subject> = jobs.iter().map(|job| job.subject(held(&job.definition))).collect();
+    let jobs: Vec<RunEstimate> = chosen.into_iter().map(|one| taken(one, &journal, app)).collect::<Result<_, _>>()?;
+    let subjects: Vec<SimulatedJob> = jobs.iter().map(|job| job.subject(held(&job.definition))).collect();
     let conditions = jobs.iter().filter_map(|job| Some((job.definition.id.clone(), conditions(&job.definition)?)));
     let conditions = conditions.collect();
-    let assumed = Assumed {
+    let assumed = Assumptions {
         now,
         from,
         until,
@@ -120,11 +120,11 @@ pub(super) fn simulated(
         zone,
         limit: MOST,
     };
-    let (mut occurrences, is_cut) = simulate(&subjects, &assumed);
+    let (mut occurrences, is_truncated) = simulate(&subjects, &assumed);
     occurrences.retain(|one| one.subject < asked);
     let of_service = service::status(app).ok().flatten().and_then(|service| service.paused);
     let is_paused = of_service.or(journal.setting("paused")?).is_some();
-    Ok(Simulated { from, until, occurrences, is_cut, jobs, on_events, conditions, left_out, is_paused })
+    Ok(Simulated { from, until, occurrences, is_truncated, jobs, on_events, conditions, left_out, is_paused })
 }
 
 /// Adds the jobs that these follow, requested or not, since they decide when these fire.
@@ -139,9 +139,9 @@ fn add_followed(chosen: &mut Vec<Arc<Definition>>, loaded: &Loaded) {
     }
 }
 
-impl Taken {
-    fn subject(&self, held: Option<&'static str>) -> Subject {
-        Subject {
+impl RunEstimate {
+    fn subject(&self, held: Option<&'static str>) -> SimulatedJob {
+        SimulatedJob {
             own_budget: self.own_budget.clone(),
             held,
             definition: Arc::clone(&self.definition),
@@ -153,7 +153,7 @@ impl Taken {
 }
 
 /// Returns the durations and costs of a job's past runs.
-fn taken(definition: Arc<Definition>, journal: &JournalReader, app: &App) -> Result<Taken, Refusal> {
+fn taken(definition: Arc<Definition>, journal: &JournalReader, app: &App) -> Result<RunEstimate, Refusal> {
     let past = journal.completed_lately(&definition.id, PAST)?;
     let takes = median(past.iter().map(|run| run.took.num_milliseconds()).collect()).unwrap_or_default();
     let tokens = past.iter().filter_map(|run| i64::try_from(run.tokens?.counted()).ok());
@@ -169,7 +169,7 @@ fn taken(definition: Arc<Definition>, journal: &JournalReader, app: &App) -> Res
         Some(cap) => journal.spending_of(&definition.id, cap, app.zone()?, app.now())?,
         None => None,
     };
-    Ok(Taken { own_budget, takes: TimeDelta::milliseconds(takes), costs, tokens, runs: past.len(), definition })
+    Ok(RunEstimate { own_budget, takes: TimeDelta::milliseconds(takes), costs, tokens, runs: past.len(), definition })
 }
 
 /// Returns the median.
@@ -178,7 +178,7 @@ fn median(mut values: Vec<i64>) -> Option<i64> {
     values.get(values.len() / 2).copied()
 }
 
-impl Taken {
+impl RunEstimate {
     /// Returns what the rules of the time zone do to an occurrence at `at`; `None` if nothing.
     #[must_use]
     pub fn clock_words(&self, at: DateTime<Utc>) -> Option<&'static str> {

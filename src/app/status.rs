@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::overdue::overdue;
 use super::service::{self, ServiceStatus};
 use super::suppressed::Suppressed;
-use super::upcoming::{self, Each, Occurrence};
+use super::upcoming::{self, Occurrence, OccurrenceLimit};
 use super::{App, Caller, Overdue, budget, runs, waking, watched, webhooks};
 use crate::agent::NOTIFY;
 use crate::agent::sockets::{self, PathSocket};
@@ -13,7 +13,7 @@ use crate::bot::budget::PingBudget;
 use crate::config::ListenAddress;
 use crate::definition::{DefinitionId, Kind, Loaded, Problem};
 use crate::journal::{
-    ConsecutiveFailures, FailingChannel, HeardBy, HostRecord, JournalError, JournalReader, RefusedDeliveries,
+    ChannelInput, ConsecutiveFailures, FailingChannel, HostRecord, JournalError, JournalReader, RefusedDeliveries,
     RunFilter, RunRecord, Spending,
 };
 use crate::refusal::Refusal;
@@ -56,7 +56,7 @@ pub struct Status {
     /// Channels that do not deliver.
     pub failing_channels: Vec<FailingChannel>,
     /// Channels in which somebody other than the owner wrote.
-    pub strangers: Vec<HeardBy>,
+    pub strangers: Vec<ChannelInput>,
     /// Sockets of other programs that lead out of the sandbox.
     pub sockets: Vec<PathSocket>,
     /// The hosts that share the journal, by name; empty if the journal is a file.
@@ -122,12 +122,12 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     let is_running = |run: &RunRecord| service.is_some() && !run.outcome.is_over();
     let missing = service.as_ref().is_some_and(|service| service.client.missing.is_some());
     let need_agent = if missing { who_needs_an_agent(&loaded, &journal)? } else { Vec::new() };
-    let (running, waiting) = journal.unfinished()?.into_iter().map(|run| app.as_seen(run)).partition(is_running);
+    let (running, waiting) = journal.unfinished()?.into_iter().map(|run| app.redacted(run)).partition(is_running);
     let mut failures = journal.consecutive_failures()?;
     // A definition without a file needs nobody.
     failures.retain(|failing| failing.failures > 0 && loaded.definitions.contains_key(&failing.id));
     let last_failed = last_failed(&failures, &journal, app)?;
-    let mut next = upcoming::coming(&definitions, None, now, None, NEXT, Each::First);
+    let mut next = upcoming::coming(&definitions, None, now, None, NEXT, OccurrenceLimit::First);
     upcoming::with_last(&mut next, &journal)?;
     Ok(Status {
         hosts: for_person(app, || journal.hosts())?,
@@ -153,7 +153,7 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         // Invalid settings are reported separately.
         spent: for_person(app, || Ok(budget::spent(app).unwrap_or_default()))?,
         strangers: for_person(app, || {
-            Ok(journal.heard_by()?.into_iter().filter(|heard| heard.strangers > 0).collect())
+            Ok(journal.channel_inputs()?.into_iter().filter(|heard| heard.strangers > 0).collect())
         })?,
         failing_channels: for_person(app, || journal.failing_channels())?,
         settings_are_wrong: app.config().is_err(),
@@ -165,7 +165,7 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
 fn who_needs_an_agent(loaded: &Loaded, journal: &JournalReader) -> Result<Vec<DefinitionId>, Refusal> {
     let mut need = Vec::new();
     for definition in loaded.definitions.values().filter(|one| one.enabled && !one.is_without_agent()) {
-        if needs_agent(definition).is_some() || journal.ran_by_other_than(NOTIFY, &definition.id)? {
+        if needs_agent(definition).is_some() || journal.ran_with_another_client(NOTIFY, &definition.id)? {
             need.push(definition.id.clone());
         }
     }
@@ -181,7 +181,7 @@ fn last_failed(
     let mut last = Vec::new();
     for failing in failures {
         let filter = RunFilter { id: Some(failing.id.clone()), failed: true, before: None, limit: Some(1) };
-        last.extend(journal.runs(&filter)?.into_iter().map(|run| app.as_seen(run)));
+        last.extend(journal.runs(&filter)?.into_iter().map(|run| app.redacted(run)));
     }
     Ok(last)
 }
@@ -195,7 +195,7 @@ pub(super) fn overview(app: &App) -> Option<Overview> {
         Ok(None) => ServiceState::Stopped,
         Err(_) => ServiceState::Silent,
     };
-    let next = upcoming::coming(&definitions, None, app.now(), None, 1, Each::First).into_iter().next();
+    let next = upcoming::coming(&definitions, None, app.now(), None, 1, OccurrenceLimit::First).into_iter().next();
     let errors = loaded.problems.iter().filter(|problem| problem.is_error()).count();
     Some(Overview { service, jobs: loaded.definitions.len(), errors, next })
 }

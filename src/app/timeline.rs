@@ -7,21 +7,21 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use super::suppressed::Suppressed;
-use super::upcoming::{self, Each};
+use super::upcoming::{self, OccurrenceLimit};
 use super::{App, runs, why};
 use crate::definition::{Definition, DefinitionId, Kind};
-use crate::journal::{RunRecord, RunState, Stretch};
+use crate::journal::{RunRecord, RunState, TimelineEntry};
 use crate::refusal::Refusal;
 
 /// Maximum number of coming occurrences, of all jobs together.
-const COMING: usize = 5_000;
+const MAX_UPCOMING: usize = 5_000;
 
 /// Maximum number of waiting runs for which a reason is given.
 const WAITING: usize = 8;
 
 /// The subject of a row. Each routine has its own. One-shot jobs share rows, as they would fill the page with rows of one bar.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Whose {
+pub enum RowSubject {
     /// One routine.
     Routine(DefinitionId),
     /// All reminders.
@@ -32,7 +32,7 @@ pub enum Whose {
     Conversation,
 }
 
-impl Whose {
+impl RowSubject {
     fn of(id: &DefinitionId, kind: Kind) -> Self {
         match kind {
             _ if id.is_turn() || id.is_fork() => Self::Conversation,
@@ -44,12 +44,12 @@ impl Whose {
     }
 }
 
-fn whose(definition: &Definition) -> Whose {
-    Whose::of(&definition.id, definition.kind())
+fn whose(definition: &Definition) -> RowSubject {
+    RowSubject::of(&definition.id, definition.kind())
 }
 
 /// Returns the row of a subject, which it adds if there is none.
-fn row(rows: &mut BTreeMap<Whose, Row>, whose: Whose) -> &mut Row {
+fn row(rows: &mut BTreeMap<RowSubject, Row>, whose: RowSubject) -> &mut Row {
     rows.entry(whose.clone()).or_insert_with(|| Row { whose, past: Vec::new(), coming: Vec::new() })
 }
 
@@ -57,9 +57,9 @@ fn row(rows: &mut BTreeMap<Whose, Row>, whose: Whose) -> &mut Row {
 #[derive(Debug)]
 pub struct Row {
     /// Its subject.
-    pub whose: Whose,
+    pub whose: RowSubject,
     /// Past and skipped runs, in order.
-    pub past: Vec<Stretch>,
+    pub past: Vec<TimelineEntry>,
     /// Times of coming occurrences, in order.
     pub coming: Vec<DateTime<Utc>>,
 }
@@ -74,7 +74,7 @@ pub struct Timeline {
     /// Non-empty rows: routines by their ids, then the others.
     pub rows: Vec<Row>,
     /// The last routine among them.
-    pub last: Option<Whose>,
+    pub last: Option<RowSubject>,
     /// The first runs that are due and have not begun, and why.
     pub waiting: Vec<(RunRecord, String)>,
     /// Number of further rows.
@@ -97,15 +97,15 @@ pub(super) fn timeline(
     let (from, until) = (now - before, now + ahead);
     let loaded = app.load_without_settings()?;
     let journal = runs::open(app)?;
-    let mut rows: BTreeMap<Whose, Row> = BTreeMap::new();
-    for stretch in journal.stretches(from, now)? {
-        row(&mut rows, Whose::of(&stretch.id, stretch.kind)).past.push(stretch);
+    let mut rows: BTreeMap<RowSubject, Row> = BTreeMap::new();
+    for stretch in journal.timeline_entries(from, now)? {
+        row(&mut rows, RowSubject::of(&stretch.id, stretch.kind)).past.push(stretch);
     }
     let definitions = Suppressed::known_to(&journal, &loaded, app).others(loaded.definitions.values().cloned());
     let coming = |definitions: &[Arc<Definition>], count, each| {
         upcoming::coming(definitions, Some(now), now, Some(until), count, each)
     };
-    for first in coming(&definitions, usize::MAX, Each::First) {
+    for first in coming(&definitions, usize::MAX, OccurrenceLimit::First) {
         row(&mut rows, whose(&first.definition));
     }
     let shown = |one: &Definition| rows.contains_key(&whose(one));
@@ -114,16 +114,16 @@ pub(super) fn timeline(
     let idle = routines.filter(|one| is_after(&one.id) && !shown(one)).count();
     // The rows of other subjects are on every page.
     let (mut routines, others): (Vec<Row>, Vec<Row>) =
-        rows.into_values().partition(|row| matches!(row.whose, Whose::Routine(_)));
-    routines.retain(|row| matches!(&row.whose, Whose::Routine(id) if is_after(id)));
+        rows.into_values().partition(|row| matches!(row.whose, RowSubject::Routine(_)));
+    routines.retain(|row| matches!(&row.whose, RowSubject::Routine(id) if is_after(id)));
     let more = routines.len().saturating_sub(count);
     routines.truncate(count);
     let last = routines.last().map(|row| row.whose.clone());
-    let mut rows: BTreeMap<Whose, Row> =
+    let mut rows: BTreeMap<RowSubject, Row> =
         routines.into_iter().chain(others).map(|row| (row.whose.clone(), row)).collect();
     // Only the rows of this page need every occurrence.
     let on_page: Vec<_> = definitions.into_iter().filter(|one| rows.contains_key(&whose(one))).collect();
-    for occurrence in coming(&on_page, COMING, Each::All) {
+    for occurrence in coming(&on_page, MAX_UPCOMING, OccurrenceLimit::All) {
         row(&mut rows, whose(&occurrence.definition)).coming.push(occurrence.at);
     }
     let rows = rows.into_values().collect();

@@ -34,7 +34,7 @@ pub fn local_to_the_second(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> S
 
 /// Returns when a budget limit begins anew: `begins anew in 9h 14m`.
 #[must_use]
-pub fn begins_anew(cap: &Spending, now: DateTime<Utc>) -> String {
+pub fn resets_in(cap: &Spending, now: DateTime<Utc>) -> String {
     format!("begins anew {}", relative(cap.until, now))
 }
 

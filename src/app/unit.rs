@@ -18,7 +18,7 @@ use crate::home::Home;
 use crate::refusal::Refusal;
 use crate::search_path;
 use systemd::Manager;
-use text::Facts;
+use text::UnitFacts;
 
 /// A command for the unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,7 +136,7 @@ pub(super) fn unit(command: &UnitCommand, app: &App) -> Result<UnitOutcome, Refu
         UnitAct::Uninstall => unit.uninstall(),
         UnitAct::Status => {
             let status = unit.status(&unit.manager()?)?;
-            let notes = if status.installed { unit.lingering(&status).into_iter().collect() } else { Vec::new() };
+            let notes = if status.installed { unit.lingering_note(&status).into_iter().collect() } else { Vec::new() };
             Ok(UnitOutcome::Status { status, notes })
         }
         UnitAct::Start => unit.have("start", &command.act),
@@ -240,7 +240,7 @@ impl<'a> Unit<'a> {
         let definitions = self.app.load_without_settings()?.definitions;
         let wakes = definitions.values().any(|definition| definition.enabled && definition.wake);
         let home = self.app.home.root();
-        text::unit(&Facts { program: &program, home, variables: &variables, user, version, wakes })
+        text::unit(&UnitFacts { program: &program, home, variables: &variables, user, version, wakes })
     }
 
     /// Returns the existing folders of `PATH`, each once.
@@ -303,7 +303,7 @@ impl<'a> Unit<'a> {
         manager.act(&[start, &self.name])?;
         let status = self.status(&manager)?;
         let mut notes = self.notes();
-        notes.extend(self.lingering(&status));
+        notes.extend(self.lingering_note(&status));
         Ok(UnitOutcome::Installed { status, written, notes })
     }
 
@@ -373,7 +373,7 @@ impl<'a> Unit<'a> {
         notes
     }
 
-    fn lingering(&self, status: &UnitStatus) -> Option<String> {
+    fn lingering_note(&self, status: &UnitStatus) -> Option<String> {
         (status.lingers == Some(false)).then(|| {
             "without lingering your services start when you log in and end when you log out; to have this one from boot on: \
              `loginctl enable-linger`"

@@ -27,7 +27,7 @@ pub struct Occurrence {
 
 /// How many occurrences of each definition are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Each {
+pub enum OccurrenceLimit {
     /// The next one, so that a job that fires every minute leaves room for others.
     First,
     /// The next few.
@@ -53,7 +53,7 @@ pub(super) fn next(
     from: Option<&str>,
     until: Option<&str>,
     ids: &[String],
-    each: Each,
+    each: OccurrenceLimit,
     app: &App,
 ) -> Result<Upcoming, Refusal> {
     let loaded = app.load()?;
@@ -66,7 +66,7 @@ pub(super) fn next(
     let chosen: Vec<Arc<Definition>> = if ids.is_empty() {
         suppressed.others(loaded.definitions.values().cloned())
     } else {
-        let named: Vec<_> = ids.iter().map(|id| jobs::find_to_read(id, None, &loaded)).collect::<Result<_, _>>()?;
+        let named: Vec<_> = ids.iter().map(|id| jobs::find_readable(id, None, &loaded)).collect::<Result<_, _>>()?;
         suppressed.others(named)
     };
     let mut occurrences = coming(&chosen, from, now, until, count, each);
@@ -89,7 +89,7 @@ pub(super) fn calendar(days: u16, app: &App) -> Result<Upcoming, Refusal> {
     let suppressed = Suppressed::of(&loaded, app);
     let chosen = suppressed.others(loaded.definitions.values().cloned());
     let until = now + TimeDelta::days(days.into());
-    let occurrences = coming(&chosen, Some(now), now, Some(until), IN_CALENDAR, Each::All);
+    let occurrences = coming(&chosen, Some(now), now, Some(until), IN_CALENDAR, OccurrenceLimit::All);
     Ok(Upcoming { occurrences, paused: suppressed.paused, on_events: Vec::new() })
 }
 
@@ -114,12 +114,12 @@ pub(super) fn coming(
     now: DateTime<Utc>,
     until: Option<DateTime<Utc>>,
     count: usize,
-    each: Each,
+    each: OccurrenceLimit,
 ) -> Vec<Occurrence> {
     let within = |at: &DateTime<Utc>| from.is_none_or(|from| *at >= from) && until.is_none_or(|until| *at <= until);
     // An occurrence at `from` itself counts, so the search begins a moment earlier.
     let after = from.map_or(now, |from| from - TimeDelta::milliseconds(1));
-    let mut firsts = Firsts::after(after);
+    let mut firsts = FirstOccurrences::after(after);
     let mut heap = BinaryHeap::new();
     for (index, definition) in definitions.iter().enumerate().filter(|(_, definition)| definition.enabled) {
         if let Some(at) = firsts.of(definition).filter(within) {
@@ -127,9 +127,9 @@ pub(super) fn coming(
         }
     }
     let most = match each {
-        Each::First => 1,
-        Each::Few(most) => most,
-        Each::All => usize::MAX,
+        OccurrenceLimit::First => 1,
+        OccurrenceLimit::Few(most) => most,
+        OccurrenceLimit::All => usize::MAX,
     };
     // For each definition, the number of occurrences left and its times.
     let mut more: HashMap<usize, (usize, Option<Times>)> = HashMap::new();
@@ -154,12 +154,12 @@ pub(super) fn coming(
 
 /// Computes the first occurrences of definitions after a time. Caches them by expression and zone: many routines share
 /// both, and parsing an expression takes longer than all else.
-pub(super) struct Firsts<'a> {
+pub(super) struct FirstOccurrences<'a> {
     after: DateTime<Utc>,
     known: HashMap<(&'a Recurrence, Tz), Option<DateTime<Utc>>>,
 }
 
-impl<'a> Firsts<'a> {
+impl<'a> FirstOccurrences<'a> {
     pub(super) fn after(after: DateTime<Utc>) -> Self {
         Self { after, known: HashMap::new() }
     }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use super::{App, policy, runs};
 use crate::definition::{Definition, DefinitionId, Problem, Severity};
 use crate::policy::Policy;
-use crate::run::watching::{Place, Unwatched, place, unwatched, writes_into};
+use crate::run::watching::{FolderLocation, WatchError, place, unwatched, writes_into};
 
 /// A routine that fires on events.
-struct Eventful {
+struct EventRoutine {
     definition: Arc<Definition>,
     policy: Policy,
     /// The folder that it watches; `None` if it follows a job.
-    place: Option<Result<Place, Unwatched>>,
+    place: Option<Result<FolderLocation, WatchError>>,
 }
 
 /// Returns the problems of routines that fire on events.
@@ -27,9 +27,9 @@ pub(super) fn problems(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, ap
         // Errors of the setup are reported elsewhere.
         let policy = policy::setup(one, app).ok()?.policy;
         let place = one.watches().map(|folder| place(folder, &policy, &app.home));
-        Some(Eventful { definition: Arc::clone(one), policy, place })
+        Some(EventRoutine { definition: Arc::clone(one), policy, place })
     });
-    let all: Vec<Eventful> = eventful.collect();
+    let all: Vec<EventRoutine> = eventful.collect();
     let rules = all.iter().map(|one| all.iter().map(|other| sets_off(one, other, app)).collect()).collect();
     (0..all.len()).filter_map(|number| problem(number, &all, &rules, &seen)).collect()
 }
@@ -41,7 +41,7 @@ const AFTER: &str = "after";
 type Rules = Vec<Vec<Option<String>>>;
 
 /// Returns the rule, or `after`, by which a run of one job may trigger another; `None` if it cannot.
-fn sets_off(one: &Eventful, other: &Eventful, app: &App) -> Option<String> {
+fn sets_off(one: &EventRoutine, other: &EventRoutine, app: &App) -> Option<String> {
     if other.definition.follows().is_some_and(|follows| follows.job == one.definition.id) {
         return Some(AFTER.to_owned());
     }
@@ -50,11 +50,16 @@ fn sets_off(one: &Eventful, other: &Eventful, app: &App) -> Option<String> {
 }
 
 /// Returns the problem of one routine. `seen`: why the service could not watch its folder when it last looked.
-fn problem(number: usize, all: &[Eventful], rules: &Rules, seen: &BTreeMap<DefinitionId, String>) -> Option<Problem> {
-    let Eventful { definition, place, .. } = &all[number];
+fn problem(
+    number: usize,
+    all: &[EventRoutine],
+    rules: &Rules,
+    seen: &BTreeMap<DefinitionId, String>,
+) -> Option<Problem> {
+    let EventRoutine { definition, place, .. } = &all[number];
     let blind = |why: String| format!("it sees no changes: {why}");
     let (message, hint) = match (place.as_ref()?, seen.get(&definition.id)) {
-        (Err(why @ Unwatched::Missing(_)), _) => (why.to_string(), "make it: until then there is nothing to see"),
+        (Err(why @ WatchError::Missing(_)), _) => (why.to_string(), "make it: until then there is nothing to see"),
         (Err(why), _) => (blind(why.to_string()), "change `watch`, or what it says is in the way"),
         (Ok(_), Some(why)) => (blind(why.clone()), "so the service found when it looked last; do what it says"),
         (Ok(_), None) => (
@@ -66,7 +71,7 @@ fn problem(number: usize, all: &[Eventful], rules: &Rules, seen: &BTreeMap<Defin
 }
 
 /// Says that a job may trigger itself, directly or through others.
-fn of_circle(number: usize, all: &[Eventful], rules: &Rules) -> Option<String> {
+fn of_circle(number: usize, all: &[EventRoutine], rules: &Rules) -> Option<String> {
     let way = way_back(number, rules)?;
     let [others @ .., _] = way.as_slice() else { return None };
     if others.is_empty() {

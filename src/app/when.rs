@@ -88,8 +88,8 @@ fn read(text: &str, unsaid: NaiveTime, now: DateTime<Utc>, zone: Tz) -> Result<D
     let read = match numeric(text) {
         Some(written) => written,
         None => match english(text, unsaid, local)? {
-            Moment::Local(written) => written,
-            Moment::After(span) => {
+            TimePhrase::Local(written) => written,
+            TimePhrase::After(span) => {
                 let at = now.checked_add_signed(span).ok_or_else(|| unreadable(text, "it is too far away"))?;
                 return Ok(at.with_timezone(&zone));
             }
@@ -133,14 +133,14 @@ fn numeric(text: &str) -> Option<NaiveDateTime> {
 }
 
 /// A time as English words name it.
-enum Moment {
+enum TimePhrase {
     /// A local date and time.
     Local(NaiveDateTime),
     /// A time from now.
     After(chrono::TimeDelta),
 }
 
-fn english(text: &str, unsaid: NaiveTime, local: NaiveDateTime) -> Result<Moment, Refusal> {
+fn english(text: &str, unsaid: NaiveTime, local: NaiveDateTime) -> Result<TimePhrase, Refusal> {
     let fail = |why: &str| unreadable(text, why);
     if text.is_empty() {
         return Err(fail("it is empty"));
@@ -150,7 +150,7 @@ fn english(text: &str, unsaid: NaiveTime, local: NaiveDateTime) -> Result<Moment
         return match (&words[..], time) {
             ([_], None) => {
                 let day = local.date().succ_opt().ok_or_else(|| fail("it is too far away"))?;
-                Ok(Moment::Local(day.and_time(BEGINS)))
+                Ok(TimePhrase::Local(day.and_time(BEGINS)))
             }
             _ => Err(fail("midnight begins a day and ends another one").hint("write `00:00`, which begins the day")),
         };
@@ -160,16 +160,16 @@ fn english(text: &str, unsaid: NaiveTime, local: NaiveDateTime) -> Result<Moment
             (Interval::Seconds(_), Some(_)) => {
                 Err(fail("a span of hours or minutes and a time of day do not go together"))
             }
-            (Interval::Seconds(seconds), None) => Ok(Moment::After(chrono::TimeDelta::seconds(seconds.into()))),
+            (Interval::Seconds(seconds), None) => Ok(TimePhrase::After(chrono::TimeDelta::seconds(seconds.into()))),
             (Interval::Days(days), time) => {
                 let date = local.date().checked_add_signed(chrono::TimeDelta::days(days.into()));
                 let date = date.ok_or_else(|| fail("it is too far away"))?;
-                Ok(Moment::Local(date.and_time(time.unwrap_or(local.time()))))
+                Ok(TimePhrase::Local(date.and_time(time.unwrap_or(local.time()))))
             }
             (Interval::Months(months), time) => {
                 let months = chrono::Months::new(months.unsigned_abs());
                 let date = local.date().checked_add_months(months).ok_or_else(|| fail("it is too far away"))?;
-                Ok(Moment::Local(date.and_time(time.unwrap_or(local.time()))))
+                Ok(TimePhrase::Local(date.and_time(time.unwrap_or(local.time()))))
             }
         };
     }
@@ -178,7 +178,7 @@ fn english(text: &str, unsaid: NaiveTime, local: NaiveDateTime) -> Result<Moment
         [] => local.date(),
         _ => day(&words, text, time_or_unsaid, local).map_err(|why| fail(&why))?,
     };
-    Ok(Moment::Local(date.and_time(time_or_unsaid)))
+    Ok(TimePhrase::Local(date.and_time(time_or_unsaid)))
 }
 
 /// Splits a text into the words for a day or a span, and the time of day, which can be anywhere.

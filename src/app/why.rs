@@ -15,11 +15,11 @@ use chrono::{DateTime, TimeDelta, Timelike as _, Utc};
 
 use super::{App, jobs, runs, when};
 use crate::definition::{Definition, DefinitionId};
-use crate::journal::{JournalReader, RunId, Story};
+use crate::journal::{JournalReader, OccurrenceHistory, RunId};
 use crate::refusal::Refusal;
 
 use facts::Facts;
-use situations::About;
+use situations::SituationKind;
 
 /// An explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,9 +27,9 @@ pub struct Why {
     /// The job.
     pub id: DefinitionId,
     /// The reason for its current or past state.
-    pub said: Said,
+    pub said: Sentence,
     /// The next event; `None` if the caller asked for a time, or the first sentence says it.
-    pub next: Option<Said>,
+    pub next: Option<Sentence>,
     /// Time of its next occurrence, if there is one.
     pub next_at: Option<DateTime<Utc>>,
     /// The evidence for the sentences.
@@ -38,7 +38,7 @@ pub struct Why {
 
 /// One sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct Sentence {
     /// The situation's name: `late_slot`, `late_slot/failed`.
     pub situation: String,
     /// The sentence.
@@ -96,15 +96,15 @@ pub(super) fn why(name: &str, at: Option<&str>, app: &App) -> Result<Why, Refusa
         (Some(text), _) => {
             let span = span(text, &facts)?;
             facts.asked = Some(span);
-            journal.stories_within(&facts.id, span.0, span.1)?.pop()
+            journal.histories_within(&facts.id, span.0, span.1)?.pop()
         }
         (None, Some(story)) => {
             facts.asked = Some((story.occurrence.at, story.occurrence.at + TimeDelta::milliseconds(1)));
             Some(story)
         }
-        (None, None) => match journal.open_stories(&facts.id)?.into_iter().next() {
+        (None, None) => match journal.open_histories(&facts.id)?.into_iter().next() {
             Some(open) => Some(open),
-            None => journal.last_story(&facts.id)?,
+            None => journal.last_history(&facts.id)?,
         },
     };
     facts.look_into_story(&journal, app)?;
@@ -112,12 +112,12 @@ pub(super) fn why(name: &str, at: Option<&str>, app: &App) -> Result<Why, Refusa
 }
 
 /// Resolves a name: to a definition's id, or to the occurrence of a run.
-fn named(name: &str, journal: &JournalReader, app: &App) -> Result<(DefinitionId, Option<Story>), Refusal> {
+fn named(name: &str, journal: &JournalReader, app: &App) -> Result<(DefinitionId, Option<OccurrenceHistory>), Refusal> {
     match runs::id_of(&DefinitionId::new(name), journal, app) {
         Ok(id) => Ok((id, None)),
         Err(unknown) => {
             let Some(run) = journal.run(&RunId::new(name))? else { return Err(unknown) };
-            let story = journal.story_of(&run.run)?;
+            let story = journal.history_of(&run.run)?;
             Ok((run.id, story))
         }
     }
@@ -136,17 +136,17 @@ fn span(text: &str, facts: &Facts) -> Result<Span, Refusal> {
 }
 
 fn answer(facts: &Facts) -> Why {
-    let (said, mut evidence) = match facts.tell(About::Now) {
+    let (said, mut evidence) = match facts.explain(SituationKind::Now) {
         Some(told) => told,
         None => match &facts.story {
-            Some(story) => past::tell(story, facts),
-            None => facts.tell(About::Unrecorded).unwrap_or_else(|| facts.nothing_recorded()),
+            Some(story) => past::explain(story, facts),
+            None => facts.explain(SituationKind::Unrecorded).unwrap_or_else(|| facts.nothing_recorded()),
         },
     };
-    let coming = if facts.asked.is_none() { facts.tell(About::Coming) } else { None };
+    let coming = if facts.asked.is_none() { facts.explain(SituationKind::Coming) } else { None };
     let (next, more) = coming.map_or((None, Vec::new()), |(said, more)| (Some(said), more));
     evidence.extend(more);
-    evidence.extend(facts.surroundings());
+    evidence.extend(facts.common_evidence());
     let mut seen = Vec::new();
     evidence.retain(|one| !seen.contains(&one.what) && (seen.push(one.what.clone()), true).1);
     Why { id: facts.id.clone(), said, next, next_at: facts.next, evidence }

@@ -15,7 +15,7 @@ use crate::journal::{EventKind, HostRecord, RunRecord, RunState};
 
 /// The emphasis of a text. An interface has a style for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
+pub enum Emphasis {
     /// Like the text around it.
     Plain,
     /// Emphasized.
@@ -53,12 +53,12 @@ pub fn outcome(run: &RunRecord, now: DateTime<Utc>) -> String {
 
 /// Returns the tone for the outcome of a run.
 #[must_use]
-pub fn tone(run: &RunRecord) -> Tone {
+pub fn emphasis(run: &RunRecord) -> Emphasis {
     match run.outcome {
-        RunState::Completed => Tone::Good,
-        RunState::Failed | RunState::TimedOut if run.retry_at.is_none() => Tone::Bad,
-        RunState::Failed | RunState::TimedOut | RunState::Interrupted | RunState::Cancelled => Tone::Warn,
-        RunState::Claimed | RunState::Running | RunState::Skipped => Tone::Plain,
+        RunState::Completed => Emphasis::Good,
+        RunState::Failed | RunState::TimedOut if run.retry_at.is_none() => Emphasis::Bad,
+        RunState::Failed | RunState::TimedOut | RunState::Interrupted | RunState::Cancelled => Emphasis::Warn,
+        RunState::Claimed | RunState::Running | RunState::Skipped => Emphasis::Plain,
     }
 }
 
@@ -145,20 +145,25 @@ pub fn taken(cost: Option<f64>, tokens: Option<Tokens>) -> String {
 }
 
 /// Whether calls are shown in full. If so, the known results of calls, by the client's call id.
-pub type Full<'a> = Option<&'a HashMap<String, String>>;
+pub type CallDetails<'a> = Option<&'a HashMap<String, String>>;
 
 /// Returns an event's name, tone and text; `None` if it is not shown.
 #[must_use]
-pub fn event(kind: &EventKind, full: Full<'_>, now: DateTime<Utc>, zone: Tz) -> Option<(&'static str, Tone, String)> {
+pub fn event(
+    kind: &EventKind,
+    full: CallDetails<'_>,
+    now: DateTime<Utc>,
+    zone: Tz,
+) -> Option<(&'static str, Emphasis, String)> {
     Some(match kind {
-        EventKind::RunStarted { attempt: 1, .. } => ("started", Tone::Strong, String::new()),
-        EventKind::RunStarted { attempt, .. } => ("started", Tone::Strong, format!("attempt {attempt}")),
-        EventKind::Prompt { text } => ("prompt", Tone::Faint, text.clone()),
-        EventKind::Message { text, .. } => ("message", Tone::Good, text.clone()),
-        EventKind::Update { text } => ("report", Tone::Strong, text.clone()),
-        EventKind::Note { text } => ("note", Tone::Strong, text.clone()),
+        EventKind::RunStarted { attempt: 1, .. } => ("started", Emphasis::Strong, String::new()),
+        EventKind::RunStarted { attempt, .. } => ("started", Emphasis::Strong, format!("attempt {attempt}")),
+        EventKind::Prompt { text } => ("prompt", Emphasis::Faint, text.clone()),
+        EventKind::Message { text, .. } => ("message", Emphasis::Good, text.clone()),
+        EventKind::Update { text } => ("report", Emphasis::Strong, text.clone()),
+        EventKind::Note { text } => ("note", Emphasis::Strong, text.clone()),
         EventKind::RunEnded { outcome, error, retry_at } => {
-            let style = if *outcome == RunState::Completed { Tone::Good } else { Tone::Bad };
+            let style = if *outcome == RunState::Completed { Emphasis::Good } else { Emphasis::Bad };
             let mut text = state(*outcome);
             if let Some(error) = error {
                 text.push_str(&format!(": {error}"));
@@ -171,48 +176,48 @@ pub fn event(kind: &EventKind, full: Full<'_>, now: DateTime<Utc>, zone: Tz) -> 
         EventKind::Delayed { by, until, what } => {
             let until = until.map(|at| format!(", until {}", times::local(at, now, zone)));
             let what = what.as_ref().map(|what| format!(": {what}"));
-            ("late", Tone::Warn, format!("{by}{}{}", what.unwrap_or_default(), until.unwrap_or_default()))
+            ("late", Emphasis::Warn, format!("{by}{}{}", what.unwrap_or_default(), until.unwrap_or_default()))
         }
-        EventKind::Requested { channel } => ("asked", Tone::Strong, format!("for by you, on {channel}")),
-        EventKind::ClockSet { seconds, slept } => ("clock", Tone::Warn, clock_set(*seconds, *slept)),
-        EventKind::DueMoved { to, .. } => ("moved", Tone::Strong, format!("to {}", times::local(*to, now, zone))),
+        EventKind::Requested { channel } => ("asked", Emphasis::Strong, format!("for by you, on {channel}")),
+        EventKind::ClockSet { seconds, slept } => ("clock", Emphasis::Warn, clock_set(*seconds, *slept)),
+        EventKind::DueMoved { to, .. } => ("moved", Emphasis::Strong, format!("to {}", times::local(*to, now, zone))),
         EventKind::DeliveryRefused { status, why, times, .. } => {
             let times = if *times == 1 { String::new() } else { format!("{times} times, ") };
-            ("refused", Tone::Bad, format!("{times}{status}: {why}"))
+            ("refused", Emphasis::Bad, format!("{times}{status}: {why}"))
         }
-        EventKind::DefinitionChanged => ("changed", Tone::Faint, "its file was written or changed".into()),
-        EventKind::DefinitionRemoved => ("removed", Tone::Faint, "its file is gone, or not valid any more".into()),
-        EventKind::Problem { file, text } if text.is_empty() => ("mended", Tone::Good, file.clone()),
-        EventKind::Problem { text, .. } => ("problem", Tone::Bad, text.clone()),
-        EventKind::Letters { text } => ("letters", Tone::Faint, text.clone()),
-        EventKind::Cut => ("cut", Tone::Warn, "the run said and did more than is recorded".into()),
+        EventKind::DefinitionChanged => ("changed", Emphasis::Faint, "its file was written or changed".into()),
+        EventKind::DefinitionRemoved => ("removed", Emphasis::Faint, "its file is gone, or not valid any more".into()),
+        EventKind::Problem { file, text } if text.is_empty() => ("mended", Emphasis::Good, file.clone()),
+        EventKind::Problem { text, .. } => ("problem", Emphasis::Bad, text.clone()),
+        EventKind::Letters { text } => ("letters", Emphasis::Faint, text.clone()),
+        EventKind::Cut => ("cut", Emphasis::Warn, "the run said and did more than is recorded".into()),
         EventKind::Observed(seen) => return observed(seen, full),
     })
 }
 
-fn observed(seen: &Observation, full: Full<'_>) -> Option<(&'static str, Tone, String)> {
+fn observed(seen: &Observation, full: CallDetails<'_>) -> Option<(&'static str, Emphasis, String)> {
     Some(match seen {
         Observation::ClientReady { version, model } => {
             let version = version.as_deref().unwrap_or("of an unknown version");
             let model = model.as_ref().map(|model| format!(", {model}")).unwrap_or_default();
-            ("client", Tone::Faint, format!("claude {version}{model}"))
+            ("client", Emphasis::Faint, format!("claude {version}{model}"))
         }
-        Observation::Said { text } => ("said", Tone::Strong, text.clone()),
-        Observation::Printed { text } => ("printed", Tone::Strong, text.clone()),
+        Observation::Said { text } => ("said", Emphasis::Strong, text.clone()),
+        Observation::Printed { text } => ("printed", Emphasis::Strong, text.clone()),
         Observation::ToolCall { tool, input, .. } if full.is_some() => {
-            ("call", Tone::Strong, format!("{tool} {input:#}"))
+            ("call", Emphasis::Strong, format!("{tool} {input:#}"))
         }
-        Observation::ToolCall { tool, input, .. } => ("call", Tone::Strong, call(tool, input)),
+        Observation::ToolCall { tool, input, .. } => ("call", Emphasis::Strong, call(tool, input)),
         // The page shows this decision beside the call.
         Observation::ToolDecided { allowed: true, .. } => return None,
-        Observation::ToolDecided { reason, .. } => ("denied", Tone::Bad, reason.clone()),
+        Observation::ToolDecided { reason, .. } => ("denied", Emphasis::Bad, reason.clone()),
         Observation::ToolResult { call, bytes, failed } => {
             let failed = if *failed { "failed, " } else { "" };
             let text = full.and_then(|results| results.get(call)).map(|text| format!("\n{text}")).unwrap_or_default();
-            ("result", Tone::Faint, format!("{failed}{}{text}", ByteSize(*bytes as u64)))
+            ("result", Emphasis::Faint, format!("{failed}{}{text}", ByteSize(*bytes as u64)))
         }
-        Observation::Compacted { before, after } => ("compacted", Tone::Faint, agent::compacted(*before, *after)),
-        Observation::ApiRetry { fault } => ("retry", Tone::Warn, format!("{fault}; the client tries again")),
+        Observation::Compacted { before, after } => ("compacted", Emphasis::Faint, agent::compacted(*before, *after)),
+        Observation::ApiRetry { fault } => ("retry", Emphasis::Warn, format!("{fault}; the client tries again")),
     })
 }
 

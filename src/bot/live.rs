@@ -7,20 +7,20 @@ use crate::agent::Observation;
 use crate::definition::DefinitionId;
 
 /// Number of observations kept for a slow listener, which misses older ones.
-const KEPT: usize = 1024;
+const BUFFERED: usize = 1024;
 
 /// An observation of a turn.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub struct TurnUpdate {
     /// The turn.
     pub turn: DefinitionId,
     /// The observation.
-    pub what: Sight,
+    pub what: UpdateKind,
 }
 
 /// The content of an observation.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Sight {
+pub enum UpdateKind {
     /// A part of the model's text. [`Observation::Said`] has all of it afterwards.
     Letters(String),
     /// An action of the client.
@@ -36,26 +36,26 @@ pub enum Sight {
 
 /// Broadcasts observations of running turns. Clones share the listeners.
 #[derive(Clone, Debug)]
-pub struct LiveTurns(broadcast::Sender<Seen>);
+pub struct LiveTurns(broadcast::Sender<TurnUpdate>);
 
 impl Default for LiveTurns {
     fn default() -> Self {
-        Self(broadcast::Sender::new(KEPT))
+        Self(broadcast::Sender::new(BUFFERED))
     }
 }
 
 impl LiveTurns {
     /// Sends an observation to the current listeners.
-    pub fn tell(&self, turn: &DefinitionId, what: Sight) {
+    pub fn publish(&self, turn: &DefinitionId, what: UpdateKind) {
         if turn.is_turn() {
             // There may be no listeners.
-            let _missed = self.0.send(Seen { turn: turn.clone(), what });
+            let _missed = self.0.send(TurnUpdate { turn: turn.clone(), what });
         }
     }
 
     /// Subscribes to observations from now on.
     #[must_use]
-    pub fn listen(&self) -> broadcast::Receiver<Seen> {
+    pub fn listen(&self) -> broadcast::Receiver<TurnUpdate> {
         self.0.subscribe()
     }
 }

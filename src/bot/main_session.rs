@@ -151,7 +151,7 @@ impl MainSession {
     }
 
     /// Records that the person has sent a message.
-    pub fn hear(&self, now: DateTime<Utc>) {
+    pub fn note_message(&self, now: DateTime<Utc>) {
         *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
     }
 
@@ -159,7 +159,7 @@ impl MainSession {
     ///
     /// # Errors
     /// If the journal cannot be written.
-    pub async fn begin_anew(&self) -> Result<(), JournalError> {
+    pub async fn begin_conversation(&self) -> Result<(), JournalError> {
         let mut is_left = self.is_left.lock().await;
         self.set(None).await?;
         *is_left = self.turn.try_lock().is_err();
@@ -214,7 +214,7 @@ impl MainSession {
     ///
     /// # Errors
     /// If the journal cannot be written.
-    pub async fn keep(&self, session: SessionId, transcript: Option<PathBuf>) -> Result<(), JournalError> {
+    pub async fn save(&self, session: SessionId, transcript: Option<PathBuf>) -> Result<(), JournalError> {
         let is_left = self.is_left.lock().await;
         if *is_left {
             return Ok(());

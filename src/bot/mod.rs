@@ -4,13 +4,13 @@ pub mod budget;
 pub mod fork_turns;
 pub mod live;
 pub mod main_session;
-pub mod meanwhile;
+pub mod mid_turn;
 
 use budget::SharedBudget;
 use fork_turns::ForkTurns;
 use live::LiveTurns;
 use main_session::MainSession;
-use meanwhile::Meanwhile;
+use mid_turn::MidTurnMessages;
 
 /// The bot's state, shared by all runs.
 #[derive(Clone)]
@@ -18,7 +18,7 @@ pub struct Bot {
     /// The one long-lived conversation.
     pub main: MainSession,
     /// Messages sent while it answers.
-    pub meanwhile: Meanwhile,
+    pub mid_turn: MidTurnMessages,
     /// The messages that background jobs may send.
     pub budget: SharedBudget,
     /// Turns of forks in which the person talks.

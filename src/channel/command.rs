@@ -4,7 +4,7 @@
 //! for each message. No shell is involved. The program runs in a kernel sandbox. It reaches the network and the person's files, but not
 //! the data folder, the agent's login or any key. It can write only to its own folder and to the folders that its settings name.
 
-mod kept;
+mod process;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,21 +17,21 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 
-use super::hearing::TO_STRANGERS;
-use super::{Channel, Ear, Heard, NotSent, Outgoing, Response, Sent};
+use super::incoming::STRANGER_REPLY;
+use super::{Channel, Inbound, IncomingEvent, Outgoing, Response, SendError, SentParts};
 use crate::config::CommandChannel;
-use crate::program::{Network, Process, Program, Reads, Surroundings};
+use crate::program::{Network, Process, Program, ProgramEnv, ReadScope};
 use crate::search_path;
-use kept::{Kept, News};
+use process::{PersistentProcess, ProcessEvent};
 
 /// Version of the JSON format.
 const VERSION: u32 = 1;
 
 /// Maximum time for one message.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Shortest and longest wait before a kept process is restarted.
-const PAUSES: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
+const BACKOFF: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 
 /// Maximum number of incoming events that are queued.
 const NEWS: usize = 64;
@@ -43,72 +43,74 @@ const TEMPORARY: i32 = 75;
 pub struct Command {
     settings: CommandChannel,
     program: Program,
-    surroundings: Surroundings,
-    kept: Mutex<Option<Kept>>,
+    program_env: ProgramEnv,
+    kept: Mutex<Option<PersistentProcess>>,
     /// Events from the kept process, and their receiver.
-    news: (mpsc::Sender<News>, Mutex<mpsc::Receiver<News>>),
+    news: (mpsc::Sender<ProcessEvent>, Mutex<mpsc::Receiver<ProcessEvent>>),
 }
 
 impl Command {
     /// Creates the channel. No program is started before the first message. The program works in `own_folder`.
     #[must_use]
-    pub fn new(settings: CommandChannel, own_folder: PathBuf, surroundings: Surroundings) -> Self {
+    pub fn new(settings: CommandChannel, own_folder: PathBuf, program_env: ProgramEnv) -> Self {
         let (send, receive) = mpsc::channel(NEWS);
         let program = Program {
             command: settings.command.clone(),
             own_folder,
-            reads: Reads::Everything,
+            reads: ReadScope::Everything,
             writes: settings.writes.clone(),
             network: Network::All,
             env: BTreeMap::new(),
         };
-        Self { settings, program, surroundings, kept: Mutex::default(), news: (send, Mutex::new(receive)) }
+        Self { settings, program, program_env, kept: Mutex::default(), news: (send, Mutex::new(receive)) }
     }
 
     /// Checks that the program exists, without starting it.
-    pub(super) fn probe(settings: &CommandChannel, path: &[PathBuf], user_home: &Path) -> Result<String, NotSent> {
+    pub(super) fn probe(settings: &CommandChannel, path: &[PathBuf], user_home: &Path) -> Result<String, SendError> {
         let name = settings.command.first().map(String::as_str).unwrap_or_default();
         let file = search_path::find(name, path, user_home)
-            .map_err(|error| NotSent { why: error.to_string(), again: false })?;
+            .map_err(|error| SendError { why: error.to_string(), again: false })?;
         Ok(format!("its program is {}", file.display()))
     }
 
-    async fn once(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
-        let process = Process::start(&self.program, &self.surroundings).await.map_err(for_now)?;
-        let ended = timeout(PATIENCE, process.answer(line(message))).await;
-        let ended = ended.map_err(|_| NotSent::for_now(format!("it took longer than {} s", PATIENCE.as_secs())))?;
-        let ended = ended.map_err(for_now)?;
+    async fn once(&self, message: &Outgoing) -> Result<Option<String>, SendError> {
+        let process = Process::start(&self.program, &self.program_env).await.map_err(temporary)?;
+        let ended = timeout(TIMEOUT, process.answer(line(message))).await;
+        let ended = ended.map_err(|_| SendError::temporary(format!("it took longer than {} s", TIMEOUT.as_secs())))?;
+        let ended = ended.map_err(temporary)?;
         let why = || last_line(&ended.stderr).unwrap_or_else(|| format!("it ended with {}", ended.shown_code()));
         match ended.code {
             Some(0) => Ok(external(&ended.stdout)),
-            Some(TEMPORARY) | None => Err(NotSent::for_now(why())),
+            Some(TEMPORARY) | None => Err(SendError::temporary(why())),
             // Exit code of a shell for a command that a signal ended.
-            Some(128..) => Err(NotSent::for_now(why())),
-            Some(_) => Err(NotSent { why: why(), again: false }),
+            Some(128..) => Err(SendError::temporary(why())),
+            Some(_) => Err(SendError { why: why(), again: false }),
         }
     }
 
-    async fn by_kept(&self, message: &Outgoing) -> Result<Option<String>, NotSent> {
+    async fn by_kept(&self, message: &Outgoing) -> Result<Option<String>, SendError> {
         let mut kept = self.kept.lock().await;
-        let process = self.running(&mut kept).await.map_err(for_now)?;
-        match timeout(PATIENCE, process.send(message.number, line(message))).await {
+        let process = self.running(&mut kept).await.map_err(temporary)?;
+        match timeout(TIMEOUT, process.send(message.number, line(message))).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(why)) => {
                 *kept = None;
-                Err(NotSent::for_now(why))
+                Err(SendError::temporary(why))
             }
             Err(_) => {
                 *kept = None;
-                Err(NotSent::for_now(format!("it did not answer within {} s", PATIENCE.as_secs())))
+                Err(SendError::temporary(format!("it did not answer within {} s", TIMEOUT.as_secs())))
             }
         }
     }
 
     /// Returns the kept process. Starts it if it is not running.
-    async fn running<'a>(&self, kept: &'a mut Option<Kept>) -> std::io::Result<&'a mut Kept> {
+    async fn running<'a>(&self, kept: &'a mut Option<PersistentProcess>) -> std::io::Result<&'a mut PersistentProcess> {
         let process = match kept.take().filter(|process| !process.is_over()) {
             Some(process) => process,
-            None => Kept::new(Process::start(&self.program, &self.surroundings).await?, self.news.0.clone()),
+            None => {
+                PersistentProcess::new(Process::start(&self.program, &self.program_env).await?, self.news.0.clone())
+            }
         };
         Ok(kept.insert(process))
     }
@@ -118,31 +120,31 @@ impl Command {
         let text = match response {
             Response::Turn(_) | Response::Stranger { tell: false } => return,
             Response::Text(text) | Response::Done(text) | Response::Refused(text) => text,
-            Response::Stranger { tell: true } => TO_STRANGERS.to_owned(),
+            Response::Stranger { tell: true } => STRANGER_REPLY.to_owned(),
         };
         let line = format!("{}\n", json!({ "version": VERSION, "notice": text, "to": by }));
         if let Some(process) = self.kept.lock().await.as_mut() {
             // If the program does not read this, the next message detects that.
-            let _late = timeout(PATIENCE, process.tell(line.into_bytes())).await;
+            let _late = timeout(TIMEOUT, process.send_line(line.into_bytes())).await;
         }
     }
 }
 
 #[async_trait]
 impl Channel for Command {
-    /// Keeps the process running and passes its events to `ear`.
-    async fn listen(&self, ear: Ear) {
+    /// Keeps the process running and passes its events to `inbound`.
+    async fn listen(&self, inbound: Inbound) {
         let Some(owner) = self.settings.owner.as_deref().filter(|_| self.settings.keep) else {
             return std::future::pending().await;
         };
         let mut news = self.news.1.lock().await;
-        let mut pause = PAUSES.0;
+        let mut pause = BACKOFF.0;
         let mut asked = FuturesUnordered::new();
         loop {
             if let Err(error) = self.running(&mut *self.kept.lock().await).await {
                 tracing::warn!(%error, command = ?self.settings.command, "a channel's program does not start");
                 tokio::time::sleep(pause).await;
-                pause = PAUSES.1.min(pause * 2);
+                pause = BACKOFF.1.min(pause * 2);
                 continue;
             }
             let next = tokio::select! {
@@ -150,28 +152,28 @@ impl Channel for Command {
                 Some(()) = asked.next() => continue,
             };
             match next {
-                Some(News::Heard { by, heard }) => {
-                    pause = PAUSES.0;
-                    let is_word = matches!(heard, Heard::Said(_));
+                Some(ProcessEvent::Heard { by, heard }) => {
+                    pause = BACKOFF.0;
+                    let is_word = matches!(heard, IncomingEvent::Message(_));
                     let answered = async {
                         let by = by;
-                        let response = ear.hear(&by, Some(owner), heard).await;
+                        let response = inbound.receive(&by, Some(owner), heard).await;
                         self.notice(&by, response).await;
                     };
                     // Messages stay in order. Commands and buttons run concurrently, so they delay no message.
                     if is_word { answered.await } else { asked.push(answered) }
                 }
-                Some(News::Over { why }) => {
+                Some(ProcessEvent::Over { why }) => {
                     tracing::warn!(%why, command = ?self.settings.command, "a channel's program has ended; it is started again");
                     tokio::time::sleep(pause).await;
-                    pause = PAUSES.1.min(pause * 2);
+                    pause = BACKOFF.1.min(pause * 2);
                 }
                 None => return,
             }
         }
     }
 
-    async fn send(&self, message: &Outgoing, _sent: &mut Sent) -> Result<Option<String>, NotSent> {
+    async fn send(&self, message: &Outgoing, _sent: &mut SentParts) -> Result<Option<String>, SendError> {
         if self.settings.keep { self.by_kept(message).await } else { self.once(message).await }
     }
 }
@@ -185,8 +187,8 @@ fn line(message: &Outgoing) -> Vec<u8> {
     line
 }
 
-fn for_now(error: std::io::Error) -> NotSent {
-    NotSent::for_now(error.to_string())
+fn temporary(error: std::io::Error) -> SendError {
+    SendError::temporary(error.to_string())
 }
 
 /// Returns the message's id from the first line of the output: `{"message": "17"}`.

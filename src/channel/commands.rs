@@ -12,7 +12,7 @@ pub struct ChatCommand {
     /// Argument that the command accepts.
     pub argument: Option<Argument>,
     /// Effect of the command.
-    pub does: Does,
+    pub does: CommandEffect,
 }
 
 impl ChatCommand {
@@ -46,7 +46,7 @@ pub struct Argument {
 
 /// The effect of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Does {
+pub enum CommandEffect {
     /// Executes these command lines of `ollim-bot` in order, each with the words of the argument appended.
     Lines(&'static [&'static [&'static str]]),
     /// Shows the last run of a job or, without an argument, the last failed run.
@@ -74,54 +74,64 @@ const ANY_JOB: Argument = Argument { required: false, ..JOB };
 
 /// All commands.
 pub const COMMANDS: &[ChatCommand] = &[
-    command("status", "How the service is doing", None, Does::Lines(&[&["status"]])),
-    command("web", "A link to the page", None, Does::Lines(&[&["web"]])),
-    command("next", "What comes next", Some(ANY_JOB), Does::Lines(&[&["next"]])),
-    command("jobs", "All routines and reminders", None, Does::Lines(&[&["routine", "list"], &["reminder", "list"]])),
-    command("runs", "What ran", Some(ANY_JOB), Does::Lines(&[&["runs"]])),
+    command("status", "How the service is doing", None, CommandEffect::Lines(&[&["status"]])),
+    command("web", "A link to the page", None, CommandEffect::Lines(&[&["web"]])),
+    command("next", "What comes next", Some(ANY_JOB), CommandEffect::Lines(&[&["next"]])),
+    command(
+        "jobs",
+        "All routines and reminders",
+        None,
+        CommandEffect::Lines(&[&["routine", "list"], &["reminder", "list"]]),
+    ),
+    command("runs", "What ran", Some(ANY_JOB), CommandEffect::Lines(&[&["runs"]])),
     command(
         "run",
         "One run",
         Some(Argument { name: "run", about: "The run's id, as `runs` shows it", required: true }),
-        Does::Lines(&[&["runs", "show"]]),
+        CommandEffect::Lines(&[&["runs", "show"]]),
     ),
     command(
         "why",
         "Why a job did what it did the last time, or at a time; alone: why the last failed one failed",
         Some(ANY_JOB),
-        Does::Why,
+        CommandEffect::Why,
     ),
-    command("fire", "Run a job now", Some(JOB), Does::Lines(&[&["fire"]])),
+    command("fire", "Run a job now", Some(JOB), CommandEffect::Lines(&[&["fire"]])),
     command(
         "snooze",
         "Let a reminder come later",
         Some(Argument { name: "reminder", about: "Its id and the time from now: check-the-oven 20m", required: true }),
-        Does::Lines(&[&["reminder", "snooze"]]),
+        CommandEffect::Lines(&[&["reminder", "snooze"]]),
     ),
     command(
         "retry",
         "Bring back a reminder that failed",
         Some(Argument { name: "reminder", about: "Its id", required: true }),
-        Does::Lines(&[&["reminder", "retry"]]),
+        CommandEffect::Lines(&[&["reminder", "retry"]]),
     ),
-    command("pause", "Start nothing more: no job at all, or not this one", Some(ANY_JOB), Does::Lines(&[&["pause"]])),
-    command("resume", "Start jobs again", Some(ANY_JOB), Does::Lines(&[&["resume"]])),
-    command("inbox", "What the bot has said", None, Does::Lines(&[&["inbox"]])),
-    command("costs", "What runs have cost", None, Does::Lines(&[&["costs"]])),
-    command("budget", "How many messages background jobs may still send", None, Does::Lines(&[&["budget"]])),
-    command("questions", "What jobs ask you, and what they asked", None, Does::Lines(&[&["questions"]])),
+    command(
+        "pause",
+        "Start nothing more: no job at all, or not this one",
+        Some(ANY_JOB),
+        CommandEffect::Lines(&[&["pause"]]),
+    ),
+    command("resume", "Start jobs again", Some(ANY_JOB), CommandEffect::Lines(&[&["resume"]])),
+    command("inbox", "What the bot has said", None, CommandEffect::Lines(&[&["inbox"]])),
+    command("costs", "What runs have cost", None, CommandEffect::Lines(&[&["costs"]])),
+    command("budget", "How many messages background jobs may still send", None, CommandEffect::Lines(&[&["budget"]])),
+    command("questions", "What jobs ask you, and what they asked", None, CommandEffect::Lines(&[&["questions"]])),
     command(
         "login",
         "Log the agent in",
         Some(Argument { name: "code", about: "The code that the link has shown you", required: false }),
-        Does::Lines(&[&["login"]]),
+        CommandEffect::Lines(&[&["login"]]),
     ),
-    command("interrupt", "End the answer that is going", None, Does::Interrupt),
+    command("interrupt", "End the answer that is going", None, CommandEffect::Interrupt),
     command(
         "model",
         "Which model answers from now on",
         Some(Argument { name: "model", about: "Its name: haiku, sonnet, opus, default", required: false }),
-        Does::Model,
+        CommandEffect::Model,
     ),
     command(
         "thinking",
@@ -131,23 +141,33 @@ pub const COMMANDS: &[ChatCommand] = &[
             about: "on, off, at most so many tokens (8000), or default",
             required: false,
         }),
-        Does::Thinking,
+        CommandEffect::Thinking,
     ),
-    command("compact", "Make the conversation shorter: the model keeps a summary", None, Does::Compact),
-    command("clear", "Begin a new conversation", None, Does::Clear),
+    command("compact", "Make the conversation shorter: the model keeps a summary", None, CommandEffect::Compact),
+    command("clear", "Begin a new conversation", None, CommandEffect::Clear),
     command(
         "fork",
         "Talk about something beside the conversation",
         Some(Argument { name: "topic", about: "What it is about", required: false }),
-        Does::Fork,
+        CommandEffect::Fork,
     ),
-    command("save", "Make the fork the conversation", None, Does::EndFork(ForkEnd::Save)),
-    command("report", "End the fork: the conversation is told a summary", None, Does::EndFork(ForkEnd::Report)),
-    command("exit", "End the fork and drop it", None, Does::EndFork(ForkEnd::Exit)),
-    command("help", "These commands", None, Does::Help),
+    command("save", "Make the fork the conversation", None, CommandEffect::EndFork(ForkEnd::Save)),
+    command(
+        "report",
+        "End the fork: the conversation is told a summary",
+        None,
+        CommandEffect::EndFork(ForkEnd::Report),
+    ),
+    command("exit", "End the fork and drop it", None, CommandEffect::EndFork(ForkEnd::Exit)),
+    command("help", "These commands", None, CommandEffect::Help),
 ];
 
-const fn command(name: &'static str, about: &'static str, argument: Option<Argument>, does: Does) -> ChatCommand {
+const fn command(
+    name: &'static str,
+    about: &'static str,
+    argument: Option<Argument>,
+    does: CommandEffect,
+) -> ChatCommand {
     ChatCommand { name, about, argument, does }
 }
 

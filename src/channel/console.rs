@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use async_trait::async_trait;
 use chrono_tz::Tz;
 
-use super::{Channel, NotSent, Outgoing, Sent, terminal};
+use super::{Channel, Outgoing, SendError, SentParts, terminal};
 
 /// The standard output of this process.
 pub struct Console<Z> {
@@ -15,21 +15,21 @@ pub struct Console<Z> {
 
 #[async_trait]
 impl<Z: Fn() -> Tz + Send + Sync> Channel for Console<Z> {
-    async fn send(&self, message: &Outgoing, _sent: &mut Sent) -> Result<Option<String>, NotSent> {
+    async fn send(&self, message: &Outgoing, _sent: &mut SentParts) -> Result<Option<String>, SendError> {
         let (message, zone) = (message.clone(), (self.zone)());
         // A write to a stopped terminal blocks. It must not block the service's other work.
         let shown = tokio::task::spawn_blocking(move || show(&message, zone, &mut io::stdout().lock())).await;
-        let failed = |error| NotSent::for_now(format!("the terminal cannot be written to: {error}"));
+        let failed = |error| SendError::temporary(format!("the terminal cannot be written to: {error}"));
         shown.map_err(io::Error::other).and_then(|shown| shown).map_err(failed).map(|()| None)
     }
 }
 
 /// A console channel that writes nothing, because standard output shows events, which include the messages.
-pub struct Silent;
+pub struct SilentConsole;
 
 #[async_trait]
-impl Channel for Silent {
-    async fn send(&self, _message: &Outgoing, _sent: &mut Sent) -> Result<Option<String>, NotSent> {
+impl Channel for SilentConsole {
+    async fn send(&self, _message: &Outgoing, _sent: &mut SentParts) -> Result<Option<String>, SendError> {
         Ok(None)
     }
 }

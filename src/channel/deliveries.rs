@@ -19,18 +19,18 @@ use crate::journal::{Journal, JournalError, Message, NewMessage, Refused};
 const BATCH: u32 = 1000;
 
 /// Wait after a journal error.
-const AGAIN: Duration = Duration::from_secs(10);
+const RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// A number that no message has.
 const NONE: i64 = 0;
 
 /// Maximum time for the remaining deliveries when the service stops.
-const LAST_WORDS: Duration = Duration::from_secs(3);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Delivers the journal's messages to the person. Delivery stops on drop.
 pub struct Deliveries {
     journal: Journal,
-    chooser: Chooser,
+    chooser: ChannelChooser,
     workers: JoinSet<()>,
     router: JoinSet<()>,
     ending: watch::Sender<bool>,
@@ -38,7 +38,7 @@ pub struct Deliveries {
 
 /// The chooser of a message's channels.
 #[derive(Clone)]
-struct Chooser {
+struct ChannelChooser {
     names: Arc<[String]>,
     chats: OpenChats,
     settings: watch::Receiver<Arc<Config>>,
@@ -57,7 +57,7 @@ impl Deliveries {
         settings: watch::Receiver<Arc<Config>>,
     ) -> Result<Self, JournalError> {
         channels.insert(TERMINAL.to_owned(), Arc::new(chats.clone()));
-        let chooser = Chooser { chats, names: channels.keys().cloned().collect(), settings: settings.clone() };
+        let chooser = ChannelChooser { chats, names: channels.keys().cloned().collect(), settings: settings.clone() };
         let ending = watch::Sender::new(false);
         let (mut workers, mut router) = (JoinSet::new(), JoinSet::new());
         for (name, channel) in channels {
@@ -73,15 +73,15 @@ impl Deliveries {
                 worker.run().await;
             });
         }
-        router.spawn(hand_on_questions(journal.clone(), chooser.clone()));
+        router.spawn(forward_questions(journal.clone(), chooser.clone()));
         if journal.is_main() {
-            journal.adopt(chooser.names.to_vec(), chooser.default_channel()).await?;
+            journal.move_waiting(chooser.names.to_vec(), chooser.default_channel()).await?;
         }
         let (of_router, chooses) = (journal.clone(), chooser.clone());
         router.spawn(async move {
             if !of_router.is_main() {
                 of_router.until_main().await;
-                let adopted = of_router.adopt(chooses.names.to_vec(), chooses.default_channel()).await;
+                let adopted = of_router.move_waiting(chooses.names.to_vec(), chooses.default_channel()).await;
                 if let Err(error) = adopted {
                     tracing::error!(%error, "messages for channels that are gone stay where they are");
                 }
@@ -99,7 +99,7 @@ impl Deliveries {
             self.ending.send_replace(true);
             while self.workers.join_next().await.is_some() {}
         };
-        if timeout(LAST_WORDS, last).await.is_err() {
+        if timeout(SHUTDOWN_TIMEOUT, last).await.is_err() {
             tracing::warn!(
                 "some messages were not delivered; they stay in the inbox, and are sent after the next start"
             );
@@ -107,7 +107,7 @@ impl Deliveries {
     }
 }
 
-impl Chooser {
+impl ChannelChooser {
     /// Returns the default channel. Settings reload while the service runs, but the channels are fixed at its start.
     fn default_channel(&self) -> String {
         let named = self.settings.borrow().default_channel.clone();
@@ -134,7 +134,7 @@ impl Chooser {
     }
 }
 
-async fn route(journal: Journal, chooser: Chooser) {
+async fn route(journal: Journal, chooser: ChannelChooser) {
     let mut newest = journal.newest_message();
     loop {
         newest.mark_unchanged();
@@ -147,25 +147,25 @@ async fn route(journal: Journal, chooser: Chooser) {
             Ok(_) => {}
             Err(error) => {
                 tracing::warn!(%error, "no channel can be chosen for messages; they stay in the inbox");
-                sleep(AGAIN).await;
+                sleep(RETRY_DELAY).await;
             }
         }
     }
 }
 
 /// Routes the terminal's open questions to the default channel when the last terminal closes.
-async fn hand_on_questions(journal: Journal, chooser: Chooser) {
+async fn forward_questions(journal: Journal, chooser: ChannelChooser) {
     let mut chats = chooser.chats.count();
     while chats.changed().await.is_ok() {
         if *chats.borrow_and_update() == 0
-            && let Err(error) = hand_on(&journal, &chooser).await
+            && let Err(error) = route_to_default(&journal, &chooser).await
         {
             tracing::warn!(%error, "questions stay at the terminal; `ollim-bot questions` shows them");
         }
     }
 }
 
-async fn hand_on(journal: &Journal, chooser: &Chooser) -> Result<(), JournalError> {
+async fn route_to_default(journal: &Journal, chooser: &ChannelChooser) -> Result<(), JournalError> {
     let open = journal.questions_after(journal.ended_up_to().await?).await?;
     for number in open.iter().filter(|asked| asked.answer.is_none()).filter_map(|asked| asked.message) {
         if journal.delivery(number, TERMINAL).await?.is_some() {
@@ -182,12 +182,12 @@ async fn tell_when_lost(
     journal: Journal,
     settings: watch::Receiver<Arc<Config>>,
 ) {
-    let why = channel.lost().await;
+    let why = channel.permanent_failure().await;
     let next = settings.borrow().channel_names().find(|next| *next != name).map(str::to_owned);
     let text = format!("The channel `{name}` does not work any more: {why}. `ollim-bot channels` shows how it is.");
     let told = async {
         let failing = Refused { channel: name.clone(), only: Some(NONE), why, next: Vec::new(), is_broken: true };
-        journal.hand_over(failing).await?;
+        journal.reassign(failing).await?;
         journal.message(NewMessage { channel: next, ..NewMessage::of_service(text) }).await
     };
     if let Err(error) = told.await {
@@ -196,7 +196,7 @@ async fn tell_when_lost(
 }
 
 /// Routes one batch and returns the number of messages in it.
-async fn route_some(journal: &Journal, chooser: &Chooser) -> Result<usize, JournalError> {
+async fn route_some(journal: &Journal, chooser: &ChannelChooser) -> Result<usize, JournalError> {
     let messages = journal.unrouted(BATCH).await?;
     if !messages.is_empty() {
         journal.route(messages.iter().map(|message| (message.number, chooser.channels(message))).collect()).await?;

@@ -14,12 +14,12 @@ use lettre::{Address, AsyncSmtpTransport, AsyncTransport as _, Tokio1Executor};
 use tokio::time::timeout;
 
 use super::terminal::{plain, plain_lines};
-use super::{Channel, NotSent, Outgoing, Sent};
+use super::{Channel, Outgoing, SendError, SentParts};
 use crate::config::{Encryption, MailChannel};
 use crate::definition::Urgency;
 
 /// Maximum time for one mail.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Maximum length of a subject, in characters.
 const LONGEST_SUBJECT: usize = 120;
@@ -40,11 +40,11 @@ impl Mail {
         Self { settings, password }
     }
 
-    fn server(&self) -> Result<AsyncSmtpTransport<Tokio1Executor>, NotSent> {
+    fn server(&self) -> Result<AsyncSmtpTransport<Tokio1Executor>, SendError> {
         let MailChannel { host, port, encryption, certificate, user, .. } = &self.settings;
         let mut server = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(host)
             .port(*port)
-            .timeout(Some(PATIENCE))
+            .timeout(Some(TIMEOUT))
             .tls(match encryption {
                 Encryption::None => Tls::None,
                 Encryption::StartTls => Tls::Required(parameters(host, certificate.as_deref())?),
@@ -52,7 +52,7 @@ impl Mail {
             });
         if let Some(user) = user {
             let password = self.password.clone().ok_or_else(|| {
-                never("`SMTP_PASSWORD` is not set: put the password of the mail server's `user` into .env".into())
+                permanent("`SMTP_PASSWORD` is not set: put the password of the mail server's `user` into .env".into())
             })?;
             server = server.credentials(Credentials::new(user.clone(), password));
         }
@@ -60,9 +60,9 @@ impl Mail {
     }
 
     /// Connects to the server, logs in and disconnects.
-    pub(super) async fn probe(&self) -> Result<String, NotSent> {
+    pub(super) async fn probe(&self) -> Result<String, SendError> {
         if !self.server()?.test_connection().await.map_err(|error| refused(&error))? {
-            return Err(NotSent::for_now("the mail server ended the connection"));
+            return Err(SendError::temporary("the mail server ended the connection"));
         }
         let MailChannel { host, port, user, .. } = &self.settings;
         let login = user.as_ref().map(|user| format!(" and `{user}`")).unwrap_or_default();
@@ -102,36 +102,36 @@ impl Mail {
 
 #[async_trait]
 impl Channel for Mail {
-    async fn send(&self, message: &Outgoing, _sent: &mut Sent) -> Result<Option<String>, NotSent> {
-        let (mail, id) = self.mail(message).map_err(never)?;
-        let late = |_| NotSent::for_now(format!("the mail server took longer than {} s", PATIENCE.as_secs()));
-        match timeout(PATIENCE, self.server()?.send(mail)).await.map_err(late)? {
+    async fn send(&self, message: &Outgoing, _sent: &mut SentParts) -> Result<Option<String>, SendError> {
+        let (mail, id) = self.mail(message).map_err(permanent)?;
+        let late = |_| SendError::temporary(format!("the mail server took longer than {} s", TIMEOUT.as_secs()));
+        match timeout(TIMEOUT, self.server()?.send(mail)).await.map_err(late)? {
             Ok(_) => Ok(Some(id)),
             Err(error) => Err(refused(&error)),
         }
     }
 }
 
-fn refused(error: &lettre::transport::smtp::Error) -> NotSent {
+fn refused(error: &lettre::transport::smtp::Error) -> SendError {
     let why: String = plain(&with_causes(error)).chars().take(LONGEST_WHY).collect();
-    NotSent { why: format!("the mail server: {why}"), again: !error.is_permanent() }
+    SendError { why: format!("the mail server: {why}"), again: !error.is_permanent() }
 }
 
-fn never(why: String) -> NotSent {
-    NotSent { why, again: false }
+fn permanent(why: String) -> SendError {
+    SendError { why, again: false }
 }
 
 /// Builds the TLS parameters. `certificate` is a file of the person's own authorities, which replace the public ones.
-fn parameters(host: &str, certificate: Option<&std::path::Path>) -> Result<TlsParameters, NotSent> {
+fn parameters(host: &str, certificate: Option<&std::path::Path>) -> Result<TlsParameters, SendError> {
     let mut parameters = TlsParameters::builder(host.to_owned());
     if let Some(path) = certificate {
         let cannot =
-            |why: String| NotSent::for_now(format!("the certificate {} cannot be used: {why}", path.display()));
+            |why: String| SendError::temporary(format!("the certificate {} cannot be used: {why}", path.display()));
         let pem = std::fs::read(path).map_err(|error| cannot(error.to_string()))?;
         let own = Certificate::from_pem(&pem).map_err(|error| cannot(error.to_string()))?;
         parameters = parameters.certificate_store(CertificateStore::None).add_root_certificate(own);
     }
-    parameters.build().map_err(|error| NotSent::for_now(error.to_string()))
+    parameters.build().map_err(|error| SendError::temporary(error.to_string()))
 }
 
 /// Formats an error with all its causes. An error's own text includes its cause, but not always the cause's cause.

@@ -10,10 +10,10 @@ pub mod console;
 mod deliveries;
 mod digest;
 pub mod discord;
-mod hearing;
-mod lost;
+mod incoming;
 pub mod mail;
 pub mod ntfy;
+mod permanent_failure;
 pub mod probe;
 mod progress;
 mod sent;
@@ -31,13 +31,13 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::definition::{DefinitionId, Urgency};
-use crate::journal::{Button, Message, Rich, RunId};
+use crate::journal::{Button, Message, RichContent, RunId};
 use terminal::{plain, plain_lines};
 
 pub use deliveries::Deliveries;
-pub use hearing::{Ear, Heard, Hearing, Progress, ReceivedFile, Response, Said};
+pub use incoming::{Inbound, IncomingEvent, IncomingHandler, IncomingMessage, Progress, ReceivedFile, Response};
 pub use progress::INTERRUPT;
-pub use sent::Sent;
+pub use sent::SentParts;
 pub use terminal_chat::{OpenChat, OpenChats};
 
 /// A way to reach the person.
@@ -47,27 +47,27 @@ pub trait Channel: Send + Sync {
     ///
     /// The same message, with the same number, may arrive twice if the program was killed before it recorded the first delivery. `sent`
     /// holds the parts of it that were already sent.
-    async fn send(&self, message: &Outgoing, sent: &mut Sent) -> Result<Option<String>, NotSent>;
+    async fn send(&self, message: &Outgoing, sent: &mut SentParts) -> Result<Option<String>, SendError>;
 
-    /// Passes incoming messages to `ear` until the future is dropped. By default a channel receives nothing.
-    async fn listen(&self, _ear: Ear) {
+    /// Passes incoming messages to `inbound` until the future is dropped. By default a channel receives nothing.
+    async fn listen(&self, _ear: Inbound) {
         std::future::pending().await
     }
 
     /// Completes with a reason when the channel cannot work again before the service restarts. By default never.
-    async fn lost(&self) -> String {
+    async fn permanent_failure(&self) -> String {
         std::future::pending().await
     }
 
     /// Removes the buttons from a sent message and shows their outcome. `external` is the id that [`send`](Self::send) returned for it. By
     /// default a channel cannot change a sent message.
-    async fn settle(&self, _external: &str, _message: &Outgoing, _outcome: &str) -> Result<(), NotSent> {
+    async fn remove_buttons(&self, _external: &str, _message: &Outgoing, _outcome: &str) -> Result<(), SendError> {
         Ok(())
     }
 
     /// Removes the status message of a turn that ended and whose answer is not delivered here. `external` is the service's id of that
     /// message. By default a channel shows no status messages.
-    async fn hide(&self, _turn: &DefinitionId, _external: &str) -> Result<(), NotSent> {
+    async fn remove_status(&self, _turn: &DefinitionId, _external: &str) -> Result<(), SendError> {
         Ok(())
     }
 }
@@ -75,16 +75,16 @@ pub trait Channel: Send + Sync {
 /// The reason why a message was not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
-pub struct NotSent {
+pub struct SendError {
     /// Description of the failure.
     pub why: String,
     /// Whether a retry may succeed.
     pub again: bool,
 }
 
-impl NotSent {
+impl SendError {
     /// Creates a temporary failure: a retry may succeed.
-    pub fn for_now(why: impl Into<String>) -> Self {
+    pub fn temporary(why: impl Into<String>) -> Self {
         Self { why: why.into(), again: true }
     }
 }
@@ -118,7 +118,7 @@ pub struct Outgoing {
     pub answers: Option<DefinitionId>,
     /// The same content for channels that can show more than text.
     #[serde(skip)]
-    pub rich: Option<Rich>,
+    pub rich: Option<RichContent>,
 }
 
 /// A button below a message.
@@ -151,16 +151,16 @@ impl From<&Message> for Outgoing {
             buttons: buttons.iter().enumerate().map(button).collect(),
             asks: message.question().is_some(),
             answers: message.answers().cloned(),
-            rich: message.rich.clone().map(clean),
+            rich: message.rich.clone().map(sanitized),
             reply_to: None,
         }
     }
 }
 
-fn clean(rich: Rich) -> Rich {
+fn sanitized(rich: RichContent) -> RichContent {
     let field = |(name, value): (String, String)| (plain(&name), plain_lines(&value));
     let button = |button: Button| Button { label: plain(&button.label), ..button };
-    Rich {
+    RichContent {
         title: plain(&rich.title),
         description: plain_lines(&rich.description),
         color: rich.color,

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 use ureq::http::Request;
 use ureq::http::request::Builder;
 
-use super::{Channel, Ear, Heard, NotSent, Outgoing, Response, Sent};
+use super::{Channel, Inbound, IncomingEvent, Outgoing, Response, SendError, SentParts};
 use crate::config::NtfyChannel;
 use crate::definition::Urgency;
 use token::{Pressed, Tokens};
@@ -39,10 +39,10 @@ const HIDDEN_DIGEST: &str = "Several messages waited, and a job asked for permis
 const BUTTONS: usize = 3;
 
 /// Timeout of a request.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Shortest and longest wait before the answer topic is followed again.
-const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// Maximum retry delay that the server may request.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -77,14 +77,14 @@ impl Ntfy {
     }
 
     /// Checks that the server is healthy and accepts the token. Nothing is published.
-    pub(super) async fn probe(settings: &NtfyChannel, token: Option<String>) -> Result<String, NotSent> {
+    pub(super) async fn probe(settings: &NtfyChannel, token: Option<String>) -> Result<String, SendError> {
         let request = Request::get(format!("{}/v1/health", settings.server));
         let (status, text) = Server::new(token).ask(request, String::new()).await?;
         outcome(status, &text)?;
         match serde_json::from_str::<Value>(&text).unwrap_or_default()["healthy"].as_bool() {
             Some(true) => Ok(format!("{} answers", settings.server)),
-            Some(false) => Err(NotSent::for_now("the ntfy server says that it is not well")),
-            None => Err(NotSent { why: format!("{} is no ntfy server", settings.server), again: false }),
+            Some(false) => Err(SendError::temporary("the ntfy server says that it is not well")),
+            None => Err(SendError { why: format!("{} is no ntfy server", settings.server), again: false }),
         }
     }
 
@@ -92,19 +92,19 @@ impl Ntfy {
     ///
     /// # Errors
     /// Returns the server's refusal, or why it could not be reached.
-    pub async fn say(settings: &NtfyChannel, token: Option<String>, text: &str) -> Result<(), NotSent> {
+    pub async fn say(settings: &NtfyChannel, token: Option<String>, text: &str) -> Result<(), SendError> {
         let body = json!({ "topic": settings.topic, "message": fitting(text), "priority": 3 });
         Server::new(token).publish(settings, &body).await.map(drop)
     }
 
-    async fn publish(&self, body: Value) -> Result<Option<String>, NotSent> {
+    async fn publish(&self, body: Value) -> Result<Option<String>, SendError> {
         self.server.publish(&self.settings, &body).await
     }
 
     /// Follows the answer topic, and reconnects when the stream ends. Never returns.
-    async fn follow(&self, topic: &Topic, ear: &Ear) {
-        let mut last = ear.last_heard().await;
-        let (mut pause, mut is_told) = (PAUSES.0, false);
+    async fn follow(&self, topic: &Topic, inbound: &Inbound) {
+        let mut last = inbound.cursor().await;
+        let (mut pause, mut is_told) = (BACKOFF.0, false);
         let mut notices = FuturesUnordered::new();
         loop {
             let opened = topic.open(last.as_deref()).await;
@@ -117,11 +117,11 @@ impl Ntfy {
                         Some(()) = notices.next() => continue,
                     };
                     match event {
-                        Ok(Event::Alive) => pause = PAUSES.0,
+                        Ok(Event::Alive) => pause = BACKOFF.0,
                         Ok(Event::Message { id, text }) => {
-                            pause = PAUSES.0;
-                            notices.extend(self.hear(&text, ear).await.map(|notice| self.tell(notice)));
-                            ear.mark(&id).await;
+                            pause = BACKOFF.0;
+                            notices.extend(self.handle(&text, inbound).await.map(|notice| self.tell(notice)));
+                            inbound.set_cursor(&id).await;
                             last = Some(id);
                         }
                         Err(why) => break why,
@@ -145,18 +145,18 @@ impl Ntfy {
                     Some(()) = notices.next() => {}
                 }
             }
-            pause = PAUSES.1.min(pause * 2);
+            pause = BACKOFF.1.min(pause * 2);
         }
     }
 
     /// Handles a message on the answer topic. Returns the text of the reply to the person.
-    async fn hear(&self, text: &str, ear: &Ear) -> Option<String> {
+    async fn handle(&self, text: &str, inbound: &Inbound) -> Option<String> {
         let Some(Pressed { button, at, answers }) = self.tokens.read(text) else {
             // There is no reply: a stranger cannot read the other topic.
-            ear.hear(STRANGER, Some(OWNER), Heard::Pressed { button: String::new() }).await;
+            inbound.receive(STRANGER, Some(OWNER), IncomingEvent::Pressed { button: String::new() }).await;
             return None;
         };
-        let response = ear.hear(OWNER, Some(OWNER), Heard::PressedOnce { button, at }).await;
+        let response = inbound.receive(OWNER, Some(OWNER), IncomingEvent::PressedOnce { button, at }).await;
         let is_hidden = answers && !self.settings.show_text;
         match response {
             Response::Turn(_) | Response::Stranger { .. } => None,
@@ -219,7 +219,7 @@ impl Ntfy {
 impl Server {
     fn new(token: Option<String>) -> Self {
         let config = ureq::Agent::config_builder()
-            .timeout_global(Some(PATIENCE))
+            .timeout_global(Some(TIMEOUT))
             .http_status_as_error(false)
             // A redirect must not carry the token to another server.
             .max_redirects(0)
@@ -228,7 +228,7 @@ impl Server {
         Self { agent: config.into(), token }
     }
 
-    async fn publish(&self, settings: &NtfyChannel, body: &Value) -> Result<Option<String>, NotSent> {
+    async fn publish(&self, settings: &NtfyChannel, body: &Value) -> Result<Option<String>, SendError> {
         let request = || Request::post(&settings.server).header("Content-Type", "application/json");
         let (mut status, mut text, wait) = self.asked(request(), body.to_string()).await?;
         if let Some(wait) = wait.filter(|wait| status == 429 && *wait <= LONGEST_WAIT) {
@@ -239,12 +239,12 @@ impl Server {
     }
 
     /// Sends a request. Returns the status and the body of the answer. An empty `body` means none.
-    async fn ask(&self, request: Builder, body: String) -> Result<(u16, String), NotSent> {
+    async fn ask(&self, request: Builder, body: String) -> Result<(u16, String), SendError> {
         self.asked(request, body).await.map(|(status, text, _)| (status, text))
     }
 
     /// Like [`ask`](Self::ask), and also returns the `Retry-After` delay.
-    async fn asked(&self, mut request: Builder, body: String) -> Result<(u16, String, Option<Duration>), NotSent> {
+    async fn asked(&self, mut request: Builder, body: String) -> Result<(u16, String, Option<Duration>), SendError> {
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
@@ -258,18 +258,18 @@ impl Server {
             let wait = answer.headers().get("Retry-After").and_then(|wait| wait.to_str().ok()?.trim().parse().ok());
             Ok::<_, ureq::Error>((answer.status().as_u16(), text, wait.map(Duration::from_secs)))
         });
-        let asked = asked.await.map_err(|error| NotSent::for_now(error.to_string()))?;
-        asked.map_err(|error| NotSent::for_now(format!("the ntfy server cannot be reached: {error}")))
+        let asked = asked.await.map_err(|error| SendError::temporary(error.to_string()))?;
+        asked.map_err(|error| SendError::temporary(format!("the ntfy server cannot be reached: {error}")))
     }
 }
 
 #[async_trait]
 impl Channel for Ntfy {
-    async fn send(&self, message: &Outgoing, _sent: &mut Sent) -> Result<Option<String>, NotSent> {
+    async fn send(&self, message: &Outgoing, _sent: &mut SentParts) -> Result<Option<String>, SendError> {
         self.publish(self.body(message)).await
     }
 
-    async fn settle(&self, external: &str, _message: &Outgoing, _outcome: &str) -> Result<(), NotSent> {
+    async fn remove_buttons(&self, external: &str, _message: &Outgoing, _outcome: &str) -> Result<(), SendError> {
         // The id belongs to a message of another channel.
         if self.settings.answers.is_none() || !is_id(external) {
             return Ok(());
@@ -282,10 +282,10 @@ impl Channel for Ntfy {
         }
     }
 
-    async fn listen(&self, ear: Ear) {
+    async fn listen(&self, inbound: Inbound) {
         let Some(answers) = &self.settings.answers else { return std::future::pending().await };
         match Topic::new(&self.settings.server, answers, self.server.token.clone()) {
-            Ok(topic) => self.follow(&topic, &ear).await,
+            Ok(topic) => self.follow(&topic, &inbound).await,
             Err(error) => tracing::error!(%error, "the buttons of notifications cannot be heard"),
         }
     }
@@ -327,7 +327,7 @@ fn fitting(text: &str) -> String {
 }
 
 /// Converts the server's answer to the outcome of a delivery.
-fn outcome(status: u16, text: &str) -> Result<Option<String>, NotSent> {
+fn outcome(status: u16, text: &str) -> Result<Option<String>, SendError> {
     let answer: Value = serde_json::from_str(text).unwrap_or_default();
     if (200..300).contains(&status) {
         return Ok(answer["id"].as_str().map(|id| id.chars().take(200).collect()));
@@ -335,7 +335,7 @@ fn outcome(status: u16, text: &str) -> Result<Option<String>, NotSent> {
     let said = answer["error"].as_str().map(|error| format!(": {}", super::terminal::plain(error))).unwrap_or_default();
     let why = format!("the ntfy server answered {status}{said}");
     // Too many requests, or a server error.
-    Err(NotSent { why, again: status == 429 || status >= 500 })
+    Err(SendError { why, again: status == 429 || status >= 500 })
 }
 
 #[cfg(test)]
@@ -344,11 +344,11 @@ mod tests {
 
     use super::*;
     use crate::definition::DefinitionId;
-    use crate::journal::{Button, Message, Rich};
+    use crate::journal::{Button, Message, RichContent};
 
     fn message(text: &str, actions: &[&str]) -> Outgoing {
         let button = |action: &&str| Button { label: (*action).to_owned(), action: (*action).to_owned() };
-        let rich = Rich { buttons: actions.iter().map(button).collect(), ..Rich::default() };
+        let rich = RichContent { buttons: actions.iter().map(button).collect(), ..RichContent::default() };
         Outgoing::from(&Message {
             number: 17,
             at: DateTime::from_timestamp_millis(1_790_000_000_123).unwrap(),
@@ -424,7 +424,7 @@ mod tests {
             (500, "<html>", "the ntfy server answered 500", true),
             (302, "", "the ntfy server answered 302", false),
         ] {
-            assert_eq!(outcome(status, text), Err(NotSent { why: why.into(), again }));
+            assert_eq!(outcome(status, text), Err(SendError { why: why.into(), again }));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use tokio::time::timeout;
 
-use super::NotSent;
+use super::SendError;
 use super::command::Command;
 use super::discord::Discord;
 use super::mail::Mail;
@@ -16,11 +16,11 @@ use super::telegram::Telegram;
 use crate::config::{ChannelKind, ChannelSettings};
 
 /// Maximum wait for an answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Input to a probe besides the settings.
 #[derive(Clone, Copy, Debug)]
-pub struct Means<'a> {
+pub struct ProbeContext<'a> {
     /// Secrets of the services, by their names in `.env`.
     pub secrets: &'a BTreeMap<String, String>,
     /// Folders that are searched for programs.
@@ -30,15 +30,15 @@ pub struct Means<'a> {
 }
 
 /// Probes all channels concurrently. Returns each answer as text, in the same order. Must be called in a Tokio runtime.
-pub async fn probe(channels: &[ChannelSettings], means: Means<'_>) -> Vec<Result<String, NotSent>> {
+pub async fn probe(channels: &[ChannelSettings], means: ProbeContext<'_>) -> Vec<Result<String, SendError>> {
     let one = async |channel: &ChannelSettings| {
-        let late = NotSent::for_now(format!("there was no answer within {} s", PATIENCE.as_secs()));
-        timeout(PATIENCE, ask(&channel.kind, means)).await.unwrap_or(Err(late))
+        let late = SendError::temporary(format!("there was no answer within {} s", TIMEOUT.as_secs()));
+        timeout(TIMEOUT, ask(&channel.kind, means)).await.unwrap_or(Err(late))
     };
     join_all(channels.iter().map(one)).await
 }
 
-async fn ask(kind: &ChannelKind, means: Means<'_>) -> Result<String, NotSent> {
+async fn ask(kind: &ChannelKind, means: ProbeContext<'_>) -> Result<String, SendError> {
     let secret = |name: &str| means.secrets.get(name).cloned();
     match kind {
         ChannelKind::Command(command) => Command::probe(command, means.path, means.user_home),

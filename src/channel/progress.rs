@@ -9,7 +9,7 @@ use super::{OutgoingButton, Progress, terminal};
 use crate::definition::DefinitionId;
 
 /// Maximum number of tool calls shown.
-const MOST_LINES: usize = 4;
+const MAX_LINES: usize = 4;
 
 /// Maximum length of a shown call or reason of a denial, in characters.
 const LONGEST_LINE: usize = 60;
@@ -141,7 +141,7 @@ impl Seen {
     }
 
     fn with_status(&self, status: String) -> String {
-        let hidden = self.lines.len().saturating_sub(MOST_LINES);
+        let hidden = self.lines.len().saturating_sub(MAX_LINES);
         let mut lines: Vec<String> = Vec::new();
         if hidden > 0 {
             lines.push((self.style.call)(&format!("… {hidden} more")));

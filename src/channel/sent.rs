@@ -1,12 +1,12 @@
 //! The sent parts of a message. A message that is too long for the service is sent in several parts. Each part is recorded before the next
 //! one is sent, so that a retry, by this process or a later one, sends no part again.
 
-use super::NotSent;
+use super::SendError;
 use crate::journal::{Journal, Waiting};
 
 /// The parts of a message that were sent, with their record in the journal.
 #[derive(Default)]
-pub struct Sent {
+pub struct SentParts {
     /// The service's ids of the parts.
     parts: Vec<String>,
     /// The service's id of the status message of the turn that this message answers.
@@ -20,7 +20,7 @@ struct Record {
     numbers: Vec<i64>,
 }
 
-impl Sent {
+impl SentParts {
     /// Reads the sent parts of messages that are sent as one. Parts that were sent of another combination do not count.
     pub(super) fn of(waiting: &[&Waiting], channel: &str, journal: &Journal) -> Self {
         let first = waiting.first().and_then(|one| one.sent.clone());
@@ -49,13 +49,14 @@ impl Sent {
     }
 
     /// Adds a sent part and records it. The last part is recorded with the delivery.
-    pub(super) async fn add(&mut self, part: String, is_last: bool) -> Result<(), NotSent> {
+    pub(super) async fn add(&mut self, part: String, is_last: bool) -> Result<(), SendError> {
         self.parts.push(part);
         let Some(record) = self.record.as_ref().filter(|_| !is_last) else { return Ok(()) };
         fail_point!(PartSent);
         let recorded = record.journal.sent_in_part(&record.channel, &record.numbers, self.name()).await;
         fail_point!(PartRecorded);
-        recorded.map_err(|error| NotSent::for_now(format!("that a part of it was sent cannot be recorded: {error}")))
+        recorded
+            .map_err(|error| SendError::temporary(format!("that a part of it was sent cannot be recorded: {error}")))
     }
 
     /// Returns the ids of the parts, joined by blanks. The journal finds the message by each of them.

@@ -1,7 +1,7 @@
 //! Status messages: a status message shows a turn's progress and then becomes its answer, on every service that can edit messages.
 //!
 //! It is posted soon after the turn begins, and edited while the turn runs. The journal keeps its id until the answer has replaced it, or
-//! until it was [hidden](hide) because no answer comes here. Its button is then gone, even if another process posted it.
+//! until it was [hidden](remove_status) because no answer comes here. Its button is then gone, even if another process posted it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,11 +12,11 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, interval, sleep_until};
 
 use super::progress::{Seen, Style};
-use super::{Ear, NotSent, Progress};
+use super::{Inbound, Progress, SendError};
 use crate::definition::DefinitionId;
 
 /// Number of ended turns that are remembered. Further messages of such a turn are separate messages.
-const REMEMBERED: usize = 100;
+const MAX_REMEMBERED: usize = 100;
 
 /// Time after which the person may have put the phone away.
 const SOON: Duration = Duration::from_secs(10);
@@ -32,19 +32,19 @@ pub(super) struct Turn {
 
 impl Turn {
     /// Creates a turn that begins now. It is shown to its end, if need be by a later process.
-    pub(super) async fn begin(id: DefinitionId, answers: Option<String>, ear: &Ear) -> Self {
+    pub(super) async fn begin(id: DefinitionId, answers: Option<String>, inbound: &Inbound) -> Self {
         // The message that it answers has a mark that must be removed later.
-        ear.keep(id.as_str(), answers.clone().unwrap_or_default()).await;
+        inbound.store(id.as_str(), answers.clone().unwrap_or_default()).await;
         Self { id, answers, before: None }
     }
 
     /// Returns the turns that were shown when an earlier process ended.
-    pub(super) async fn left(ear: &Ear) -> Vec<Self> {
+    pub(super) async fn left(inbound: &Inbound) -> Vec<Self> {
         let mut left = Vec::new();
-        for (name, answers) in ear.kept().await {
+        for (name, answers) in inbound.stored().await {
             let id = DefinitionId::new(name);
             if id.is_turn() {
-                let before = Some(ear.shown(&id).await);
+                let before = Some(inbound.status(&id).await);
                 left.push(Self { id, answers: Some(answers).filter(|answers| !answers.is_empty()), before });
             }
         }
@@ -54,7 +54,7 @@ impl Turn {
 
 /// A service whose messages can be edited.
 #[async_trait]
-pub(super) trait Board: Send + Sync {
+pub(super) trait EditableChannel: Send + Sync {
     /// Returns the service's text style.
     fn style(&self) -> &'static Style;
 
@@ -62,16 +62,16 @@ pub(super) trait Board: Send + Sync {
     fn statuses(&self) -> &Statuses;
 
     /// Shows that the bot is typing. Failures are ignored.
-    async fn type_on(&self);
+    async fn show_typing(&self);
 
     /// Posts a status message with an interrupt button. Returns the service's id of the message.
-    async fn post(&self, turn: &Turn, text: &str) -> Result<String, NotSent>;
+    async fn post(&self, turn: &Turn, text: &str) -> Result<String, SendError>;
 
     /// Edits a message. Keeps the interrupt button of `turn`. Returns whether the message still exists.
-    async fn change(&self, message: &str, turn: Option<&DefinitionId>, text: &str) -> Result<bool, NotSent>;
+    async fn change(&self, message: &str, turn: Option<&DefinitionId>, text: &str) -> Result<bool, SendError>;
 
     /// Deletes a message.
-    async fn remove(&self, message: &str) -> Result<(), NotSent>;
+    async fn remove(&self, message: &str) -> Result<(), SendError>;
 }
 
 /// The turns that are shown now, and those that ended.
@@ -80,12 +80,12 @@ pub(super) struct Statuses(Mutex<Turns>);
 
 #[derive(Default)]
 struct Turns {
-    shown: HashMap<DefinitionId, Arc<Shown>>,
+    shown: HashMap<DefinitionId, Arc<SharedStatus>>,
     over: VecDeque<DefinitionId>,
 }
 
 /// Status of one turn. It is locked while its message is edited.
-type Shown = tokio::sync::Mutex<Status>;
+type SharedStatus = tokio::sync::Mutex<Status>;
 
 #[derive(Default)]
 pub(super) struct Status {
@@ -104,7 +104,7 @@ pub(super) struct Status {
 
 impl Status {
     /// Whether the answer comes so soon that the person still looks at the status message.
-    pub(super) fn is_soon(&self) -> bool {
+    pub(super) fn is_recent(&self) -> bool {
         self.began.is_some_and(|began| began.elapsed() < SOON)
     }
 }
@@ -115,12 +115,12 @@ impl Statuses {
     }
 
     /// Begins to show a turn. Returns `None` if the turn has ended.
-    fn begin(&self, turn: &Turn) -> Option<Arc<Shown>> {
+    fn begin(&self, turn: &Turn) -> Option<Arc<SharedStatus>> {
         let mut turns = self.lock();
         if turns.over.contains(&turn.id) {
             return None;
         }
-        let shown = Arc::new(Shown::new(Status {
+        let shown = Arc::new(SharedStatus::new(Status {
             message: turn.before.clone().flatten(),
             is_followed: true,
             is_known: turn.before.is_none(),
@@ -132,7 +132,7 @@ impl Statuses {
     }
 
     /// Stops following a turn.
-    async fn end(&self, turn: &DefinitionId, shown: &Shown) {
+    async fn end(&self, turn: &DefinitionId, shown: &SharedStatus) {
         let mut status = shown.lock().await;
         status.is_followed = false;
         if status.is_over {
@@ -170,7 +170,7 @@ impl Statuses {
         if !turns.over.contains(turn) {
             turns.over.push_back(turn.clone());
         }
-        if turns.over.len() > REMEMBERED {
+        if turns.over.len() > MAX_REMEMBERED {
             turns.over.pop_front();
         }
     }
@@ -178,21 +178,27 @@ impl Statuses {
 
 /// Shows a turn until it ends, then awaits `over`. If this process cannot, a later one does.
 pub(super) async fn follow(
-    board: &impl Board,
-    ear: &Ear,
+    board: &impl EditableChannel,
+    inbound: &Inbound,
     turn: Turn,
     progress: UnboundedReceiver<Progress>,
     over: impl Future<Output = ()> + Send,
 ) {
     if let Some(shown) = board.statuses().begin(&turn) {
-        show(board, ear, &turn, &shown, progress).await;
+        show(board, inbound, &turn, &shown, progress).await;
         board.statuses().end(&turn.id, &shown).await;
     }
     over.await;
-    ear.let_go(turn.id.as_str()).await;
+    inbound.discard(turn.id.as_str()).await;
 }
 
-async fn show(board: &impl Board, ear: &Ear, turn: &Turn, shown: &Shown, mut progress: UnboundedReceiver<Progress>) {
+async fn show(
+    board: &impl EditableChannel,
+    inbound: &Inbound,
+    turn: &Turn,
+    shown: &SharedStatus,
+    mut progress: UnboundedReceiver<Progress>,
+) {
     let (began, style) = (Instant::now(), board.style());
     let (mut seen, mut last) = (Seen::new(style), String::new());
     let mut typing = interval(style.typing);
@@ -207,7 +213,7 @@ async fn show(board: &impl Board, ear: &Ear, turn: &Turn, shown: &Shown, mut pro
                     shown.lock().await.left = seen.left(began.elapsed());
                 }
             }
-            _ = typing.tick() => board.type_on().await,
+            _ = typing.tick() => board.show_typing().await,
             () = sleep_until(seen.next()) => {
                 let text = seen.rendered(began.elapsed());
                 if text != last {
@@ -215,7 +221,7 @@ async fn show(board: &impl Board, ear: &Ear, turn: &Turn, shown: &Shown, mut pro
                     if status.is_over {
                         return;
                     }
-                    if let Err(failure) = update(board, ear, turn, &mut status, &text).await {
+                    if let Err(failure) = update(board, inbound, turn, &mut status, &text).await {
                         tracing::debug!(%failure, turn = %turn.id, "how a turn goes was not shown");
                     }
                     last = text;
@@ -228,7 +234,13 @@ async fn show(board: &impl Board, ear: &Ear, turn: &Turn, shown: &Shown, mut pro
 }
 
 /// Posts or edits the status message.
-async fn update(board: &impl Board, ear: &Ear, turn: &Turn, status: &mut Status, text: &str) -> Result<(), NotSent> {
+async fn update(
+    board: &impl EditableChannel,
+    inbound: &Inbound,
+    turn: &Turn,
+    status: &mut Status,
+    text: &str,
+) -> Result<(), SendError> {
     match &status.message {
         Some(message) => {
             if !board.change(message, Some(&turn.id), text).await? {
@@ -239,7 +251,7 @@ async fn update(board: &impl Board, ear: &Ear, turn: &Turn, status: &mut Status,
             let message = board.post(turn, text).await?;
             fail_point!(StatusShown);
             (status.message, status.is_known) = (Some(message.clone()), true);
-            ear.shows(&turn.id, message).await;
+            inbound.set_status(&turn.id, message).await;
         }
     }
     Ok(())
@@ -247,7 +259,11 @@ async fn update(board: &impl Board, ear: &Ear, turn: &Turn, status: &mut Status,
 
 /// Removes the interrupt button from the status message of a turn that ended without an answer here. The progress in it stays. A message
 /// without any is deleted.
-pub(super) async fn hide(board: &impl Board, turn: &DefinitionId, recorded: &str) -> Result<(), NotSent> {
+pub(super) async fn remove_status(
+    board: &impl EditableChannel,
+    turn: &DefinitionId,
+    recorded: &str,
+) -> Result<(), SendError> {
     let mut status = board.statuses().close(turn, Some(recorded)).await;
     let message = status.message.clone().unwrap_or_else(|| recorded.to_owned());
     match &status.left {
@@ -269,11 +285,11 @@ mod tests {
         let (id, statuses) = (DefinitionId::new("chat-tg-1"), Statuses::default());
         let turn = |before| Turn { id: id.clone(), answers: None, before };
         let _shown = statuses.begin(&turn(None));
-        assert!(statuses.close(&id, None).await.is_soon());
+        assert!(statuses.close(&id, None).await.is_recent());
         advance(SOON).await;
-        assert!(!statuses.close(&id, None).await.is_soon());
+        assert!(!statuses.close(&id, None).await.is_recent());
         // The elapsed time of an earlier process is unknown.
         let _shown = statuses.begin(&turn(Some(None)));
-        assert!(!statuses.close(&id, None).await.is_soon());
+        assert!(!statuses.close(&id, None).await.is_recent());
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::watch;
 
-use super::{Channel, NotSent, Outgoing, Sent};
+use super::{Channel, Outgoing, SendError, SentParts};
 
 /// Number of open chat terminals. Clones share the count.
 #[derive(Clone, Debug, Default)]
@@ -43,10 +43,10 @@ impl Drop for OpenChat {
 
 #[async_trait]
 impl Channel for OpenChats {
-    async fn send(&self, _message: &Outgoing, _sent: &mut Sent) -> Result<Option<String>, NotSent> {
+    async fn send(&self, _message: &Outgoing, _sent: &mut SentParts) -> Result<Option<String>, SendError> {
         match self.any() {
             true => Ok(None),
-            false => Err(NotSent { why: "the terminal was closed".into(), again: false }),
+            false => Err(SendError { why: "the terminal was closed".into(), again: false }),
         }
     }
 }

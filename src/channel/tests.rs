@@ -10,19 +10,19 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::{Channel, Deliveries, NotSent, OpenChats, Outgoing, Sent};
+use super::{Channel, Deliveries, OpenChats, Outgoing, SendError, SentParts};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::definition::{DefinitionId, Urgency};
 use crate::journal::{
-    DeliveryState, Journal, JournalReader, Message, NewMessage, NewQuestion, Question, QuestionEnd, Rich, RunId,
+    DeliveryState, Journal, JournalReader, Message, NewMessage, NewQuestion, Question, QuestionEnd, RichContent, RunId,
     testing,
 };
 
 /// The failures of a channel's next messages, in order. Later messages succeed.
 #[derive(Default)]
 struct Script {
-    answers: Vec<NotSent>,
+    answers: Vec<SendError>,
     sent: Vec<String>,
     /// Number of buttons of each sent message.
     buttons: Vec<usize>,
@@ -32,7 +32,7 @@ struct Scripted(Arc<Mutex<Script>>);
 
 #[async_trait]
 impl Channel for Scripted {
-    async fn send(&self, message: &Outgoing, _sent: &mut Sent) -> Result<Option<String>, NotSent> {
+    async fn send(&self, message: &Outgoing, _sent: &mut SentParts) -> Result<Option<String>, SendError> {
         let mut script = self.0.lock().unwrap();
         if !script.answers.is_empty() {
             return Err(script.answers.remove(0));
@@ -43,7 +43,7 @@ impl Channel for Scripted {
     }
 }
 
-struct Desk {
+struct Fixture {
     folder: TempDir,
     journal: Journal,
     clock: Clock,
@@ -51,7 +51,7 @@ struct Desk {
     scripts: BTreeMap<String, Arc<Mutex<Script>>>,
 }
 
-impl Desk {
+impl Fixture {
     fn at(now: &str, config: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let clock = Clock::simulated(now.parse().unwrap());
@@ -71,7 +71,7 @@ impl Desk {
             .unwrap()
     }
 
-    fn answers(&self, channel: &str, answers: impl IntoIterator<Item = NotSent>) {
+    fn answers(&self, channel: &str, answers: impl IntoIterator<Item = SendError>) {
         self.scripts[channel].lock().unwrap().answers.extend(answers);
     }
 
@@ -148,184 +148,189 @@ impl Desk {
 const PHONE: &str = "channels: { phone: { kind: command, command: [x] }, post: { kind: command, command: [x] } }\n\
                      default_channel: phone\ntimezone: Europe/Berlin\n";
 
-fn again(why: &str) -> NotSent {
-    NotSent::for_now(why)
+fn again(why: &str) -> SendError {
+    SendError::temporary(why)
 }
 
-fn never(why: &str) -> NotSent {
-    NotSent { why: why.into(), again: false }
+fn permanent(why: &str) -> SendError {
+    SendError { why: why.into(), again: false }
 }
 
 #[tokio::test(start_paused = true)]
 async fn everything_is_sent_once_in_order_and_what_fails_again() {
-    let desk = Desk::at("2026-11-23T12:00:00Z", PHONE);
-    desk.answers("phone", [again("busy"), again("busy")]);
+    let fixture = Fixture::at("2026-11-23T12:00:00Z", PHONE);
+    fixture.answers("phone", [again("busy"), again("busy")]);
     for text in ["one", "two", "three"] {
-        desk.say(text).await;
+        fixture.say(text).await;
     }
-    let deliveries = desk.deliver().await;
-    desk.settled().await;
-    desk.say("four").await;
+    let deliveries = fixture.deliver().await;
+    fixture.settled().await;
+    fixture.say("four").await;
     deliveries.finish().await;
-    assert_eq!(desk.sent("phone"), ["one", "two", "three", "four"]);
-    let message = &desk.messages()[3];
+    assert_eq!(fixture.sent("phone"), ["one", "two", "three", "four"]);
+    let message = &fixture.messages()[3];
     assert_eq!(message.deliveries[0].external.as_deref(), Some("id-4"), "the service's own id means delivered");
     assert!(message.delivered.is_some());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_channel_that_fails_for_long_hands_over_and_says_so_once() {
-    let desk = Desk::at("2026-11-23T12:00:00Z", PHONE);
-    desk.answers("phone", std::iter::repeat_n(again("no network"), 12));
-    let deliveries = desk.deliver().await;
-    desk.say("one").await;
-    desk.say("two").await;
-    desk.settled().await;
-    let sent = desk.sent("post");
+    let fixture = Fixture::at("2026-11-23T12:00:00Z", PHONE);
+    fixture.answers("phone", std::iter::repeat_n(again("no network"), 12));
+    let deliveries = fixture.deliver().await;
+    fixture.say("one").await;
+    fixture.say("two").await;
+    fixture.settled().await;
+    let sent = fixture.sent("post");
     assert_eq!(sent.len(), 3, "{sent:?}");
     assert_eq!(sent[..2], ["one", "two"]);
     assert!(
         sent[2].starts_with("The channel `phone` does not deliver: no network. Its messages come here"),
         "{sent:?}"
     );
-    assert_eq!(desk.deliveries(1), ["phone failed", "post delivered"]);
-    let since = desk.messages()[0].deliveries[1].ended.unwrap() - desk.messages()[0].at;
+    assert_eq!(fixture.deliveries(1), ["phone failed", "post delivered"]);
+    let since = fixture.messages()[0].deliveries[1].ended.unwrap() - fixture.messages()[0].at;
     assert!(since >= chrono::TimeDelta::minutes(5), "{since}");
     // The broken channel is retried with each message, without another notice.
-    desk.say("three").await;
-    desk.settled().await;
-    assert_eq!(desk.sent("post").last().map(String::as_str), Some("three"));
-    desk.scripts["phone"].lock().unwrap().answers.clear();
-    desk.say("four").await;
+    fixture.say("three").await;
+    fixture.settled().await;
+    assert_eq!(fixture.sent("post").last().map(String::as_str), Some("three"));
+    fixture.scripts["phone"].lock().unwrap().answers.clear();
+    fixture.say("four").await;
     deliveries.finish().await;
-    assert_eq!(desk.sent("phone"), ["four"]);
-    assert_eq!(desk.sent("post").len(), 4);
+    assert_eq!(fixture.sent("phone"), ["four"]);
+    assert_eq!(fixture.sent("post").len(), 4);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_channel_refuses_for_good_goes_on_at_once_and_ends_somewhere() {
-    let desk = Desk::at("2026-11-23T12:00:00Z", PHONE);
-    desk.answers("phone", [never("too long")]);
-    desk.answers("post", [never("no")]);
-    desk.answers("console", [never("closed")]);
-    desk.say("one").await;
-    desk.deliver().await.finish().await;
-    let again = desk.deliver().await;
-    desk.settled().await;
+    let fixture = Fixture::at("2026-11-23T12:00:00Z", PHONE);
+    fixture.answers("phone", [permanent("too long")]);
+    fixture.answers("post", [permanent("no")]);
+    fixture.answers("console", [permanent("closed")]);
+    fixture.say("one").await;
+    fixture.deliver().await.finish().await;
+    let again = fixture.deliver().await;
+    fixture.settled().await;
     again.finish().await;
-    assert_eq!(desk.deliveries(1), ["console failed", "phone failed", "post failed"], "never twice to the same");
-    assert!(desk.messages()[0].delivered.is_none());
+    assert_eq!(fixture.deliveries(1), ["console failed", "phone failed", "post failed"], "never twice to the same");
+    assert!(fixture.messages()[0].delivered.is_none());
     assert_eq!(
-        desk.sent("phone").len() + desk.sent("post").len() + desk.sent("console").len(),
-        desk.messages().len() - 1
+        fixture.sent("phone").len() + fixture.sent("post").len() + fixture.sent("console").len(),
+        fixture.messages().len() - 1
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_job_may_choose_and_what_is_critical_goes_to_two() {
-    let desk = Desk::at("2026-11-23T12:00:00Z", &format!("{PHONE}critical_channel: console\n"));
+    let fixture = Fixture::at("2026-11-23T12:00:00Z", &format!("{PHONE}critical_channel: console\n"));
     let chosen = NewMessage { channel: Some("post".into()), ..NewMessage::of_service("chosen") };
     let unknown = NewMessage { channel: Some("pager".into()), ..NewMessage::of_service("unknown") };
-    desk.journal.message(chosen).await.unwrap();
-    desk.journal.message(unknown).await.unwrap();
-    desk.say_urgently("fire").await;
-    desk.deliver().await.finish().await;
-    assert_eq!(desk.sent("post"), ["chosen"]);
-    assert_eq!(desk.sent("phone"), ["fire", "unknown"], "what is critical comes first");
-    assert_eq!(desk.sent("console"), ["fire"]);
+    fixture.journal.message(chosen).await.unwrap();
+    fixture.journal.message(unknown).await.unwrap();
+    fixture.say_urgently("fire").await;
+    fixture.deliver().await.finish().await;
+    assert_eq!(fixture.sent("post"), ["chosen"]);
+    assert_eq!(fixture.sent("phone"), ["fire", "unknown"], "what is critical comes first");
+    assert_eq!(fixture.sent("console"), ["fire"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn quiet_hours_hold_what_is_not_critical_and_end_with_one_message() {
     let quiet = format!("{PHONE}quiet_hours: {{ from: \"22:00\", to: \"07:30\" }}\n");
-    let desk = Desk::at("2026-11-23T21:10:00Z", &quiet);
-    let deliveries = desk.deliver().await;
-    desk.say("one").await;
+    let fixture = Fixture::at("2026-11-23T21:10:00Z", &quiet);
+    let deliveries = fixture.deliver().await;
+    fixture.say("one").await;
     sleep(Duration::from_secs(3600)).await;
-    desk.say("two").await;
-    desk.say_urgently("fire").await;
+    fixture.say("two").await;
+    fixture.say_urgently("fire").await;
     sleep(Duration::from_secs(60)).await;
-    assert_eq!(desk.sent("phone"), ["fire"]);
+    assert_eq!(fixture.sent("phone"), ["fire"]);
     let until: DateTime<Utc> = "2026-11-24T06:30:00Z".parse().unwrap();
-    assert_eq!(desk.messages()[0].deliveries[0].held_until, Some(until));
-    sleep((until - desk.clock.now()).to_std().unwrap()).await;
-    assert_eq!(desk.sent("phone"), ["fire"]);
-    desk.settled().await;
-    assert!(desk.clock.now() - until < chrono::TimeDelta::seconds(2), "{}", desk.clock.now());
+    assert_eq!(fixture.messages()[0].deliveries[0].held_until, Some(until));
+    sleep((until - fixture.clock.now()).to_std().unwrap()).await;
+    assert_eq!(fixture.sent("phone"), ["fire"]);
+    fixture.settled().await;
+    assert!(fixture.clock.now() - until < chrono::TimeDelta::seconds(2), "{}", fixture.clock.now());
     let digest = "2 messages waited for the end of quiet hours.\n\n22:10 one\n\n23:10 two";
-    assert_eq!(desk.sent("phone"), ["fire", digest]);
-    assert_eq!(desk.messages()[0].deliveries[0].external, desk.messages()[1].deliveries[0].external);
-    desk.say("three").await;
+    assert_eq!(fixture.sent("phone"), ["fire", digest]);
+    assert_eq!(fixture.messages()[0].deliveries[0].external, fixture.messages()[1].deliveries[0].external);
+    fixture.say("three").await;
     deliveries.finish().await;
-    assert_eq!(desk.sent("phone")[2..], ["three"]);
+    assert_eq!(fixture.sent("phone")[2..], ["three"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_message_of_the_night_comes_as_it_is_and_a_channel_may_be_loud() {
     let text = "channels: { phone: { kind: command, command: [x], quiet_hours: none } }\ndefault_channel: phone\n\
                 quiet_hours: { from: \"22:00\", to: \"07:30\" }\ntimezone: UTC\n";
-    let desk = Desk::at("2026-11-23T23:00:00Z", text);
-    let deliveries = desk.deliver().await;
-    desk.say("loud").await;
+    let fixture = Fixture::at("2026-11-23T23:00:00Z", text);
+    let deliveries = fixture.deliver().await;
+    fixture.say("loud").await;
     let quiet = NewMessage { channel: Some("console".into()), ..NewMessage::of_service("quiet") };
-    desk.journal.message(quiet).await.unwrap();
+    fixture.journal.message(quiet).await.unwrap();
     sleep(Duration::from_secs(60)).await;
-    assert_eq!((desk.sent("phone"), desk.sent("console")), (vec!["loud".to_owned()], vec![]));
-    desk.settled().await;
+    assert_eq!((fixture.sent("phone"), fixture.sent("console")), (vec!["loud".to_owned()], vec![]));
+    fixture.settled().await;
     deliveries.finish().await;
-    assert_eq!(desk.sent("console"), ["quiet"]);
+    assert_eq!(fixture.sent("console"), ["quiet"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_waited_for_a_channel_that_is_gone_goes_to_the_default_one() {
-    let desk = Desk::at("2026-11-23T12:00:00Z", PHONE);
-    desk.answers("phone", std::iter::repeat_n(again("no network"), 2));
-    desk.say("one").await;
-    desk.deliver().await.finish().await;
-    assert_eq!(desk.deliveries(1), ["phone waiting"]);
+    let fixture = Fixture::at("2026-11-23T12:00:00Z", PHONE);
+    fixture.answers("phone", std::iter::repeat_n(again("no network"), 2));
+    fixture.say("one").await;
+    fixture.deliver().await.finish().await;
+    assert_eq!(fixture.deliveries(1), ["phone waiting"]);
     let config = Config::parse("timezone: UTC\n", &BTreeMap::new()).unwrap();
-    desk.settings.send_replace(Arc::new(config));
-    let console = Arc::new(Scripted(Arc::clone(&desk.scripts["console"]))) as Arc<dyn Channel>;
+    fixture.settings.send_replace(Arc::new(config));
+    let console = Arc::new(Scripted(Arc::clone(&fixture.scripts["console"]))) as Arc<dyn Channel>;
     let channels = BTreeMap::from([("console".to_owned(), console)]);
-    let deliveries =
-        Deliveries::start(channels, OpenChats::default(), desk.journal.clone(), &desk.clock, desk.settings.subscribe())
-            .await
-            .unwrap();
+    let deliveries = Deliveries::start(
+        channels,
+        OpenChats::default(),
+        fixture.journal.clone(),
+        &fixture.clock,
+        fixture.settings.subscribe(),
+    )
+    .await
+    .unwrap();
     deliveries.finish().await;
-    assert_eq!(desk.deliveries(1), ["console delivered", "phone failed"]);
+    assert_eq!(fixture.deliveries(1), ["console delivered", "phone failed"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_goes_to_the_terminal_as_long_as_somebody_is_there() {
-    let desk = Desk::at("2026-11-23T12:00:00Z", PHONE);
+    let fixture = Fixture::at("2026-11-23T12:00:00Z", PHONE);
     let chats = OpenChats::default();
     let channel = |(name, script): (&String, &Arc<Mutex<Script>>)| {
         (name.clone(), Arc::new(Scripted(Arc::clone(script))) as Arc<dyn Channel>)
     };
-    let channels = desk.scripts.iter().map(channel).collect();
-    let settings = desk.settings.subscribe();
+    let channels = fixture.scripts.iter().map(channel).collect();
+    let settings = fixture.settings.subscribe();
     let deliveries =
-        Deliveries::start(channels, chats.clone(), desk.journal.clone(), &desk.clock, settings).await.unwrap();
+        Deliveries::start(channels, chats.clone(), fixture.journal.clone(), &fixture.clock, settings).await.unwrap();
     let answer = |text: &str| NewMessage { channel: Some("terminal".into()), ..NewMessage::of_service(text) };
     let there = chats.open();
-    desk.journal.message(answer("seen")).await.unwrap();
-    while desk.messages()[0].delivered.is_none() {
+    fixture.journal.message(answer("seen")).await.unwrap();
+    while fixture.messages()[0].delivered.is_none() {
         sleep(Duration::from_secs(1)).await;
     }
     drop(there);
-    desk.journal.message(answer("missed")).await.unwrap();
-    desk.settled().await;
+    fixture.journal.message(answer("missed")).await.unwrap();
+    fixture.settled().await;
     deliveries.finish().await;
-    assert_eq!(desk.deliveries(1), ["terminal delivered"]);
-    assert_eq!(desk.deliveries(2), ["phone delivered"]);
-    assert_eq!(desk.sent("phone"), ["missed"], "nobody is told that the terminal is closed");
+    assert_eq!(fixture.deliveries(1), ["terminal delivered"]);
+    assert_eq!(fixture.deliveries(2), ["phone delivered"]);
+    assert_eq!(fixture.sent("phone"), ["missed"], "nobody is told that the terminal is closed");
 }
 
 #[test]
 fn nothing_that_an_agent_writes_turns_the_direction_of_writing_or_rings() {
     let odd = "a\u{202e}b\u{7}c";
     let message = NewMessage::of_service(format!("{odd}\n{odd}")).with_buttons(&[(odd, "done")]);
-    let rich = message.rich.clone().map(|rich| Rich {
+    let rich = message.rich.clone().map(|rich| RichContent {
         title: odd.into(),
         description: odd.into(),
         fields: vec![(odd.into(), odd.into())],
@@ -359,35 +364,40 @@ struct Lost;
 
 #[async_trait]
 impl Channel for Lost {
-    async fn send(&self, _message: &Outgoing, _sent: &mut Sent) -> Result<Option<String>, NotSent> {
-        Err(never("the token was revoked"))
+    async fn send(&self, _message: &Outgoing, _sent: &mut SentParts) -> Result<Option<String>, SendError> {
+        Err(permanent("the token was revoked"))
     }
 
-    async fn lost(&self) -> String {
+    async fn permanent_failure(&self) -> String {
         "the token was revoked".into()
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_channel_that_is_lost_is_told_on_the_next_one_before_anything_waits_for_it() {
-    let desk = Desk::at("2026-11-23T12:00:00Z", PHONE);
-    let scripted = |name: &str| Arc::new(Scripted(Arc::clone(&desk.scripts[name]))) as Arc<dyn Channel>;
+    let fixture = Fixture::at("2026-11-23T12:00:00Z", PHONE);
+    let scripted = |name: &str| Arc::new(Scripted(Arc::clone(&fixture.scripts[name]))) as Arc<dyn Channel>;
     let channels = BTreeMap::from([
         ("phone".to_owned(), Arc::new(Lost) as Arc<dyn Channel>),
         ("post".to_owned(), scripted("post")),
         ("console".to_owned(), scripted("console")),
     ]);
-    let deliveries =
-        Deliveries::start(channels, OpenChats::default(), desk.journal.clone(), &desk.clock, desk.settings.subscribe());
+    let deliveries = Deliveries::start(
+        channels,
+        OpenChats::default(),
+        fixture.journal.clone(),
+        &fixture.clock,
+        fixture.settings.subscribe(),
+    );
     let deliveries = deliveries.await.unwrap();
-    while desk.sent("post").is_empty() {
+    while fixture.sent("post").is_empty() {
         sleep(Duration::from_secs(1)).await;
     }
     deliveries.finish().await;
     let expect =
         "The channel `phone` does not work any more: the token was revoked. `ollim-bot channels` shows how it is.";
-    assert_eq!(desk.sent("post"), [expect]);
-    let failing = JournalReader::open(testing::place(&desk.folder.path().join("journal.db")))
+    assert_eq!(fixture.sent("post"), [expect]);
+    let failing = JournalReader::open(testing::place(&fixture.folder.path().join("journal.db")))
         .unwrap()
         .failing_channels()
         .unwrap();
@@ -397,95 +407,95 @@ async fn a_channel_that_is_lost_is_told_on_the_next_one_before_anything_waits_fo
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_the_digest_comes_with_it_at_the_end_of_quiet_hours() {
     let quiet = format!("{PHONE}quiet_hours: {{ from: \"22:00\", to: \"07:30\" }}\n");
-    let desk = Desk::at("2026-11-23T08:00:00Z", &quiet);
+    let fixture = Fixture::at("2026-11-23T08:00:00Z", &quiet);
     let for_digest = |text: &str| NewMessage { digest: true, ..NewMessage::of_service(text) };
-    let deliveries = desk.deliver().await;
-    desk.journal.message(for_digest("one")).await.unwrap();
-    desk.say("at once").await;
+    let deliveries = fixture.deliver().await;
+    fixture.journal.message(for_digest("one")).await.unwrap();
+    fixture.say("at once").await;
     sleep(Duration::from_secs(14 * 3600)).await;
-    assert_eq!(desk.sent("phone"), ["at once"], "it waits by day and through the quiet hours");
-    desk.say("by night").await;
+    assert_eq!(fixture.sent("phone"), ["at once"], "it waits by day and through the quiet hours");
+    fixture.say("by night").await;
     sleep(Duration::from_secs(9 * 3600)).await;
-    desk.settled().await;
+    fixture.settled().await;
     let digest = "2 messages waited for the end of quiet hours.\n\n09:00 one\n\n23:00 by night";
-    assert_eq!(desk.sent("phone"), ["at once", digest]);
+    assert_eq!(fixture.sent("phone"), ["at once", digest]);
     // The service is down when the digest is due.
-    desk.journal.message(for_digest("two")).await.unwrap();
+    fixture.journal.message(for_digest("two")).await.unwrap();
     sleep(Duration::from_secs(60)).await;
     deliveries.finish().await;
-    desk.clock.jump(TimeDelta::hours(25));
-    let deliveries = desk.deliver().await;
-    desk.settled().await;
-    assert_eq!(desk.sent("phone").last().unwrap(), "two");
+    fixture.clock.jump(TimeDelta::hours(25));
+    let deliveries = fixture.deliver().await;
+    fixture.settled().await;
+    assert_eq!(fixture.sent("phone").last().unwrap(), "two");
     // Removed quiet hours hold no message.
-    desk.journal.message(for_digest("three")).await.unwrap();
+    fixture.journal.message(for_digest("three")).await.unwrap();
     sleep(Duration::from_secs(60)).await;
-    assert_eq!(desk.sent("phone").len(), 3);
-    desk.settings.send_replace(Arc::new(Config::parse(PHONE, &BTreeMap::new()).unwrap()));
-    desk.settled().await;
-    assert_eq!(desk.sent("phone").last().unwrap(), "three");
+    assert_eq!(fixture.sent("phone").len(), 3);
+    fixture.settings.send_replace(Arc::new(Config::parse(PHONE, &BTreeMap::new()).unwrap()));
+    fixture.settled().await;
+    assert_eq!(fixture.sent("phone").last().unwrap(), "three");
     deliveries.finish().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_goes_out_by_night_unless_its_answer_can_wait_for_the_morning() {
     let quiet = format!("{PHONE}quiet_hours: {{ from: \"22:00\", to: \"07:30\" }}\n");
-    let desk = Desk::at("2026-11-23T23:00:00Z", &quiet);
-    let deliveries = desk.deliver().await;
-    desk.ask(10).await;
-    let late = desk.ask(8 * 60).await;
-    desk.say("one").await;
+    let fixture = Fixture::at("2026-11-23T23:00:00Z", &quiet);
+    let deliveries = fixture.deliver().await;
+    fixture.ask(10).await;
+    let late = fixture.ask(8 * 60).await;
+    fixture.say("one").await;
     sleep(Duration::from_secs(60)).await;
-    assert_eq!(desk.sent("phone"), ["May I push? (1)"], "the other one can be answered in the morning");
-    desk.journal.end_question(late, QuestionEnd::Deny, None, Some("terminal".into())).await.unwrap();
-    desk.settled().await;
+    assert_eq!(fixture.sent("phone"), ["May I push? (1)"], "the other one can be answered in the morning");
+    fixture.journal.end_question(late, QuestionEnd::Deny, None, Some("terminal".into())).await.unwrap();
+    fixture.settled().await;
     deliveries.finish().await;
     let digest = "2 messages waited for the end of quiet hours.\n\n\
                   00:00 tea: Question 2 of tea, asked at 00:00, is over: denied, by terminal, after 1m. `ollim-bot questions` shows it.\n\n\
                   00:00 one";
-    assert_eq!(desk.sent("phone")[1..], [digest], "nothing asks that takes no answer");
+    assert_eq!(fixture.sent("phone")[1..], [digest], "nothing asks that takes no answer");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_whose_time_is_up_before_it_was_sent_asks_nobody() {
-    let desk = Desk::at("2026-11-23T12:00:00Z", PHONE);
-    desk.answers("phone", std::iter::repeat_n(again("no network"), 20));
-    let deliveries = desk.deliver().await;
-    let number = desk.ask(2).await;
+    let fixture = Fixture::at("2026-11-23T12:00:00Z", PHONE);
+    fixture.answers("phone", std::iter::repeat_n(again("no network"), 20));
+    let deliveries = fixture.deliver().await;
+    let number = fixture.ask(2).await;
     sleep(Duration::from_secs(120)).await;
-    desk.journal.end_question(number, QuestionEnd::SilenceDeny, None, None).await.unwrap();
-    desk.settled().await;
+    fixture.journal.end_question(number, QuestionEnd::SilenceDeny, None, None).await.unwrap();
+    fixture.settled().await;
     deliveries.finish().await;
     let line = "Question 1 of tea, asked at 13:00, is over: denied, since nobody answered, after 2m. `ollim-bot questions` shows it.";
-    assert_eq!(desk.sent("post")[0], line);
+    assert_eq!(fixture.sent("post")[0], line);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_has_buttons_keeps_them_in_the_morning_and_no_text_swallows_the_next() {
     let quiet = format!("{PHONE}quiet_hours: {{ from: \"22:00\", to: \"07:30\" }}\n");
-    let desk = Desk::at("2026-11-23T23:00:00Z", &quiet);
-    let deliveries = desk.deliver().await;
+    let fixture = Fixture::at("2026-11-23T23:00:00Z", &quiet);
+    let deliveries = fixture.deliver().await;
     let remind = async |text: &str| {
         let reminder = NewMessage::of_service(text).with_buttons(&[("Done", "done"), ("10 min", "snooze:10m")]);
-        desk.journal.message(reminder).await.unwrap();
+        fixture.journal.message(reminder).await.unwrap();
     };
-    desk.ask(8 * 60).await;
+    fixture.ask(8 * 60).await;
     remind("Tea.").await;
-    desk.say("```\nlet tea").await;
-    desk.say("two").await;
-    desk.settled().await;
+    fixture.say("```\nlet tea").await;
+    fixture.say("two").await;
+    fixture.settled().await;
     let digest = "2 messages waited for the end of quiet hours.\n\n00:00 ```\nlet tea\n```\n\n00:00 two";
-    assert_eq!(desk.sent("phone"), [digest, "May I push? (1)", "Tea."]);
-    assert_eq!(desk.scripts["phone"].lock().unwrap().buttons, [0, 1, 2]);
+    assert_eq!(fixture.sent("phone"), [digest, "May I push? (1)", "Tea."]);
+    assert_eq!(fixture.scripts["phone"].lock().unwrap().buttons, [0, 1, 2]);
     // A night with many reminders is one digest, except for the question.
     sleep(Duration::from_secs(15 * 3600)).await;
-    desk.ask(24 * 60).await;
+    fixture.ask(24 * 60).await;
     for number in 0..6 {
         remind(&format!("Cake {number}.")).await;
     }
-    desk.settled().await;
+    fixture.settled().await;
     deliveries.finish().await;
-    let sent = desk.sent("phone");
+    let sent = fixture.sent("phone");
     assert_eq!((sent.len(), sent[4].as_str()), (5, "May I push? (2)"), "{sent:#?}");
     assert!(sent[3].starts_with("6 messages waited") && sent[3].contains("Cake 5."), "{}", sent[3]);
 }

@@ -12,23 +12,23 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::digest::digest;
-use super::{Channel, Outgoing, Sent};
+use super::{Channel, Outgoing, SentParts};
 use crate::clock::Clock;
 use crate::config::{Config, TERMINAL};
 use crate::definition::Urgency;
-use crate::journal::{Journal, JournalError, Message, Refused, Rich, Waiting};
+use crate::journal::{Journal, JournalError, Message, Refused, RichContent, Waiting};
 
 /// Maximum number of messages read at once.
 const BATCH: u32 = 1000;
 
 /// Maximum number of sent messages whose delivery is not recorded yet, if the journal is a file.
-const UNRECORDED: usize = 16;
+const MAX_UNRECORDED: usize = 16;
 
 /// Maximum number of messages with buttons that are sent separately at the end of quiet hours.
-const MOST_ALONE: usize = 5;
+const MAX_ALONE: usize = 5;
 
 /// Shortest and longest wait after a failure.
-const PAUSES: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
+const BACKOFF: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 
 pub(super) struct Worker {
     pub name: String,
@@ -55,26 +55,26 @@ enum Step {
 impl Worker {
     pub(super) async fn run(mut self) {
         let mut routed = self.journal.routed();
-        let mut pause = PAUSES.0;
+        let mut pause = BACKOFF.0;
         loop {
             routed.mark_unchanged();
             let step = self.step().await;
             let is_ending = *self.ending.borrow_and_update();
             match step {
                 Ok(Step::Done) => {
-                    pause = PAUSES.0;
+                    pause = BACKOFF.0;
                     continue;
                 }
-                _ if is_ending => return self.last_words().await,
+                _ if is_ending => return self.remove_statuses().await,
                 Ok(Step::Idle) => self.wait(&mut routed, None).await,
                 Ok(Step::Quiet(until)) => self.wait(&mut routed, Some(until)).await,
                 Ok(Step::Failed) => {
                     self.pause(pause).await;
-                    pause = PAUSES.1.min(pause * 2);
+                    pause = BACKOFF.1.min(pause * 2);
                 }
                 Err(error) => {
                     tracing::warn!(%error, channel = %self.name, "what is to be delivered cannot be read or recorded");
-                    self.pause(PAUSES.1).await;
+                    self.pause(BACKOFF.1).await;
                 }
             }
         }
@@ -102,7 +102,7 @@ impl Worker {
     }
 
     /// Hides all status messages, since no turn is running any more.
-    async fn last_words(&self) {
+    async fn remove_statuses(&self) {
         if let Err(error) = self.hide_statuses(true).await {
             tracing::warn!(%error, channel = %self.name, "what shows turns is not known, and stays");
         }
@@ -110,13 +110,13 @@ impl Worker {
 
     /// Hides the status messages of turns that ended and whose answers are not delivered here.
     async fn hide_statuses(&self, all: bool) -> Result<(), JournalError> {
-        for status in self.journal.left_statuses(&self.name, all).await? {
-            match self.channel.hide(&status.turn, &status.message).await {
+        for status in self.journal.leftover_statuses(&self.name, all).await? {
+            match self.channel.remove_status(&status.turn, &status.message).await {
                 Err(error) if error.again => {
                     tracing::debug!(channel = %self.name, why = %error.why, "what shows a turn that is over stays for now");
                 }
                 // After a permanent refusal the message is gone or cannot be changed any more.
-                _ => self.journal.hides_turn(&self.name, &status.turn).await?,
+                _ => self.journal.clear_turn_status(&self.name, &status.turn).await?,
             }
         }
         Ok(())
@@ -156,7 +156,7 @@ impl Worker {
                 return Ok(Step::Quiet(until));
             }
         }
-        let (with_buttons, together) = apart(together);
+        let (with_buttons, together) = split_digest(together);
         let numbers = together.iter().map(|message| message.number).collect();
         at_once.extend(digest(together, config.timezone).map(|digest| (numbers, digest)));
         at_once.extend(with_buttons.into_iter().map(|one| self.alone(one)));
@@ -197,10 +197,10 @@ impl Worker {
             let parts: Vec<&Waiting> = waiting.iter().filter(|one| numbers.contains(&one.message.number)).collect();
             // Records are made beside the next message. Of those that a server's loss, or a full disk, keeps from being recorded, each is
             // sent again: on a server at most one, in a file a few.
-            if self.journal.is_shared() || records.len() >= UNRECORDED {
-                settle(&mut records).await?;
+            if self.journal.is_shared() || records.len() >= MAX_UNRECORDED {
+                finish_records(&mut records).await?;
             }
-            let mut sent = Sent::of(&parts, &self.name, &self.journal);
+            let mut sent = SentParts::of(&parts, &self.name, &self.journal);
             fail_point!(BeforeShow);
             match self.channel.send(&message, &mut sent).await {
                 Ok(external) => {
@@ -209,34 +209,34 @@ impl Worker {
                     records.spawn(async move { journal.delivered(&name, &numbers, external).await });
                 }
                 Err(error) => {
-                    settle(&mut records).await?;
+                    finish_records(&mut records).await?;
                     tracing::warn!(channel = %self.name, why = %error.why, again = error.again, "a message was not delivered");
                     if !error.again {
                         for number in numbers {
-                            self.hand_over(Some(number), &error.why, config).await?;
+                            self.reassign(Some(number), &error.why, config).await?;
                         }
                         continue;
                     }
                     let since = self.journal.not_delivered(&self.name, message.number, error.why.clone()).await?;
                     let patience = TimeDelta::from_std(config.failover_after).unwrap_or(TimeDelta::MAX);
                     if self.clock.now() - since >= patience {
-                        self.hand_over(None, &error.why, config).await?;
+                        self.reassign(None, &error.why, config).await?;
                     }
                     step = Step::Failed;
                     break;
                 }
             }
         }
-        settle(&mut records).await?;
+        finish_records(&mut records).await?;
         fail_point!(DeliveryRecorded);
         Ok(step)
     }
 
-    async fn hand_over(&self, only: Option<i64>, why: &str, config: &Config) -> Result<(), JournalError> {
+    async fn reassign(&self, only: Option<i64>, why: &str, config: &Config) -> Result<(), JournalError> {
         let next = config.channel_names().filter(|name| *name != self.name).map(str::to_owned).collect();
         // Closing a terminal is no failure of the channel.
         let is_broken = self.name != TERMINAL;
-        self.journal.hand_over(Refused { channel: self.name.clone(), only, why: why.to_owned(), next, is_broken }).await
+        self.journal.reassign(Refused { channel: self.name.clone(), only, why: why.to_owned(), next, is_broken }).await
     }
 }
 
@@ -253,7 +253,7 @@ fn without_ended(mut waiting: Waiting, zone: Tz) -> Waiting {
         let title = format!("Question {} of {}, asked at {asked}, is over", question.number, question.id);
         let description = format!("{end}. `ollim-bot questions` shows it.");
         waiting.message.text = format!("{title}: {description}");
-        waiting.message.rich = Some(Rich { title, description, ..Rich::default() });
+        waiting.message.rich = Some(RichContent { title, description, ..RichContent::default() });
         // No part of the new text was sent yet.
         waiting.sent = None;
     }
@@ -262,16 +262,16 @@ fn without_ended(mut waiting: Waiting, zone: Tz) -> Waiting {
 
 /// Splits the messages that waited for the end of quiet hours into those sent separately and those combined into one digest. A digest has
 /// no buttons. So questions are separate, and so are other messages with buttons as long as they are few.
-fn apart(waited: Vec<&Waiting>) -> (Vec<&Waiting>, Vec<&Message>) {
+fn split_digest(waited: Vec<&Waiting>) -> (Vec<&Waiting>, Vec<&Message>) {
     let has_buttons =
         |one: &Waiting| !one.message.digest && one.message.rich.as_ref().is_some_and(|rich| !rich.buttons.is_empty());
-    let are_few = waited.iter().filter(|one| has_buttons(one)).count() <= MOST_ALONE;
+    let are_few = waited.iter().filter(|one| has_buttons(one)).count() <= MAX_ALONE;
     let (alone, together): (Vec<_>, Vec<_>) =
         waited.into_iter().partition(|one| one.question.is_some() || are_few && has_buttons(one));
     (alone, together.into_iter().map(|one| &one.message).collect())
 }
 
-async fn settle(records: &mut JoinSet<Result<(), JournalError>>) -> Result<(), JournalError> {
+async fn finish_records(records: &mut JoinSet<Result<(), JournalError>>) -> Result<(), JournalError> {
     while let Some(recorded) = records.join_next().await {
         recorded.unwrap_or(Err(JournalError::Closed))?;
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Parser as _;
 
-use super::command::{self, Own, Typed};
+use super::command::{self, LocalCommand, ParsedCommand};
 use super::output::Output;
 use super::{Cli, execute};
 use crate::app::App;
@@ -29,11 +29,13 @@ pub fn execute_words(app: &App, words: &[String]) -> Result<String, String> {
     // Commands that wait, ask or follow need a terminal.
     match command::typed(cli.command, None) {
         Ok(
-            Typed::App(_)
-            | Typed::Each(_)
-            | Typed::Own(Own::Fire { wait: false, .. } | Own::SetBudget(_) | Own::SetCap { .. }),
+            ParsedCommand::App(_)
+            | ParsedCommand::Each(_)
+            | ParsedCommand::Own(
+                LocalCommand::Fire { wait: false, .. } | LocalCommand::SetBudget(_) | LocalCommand::SetCap { .. },
+            ),
         ) => {}
-        Ok(Typed::Own(_)) => return Err(here),
+        Ok(ParsedCommand::Own(_)) => return Err(here),
         Err(refusal) => return Err(refusal.to_string()),
     }
     let mut output = Output { plain_tables: true, width: Some(WIDTH), ..Output::default() };

@@ -11,14 +11,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use clap::Parser as _;
 
 use super::args::Global;
-use super::command::{self, Own, Typed};
+use super::command::{self, LocalCommand, ParsedCommand};
 use super::output::{BAD, FAINT, Output, STRONG, paint};
 use super::render::{Chat, View};
 use super::{Cli, execute_typed, external, open};
 use crate::agent::Observation;
-use crate::app::{App, Command, Events, Outcome, ServiceCommand, ServiceReply, another_answer};
+use crate::app::{App, Command, Events, Outcome, ServiceCommand, ServiceReply, unexpected_reply};
 use crate::bot::main_session::MAKE_SHORTER;
-use crate::channel::commands::{COMMANDS, ChatCommand, Does};
+use crate::channel::commands::{COMMANDS, ChatCommand, CommandEffect};
 use crate::channel::terminal::plain_lines;
 use crate::config::TERMINAL;
 use crate::definition::DefinitionId;
@@ -26,7 +26,7 @@ use crate::journal::{Event, EventKind, ForkEnd, Message, RunFilter, RunId, RunSt
 use crate::refusal::Refusal;
 
 /// An item of the queue.
-enum Next {
+enum QueueItem {
     /// A line of input.
     Typed(String),
     /// The end of the input.
@@ -88,7 +88,7 @@ fn read_all() -> Result<String, Refusal> {
 /// Returns the message that a turn sent besides its answer, if the event is one.
 fn aside_of(event: &Event, app: &App) -> Result<Option<Message>, Refusal> {
     match (&event.kind, &event.run) {
-        (EventKind::Message { message, .. }, Some(run)) => app.aside(run, *message),
+        (EventKind::Message { message, .. }, Some(run)) => app.side_message(run, *message),
         _ => Ok(None),
     }
 }
@@ -137,7 +137,7 @@ fn say_once(
         if let EventKind::RunEnded { outcome, retry_at: None, .. } = &event.kind {
             output.exit = u8::from(*outcome != RunState::Completed || !is_answered);
             // Wait, since an answer that the service does not know as read is also sent by another channel.
-            return answer.map_or(Ok(()), |answer| app.until_delivered(answer));
+            return answer.map_or(Ok(()), |answer| app.wait_until_delivered(answer));
         }
     }
     Err(ended())
@@ -150,7 +150,7 @@ fn ended() -> Refusal {
 
 /// A conversation at a terminal.
 struct Conversation<'a> {
-    next: Receiver<Next>,
+    next: Receiver<QueueItem>,
     app: &'a App,
     view: &'a View,
     shown: Chat<'a>,
@@ -176,7 +176,7 @@ impl<'a> Conversation<'a> {
         let (send, next) = channel();
         let (typed, happened) = (send.clone(), send.clone());
         std::thread::spawn(move || type_lines(&typed));
-        std::thread::spawn(move || hear(events, &happened));
+        std::thread::spawn(move || forward_events(events, &happened));
         on_interrupt(send)?;
         let shown = Chat::new(view, true);
         let mut conversation = Self {
@@ -199,17 +199,17 @@ impl<'a> Conversation<'a> {
         self.prompt()?;
         while let Ok(next) = self.next.recv() {
             match next {
-                Next::Closed => break,
-                Next::Interrupted => match self.answering.first() {
+                QueueItem::Closed => break,
+                QueueItem::Interrupted => match self.answering.first() {
                     Some(_) => self.interrupt_first()?,
                     None if !self.open.is_empty() && !std::mem::replace(&mut self.warned, true) => {
                         self.output.line(paint(FAINT, "the answer has not begun; a second Ctrl-C leaves"));
                     }
                     None => break,
                 },
-                Next::Silent(why) => return Err(why.unwrap_or_else(ended)),
-                Next::Happened(event) => self.happened(&event),
-                Next::Typed(line) => match line.trim() {
+                QueueItem::Silent(why) => return Err(why.unwrap_or_else(ended)),
+                QueueItem::Happened(event) => self.happened(&event),
+                QueueItem::Typed(line) => match line.trim() {
                     "" => {}
                     "/quit" => break,
                     line => self.typed(line),
@@ -289,7 +289,7 @@ impl<'a> Conversation<'a> {
         let command = ServiceCommand::Choose { model: word(model), thinking: word(thinking) };
         match self.app.execute(Command::Service(command))? {
             Outcome::Service(ServiceReply::Chosen(choice)) => self.output.line(choice.words()),
-            _ => return Err(another_answer()),
+            _ => return Err(unexpected_reply()),
         }
         Ok(())
     }
@@ -299,7 +299,7 @@ impl<'a> Conversation<'a> {
         let command = ServiceCommand::OpenFork { topic, channel: TERMINAL.to_owned() };
         match self.app.execute(Command::Service(command))? {
             Outcome::Service(ServiceReply::ForkOpened { turn, .. }) => self.open.extend(turn),
-            _ => return Err(another_answer()),
+            _ => return Err(unexpected_reply()),
         }
         Ok(())
     }
@@ -311,7 +311,7 @@ impl<'a> Conversation<'a> {
                 self.output.line(question);
                 self.output.line(paint(FAINT, "`/save anyway` saves it all the same, `/report` hands over a summary"));
             }
-            _ => return Err(another_answer()),
+            _ => return Err(unexpected_reply()),
         }
         Ok(())
     }
@@ -322,13 +322,13 @@ impl<'a> Conversation<'a> {
         let name = words.next().unwrap_or_default();
         let arguments: Vec<&str> = words.collect();
         match COMMANDS.iter().find(|known| known.name == name) {
-            Some(known @ ChatCommand { does: Does::Lines(lines), .. }) => {
+            Some(known @ ChatCommand { does: CommandEffect::Lines(lines), .. }) => {
                 if let Some(needed) = known.lacks(arguments.first().copied()) {
                     return Err(Refusal::user(format!("`/{name}` needs a {}", needed.name)).hint(needed.about));
                 }
                 lines.iter().try_for_each(|line| self.line(&[*line, &arguments].concat()))
             }
-            Some(ChatCommand { does: Does::Why, .. }) if arguments.is_empty() => {
+            Some(ChatCommand { does: CommandEffect::Why, .. }) if arguments.is_empty() => {
                 let filter = RunFilter { failed: true, limit: Some(1), ..RunFilter::default() };
                 match self.app.execute(Command::Runs(filter))? {
                     Outcome::Runs { runs, .. } if !runs.is_empty() => self.line(&["why", runs[0].run.as_str()]),
@@ -359,8 +359,8 @@ impl<'a> Conversation<'a> {
         let view = View::of(self.app, global.json);
         let opens = open::is_wanted(command.as_ref(), view.json, &self.app.env);
         let typed = command::typed(command, Some(Path::new(".")))?;
-        if let Typed::Own(own) = &typed {
-            if let Own::External(words) = own {
+        if let ParsedCommand::Own(own) = &typed {
+            if let LocalCommand::External(words) = own {
                 external::find(external::split(words)?.0, self.app)?;
             }
             if own.takes_terminal() {
@@ -423,23 +423,23 @@ fn print_sign() -> io::Result<()> {
     out.flush()
 }
 
-fn type_lines(next: &Sender<Next>) {
+fn type_lines(next: &Sender<QueueItem>) {
     for line in io::stdin().lock().lines() {
         let Ok(line) = line else { break };
-        if next.send(Next::Typed(line)).is_err() {
+        if next.send(QueueItem::Typed(line)).is_err() {
             return;
         }
     }
     // The conversation may be over.
-    let _over = next.send(Next::Closed);
+    let _over = next.send(QueueItem::Closed);
 }
 
-fn hear(events: Events, next: &Sender<Next>) {
+fn forward_events(events: Events, next: &Sender<QueueItem>) {
     for event in events {
         let heard = match event {
-            Ok(event) => next.send(Next::Happened(Box::new(event))),
+            Ok(event) => next.send(QueueItem::Happened(Box::new(event))),
             Err(refusal) => {
-                let _over = next.send(Next::Silent(Some(refusal)));
+                let _over = next.send(QueueItem::Silent(Some(refusal)));
                 return;
             }
         };
@@ -447,16 +447,17 @@ fn hear(events: Events, next: &Sender<Next>) {
             return;
         }
     }
-    let _over = next.send(Next::Silent(None));
+    let _over = next.send(QueueItem::Silent(None));
 }
 
 /// Sends Ctrl-C to the queue, so that it does not end the process.
-fn on_interrupt(next: Sender<Next>) -> Result<(), Refusal> {
+fn on_interrupt(next: Sender<QueueItem>) -> Result<(), Refusal> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Refusal::environment(format!("signals cannot be read: {error}")))?;
     std::thread::spawn(move || {
-        runtime
-            .block_on(async { while tokio::signal::ctrl_c().await.is_ok() && next.send(Next::Interrupted).is_ok() {} });
+        runtime.block_on(async {
+            while tokio::signal::ctrl_c().await.is_ok() && next.send(QueueItem::Interrupted).is_ok() {}
+        });
     });
     Ok(())
 }

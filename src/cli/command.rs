@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::args::{self, Changes, ExplainArgs, ReminderAdd, RoutineAdd, SpawnArgs, Text, ToolArgs};
-use crate::app::{Command, Each, FieldChange, FieldChanges, LogFilter, ServiceCommand, When};
+use crate::app::{Command, FieldChange, FieldChanges, LogFilter, OccurrenceLimit, ServiceCommand, When};
 use crate::definition::{DefinitionId, Draft, Kind};
 use crate::journal::{RunFilter, RunId};
 use crate::policy::{BOT, ToolLists};
@@ -15,18 +15,18 @@ use crate::run::spawn::SpawnRequest;
 
 /// A parsed command.
 #[derive(Debug)]
-pub enum Typed {
+pub enum ParsedCommand {
     /// A command of the application, for any caller.
     App(Command),
     /// The same command for several jobs. Each is executed or refused separately.
     Each(Vec<Command>),
     /// A command of this process.
-    Own(Own),
+    Own(LocalCommand),
 }
 
 /// Commands that the command line executes in its own process.
 #[derive(Debug)]
-pub enum Own {
+pub enum LocalCommand {
     /// Shows a short help and an overview.
     Short,
     /// Shows the help of all commands, or of one.
@@ -95,7 +95,7 @@ pub enum Own {
     External(Vec<std::ffi::OsString>),
 }
 
-impl Own {
+impl LocalCommand {
     /// Whether the command reads the terminal, follows events until it is interrupted, or replaces this process.
     #[must_use]
     pub const fn takes_terminal(&self) -> bool {
@@ -114,21 +114,25 @@ impl Own {
 /// # Errors
 /// Fails if an argument has an invalid value.
 #[expect(clippy::too_many_lines, reason = "a table: a row a command")]
-pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Typed, Refusal> {
+pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<ParsedCommand, Refusal> {
     use args::{Agents, Policy, Runs, Sessions};
     let app = match command {
-        None => return Ok(Typed::Own(Own::Short)),
-        Some(args::Command::Help { command }) => return Ok(Typed::Own(Own::Help(command))),
-        Some(args::Command::Completions { shell }) => return Ok(Typed::Own(Own::Completions(shell))),
-        Some(args::Command::Man { folder }) => return Ok(Typed::Own(Own::Man(folder))),
-        Some(args::Command::Run(args)) => return Ok(Typed::Own(Own::Run(args))),
-        Some(args::Command::External(words)) => return Ok(Typed::Own(Own::External(words))),
-        Some(args::Command::Fire { ids, wait, dry_run: false }) => return Ok(Typed::Own(Own::Fire { ids, wait })),
+        None => return Ok(ParsedCommand::Own(LocalCommand::Short)),
+        Some(args::Command::Help { command }) => return Ok(ParsedCommand::Own(LocalCommand::Help(command))),
+        Some(args::Command::Completions { shell }) => return Ok(ParsedCommand::Own(LocalCommand::Completions(shell))),
+        Some(args::Command::Man { folder }) => return Ok(ParsedCommand::Own(LocalCommand::Man(folder))),
+        Some(args::Command::Run(args)) => return Ok(ParsedCommand::Own(LocalCommand::Run(args))),
+        Some(args::Command::External(words)) => return Ok(ParsedCommand::Own(LocalCommand::External(words))),
+        Some(args::Command::Fire { ids, wait, dry_run: false }) => {
+            return Ok(ParsedCommand::Own(LocalCommand::Fire { ids, wait }));
+        }
         Some(args::Command::Fire { ids, dry_run: true, .. }) => {
             return Ok(each(ids, |id| Command::DryRun { id }));
         }
-        Some(args::Command::Edit { id }) => return Ok(Typed::Own(Own::Edit { kind: None, id })),
-        Some(args::Command::Chat { text, history }) => return Ok(Typed::Own(Own::Chat { text, history })),
+        Some(args::Command::Edit { id }) => return Ok(ParsedCommand::Own(LocalCommand::Edit { kind: None, id })),
+        Some(args::Command::Chat { text, history }) => {
+            return Ok(ParsedCommand::Own(LocalCommand::Chat { text, history }));
+        }
         Some(args::Command::Channels { command: None }) => Command::Channels,
         Some(args::Command::Channels { command: Some(args::Channels::Test { name }) }) => {
             Command::Service(ServiceCommand::TestChannel { name })
@@ -144,11 +148,13 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         }
         Some(args::Command::Web { end_sessions, .. }) => Command::Service(ServiceCommand::WebLink { end_sessions }),
         Some(args::Command::Login { code }) => Command::Service(ServiceCommand::Login { code }),
-        Some(args::Command::Budget { set: Some(left), .. }) => return Ok(Typed::Own(Own::SetBudget(left))),
+        Some(args::Command::Budget { set: Some(left), .. }) => {
+            return Ok(ParsedCommand::Own(LocalCommand::SetBudget(left)));
+        }
         Some(args::Command::Budget { set: None, day, month, tokens })
             if day.is_some() || month.is_some() || tokens.is_some() =>
         {
-            return Ok(Typed::Own(Own::SetCap { day, month, tokens }));
+            return Ok(ParsedCommand::Own(LocalCommand::SetCap { day, month, tokens }));
         }
         Some(args::Command::Questions { command: None }) => Command::Questions,
         Some(args::Command::Questions { command: Some(args::Questions::Answer { number, answer, sentence }) }) => {
@@ -156,7 +162,7 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         }
         Some(args::Command::Budget { .. }) => Command::Budget,
         Some(args::Command::Runs(args)) => match args.command {
-            Some(Runs::Follow { target }) => return Ok(Typed::Own(Own::Follow(target))),
+            Some(Runs::Follow { target }) => return Ok(ParsedCommand::Own(LocalCommand::Follow(target))),
             Some(Runs::Show { run, transcript }) => Command::Run { run, full: transcript },
             None => Command::Runs(RunFilter {
                 id: args.id.map(DefinitionId::new),
@@ -166,10 +172,10 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
             }),
         },
         Some(args::Command::Inbox { count, follow: true }) => {
-            return Ok(Typed::Own(Own::FollowInbox(count)));
+            return Ok(ParsedCommand::Own(LocalCommand::FollowInbox(count)));
         }
         Some(args::Command::Logs { about, follow, since, count }) => {
-            return Ok(Typed::Own(Own::Logs { filter: LogFilter { about, since, count }, follow }));
+            return Ok(ParsedCommand::Own(LocalCommand::Logs { filter: LogFilter { about, since, count }, follow }));
         }
         Some(args::Command::Costs { by, since }) => Command::Costs { by: by.into(), since },
         Some(args::Command::Inbox { count, follow: false }) => Command::Inbox { count },
@@ -180,7 +186,9 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
             Command::CopyJournal { to: (to != "file").then_some(to), uses }
         }
         Some(args::Command::Restore { file }) => Command::RestoreBackup { file: absolute(file, folder) },
-        Some(args::Command::Service(args::Service::Logs(logs))) => return Ok(Typed::Own(Own::ServiceLogs(logs))),
+        Some(args::Command::Service(args::Service::Logs(logs))) => {
+            return Ok(ParsedCommand::Own(LocalCommand::ServiceLogs(logs)));
+        }
         Some(args::Command::Service(service)) => service.command(),
         Some(args::Command::Export(args::Export::Ics { days })) => Command::Calendar { days },
         Some(args::Command::Import(args::Import::OllimBot { path, dry_run })) => {
@@ -195,7 +203,7 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         }
         Some(args::Command::Doctor { fix }) => Command::Doctor { fix },
         Some(args::Command::Config) => Command::Config,
-        Some(args::Command::Init(args)) => return Ok(Typed::Own(Own::Init(args))),
+        Some(args::Command::Init(args)) => return Ok(ParsedCommand::Own(LocalCommand::Init(args))),
         Some(args::Command::Check { files }) => Command::Check { files, folder: folder.map(Path::to_owned) },
         Some(args::Command::Why { id, time }) => {
             Command::Why { id, at: Some(time.join(" ")).filter(|time| !time.is_empty()) }
@@ -207,7 +215,13 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Next(args)) => {
             let args::NextArgs { count, from, until, all, ids } = args;
             let all = all || from.is_some() || until.is_some() || !ids.is_empty();
-            Command::Next { count: count.into(), from, until, ids, each: if all { Each::All } else { Each::First } }
+            Command::Next {
+                count: count.into(),
+                from,
+                until,
+                ids,
+                each: if all { OccurrenceLimit::All } else { OccurrenceLimit::First },
+            }
         }
         Some(args::Command::Agents(Agents::List)) => Command::Agents,
         Some(args::Command::Agents(Agents::Show { name })) => Command::Agent { name },
@@ -240,17 +254,17 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Ty
         Some(args::Command::Webhook(args::Webhook::Show { id })) => Command::Show { kind: Some(Kind::Webhook), id },
         Some(args::Command::Reminder(reminder)) => return of_reminder(reminder, folder),
     };
-    Ok(Typed::App(app))
+    Ok(ParsedCommand::App(app))
 }
 
 fn absolute(file: PathBuf, folder: Option<&Path>) -> PathBuf {
     folder.map_or(file.clone(), |folder| folder.join(file))
 }
 
-fn of_routine(routine: args::Routine, folder: Option<&Path>) -> Result<Typed, Refusal> {
+fn of_routine(routine: args::Routine, folder: Option<&Path>) -> Result<ParsedCommand, Refusal> {
     use args::Routine;
     let kind = Kind::Routine;
-    Ok(Typed::App(match routine {
+    Ok(ParsedCommand::App(match routine {
         Routine::List => Command::List(kind),
         Routine::Show { id } => Command::Show { kind: Some(kind), id },
         Routine::Add(args) => {
@@ -261,7 +275,7 @@ fn of_routine(routine: args::Routine, folder: Option<&Path>) -> Result<Typed, Re
             // A command needs no text.
             let is_new = !has_text && draft.command.is_none();
             if is_new {
-                return Ok(Typed::Own(Own::New { draft, when: None }));
+                return Ok(ParsedCommand::Own(LocalCommand::New { draft, when: None }));
             }
             Command::Add { draft, when: None }
         }
@@ -276,10 +290,10 @@ fn of_routine(routine: args::Routine, folder: Option<&Path>) -> Result<Typed, Re
     }))
 }
 
-fn of_reminder(reminder: args::Reminder, folder: Option<&Path>) -> Result<Typed, Refusal> {
+fn of_reminder(reminder: args::Reminder, folder: Option<&Path>) -> Result<ParsedCommand, Refusal> {
     use args::Reminder;
     let kind = Kind::Reminder;
-    Ok(Typed::App(match reminder {
+    Ok(ParsedCommand::App(match reminder {
         Reminder::List => Command::List(kind),
         Reminder::Show { id } => Command::Show { kind: Some(kind), id },
         Reminder::Add(args) => {
@@ -292,7 +306,7 @@ fn of_reminder(reminder: args::Reminder, folder: Option<&Path>) -> Result<Typed,
             let is_new = !has_text && draft.command.is_none();
             let when = when(span.or(delay.map(minutes)), at);
             if is_new {
-                return Ok(Typed::Own(Own::New { draft, when }));
+                return Ok(ParsedCommand::Own(LocalCommand::New { draft, when }));
             }
             Command::Add { draft, when }
         }
@@ -307,20 +321,20 @@ fn of_reminder(reminder: args::Reminder, folder: Option<&Path>) -> Result<Typed,
 }
 
 /// Sets fields if there are flags. Otherwise opens the editor.
-fn edit(kind: Kind, id: String, changes: Changes) -> Typed {
+fn edit(kind: Kind, id: String, changes: Changes) -> ParsedCommand {
     let Changes { message, span, at, fields } = changes;
     if message.is_none() && span.is_none() && at.is_none() && fields.0.is_empty() {
-        return Typed::Own(Own::Edit { kind: Some(kind), id });
+        return ParsedCommand::Own(LocalCommand::Edit { kind: Some(kind), id });
     }
     let changes = FieldChanges { message, when: when(span, at), fields: fields.0 };
-    Typed::App(Command::Edit { kind, id, changes: Box::new(changes) })
+    ParsedCommand::App(Command::Edit { kind, id, changes: Box::new(changes) })
 }
 
 /// Returns the command for each id. A single id makes a plain command.
-fn each(mut ids: Vec<String>, command: impl Fn(String) -> Command) -> Typed {
+fn each(mut ids: Vec<String>, command: impl Fn(String) -> Command) -> ParsedCommand {
     match ids.pop() {
-        Some(id) if ids.is_empty() => Typed::App(command(id)),
-        last => Typed::Each(ids.into_iter().chain(last).map(command).collect()),
+        Some(id) if ids.is_empty() => ParsedCommand::App(command(id)),
+        last => ParsedCommand::Each(ids.into_iter().chain(last).map(command).collect()),
     }
 }
 

@@ -240,7 +240,7 @@ pub(super) const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
 ];
 
 /// Names that other tools use for our commands, and subcommands that need their group.
-const MEANT: &[(&str, &str)] = &[
+const SUGGESTIONS: &[(&str, &str)] = &[
     ("rm", CANCEL),
     ("remove", CANCEL),
     ("delete", CANCEL),
@@ -275,7 +275,7 @@ const ADD: &str = "reminder add` or `routine add";
 const LIST: &str = "next`, `routine list` or `reminder list";
 
 /// Names that other tools use for subcommands, such as `routine rm`.
-const MEANT_IN_GROUP: &[(&str, &str)] = &[
+const SUGGESTIONS_IN_GROUP: &[(&str, &str)] = &[
     ("rm", "cancel"),
     ("remove", "cancel"),
     ("delete", "cancel"),
@@ -291,14 +291,14 @@ const MEANT_IN_GROUP: &[(&str, &str)] = &[
 
 /// Returns the commands that a word of another tool, or a subcommand without its group, stands for.
 #[must_use]
-pub fn meant(word: &str) -> Option<&'static str> {
-    of_table(MEANT, word)
+pub fn suggestion(word: &str) -> Option<&'static str> {
+    of_table(SUGGESTIONS, word)
 }
 
 /// Returns the subcommand that a word of another tool stands for.
 #[must_use]
-pub fn meant_in_group(word: &str) -> Option<&'static str> {
-    of_table(MEANT_IN_GROUP, word)
+pub fn suggestion_in_group(word: &str) -> Option<&'static str> {
+    of_table(SUGGESTIONS_IN_GROUP, word)
 }
 
 /// Whether the group at the start of a usage line has this subcommand.
@@ -310,7 +310,7 @@ pub fn group_has(usage: &str, command: &str) -> bool {
 
 /// Returns a hint for a flag that the command does not have. `usage` begins with the command.
 #[must_use]
-pub fn meant_by_flag(usage: &str, flag: &str) -> Option<String> {
+pub fn suggestion_for_flag(usage: &str, flag: &str) -> Option<String> {
     let of = |command: &str, flags: &[&str]| {
         usage.starts_with(command) && (flags.is_empty() || flags.contains(&flag.split('=').next().unwrap_or(flag)))
     };
@@ -401,17 +401,17 @@ mod tests {
 
     #[test]
     fn a_flag_of_another_command_is_answered_by_what_is_meant() {
-        for (usage, flag, meant) in [
+        for (usage, flag, suggestion) in [
             ("routine add [OPTIONS]", "--at", Some("`--cron 'daily at 9'`")),
             ("reminder add [OPTIONS]", "--every", Some("a reminder fires once")),
             ("reminder add [OPTIONS]", "--cron=daily", Some("`routine add`")),
             ("edit <ID>", "--model", Some("routine edit ID --model")),
             ("reminder add [OPTIONS]", "--gat", None),
         ] {
-            let said = meant_by_flag(usage, flag);
+            let said = suggestion_for_flag(usage, flag);
             assert_eq!(
-                said.as_ref().map(|said| meant.is_some_and(|meant| said.contains(meant))),
-                meant.map(|_| true),
+                said.as_ref().map(|said| suggestion.is_some_and(|suggestion| said.contains(suggestion))),
+                suggestion.map(|_| true),
                 "{said:?}"
             );
         }

@@ -25,7 +25,7 @@ pub fn find(name: &str, app: &App) -> Result<PathBuf, Refusal> {
     }
     let shown: String = name.chars().take(100).collect();
     let error = Refusal::user(format!("there is no command `{}`", crate::channel::terminal::plain(&shown)));
-    Err(match super::examples::meant(name).map(ToOwned::to_owned).or_else(|| nearest(name, app)) {
+    Err(match super::examples::suggestion(name).map(ToOwned::to_owned).or_else(|| nearest(name, app)) {
         Some(known) => error.hint(format!("did you mean `{known}`?")),
         None => error,
     }

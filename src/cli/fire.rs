@@ -5,7 +5,7 @@ use super::output::{FAINT, Output, paint};
 use super::render::{self, View};
 use super::{log, run, watch};
 use crate::app::{App, Command, Outcome, ServiceReply, words};
-use crate::daemon::ending::Until;
+use crate::daemon::shutdown::EndConditions;
 use crate::journal::RunState;
 use crate::refusal::Refusal;
 
@@ -28,7 +28,7 @@ pub(super) fn fire(id: &str, wait: Option<Color>, app: &App, view: &View, output
         output.note(paint(FAINT, "the service was not running: it was started for this run"));
     }
     log::start("warn", Color::Auto, false, app)?;
-    let run = run::serve(Until::default(), Some(id), app, None)?;
+    let run = run::serve(EndConditions::default(), Some(id), app, None)?;
     let run = run.ok_or_else(|| Refusal::environment("the run left no record"))?;
     let Outcome::Run(details) = app.execute(Command::Run { run: run.to_string(), full: false })? else { return Ok(()) };
     let run = details.run;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use super::command::{self, Own, Typed};
+use super::command::{self, LocalCommand, ParsedCommand};
 use super::output::Output;
 use super::render::{self, View};
-use super::{complete, each, edit, examples, external, help};
-use crate::app::{App, Effect, another_answer};
+use super::{batch, complete, edit, examples, external, help};
+use crate::app::{App, Effect, unexpected_reply};
 use crate::daemon::call::{self, CallError};
 use crate::daemon::wire::{Reply, Request};
 use crate::journal::Denial;
@@ -36,7 +36,7 @@ pub fn ask(argv: &[OsString], token: &str, app: &App) -> Result<Output, Refusal>
             Err(external::become_command(&program, &args, &app.home))
         }
         Ok(Reply::Refused(refusal)) => Err(refusal),
-        Ok(Reply::Done(_) | Reply::Event(_)) => Err(another_answer()),
+        Ok(Reply::Done(_) | Reply::Event(_)) => Err(unexpected_reply()),
         Err(CallError::NotRunning) => {
             Err(Refusal::environment("inside a job every command goes through the service, which is not running")
                 .hint("the job's time is over: end here"))
@@ -99,22 +99,22 @@ fn decide(run: &Arc<RunAuthority>, words: &[String], app: &App, output: &mut Out
     let (app, json) = (app.of_run(Arc::clone(run)), cli.global.json);
     let view = View::of(&app, json);
     match command::typed(cli.command, None)? {
-        Typed::App(command) if command.effect() == Effect::Controls => return Err(alone()),
-        Typed::App(command) => render::render(app.execute(command)?, &view, output),
-        Typed::Each(commands) if commands.iter().any(|command| command.effect() == Effect::Controls) => {
+        ParsedCommand::App(command) if command.effect() == Effect::Controls => return Err(alone()),
+        ParsedCommand::App(command) => render::render(app.execute(command)?, &view, output),
+        ParsedCommand::Each(commands) if commands.iter().any(|command| command.effect() == Effect::Controls) => {
             return Err(alone());
         }
-        Typed::Each(commands) => each::each(commands, view.json, output, |command, output| {
+        ParsedCommand::Each(commands) => batch::execute_each(commands, view.json, output, |command, output| {
             let outcome = app.execute(command).inspect_err(|refusal| record(refusal, run, words))?;
             render::render(outcome, &view, output);
             Ok(())
         }),
-        Typed::Own(Own::Short) => help::short(&app, &view, output)?,
-        Typed::Own(Own::Help(topic)) => help::help(&topic, &app, &view, output)?,
-        Typed::Own(Own::Completions(shell)) => output.stdout.push_str(&complete::script(shell)?),
-        Typed::Own(Own::Edit { kind, id }) => edit::edit(kind, &id, &app, &view, output)?,
-        Typed::Own(Own::New { draft, when }) => edit::new(*draft, when, &app, &view, output)?,
-        Typed::Own(Own::External(typed)) => {
+        ParsedCommand::Own(LocalCommand::Short) => help::short(&app, &view, output)?,
+        ParsedCommand::Own(LocalCommand::Help(topic)) => help::help(&topic, &app, &view, output)?,
+        ParsedCommand::Own(LocalCommand::Completions(shell)) => output.stdout.push_str(&complete::script(shell)?),
+        ParsedCommand::Own(LocalCommand::Edit { kind, id }) => edit::edit(kind, &id, &app, &view, output)?,
+        ParsedCommand::Own(LocalCommand::New { draft, when }) => edit::new(*draft, when, &app, &view, output)?,
+        ParsedCommand::Own(LocalCommand::External(typed)) => {
             super::refuse_json(json)?;
             let (name, args) = external::split(&typed)?;
             // Check here too, so that an unknown name gets the same refusal as outside a fork.
@@ -122,18 +122,18 @@ fn decide(run: &Arc<RunAuthority>, words: &[String], app: &App, output: &mut Out
             let args = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
             return Ok(Some(Reply::Exec { name: name.to_owned(), args }));
         }
-        Typed::Own(
-            Own::Chat { .. }
-            | Own::SetBudget(_)
-            | Own::SetCap { .. }
-            | Own::Fire { .. }
-            | Own::Init(_)
-            | Own::Run(_)
-            | Own::Follow(_)
-            | Own::FollowInbox(_)
-            | Own::Logs { .. }
-            | Own::ServiceLogs(_)
-            | Own::Man(_),
+        ParsedCommand::Own(
+            LocalCommand::Chat { .. }
+            | LocalCommand::SetBudget(_)
+            | LocalCommand::SetCap { .. }
+            | LocalCommand::Fire { .. }
+            | LocalCommand::Init(_)
+            | LocalCommand::Run(_)
+            | LocalCommand::Follow(_)
+            | LocalCommand::FollowInbox(_)
+            | LocalCommand::Logs { .. }
+            | LocalCommand::ServiceLogs(_)
+            | LocalCommand::Man(_),
         ) => {
             return Err(alone());
         }
@@ -165,11 +165,16 @@ mod tests {
         let words = examples::words(line);
         let cli = examples::parse(&words).unwrap_or_else(|error| panic!("{line}: {error}"));
         Some(match command::typed(cli.command, None).ok()? {
-            Typed::App(command) => command.effect() == Effect::Controls,
-            Typed::Each(commands) => commands.iter().any(|command| command.effect() == Effect::Controls),
-            Typed::Own(own) => !matches!(
+            ParsedCommand::App(command) => command.effect() == Effect::Controls,
+            ParsedCommand::Each(commands) => commands.iter().any(|command| command.effect() == Effect::Controls),
+            ParsedCommand::Own(own) => !matches!(
                 own,
-                Own::Short | Own::Help(_) | Own::Completions(_) | Own::Edit { .. } | Own::New { .. } | Own::External(_)
+                LocalCommand::Short
+                    | LocalCommand::Help(_)
+                    | LocalCommand::Completions(_)
+                    | LocalCommand::Edit { .. }
+                    | LocalCommand::New { .. }
+                    | LocalCommand::External(_)
             ),
         })
     }

@@ -11,7 +11,7 @@ use super::render::{self, View};
 use super::{for_person, run};
 use crate::app::{App, Command, InitOptions, Outcome, UnitAct, UnitCommand};
 use crate::channel::terminal::plain;
-use crate::daemon::ending::Until;
+use crate::daemon::shutdown::EndConditions;
 use crate::definition::DefinitionId;
 use crate::home::Home;
 use crate::journal::RunState;
@@ -238,7 +238,7 @@ fn try_login(app: &App) -> Result<String, Refusal> {
         }
     }
     let trial = for_person(home, app.env.clone());
-    let run = run::serve(Until::default(), Some(DefinitionId::new("trial")), &trial, None)?;
+    let run = run::serve(EndConditions::default(), Some(DefinitionId::new("trial")), &trial, None)?;
     let run = run.ok_or_else(|| Refusal::environment("the call left no record"))?;
     let Outcome::Run(details) = trial.execute(Command::Run { run: run.to_string(), full: false })? else {
         return Err(Refusal::environment("the call left no record"));

@@ -35,7 +35,7 @@ pub(super) fn start(usual: &str, color: Color, kept: bool, app: &App) -> Result<
     let terminal = tracing_subscriber::fmt::layer()
         .with_target(false)
         .with_ansi(ansi)
-        .with_timer(Local(zone, app.clock.clone()))
+        .with_timer(LocalTime(zone, app.clock.clone()))
         .with_writer(std::io::stderr);
     let (files, failure) = match kept.then(|| files(app)).transpose() {
         Ok(files) => (files, None),
@@ -46,7 +46,7 @@ pub(super) fn start(usual: &str, color: Color, kept: bool, app: &App) -> Result<
             .json()
             .flatten_event(true)
             .with_target(false)
-            .with_timer(Exact(zone, app.clock.clone()))
+            .with_timer(Rfc3339Time(zone, app.clock.clone()))
             .with_writer(files)
     });
     let subscriber = tracing_subscriber::registry().with(filter).with(terminal).with(files);
@@ -69,18 +69,18 @@ fn files(app: &App) -> Result<RollingFileAppender, String> {
 }
 
 /// Formats the weekday and the time, like messages on the console.
-struct Local(Tz, Clock);
+struct LocalTime(Tz, Clock);
 
-impl FormatTime for Local {
+impl FormatTime for LocalTime {
     fn format_time(&self, out: &mut Writer<'_>) -> std::fmt::Result {
         write!(out, "{}", self.1.now().with_timezone(&self.0).format("%a %H:%M:%S"))
     }
 }
 
 /// Formats times as RFC 3339.
-struct Exact(Tz, Clock);
+struct Rfc3339Time(Tz, Clock);
 
-impl FormatTime for Exact {
+impl FormatTime for Rfc3339Time {
     fn format_time(&self, out: &mut Writer<'_>) -> std::fmt::Result {
         out.write_str(&self.1.now().with_timezone(&self.0).to_rfc3339_opts(SecondsFormat::Millis, false))
     }

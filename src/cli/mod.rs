@@ -4,11 +4,11 @@
 //! (see [`fork`]), which executes them there.
 
 pub mod args;
+mod batch;
 pub mod by_channel;
 mod chat;
 pub mod command;
 mod complete;
-mod each;
 mod edit;
 pub mod examples;
 pub mod external;
@@ -20,10 +20,10 @@ mod log;
 mod man;
 mod open;
 pub mod output;
-mod promise;
 pub mod render;
 mod run;
 mod service_logs;
+mod start_warnings;
 mod watch;
 
 use std::ffi::OsString;
@@ -35,7 +35,7 @@ use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use args::{Cli, Color, Global};
-use command::{Own, Typed};
+use command::{LocalCommand, ParsedCommand};
 use output::Output;
 use render::View;
 
@@ -115,7 +115,7 @@ pub fn execute(cli: Cli, folder: &Path, app: &App, output: &mut Output) -> Resul
 
 /// Executes a converted command. `opens` is whether to open the page's link in a browser.
 fn execute_typed(
-    typed: Typed,
+    typed: ParsedCommand,
     opens: bool,
     global: &Global,
     app: &App,
@@ -123,80 +123,80 @@ fn execute_typed(
     output: &mut Output,
 ) -> Result<(), Refusal> {
     match typed {
-        Typed::App(command) => {
-            promise::say_the_wait(&command, app, global.color, output)?;
+        ParsedCommand::App(command) => {
+            start_warnings::show_wait(&command, app, global.color, output)?;
             let outcome = app.execute(command)?;
-            let (promises, needs_login) = (promise::is_promise(&outcome), promise::needs_login(&outcome));
-            promise::warn_of_zone(&outcome, app, output);
-            promise::warn_of_cut_off(&outcome, app, output);
+            let (promises, needs_login) = (start_warnings::will_fire(&outcome), start_warnings::needs_login(&outcome));
+            start_warnings::warn_of_zone(&outcome, app, output);
+            start_warnings::warn_of_cut_off(&outcome, app, output);
             if opens {
                 open::open(&outcome, app, output);
             }
             render::render(outcome, view, output);
             if promises {
-                promise::warn(app, needs_login, global.home.as_deref(), output);
+                start_warnings::warn(app, needs_login, global.home.as_deref(), output);
             }
         }
-        Typed::Each(commands) => {
+        ParsedCommand::Each(commands) => {
             let (mut promises, mut needs_login) = (false, false);
-            each::each(commands, view.json, output, |command, output| {
+            batch::execute_each(commands, view.json, output, |command, output| {
                 let outcome = app.execute(command)?;
-                promises |= promise::is_promise(&outcome);
-                needs_login |= promise::needs_login(&outcome);
+                promises |= start_warnings::will_fire(&outcome);
+                needs_login |= start_warnings::needs_login(&outcome);
                 render::render(outcome, view, output);
                 Ok(())
             });
             if promises {
-                promise::warn(app, needs_login, global.home.as_deref(), output);
+                start_warnings::warn(app, needs_login, global.home.as_deref(), output);
             }
         }
-        Typed::Own(own) => execute_own(own, global, app, view, output)?,
+        ParsedCommand::Own(own) => execute_own(own, global, app, view, output)?,
     }
     Ok(())
 }
 
 /// Executes a command of this process, which may use commands of the application.
-fn execute_own(own: Own, global: &Global, app: &App, view: &View, output: &mut Output) -> Result<(), Refusal> {
+fn execute_own(own: LocalCommand, global: &Global, app: &App, view: &View, output: &mut Output) -> Result<(), Refusal> {
     match own {
-        Own::SetCap { day, month, tokens } => {
+        LocalCommand::SetCap { day, month, tokens } => {
             let set = ServiceCommand::SetCap { day, month, tokens };
             render::render(app.execute(Command::Service(set))?, view, output);
             if output.exit == 0 && !view.json {
                 render::render(app.execute(Command::Budget)?, view, output);
             }
         }
-        Own::SetBudget(left) => {
+        LocalCommand::SetBudget(left) => {
             app.execute(Command::Service(ServiceCommand::SetBudget { left }))?;
             render::render(app.execute(Command::Budget)?, view, output);
         }
-        Own::Edit { kind, id } => edit::edit(kind, &id, app, view, output)?,
-        Own::New { draft, when } => edit::new(*draft, when, app, view, output)?,
-        Own::Fire { ids, wait } => {
+        LocalCommand::Edit { kind, id } => edit::edit(kind, &id, app, view, output)?,
+        LocalCommand::New { draft, when } => edit::new(*draft, when, app, view, output)?,
+        LocalCommand::Fire { ids, wait } => {
             let wait = wait.then_some(global.color);
             match &ids[..] {
                 [id] => fire::fire(id, wait, app, view, output)?,
-                _ => each::each(ids, view.json, output, |id, output| fire::fire(&id, wait, app, view, output)),
+                _ => batch::execute_each(ids, view.json, output, |id, output| fire::fire(&id, wait, app, view, output)),
             }
         }
-        Own::Logs { filter, follow } => watch::logs(&filter, follow, app, view, global.color, output)?,
-        Own::Chat { text, history } => chat::chat(text.as_deref(), history, app, view, global, output)?,
-        Own::Follow(target) => watch::runs(target.as_deref(), app, view, global.color, output)?,
-        Own::FollowInbox(count) => {
+        LocalCommand::Logs { filter, follow } => watch::logs(&filter, follow, app, view, global.color, output)?,
+        LocalCommand::Chat { text, history } => chat::chat(text.as_deref(), history, app, view, global, output)?,
+        LocalCommand::Follow(target) => watch::runs(target.as_deref(), app, view, global.color, output)?,
+        LocalCommand::FollowInbox(count) => {
             render::render(app.execute(Command::Inbox { count })?, view, output);
             watch::inbox(app, view, global.color, output)?;
         }
-        Own::ServiceLogs(logs) => return Err(service_logs::become_log(&logs, global.json, app)),
-        Own::Init(args) => guide::init(args, global.color, app, view, output)?,
-        Own::Run(args) => run::run(&args, global.color, app, view)?,
-        Own::External(words) => {
+        LocalCommand::ServiceLogs(logs) => return Err(service_logs::exec_log_viewer(&logs, global.json, app)),
+        LocalCommand::Init(args) => guide::init(args, global.color, app, view, output)?,
+        LocalCommand::Run(args) => run::run(&args, global.color, app, view)?,
+        LocalCommand::External(words) => {
             refuse_json(global.json)?;
             let (name, args) = external::split(&words)?;
             return Err(external::become_command(&external::find(name, app)?, args, &app.home));
         }
-        Own::Short => help::short(app, view, output)?,
-        Own::Help(topic) => help::help(&topic, app, view, output)?,
-        Own::Completions(shell) => output.stdout.push_str(&complete::script(shell)?),
-        Own::Man(folder) => man::man(folder.as_deref(), output)?,
+        LocalCommand::Short => help::short(app, view, output)?,
+        LocalCommand::Help(topic) => help::help(&topic, app, view, output)?,
+        LocalCommand::Completions(shell) => output.stdout.push_str(&complete::script(shell)?),
+        LocalCommand::Man(folder) => man::man(folder.as_deref(), output)?,
     }
     Ok(())
 }
@@ -223,19 +223,19 @@ fn usage(error: &clap::Error, output: &mut Output) {
         }
     }
     if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
-        && let Some(meant) = examples::meant_in_group(word)
+        && let Some(suggestion) = examples::suggestion_in_group(word)
         && hints
             .iter()
-            .any(|hint| examples::group_has(hint.strip_prefix("usage: ollim-bot ").unwrap_or_default(), meant))
+            .any(|hint| examples::group_has(hint.strip_prefix("usage: ollim-bot ").unwrap_or_default(), suggestion))
     {
-        hints.insert(0, format!("did you mean `{meant}`?"));
+        hints.insert(0, format!("did you mean `{suggestion}`?"));
     }
     if let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
         && let Some(usage) = hints.iter().find_map(|hint| hint.strip_prefix("usage: ollim-bot "))
-        && let Some(meant) = examples::meant_by_flag(usage, flag)
+        && let Some(suggestion) = examples::suggestion_for_flag(usage, flag)
     {
         hints.retain(|hint| !hint.starts_with("a similar argument exists"));
-        hints.insert(0, meant);
+        hints.insert(0, suggestion);
     }
     let failed = hints.into_iter().fold(Refusal::user(message.join(" ")), Refusal::hint);
     output.fail(&failed);

@@ -26,13 +26,13 @@ pub(super) fn is_wanted(command: Option<&args::Command>, json: bool, env: &Envir
 pub(super) fn open(outcome: &Outcome, app: &App, output: &mut Output) {
     // A tunnel must be opened before the link.
     let Outcome::Service(ServiceReply::WebLink { url, tunnel: None, .. }) = outcome else { return };
-    if let Err(error) = lead(url, app) {
+    if let Err(error) = open_link(url, app) {
         output.note(paint(FAINT, &format!("no browser was opened ({OPENER}: {error}): open the link yourself")));
     }
 }
 
 /// Opens the link through a private file. All users can read command lines, and the link logs in.
-fn lead(url: &str, app: &App) -> io::Result<()> {
+fn open_link(url: &str, app: &App) -> io::Result<()> {
     let (file, url) = (app.home.state().join("open.html"), url.replace('"', "%22"));
     match fs::remove_file(&file) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

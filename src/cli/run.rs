@@ -8,16 +8,16 @@ use super::output::Output;
 use super::render::{self, View};
 use super::{by_channel, fork, log};
 use crate::app::{App, make_folders, make_home};
-use crate::daemon::ending::Until;
 use crate::daemon::event_stream::ShowEvent;
 use crate::daemon::lock::LockError;
 use crate::daemon::service::{self, DaemonError, Start};
+use crate::daemon::shutdown::EndConditions;
 use crate::definition::DefinitionId;
 use crate::journal::RunId;
 use crate::refusal::Refusal;
 
 /// Default log filter: our own messages, and warnings of libraries.
-const USUAL: &str = "warn,ollim_bot=info";
+const DEFAULT_FILTER: &str = "warn,ollim_bot=info";
 
 /// Runs the service until it is stopped.
 ///
@@ -28,11 +28,11 @@ pub(super) fn run(args: &RunArgs, color: Color, app: &App, view: &View) -> Resul
     if made {
         make_home(&app.home, app.now(), app.zone()?)?;
     }
-    log::start(USUAL, color, true, app)?;
+    log::start(DEFAULT_FILTER, color, true, app)?;
     if made {
         tracing::info!("made {} with samples", app.home.root().display());
     }
-    let until = Until { idle: args.until_idle, after: args.duration };
+    let until = EndConditions { idle: args.until_idle, after: args.duration };
     serve(until, None, app, view.json.then(|| stream(view))).map(drop)
 }
 
@@ -50,7 +50,7 @@ fn stream(view: &View) -> ShowEvent {
 
 /// Starts the service and waits until it ends.
 pub(super) fn serve(
-    until: Until,
+    until: EndConditions,
     only: Option<DefinitionId>,
     app: &App,
     events: Option<ShowEvent>,

@@ -7,7 +7,7 @@ use crate::app::{App, log_command};
 use crate::refusal::Refusal;
 
 /// Replaces this process. Returns only if that fails.
-pub(super) fn become_log(logs: &Logs, json: bool, app: &App) -> Refusal {
+pub(super) fn exec_log_viewer(logs: &Logs, json: bool, app: &App) -> Refusal {
     let Logs { flags, follow, count, since } = logs;
     let mut words = vec!["--lines".to_owned(), count.to_string()];
     if let Some(since) = since {

@@ -90,7 +90,7 @@ impl Alarm {
 
 async fn until(clock: &Clock, at: Option<DateTime<Utc>>) {
     match at {
-        Some(at) => tokio::time::sleep_until(clock.look_again(at)).await,
+        Some(at) => tokio::time::sleep_until(clock.recheck_at(at)).await,
         None => std::future::pending().await,
     }
 }
@@ -98,7 +98,7 @@ async fn until(clock: &Clock, at: Option<DateTime<Utc>>) {
 async fn set(clock: &Clock, drift: &mut Drift) {
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        if drift.look(clock).is_some() {
+        if drift.measure(clock).is_some() {
             return;
         }
     }

@@ -284,19 +284,19 @@ fn shown(value: &impl FieldType) -> Json {
 }
 
 /// The meaning of a key.
-pub(super) enum Named {
+pub(super) enum KeyMeaning {
     Key(&'static Key),
     /// A setting of a later version.
     Later(&'static str),
     Unknown,
 }
 
-pub(super) fn named(key: &str) -> Named {
+pub(super) fn named(key: &str) -> KeyMeaning {
     let same = |name: &str| name == key || name.replace('_', "-") == key;
     match (KEYS.iter().find(|known| same(known.name)), LATER.into_iter().find(|name| same(name))) {
-        (Some(known), _) => Named::Key(known),
-        (None, Some(later)) => Named::Later(later),
-        (None, None) => Named::Unknown,
+        (Some(known), _) => KeyMeaning::Key(known),
+        (None, Some(later)) => KeyMeaning::Later(later),
+        (None, None) => KeyMeaning::Unknown,
     }
 }
 

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use super::lock::{self, Lock};
 use super::wire::{Hello, LINE_LIMIT, PROTOCOL, Reply, Request};
-use crate::app::{App, Environment, Events, Service, ServiceCommand, ServiceReply, another_answer, make_folders};
+use crate::app::{App, Environment, Events, Service, ServiceCommand, ServiceReply, make_folders, unexpected_reply};
 use crate::bot::budget::SharedBudget;
 use crate::clock::Clock;
 use crate::home::Home;
-use crate::journal::{EventFilter, Journal, JournalPlace};
+use crate::journal::{EventFilter, Journal, JournalLocation};
 use crate::refusal::Refusal;
 
 /// Maximum wait for an answer. Reading many definitions from a cold disk takes time.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Reasons why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +50,7 @@ impl Service for Remote {
         match as_person(&self.home, &Request::Service(command.clone())) {
             Ok(Reply::Done(reply)) => Ok(Some(reply)),
             Ok(Reply::Refused(refusal)) => Err(refusal),
-            Ok(_) => Err(another_answer()),
+            Ok(_) => Err(unexpected_reply()),
             Err(CallError::NotRunning) => match (self.not_ready(), command) {
                 (Some(refusal), _) => Err(refusal),
                 // The only setting that can change while the service is stopped.
@@ -73,7 +73,7 @@ impl Service for Remote {
         Ok(Some(Box::new(std::iter::from_fn(move || match connection.receive() {
             Ok(Some(Reply::Event(event))) => Some(Ok(*event)),
             Ok(Some(Reply::Refused(refusal))) => Some(Err(refusal)),
-            Ok(Some(_)) => Some(Err(another_answer())),
+            Ok(Some(_)) => Some(Err(unexpected_reply())),
             Ok(None) => None,
             Err(error) => Some(Err(error.into())),
         }))))
@@ -89,7 +89,7 @@ impl Remote {
     fn not_ready(&self) -> Option<Refusal> {
         let pid = lock::holder_of(&self.home)?;
         let waits = match self.app().journal() {
-            Ok(JournalPlace::Server(_)) => "waits for the journal's database, or has just started",
+            Ok(JournalLocation::Server(_)) => "waits for the journal's database, or has just started",
             _ => "is just starting or ending",
         };
         let refusal =
@@ -163,8 +163,8 @@ impl Connection {
     pub fn open(home: &Home, token: &str) -> Result<Self, CallError> {
         let (path, _folder) = agent_sandbox::reachable(&home.socket()).map_err(absent)?;
         let stream = UnixStream::connect(path).map_err(absent)?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(CallError::Io)?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(CallError::Io)?;
+        stream.set_read_timeout(Some(TIMEOUT)).map_err(CallError::Io)?;
+        stream.set_write_timeout(Some(TIMEOUT)).map_err(CallError::Io)?;
         let mut connection = Self { stream: BufReader::new(stream) };
         // A service that refuses the token closes at once. Its answer can still be read after the failed write.
         let _refused = connection.send(&Hello { token: token.to_owned(), protocol: PROTOCOL });

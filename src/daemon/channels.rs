@@ -3,22 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::settings::AppInForce;
+use super::settings::CurrentApp;
 use crate::channel::Channel;
 use crate::channel::command::Command;
-use crate::channel::console::{Console, Silent};
+use crate::channel::console::{Console, SilentConsole};
 use crate::channel::discord::Discord;
 use crate::channel::mail::Mail;
 use crate::channel::ntfy::{self, Ntfy};
 use crate::channel::telegram::Telegram;
 use crate::config::{CONSOLE, ChannelKind, Config};
 use crate::home::Home;
-use crate::program::Surroundings;
+use crate::program::ProgramEnv;
 
 /// Everything that channels are built from, apart from their settings.
-pub(super) struct Means<'a> {
+pub(super) struct ChannelDeps<'a> {
     /// The environment for channels' programs.
-    pub(super) surroundings: Surroundings,
+    pub(super) program_env: ProgramEnv,
     /// The services' secrets, by their names in `.env`.
     pub(super) secrets: &'a BTreeMap<String, String>,
     /// The secret that authenticates the buttons of notifications.
@@ -29,19 +29,19 @@ pub(super) struct Means<'a> {
 pub(super) fn channels(
     config: &Config,
     home: &Home,
-    means: &Means<'_>,
-    console: Option<AppInForce>,
+    means: &ChannelDeps<'_>,
+    console: Option<CurrentApp>,
 ) -> BTreeMap<String, Arc<dyn Channel>> {
     let console: Arc<dyn Channel> = match console {
         Some(app) => Arc::new(Console { zone: move || app.get().zone_of_records() }),
-        None => Arc::new(Silent),
+        None => Arc::new(SilentConsole),
     };
     let mut channels = BTreeMap::from([(CONSOLE.to_owned(), console)]);
     let secret = |name: &str| means.secrets.get(name).cloned();
     for settings in &config.channels {
         let channel: Arc<dyn Channel> = match &settings.kind {
             ChannelKind::Command(command) => {
-                Arc::new(Command::new(command.clone(), home.channel(&settings.name), means.surroundings.clone()))
+                Arc::new(Command::new(command.clone(), home.channel(&settings.name), means.program_env.clone()))
             }
             ChannelKind::Ntfy(ntfy) => {
                 Arc::new(Ntfy::new(&settings.name, ntfy.clone(), means.buttons, secret("NTFY_TOKEN")))

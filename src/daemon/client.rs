@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent_sandbox::cgroup::Delegated;
+use agent_sandbox::cgroup::DelegatedCgroup;
 
 use crate::agent::claude::login::LoginSources;
-use crate::agent::claude::{IdleClient, Limits, Ready, versions};
-use crate::agent::{AgentClient, Always, Claude, Clients, NOTIFY, NoAgent, Notify};
+use crate::agent::claude::{IdleClient, Limits, PrespawnSlot, versions};
+use crate::agent::{AgentClient, Claude, Clients, FixedClient, NOTIFY, NoAgent, Notify};
 use crate::app::ClientStatus;
 use crate::clock::Clock;
 use crate::config::{ClientChoice, Config};
@@ -17,7 +17,7 @@ use crate::run::client_environment::{client_environment, shell_binary};
 use crate::search_path;
 
 /// The inputs of the choice.
-pub struct Wish<'a> {
+pub struct ClientSelection<'a> {
     /// The settings.
     pub config: &'a Config,
     /// The data folder.
@@ -31,28 +31,28 @@ pub struct Wish<'a> {
     /// The clock by which logins expire.
     pub clock: Clock,
     /// The control groups of runs.
-    pub groups: Option<Delegated>,
+    pub groups: Option<DelegatedCgroup>,
     /// The slot in which the main session's client waits between two turns.
     pub idle_client: IdleClient,
 }
 
 /// The chosen clients and their status.
-pub struct Chosen {
+pub struct ChosenClients {
     /// The clients that execute runs.
     pub clients: Arc<dyn Clients>,
     /// Returns the current status, for `status` and the log.
     pub status: Arc<dyn Fn() -> ClientStatus + Send + Sync>,
     /// The client that a person can log in.
-    pub to_log_in: ToLogIn,
+    pub to_log_in: LoginClientFinder,
 }
 
 /// Finds the client that a person can log in. `Err` holds the reason why there is none, as a sentence.
-pub type ToLogIn = Arc<dyn Fn() -> Result<Claude, String> + Send + Sync>;
+pub type LoginClientFinder = Arc<dyn Fn() -> Result<Claude, String> + Send + Sync>;
 
 /// Uses `claude` if it is installed and logged in when a run begins, and otherwise `notify` for jobs that need no agent. A lost login must
 /// not hand other jobs to `notify`.
 #[derive(Clone)]
-struct Auto {
+struct AutoClient {
     command: String,
     folders: Vec<PathBuf>,
     user_home: PathBuf,
@@ -61,7 +61,7 @@ struct Auto {
     version: Option<String>,
 }
 
-impl Auto {
+impl AutoClient {
     /// Finds the client, whether logged in or not.
     fn found(&self) -> Result<Claude, String> {
         let command = &self.command;
@@ -99,7 +99,7 @@ impl Auto {
     }
 }
 
-impl Clients for Auto {
+impl Clients for AutoClient {
     fn choose(&self, needs_agent: bool) -> Result<Arc<dyn AgentClient>, NoAgent> {
         match self.agent() {
             Ok((claude, _)) => Ok(Arc::new(claude)),
@@ -116,29 +116,29 @@ impl Clients for Auto {
 }
 
 /// Chooses the clients that the settings ask for.
-pub async fn choose(wish: Wish<'_>) -> Chosen {
-    let choice = wish.config.agent_client;
-    let command = wish.config.claude_command.clone();
+pub async fn choose(selection: ClientSelection<'_>) -> ChosenClients {
+    let choice = selection.config.agent_client;
+    let command = selection.config.claude_command.clone();
     if choice == ClientChoice::Notify {
         let status = ClientStatus { name: NOTIFY.into(), why: "configured".into(), ..ClientStatus::default() };
-        return Chosen {
-            clients: Arc::new(Always(Arc::new(Notify))),
+        return ChosenClients {
+            clients: Arc::new(FixedClient(Arc::new(Notify))),
             status: Arc::new(move || status.clone()),
             to_log_in: Arc::new(|| Err("`agent_client: notify` needs no login".into())),
         };
     }
-    let path = wish.env.get("PATH").map(String::as_str).unwrap_or_default();
+    let path = selection.env.get("PATH").map(String::as_str).unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(path).collect();
-    let user_home = wish.env.get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
+    let user_home = selection.env.get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
     let found = search_path::find(&command, &folders, &user_home).unwrap_or_else(|_| PathBuf::from(&command));
-    let claude = claude_at(found, wish);
+    let claude = claude_at(found, selection);
     if choice == ClientChoice::Auto {
-        let mut auto = Auto { command, folders, user_home, claude, version: None };
+        let mut auto = AutoClient { command, folders, user_home, claude, version: None };
         if auto.agent().is_ok() {
             auto.version = version(&auto.claude).await;
         }
         let (shown, client) = (auto.clone(), auto.clone());
-        return Chosen {
+        return ChosenClients {
             clients: Arc::new(auto),
             status: Arc::new(move || shown.status()),
             to_log_in: Arc::new(move || client.found()),
@@ -146,8 +146,8 @@ pub async fn choose(wish: Wish<'_>) -> Chosen {
     }
     let status = of_claude(version(&claude).await, "configured".to_owned());
     let client = claude.clone();
-    Chosen {
-        clients: Arc::new(Always(Arc::new(claude))),
+    ChosenClients {
+        clients: Arc::new(FixedClient(Arc::new(claude))),
         status: Arc::new(move || status.clone()),
         to_log_in: Arc::new(move || Ok(client.clone())),
     }
@@ -174,18 +174,18 @@ fn of_claude(version: Option<String>, why: String) -> ClientStatus {
     ClientStatus { name: "claude".into(), version, why, tested, untested, missing: None }
 }
 
-fn claude_at(command: PathBuf, wish: Wish<'_>) -> Claude {
+fn claude_at(command: PathBuf, selection: ClientSelection<'_>) -> Claude {
     Claude {
         command,
-        main_config: wish.home.main_session(),
-        client_environment: client_environment(wish.config, wish.home, wish.env, &wish.own_binary),
-        login: LoginSources::of(wish.secrets, wish.env, wish.env.get("HOME").map(Path::new)),
-        shell_binary: shell_binary(&wish.own_binary),
-        ready: Ready::default(),
-        idle: wish.idle_client,
+        main_config: selection.home.main_session(),
+        client_environment: client_environment(selection.config, selection.home, selection.env, &selection.own_binary),
+        login: LoginSources::of(selection.secrets, selection.env, selection.env.get("HOME").map(Path::new)),
+        shell_binary: shell_binary(&selection.own_binary),
+        ready: PrespawnSlot::default(),
+        idle: selection.idle_client,
         serve_tools: crate::mcp::serve,
-        clock: wish.clock,
+        clock: selection.clock,
         limits: Limits::default(),
-        groups: wish.groups,
+        groups: selection.groups,
     }
 }

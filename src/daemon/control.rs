@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::wire::{HELLO_LIMIT, Hello, LINE_LIMIT, PROTOCOL, Reply, Request};
 use crate::app::{Caller, ServiceCommand, ServiceReply};
-use crate::bot::live::{Seen, Sight};
+use crate::bot::live::{TurnUpdate, UpdateKind};
 use crate::channel::OpenChat;
 use crate::home::Home;
 use crate::journal::{Event, EventFilter, EventKind};
@@ -31,9 +31,9 @@ use crate::refusal::Refusal;
 use crate::run::tokens::{RunAuthority, Tokens};
 
 /// Maximum wait for a caller's lines, and for the caller to accept the answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of callers that have not presented a token. At the limit a new caller replaces the oldest one.
-const STRANGERS: usize = 64;
+const MAX_UNIDENTIFIED: usize = 64;
 /// Minimum time between two warnings about rejected callers.
 const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
 
@@ -51,7 +51,7 @@ pub trait Handler: Send + Sync + 'static {
     /// Returns the number of the newest event.
     fn newest_event(&self) -> i64;
     /// Subscribes to what turns do from now on.
-    fn live(&self) -> broadcast::Receiver<Seen>;
+    fn live(&self) -> broadcast::Receiver<TurnUpdate>;
     /// Waits until there are events after `number`, and returns some of the oldest.
     async fn events(&self, number: i64, filter: &EventFilter) -> Result<Vec<Event>, Refusal>;
 }
@@ -103,7 +103,7 @@ impl Control {
                 }
             };
             strangers.retain(|stranger| !stranger.is_cancelled());
-            if strangers.len() >= STRANGERS
+            if strangers.len() >= MAX_UNIDENTIFIED
                 && let Some(oldest) = strangers.pop_front()
             {
                 oldest.cancel();
@@ -138,7 +138,7 @@ async fn converse(
     let known = stranger.clone().drop_guard();
     let hello = tokio::select! {
         biased;
-        hello = patient(line(&mut read, HELLO_LIMIT)) => hello?,
+        hello = with_timeout(line(&mut read, HELLO_LIMIT)) => hello?,
         () = stranger.cancelled() => return Err(io::ErrorKind::ConnectionReset.into()),
     };
     drop(known);
@@ -151,7 +151,7 @@ async fn converse(
         Ok(Caller::Person) => serve_person(&mut read, &mut write, handler).await,
         Ok(Caller::Run(run)) => {
             let reply = match run.call() {
-                Some(_place) => match patient(line(&mut read, LINE_LIMIT)).await.map(parse)? {
+                Some(_place) => match with_timeout(line(&mut read, LINE_LIMIT)).await.map(parse)? {
                     Ok(request) => answer(Caller::Run(run.clone()), request, handler).await,
                     Err(refusal) => Reply::Refused(refusal),
                 },
@@ -213,7 +213,7 @@ async fn send_events(
         let events = tokio::select! {
             events = handler.events(after, filter) => events,
             seen = live.recv(), if filter.chat => {
-                if let Ok(Seen { turn, what: Sight::Letters(text) }) = seen {
+                if let Ok(TurnUpdate { turn, what: UpdateKind::Letters(text) }) = seen {
                     let kind = EventKind::Letters { text };
                     let event = Event { number: after, at: handler.now(), run: None, id: Some(turn), kind };
                     write.write_all(&encoded(&Reply::Event(Box::new(event)))?).await?;
@@ -246,7 +246,7 @@ fn encoded(reply: &Reply) -> io::Result<Vec<u8>> {
 }
 
 async fn send(write: &mut (impl AsyncWrite + Unpin), reply: &Reply) -> io::Result<()> {
-    patient(write.write_all(&encoded(reply)?)).await
+    with_timeout(write.write_all(&encoded(reply)?)).await
 }
 
 async fn answer(caller: Caller, request: Request, handler: &dyn Handler) -> Reply {
@@ -264,8 +264,8 @@ async fn answer(caller: Caller, request: Request, handler: &dyn Handler) -> Repl
     }
 }
 
-async fn patient<T>(work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    timeout(PATIENCE, work).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+async fn with_timeout<T>(work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    timeout(TIMEOUT, work).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }
 
 /// Reads one line without its end. Returns `None` if the line exceeds `limit`, is cut off or is not UTF-8.

@@ -31,7 +31,7 @@ impl EventStream {
         let mut newest = self.journal.newest_event();
         loop {
             newest.mark_unchanged();
-            if let Err(error) = self.tell().await {
+            if let Err(error) = self.send_new().await {
                 tracing::warn!(%error, "events are not told any more; `ollim-bot runs follow` shows them");
                 return;
             }
@@ -44,10 +44,10 @@ impl EventStream {
     /// Shows the remaining events before the service ends.
     pub async fn finish(&self) {
         // Events that cannot be shown stay in the journal.
-        let _untold = self.tell().await;
+        let _untold = self.send_new().await;
     }
 
-    async fn tell(&self) -> Result<(), StreamError> {
+    async fn send_new(&self) -> Result<(), StreamError> {
         let mut told = self.told.lock().await;
         loop {
             let events = self.journal.events(*told, &EventFilter::default()).await?;

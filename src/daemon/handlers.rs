@@ -11,13 +11,13 @@ use tokio::sync::{broadcast, watch};
 
 use super::control::Handler;
 use super::page::Page;
-use super::settings::AppInForce;
+use super::settings::CurrentApp;
 use super::sign_in::SignIns;
 use super::wire::Reply;
 use crate::agent::claude::IdleClient;
 use crate::app::{App, ClientStatus, Events, ListenerState, Service, ServiceCommand, ServiceReply, ServiceStatus};
 use crate::bot::budget::SharedBudget;
-use crate::bot::live::{LiveTurns, Seen};
+use crate::bot::live::{LiveTurns, TurnUpdate};
 use crate::bot::main_session::{Choice, DEFAULT, MAKE_SHORTER, MainSession};
 use crate::channel::{OpenChat, OpenChats};
 use crate::clock::Clock;
@@ -29,20 +29,20 @@ use crate::journal::{
 };
 use crate::mcp::servers::McpServers;
 use crate::refusal::Refusal;
-use crate::run::converse::Word;
-use crate::run::forks::{Ended, Forks};
+use crate::run::converse::ChatMessage;
+use crate::run::forks::{EndForkResult, Forks};
 use crate::run::questions::Questions;
 use crate::run::spawn::Spawner;
 use crate::run::tokens::RunAuthority;
 use crate::schedule::{FireError, Schedule};
-use crate::webhooks::Listening;
+use crate::webhooks::ListenState;
 
 /// The hint on when a change to config.yaml takes effect.
 const READ_AGAIN: &str = "the service reads it when it starts, and on SIGHUP";
 
 /// Maximum time that a channel's test waits for the outcome of the message, and the interval between its checks.
-const TEST_TAKES: Duration = Duration::from_secs(40);
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+const TEST_TIMEOUT: Duration = Duration::from_secs(40);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Reads a command line and executes it on behalf of a run. Called on blocking threads.
 pub type ExecuteLine = fn(&App, Arc<RunAuthority>, Vec<String>) -> Reply;
@@ -71,7 +71,7 @@ pub struct Handlers {
     /// The person's own MCP servers.
     pub mcp_servers: McpServers,
     /// The application under the settings in force.
-    pub app: AppInForce,
+    pub app: CurrentApp,
     /// Conversations beside the main session.
     pub forks: Forks,
     /// The live view of turns.
@@ -85,7 +85,7 @@ pub struct Handlers {
     /// The web page.
     pub page: Page,
     /// Whether the service listens for webhooks.
-    pub webhooks: watch::Receiver<Listening>,
+    pub webhooks: watch::Receiver<ListenState>,
     /// See [`ExecuteLine`].
     pub execute: ExecuteLine,
     /// The channel on which the person asks, or `None` if they use no channel.
@@ -102,7 +102,7 @@ impl Handler for Handlers {
         self.clock.now()
     }
 
-    fn live(&self) -> broadcast::Receiver<Seen> {
+    fn live(&self) -> broadcast::Receiver<TurnUpdate> {
         self.live.listen()
     }
 
@@ -190,17 +190,17 @@ impl Handler for Handlers {
             }
             ServiceCommand::EndFork { fork, how, anyway } => {
                 let fork = self.forks.named(fork.as_ref(), TERMINAL).await?;
-                self.spawner.meanwhile.hold_back();
+                self.spawner.mid_turn.stop_accepting();
                 Ok(match self.forks.end(&fork, how, anyway).await? {
-                    Ended::Told(text) => ServiceReply::ForkEnded(text),
-                    Ended::Confirm(question) => ServiceReply::ForkKept(question),
+                    EndForkResult::Reported(text) => ServiceReply::ForkEnded(text),
+                    EndForkResult::Confirm(question) => ServiceReply::ForkKept(question),
                 })
             }
             ServiceCommand::Choose { model, thinking } => self.choose(model, thinking).await.map(ServiceReply::Chosen),
             ServiceCommand::BeginAnew => {
-                self.spawner.meanwhile.hold_back();
+                self.spawner.mid_turn.stop_accepting();
                 self.idle_client.end().await;
-                self.main.begin_anew().await?;
+                self.main.begin_conversation().await?;
                 Ok(ServiceReply::BegunAnew)
             }
             ServiceCommand::McpServers => Ok(ServiceReply::McpServers(self.mcp_servers.states())),
@@ -285,10 +285,10 @@ impl Handler for Handlers {
 
 impl Handlers {
     /// Starts a turn that answers the person's message.
-    async fn say(&self, word: Word) -> Result<DefinitionId, Refusal> {
+    async fn say(&self, word: ChatMessage) -> Result<DefinitionId, Refusal> {
         self.require_agent()?;
         let turn = self.spawner.say(word).await?;
-        self.main.hear(self.clock.now());
+        self.main.note_message(self.clock.now());
         Ok(turn)
     }
 
@@ -296,7 +296,7 @@ impl Handlers {
     async fn withdraw(&self, run: &RunId) -> bool {
         let active = self.schedule.snapshot(0).await.active;
         let message = active.into_iter().find(|active| active.run == *run).map(|active| active.id);
-        message.is_none_or(|message| self.spawner.meanwhile.withdraw(&message))
+        message.is_none_or(|message| self.spawner.mid_turn.withdraw(&message))
     }
 
     /// Returns an error if there is no agent to talk with.
@@ -319,7 +319,7 @@ impl Handlers {
             self.journal.heard_in_fork(&fork.id).await?;
         }
         let (fork, of_job) = (fork.map(|fork| fork.id.clone()), fork.and_then(|fork| fork.from_run.clone()));
-        self.say(Word { text, channel, external, fork, of_job }).await
+        self.say(ChatMessage { text, channel, external, fork, of_job }).await
     }
 
     /// Opens a fork of the main session. If it has a topic, also returns the turn that answers it.
@@ -338,7 +338,7 @@ impl Handlers {
     /// Sets and returns the person's choice of model and thinking for the main session.
     async fn choose(&self, model: Option<String>, thinking: Option<String>) -> Result<Choice, Refusal> {
         if model.is_some() || thinking.is_some() {
-            self.spawner.meanwhile.hold_back();
+            self.spawner.mid_turn.stop_accepting();
         }
         let mut choice = self.main.choice();
         if let Some(model) = model {
@@ -382,10 +382,10 @@ impl Handlers {
                 if delivery.as_ref().is_some_and(tried) {
                     return Ok(delivery);
                 }
-                tokio::time::sleep(LOOK_AGAIN).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
-        let delivery = tokio::time::timeout(TEST_TAKES, ended).await;
+        let delivery = tokio::time::timeout(TEST_TIMEOUT, ended).await;
         let delivery = delivery.unwrap_or_else(|_| Ok(None)).map_err(|error: JournalError| Refusal::from(error))?;
         Ok(ServiceReply::ChannelTested { name, delivery })
     }

@@ -5,15 +5,15 @@ use std::time::Duration;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::settings::Current;
-use crate::heartbeat::{Beat, Heart, Heartbeats};
+use super::settings::CurrentSettings;
+use crate::heartbeat::{Beat, HeartbeatSender, Heartbeats};
 use crate::journal::JournalError;
 use crate::schedule::Schedule;
 
 /// Interval between two heartbeats.
 const PERIOD: Duration = Duration::from_secs(60);
 /// Maximum time for an answer of the schedule, which never waits for anything.
-const ANSWERS: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum wait for monitors at the end.
 const LAST: Duration = Duration::from_secs(3);
 
@@ -21,12 +21,12 @@ const LAST: Duration = Duration::from_secs(3);
 pub(super) async fn beat(
     hearts: Heartbeats,
     schedule: Schedule,
-    mut settings: Current,
+    mut settings: CurrentSettings,
     journal: Receiver<Option<JournalError>>,
 ) {
     let mut activity = schedule.activity();
     let _ended = activity.wait_for(|now| now.loaded).await.is_err();
-    let mut known: Option<(String, Heart)> = None;
+    let mut known: Option<(String, HeartbeatSender)> = None;
     let mut next = Instant::now();
     loop {
         let url = settings.borrow_and_update().heartbeat_url.clone();
@@ -39,7 +39,7 @@ pub(super) async fn beat(
         }
         if let Some((_, heart)) = &known {
             let trouble = journal.borrow().as_ref().map(ToString::to_string);
-            heart.beat(match timeout(ANSWERS, schedule.is_alive()).await {
+            heart.beat(match timeout(ANSWER_TIMEOUT, schedule.is_alive()).await {
                 Err(_) | Ok(false) => Beat::Fail("the schedule does not answer: nothing fires".into()),
                 Ok(true) if trouble.is_some() => Beat::Fail(trouble.unwrap_or_default()),
                 Ok(true) if activity.borrow().waiting_for_login => {
@@ -61,7 +61,7 @@ pub(super) async fn beat(
 }
 
 /// Reports how the service ended, if the process was a service, and sends all pending heartbeats.
-pub(super) async fn last(hearts: &Heartbeats, settings: &Current, fault: Option<String>, of_service: bool) {
+pub(super) async fn last(hearts: &Heartbeats, settings: &CurrentSettings, fault: Option<String>, of_service: bool) {
     let url = settings.borrow().heartbeat_url.clone();
     if let Some(url) = url.filter(|_| of_service) {
         hearts.of(&url, "the service").beat(match fault {

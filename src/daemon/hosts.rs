@@ -18,10 +18,10 @@ use crate::app::App;
 use crate::config::Config;
 use crate::hexadecimal::hex;
 use crate::home::Home;
-use crate::journal::{Journal, JournalError, JournalPlace, NewHost, NewMessage};
+use crate::journal::{Journal, JournalError, JournalLocation, NewHost, NewMessage};
 
 /// Interval between two attempts to reach a server.
-const AGAIN: Duration = Duration::from_secs(2);
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// A variable that tells the program that it restarted itself, since it had lost the journal's server.
 const LOST_SERVER: &str = "OLLIM_LOST_SERVER";
@@ -38,7 +38,7 @@ pub(super) async fn open(
     waiting: Option<Waiting>,
 ) -> Result<Journal, DaemonError> {
     let (place, clock) = (app.journal()?, &app.clock);
-    if matches!(place, JournalPlace::File(_)) {
+    if matches!(place, JournalLocation::File(_)) {
         return Ok(Journal::open(place, clock.clone())?);
     }
     let new = this_host(app.host_name()?, &app.home, config)?;
@@ -72,7 +72,7 @@ pub(super) async fn open(
                     }
                     said = true;
                 }
-                tokio::time::sleep(AGAIN).await;
+                tokio::time::sleep(RETRY_DELAY).await;
             }
             Err(error) => return Err(error.into()),
         }
@@ -129,7 +129,7 @@ pub(super) fn start_again(why: &str) {
     tracing::error!(
         "this host has lost its lease on the journal: {why}; what it had going ends here, and it joins anew"
     );
-    let failed = match std::env::current_exe().map(in_its_place) {
+    let failed = match std::env::current_exe().map(without_deleted_suffix) {
         Ok(program) => Command::new(program).args(std::env::args_os().skip(1)).env(LOST_SERVER, "1").exec(),
         Err(error) => error,
     };
@@ -138,7 +138,7 @@ pub(super) fn start_again(why: &str) {
 }
 
 /// Returns the path without the suffix ` (deleted)`, which Linux adds when the binary was replaced.
-fn in_its_place(program: PathBuf) -> PathBuf {
+fn without_deleted_suffix(program: PathBuf) -> PathBuf {
     let kept = program.to_str().and_then(|path| path.strip_suffix(" (deleted)")).map(PathBuf::from);
     kept.unwrap_or(program)
 }

@@ -9,12 +9,12 @@ use crate::home::Home;
 use crate::run::folder;
 
 /// Interval between two checks.
-const LOOKS: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Ends the client whenever it has waited too long. Never returns.
 pub(super) async fn end_when_idle(idle: IdleClient, main: MainSession, home: Home) {
     loop {
-        tokio::time::sleep(LOOKS).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         if idle.waits().await.is_none_or(|waited| waited < IDLE_CLIENT_WAITS) {
             continue;
         }

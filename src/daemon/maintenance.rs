@@ -10,7 +10,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::time::timeout;
 
-use super::settings::Current;
+use super::settings::CurrentSettings;
 use crate::clock::Clock;
 use crate::home::Home;
 use crate::journal::Journal;
@@ -25,7 +25,7 @@ const PRUNE: Duration = Duration::from_secs(60 * 60);
 /// Interval at which the schedule is asked for an answer.
 const HEARTBEAT: Duration = Duration::from_secs(60);
 /// Maximum time for that answer. The schedule never waits for anything, so this is generous.
-const ANSWERS: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The parts that the tasks work on.
 pub(super) struct Maintenance {
@@ -34,7 +34,7 @@ pub(super) struct Maintenance {
     pub(super) clock: Clock,
     pub(super) definitions: LiveDefinitions,
     pub(super) schedule: Schedule,
-    pub(super) settings: Current,
+    pub(super) settings: CurrentSettings,
 }
 
 impl Maintenance {
@@ -50,8 +50,8 @@ impl Maintenance {
         let heartbeat = move || -> BoxFuture<'static, ()> {
             let schedule = schedule.clone();
             async move {
-                if timeout(ANSWERS, schedule.is_alive()).await.is_err() {
-                    tracing::error!("the schedule has not answered for {} s: nothing fires", ANSWERS.as_secs());
+                if timeout(ANSWER_TIMEOUT, schedule.is_alive()).await.is_err() {
+                    tracing::error!("the schedule has not answered for {} s: nothing fires", ANSWER_TIMEOUT.as_secs());
                 }
             }
             .boxed()
@@ -122,7 +122,7 @@ fn prune_log(log: &Path, before: DateTime<Utc>) {
 }
 
 /// Maximum age of a folder whose run may have just begun.
-const YOUNG: Duration = Duration::from_secs(10 * 60);
+const MIN_FOLDER_AGE: Duration = Duration::from_secs(10 * 60);
 
 /// Lists the folders of all runs except the main session's, which its client's owner maintains.
 fn folders_of_runs(home: &Home) -> impl Iterator<Item = fs::DirEntry> {
@@ -136,7 +136,7 @@ fn tidy_folders(home: &Home, running: &BTreeSet<String>) {
         let old = entry
             .metadata()
             .and_then(|facts| facts.modified())
-            .is_ok_and(|at| at.elapsed().is_ok_and(|age| age > YOUNG));
+            .is_ok_and(|at| at.elapsed().is_ok_and(|age| age > MIN_FOLDER_AGE));
         if old && !running.contains(&*entry.file_name().to_string_lossy()) {
             folder::tidy_now(&entry.path());
         }

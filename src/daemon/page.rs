@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::handlers::Handlers;
-use crate::app::{App, DefinitionsInForce, ListenerState, ServiceReply};
+use crate::app::{App, CurrentDefinitions, ListenerState, ServiceReply};
 use crate::config::ListenAddress;
 use crate::journal::{Journal, JournalError};
 use crate::refusal::Refusal;
@@ -73,7 +73,7 @@ impl Page {
         });
         Web {
             app,
-            definitions: DefinitionsInForce(Arc::new(move || definitions.loaded())),
+            definitions: CurrentDefinitions(Arc::new(move || definitions.loaded())),
             posted: Arc::default(),
             logins: self.logins.clone(),
             sessions: self.sessions.clone(),

@@ -55,7 +55,7 @@ impl Problems {
         for problem in problems {
             files.entry(problem.file.clone()).or_default().push(problem);
         }
-        self.tell(files, true).await;
+        self.notify_person(files, true).await;
     }
 
     /// Reports problems as they are found, until the future is dropped.
@@ -67,14 +67,14 @@ impl Problems {
 
     /// Reports all problems of one file. An empty list means that the file was fixed or deleted.
     pub async fn of_file(&self, file: &Path, problems: Vec<Problem>) {
-        self.tell(BTreeMap::from([(file.to_owned(), problems)]), false).await;
+        self.notify_person(BTreeMap::from([(file.to_owned(), problems)]), false).await;
     }
 
     fn record(&self, file: &Path, text: String) {
         self.journal.record_apart(None, EventKind::Problem { file: file.display().to_string(), text });
     }
 
-    async fn tell(&self, files: BTreeMap<PathBuf, Vec<Problem>>, are_all: bool) {
+    async fn notify_person(&self, files: BTreeMap<PathBuf, Vec<Problem>>, are_all: bool) {
         let all: usize = files.values().map(Vec::len).sum();
         if all > LOGGED {
             tracing::warn!("{all} things are wrong with files or odd about them; the first {LOGGED} are:");

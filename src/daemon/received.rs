@@ -14,7 +14,7 @@ use crate::channel::terminal::plain_lines;
 const LONGEST_NAME: usize = 100;
 
 /// Saves files in a new folder below `work`, and returns the lines that name them. Empty if there are no files.
-pub(super) fn keep(work: &Path, files: &[ReceivedFile]) -> String {
+pub(super) fn save(work: &Path, files: &[ReceivedFile]) -> String {
     if files.is_empty() {
         return String::new();
     }
@@ -84,7 +84,7 @@ mod tests {
             file("a\n\u{202e}b", "e"),
             ReceivedFile { name: "film.mp4".into(), content: Err("it is over 25 MB".into()) },
         ];
-        let listed = keep(work.path(), &files);
+        let listed = save(work.path(), &files);
         let folder = fs::read_dir(work.path().join("received")).unwrap().next().unwrap().unwrap().path();
         let id = folder.file_name().unwrap().to_str().unwrap().to_owned();
         assert_eq!(
@@ -94,7 +94,7 @@ mod tests {
              - film.mp4: not taken: it is over 25 MB"
         );
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 5);
-        assert_eq!(keep(work.path(), &[]), "");
+        assert_eq!(save(work.path(), &[]), "");
     }
 
     /// Calls `call` while another thread switches `place` between a folder and a link to `target`.
@@ -123,7 +123,7 @@ mod tests {
         let (work, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let file = ReceivedFile { name: "a.md".into(), content: Ok("x".into()) };
         while_turned(&work.path().join("received"), elsewhere.path(), || {
-            let kept = (0..2000).map(|_| keep(work.path(), std::slice::from_ref(&file)));
+            let kept = (0..2000).map(|_| save(work.path(), std::slice::from_ref(&file)));
             assert!(kept.filter(|listed| listed.contains("(1 bytes)")).count() > 0);
         });
         assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);

@@ -18,13 +18,13 @@ use crate::run::runner::RunSettings;
 use crate::schedule::{LiveDefinitions, Schedule};
 
 /// The current settings.
-pub type Current = watch::Receiver<Arc<Config>>;
+pub type CurrentSettings = watch::Receiver<Arc<Config>>;
 
 /// The application under the settings that were read last. Clones share it.
 #[derive(Clone)]
-pub struct AppInForce(Arc<RwLock<App>>);
+pub struct CurrentApp(Arc<RwLock<App>>);
 
-impl AppInForce {
+impl CurrentApp {
     /// Starts with the settings of `app`.
     #[must_use]
     pub fn new(app: App) -> Self {
@@ -112,8 +112,8 @@ fn compare(started: &Config, before: &Config, now: &Config) -> Changes {
 }
 
 /// The parts that act on settings, and the source of the settings.
-pub(super) struct InForce {
-    pub(super) app: AppInForce,
+pub(super) struct SettingsTargets {
+    pub(super) app: CurrentApp,
     pub(super) started: Arc<Config>,
     pub(super) current: watch::Sender<Arc<Config>>,
     pub(super) runs: Arc<RwLock<RunSettings>>,
@@ -124,7 +124,7 @@ pub(super) struct InForce {
     pub(super) mcp_servers: McpServers,
 }
 
-impl InForce {
+impl SettingsTargets {
     /// Reloads settings and folders. Returns the result as one line.
     pub(super) async fn reread(&self) -> String {
         let app = self.app.clone();
@@ -138,7 +138,7 @@ impl InForce {
                 self.definitions.reread().await;
                 let said = "The settings cannot be used, so they stay as they were.";
                 tracing::error!("{said}\n{wrong}");
-                self.tell(format!("{said}\n{wrong}")).await;
+                self.notify_person(format!("{said}\n{wrong}")).await;
                 said.to_owned()
             }
         }
@@ -170,11 +170,11 @@ impl InForce {
             "The settings were read again. What {keys} says now takes effect when the service is started again."
         );
         tracing::warn!("{said}");
-        self.tell(said.clone()).await;
+        self.notify_person(said.clone()).await;
         said
     }
 
-    async fn tell(&self, text: String) {
+    async fn notify_person(&self, text: String) {
         if let Err(error) = self.journal.message(NewMessage::of_service(text)).await {
             tracing::warn!(%error, "that could not be told");
         }

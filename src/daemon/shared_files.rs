@@ -18,13 +18,13 @@ use crate::home::Home;
 use crate::journal::{Journal, JournalError, JournalReader, NewMessage, Publication, SharedFile};
 
 /// Interval between two passes.
-const LOOKS: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Maximum number of texts in one answer of the journal.
 const PAGE: i64 = 200;
 
 /// Maximum number of files that one commit publishes, since other hosts wait for it.
-const TOGETHER: usize = 50;
+const BATCH_SIZE: usize = 50;
 
 /// The shared files of this host.
 pub(super) struct SharedFiles {
@@ -51,7 +51,7 @@ impl SharedFiles {
     pub(super) async fn begin(&self) {
         loop {
             match self.pass(SystemTime::now()).await {
-                Err(error) if error.may_pass() => tokio::time::sleep(LOOKS).await,
+                Err(error) if error.may_pass() => tokio::time::sleep(POLL_INTERVAL).await,
                 Err(error) => return self.warn(&error),
                 Ok(()) => return,
             }
@@ -62,7 +62,7 @@ impl SharedFiles {
     pub(super) async fn follow(self) {
         let mut hindered = false;
         loop {
-            tokio::time::sleep(LOOKS).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             let looked = self.pass(SystemTime::now()).await;
             if let Some(error) = looked.as_ref().err().filter(|_| !hindered) {
                 self.warn(error);
@@ -86,13 +86,13 @@ impl SharedFiles {
             remote.extend(page);
         }
         let folder = Arc::clone(&self.folder);
-        let looked = blocking(move || Ok(lock(&folder).look(remote, now))).await;
-        let Looked { to_publish, to_tell } = looked?;
+        let looked = blocking(move || Ok(lock(&folder).run_pass(remote, now))).await;
+        let PassResult { to_publish, to_tell } = looked?;
         for text in to_tell {
             tracing::warn!("{text}");
             self.journal.message(NewMessage::of_service(text)).await?;
         }
-        for some in to_publish.chunks(TOGETHER) {
+        for some in to_publish.chunks(BATCH_SIZE) {
             let (files, hashes): (Vec<_>, Vec<_>) = some.iter().cloned().unzip();
             let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
             let host = lock(&self.folder).host.clone();
@@ -102,7 +102,7 @@ impl SharedFiles {
                 if let Some(version) = version {
                     tracing::info!(path, version, "published to the other hosts");
                     let mut folder = lock(&self.folder);
-                    folder.kept.files.insert(path, Common { version, hash });
+                    folder.kept.files.insert(path, SyncedFile { version, hash });
                     folder.changed = true;
                 }
             }
@@ -135,12 +135,12 @@ fn lock(folder: &Mutex<Folder>) -> std::sync::MutexGuard<'_, Folder> {
 
 /// The last state that this host and the journal had in common.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Kept {
+struct SyncState {
     /// The history to which the versions belong.
     history: String,
     /// All versions up to this one are known.
     seen: i64,
-    files: BTreeMap<String, Common>,
+    files: BTreeMap<String, SyncedFile>,
     /// The identity of each folder when it contained all of these files. Files missing in a different folder do not count as removed.
     #[serde(default)]
     folders: BTreeMap<String, (u64, u64)>,
@@ -148,7 +148,7 @@ struct Kept {
 
 /// The common state of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Common {
+struct SyncedFile {
     /// The version, or 0 if it belongs to another history.
     version: i64,
     /// Hash of the text, or `None` if the file was removed.
@@ -170,7 +170,7 @@ enum Step {
 }
 
 /// Chooses the action. `here`: hash of the local text, or `None` without a file. `newer`: a change from elsewhere since `common`.
-fn step(here: Option<&str>, common: Option<&Common>, newer: Option<&SharedFile>) -> Step {
+fn step(here: Option<&str>, common: Option<&SyncedFile>, newer: Option<&SharedFile>) -> Step {
     let is_changed_here = here != common.and_then(|common| common.hash.as_deref());
     // Without a common version it is unknown which side is older.
     let is_unknown = common.is_none_or(|common| common.version == 0);
@@ -193,7 +193,7 @@ fn step(here: Option<&str>, common: Option<&Common>, newer: Option<&SharedFile>)
 
 /// The result of a pass over the folder.
 #[derive(Debug, Default)]
-struct Looked {
+struct PassResult {
     /// Files to publish, each with its hash.
     to_publish: Vec<(Publication, Option<String>)>,
     to_tell: Vec<String>,
@@ -204,7 +204,7 @@ struct Looked {
 struct Folder {
     home: Home,
     host: String,
-    kept: Kept,
+    kept: SyncState,
     /// Whether `kept` has unsaved changes.
     changed: bool,
     /// All versions up to this one have been read.
@@ -223,7 +223,7 @@ impl Folder {
     /// Loads the kept state. If that cannot be read, all files are compared anew.
     fn new(home: Home, host: String) -> Self {
         let kept = std::fs::read(home.shared_files()).ok().and_then(|text| serde_json::from_slice(&text).ok());
-        let kept: Kept = kept.unwrap_or_default();
+        let kept: SyncState = kept.unwrap_or_default();
         Self {
             home,
             host,
@@ -249,8 +249,8 @@ impl Folder {
         self.read_to
     }
 
-    fn look(&mut self, remote: Vec<SharedFile>, now: SystemTime) -> Looked {
-        let mut looked = Looked::default();
+    fn run_pass(&mut self, remote: Vec<SharedFile>, now: SystemTime) -> PassResult {
+        let mut looked = PassResult::default();
         self.read_to = remote.last().map_or(self.read_to, |file| file.version);
         let usable = |file: &SharedFile| shared::is_shared(&file.path) && file.text.len() <= LARGEST_FILE;
         self.newer.extend(remote.into_iter().filter(usable).map(|file| (file.path.clone(), file)));
@@ -267,7 +267,7 @@ impl Folder {
         looked
     }
 
-    fn compare(&mut self, here: &BTreeMap<String, shared::Stamp>, now: SystemTime, looked: &mut Looked) {
+    fn compare(&mut self, here: &BTreeMap<String, shared::Stamp>, now: SystemTime, looked: &mut PassResult) {
         let paths: BTreeSet<String> =
             here.keys().chain(self.kept.files.keys()).chain(self.newer.keys()).cloned().collect();
         let was_missing = self.look_for_missing();
@@ -314,7 +314,7 @@ impl Folder {
     }
 
     /// Returns folders that differ from the ones that contained all files: replaced by another, linked, mounted over, or unmounted.
-    fn other_folders(&mut self, looked: &mut Looked) -> BTreeSet<String> {
+    fn other_folders(&mut self, looked: &mut PassResult) -> BTreeSet<String> {
         let mut others = BTreeSet::new();
         for folder in shared::folders() {
             let missing = self.missing.iter().filter(|path| shared::folder_of(path) == folder).count();
@@ -336,7 +336,7 @@ impl Folder {
         others
     }
 
-    fn one(&mut self, path: &str, here: Option<String>, looked: &mut Looked) -> io::Result<()> {
+    fn one(&mut self, path: &str, here: Option<String>, looked: &mut PassResult) -> io::Result<()> {
         // A version that this host published right before it ended, too late to record it.
         if let Some(own) = self.newer.get(path).filter(|file| file.host == self.host)
             && self.kept.files.get(path).is_some_and(|common| common.version > 0)
@@ -390,7 +390,7 @@ impl Folder {
     /// Records the version as the common state.
     fn agree(&mut self, file: &SharedFile) {
         let hash = (!file.removed).then(|| hash(&file.text));
-        self.kept.files.insert(file.path.clone(), Common { version: file.version, hash });
+        self.kept.files.insert(file.path.clone(), SyncedFile { version: file.version, hash });
         self.newer.remove(&file.path);
         self.changed = true;
     }
@@ -407,11 +407,11 @@ impl Folder {
         Ok(Some(hash))
     }
 
-    fn tell_fault(&mut self, path: &str, error: &io::Error, looked: &mut Looked) {
+    fn tell_fault(&mut self, path: &str, error: &io::Error, looked: &mut PassResult) {
         self.tell(path, format!("{path} is not kept equal with the other hosts: {error}"), looked);
     }
 
-    fn tell(&mut self, path: &str, why: String, looked: &mut Looked) {
+    fn tell(&mut self, path: &str, why: String, looked: &mut PassResult) {
         if self.told.insert(path.to_owned()) {
             looked.to_tell.push(why);
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
-use super::client::ToLogIn;
+use super::client::LoginClientFinder;
 use crate::agent::claude::sign_in::SignIn;
 use crate::app::LoginState;
 use crate::refusal::Refusal;
@@ -17,7 +17,7 @@ const VALID: Duration = Duration::from_secs(15 * 60);
 /// The login that waits for its code, at most one. Clones share it.
 #[derive(Clone)]
 pub struct SignIns {
-    to_log_in: ToLogIn,
+    to_log_in: LoginClientFinder,
     schedule: Schedule,
     waiting: Arc<Mutex<Waiting>>,
 }
@@ -30,7 +30,7 @@ struct Waiting {
 }
 
 impl SignIns {
-    pub(super) fn new(to_log_in: ToLogIn, schedule: Schedule) -> Self {
+    pub(super) fn new(to_log_in: LoginClientFinder, schedule: Schedule) -> Self {
         Self { to_log_in, schedule, waiting: Arc::default() }
     }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 
-use super::settings::AppInForce;
+use super::settings::CurrentApp;
 use crate::app::times;
 use crate::clock;
 use crate::schedule::{Activity, Schedule};
@@ -53,7 +53,7 @@ impl Supervisor {
     }
 
     /// Sends lines such as `READY=1`.
-    pub(super) async fn tell(&self, lines: impl Into<String>) {
+    pub(super) async fn notify(&self, lines: impl Into<String>) {
         let Some(address) = self.address.clone() else { return };
         let lines = lines.into();
         tracing::debug!(lines, "the supervisor is told");
@@ -70,17 +70,17 @@ impl Supervisor {
 
     /// Sends `RELOADING=1` with the monotonic time, which systemd requires.
     pub(super) async fn reloading(&self) {
-        self.tell(format!("RELOADING=1\nMONOTONIC_USEC={}", clock::monotonic_micros())).await;
+        self.notify(format!("RELOADING=1\nMONOTONIC_USEC={}", clock::monotonic_micros())).await;
     }
 
     /// Sends `READY=1`, at the start and after a reload.
     pub(super) async fn ready(&self, status: &str) {
-        self.tell(format!("READY=1\nSTATUS={}", one_line(status))).await;
+        self.notify(format!("READY=1\nSTATUS={}", one_line(status))).await;
     }
 
     /// Sends `STOPPING=1` with the time that the end may take.
     pub(super) async fn stopping(&self, at_most: Duration) {
-        self.tell(format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={}\nSTATUS=ending", at_most.as_micros())).await;
+        self.notify(format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={}\nSTATUS=ending", at_most.as_micros())).await;
     }
 
     /// Shows what the start waits for, and keeps the supervisor from ending the service meanwhile. Never returns.
@@ -89,17 +89,17 @@ impl Supervisor {
         while self.address.is_some() {
             // A service that restarted itself counts as ready. One that was just started has a limit for its start.
             let extended = (every * 3).as_micros();
-            self.tell(format!("WATCHDOG=1\nEXTEND_TIMEOUT_USEC={extended}\nSTATUS={status}")).await;
+            self.notify(format!("WATCHDOG=1\nEXTEND_TIMEOUT_USEC={extended}\nSTATUS={status}")).await;
             tokio::time::sleep(every).await;
         }
         std::future::pending::<()>().await;
     }
 
     /// Sends a sign of life at half of the watchdog's interval while the schedule is alive. Never returns.
-    pub(super) async fn pulse(self, schedule: Schedule) {
+    pub(super) async fn send_heartbeats(self, schedule: Schedule) {
         if let (Some(_), Some(limit)) = (&self.address, self.watchdog) {
             while schedule.is_alive().await {
-                self.tell("WATCHDOG=1").await;
+                self.notify("WATCHDOG=1").await;
                 tokio::time::sleep(limit / 2).await;
             }
         }
@@ -107,14 +107,14 @@ impl Supervisor {
     }
 
     /// Keeps the status line current. The settings of `app` determine the zone. Never returns.
-    pub(super) async fn status(self, schedule: Schedule, app: AppInForce) {
+    pub(super) async fn status(self, schedule: Schedule, app: CurrentApp) {
         let mut activity = schedule.activity();
         let mut last = String::new();
         while self.address.is_some() && activity.wait_for(|now| now.loaded).await.is_ok() {
             let app = app.get();
             let now = words(&activity.borrow_and_update(), app.now(), app.zone_of_records());
             if now != last {
-                self.tell(format!("STATUS={now}")).await;
+                self.notify(format!("STATUS={now}")).await;
                 last = now;
                 tokio::time::sleep(STATUS).await;
             }
@@ -214,7 +214,7 @@ mod tests {
     #[tokio::test]
     async fn nobody_and_nonsense_are_no_supervisor() {
         for socket in ["", "relative", "vsock:2:1", "/nobody/listens/here"] {
-            Supervisor::of(&env(socket, "1000000")).tell("READY=1").await;
+            Supervisor::of(&env(socket, "1000000")).notify("READY=1").await;
         }
     }
 
@@ -235,17 +235,17 @@ mod tests {
         }
     }
 
-    struct Nothing;
+    struct NoopParts;
 
     #[async_trait::async_trait]
-    impl Launcher for Nothing {
+    impl Launcher for NoopParts {
         async fn launch(&self, job: Job) -> crate::agent::AttemptReport {
             unreachable!("{:?}", (job.run as RunId, job.occurrence as Occurrence));
         }
     }
 
     #[async_trait::async_trait]
-    impl Files for Nothing {
+    impl Files for NoopParts {
         fn is_there(&self, _: &std::path::Path) -> bool {
             false
         }
@@ -271,8 +271,8 @@ mod tests {
         let clock = clock::Clock::system();
         let journal = Journal::open(&folder.path().join("journal.db"), clock.clone()).unwrap();
         let (schedule, inbox) = Schedule::channel(1);
-        let dispatcher = Dispatcher::new(inbox, &clock, journal, Arc::new(Nothing), Arc::new(Nothing));
-        let pulse = tokio::spawn(supervisor.pulse(schedule.clone()));
+        let dispatcher = Dispatcher::new(inbox, &clock, journal, Arc::new(NoopParts), Arc::new(NoopParts));
+        let pulse = tokio::spawn(supervisor.send_heartbeats(schedule.clone()));
         tokio::time::sleep(Duration::from_secs(100)).await;
         assert_eq!(mail(&socket), [""; 0], "it does not go round yet");
 

@@ -10,16 +10,16 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use tokio::time::sleep;
 
-use super::channels::{Means, channels};
-use super::settings::AppInForce;
+use super::channels::{ChannelDeps, channels};
+use super::settings::CurrentApp;
 use crate::app::App;
 use crate::channel::terminal::plain;
-use crate::channel::{Outgoing, Sent, ntfy};
+use crate::channel::{Outgoing, SentParts, ntfy};
 use crate::config::{CONSOLE, Config};
 use crate::definition::Urgency;
 use crate::heartbeat::{Beat, Heartbeats};
 use crate::journal::JournalError;
-use crate::program::Surroundings;
+use crate::program::ProgramEnv;
 
 /// Time after which the person is told. Most servers are back earlier.
 const TOLD_AFTER: Duration = Duration::from_secs(30);
@@ -32,7 +32,7 @@ const AGAIN: Duration = Duration::from_secs(60);
 pub(super) struct Waiting {
     pub(super) app: App,
     pub(super) config: Arc<Config>,
-    pub(super) surroundings: Surroundings,
+    pub(super) program_env: ProgramEnv,
     pub(super) secrets: BTreeMap<String, String>,
     /// Whether the console shows messages.
     pub(super) has_console: bool,
@@ -92,8 +92,8 @@ impl Waiting {
                 return false;
             }
         };
-        let means = Means { surroundings: self.surroundings.clone(), secrets: &self.secrets, buttons: &buttons };
-        let channels = channels(config, &self.app.home, &means, Some(AppInForce::new(self.app.clone())));
+        let means = ChannelDeps { program_env: self.program_env.clone(), secrets: &self.secrets, buttons: &buttons };
+        let channels = channels(config, &self.app.home, &means, Some(CurrentApp::new(self.app.clone())));
         let message = Outgoing {
             // The journal's numbers are above zero, and each wait has its own.
             number: -self.since.timestamp(),
@@ -116,7 +116,7 @@ impl Waiting {
             if config.quiet_hours_of(name).is_some_and(|hours| hours.end(now, config.timezone).is_some()) {
                 return false;
             }
-            match channel.send(&message, &mut Sent::default()).await {
+            match channel.send(&message, &mut SentParts::default()).await {
                 Ok(_) => return true,
                 Err(error) => tracing::warn!(channel = name, why = %error.why, "that the service waits was not sent"),
             }

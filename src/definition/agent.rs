@@ -14,22 +14,22 @@ const FIELDS: [&str; 2] = ["agent", "allowed_tools"];
 
 /// The tools of an agent for a background job (`None` for all that the job has). The error is why the agent is
 /// unusable, and what to do.
-pub type AgentWord = Result<Option<Vec<ToolPattern>>, (String, String)>;
+pub type AgentTools = Result<Option<Vec<ToolPattern>>, (String, String)>;
 
 /// A function that looks up an agent.
-type Asked = Arc<dyn Fn(&str) -> AgentWord + Send + Sync>;
+type AgentLookup = Arc<dyn Fn(&str) -> AgentTools + Send + Sync>;
 
 /// Looks up agents by name. The default accepts every name.
 #[derive(Clone, Default)]
-pub struct KnownAgents(Option<Asked>);
+pub struct KnownAgents(Option<AgentLookup>);
 
 impl KnownAgents {
     /// Creates a lookup. `word` is called whenever a definition that names an agent is read.
-    pub fn new(word: impl Fn(&str) -> AgentWord + Send + Sync + 'static) -> Self {
+    pub fn new(word: impl Fn(&str) -> AgentTools + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(word)))
     }
 
-    fn ask(&self, name: &str) -> AgentWord {
+    fn ask(&self, name: &str) -> AgentTools {
         self.0.as_ref().map_or(Ok(None), |word| word(name))
     }
 }

@@ -25,7 +25,7 @@ pub struct Field {
     /// The effective value if neither the file nor the program sets one, in words.
     pub unset: &'static str,
     /// The kinds of definition that have it.
-    pub on: On,
+    pub on: FieldKinds,
     /// Whether a definition of those kinds needs it.
     pub required: bool,
     /// Whether it has an effect only on background jobs.
@@ -65,7 +65,7 @@ impl Field {
         details: "",
         example: "",
         unset: "",
-        on: On::All,
+        on: FieldKinds::All,
         required: false,
         background_only: false,
         agent_only: false,
@@ -108,7 +108,7 @@ impl Field {
 
 /// The kinds of definition that have a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum On {
+pub enum FieldKinds {
     /// All kinds.
     All,
     /// Routines.
@@ -123,7 +123,7 @@ pub enum On {
     Timed,
 }
 
-impl On {
+impl FieldKinds {
     /// Whether this kind has the field.
     #[must_use]
     pub fn has(self, kind: Kind) -> bool {

@@ -30,7 +30,7 @@ pub(crate) mod values;
 mod watch;
 mod write;
 
-pub use agent::{AgentWord, KnownAgents};
+pub use agent::{AgentTools, KnownAgents};
 pub use budget::{Budget, Period, money};
 pub use commands::KnownCommands;
 pub use draft::When;
@@ -49,10 +49,10 @@ pub use samples::samples;
 pub use skill::{Skill, load_skills};
 pub use store::{Change, Loaded, Store, load, load_kind};
 pub(crate) use values::{is_host_name, time_with_offset};
-pub use watch::{Changed, Watch};
 pub(crate) use watch::{Event as FolderEvent, events as folder_events, registered};
+pub use watch::{PossibleChange, Watch};
 pub use write::{
-    FailedReminder, Written, changed_text, create, create_from, create_link, create_text, failed_reminders,
+    FailedReminder, WrittenFile, changed_text, create, create_from, create_link, create_text, failed_reminders,
     move_to_failed, read_text, remove, remove_unchanged, replace_text, require_free, restore_failed, restore_fired,
     set_field, set_fields, sweep, would_create,
 };

@@ -11,7 +11,7 @@ use regex_lite::Regex;
 use serde_json::{Map, Value as Json};
 
 /// Maximum number of reported faults of a payload.
-const TOLD: usize = 20;
+const MAX_FAULTS: usize = 20;
 
 /// Maximum nesting of a schema. A deeper one is refused.
 const DEEPEST: usize = 64;
@@ -219,7 +219,7 @@ impl Rules {
 
     fn check(&self, value: &Json, path: &mut String, faults: &mut Vec<PayloadFault>) {
         let mut fault = |message: String| {
-            if faults.len() < TOLD {
+            if faults.len() < MAX_FAULTS {
                 faults.push(PayloadFault { path: path.clone(), message });
             }
         };
@@ -270,7 +270,7 @@ impl Rules {
             match (self.properties.get(name), &self.others) {
                 (Some(rules), _) => rules.below(inner, name, path, faults),
                 (None, Some(Ok(rules))) => rules.below(inner, name, path, faults),
-                (None, Some(Err(()))) if faults.len() < TOLD => {
+                (None, Some(Err(()))) if faults.len() < MAX_FAULTS => {
                     faults.push(PayloadFault {
                         path: path.clone(),
                         message: "it has a field that is not allowed".to_owned(),
@@ -360,7 +360,7 @@ mod tests {
         let said = "it must be of type string";
         check(schema.clone(), payload, &[("/list/1", said), ("/x~1y~0z", "it must be of type integer")]);
         let many = PayloadSchema::new(schema).unwrap().faults(&json!({ "list": vec![0; 1000] }));
-        assert_eq!(many.len(), TOLD);
+        assert_eq!(many.len(), MAX_FAULTS);
         check(json!({}), json!([]), &[("", "it must be of type object")]);
     }
 

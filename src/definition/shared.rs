@@ -24,7 +24,7 @@ const PERSONA: &str = "persona.md";
 const DEEPEST: usize = 4;
 
 /// Minimum age of a change; a file that changed more recently may be incomplete.
-const SETTLES_AFTER: Duration = Duration::from_millis(500);
+const MIN_AGE: Duration = Duration::from_millis(500);
 
 /// Metadata that shows whether a file has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl Stamp {
     pub fn is_settled(&self, now: SystemTime) -> bool {
         // A time in the future counts as settled.
         let age = self.modified.and_then(|modified| now.duration_since(modified).ok());
-        age.is_none_or(|age| age >= SETTLES_AFTER)
+        age.is_none_or(|age| age >= MIN_AGE)
     }
 }
 

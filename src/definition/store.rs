@@ -108,7 +108,7 @@ type Read = (Arc<Definition>, Option<Arc<str>>);
 
 /// The state before a change, of everything that the change affects.
 #[derive(Default)]
-struct Before {
+struct OldState {
     definitions: BTreeMap<DefinitionId, Option<Read>>,
     problems: BTreeMap<File, Vec<Problem>>,
 }
@@ -295,7 +295,7 @@ impl Store {
     }
 
     fn apply(&mut self, fresh: BTreeMap<File, Option<State>>) -> Vec<Change> {
-        let mut before = Before::default();
+        let mut before = OldState::default();
         for (file, state) in fresh {
             if self.files.get(&file) == state.as_ref() {
                 continue;
@@ -326,7 +326,7 @@ impl Store {
     }
 
     /// Records the definition of an id and the problems of every file that claims it, unless recorded already.
-    fn remember(&self, before: &mut Before, id: &DefinitionId) {
+    fn remember(&self, before: &mut OldState, id: &DefinitionId) {
         before.definitions.entry(id.clone()).or_insert_with(|| {
             let state = self.state(id)?;
             Some((state.definition.clone()?, state.text.clone()))
@@ -350,7 +350,7 @@ impl Store {
         }
     }
 
-    fn changes_since(&self, before: Before) -> Vec<Change> {
+    fn changes_since(&self, before: OldState) -> Vec<Change> {
         let mut changes = Vec::new();
         let mut touched = before.problems;
         for (id, old) in before.definitions {

@@ -24,7 +24,7 @@ const HIGHEST_COUNT: u32 = 1_000_000;
 const LONGEST_LINE: usize = 16 * 1024;
 
 /// Maximum number of jobs in `context_from`.
-const MOST_JOBS: usize = 10;
+const MAX_JOBS: usize = 10;
 
 /// Maximum of `jitter`.
 const LONGEST_JITTER: Duration = Duration::from_secs(24 * 60 * 60);
@@ -539,9 +539,9 @@ impl<'a> Value<'a> {
                 return Err(fault(item, message, "keep one of the two"));
             }
         }
-        if ids.len() > MOST_JOBS {
-            let message = format!("`{}` names {} jobs, and at most {MOST_JOBS} may be", self.name, ids.len());
-            return Err(fault(MOST_JOBS, message, "keep those that matter most"));
+        if ids.len() > MAX_JOBS {
+            let message = format!("`{}` names {} jobs, and at most {MAX_JOBS} may be", self.name, ids.len());
+            return Err(fault(MAX_JOBS, message, "keep those that matter most"));
         }
         Ok(ids.into_iter().map(DefinitionId::new).collect())
     }

@@ -2,8 +2,8 @@
 //!
 //! Watched folders: the data folder (its folders may appear, disappear or be replaced), each folder of definitions,
 //! `skills/` and `agents/` with every folder in them, and those that [`elsewhere`] adds for the person's own agents.
-//! Invariants: a watch is set before [`Changed::Everything`] is returned, so a caller that reads the folders afterwards
-//! misses nothing; lost events also yield [`Changed::Everything`]. Nothing is polled, except while the data folder or a
+//! Invariants: a watch is set before [`PossibleChange::Everything`] is returned, so a caller that reads the folders afterwards
+//! misses nothing; lost events also yield [`PossibleChange::Everything`]. Nothing is polled, except while the data folder or a
 //! folder of definitions is missing.
 //!
 //! inotify(7) reports changes only. The `notify` crate also subscribes to every opened file, including our own reads:
@@ -27,11 +27,11 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{DefinitionError, Kind, agent, read, skill};
 use crate::home::Home;
-use elsewhere::Elsewhere;
+use elsewhere::OutsideWatch;
 
 /// A possible change. The caller reads the files to find out, and may find nothing changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Changed {
+pub enum PossibleChange {
     /// These files (relative to the data folder) were written, moved, created or removed. `skills` and `agents` stand
     /// for everything in those folders.
     Files(Vec<PathBuf>),
@@ -42,9 +42,9 @@ pub enum Changed {
 /// Time without events after which files are read: an editor has then finished writing.
 const QUIET: Duration = Duration::from_millis(40);
 /// Maximum delay after the first event, however many follow.
-const LATEST: Duration = Duration::from_millis(250);
+const MAX_DELAY: Duration = Duration::from_millis(250);
 /// Interval at which a missing folder is looked for.
-const LOST: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 const IN_FOLDER: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::DELETE)
@@ -82,7 +82,7 @@ pub struct Watch {
     /// The watches on each folder of [`named`] and on its subfolders.
     named: [Vec<i32>; 2],
     /// The watches on agents outside of the data folder.
-    elsewhere: Elsewhere,
+    elsewhere: OutsideWatch,
     files: BTreeSet<PathBuf>,
     everything: bool,
     /// The times of the first and the last event not yet reported.
@@ -123,7 +123,7 @@ impl Watch {
             identity: None,
             folders: Default::default(),
             named: Default::default(),
-            elsewhere: Elsewhere::new(agents.filter(|folder| *folder != home.agents())),
+            elsewhere: OutsideWatch::new(agents.filter(|folder| *folder != home.agents())),
             files: BTreeSet::new(),
             everything: false,
             since: None,
@@ -137,23 +137,23 @@ impl Watch {
 
     /// Waits for the next change. Changes in quick succession are reported together. Cancel safe: a dropped call loses
     /// no change.
-    pub async fn next(&mut self) -> Changed {
+    pub async fn next(&mut self) -> PossibleChange {
         loop {
-            let due = self.since.map(|(first, last)| (first + LATEST).min(last + QUIET));
+            let due = self.since.map(|(first, last)| (first + MAX_DELAY).min(last + QUIET));
             if due.is_some_and(|due| due <= Instant::now()) {
                 self.since = None;
                 let files = mem::take(&mut self.files);
                 if mem::take(&mut self.everything) {
-                    return Changed::Everything;
+                    return PossibleChange::Everything;
                 }
-                return Changed::Files(files.into_iter().collect());
+                return PossibleChange::Files(files.into_iter().collect());
             }
             tokio::select! {
                 events = events(&self.inotify) => events.into_iter().for_each(|event| self.take(event)),
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
-                () = sleep(LOST), if self.is_incomplete() => {
+                () = sleep(POLL_INTERVAL), if self.is_incomplete() => {
                     if self.root.is_none() || self.identity != identity(self.home.root()) {
-                        self.look_again();
+                        self.recheck();
                     }
                 }
             }
@@ -215,8 +215,8 @@ impl Watch {
         }
     }
 
-    /// Calls [`arm`](Self::arm) and reports [`Changed::Everything`]. After an error, [`next`](Self::next) retries it later.
-    fn look_again(&mut self) {
+    /// Calls [`arm`](Self::arm) and reports [`PossibleChange::Everything`]. After an error, [`next`](Self::next) retries it later.
+    fn recheck(&mut self) {
         if let Err(error) = self.arm() {
             tracing::warn!(%error, "the definitions cannot be watched: edits are seen late");
             self.root = None;
@@ -246,7 +246,7 @@ impl Watch {
             if replaced || event.what.intersects(ITSELF) {
                 self.note();
                 self.everything = true;
-                self.look_again();
+                self.recheck();
             } else if let Some(which) = named().iter().position(|folder| event.name.as_ref() == Some(folder)) {
                 self.take_named(which);
             }
@@ -259,7 +259,7 @@ impl Watch {
         // An event of a removed watch concerns none of our folders.
         let Some(folder) = self.folders.iter().position(|watch| *watch == Some(event.watch)) else { return };
         if event.what.intersects(ITSELF) {
-            self.look_again();
+            self.recheck();
         } else if let Some(name) = event.name {
             let file = read::folder_of(Kind::WITH_FILES[folder]).join(name);
             if let Some(file) = read::relative(&self.home, &file) {

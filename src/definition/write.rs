@@ -18,7 +18,7 @@ use crate::home::Home;
 
 /// A definition just written, and its warnings.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Written {
+pub struct WrittenFile {
     /// The definition as read from its file.
     pub definition: Definition,
     /// Warnings only.
@@ -51,7 +51,7 @@ pub fn create(
     draft: &Draft,
     is_known: impl Fn(&DefinitionId) -> bool,
     defaults: &Defaults,
-) -> Result<Written, DefinitionError> {
+) -> Result<WrittenFile, DefinitionError> {
     let text = draft.render(None);
     valid(read::parsed(home, draft.kind, &unnamed(draft.kind), text.as_bytes(), defaults))?;
     let used = names::in_use(home, None);
@@ -74,7 +74,7 @@ pub fn would_create(
     draft: &Draft,
     is_known: impl Fn(&DefinitionId) -> bool,
     defaults: &Defaults,
-) -> Result<Written, DefinitionError> {
+) -> Result<WrittenFile, DefinitionError> {
     let used = names::in_use(home, None);
     let is_free = |name: &String| !used.contains(name) && !is_known(&DefinitionId::new(name.as_str()));
     let name = names::numbered(&slug_of(draft)).find(is_free).unwrap_or_default();
@@ -94,7 +94,7 @@ pub fn create_from(
     template: &str,
     is_known: impl Fn(&DefinitionId) -> bool,
     defaults: &Defaults,
-) -> Result<Written, DefinitionError> {
+) -> Result<WrittenFile, DefinitionError> {
     let read = valid(read::parsed(home, kind, &unnamed(kind), text.as_bytes(), defaults))?.definition;
     let used = names::in_use(home, None);
     let is_free = |name: &str| !used.contains(name) && !is_known(&DefinitionId::new(name));
@@ -115,7 +115,7 @@ fn put_free(
     is_free: impl Fn(&str) -> bool,
     text: &str,
     defaults: &Defaults,
-) -> Result<Written, DefinitionError> {
+) -> Result<WrittenFile, DefinitionError> {
     let folder = read::folder_of(kind);
     let absolute = make_folder(home, folder)?;
     let mut taken = String::new();
@@ -165,7 +165,7 @@ fn require_name(name: &str, is_free: impl Fn(&str) -> bool) -> Result<(), Defini
 ///
 /// # Errors
 /// As [`create_text`]; [`DefinitionError::Random`].
-pub fn create_link(home: &Home, draft: &Draft, defaults: &Defaults) -> Result<Written, DefinitionError> {
+pub fn create_link(home: &Home, draft: &Draft, defaults: &Defaults) -> Result<WrittenFile, DefinitionError> {
     let id = match &draft.id {
         Some(id) => id.clone(),
         None => new_id()?,
@@ -183,7 +183,7 @@ pub fn create_text(
     name: &str,
     text: &str,
     defaults: &Defaults,
-) -> Result<Written, DefinitionError> {
+) -> Result<WrittenFile, DefinitionError> {
     let folder = read::folder_of(kind);
     let mut stem = names::slug(name);
     if stem.is_empty() {
@@ -208,7 +208,7 @@ pub fn set_fields(
     file: &Path,
     changes: &[(&'static str, Option<FieldValue>)],
     defaults: &Defaults,
-) -> Result<Written, DefinitionError> {
+) -> Result<WrittenFile, DefinitionError> {
     kind_of(home, file)?;
     let old = text_of(home, file)?;
     let new = changed(file, &old, changes)?;
@@ -228,7 +228,7 @@ pub fn replace_text(
     new: &str,
     defaults: &Defaults,
     agree: impl FnOnce(&Definition) -> Result<(), DefinitionError>,
-) -> Result<Written, DefinitionError> {
+) -> Result<WrittenFile, DefinitionError> {
     let kind = kind_of(home, file)?;
     let written = valid(read::parsed(home, kind, file, new.as_bytes(), defaults))?;
     agree(&written.definition)?;
@@ -254,7 +254,7 @@ pub fn set_field(
     field: &'static str,
     value: Option<FieldValue>,
     defaults: &Defaults,
-) -> Result<Written, DefinitionError> {
+) -> Result<WrittenFile, DefinitionError> {
     set_fields(home, file, &[(field, value)], defaults)
 }
 
@@ -365,7 +365,7 @@ pub fn restore_failed(
     id: &DefinitionId,
     run_at: DateTime<FixedOffset>,
     defaults: &Defaults,
-) -> Result<Written, DefinitionError> {
+) -> Result<WrittenFile, DefinitionError> {
     let failed = failed_reminders(home, defaults)?;
     let named = |failed: &FailedReminder| match &failed.parsed.definition {
         Some(definition) => definition.id == *id,
@@ -396,7 +396,7 @@ pub fn restore_fired(
     text: &str,
     run_at: DateTime<FixedOffset>,
     defaults: &Defaults,
-) -> Result<Written, DefinitionError> {
+) -> Result<WrittenFile, DefinitionError> {
     let file = read::folder_of(Kind::Reminder).join(format!("{id}.md"));
     // Without `id`, the file's name was the identity, and that name may be taken by now.
     let changes =
@@ -443,9 +443,9 @@ fn keeping_id(text: String, stem: &str, folder: &Path) -> String {
     edit::set(&text, "id", Some(&FieldValue::Text(stem.to_owned()))).unwrap_or(text)
 }
 
-fn valid(parsed: Parsed) -> Result<Written, DefinitionError> {
+fn valid(parsed: Parsed) -> Result<WrittenFile, DefinitionError> {
     match parsed.definition {
-        Some(definition) => Ok(Written { definition, warnings: parsed.problems }),
+        Some(definition) => Ok(WrittenFile { definition, warnings: parsed.problems }),
         None => {
             Err(DefinitionError::Invalid { problems: parsed.problems.into_iter().filter(Problem::is_error).collect() })
         }

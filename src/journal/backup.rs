@@ -10,7 +10,7 @@ use super::JournalError;
 use super::open::open_file_reader;
 
 /// How long a writer may hold the file before it counts as stuck.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Copies the journal at `path` into a new file, as it is at one moment. Returns whether there was a journal.
 ///
@@ -25,7 +25,7 @@ pub fn copy_journal(path: &Path, copy: &Path) -> Result<bool, JournalError> {
     loop {
         match backup.step(-1)? {
             StepResult::Done => break,
-            _ if start.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
+            _ if start.elapsed() < TIMEOUT => std::thread::sleep(Duration::from_millis(20)),
             _ => {
                 let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
                 return Err(rusqlite::Error::SqliteFailure(code, None).into());

@@ -58,7 +58,7 @@ pub enum Claim {
 
 /// The outcome of a delivery to a webhook.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Delivered {
+pub enum DeliveryClaim {
     /// A new occurrence, with the claim as recorded.
     New(Box<NewClaim>, Claim),
     /// A repeated delivery, with the first attempt at its occurrence.
@@ -136,13 +136,13 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the commit cannot be made. Then it is unknown whether it was delivered.
-    pub async fn claim_delivery(&self, claim: NewClaim, since: DateTime<Utc>) -> Result<Delivered, JournalError> {
+    pub async fn claim_delivery(&self, claim: NewClaim, since: DateTime<Utc>) -> Result<DeliveryClaim, JournalError> {
         let clock = self.clock.clone();
         self.writer
             .commit(move |connection| match delivered(connection, &claim, since)? {
-                Some(run) => Ok(Delivered::Again(run)),
+                Some(run) => Ok(DeliveryClaim::Again(run)),
                 None => record_occasion(connection, &claim, clock.now())
-                    .map(|(claim, answer)| Delivered::New(Box::new(claim), answer)),
+                    .map(|(claim, answer)| DeliveryClaim::New(Box::new(claim), answer)),
             })
             .await
     }
@@ -207,7 +207,7 @@ fn record_all(connection: &Connection, claims: &[NewClaim], now: DateTime<Utc>) 
     let is_simple = |claim: &NewClaim| claim.purpose == Purpose::Run && claim.occasion.is_none();
     let simple: Vec<&NewClaim> = claims.iter().filter(|claim| is_simple(claim)).collect();
     let mut together = Vec::with_capacity(simple.len());
-    for some in simple.chunks(TOGETHER) {
+    for some in simple.chunks(BATCH_SIZE) {
         together.extend(record_together(connection, some, now)?);
     }
     let mut together = together.into_iter();
@@ -221,7 +221,7 @@ fn record_all(connection: &Connection, claims: &[NewClaim], now: DateTime<Utc>) 
 }
 
 /// Maximum number of occurrences that one statement records.
-const TOGETHER: usize = 500;
+const BATCH_SIZE: usize = 500;
 
 /// Returns the placeholders of a statement that inserts `rows` rows of `columns` parameters each: `(?1, ?2), (?3, ?4)`.
 pub(super) fn places(rows: usize, columns: usize) -> String {

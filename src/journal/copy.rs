@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::claims::places;
 use super::database::{Connection, Row, ToValue, Value};
 use super::open::{keep_aside, open, open_reader};
-use super::{HostRecord, JournalError, JournalPlace, JournalReader};
+use super::{HostRecord, JournalError, JournalLocation, JournalReader};
 use crate::clock::Clock;
 
 /// The tables, each after those that its rows refer to, with their key columns.
@@ -38,7 +38,7 @@ const TABLES: &[(&str, &[&str])] = &[
 ];
 
 /// Maximum number of rows in one commit.
-const TOGETHER: usize = 500;
+const BATCH_SIZE: usize = 500;
 
 /// Setting of a journal while another is copied into it: the source.
 const COPYING: &str = "copied_from";
@@ -87,7 +87,7 @@ pub enum CopyError {
 
 /// The result of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Copied {
+pub struct CopySummary {
     /// The copied tables.
     pub tables: Vec<CopiedTable>,
     /// Where an older file at the target was put.
@@ -99,12 +99,17 @@ pub struct Copied {
 ///
 /// # Errors
 /// [`CopyError`]. The journal at `from` is never changed.
-pub fn copy_to(from: &JournalPlace, to: &JournalPlace, host: Option<&str>, clock: &Clock) -> Result<Copied, CopyError> {
+pub fn copy_to(
+    from: &JournalLocation,
+    to: &JournalLocation,
+    host: Option<&str>,
+    clock: &Clock,
+) -> Result<CopySummary, CopyError> {
     let source = open_reader(from)?.ok_or_else(|| CopyError::Nothing(from.to_string()))?;
     refuse_moved(&source, from)?;
     refuse_used(from)?;
     refuse_used(to)?;
-    let kept_aside = put_aside(from, to, clock)?;
+    let kept_aside = move_old_file(from, to, clock)?;
     let target = open(to, clock.now())?.connection;
     begin(&target, from, to, host)?;
     for &(table, keys) in TABLES {
@@ -119,12 +124,12 @@ pub fn copy_to(from: &JournalPlace, to: &JournalPlace, host: Option<&str>, clock
         tables.push(CopiedTable { table, rows: of_source.0 });
     }
     finish(&source, &target, host)?;
-    Ok(Copied { tables, kept_aside })
+    Ok(CopySummary { tables, kept_aside })
 }
 
 /// Keeps a file aside, unless it is an incomplete copy of `from`.
-fn put_aside(from: &JournalPlace, to: &JournalPlace, clock: &Clock) -> Result<Option<PathBuf>, CopyError> {
-    let JournalPlace::File(path) = to else { return Ok(None) };
+fn move_old_file(from: &JournalLocation, to: &JournalLocation, clock: &Clock) -> Result<Option<PathBuf>, CopyError> {
+    let JournalLocation::File(path) = to else { return Ok(None) };
     if !path.exists() || JournalReader::open(to).is_ok_and(|file| is_begun(&file, from)) {
         return Ok(None);
     }
@@ -133,11 +138,11 @@ fn put_aside(from: &JournalPlace, to: &JournalPlace, clock: &Clock) -> Result<Op
     Ok(Some(kept.map_err(failed)?))
 }
 
-fn is_begun(file: &JournalReader, from: &JournalPlace) -> bool {
+fn is_begun(file: &JournalReader, from: &JournalLocation) -> bool {
     file.setting(COPYING).is_ok_and(|known| known == Some(from.to_string()))
 }
 
-fn refuse_used(place: &JournalPlace) -> Result<(), CopyError> {
+fn refuse_used(place: &JournalLocation) -> Result<(), CopyError> {
     let hosts = match JournalReader::open(place) {
         Ok(journal) => journal.hosts()?,
         // A journal with an older schema has only hosts with an older program, and the fence stops those.
@@ -151,7 +156,12 @@ fn refuse_used(place: &JournalPlace) -> Result<(), CopyError> {
 }
 
 /// Marks the target as an incomplete copy. Empties an incomplete or unused copy, or a journal moved to `from`. Refuses any other.
-fn begin(target: &Connection, from: &JournalPlace, to: &JournalPlace, host: Option<&str>) -> Result<(), CopyError> {
+fn begin(
+    target: &Connection,
+    from: &JournalLocation,
+    to: &JournalLocation,
+    host: Option<&str>,
+) -> Result<(), CopyError> {
     let (from, moved_to) = (from.to_string(), known_as(from, host));
     let transaction = target.transaction()?;
     let is_empty = target.row("SELECT count(*) FROM occurrence", (), |row| row.get::<i64>(0))? == 0
@@ -176,9 +186,9 @@ fn setting(connection: &Connection, key: &str) -> Result<Option<String>, Journal
 }
 
 /// Returns a place as other hosts know it: a path alone is the same on each.
-fn known_as(place: &JournalPlace, host: Option<&str>) -> String {
+fn known_as(place: &JournalLocation, host: Option<&str>) -> String {
     match (place, host) {
-        (JournalPlace::File(_), Some(host)) => format!("{place} on {host}"),
+        (JournalLocation::File(_), Some(host)) => format!("{place} on {host}"),
         _ => place.to_string(),
     }
 }
@@ -187,7 +197,7 @@ fn known_as(place: &JournalPlace, host: Option<&str>) -> String {
 ///
 /// # Errors
 /// [`JournalError::Moved`] if another host has moved it meanwhile, or when the journal cannot be written.
-pub fn mark_moved(from: &JournalPlace, to: &JournalPlace, host: &str, clock: &Clock) -> Result<(), JournalError> {
+pub fn mark_moved(from: &JournalLocation, to: &JournalLocation, host: &str, clock: &Clock) -> Result<(), JournalError> {
     let journal = open(from, clock.now())?.connection;
     let transaction = journal.transaction()?;
     refuse_moved(&journal, from)?;
@@ -196,7 +206,7 @@ pub fn mark_moved(from: &JournalPlace, to: &JournalPlace, host: &str, clock: &Cl
 }
 
 /// Takes a journal into use. Fails if it is an incomplete copy, or was moved.
-pub(super) fn take_into_use(journal: &Connection, place: &JournalPlace) -> Result<(), JournalError> {
+pub(super) fn take_into_use(journal: &Connection, place: &JournalLocation) -> Result<(), JournalError> {
     if let Some(from) = setting(journal, COPYING)? {
         return Err(JournalError::HalfCopied { place: place.to_string(), from });
     }
@@ -210,7 +220,7 @@ pub(super) fn take_into_use(journal: &Connection, place: &JournalPlace) -> Resul
 }
 
 /// A second copy of a journal that was moved would be a second live journal.
-fn refuse_moved(journal: &Connection, place: &JournalPlace) -> Result<(), JournalError> {
+fn refuse_moved(journal: &Connection, place: &JournalLocation) -> Result<(), JournalError> {
     match setting(journal, MOVED_TO)? {
         Some(to) => Err(JournalError::Moved { place: place.to_string(), to }),
         None => Ok(()),
@@ -261,12 +271,12 @@ fn batch(
     };
     match after {
         None => {
-            let sql = format!("SELECT {shown} FROM {table} WHERE {mine} ORDER BY {order} LIMIT {TOGETHER}");
+            let sql = format!("SELECT {shown} FROM {table} WHERE {mine} ORDER BY {order} LIMIT {BATCH_SIZE}");
             connection.all(&sql, (), read)
         }
         Some(after) => {
             let sql = format!(
-                "SELECT {shown} FROM {table} WHERE {mine} AND ({order}) > {} ORDER BY {order} LIMIT {TOGETHER}",
+                "SELECT {shown} FROM {table} WHERE {mine} AND ({order}) > {} ORDER BY {order} LIMIT {BATCH_SIZE}",
                 places(1, keys.len())
             );
             let values: Vec<&dyn ToValue> = after.iter().map(|value| value as &dyn ToValue).collect();
@@ -300,11 +310,11 @@ fn digest(connection: &Connection, table: &str, keys: &[&str]) -> Result<(u64, u
 fn finish(source: &Connection, target: &Connection, host: Option<&str>) -> Result<(), JournalError> {
     let transaction = target.transaction()?;
     for table in ["message", "pending_update", "event", "question"] {
-        target.go_on_from(table, source.last_number(table)?)?;
+        target.set_next_number(table, source.last_number(table)?)?;
     }
     for table in ["definition_text", "occurrence", "run"] {
         let sql = format!("SELECT coalesce(max(number), 0) FROM {table}");
-        target.go_on_from(table, source.row(&sql, (), |row| row.get(0))?)?;
+        target.set_next_number(table, source.row(&sql, (), |row| row.get(0))?)?;
     }
     target.execute("UPDATE occurrence SET host = ?1 WHERE outcome IS NULL", [host])?;
     target.execute(

@@ -83,7 +83,7 @@ pub struct Delay {
 
 /// Delays that were counted and not reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Folded {
+pub struct UnreportedDelays {
     /// Number of occurrences.
     pub occurrences: u32,
     /// When the message about the delay before them was recorded.
@@ -97,7 +97,7 @@ pub enum Punctuality {
     /// It begins late.
     Late(Delay),
     /// It begins on time. If earlier delays of this name were not reported, the person gets this message about them.
-    OnTime(DefinitionId, Box<dyn Fn(Folded) -> String + Send>),
+    OnTime(DefinitionId, Box<dyn Fn(UnreportedDelays) -> String + Send>),
 }
 
 /// Records delays. Joins those to report into one message, with `fold`.
@@ -148,7 +148,7 @@ pub(super) fn begins(
             if occurrences == 0 {
                 return Ok(0);
             }
-            let text = words(Folded { occurrences, since: time(since)? });
+            let text = words(UnreportedDelays { occurrences, since: time(since)? });
             insert_message(connection, &NewMessage::of_service(text), now)
         }
     }

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::events::{EventKind, NewEvent, insert_event};
 use super::outbox::{MESSAGE, NewMessage, insert_message, read_message};
 use super::rows::{Columns, ms};
-use super::{Journal, JournalError, JournalReader, Message, Question, kept, questions};
+use super::{Journal, JournalError, JournalReader, Message, Question, channel_state, questions};
 
 /// The delivery state of a message on one channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,7 +132,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn adopt(&self, known: Vec<String>, instead: String) -> Result<(), JournalError> {
+    pub async fn move_waiting(&self, known: Vec<String>, instead: String) -> Result<(), JournalError> {
         let clock = self.clock.clone();
         self.writer
             .commit(move |connection| {
@@ -171,7 +171,7 @@ impl Journal {
                         None => None,
                     };
                     one.status = match one.message.id.as_ref().filter(|id| id.is_turn()) {
-                        Some(turn) => kept::status(connection, &channel, turn)?,
+                        Some(turn) => channel_state::status(connection, &channel, turn)?,
                         None => None,
                     };
                 }
@@ -253,7 +253,7 @@ impl Journal {
                         "UPDATE message SET delivered = ?2 WHERE number = ?1 AND delivered IS NULL",
                         params![number, ms(now)],
                     )?;
-                    kept::replaced(connection, &channel, *number)?;
+                    channel_state::replaced(connection, &channel, *number)?;
                 }
                 connection.execute("DELETE FROM failing_channel WHERE name = ?1", [&channel])?;
                 Ok(())
@@ -284,9 +284,9 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn hand_over(&self, refused: Refused) -> Result<(), JournalError> {
+    pub async fn reassign(&self, refused: Refused) -> Result<(), JournalError> {
         let clock = self.clock.clone();
-        let note = self.writer.commit(move |connection| hand_over(connection, &refused, clock.now())).await?;
+        let note = self.writer.commit(move |connection| reassign(connection, &refused, clock.now())).await?;
         self.announce(note);
         self.rerouted();
         Ok(())
@@ -407,7 +407,7 @@ fn failing(connection: &Connection, channel: &str, why: &str, now: DateTime<Utc>
 }
 
 /// Returns the number of the message to the person; 0 if there is none.
-fn hand_over(connection: &Connection, refused: &Refused, now: DateTime<Utc>) -> Result<i64, JournalError> {
+fn reassign(connection: &Connection, refused: &Refused, now: DateTime<Utc>) -> Result<i64, JournalError> {
     let Refused { channel, only, why, next, is_broken } = refused;
     if *is_broken {
         failing(connection, channel, why, now)?;

@@ -239,7 +239,7 @@ impl Journal {
         let ended =
             self.writer.commit(move |connection| end(connection, &fork, how, over.then(|| clock.now()))).await?;
         if ended && over {
-            self.say_ended(id, how);
+            self.announce_end(id, how);
         }
         Ok(ended)
     }
@@ -250,7 +250,7 @@ impl Journal {
         self.ended_forks.subscribe()
     }
 
-    fn say_ended(&self, id: &DefinitionId, how: ForkEnd) {
+    fn announce_end(&self, id: &DefinitionId, how: ForkEnd) {
         // There may be no receiver.
         let _unseen = self.ended_forks.send((id.clone(), how));
     }
@@ -275,7 +275,7 @@ impl Journal {
             .await?;
         self.marked_now(run);
         if ended {
-            self.say_ended(fork, ForkEnd::Report);
+            self.announce_end(fork, ForkEnd::Report);
         }
         Ok(())
     }

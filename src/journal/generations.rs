@@ -71,7 +71,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn see(
+    pub async fn observe(
         &self,
         generations: Arc<[ObservedGeneration]>,
         latest: DateTime<Utc>,
@@ -80,7 +80,7 @@ impl Journal {
         self.writer
             .commit(move |connection| {
                 let now = clock.now();
-                generations.iter().map(|generation| see(connection, generation, now, latest)).collect()
+                generations.iter().map(|generation| observe(connection, generation, now, latest)).collect()
             })
             .await
     }
@@ -136,7 +136,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn gone(&self, ids: Vec<DefinitionId>) -> Result<(), JournalError> {
+    pub async fn record_removed(&self, ids: Vec<DefinitionId>) -> Result<(), JournalError> {
         let clock = self.clock.clone();
         self.writer
             .commit(move |connection| {
@@ -167,7 +167,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn wound_back(&self) -> Result<(), JournalError> {
+    pub async fn rewind_watermarks(&self) -> Result<(), JournalError> {
         let clock = self.clock.clone();
         self.writer
             .commit(move |connection| {
@@ -203,7 +203,7 @@ pub(super) fn latest(connection: &Connection) -> Result<Option<DateTime<Utc>>, J
     latest.map(time).transpose()
 }
 
-fn see(
+fn observe(
     connection: &Connection,
     generation: &ObservedGeneration,
     now: DateTime<Utc>,

@@ -1,7 +1,7 @@
 //! The hosts that share a journal: which are alive, and what this one may do.
 //!
 //! A host holds a lease, by the server's clock, and renews it from a separate thread. A host without an answer for
-//! [`GIVES_UP`] ends itself before another may take over its work. After another host has taken over, it can commit
+//! [`LEASE_TIMEOUT`] ends itself before another may take over its work. After another host has taken over, it can commit
 //! nothing: each commit checks the lease first. Only one commit writes at a time, so nobody takes over in between.
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ use super::database::{Connection, Row, params};
 use super::generations::{ConsecutiveFailures, FAILING, failing};
 use super::recovery::{UNFINISHED, unfinished};
 use super::rows::Columns as _;
-use super::{Journal, JournalError, JournalPlace, JournalReader, Server, Unfinished, events, outbox};
+use super::{Journal, JournalError, JournalLocation, JournalReader, Server, UnfinishedOccurrence, events, outbox};
 use crate::clock::{Clock, since_boot};
 use crate::definition::DefinitionId;
 use crate::failpoints::of_lease;
@@ -28,19 +28,19 @@ use crate::failpoints::of_lease;
 const LEASE: Duration = Duration::from_secs(15);
 
 /// Time between renewals.
-const RENEWED: Duration = Duration::from_secs(5);
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Time without an answer after which a host ends itself.
-const GIVES_UP: Duration = Duration::from_secs(12);
+const LEASE_TIMEOUT: Duration = Duration::from_secs(12);
 
 /// Time between looks at the other hosts.
-const LOOKS: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Maximum wait for an answer about the lease.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Maximum difference from the server's clock. A host with a larger one claims nothing.
-const MOST_SKEW: TimeDelta = TimeDelta::seconds(5);
+const MAX_SKEW: TimeDelta = TimeDelta::seconds(5);
 
 /// The role of the host with the main session, the channels and maintenance.
 const MAIN: &str = "main";
@@ -92,8 +92,8 @@ pub struct HostRecord {
 impl HostRecord {
     /// Returns whether its clock is close enough to the server's to fire occurrences.
     #[must_use]
-    pub fn has_the_time(&self) -> bool {
-        self.skew_ms.abs() <= MOST_SKEW.num_milliseconds()
+    pub fn has_correct_time(&self) -> bool {
+        self.skew_ms.abs() <= MAX_SKEW.num_milliseconds()
     }
 }
 
@@ -130,8 +130,8 @@ pub struct Hosts {
 impl Hosts {
     /// Returns whether this host's clock is close enough to the server's to fire occurrences.
     #[must_use]
-    pub fn has_the_time(&self) -> bool {
-        self.ahead.abs() <= MOST_SKEW
+    pub fn has_correct_time(&self) -> bool {
+        self.ahead.abs() <= MAX_SKEW
     }
 
     /// Returns how long this host waits after a time by its own clock, so that it has come by the server's.
@@ -175,11 +175,11 @@ impl Journal {
     /// # Errors
     /// [`JournalError::HostTaken`], or when the server does not answer.
     pub fn join(&mut self, new: NewHost, on_lost: OnLost) -> Result<Option<watch::Receiver<Hosts>>, JournalError> {
-        let JournalPlace::Server(server) = self.place.clone() else { return Ok(None) };
+        let JournalLocation::Server(server) = self.place.clone() else { return Ok(None) };
         let mut lease = Lease::take(server, new, self.clock.clone())?;
         self.writer.fence(&lease.me.name, lease.epoch)?;
         self.lease = Some((lease.me.name.clone(), lease.epoch));
-        let (hosts, known) = watch::channel(lease.look()?.0);
+        let (hosts, known) = watch::channel(lease.refresh()?.0);
         self.hosts = Some(known.clone());
         let (leaving, journal) = (Arc::clone(&self.leaving), Arc::downgrade(&self.writer));
         let open = journal.clone();
@@ -188,7 +188,7 @@ impl Journal {
         let news = move |event: i64, message: i64| {
             looked.send_if_modified(|known| std::mem::replace(known, event) != event);
             if let Some(writer) = journal.upgrade() {
-                writer.saw_event(event);
+                writer.note_newest_event(event);
             }
             if newest_message.send_if_modified(|newest| std::mem::replace(newest, message.max(*newest)) < message) {
                 routed.send_modify(|count| *count += 1);
@@ -200,17 +200,17 @@ impl Journal {
             let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(does);
             spawned.map(drop).map_err(|error| JournalError::Away(Arc::new(error)))
         };
-        spawn("lease", Box::new(move || lease.keep(&hosts, goes_on, news, &tell)))?;
+        spawn("lease", Box::new(move || lease.renew_until_lost(&hosts, goes_on, news, &tell)))?;
         spawn("lease-watch", Box::new(move || watch_lease(&renewed, watched, &told, on_lost)))?;
         Ok(Some(known))
     }
 
     /// Ends this host's lease, so that others need not wait for its end. Stops the renewal first.
     pub(super) async fn leave(&self, host: String, epoch: i64) {
-        let JournalPlace::Server(server) = self.place.clone() else { return };
+        let JournalLocation::Server(server) = self.place.clone() else { return };
         self.leaving.store(true, Ordering::SeqCst);
         let left = tokio::task::spawn_blocking(move || {
-            let connection = connect(&server, of_lease(PATIENCE))?;
+            let connection = connect(&server, of_lease(TIMEOUT))?;
             let sql = "UPDATE host SET lease_until = now() WHERE name = ?1 AND epoch = ?2";
             connection.execute(sql, params![host, epoch])
         });
@@ -262,7 +262,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn take_over(&self, known: BTreeSet<DefinitionId>) -> Result<Vec<Unfinished>, JournalError> {
+    pub async fn take_over(&self, known: BTreeSet<DefinitionId>) -> Result<Vec<UnfinishedOccurrence>, JournalError> {
         let clock = self.clock.clone();
         fail_point!(BeforeTakeOver);
         let (taken, newest) = self.writer.commit(move |connection| take_over(connection, &known, clock.now())).await?;
@@ -357,7 +357,7 @@ fn take_over(
     connection: &Connection,
     known: &BTreeSet<DefinitionId>,
     now: DateTime<Utc>,
-) -> Result<(Vec<Unfinished>, i64), JournalError> {
+) -> Result<(Vec<UnfinishedOccurrence>, i64), JournalError> {
     let Some(me) = connection.host().map(str::to_owned) else { return Ok((Vec::new(), 0)) };
     let left = "SELECT o.number, o.id, o.host FROM occurrence o JOIN host h ON h.name = o.host
                 WHERE o.outcome IS NULL AND h.lease_until < now() AND h.name <> ?1 ORDER BY o.number";
@@ -396,14 +396,14 @@ fn take_over(
 /// How far this host's clock is ahead of the server's. The server read its own between request and answer. So a
 /// slow answer gives a wide range, and the range of an earlier, faster answer still counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Ahead {
+struct ClockOffset {
     least: TimeDelta,
     most: TimeDelta,
     /// Time of the answer, since boot.
     at: Duration,
 }
 
-impl Ahead {
+impl ClockOffset {
     /// The most that a clock under correction gains or loses: 1 / 2000 of the elapsed time.
     const SLEW: u32 = 2000;
 
@@ -424,16 +424,16 @@ struct Lease {
     clock: Clock,
     /// When the last answered renewal was sent, in milliseconds since boot, since a lease runs on while the machine is suspended.
     renewed: Arc<AtomicU64>,
-    ahead: Option<Ahead>,
+    ahead: Option<ClockOffset>,
 }
 
 /// The reason why a lease was lost.
-struct Lost(String);
+struct LeaseLost(String);
 
 impl Lease {
     /// Takes the lease, also from an earlier process of the same data folder.
     fn take(server: Server, new: NewHost, clock: Clock) -> Result<Self, JournalError> {
-        let link = connect(&server, of_lease(PATIENCE))?;
+        let link = connect(&server, of_lease(TIMEOUT))?;
         let renewed = Arc::new(AtomicU64::new(millis(since_boot())));
         let sql = "INSERT INTO host (name, home, epoch, lease_until, joined, version, zones, labels, slots)
              VALUES (?1, ?2, 1, now() + CAST(?3 AS INTERVAL), now(), ?4, ?5, ?6, ?7)
@@ -460,12 +460,12 @@ impl Lease {
     }
 
     fn link(&mut self) -> Result<&Connection, JournalError> {
-        let left = of_lease(GIVES_UP).saturating_sub(since(&self.renewed));
-        let patience = of_lease(PATIENCE).min(left).max(Duration::from_millis(100));
+        let left = of_lease(LEASE_TIMEOUT).saturating_sub(since(&self.renewed));
+        let patience = of_lease(TIMEOUT).min(left).max(Duration::from_millis(100));
         let usable = self.link.take().filter(|link| !link.is_closed());
         let link = match usable {
             Some(mut link) => {
-                link.set_patience(patience);
+                link.set_timeout(patience);
                 link
             }
             None => connect(&self.server, patience)?,
@@ -474,7 +474,7 @@ impl Lease {
     }
 
     /// Renews the lease, and compares the clocks.
-    fn renew(&mut self) -> Result<Result<(), Lost>, JournalError> {
+    fn renew(&mut self) -> Result<Result<(), LeaseLost>, JournalError> {
         let (name, epoch, ahead, clock) = (self.me.name.clone(), self.epoch, self.ahead(), self.clock.clone());
         let link = self.link()?;
         let (asked, asked_at) = (since_boot(), clock.now());
@@ -483,14 +483,14 @@ impl Lease {
              RETURNING CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) AS now";
         let values = params![name, epoch, lease(), ahead.num_milliseconds()];
         let Some(server) = link.one(sql, values, |row| row.get("now"))? else {
-            return Ok(Err(Lost("another host has taken over what this one had".to_owned())));
+            return Ok(Err(LeaseLost("another host has taken over what this one had".to_owned())));
         };
         let answered = since_boot();
         self.renewed.store(millis(asked), Ordering::SeqCst);
         let server = DateTime::from_timestamp_micros(server)
             .ok_or_else(|| JournalError::Unreadable(format!("the time {server}")))?;
         let took = TimeDelta::from_std(answered.saturating_sub(asked)).unwrap_or_default();
-        let seen = Ahead { least: asked_at - server, most: asked_at + took - server, at: answered };
+        let seen = ClockOffset { least: asked_at - server, most: asked_at + took - server, at: answered };
         self.ahead = Some(self.ahead.map_or(seen, |known| known.with(seen)));
         Ok(Ok(()))
     }
@@ -502,7 +502,7 @@ impl Lease {
     /// Reads the state of all hosts. Takes the main role if no living host has it. Returns whether this host has to give it up.
     ///
     /// A host that fires nothing for its clock leaves the role to a host with the right time.
-    fn look(&mut self) -> Result<(Hosts, bool), JournalError> {
+    fn refresh(&mut self) -> Result<(Hosts, bool), JournalError> {
         let (me, epoch, ahead) = (self.me.clone(), self.epoch, self.ahead());
         let mut hosts = Hosts {
             me,
@@ -515,8 +515,8 @@ impl Lease {
         };
         let (link, name) = (self.link()?, &hosts.me.name);
         let mut found = records(link)?;
-        let leaves_it =
-            !hosts.has_the_time() && found.iter().any(|host| host.alive && host.name != *name && host.has_the_time());
+        let leaves_it = !hosts.has_correct_time()
+            && found.iter().any(|host| host.alive && host.name != *name && host.has_correct_time());
         if !leaves_it && !found.iter().any(|host| host.main) {
             let take = "INSERT INTO role (name, host, epoch) SELECT ?1, h.name, h.epoch FROM host h
                    WHERE h.name = ?2 AND h.epoch = ?3 AND h.lease_until > now()
@@ -546,20 +546,20 @@ impl Lease {
     }
 
     /// Renews the lease until the journal is closed, or the lease is lost.
-    fn keep(
+    fn renew_until_lost(
         mut self,
         hosts: &watch::Sender<Hosts>,
         goes_on: impl Fn() -> bool,
         news: impl Fn(i64, i64),
-        lost: &SyncSender<Lost>,
+        lost: &SyncSender<LeaseLost>,
     ) {
         let mut said = None;
         loop {
-            std::thread::sleep(of_lease(LOOKS));
+            std::thread::sleep(of_lease(POLL_INTERVAL));
             if !goes_on() {
                 return;
             }
-            let looked = match self.turn(since(&self.renewed) >= of_lease(RENEWED)) {
+            let looked = match self.renew_and_read(since(&self.renewed) >= of_lease(RENEWAL_INTERVAL)) {
                 Ok(Ok(looked)) => looked,
                 Ok(Err(why)) => {
                     // The receiver may have ended.
@@ -587,7 +587,7 @@ impl Lease {
         }
     }
 
-    fn turn(&mut self, renews: bool) -> Result<Result<(Hosts, i64, i64), Lost>, JournalError> {
+    fn renew_and_read(&mut self, renews: bool) -> Result<Result<(Hosts, i64, i64), LeaseLost>, JournalError> {
         if renews {
             fail_point!(BeforeRenewal);
             if let Err(lost) = self.renew()? {
@@ -595,11 +595,11 @@ impl Lease {
             }
             fail_point!(Renewed);
         }
-        let (hosts, gives_up) = self.look()?;
+        let (hosts, gives_up) = self.refresh()?;
         tracing::debug!(?hosts, "looked at the hosts");
         if gives_up {
             // The parts of the main host last as long as its process.
-            return Ok(Err(Lost("its clock is wrong, and another host can be the main one".to_owned())));
+            return Ok(Err(LeaseLost("its clock is wrong, and another host can be the main one".to_owned())));
         }
         let link = self.link()?;
         Ok(Ok((hosts, events::newest(link)?, outbox::newest(link)?)))
@@ -608,16 +608,16 @@ impl Lease {
 
 /// Waits until the lease is lost, or the journal is closed. A slow or silent server blocks the thread that renews
 /// the lease, not this one.
-fn watch_lease(renewed: &AtomicU64, goes_on: impl Fn() -> bool, lost: &Receiver<Lost>, on_lost: OnLost) {
+fn watch_lease(renewed: &AtomicU64, goes_on: impl Fn() -> bool, lost: &Receiver<LeaseLost>, on_lost: OnLost) {
     let why = loop {
-        match lost.recv_timeout(of_lease(LOOKS) / 4) {
+        match lost.recv_timeout(of_lease(POLL_INTERVAL) / 4) {
             Ok(why) => break why,
             Err(_) if !goes_on() => return,
             Err(_) => {}
         }
         let without = since(renewed);
-        if without >= of_lease(GIVES_UP) {
-            break Lost(format!("it could not be renewed for {} s", without.as_secs()));
+        if without >= of_lease(LEASE_TIMEOUT) {
+            break LeaseLost(format!("it could not be renewed for {} s", without.as_secs()));
         }
     };
     if goes_on() {
@@ -639,7 +639,7 @@ fn lease() -> String {
 
 fn connect(server: &Server, patience: Duration) -> Result<Connection, JournalError> {
     let mut connection = Connection::Postgres(server.connect()?);
-    connection.set_patience(patience);
+    connection.set_timeout(patience);
     Ok(connection)
 }
 
@@ -665,7 +665,7 @@ mod tests {
 
     #[test]
     fn what_a_fast_answer_tells_of_the_clock_counts_until_it_is_set() {
-        let ahead = |least: i64, most: i64, at: u64| Ahead {
+        let ahead = |least: i64, most: i64, at: u64| ClockOffset {
             least: TimeDelta::microseconds(least),
             most: TimeDelta::microseconds(most),
             at: Duration::from_secs(at),
@@ -706,12 +706,12 @@ mod tests {
     }
 
     /// A server with the journals of two hosts.
-    struct Two {
-        place: JournalPlace,
+    struct HostPair {
+        place: JournalLocation,
         clock: Clock,
     }
 
-    impl Two {
+    impl HostPair {
         fn new(folder: &std::path::Path) -> Self {
             Self { place: crate::journal::testing::on_server(&folder.join("journal.db")), clock: Clock::system() }
         }
@@ -733,13 +733,13 @@ mod tests {
 
         /// Lets a host's lease end in `ms` milliseconds.
         fn expire(&self, name: &str, ms: i64) {
-            let JournalPlace::Server(server) = &self.place else { panic!("it is on a server") };
-            let connection = connect(server, PATIENCE).unwrap();
+            let JournalLocation::Server(server) = &self.place else { panic!("it is on a server") };
+            let connection = connect(server, TIMEOUT).unwrap();
             let sql = "UPDATE host SET lease_until = now() + CAST(?2 AS INTERVAL) WHERE name = ?1";
             connection.execute(sql, params![name, format!("{ms} milliseconds")]).unwrap();
         }
 
-        async fn going(&self, journal: &Journal, id: &str) -> crate::journal::RunId {
+        async fn start_run(&self, journal: &Journal, id: &str) -> crate::journal::RunId {
             use crate::journal::{Claim, NewClaim, Occurrence, Punctuality, Purpose};
             let claim = NewClaim {
                 occurrence: Occurrence {
@@ -764,13 +764,13 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn an_effect_is_marked_before_another_host_looks_or_refused() {
         let folder = tempfile::TempDir::new().unwrap();
-        let two = Two::new(folder.path());
+        let two = HostPair::new(folder.path());
         let home = two.join("home");
         let (mut granted, mut refused) = (0, 0);
         for round in 0..60 {
             let id = format!("job-{round}");
             let attic = two.join("attic");
-            let run = two.going(&attic, &id).await;
+            let run = two.start_run(&attic, &id).await;
             two.expire("attic", 10);
             let pause = Duration::from_millis(round % 20);
             let marking = async {
@@ -808,7 +808,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn what_two_hosts_count_together_is_the_sum() {
         let folder = tempfile::TempDir::new().unwrap();
-        let two = Two::new(folder.path());
+        let two = HostPair::new(folder.path());
         let count = async |journal: Journal| {
             for _ in 0..50 {
                 let more = |stored: Option<&str>| {
@@ -828,7 +828,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn nothing_is_written_without_a_lease() {
         let folder = tempfile::TempDir::new().unwrap();
-        let two = Two::new(folder.path());
+        let two = HostPair::new(folder.path());
         let attic = two.join("attic");
         two.expire("attic", -1);
         let late = attic.message(crate::journal::NewMessage::of_service("late")).await;

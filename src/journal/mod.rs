@@ -7,6 +7,8 @@
 //! is on the disk. [`JournalReader`] reads beside it, or without a daemon.
 
 mod backup;
+mod channel_input;
+mod channel_state;
 mod check;
 mod claims;
 mod copy;
@@ -17,9 +19,8 @@ mod error;
 mod events;
 mod forks;
 mod generations;
-mod heard;
+mod history;
 mod hosts;
-mod kept;
 mod occasions;
 mod open;
 mod outbox;
@@ -39,7 +40,6 @@ mod sessions;
 mod settings;
 mod shared_files;
 mod spending;
-mod story;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -63,34 +63,34 @@ use crate::clock::Clock;
 use crate::definition::{DefinitionId, Kind, Urgency};
 
 pub use backup::copy_journal;
-pub use claims::{Claim, Delivered, NewClaim, Purpose};
-pub use copy::{Copied, CopiedTable, CopyError, copy_to, mark_moved};
-pub use delays::{Delay, DelayCause, Folded, Punctuality};
+pub use channel_input::ChannelInput;
+pub use channel_state::Status;
+pub use claims::{Claim, DeliveryClaim, NewClaim, Purpose};
+pub use copy::{CopiedTable, CopyError, CopySummary, copy_to, mark_moved};
+pub use delays::{Delay, DelayCause, Punctuality, UnreportedDelays};
 pub use deliveries::{Delivery, DeliveryState, FailingChannel, Refused, Waiting};
 pub use error::JournalError;
 pub use events::{Event, EventFilter, EventKind, PROGRAM_REFUSED};
 pub use forks::{ForkEnd, ForkRecord, Resumable};
 pub use generations::{ConsecutiveFailures, ObservedGeneration};
-pub use heard::HeardBy;
+pub use history::{Attempt, ObservedTrigger, OccurrenceHistory, PastRun};
 pub use hosts::{HostRecord, Hosts, Member, NewHost, OnLost};
-pub use kept::Status;
 pub use occasions::{Occasion, Origin};
-pub use outbox::{Button, NewMessage, Rich};
+pub use outbox::{Button, NewMessage, RichContent};
 pub use process::ProcessIdentity;
 pub use questions::{Answer, NewQuestion, Question, QuestionEnd};
-pub use reader::{Account, JournalReader, OccurrenceRecord, RunCost, RunFilter};
-pub use recovery::{Recorded, Recovered, SERVICE_ENDED, Unfinished};
+pub use reader::{JournalReader, OccurrenceAccount, OccurrenceRecord, RunCost, RunFilter};
+pub use recovery::{ConcludedReminder, RecoveryWork, SERVICE_ENDED, UnfinishedOccurrence};
 pub use refusals::RefusedCalls;
 pub use refused::RefusedDeliveries;
 pub use remembered::Remembered;
-pub use runs::{After, Finish};
-pub use server::{JournalPlace, Server};
-pub use sessions::{NewSession, PolicySet, SessionRecord, Started};
+pub use runs::{AfterAttempt, Finish};
+pub use server::{JournalLocation, Server};
+pub use sessions::{NewSession, SessionRecord, SessionStart, SetPolicyResult};
 pub use settings::PAUSED;
 pub use shared_files::{Publication, SharedFile};
-pub use spending::{Caps, Purse, Spending, Taken};
-pub use story::{Attempt, PastRun, Seen, Story};
-pub use timeline::Stretch;
+pub use spending::{ApplicableBudget, Caps, Reservation, Spending};
+pub use timeline::TimelineEntry;
 pub use updates::PendingUpdates;
 
 /// The journal, open for writing. Cheap to clone; all clones write to one journal. Async methods must be called
@@ -98,7 +98,7 @@ pub use updates::PendingUpdates;
 #[derive(Clone, Debug)]
 pub struct Journal {
     writer: Arc<writer::Writer>,
-    place: JournalPlace,
+    place: JournalLocation,
     clock: Clock,
     /// Runs whose first side effect is on the disk. Marking one of them again needs no commit.
     marked: Arc<Mutex<HashSet<RunId>>>,
@@ -139,7 +139,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError::Newer`], or the reason why the journal cannot be opened.
-    pub fn open(place: impl Into<JournalPlace>, clock: Clock) -> Result<Self, JournalError> {
+    pub fn open(place: impl Into<JournalLocation>, clock: Clock) -> Result<Self, JournalError> {
         let place = place.into();
         let mut file = open::open(&place, clock.now())?;
         let kept_aside = file.kept_aside.take();
@@ -184,7 +184,7 @@ impl Journal {
     /// # Errors
     /// Fails when the journal cannot be read, or is closed during the wait.
     pub async fn read<T>(&self, read: impl Fn(&JournalReader) -> Result<T, JournalError>) -> Result<T, JournalError> {
-        let mut pause = writer::FIRST_PAUSE;
+        let mut pause = writer::MIN_BACKOFF;
         loop {
             let journal = self.clone();
             // Connecting may take a while.
@@ -194,7 +194,7 @@ impl Journal {
                 Err(error) if error.may_pass() && !self.writer.is_closed() => tokio::time::sleep(pause).await,
                 tried => return tried,
             }
-            pause = (pause * 2).min(writer::LONGEST_PAUSE);
+            pause = (pause * 2).min(writer::MAX_BACKOFF);
         }
     }
 
@@ -219,8 +219,8 @@ impl Journal {
     /// Returns the current fault of the journal (disk full, read-only, locked, gone), if there is one. Callers
     /// wait until it has passed.
     #[must_use]
-    pub fn trouble(&self) -> watch::Receiver<Option<JournalError>> {
-        self.writer.trouble()
+    pub fn fault(&self) -> watch::Receiver<Option<JournalError>> {
+        self.writer.fault()
     }
 
     /// Refuses new work, completes accepted work, and closes the journal. Work that waits for a fault to pass fails with
@@ -387,7 +387,7 @@ pub struct Message {
     /// The channel that its definition names.
     pub channel: Option<String>,
     /// The message for channels that can show more than text.
-    pub rich: Option<Rich>,
+    pub rich: Option<RichContent>,
     /// The channels that deliver it, with their delivery states. Filled only on request.
     pub deliveries: Vec<Delivery>,
 }

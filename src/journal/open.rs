@@ -14,13 +14,13 @@ use chrono::{DateTime, Utc};
 use rusqlite::OpenFlags;
 
 use super::database::{Connection, Link};
-use super::{JournalError, JournalPlace, Server, schema};
+use super::{JournalError, JournalLocation, Server, schema};
 
 /// How long a reader waits for a lock before it reports it.
 const READER_WAITS: Duration = Duration::from_secs(2);
 
 /// How long the writer waits for a lock before it reports it. It then retries by itself.
-const WRITER_WAITS: Duration = Duration::from_millis(200);
+const BUSY_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// A file by device and inode. Shows whether the path still leads to the opened file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl FileIdentity {
 
 /// An open journal.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenedJournal {
     pub(super) connection: Connection,
     /// The identity of the file, if the journal is one.
     pub(super) identity: Option<FileIdentity>,
@@ -43,22 +43,22 @@ pub(super) struct Opened {
 }
 
 /// Opens or creates the journal at `place`, ready to write.
-pub(super) fn open(place: &JournalPlace, now: DateTime<Utc>) -> Result<Opened, JournalError> {
+pub(super) fn open(place: &JournalLocation, now: DateTime<Utc>) -> Result<OpenedJournal, JournalError> {
     match place {
-        JournalPlace::File(path) => open_file(path, now),
-        JournalPlace::Server(server) => {
+        JournalLocation::File(path) => open_file(path, now),
+        JournalLocation::Server(server) => {
             let connection = Connection::Postgres(server.connect()?);
             server.migrate(&connection)?;
-            Ok(Opened { connection, identity: None, kept_aside: None })
+            Ok(OpenedJournal { connection, identity: None, kept_aside: None })
         }
     }
 }
 
 /// Opens the journal at `place` for reading only. Returns `None` if there is none yet.
-pub(super) fn open_reader(place: &JournalPlace) -> Result<Option<Connection>, JournalError> {
+pub(super) fn open_reader(place: &JournalLocation) -> Result<Option<Connection>, JournalError> {
     match place {
-        JournalPlace::File(path) => Ok(open_file_reader(path)?.map(Connection::Sqlite)),
-        JournalPlace::Server(server) => read_server(server),
+        JournalLocation::File(path) => Ok(open_file_reader(path)?.map(Connection::Sqlite)),
+        JournalLocation::Server(server) => read_server(server),
     }
 }
 
@@ -81,7 +81,7 @@ fn read_by(server: &Server, link: Link) -> Result<Option<Connection>, JournalErr
 }
 
 /// Opens or creates the file at `path`. `now` is used only in the name of a damaged file.
-pub(super) fn open_file(path: &Path, now: DateTime<Utc>) -> Result<Opened, JournalError> {
+pub(super) fn open_file(path: &Path, now: DateTime<Utc>) -> Result<OpenedJournal, JournalError> {
     let io = |source: io::Error| JournalError::Open { path: path.to_owned(), source: Arc::new(source) };
     if let Some(folder) = path.parent() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
@@ -94,7 +94,7 @@ pub(super) fn open_file(path: &Path, now: DateTime<Utc>) -> Result<Opened, Journ
         other => (other?, None),
     };
     let identity = FileIdentity::of(path).map_err(io)?;
-    Ok(Opened { connection: Connection::Sqlite(connection), identity: Some(identity), kept_aside })
+    Ok(OpenedJournal { connection: Connection::Sqlite(connection), identity: Some(identity), kept_aside })
 }
 
 /// Opens a file for reading only. Returns `None` if there is no journal yet.
@@ -143,7 +143,7 @@ fn prepare(path: &Path) -> Result<rusqlite::Connection, JournalError> {
     // Prompts and messages are private to the person. SQLite gives the companions the mode of the file.
     private(path).map_err(|source| JournalError::Open { path: path.to_owned(), source: Arc::new(source) })?;
     let mut connection = rusqlite::Connection::open(path)?;
-    connection.busy_timeout(WRITER_WAITS)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     schema::refuse_newer(&connection, path)?;
     // WAL: readers never wait. FULL: a commit survives a power cut once it returns
     // (sqlite.org/pragma.html#pragma_synchronous).

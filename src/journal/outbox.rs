@@ -14,7 +14,7 @@ use crate::definition::{Definition, DefinitionId, Deliver, Urgency};
 /// The form of a message on channels that can show more than text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Rich {
+pub struct RichContent {
     /// The title.
     pub title: String,
     /// The text below it.
@@ -54,7 +54,7 @@ pub struct NewMessage {
     /// The channel that its definition names.
     pub channel: Option<String>,
     /// The message for channels that can show more than text.
-    pub rich: Option<Rich>,
+    pub rich: Option<RichContent>,
 }
 
 impl NewMessage {
@@ -147,7 +147,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn hold_back(&self) -> Result<(), JournalError> {
+    pub async fn count_suppressed(&self) -> Result<(), JournalError> {
         self.writer
             .commit(|connection| {
                 connection.execute(

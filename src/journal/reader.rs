@@ -14,18 +14,19 @@ use super::open::open_reader;
 use super::outbox::{MESSAGE, read_message};
 use super::rows::{Columns, kind, maybe_time, ms, state, time};
 use super::{
-    ConsecutiveFailures, Denial, JournalError, JournalPlace, Message, Occasion, Occurrence, RunId, RunRecord, RunState,
+    ConsecutiveFailures, Denial, JournalError, JournalLocation, Message, Occasion, Occurrence, RunId, RunRecord,
+    RunState,
 };
 use crate::agent::Tokens;
 use crate::definition::DefinitionId;
 
 /// The journal, open for reading. Synchronous: for the command line.
 #[derive(Debug)]
-pub struct JournalReader(Option<Connection>, JournalPlace);
+pub struct JournalReader(Option<Connection>, JournalLocation);
 
 impl Drop for JournalReader {
     fn drop(&mut self) {
-        if let (Some(Connection::Postgres(link)), JournalPlace::Server(server)) = (self.0.take(), &self.1) {
+        if let (Some(Connection::Postgres(link)), JournalLocation::Server(server)) = (self.0.take(), &self.1) {
             server.give_back(link);
         }
     }
@@ -84,7 +85,7 @@ pub struct OccurrenceRecord {
 
 /// The watermark of a routine, and its records beyond it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
+pub struct OccurrenceAccount {
     /// The watermark: each occurrence up to then has a record, or does not count.
     pub until: DateTime<Utc>,
     /// Later occurrences that have a record: the clock was set back since, or a person fired them.
@@ -110,14 +111,14 @@ impl JournalReader {
     ///
     /// # Errors
     /// Fails when there is a journal that this version cannot read.
-    pub fn open(place: impl Into<JournalPlace>) -> Result<Self, JournalError> {
+    pub fn open(place: impl Into<JournalLocation>) -> Result<Self, JournalError> {
         let place = place.into();
         Ok(Self(open_reader(&place)?, place))
     }
 
     /// Returns the location of the journal.
     #[must_use]
-    pub fn place(&self) -> &JournalPlace {
+    pub fn place(&self) -> &JournalLocation {
         &self.1
     }
 
@@ -226,13 +227,13 @@ impl JournalReader {
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
-    pub fn accounts(&self) -> Result<HashMap<DefinitionId, Account>, JournalError> {
+    pub fn accounts(&self) -> Result<HashMap<DefinitionId, OccurrenceAccount>, JournalError> {
         let sql = "SELECT d.id, d.accounted_until, o.at FROM definition_seen d
              LEFT JOIN occurrence o ON o.id = d.id AND o.at > d.accounted_until WHERE d.gone IS NULL";
         let read = |row: &Row<'_>| Ok((row.id("id")?, row.at("accounted_until")?, row.maybe_at("at")?));
-        let mut accounts: HashMap<DefinitionId, Account> = HashMap::new();
+        let mut accounts: HashMap<DefinitionId, OccurrenceAccount> = HashMap::new();
         for (id, until, at) in self.all(sql, &[], read)? {
-            accounts.entry(id).or_insert_with(|| Account { until, beyond: HashSet::new() }).beyond.extend(at);
+            accounts.entry(id).or_insert_with(|| OccurrenceAccount { until, beyond: HashSet::new() }).beyond.extend(at);
         }
         Ok(accounts)
     }
@@ -241,7 +242,7 @@ impl JournalReader {
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
-    pub fn ran_by_other_than(&self, client: &str, id: &DefinitionId) -> Result<bool, JournalError> {
+    pub fn ran_with_another_client(&self, client: &str, id: &DefinitionId) -> Result<bool, JournalError> {
         Ok(!self.all(RAN_BY_OTHER, &[&id.as_str(), &client], |_| Ok(()))?.is_empty())
     }
 
@@ -257,7 +258,7 @@ impl JournalReader {
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
-    pub fn knows(&self, id: &DefinitionId) -> Result<bool, JournalError> {
+    pub fn has_record_of(&self, id: &DefinitionId) -> Result<bool, JournalError> {
         let sql = "SELECT 1 FROM occurrence WHERE id = ?1 UNION ALL SELECT 1 FROM session WHERE id = ?1 LIMIT 1";
         Ok(!self.all(sql, &[&id.as_str()], |_| Ok(()))?.is_empty())
     }

@@ -19,7 +19,7 @@ pub const SERVICE_ENDED: &str = "the service ended while it was going";
 
 /// An occurrence without an outcome, as its last attempt left it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Unfinished {
+pub struct UnfinishedOccurrence {
     /// The last attempt.
     pub run: RunId,
     /// The definition and the scheduled time.
@@ -54,7 +54,7 @@ pub struct Unfinished {
 
 /// A reminder's occurrence that has its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recorded {
+pub struct ConcludedReminder {
     /// The definition and the scheduled time.
     pub occurrence: Occurrence,
     /// The reminder's file, relative to the data folder, when it fired.
@@ -69,11 +69,11 @@ pub struct Recorded {
 
 /// The work that a starting service has to do.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Recovered {
+pub struct RecoveryWork {
     /// Occurrences without an outcome, in the order in which they were claimed.
-    pub unfinished: Vec<Unfinished>,
+    pub unfinished: Vec<UnfinishedOccurrence>,
     /// Reminders that have an outcome but whose file was not dealt with.
-    pub recorded: Vec<Recorded>,
+    pub recorded: Vec<ConcludedReminder>,
     /// Definitions that failed lately, with the text of each when it last fired.
     pub consecutive_failures: Vec<(ConsecutiveFailures, Option<Arc<str>>)>,
     /// Reminders that were disabled when last observed.
@@ -101,7 +101,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn recover(&self) -> Result<Recovered, JournalError> {
+    pub async fn recover(&self) -> Result<RecoveryWork, JournalError> {
         let (clock, why) = (self.clock.clone(), self.cut_off);
         self.writer
             .commit(move |connection| {
@@ -109,7 +109,7 @@ impl Journal {
                 interrupt(connection, ours, &connection.host(), why, clock.now())?;
                 let of_host =
                     UNFINISHED.replace("o.outcome IS NULL", "o.outcome IS NULL AND o.host IS NOT DISTINCT FROM ?1");
-                Ok(Recovered {
+                Ok(RecoveryWork {
                     unfinished: connection.all(&of_host, [connection.host()], unfinished)?,
                     recorded: connection.all(
                         &recorded_sql("NOT o.file_done AND o.host IS NOT DISTINCT FROM ?1"),
@@ -133,7 +133,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
-    pub async fn recorded(&self, occurrence: &Occurrence) -> Result<Option<Recorded>, JournalError> {
+    pub async fn recorded(&self, occurrence: &Occurrence) -> Result<Option<ConcludedReminder>, JournalError> {
         let occurrence = occurrence.clone();
         self.writer
             .commit(move |connection| {
@@ -197,8 +197,8 @@ fn text(row: &Row<'_>) -> Result<Arc<str>, JournalError> {
     Ok(row.get::<Option<String>>("text")?.unwrap_or_default().into())
 }
 
-pub(super) fn unfinished(row: &Row<'_>) -> Result<Unfinished, JournalError> {
-    Ok(Unfinished {
+pub(super) fn unfinished(row: &Row<'_>) -> Result<UnfinishedOccurrence, JournalError> {
+    Ok(UnfinishedOccurrence {
         run: row.run("run")?,
         occurrence: occurrence(row)?,
         file: row.path("file")?,
@@ -217,8 +217,8 @@ pub(super) fn unfinished(row: &Row<'_>) -> Result<Unfinished, JournalError> {
     })
 }
 
-fn recorded(row: &Row<'_>) -> Result<Recorded, JournalError> {
-    Ok(Recorded {
+fn recorded(row: &Row<'_>) -> Result<ConcludedReminder, JournalError> {
+    Ok(ConcludedReminder {
         occurrence: occurrence(row)?,
         file: row.path("file")?,
         text: text(row)?,

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use super::database::{Connection, params};
 use chrono::{DateTime, Utc};
 
+use super::channel_state::any_status;
 use super::claims::{Claim, NewClaim, record_occasion, text_of};
 use super::delays::{Punctuality, begins};
 use super::events::{EventKind, NewEvent, insert_event};
 use super::generations::{ConsecutiveFailures, save_consecutive_failures};
-use super::kept::any_status;
 use super::outbox::{NewMessage, insert_message};
 use super::reader::RAN_BY_OTHER;
 use super::rows::{ms, state, time};
@@ -20,7 +20,7 @@ use crate::definition::DefinitionId;
 
 /// The state of an occurrence after one of its attempts has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum After {
+pub enum AfterAttempt {
     /// The end of the attempt is the outcome.
     Closed,
     /// Another attempt follows at this time.
@@ -35,7 +35,7 @@ pub struct Finish {
     /// The final state of the attempt.
     pub state: RunState,
     /// The next state of its occurrence.
-    pub after: After,
+    pub after: AfterAttempt,
     /// Kind of failure, as the journal names it (`overloaded`).
     pub class: Option<&'static str>,
     /// Why it failed, was skipped or was cut off.
@@ -72,7 +72,7 @@ impl Finish {
     pub fn closed(state: RunState, error: Option<String>) -> Self {
         Self {
             state,
-            after: After::Closed,
+            after: AfterAttempt::Closed,
             class: None,
             error,
             answer: None,
@@ -175,7 +175,7 @@ impl Journal {
                         client,
                     ],
                 )?;
-                going(changed, &run)
+                require_open(changed, &run)
             })
             .await
     }
@@ -231,7 +231,11 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
-    pub async fn ran_by_other_than(&self, client: &'static str, ids: Vec<DefinitionId>) -> Result<bool, JournalError> {
+    pub async fn ran_with_another_client(
+        &self,
+        client: &'static str,
+        ids: Vec<DefinitionId>,
+    ) -> Result<bool, JournalError> {
         self.writer
             .read(move |connection| {
                 for id in &ids {
@@ -286,7 +290,7 @@ impl Journal {
                         denial.rule,
                         denial.reason,
                     ])?;
-                going(changed, &run)
+                require_open(changed, &run)
             })
             .await
     }
@@ -344,7 +348,7 @@ const ASKED_NOBODY: [&str; 7] = [
     "mcp_server_missing",
 ];
 
-fn going(changed: usize, run: &RunId) -> Result<(), JournalError> {
+fn require_open(changed: usize, run: &RunId) -> Result<(), JournalError> {
     if changed == 1 { Ok(()) } else { Err(JournalError::NotGoing(run.clone())) }
 }
 
@@ -355,7 +359,7 @@ pub(super) fn mark(connection: &Connection, run: &RunId, what: &str, now: DateTi
              WHERE run = ?1 AND state = 'running'",
         params![run.as_str(), what, ms(now)],
     )?;
-    going(changed, run)
+    require_open(changed, run)
 }
 
 fn close_attempt(
@@ -399,9 +403,9 @@ fn close_attempt(
         ],
     )?;
     let (outcome, retry_at) = match finish.after {
-        After::Closed => (Some(finish.state.as_str()), None),
-        After::RetryAt(at) => (None, Some(ms(at))),
-        After::Open => (None, None),
+        AfterAttempt::Closed => (Some(finish.state.as_str()), None),
+        AfterAttempt::RetryAt(at) => (None, Some(ms(at))),
+        AfterAttempt::Open => (None, None),
     };
     connection.execute(
         "UPDATE occurrence SET outcome = ?2, retry_at = ?3 WHERE number = ?1",
@@ -416,7 +420,7 @@ fn close_attempt(
             params![run.as_str(), ms(now)],
         )?;
     }
-    let retry_at = if let After::RetryAt(at) = finish.after { Some(at) } else { None };
+    let retry_at = if let AfterAttempt::RetryAt(at) = finish.after { Some(at) } else { None };
     let kind = EventKind::RunEnded { outcome: finish.state, error: finish.error.clone(), retry_at };
     insert_event(connection, NewEvent { run: Some(run.as_str()), id: None, kind }, now)
 }

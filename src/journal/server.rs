@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::JournalError;
-use super::database::{Connection, Link, Place};
+use super::database::{Connection, Link, ServerAddress};
 use super::schema::MIGRATIONS;
 
 /// The first schema of a journal on a server. A new journal gets it in one step, by all migrations up to it.
@@ -44,32 +44,32 @@ CREATE FUNCTION instr(text TEXT, part TEXT) RETURNS INTEGER LANGUAGE SQL IMMUTAB
 
 /// The location of a journal.
 #[derive(Clone, Debug)]
-pub enum JournalPlace {
+pub enum JournalLocation {
     /// A file on this machine.
     File(PathBuf),
     /// A database on a server.
     Server(Server),
 }
 
-impl From<&Path> for JournalPlace {
+impl From<&Path> for JournalLocation {
     fn from(path: &Path) -> Self {
         Self::File(path.to_owned())
     }
 }
 
-impl From<&PathBuf> for JournalPlace {
+impl From<&PathBuf> for JournalLocation {
     fn from(path: &PathBuf) -> Self {
         Self::File(path.clone())
     }
 }
 
-impl From<&JournalPlace> for JournalPlace {
-    fn from(place: &JournalPlace) -> Self {
+impl From<&JournalLocation> for JournalLocation {
+    fn from(place: &JournalLocation) -> Self {
         place.clone()
     }
 }
 
-impl fmt::Display for JournalPlace {
+impl fmt::Display for JournalLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),
@@ -81,7 +81,7 @@ impl fmt::Display for JournalPlace {
 /// A server with a journal. Clones share its connections.
 #[derive(Clone)]
 pub struct Server {
-    place: Arc<Place>,
+    place: Arc<ServerAddress>,
     /// Idle connections.
     idle: Arc<Mutex<Vec<Link>>>,
 }
@@ -101,7 +101,7 @@ impl fmt::Display for Server {
 
 impl Server {
     /// Maximum number of idle connections.
-    const KEPT: usize = 4;
+    const MAX_IDLE: usize = 4;
 
     /// Returns the server at `postgres://user@host:5432/name`, without connecting. A process has one server per address and password.
     ///
@@ -117,7 +117,7 @@ impl Server {
         if let Some(server) = known.get(&key) {
             return Ok(server.clone());
         }
-        let place = Place::read(url, password).map_err(JournalError::Address)?;
+        let place = ServerAddress::read(url, password).map_err(JournalError::Address)?;
         let server = Self { place: Arc::new(place), idle: Arc::default() };
         known.insert(key, server.clone());
         Ok(server)
@@ -149,7 +149,7 @@ impl Server {
     /// Takes back a connection from [`Self::borrow`].
     pub(super) fn give_back(&self, link: Link) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if !link.is_closed() && idle.len() < Self::KEPT {
+        if !link.is_closed() && idle.len() < Self::MAX_IDLE {
             idle.push(link);
         }
     }
@@ -250,7 +250,7 @@ mod tests {
     }
 
     fn host_by(url: &str, name: &str, clock: Clock, on_lost: OnLost) -> Journal {
-        let place = JournalPlace::Server(Server::at(url, None).unwrap());
+        let place = JournalLocation::Server(Server::at(url, None).unwrap());
         let mut journal = Journal::open(place, clock).unwrap();
         let new = NewHost {
             name: name.to_owned(),
@@ -276,7 +276,7 @@ mod tests {
         journal.claim(vec![claim]).await.unwrap().remove(0)
     }
 
-    async fn going(journal: &Journal, id: &str) -> RunId {
+    async fn start_run(journal: &Journal, id: &str) -> RunId {
         let Claim::Claimed(run) = claim(journal, id).await else { panic!("it is new") };
         journal.launching(&run, "x".into(), String::new(), Punctuality::Unknown).await.unwrap();
         run
@@ -327,7 +327,7 @@ mod tests {
         let mut server = Postgres::start();
         let journal = host(&server.url(), "attic");
         server.crash();
-        let mut trouble = journal.trouble();
+        let mut trouble = journal.fault();
         let (writing, reading) = (journal.clone(), journal.clone());
         let writing = tokio::spawn(async move { writing.message(NewMessage::of_service("never")).await });
         let reading = tokio::spawn(async move { reading.read(|journal| journal.runs(&RunFilter::default())).await });
@@ -343,7 +343,7 @@ mod tests {
         let server = Postgres::start();
         let attic = host(&server.url(), "attic");
         let Claim::Claimed(run) = claim(&attic, "job").await else { panic!("it is new") };
-        let other = going(&attic, "other").await;
+        let other = start_run(&attic, "other").await;
         attic.close().await;
         let home = host(&server.url(), "home");
         let taken = home.take_over(["job", "other"].map(DefinitionId::new).into()).await.unwrap();

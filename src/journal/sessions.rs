@@ -30,7 +30,7 @@ pub struct NewSession {
 
 /// The outcome of starting a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Started {
+pub enum SessionStart {
     /// The session is recorded.
     Recorded,
     /// The run has started this many already.
@@ -43,7 +43,7 @@ pub enum Started {
 
 /// The outcome of setting a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PolicySet {
+pub enum SetPolicyResult {
     /// The policy is recorded.
     Recorded,
     /// There is no such session.
@@ -97,18 +97,18 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn start_session(&self, new: NewSession, by_run: u32, open: u32) -> Result<Started, JournalError> {
+    pub async fn start_session(&self, new: NewSession, by_run: u32, open: u32) -> Result<SessionStart, JournalError> {
         let clock = self.clock.clone();
         self.writer
             .commit(move |connection| {
                 let count = |sql: &str, values: &[&dyn ToValue]| connection.row(sql, values, |row| row.get::<u32>(0));
                 if count("SELECT count(*) FROM session WHERE id = ?1", &[&new.id.as_str()])? > 0 {
-                    return Ok(Started::Already);
+                    return Ok(SessionStart::Already);
                 }
                 if let Some(run) = &new.by {
                     let made = count("SELECT count(*) FROM session WHERE by_run = ?1", &[&run.as_str()])?;
                     if made >= by_run {
-                        return Ok(Started::TooManyByRun(made));
+                        return Ok(SessionStart::TooManyByRun(made));
                     }
                 }
                 let going = count(
@@ -116,7 +116,7 @@ impl Journal {
                     &[],
                 )?;
                 if going >= open {
-                    return Ok(Started::TooManyOpen(going));
+                    return Ok(SessionStart::TooManyOpen(going));
                 }
                 connection.execute(
                         "INSERT INTO session (id, created, by_run, caller, caller_agent, definition, spawn_tool_policy, fork)
@@ -130,7 +130,7 @@ impl Journal {
                         new.spawn_tool_policy,
                         new.fork.as_ref().map(DefinitionId::as_str),
                     ])?;
-                Ok(Started::Recorded)
+                Ok(SessionStart::Recorded)
             })
             .await
     }
@@ -139,22 +139,26 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn set_spawn_tool_policy(&self, id: &DefinitionId, policy: String) -> Result<PolicySet, JournalError> {
+    pub async fn set_spawn_tool_policy(
+        &self,
+        id: &DefinitionId,
+        policy: String,
+    ) -> Result<SetPolicyResult, JournalError> {
         let id = id.clone();
         self.writer
             .commit(move |connection| {
-                let Some(session) = one(connection, &id)? else { return Ok(PolicySet::NotFound) };
+                let Some(session) = one(connection, &id)? else { return Ok(SetPolicyResult::NotFound) };
                 if session.spawn_tool_policy.is_some() {
-                    return Ok(PolicySet::Already);
+                    return Ok(SetPolicyResult::Already);
                 }
                 if session.ended {
-                    return Ok(PolicySet::Ended);
+                    return Ok(SetPolicyResult::Ended);
                 }
                 connection.execute(
                     "UPDATE session SET spawn_tool_policy = ?2 WHERE id = ?1 AND spawn_tool_policy IS NULL",
                     params![id.as_str(), policy],
                 )?;
-                Ok(PolicySet::Recorded)
+                Ok(SetPolicyResult::Recorded)
             })
             .await
     }

@@ -17,7 +17,7 @@ use crate::definition::{Budget, Definition, DefinitionId, Period};
 const LEAST: f64 = 0.005;
 
 /// The share of a cap at which the person is warned.
-const WARNS_AT: f64 = 0.8;
+const WARN_SHARE: f64 = 0.8;
 
 /// The caps for a run, from its file and the settings.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,14 +73,14 @@ impl Caps {
 
 /// The budgets that would pay for a run that began now.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Purse {
+pub struct ApplicableBudget {
     /// The caps of periods that apply to it, with their spending.
     pub spendings: Vec<Spending>,
     /// The cap that it would reserve; `None`: there is no cap.
     pub cap: Option<f64>,
 }
 
-impl Purse {
+impl ApplicableBudget {
     /// Returns the first exhausted cap.
     #[must_use]
     pub fn spent(&self) -> Option<&Spending> {
@@ -90,7 +90,7 @@ impl Purse {
 
 /// The result of reserving a cap.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Taken {
+pub enum Reservation {
     /// The run may cost this much; `None`: there is no cap.
     Cap(Option<f64>),
     /// Nothing is left. The reason, as a sentence without a full stop.
@@ -199,7 +199,12 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the commit cannot be made. Then nothing is reserved.
-    pub async fn take_cost(&self, run: &RunId, definition: &Definition, caps: Caps) -> Result<Taken, JournalError> {
+    pub async fn reserve_cost(
+        &self,
+        run: &RunId,
+        definition: &Definition,
+        caps: Caps,
+    ) -> Result<Reservation, JournalError> {
         let (run, clock, origin) = (run.clone(), self.clock.clone(), Origin::of(definition));
         let title = definition.title();
         let (taken, newest) = self
@@ -217,15 +222,15 @@ impl Journal {
                             "Jobs are skipped, and you are not answered: {why}. `ollim-bot budget --{name} USD` raises it."
                         ),
                     };
-                    let newest = tell_once(connection, spent, &payer, "100", text, now)?;
-                    return Ok((Taken::Spent(why), newest));
+                    let newest = notify_once(connection, spent, &payer, "100", text, now)?;
+                    return Ok((Reservation::Spent(why), newest));
                 }
                 let cap = caps.within(dollars_left(&all));
                 // With token budgets alone, a reservation of zero marks that the run spends.
                 let mark = caps.budget.tokens_day.map(|_| 0.0);
                 connection.execute("UPDATE run SET reserved_usd = ?2 WHERE run = ?1", params![run.as_str(), cap.or(mark)])?;
                 let newest = warn(connection, &all, &payer, &title, caps.zone, now)?;
-                Ok((Taken::Cap(cap), newest))
+                Ok((Reservation::Cap(cap), newest))
             })
             .await?;
         self.announce(newest);
@@ -236,7 +241,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn note_payer(&self, run: &RunId, definition: &Definition) -> Result<(), JournalError> {
+    pub async fn record_payer(&self, run: &RunId, definition: &Definition) -> Result<(), JournalError> {
         let (run, origin) = (run.clone(), Origin::of(definition));
         self.writer.commit(move |connection| note(connection, &run, &origin).map(drop)).await
     }
@@ -245,7 +250,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn settle_cost(&self, run: &RunId, title: String, cost_usd: f64, caps: Caps) -> Result<(), JournalError> {
+    pub async fn record_cost(&self, run: &RunId, title: String, cost_usd: f64, caps: Caps) -> Result<(), JournalError> {
         let (run, clock) = (run.clone(), self.clock.clone());
         let newest = self
             .writer
@@ -290,7 +295,7 @@ impl Journal {
                 // Messages about the old cap are sent again for the new one.
                 let told = format!("told\\_budget\\_{}\\_%", name.replace('_', "\\_"));
                 connection.execute("DELETE FROM setting WHERE key LIKE ?1 ESCAPE '\\'", [told])?;
-                keep(connection, &raised_key(name), &format!("{label} {amount}"))
+                put(connection, &raised_key(name), &format!("{label} {amount}"))
             })
             .await
     }
@@ -326,19 +331,24 @@ impl JournalReader {
 }
 
 impl JournalReader {
-    /// Returns the budgets for a run that began now, as [`Journal::take_cost`] would find them. Reserves nothing.
+    /// Returns the budgets for a run that began now, as [`Journal::reserve_cost`] would find them. Reserves nothing.
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
-    pub fn purse(&self, definition: &Definition, caps: &Caps, now: DateTime<Utc>) -> Result<Purse, JournalError> {
+    pub fn applicable_budget(
+        &self,
+        definition: &Definition,
+        caps: &Caps,
+        now: DateTime<Utc>,
+    ) -> Result<ApplicableBudget, JournalError> {
         let Some(connection) = self.connection() else {
             let whole = [caps.budget.day, caps.budget.month, caps.job_day].into_iter().flatten();
-            return Ok(Purse { spendings: Vec::new(), cap: caps.within(whole) });
+            return Ok(ApplicableBudget { spendings: Vec::new(), cap: caps.within(whole) });
         };
         let payer = payer(connection, &Origin::of(definition))?;
         let spendings = spendings(connection, caps, Some(&payer), now)?;
         let cap = caps.within(dollars_left(&spendings));
-        Ok(Purse { spendings, cap })
+        Ok(ApplicableBudget { spendings, cap })
     }
 }
 
@@ -380,7 +390,7 @@ fn spendings(
     };
     let budget = caps.budget;
     let raised = |name: &str, period: Period, cap: Option<f64>| -> Result<Option<f64>, JournalError> {
-        let kept = kept(connection, &raised_key(name))?;
+        let kept = get(connection, &raised_key(name))?;
         let label = period.label(now, caps.zone);
         let usd = kept.as_deref().and_then(|kept| kept.split_once(' ')).filter(|(known, _)| *known == label);
         Ok(cap.map(|cap| usd.and_then(|(_, usd)| usd.parse().ok()).unwrap_or(cap)))
@@ -483,16 +493,16 @@ fn warn(
     now: DateTime<Utc>,
 ) -> Result<i64, JournalError> {
     let mut newest = 0;
-    for spending in all.iter().filter(|spending| spending.spent >= spending.cap * WARNS_AT) {
+    for spending in all.iter().filter(|spending| spending.spent >= spending.cap * WARN_SHARE) {
         let whose = if spending.name == "job_day" { format!(" by {title}") } else { String::new() };
         let text = format!("{}{whose}. At 100 % jobs are skipped.", spending.words(zone));
-        newest = newest.max(tell_once(connection, spending, payer, "80", text, now)?);
+        newest = newest.max(notify_once(connection, spending, payer, "80", text, now)?);
     }
     Ok(newest)
 }
 
 /// Sends a message once per period. Returns its number; 0 if it was sent before.
-fn tell_once(
+fn notify_once(
     connection: &Connection,
     spending: &Spending,
     payer: &str,
@@ -502,20 +512,20 @@ fn tell_once(
 ) -> Result<i64, JournalError> {
     let whose = if spending.name == "job_day" { payer } else { "" };
     let key = format!("told_budget_{}_{share}_{whose}", spending.name);
-    if kept(connection, &key)?.as_deref() == Some(&spending.label) {
+    if get(connection, &key)?.as_deref() == Some(&spending.label) {
         return Ok(0);
     }
-    keep(connection, &key, &spending.label)?;
+    put(connection, &key, &spending.label)?;
     let raise = spending.raise();
     let button = raise.as_ref().map(|(label, action)| (label.as_str(), action.as_str()));
     insert_message(connection, &NewMessage::of_service(text).with_buttons(button.as_slice()), now)
 }
 
-fn kept(connection: &Connection, key: &str) -> Result<Option<String>, JournalError> {
+fn get(connection: &Connection, key: &str) -> Result<Option<String>, JournalError> {
     connection.one("SELECT value FROM setting WHERE key = ?1", [key], |row| row.get(0))
 }
 
-fn keep(connection: &Connection, key: &str, value: &str) -> Result<(), JournalError> {
+fn put(connection: &Connection, key: &str, value: &str) -> Result<(), JournalError> {
     connection.execute(
         "INSERT INTO setting (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
         [key, value],

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::{JournalPlace, Server};
+use super::{JournalLocation, Server};
 
 #[allow(dead_code, reason = "the tests of the whole program use all of it")]
 #[path = "../../tests/it/support/postgres.rs"]
@@ -14,13 +14,13 @@ pub(crate) mod postgres;
 pub(crate) mod proxy;
 
 /// Returns the journal of a test: the file at `path`, or the server that stands for it.
-pub(crate) fn place(path: &Path) -> JournalPlace {
+pub(crate) fn place(path: &Path) -> JournalLocation {
     if is_on_server() { on_server(path) } else { path.into() }
 }
 
 /// Returns the journal for `path` on a real server, whatever OLLIM_TEST_JOURNAL says.
-pub(crate) fn on_server(path: &Path) -> JournalPlace {
-    JournalPlace::Server(Server::at(&server_url(path), None).unwrap())
+pub(crate) fn on_server(path: &Path) -> JournalLocation {
+    JournalLocation::Server(Server::at(&server_url(path), None).unwrap())
 }
 
 /// Returns the address of the server for `path`. Starts it at the first call.
@@ -41,15 +41,15 @@ pub(crate) fn is_on_server() -> bool {
 }
 
 /// Executes statements on the server of a journal.
-pub(crate) fn execute(place: &JournalPlace, sql: &str) {
-    let JournalPlace::Server(server) = place else { panic!("it is in a file") };
+pub(crate) fn execute(place: &JournalLocation, sql: &str) {
+    let JournalLocation::Server(server) = place else { panic!("it is in a file") };
     super::database::Connection::Postgres(server.connect().unwrap()).batch(sql).unwrap();
 }
 
 /// A lock on a journal: nobody else can write it until this is dropped.
-pub(crate) struct Held(Option<rusqlite::Connection>, Option<super::database::Connection>);
+pub(crate) struct LockedJournal(Option<rusqlite::Connection>, Option<super::database::Connection>);
 
-impl Drop for Held {
+impl Drop for LockedJournal {
     fn drop(&mut self) {
         if let Some(file) = self.0.take() {
             file.execute_batch("ROLLBACK").unwrap();
@@ -61,17 +61,17 @@ impl Drop for Held {
 }
 
 /// Locks the journal for `path` against all other writers.
-pub(crate) fn hold(path: &Path) -> Held {
+pub(crate) fn hold(path: &Path) -> LockedJournal {
     match place(path) {
-        JournalPlace::File(path) => {
+        JournalLocation::File(path) => {
             let file = rusqlite::Connection::open(path).unwrap();
             file.execute_batch("BEGIN IMMEDIATE").unwrap();
-            Held(Some(file), None)
+            LockedJournal(Some(file), None)
         }
-        JournalPlace::Server(server) => {
+        JournalLocation::Server(server) => {
             let connection = super::database::Connection::Postgres(server.connect().unwrap());
             connection.batch("BEGIN; SELECT 1 FROM journal FOR UPDATE").unwrap();
-            Held(None, Some(connection))
+            LockedJournal(None, Some(connection))
         }
     }
 }

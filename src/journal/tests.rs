@@ -9,13 +9,13 @@ use super::*;
 use crate::definition::{Background, Budget, Definition, Draft, Mode, OnOverlap, Trigger};
 use chrono_tz::Tz;
 
-struct Desk {
+struct Fixture {
     folder: TempDir,
     clock: Clock,
-    place: JournalPlace,
+    place: JournalLocation,
 }
 
-impl Desk {
+impl Fixture {
     fn new() -> Self {
         let noon = Utc.with_ymd_and_hms(2026, 3, 1, 12, 0, 0).unwrap();
         let folder = TempDir::new().unwrap();
@@ -24,9 +24,9 @@ impl Desk {
     }
     /// Makes a desk whose journal is always a file.
     fn with_file() -> Self {
-        let mut desk = Self::new();
-        desk.place = (&desk.path()).into();
-        desk
+        let mut fixture = Self::new();
+        fixture.place = (&fixture.path()).into();
+        fixture
     }
     fn path(&self) -> PathBuf {
         self.folder.path().join("state/journal.db")
@@ -62,24 +62,24 @@ async fn one(journal: &Journal, claim: NewClaim) -> RunId {
 
 #[tokio::test(start_paused = true)]
 async fn an_occurrence_is_claimed_once_whoever_asks() {
-    let desk = Desk::new();
-    let journal = desk.open();
-    let due = desk.due("tea", Kind::Reminder);
+    let fixture = Fixture::new();
+    let journal = fixture.open();
+    let due = fixture.due("tea", Kind::Reminder);
     let answers = journal.claim(vec![due.clone(), due.clone()]).await.unwrap();
     let run = claimed(&answers[0]);
     assert_eq!(answers[1], Claim::AlreadyRecorded(RunState::Claimed));
     journal.launching(&run, due.text.clone(), String::new(), Punctuality::Unknown).await.unwrap();
     journal.finish(&run, Finish::closed(RunState::Completed, None)).await.unwrap();
     drop(journal);
-    let again = desk.open().claim(vec![due]).await.unwrap();
+    let again = fixture.open().claim(vec![due]).await.unwrap();
     assert_eq!(again, [Claim::AlreadyRecorded(RunState::Completed)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_is_recorded_from_claim_to_end() {
-    let desk = Desk::new();
-    let journal = desk.open();
-    let due = desk.due("tea", Kind::Reminder);
+    let fixture = Fixture::new();
+    let journal = fixture.open();
+    let due = fixture.due("tea", Kind::Reminder);
     tokio::time::advance(std::time::Duration::from_millis(1500)).await;
     let run = one(&journal, due.clone()).await;
     journal.launching(&run, "edited".into(), String::new(), Punctuality::Unknown).await.unwrap();
@@ -106,7 +106,7 @@ async fn a_run_is_recorded_from_claim_to_end() {
     journal.finish(&run, finish).await.unwrap();
     assert_eq!(*journal.newest_message().borrow(), 2);
 
-    let reader = desk.reader();
+    let reader = fixture.reader();
     let record = reader.run(&run).unwrap().unwrap();
     assert_eq!((record.outcome, record.attempt, record.late_ms), (RunState::Failed, 1, Some(1500)));
     assert_eq!((record.cost_usd, record.turns, record.error.as_deref()), (Some(0.25), Some(3), Some("overloaded")));
@@ -120,14 +120,14 @@ async fn a_run_is_recorded_from_claim_to_end() {
     assert_eq!(waiting.iter().map(|message| message.text.as_str()).collect::<Vec<_>>(), ["tea!", "it failed"]);
     journal.delivered("console", &[1], None).await.unwrap();
     assert_eq!(journal.unrouted(10).await.unwrap().len(), 1);
-    assert_eq!(desk.reader().messages(Some(1)).unwrap()[0].number, 2);
+    assert_eq!(fixture.reader().messages(Some(1)).unwrap()[0].number, 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_has_an_effect_outside_its_run() {
-    let desk = Desk::new();
-    let journal = desk.open();
-    let run = one(&journal, desk.due("tea", Kind::Reminder)).await;
+    let fixture = Fixture::new();
+    let journal = fixture.open();
+    let run = one(&journal, fixture.due("tea", Kind::Reminder)).await;
     let ping = || NewMessage { run: Some(run.clone()), ..NewMessage::of_service("late") };
     let refused =
         |result: Result<(), JournalError>| assert!(matches!(result, Err(JournalError::NotGoing(_))), "{result:?}");
@@ -143,35 +143,35 @@ async fn nothing_has_an_effect_outside_its_run() {
     refused(journal.started(&run, None, None, None).await);
     refused(journal.finish(&run, Finish::closed(RunState::Completed, None)).await.map(|_| ()));
     refused(journal.attempt_again(&run).await.map(|_| ()));
-    assert_eq!(desk.reader().messages(None).unwrap(), []);
+    assert_eq!(fixture.reader().messages(None).unwrap(), []);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_going_is_found_at_the_next_start() {
-    let desk = Desk::new();
-    let journal = desk.open();
+    let fixture = Fixture::new();
+    let journal = fixture.open();
     let mut runs = Vec::new();
     for id in ["waiting", "going", "touched", "retried", "done", "left"] {
-        runs.push(one(&journal, desk.due(id, Kind::Reminder)).await);
+        runs.push(one(&journal, fixture.due(id, Kind::Reminder)).await);
     }
     for run in &runs[1..] {
         journal.launching(run, "text".into(), String::new(), Punctuality::Unknown).await.unwrap();
     }
     journal.started(&runs[1], ProcessIdentity::of(std::process::id()), None, None).await.unwrap();
     journal.mark_effect(&runs[2], "Write").await.unwrap();
-    let at = desk.clock.now() + TimeDelta::seconds(30);
-    let retry = Finish { after: After::RetryAt(at), ..Finish::closed(RunState::Failed, None) };
+    let at = fixture.clock.now() + TimeDelta::seconds(30);
+    let retry = Finish { after: AfterAttempt::RetryAt(at), ..Finish::closed(RunState::Failed, None) };
     journal.finish(&runs[3], retry).await.unwrap();
     for run in &runs[4..] {
         journal.finish(run, Finish::closed(RunState::Completed, None)).await.unwrap();
     }
     journal
-        .file_done(&Occurrence { id: DefinitionId::new("done"), kind: Kind::Reminder, at: desk.clock.now() })
+        .file_done(&Occurrence { id: DefinitionId::new("done"), kind: Kind::Reminder, at: fixture.clock.now() })
         .await
         .unwrap();
     drop(journal);
 
-    let journal = desk.open();
+    let journal = fixture.open();
     assert_eq!(journal.leftovers().await.unwrap(), [ProcessIdentity::of(std::process::id()).unwrap()]);
     let recovered = journal.recover().await.unwrap();
     let seen: Vec<_> = recovered
@@ -199,13 +199,13 @@ async fn what_was_going_is_found_at_the_next_start() {
 
 #[tokio::test(start_paused = true)]
 async fn a_backlog_counts_from_the_first_sight_of_a_trigger() {
-    let desk = Desk::new();
-    let journal = desk.open();
-    let start = desk.clock.now();
+    let fixture = Fixture::new();
+    let journal = fixture.open();
+    let start = fixture.clock.now();
     let see = async |trigger: &str| {
         let generation =
             ObservedGeneration { id: DefinitionId::new("mail"), trigger: trigger.to_owned(), text: "".into() };
-        (journal.see([generation].into(), start).await.unwrap()[0] - start).num_minutes()
+        (journal.observe([generation].into(), start).await.unwrap()[0] - start).num_minutes()
     };
     let minutes = async |count: u64| tokio::time::advance(std::time::Duration::from_secs(60 * count)).await;
     assert_eq!(see("30 8 * * *").await, 0);
@@ -213,48 +213,48 @@ async fn a_backlog_counts_from_the_first_sight_of_a_trigger() {
     assert_eq!(see("30 8 * * *").await, 0, "the same trigger keeps its account");
     assert_eq!(see("30 9 * * *").await, 10, "an edit starts afresh");
     minutes(10).await;
-    let due = desk.due("mail", Kind::Routine);
+    let due = fixture.due("mail", Kind::Routine);
     one(&journal, due.clone()).await;
     minutes(10).await;
     assert_eq!(see("30 9 * * *").await, 20, "a claim moves the account on");
-    let by_hand = NewClaim { purpose: Purpose::RunByHand, ..desk.due("mail", Kind::Routine) };
+    let by_hand = NewClaim { purpose: Purpose::RunByHand, ..fixture.due("mail", Kind::Routine) };
     one(&journal, by_hand).await;
     assert_eq!(see("30 9 * * *").await, 20, "a run by hand does not");
-    journal.gone(vec![due.occurrence.id.clone()]).await.unwrap();
+    journal.record_removed(vec![due.occurrence.id.clone()]).await.unwrap();
     assert_eq!(see("30 9 * * *").await, 20, "replaced at once");
     assert_eq!(journal.known().await.unwrap(), std::slice::from_ref(&due.occurrence.id));
-    journal.gone(journal.known().await.unwrap()).await.unwrap();
+    journal.record_removed(journal.known().await.unwrap()).await.unwrap();
     assert_eq!(journal.known().await.unwrap(), []);
     minutes(10).await;
     assert_eq!(see("30 9 * * *").await, 40, "back after a while");
-    desk.clock.jump(TimeDelta::minutes(-15));
+    fixture.clock.jump(TimeDelta::minutes(-15));
     assert_eq!(see("30 9 * * *").await, 40, "the clock was set back, and nobody knows whether it is right");
-    journal.wound_back().await.unwrap();
+    journal.rewind_watermarks().await.unwrap();
     assert_eq!(see("30 9 * * *").await, 25, "it is");
-    journal.gone(journal.known().await.unwrap()).await.unwrap();
-    desk.clock.jump(TimeDelta::minutes(-10));
+    journal.record_removed(journal.known().await.unwrap()).await.unwrap();
+    fixture.clock.jump(TimeDelta::minutes(-10));
     assert_eq!(see("30 9 * * *").await, 15, "back after nobody knows how long");
-    let latest = desk.clock.now() + TimeDelta::minutes(30);
+    let latest = fixture.clock.now() + TimeDelta::minutes(30);
     let generation =
         ObservedGeneration { id: DefinitionId::new("news"), trigger: "30 8 * * *".to_owned(), text: "".into() };
-    assert_eq!(journal.see([generation].into(), latest).await.unwrap(), [latest], "new while the clock is behind");
+    assert_eq!(journal.observe([generation].into(), latest).await.unwrap(), [latest], "new while the clock is behind");
     journal.close().await;
-    assert_eq!(desk.open().watermark(), Some(latest));
+    assert_eq!(fixture.open().watermark(), Some(latest));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stretch_of_skipped_ones_ends_where_the_clock_goes_back_to() {
-    let desk = Desk::new();
-    let journal = desk.open();
-    let now = desk.clock.now();
+    let fixture = Fixture::new();
+    let journal = fixture.open();
+    let now = fixture.clock.now();
     let stretch = |id: &str, from: i64, to: i64| NewClaim {
         occurrence: Occurrence { id: DefinitionId::new(id), kind: Kind::Routine, at: now + TimeDelta::hours(to) },
         purpose: Purpose::SkipSince(now + TimeDelta::hours(from), "missed".to_owned()),
-        ..desk.due(id, Kind::Routine)
+        ..fixture.due(id, Kind::Routine)
     };
     journal.claim(vec![stretch("across", -1, 1), stretch("ahead", 1, 2), stretch("behind", -2, -1)]).await.unwrap();
-    journal.wound_back().await.unwrap();
-    let left: Vec<_> = desk
+    journal.rewind_watermarks().await.unwrap();
+    let left: Vec<_> = fixture
         .reader()
         .occurrences(None)
         .unwrap()
@@ -266,10 +266,10 @@ async fn a_stretch_of_skipped_ones_ends_where_the_clock_goes_back_to() {
 
 #[tokio::test(start_paused = true)]
 async fn pruning_forgets_only_what_is_settled() {
-    let desk = Desk::new();
-    let journal = desk.open();
+    let fixture = Fixture::new();
+    let journal = fixture.open();
     for id in ["open", "file-left", "settled"] {
-        let due = desk.due(id, Kind::Reminder);
+        let due = fixture.due(id, Kind::Reminder);
         let run = one(&journal, due.clone()).await;
         if id != "open" {
             journal.finish(&run, Finish::closed(RunState::Completed, None)).await.unwrap();
@@ -282,8 +282,8 @@ async fn pruning_forgets_only_what_is_settled() {
     journal.message(note("delivered")).await.unwrap();
     journal.message(note("waiting")).await.unwrap();
     journal.delivered("console", &[1], None).await.unwrap();
-    assert_eq!(journal.prune(desk.clock.now() + TimeDelta::seconds(1)).await.unwrap(), 1);
-    let reader = desk.reader();
+    assert_eq!(journal.prune(fixture.clock.now() + TimeDelta::seconds(1)).await.unwrap(), 1);
+    let reader = fixture.reader();
     let left: Vec<_> = reader.occurrences(None).unwrap().into_iter().map(|found| found.occurrence.id).collect();
     assert_eq!(left, [DefinitionId::new("open"), DefinitionId::new("file-left")]);
     assert_eq!(reader.messages(None).unwrap().len(), 1);
@@ -293,37 +293,37 @@ async fn pruning_forgets_only_what_is_settled() {
 /// A job that runs once a year receives its answer of a year ago.
 #[tokio::test(start_paused = true)]
 async fn the_last_answer_of_a_routine_that_is_there_outlives_the_retention() {
-    let desk = Desk::new();
-    let journal = desk.open();
+    let fixture = Fixture::new();
+    let journal = fixture.open();
     let generations = ["there", "gone"].map(|id| ObservedGeneration {
         id: DefinitionId::new(id),
         trigger: "x".into(),
         text: "".into(),
     });
-    journal.see(generations.into(), desk.clock.now()).await.unwrap();
+    journal.observe(generations.into(), fixture.clock.now()).await.unwrap();
     for (n, id) in (0i64..).zip(["there", "there", "gone"]) {
-        let mut due = desk.due(id, Kind::Routine);
+        let mut due = fixture.due(id, Kind::Routine);
         due.occurrence.at += TimeDelta::seconds(n);
         let run = one(&journal, due).await;
         journal.launching(&run, "".into(), id.to_owned(), Punctuality::Unknown).await.unwrap();
         let end = Finish { answer: Some(format!("answer {n}")), ..Finish::closed(RunState::Completed, None) };
         journal.finish(&run, end).await.unwrap();
     }
-    journal.gone(vec![DefinitionId::new("gone")]).await.unwrap();
-    assert_eq!(journal.prune(desk.clock.now() + TimeDelta::seconds(60)).await.unwrap(), 2);
-    let answer = |lineage| desk.reader().remembered(lineage).unwrap().and_then(|found| found.answer);
+    journal.record_removed(vec![DefinitionId::new("gone")]).await.unwrap();
+    assert_eq!(journal.prune(fixture.clock.now() + TimeDelta::seconds(60)).await.unwrap(), 2);
+    let answer = |lineage| fixture.reader().remembered(lineage).unwrap().and_then(|found| found.answer);
     assert_eq!((answer("there").as_deref(), answer("gone")), (Some("answer 1"), None));
 }
 
 #[tokio::test(start_paused = true)]
 async fn settings_outlive_the_service() {
-    let desk = Desk::new();
-    desk.open().set_setting("paused", Some("since noon".to_owned())).await.unwrap();
-    let journal = desk.open();
+    let fixture = Fixture::new();
+    fixture.open().set_setting("paused", Some("since noon".to_owned())).await.unwrap();
+    let journal = fixture.open();
     assert_eq!(journal.setting("paused").await.unwrap().as_deref(), Some("since noon"));
-    assert_eq!(desk.reader().setting("paused").unwrap().as_deref(), Some("since noon"));
+    assert_eq!(fixture.reader().setting("paused").unwrap().as_deref(), Some("since noon"));
     journal.set_setting("paused", None).await.unwrap();
-    assert_eq!(desk.reader().setting("paused").unwrap(), None);
+    assert_eq!(fixture.reader().setting("paused").unwrap(), None);
 }
 
 #[test]
@@ -338,11 +338,11 @@ fn no_journal_reads_as_an_empty_one() {
 /// Queued operations are committed together, and a failed one does not affect the others.
 #[tokio::test(start_paused = true)]
 async fn a_thousand_callers_share_few_commits() {
-    let desk = Desk::new();
-    let journal = desk.open();
+    let fixture = Fixture::new();
+    let journal = fixture.open();
     let unknown = RunId::new("00000000");
     let callers = (0..1000).map(|n| {
-        let (journal, unknown, due) = (journal.clone(), unknown.clone(), desk.due(&format!("r{n}"), Kind::Reminder));
+        let (journal, unknown, due) = (journal.clone(), unknown.clone(), fixture.due(&format!("r{n}"), Kind::Reminder));
         async move {
             if n % 10 == 0 {
                 assert!(journal.mark_effect(&unknown, "Write").await.is_err());
@@ -352,49 +352,49 @@ async fn a_thousand_callers_share_few_commits() {
         }
     });
     futures::future::join_all(callers).await;
-    assert_eq!(desk.reader().runs(&RunFilter::default()).unwrap().len(), 900);
+    assert_eq!(fixture.reader().runs(&RunFilter::default()).unwrap().len(), 900);
     let commits = journal.writer.commits.load(Ordering::Relaxed);
     assert!(commits < 100, "{commits} commits");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_locked_journal_is_said_and_waited_for() {
-    let desk = Desk::with_file();
-    let journal = desk.open();
-    let other = Connection::open(desk.path()).unwrap();
+    let fixture = Fixture::with_file();
+    let journal = fixture.open();
+    let other = Connection::open(fixture.path()).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let mut trouble = journal.trouble();
+    let mut trouble = journal.fault();
     let tries = Arc::new(AtomicU32::new(0));
-    let (writing, unlocking) = tokio::join!(one(&journal, desk.due("tea", Kind::Reminder)), async {
+    let (writing, unlocking) = tokio::join!(one(&journal, fixture.due("tea", Kind::Reminder)), async {
         trouble.wait_for(|fault| matches!(fault, Some(JournalError::Locked(_)))).await.unwrap();
         tries.fetch_add(1, Ordering::Relaxed);
         other.execute_batch("ROLLBACK").unwrap();
     });
     let () = unlocking;
-    assert!(desk.reader().run(&writing).unwrap().is_some());
-    assert!(journal.trouble().borrow().is_none());
+    assert!(fixture.reader().run(&writing).unwrap().is_some());
+    assert!(journal.fault().borrow().is_none());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_full_disk_is_said_and_waited_for() {
-    let desk = Desk::with_file();
-    let journal = desk.open();
+    let fixture = Fixture::with_file();
+    let journal = fixture.open();
     let full = Arc::new(std::sync::atomic::AtomicBool::new(true));
-    let (seen, due) = (Arc::clone(&full), desk.due("tea", Kind::Reminder));
+    let (seen, due) = (Arc::clone(&full), fixture.due("tea", Kind::Reminder));
     // SQLite's error for a write to a full disk, in the middle of a commit that others share.
     let write = journal.writer.commit(move |_| match seen.load(Ordering::SeqCst) {
         true => Err(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL), None).into()),
         false => Ok(()),
     });
-    let mut trouble = journal.trouble();
+    let mut trouble = journal.fault();
     let (written, run, ()) = tokio::join!(write, one(&journal, due), async {
         trouble.wait_for(|fault| matches!(fault, Some(JournalError::DiskFull(_)))).await.unwrap();
-        assert_eq!(desk.reader().runs(&RunFilter::default()).unwrap(), [], "all of the commit or nothing");
+        assert_eq!(fixture.reader().runs(&RunFilter::default()).unwrap(), [], "all of the commit or nothing");
         full.store(false, Ordering::SeqCst);
     });
     written.unwrap();
-    assert!(desk.reader().run(&run).unwrap().is_some());
-    assert!(journal.trouble().borrow().is_none());
+    assert!(fixture.reader().run(&run).unwrap().is_some());
+    assert!(journal.fault().borrow().is_none());
 }
 
 /// A runtime that ends waits for its blocking threads, so none may wait for a fault forever.
@@ -402,12 +402,12 @@ async fn a_full_disk_is_said_and_waited_for() {
 fn dropping_the_last_handle_gives_up_on_a_fault() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let other = runtime.block_on(async {
-        let desk = Desk::with_file();
-        let journal = desk.open();
-        let other = Connection::open(desk.path()).unwrap();
+        let fixture = Fixture::with_file();
+        let journal = fixture.open();
+        let other = Connection::open(fixture.path()).unwrap();
         other.execute_batch("BEGIN EXCLUSIVE").unwrap();
-        let mut trouble = journal.trouble();
-        let due = desk.due("tea", Kind::Reminder);
+        let mut trouble = journal.fault();
+        let due = fixture.due("tea", Kind::Reminder);
         let asking = tokio::spawn(async move { journal.claim(vec![due]).await });
         trouble.wait_for(Option::is_some).await.unwrap();
         asking.abort();
@@ -420,12 +420,12 @@ fn dropping_the_last_handle_gives_up_on_a_fault() {
 
 #[tokio::test(start_paused = true)]
 async fn closing_gives_up_on_a_fault() {
-    let desk = Desk::with_file();
-    let journal = desk.open();
-    let other = Connection::open(desk.path()).unwrap();
+    let fixture = Fixture::with_file();
+    let journal = fixture.open();
+    let other = Connection::open(fixture.path()).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let mut trouble = journal.trouble();
-    let (answer, ()) = tokio::join!(journal.claim(vec![desk.due("tea", Kind::Reminder)]), async {
+    let mut trouble = journal.fault();
+    let (answer, ()) = tokio::join!(journal.claim(vec![fixture.due("tea", Kind::Reminder)]), async {
         trouble.wait_for(Option::is_some).await.unwrap();
         journal.close().await;
     });
@@ -435,57 +435,57 @@ async fn closing_gives_up_on_a_fault() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_journal_is_written_back() {
-    let desk = Desk::with_file();
-    let journal = desk.open();
-    let before = one(&journal, desk.due("before", Kind::Reminder)).await;
+    let fixture = Fixture::with_file();
+    let journal = fixture.open();
+    let before = one(&journal, fixture.due("before", Kind::Reminder)).await;
     for name in ["journal.db", "journal.db-wal", "journal.db-shm"] {
-        fs::remove_file(desk.folder.path().join("state").join(name)).unwrap();
+        fs::remove_file(fixture.folder.path().join("state").join(name)).unwrap();
     }
-    let after = one(&journal, desk.due("after", Kind::Reminder)).await;
-    let reader = desk.reader();
+    let after = one(&journal, fixture.due("after", Kind::Reminder)).await;
+    let reader = fixture.reader();
     assert!(reader.run(&before).unwrap().is_some());
     assert!(reader.run(&after).unwrap().is_some());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_folder_is_said_and_waited_for() {
-    let desk = Desk::with_file();
-    let journal = desk.open();
-    let before = one(&journal, desk.due("before", Kind::Reminder)).await;
-    let state = desk.folder.path().join("state");
+    let fixture = Fixture::with_file();
+    let journal = fixture.open();
+    let before = one(&journal, fixture.due("before", Kind::Reminder)).await;
+    let state = fixture.folder.path().join("state");
     fs::remove_dir_all(&state).unwrap();
-    let mut trouble = journal.trouble();
-    let (after, ()) = tokio::join!(one(&journal, desk.due("after", Kind::Reminder)), async {
+    let mut trouble = journal.fault();
+    let (after, ()) = tokio::join!(one(&journal, fixture.due("after", Kind::Reminder)), async {
         trouble.wait_for(|fault| matches!(fault, Some(JournalError::Gone(_)))).await.unwrap();
         fs::create_dir(&state).unwrap();
     });
-    assert!(desk.reader().run(&before).unwrap().is_some());
-    assert!(desk.reader().run(&after).unwrap().is_some());
+    assert!(fixture.reader().run(&before).unwrap().is_some());
+    assert!(fixture.reader().run(&after).unwrap().is_some());
 }
 
 /// A file that is no journal, and a journal with overwritten pages.
 #[tokio::test(start_paused = true)]
 async fn a_damaged_journal_is_kept_aside() {
     for damage in ["no database", "torn pages"] {
-        let desk = Desk::with_file();
-        let journal = desk.open();
+        let fixture = Fixture::with_file();
+        let journal = fixture.open();
         for n in 0..200 {
-            one(&journal, desk.due(&format!("reminder-{n}"), Kind::Reminder)).await;
+            one(&journal, fixture.due(&format!("reminder-{n}"), Kind::Reminder)).await;
         }
         journal.close().await;
-        let mut bytes = fs::read(desk.path()).unwrap();
+        let mut bytes = fs::read(fixture.path()).unwrap();
         let from = if damage == "no database" { 0 } else { 4096 };
         for byte in bytes.iter_mut().skip(from).take(8192) {
             *byte = 0x5a;
         }
-        fs::write(desk.path(), &bytes).unwrap();
+        fs::write(fixture.path(), &bytes).unwrap();
 
-        let journal = desk.open();
+        let journal = fixture.open();
         let kept = journal.kept_aside().unwrap_or_else(|| panic!("{damage}: not noticed"));
         assert_eq!(kept.file_name().unwrap(), "journal.db.damaged-20260301T120000Z");
         assert_eq!(fs::read(kept).unwrap(), bytes, "{damage}: kept as it was");
-        one(&journal, desk.due("after", Kind::Reminder)).await;
-        assert_eq!(desk.reader().runs(&RunFilter::default()).unwrap().len(), 1);
+        one(&journal, fixture.due("after", Kind::Reminder)).await;
+        assert_eq!(fixture.reader().runs(&RunFilter::default()).unwrap().len(), 1);
     }
 }
 
@@ -506,9 +506,9 @@ fn a_journal_of_a_newer_version_is_left_alone() {
 #[tokio::test(start_paused = true)]
 async fn a_file_of_every_earlier_schema_opens() {
     for version in 0..=schema::MIGRATIONS.len() {
-        let desk = Desk::with_file();
-        fs::create_dir_all(desk.path().parent().unwrap()).unwrap();
-        let old = Connection::open(desk.path()).unwrap();
+        let fixture = Fixture::with_file();
+        fs::create_dir_all(fixture.path().parent().unwrap()).unwrap();
+        let old = Connection::open(fixture.path()).unwrap();
         for sql in &schema::MIGRATIONS[..version] {
             old.execute_batch(sql).unwrap();
         }
@@ -517,10 +517,10 @@ async fn a_file_of_every_earlier_schema_opens() {
             old.execute("INSERT INTO setting VALUES ('main_session', 'abc')", []).unwrap();
         }
         drop(old);
-        let journal = desk.open();
+        let journal = fixture.open();
         let kept = journal.setting("main_session").await.unwrap();
         assert_eq!(kept.as_deref(), (version > 0).then_some("abc"), "schema {version}");
-        one(&journal, desk.due("tea", Kind::Reminder)).await;
+        one(&journal, fixture.due("tea", Kind::Reminder)).await;
     }
 }
 
@@ -548,10 +548,10 @@ fn a_migration_stays_as_it_was() {
 #[tokio::test(start_paused = true)]
 async fn the_journal_is_private() {
     use std::os::unix::fs::PermissionsExt;
-    let desk = Desk::with_file();
-    let journal = desk.open();
-    one(&journal, desk.due("tea", Kind::Reminder)).await;
-    let mode = |name: &str| fs::metadata(desk.folder.path().join(name)).unwrap().permissions().mode() & 0o777;
+    let fixture = Fixture::with_file();
+    let journal = fixture.open();
+    one(&journal, fixture.due("tea", Kind::Reminder)).await;
+    let mode = |name: &str| fs::metadata(fixture.folder.path().join(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode("state"), 0o700);
     for name in ["state/journal.db", "state/journal.db-wal"] {
         assert_eq!(mode(name), 0o600, "{name}");
@@ -572,22 +572,22 @@ fn session(id: &str, by: Option<&RunId>) -> NewSession {
 
 #[tokio::test(start_paused = true)]
 async fn a_sessions_policy_is_set_once_and_only_while_it_is_not_over() {
-    let desk = Desk::new();
-    let journal = desk.open();
+    let fixture = Fixture::new();
+    let journal = fixture.open();
     let id = DefinitionId::new("spawn-1");
     let set = |text: &str| journal.set_spawn_tool_policy(&id, text.to_owned());
-    assert_eq!(set("{}").await.unwrap(), PolicySet::NotFound);
-    assert_eq!(journal.start_session(session("spawn-1", None), 8, 8).await.unwrap(), Started::Recorded);
-    assert_eq!(set(r#"{"deny":["Bash"]}"#).await.unwrap(), PolicySet::Recorded);
-    assert_eq!(set(r#"{"deny":[]}"#).await.unwrap(), PolicySet::Already);
+    assert_eq!(set("{}").await.unwrap(), SetPolicyResult::NotFound);
+    assert_eq!(journal.start_session(session("spawn-1", None), 8, 8).await.unwrap(), SessionStart::Recorded);
+    assert_eq!(set(r#"{"deny":["Bash"]}"#).await.unwrap(), SetPolicyResult::Recorded);
+    assert_eq!(set(r#"{"deny":[]}"#).await.unwrap(), SetPolicyResult::Already);
     let kept = journal.session(&id).await.unwrap().unwrap();
     assert_eq!(kept.spawn_tool_policy.as_deref(), Some(r#"{"deny":["Bash"]}"#));
     assert_eq!((kept.run, kept.ended), (None, false));
-    assert_eq!(desk.reader().sessions().unwrap().len(), 1);
+    assert_eq!(fixture.reader().sessions().unwrap().len(), 1);
 
     // A session with an outcome takes no policy any more, and is not open.
     journal.start_session(session("spawn-2", None), 8, 8).await.unwrap();
-    let due = desk.due("spawn-2", Kind::Session);
+    let due = fixture.due("spawn-2", Kind::Session);
     let run = one(&journal, due.clone()).await;
     let open = |sessions: Vec<SessionRecord>| sessions.iter().map(|one| one.id.to_string()).collect::<Vec<_>>();
     assert_eq!(open(journal.open_sessions().await.unwrap()), ["spawn-1", "spawn-2"]);
@@ -595,24 +595,26 @@ async fn a_sessions_policy_is_set_once_and_only_while_it_is_not_over() {
     journal.finish(&run, Finish::closed(RunState::Completed, None)).await.unwrap();
     assert_eq!(open(journal.open_sessions().await.unwrap()), ["spawn-1"]);
     let late = journal.set_spawn_tool_policy(&DefinitionId::new("spawn-2"), "{}".into()).await.unwrap();
-    assert_eq!(late, PolicySet::Ended);
+    assert_eq!(late, SetPolicyResult::Ended);
     // The session is deleted with its occurrence. The one that never ran stays.
-    let later = desk.clock.now() + TimeDelta::days(1);
+    let later = fixture.clock.now() + TimeDelta::days(1);
     assert_eq!(journal.prune(later).await.unwrap(), 1);
-    assert_eq!(open(desk.reader().sessions().unwrap()), ["spawn-1"]);
+    assert_eq!(open(fixture.reader().sessions().unwrap()), ["spawn-1"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn sessions_are_bounded_by_run_and_all_together() {
-    let desk = Desk::new();
-    let journal = desk.open();
+    let fixture = Fixture::new();
+    let journal = fixture.open();
     let run = RunId::new("0badcafe");
-    for (n, expect) in [Started::Recorded, Started::Recorded, Started::TooManyByRun(2)].into_iter().enumerate() {
+    for (n, expect) in
+        [SessionStart::Recorded, SessionStart::Recorded, SessionStart::TooManyByRun(2)].into_iter().enumerate()
+    {
         assert_eq!(journal.start_session(session(&format!("spawn-{n}"), Some(&run)), 2, 3).await.unwrap(), expect);
     }
-    assert_eq!(journal.start_session(session("spawn-3", None), 2, 3).await.unwrap(), Started::Recorded);
-    assert_eq!(journal.start_session(session("spawn-4", None), 2, 3).await.unwrap(), Started::TooManyOpen(3));
-    assert_eq!(desk.reader().sessions().unwrap().len(), 3);
+    assert_eq!(journal.start_session(session("spawn-3", None), 2, 3).await.unwrap(), SessionStart::Recorded);
+    assert_eq!(journal.start_session(session("spawn-4", None), 2, 3).await.unwrap(), SessionStart::TooManyOpen(3));
+    assert_eq!(fixture.reader().sessions().unwrap().len(), 3);
 }
 
 fn job(id: &str) -> Definition {
@@ -629,18 +631,18 @@ const CAPS: Caps = Caps {
 };
 
 /// Makes fifty jobs fall due at once. Returns those that may begin.
-async fn fifty(desk: &Desk, journal: &Journal) -> Vec<RunId> {
+async fn fifty(fixture: &Fixture, journal: &Journal) -> Vec<RunId> {
     let mut begun = Vec::new();
     tokio::time::advance(std::time::Duration::from_millis(1)).await;
     for n in 0..50 {
         let id = format!("job{n}");
-        let due = desk.due(&id, Kind::Routine);
+        let due = fixture.due(&id, Kind::Routine);
         let text = due.text.clone();
         let run = one(journal, due).await;
         journal.launching(&run, text, String::new(), Punctuality::Unknown).await.unwrap();
-        match journal.take_cost(&run, &job(&id), CAPS).await.unwrap() {
-            Taken::Cap(cap) => begun.extend(cap.map(|_| run)),
-            Taken::Spent(_) => {
+        match journal.reserve_cost(&run, &job(&id), CAPS).await.unwrap() {
+            Reservation::Cap(cap) => begun.extend(cap.map(|_| run)),
+            Reservation::Spent(_) => {
                 let why = Some("budget".to_owned());
                 journal.finish(&run, Finish::closed(RunState::Skipped, why)).await.unwrap();
             }
@@ -651,75 +653,75 @@ async fn fifty(desk: &Desk, journal: &Journal) -> Vec<RunId> {
 
 #[tokio::test(start_paused = true)]
 async fn no_restart_and_no_jump_of_the_clock_spends_more_than_a_cap() {
-    let desk = Desk::new();
-    let journal = desk.open();
-    let told = |desk: &Desk| -> Vec<String> {
-        desk.reader().messages(None).unwrap().into_iter().map(|message| message.text).collect()
+    let fixture = Fixture::new();
+    let journal = fixture.open();
+    let told = |fixture: &Fixture| -> Vec<String> {
+        fixture.reader().messages(None).unwrap().into_iter().map(|message| message.text).collect()
     };
-    assert_eq!(fifty(&desk, &journal).await.len(), 10);
+    assert_eq!(fifty(&fixture, &journal).await.len(), 10);
     // Reserved amounts may come back, so the message says neither that nearly all is spent nor until when.
-    let [only] = &told(&desk)[..] else { panic!("{:#?}", told(&desk)) };
+    let [only] = &told(&fixture)[..] else { panic!("{:#?}", told(&fixture)) };
     assert!(
         only.contains(": 0.00 of 1.00 USD of today's budget are spent, and 1.00 taken by runs that have not ended. "),
         "{only}"
     );
     drop(journal);
-    let journal = desk.open();
+    let journal = fixture.open();
     journal.recover().await.unwrap();
-    assert_eq!(fifty(&desk, &journal).await.len(), 0, "what was cut off counts its cap");
-    let spent = &desk.reader().spending(CAPS.budget, Tz::UTC, desk.clock.now()).unwrap()[0];
+    assert_eq!(fifty(&fixture, &journal).await.len(), 0, "what was cut off counts its cap");
+    let spent = &fixture.reader().spending(CAPS.budget, Tz::UTC, fixture.clock.now()).unwrap()[0];
     assert!((spent.spent - 1.0).abs() < 1e-9 && spent.taken == 0.0, "{spent:?}");
     // Another day's budget begins at midnight. With the clock set back, nothing is left of the first.
-    desk.clock.jump(TimeDelta::hours(13));
-    let tomorrows = fifty(&desk, &journal).await;
+    fixture.clock.jump(TimeDelta::hours(13));
+    let tomorrows = fifty(&fixture, &journal).await;
     assert_eq!(tomorrows.len(), 10);
-    desk.clock.jump(TimeDelta::hours(-13));
-    assert_eq!(fifty(&desk, &journal).await.len(), 0);
+    fixture.clock.jump(TimeDelta::hours(-13));
+    assert_eq!(fifty(&fixture, &journal).await.len(), 0);
     for run in &tomorrows {
-        journal.settle_cost(run, "job".to_owned(), 0.01, CAPS).await.unwrap();
+        journal.record_cost(run, "job".to_owned(), 0.01, CAPS).await.unwrap();
         journal.finish(run, Finish::closed(RunState::Completed, None)).await.unwrap();
     }
-    assert_eq!(fifty(&desk, &journal).await.len(), 0);
-    desk.clock.jump(TimeDelta::hours(13));
-    let spent = &desk.reader().spending(CAPS.budget, Tz::UTC, desk.clock.now()).unwrap()[0];
+    assert_eq!(fifty(&fixture, &journal).await.len(), 0);
+    fixture.clock.jump(TimeDelta::hours(13));
+    let spent = &fixture.reader().spending(CAPS.budget, Tz::UTC, fixture.clock.now()).unwrap()[0];
     assert!((spent.spent - 0.1).abs() < 1e-9, "{spent:?}");
-    assert_eq!(fifty(&desk, &journal).await.len(), 9);
+    assert_eq!(fifty(&fixture, &journal).await.len(), 9);
     // Runs launched by a clock far ahead count for the day that it showed, and for no day before it.
-    desk.clock.jump(TimeDelta::days(9));
-    let ahead = fifty(&desk, &journal).await;
+    fixture.clock.jump(TimeDelta::days(9));
+    let ahead = fifty(&fixture, &journal).await;
     assert_eq!(ahead.len(), 10);
-    desk.clock.jump(TimeDelta::days(-9));
-    assert_eq!(fifty(&desk, &journal).await.len(), 0);
-    desk.clock.jump(TimeDelta::days(1));
-    assert_eq!(fifty(&desk, &journal).await.len(), 10);
+    fixture.clock.jump(TimeDelta::days(-9));
+    assert_eq!(fifty(&fixture, &journal).await.len(), 0);
+    fixture.clock.jump(TimeDelta::days(1));
+    assert_eq!(fifty(&fixture, &journal).await.len(), 10);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_runs_have_cost_is_the_same_to_the_cent_wherever_it_is_asked() {
-    let desk = Desk::new();
-    let journal = desk.open();
+    let fixture = Fixture::new();
+    let journal = fixture.open();
     // The occurrence falls due just before midnight, and begins after it.
-    desk.clock.jump(TimeDelta::hours(12) - TimeDelta::minutes(1));
-    let due = desk.due("late", Kind::Routine);
+    fixture.clock.jump(TimeDelta::hours(12) - TimeDelta::minutes(1));
+    let due = fixture.due("late", Kind::Routine);
     let text = due.text.clone();
     let run = one(&journal, due).await;
-    desk.clock.jump(TimeDelta::minutes(2));
+    fixture.clock.jump(TimeDelta::minutes(2));
     journal.launching(&run, text, String::new(), Punctuality::Unknown).await.unwrap();
-    journal.take_cost(&run, &job("late"), CAPS).await.unwrap();
-    journal.settle_cost(&run, "late".to_owned(), 0.07, CAPS).await.unwrap();
+    journal.reserve_cost(&run, &job("late"), CAPS).await.unwrap();
+    journal.record_cost(&run, "late".to_owned(), 0.07, CAPS).await.unwrap();
     journal.finish(&run, Finish::closed(RunState::Completed, None)).await.unwrap();
-    let begun = fifty(&desk, &journal).await;
+    let begun = fifty(&fixture, &journal).await;
     assert_eq!(begun.len(), 10, "the last of them gets what is left");
     for (n, run) in begun.iter().enumerate() {
         if n % 2 == 0 {
-            journal.settle_cost(run, "job".to_owned(), 0.013 * n as f64, CAPS).await.unwrap();
+            journal.record_cost(run, "job".to_owned(), 0.013 * n as f64, CAPS).await.unwrap();
         }
         journal.finish(run, Finish::closed(RunState::Failed, None)).await.unwrap();
     }
-    let now = desk.clock.now();
-    let spent = &desk.reader().spending(CAPS.budget, Tz::UTC, now).unwrap()[0];
+    let now = fixture.clock.now();
+    let spent = &fixture.reader().spending(CAPS.budget, Tz::UTC, now).unwrap()[0];
     let midnight = now - TimeDelta::minutes(1);
-    let costs = desk.reader().costs(Some(midnight), None).unwrap();
+    let costs = fixture.reader().costs(Some(midnight), None).unwrap();
     let counted: f64 = costs.iter().map(|run| run.cost_usd + run.unreported_usd).sum();
     assert!(spent.spent > 0.07 && (spent.spent - counted).abs() < 1e-9, "{spent:?} {counted}");
     assert!(costs.iter().all(|run| run.launched >= midnight), "{costs:#?}");
@@ -730,16 +732,16 @@ async fn what_runs_have_cost_is_the_same_to_the_cent_wherever_it_is_asked() {
 #[tokio::test(start_paused = true)]
 async fn no_number_of_runs_at_once_and_no_restart_takes_more_tokens_than_a_cap() {
     let caps = Caps { run: None, budget: Budget { day: None, tokens_day: Some(1000), ..CAPS.budget }, ..CAPS };
-    let desk = Desk::new();
-    let journal = desk.open();
+    let fixture = Fixture::new();
+    let journal = fixture.open();
     let begin = async |journal: &Journal, id: &str| {
         tokio::time::advance(std::time::Duration::from_millis(1)).await;
-        let due = desk.due(id, Kind::Routine);
+        let due = fixture.due(id, Kind::Routine);
         let text = due.text.clone();
         let run = one(journal, due).await;
         journal.launching(&run, text, String::new(), Punctuality::Unknown).await.unwrap();
-        let taken = journal.take_cost(&run, &job(id), caps.clone()).await.unwrap();
-        if let Taken::Spent(why) = &taken {
+        let taken = journal.reserve_cost(&run, &job(id), caps.clone()).await.unwrap();
+        if let Reservation::Spent(why) = &taken {
             journal.finish(&run, Finish::closed(RunState::Skipped, Some(why.clone()))).await.unwrap();
         }
         (run, taken)
@@ -748,28 +750,29 @@ async fn no_number_of_runs_at_once_and_no_restart_takes_more_tokens_than_a_cap()
         let tokens = tokens.map(|output| crate::agent::Tokens { output, ..crate::agent::Tokens::default() });
         journal.finish(run, Finish { tokens, ..Finish::closed(RunState::Completed, None) }).await.unwrap();
     };
-    let spent = |desk: &Desk| desk.reader().spending(caps.budget, Tz::UTC, desk.clock.now()).unwrap().remove(0);
+    let spent =
+        |fixture: &Fixture| fixture.reader().spending(caps.budget, Tz::UTC, fixture.clock.now()).unwrap().remove(0);
     let mut begun = Vec::new();
     for n in 0..50 {
         let (run, taken) = begin(&journal, &format!("job{n}")).await;
-        begun.extend(matches!(taken, Taken::Cap(None)).then_some(run));
+        begun.extend(matches!(taken, Reservation::Cap(None)).then_some(run));
     }
-    assert_eq!((begun.len(), spent(&desk).spent, spent(&desk).taken), (10, 0.0, 1000.0));
+    assert_eq!((begun.len(), spent(&fixture).spent, spent(&fixture).taken), (10, 0.0, 1000.0));
     // One run reports its tokens. The others are cut off.
     end(&journal, &begun[0], Some(30)).await;
-    assert_eq!((spent(&desk).spent, spent(&desk).taken), (30.0, 900.0));
+    assert_eq!((spent(&fixture).spent, spent(&fixture).taken), (30.0, 900.0));
     drop(journal);
-    let journal = desk.open();
+    let journal = fixture.open();
     journal.recover().await.unwrap();
-    assert_eq!((spent(&desk).spent, spent(&desk).taken), (930.0, 0.0));
+    assert_eq!((spent(&fixture).spent, spent(&fixture).taken), (930.0, 0.0));
     // Its next run is assumed to need as many, and there is room for three of them.
     for expected in [true, true, true, false] {
         let (_, taken) = begin(&journal, "job0").await;
-        assert_eq!(matches!(taken, Taken::Cap(_)), expected, "{taken:?}");
+        assert_eq!(matches!(taken, Reservation::Cap(_)), expected, "{taken:?}");
     }
     journal.set_tokens(2000, Tz::UTC).await.unwrap();
-    assert!(matches!(begin(&journal, "job0").await.1, Taken::Cap(None)));
+    assert!(matches!(begin(&journal, "job0").await.1, Reservation::Cap(None)));
     // The next day has the cap of the settings.
-    desk.clock.jump(TimeDelta::hours(24));
-    assert_eq!((spent(&desk).cap, spent(&desk).spent), (1000.0, 0.0));
+    fixture.clock.jump(TimeDelta::hours(24));
+    assert_eq!((spent(&fixture).cap, spent(&fixture).spent), (1000.0, 0.0));
 }

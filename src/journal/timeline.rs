@@ -11,7 +11,7 @@ const LONGEST: TimeDelta = TimeDelta::days(1);
 
 /// An attempt, or an occurrence that was skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct TimelineEntry {
     /// The attempt.
     pub run: RunId,
     /// The definition's id.
@@ -31,7 +31,11 @@ impl JournalReader {
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
-    pub fn stretches(&self, from: DateTime<Utc>, until: DateTime<Utc>) -> Result<Vec<Stretch>, JournalError> {
+    pub fn timeline_entries(
+        &self,
+        from: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<Vec<TimelineEntry>, JournalError> {
         let first = self.first_claimed(from - LONGEST)?;
         // The plus keeps SQLite from walking through all runs in their order.
         let sql = "SELECT r.run, o.id, o.kind, o.at, o.covers_from, coalesce(r.started, r.launched) AS started, r.ended, r.state
@@ -39,7 +43,7 @@ impl JournalReader {
         let found = self.all(sql, &[&first], |row| {
             let (at, started) = (row.at("at")?, row.maybe_at("started")?);
             let covers = row.maybe_at("covers_from")?;
-            Ok(Stretch {
+            Ok(TimelineEntry {
                 run: row.run("run")?,
                 id: row.id("id")?,
                 kind: kind(&row.get::<String>("kind")?)?,
@@ -49,7 +53,7 @@ impl JournalReader {
                 state: state(&row.get::<String>("state")?)?,
             })
         })?;
-        let within = |one: &Stretch| one.from <= until && one.until.is_none_or(|ended| ended >= from);
+        let within = |one: &TimelineEntry| one.from <= until && one.until.is_none_or(|ended| ended >= from);
         Ok(found.into_iter().filter(within).collect())
     }
 

@@ -15,28 +15,28 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
 use super::database::Connection;
-use super::open::{FileIdentity, Opened, open};
-use super::{JournalError, JournalPlace, events};
+use super::open::{FileIdentity, OpenedJournal, open};
+use super::{JournalError, JournalLocation, events};
 use crate::clock::Clock;
 
 /// Maximum number of operations in one commit. Bounds how long the first waits for the last.
 const BATCH: usize = 4096;
 
 /// Pause before the first retry after a fault that may pass.
-pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(50);
+pub(super) const MIN_BACKOFF: Duration = Duration::from_millis(50);
 
 /// Maximum pause between two retries.
-pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+pub(super) const MAX_BACKOFF: Duration = Duration::from_secs(1);
 
 /// The queue and the open file behind it.
 #[derive(Debug)]
 pub(super) struct Writer {
-    place: JournalPlace,
+    place: JournalLocation,
     clock: Clock,
     queue: Mutex<Queue>,
     wake: Condvar,
     /// The open journal; `None` once closed.
-    file: Mutex<Option<Opened>>,
+    file: Mutex<Option<OpenedJournal>>,
     trouble: watch::Sender<Option<JournalError>>,
     /// The number of the newest event.
     newest_event: watch::Sender<i64>,
@@ -65,17 +65,17 @@ trait Operation: Send {
     /// Does the work. May be called again if the commit could not be made.
     fn run(&mut self, connection: &Connection) -> Result<(), JournalError>;
     /// Answers the caller, once the commit is on the disk or has failed for good.
-    fn settle(self: Box<Self>, commit: Result<(), JournalError>);
+    fn complete(self: Box<Self>, commit: Result<(), JournalError>);
 }
 
-struct Asked<T, F> {
+struct QueuedOperation<T, F> {
     work: F,
     reads: bool,
     outcome: Option<Result<T, JournalError>>,
     reply: oneshot::Sender<Result<T, JournalError>>,
 }
 
-impl<T: Send, F: FnMut(&Connection) -> Result<T, JournalError> + Send> Operation for Asked<T, F> {
+impl<T: Send, F: FnMut(&Connection) -> Result<T, JournalError> + Send> Operation for QueuedOperation<T, F> {
     fn reads(&self) -> bool {
         self.reads
     }
@@ -87,7 +87,7 @@ impl<T: Send, F: FnMut(&Connection) -> Result<T, JournalError> + Send> Operation
         told
     }
 
-    fn settle(self: Box<Self>, commit: Result<(), JournalError>) {
+    fn complete(self: Box<Self>, commit: Result<(), JournalError>) {
         let answer = match (commit, self.outcome) {
             (Ok(()), Some(outcome)) => outcome,
             (Ok(()), None) => Err(JournalError::Closed),
@@ -99,7 +99,7 @@ impl<T: Send, F: FnMut(&Connection) -> Result<T, JournalError> + Send> Operation
 }
 
 impl Writer {
-    pub(super) fn new(place: JournalPlace, clock: Clock, file: Opened) -> Result<Self, JournalError> {
+    pub(super) fn new(place: JournalLocation, clock: Clock, file: OpenedJournal) -> Result<Self, JournalError> {
         Ok(Self {
             newest_event: watch::Sender::new(events::newest(&file.connection)?),
             place,
@@ -116,7 +116,7 @@ impl Writer {
     /// From now on, commits only while this host holds its lease with this epoch.
     pub(super) fn fence(&self, host: &str, epoch: i64) -> Result<(), JournalError> {
         let mut file = lock(&self.file);
-        let Some(Opened { connection: Connection::Postgres(link), .. }) = file.as_mut() else {
+        let Some(OpenedJournal { connection: Connection::Postgres(link), .. }) = file.as_mut() else {
             return Err(JournalError::Closed);
         };
         link.fence(host.to_owned(), epoch);
@@ -124,7 +124,7 @@ impl Writer {
     }
 
     /// Notes that events up to this number exist. Another host may have recorded them.
-    pub(super) fn saw_event(&self, newest: i64) {
+    pub(super) fn note_newest_event(&self, newest: i64) {
         self.newest_event.send_if_modified(|known| std::mem::replace(known, newest.max(*known)) < newest);
     }
 
@@ -134,7 +134,7 @@ impl Writer {
     }
 
     /// Returns the current fault of the journal, if there is one.
-    pub(super) fn trouble(&self) -> watch::Receiver<Option<JournalError>> {
+    pub(super) fn fault(&self) -> watch::Receiver<Option<JournalError>> {
         self.trouble.subscribe()
     }
 
@@ -195,7 +195,7 @@ impl Writer {
         let mut queue = lock(&self.queue);
         // A dropped reply means that the journal is closed.
         if !queue.closed {
-            queue.waiting.push_back(Box::new(Asked { work, reads, outcome: None, reply }));
+            queue.waiting.push_back(Box::new(QueuedOperation { work, reads, outcome: None, reply }));
             if !queue.draining {
                 queue.draining = true;
                 let writer = Arc::clone(self);
@@ -206,7 +206,7 @@ impl Writer {
     }
 
     fn drain(&self) {
-        let _lowered = Draining(self);
+        let _lowered = DrainGuard(self);
         let mut file = lock(&self.file);
         loop {
             let batch: Vec<_> = {
@@ -223,13 +223,13 @@ impl Writer {
                 }
                 continue;
             }
-            self.settle(&mut file, batch);
+            self.commit_batch(&mut file, batch);
         }
     }
 
     /// Commits one batch. Waits for faults that may pass.
-    fn settle(&self, file: &mut Option<Opened>, mut batch: Vec<Box<dyn Operation>>) {
-        let mut pause = FIRST_PAUSE;
+    fn commit_batch(&self, file: &mut Option<OpenedJournal>, mut batch: Vec<Box<dyn Operation>>) {
+        let mut pause = MIN_BACKOFF;
         loop {
             let tried = file.as_mut().ok_or(JournalError::Closed).and_then(|file| self.attempt(file, &mut batch));
             let fault = match tried {
@@ -237,7 +237,7 @@ impl Writer {
                     if self.trouble.send_replace(None).is_some() {
                         tracing::info!("the journal can be written again");
                     }
-                    batch.into_iter().for_each(|operation| operation.settle(Ok(())));
+                    batch.into_iter().for_each(|operation| operation.complete(Ok(())));
                     return;
                 }
                 Err(fault) => fault,
@@ -247,9 +247,9 @@ impl Writer {
                 drop(queue);
                 tracing::error!(error = %fault, cause = fault.cause(), "the journal failed");
                 if let Some(file) = file {
-                    file.connection.forget_doubt();
+                    file.connection.discard_lost_commit();
                 }
-                batch.into_iter().for_each(|operation| operation.settle(Err(fault.clone())));
+                batch.into_iter().for_each(|operation| operation.complete(Err(fault.clone())));
                 return;
             }
             if self.trouble.borrow().is_none() {
@@ -257,15 +257,15 @@ impl Writer {
             }
             self.trouble.send_replace(Some(fault));
             let _woken = self.wake.wait_timeout(queue, pause);
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_BACKOFF);
         }
     }
 
     /// Tries to commit once. A failed operation does not affect the others.
-    fn attempt(&self, file: &mut Opened, batch: &mut [Box<dyn Operation>]) -> Result<(), JournalError> {
-        self.still_ours(file)?;
+    fn attempt(&self, file: &mut OpenedJournal, batch: &mut [Box<dyn Operation>]) -> Result<(), JournalError> {
+        self.ensure_same_file(file)?;
         if file.connection.was_committed()? {
-            self.saw_event(events::newest(&file.connection)?);
+            self.note_newest_event(events::newest(&file.connection)?);
             return Ok(());
         }
         // A savepoint on a server is a round trip, so there is one only after an operation has failed.
@@ -274,7 +274,7 @@ impl Writer {
             Some(newest) => newest,
             None => self.commit_all(file, batch, true)?.unwrap_or_default(),
         };
-        self.saw_event(newest);
+        self.note_newest_event(newest);
         #[cfg(test)]
         self.commits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Ok(())
@@ -285,7 +285,7 @@ impl Writer {
     /// A batch that only reads has the number 0.
     fn commit_all(
         &self,
-        file: &Opened,
+        file: &OpenedJournal,
         batch: &mut [Box<dyn Operation>],
         apart: bool,
     ) -> Result<Option<i64>, JournalError> {
@@ -312,10 +312,10 @@ impl Writer {
 
     /// Writes to a deleted file would be lost silently. Checks that the path leads to the open file. If not,
     /// writes the file back, or opens the one that is there now.
-    fn still_ours(&self, file: &mut Opened) -> Result<(), JournalError> {
+    fn ensure_same_file(&self, file: &mut OpenedJournal) -> Result<(), JournalError> {
         let path = match &self.place {
-            JournalPlace::File(path) => path,
-            JournalPlace::Server(server) => return file.connection.mend(server),
+            JournalLocation::File(path) => path,
+            JournalLocation::Server(server) => return file.connection.reconnect(server),
         };
         match FileIdentity::of(path) {
             Ok(identity) if Some(identity) == file.identity => Ok(()),
@@ -341,9 +341,9 @@ impl Writer {
 }
 
 /// Clears the flag when a drain panics, so that the next caller starts another.
-struct Draining<'a>(&'a Writer);
+struct DrainGuard<'a>(&'a Writer);
 
-impl Drop for Draining<'_> {
+impl Drop for DrainGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             lock(&self.0.queue).draining = false;

@@ -58,7 +58,7 @@ struct Server {
 /// The tools of a server.
 enum Tools {
     /// Our own tools.
-    Ours(Vec<tools::Offered>),
+    Ours(Vec<tools::OfferedTool>),
     /// Tools of another server, which the host calls.
     Of(ExternalServer),
 }
@@ -79,7 +79,7 @@ impl Server {
         }
     }
 
-    async fn call(&self, offered: &[tools::Offered], name: &str, arguments: Value) -> ToolAnswer {
+    async fn call(&self, offered: &[tools::OfferedTool], name: &str, arguments: Value) -> ToolAnswer {
         let refused = |text: String| ToolAnswer { text, is_error: true };
         let Some(tool) = offered.iter().find(|tool| tool.name == name) else {
             return refused(format!("there is no tool `{name}` here"));
@@ -110,7 +110,7 @@ impl ServerHandler for Server {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let ours = |tool: &tools::Offered| Tool::new(tool.name, tool.description, (tool.schema)());
+        let ours = |tool: &tools::OfferedTool| Tool::new(tool.name, tool.description, (tool.schema)());
         let others = |tool: &ExternalTool| Tool::new(tool.name.clone(), tool.description.clone(), tool.schema.clone());
         Ok(ListToolsResult::with_all_items(match &self.tools {
             Tools::Ours(offered) => offered.iter().map(ours).collect(),
@@ -168,7 +168,7 @@ mod tests {
                 read_only: false,
             }
         }
-        fn may_hold_up(&self) -> bool {
+        fn may_continue(&self) -> bool {
             false
         }
         async fn stop(&self, _again: bool) -> Option<String> {

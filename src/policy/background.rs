@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use tool_policy::{Parent, PathRoots, ToolLists, ToolPattern, Widening};
+use tool_policy::{AttenuationError, Parent, PathRoots, ToolLists, ToolPattern};
 
 use super::{BOT, help_pattern};
 
@@ -37,7 +37,7 @@ pub enum JobNetwork {
 /// The verdict when the person does not answer in time (`ask.default`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Silence {
+pub enum AskDefault {
     /// The call is denied.
     #[default]
     Deny,
@@ -51,7 +51,7 @@ pub struct AskTerms {
     /// Time that a call waits for an answer.
     pub deadline: Duration,
     /// The verdict after the deadline.
-    pub default: Silence,
+    pub default: AskDefault,
     /// The channel of the question; `None` for the job's.
     pub channel: Option<String>,
 }
@@ -65,7 +65,7 @@ impl AskTerms {
 
 impl Default for AskTerms {
     fn default() -> Self {
-        Self { deadline: Duration::from_secs(10 * 60), default: Silence::Deny, channel: None }
+        Self { deadline: Duration::from_secs(10 * 60), default: AskDefault::Deny, channel: None }
     }
 }
 
@@ -175,7 +175,7 @@ impl BgForkConfig {
 pub enum ChildError {
     /// The job would have more than its parent.
     #[error(transparent)]
-    Widening(#[from] Widening),
+    Widening(#[from] AttenuationError),
     /// The job has both tool lists.
     #[error(transparent)]
     BothLists(#[from] BothLists),
@@ -213,7 +213,7 @@ pub fn attenuate(
     let ask = asked.ask.clone().or_else(|| parent.ask.clone());
     // If silence means yes, the child waits at least as long as its maker, and asks in the maker's channel.
     let ask = match (ask, &parent.ask) {
-        (Some(own), Some(maker)) if own.default == Silence::Allow && maker.default == Silence::Allow => {
+        (Some(own), Some(maker)) if own.default == AskDefault::Allow && maker.default == AskDefault::Allow => {
             Some(AskTerms { deadline: own.deadline.max(maker.deadline), channel: maker.channel.clone(), ..own })
         }
         // A child cannot choose the channel: not every channel is equally safe.
@@ -221,7 +221,7 @@ pub fn attenuate(
         (ask, _) => ask,
     };
     let silence = |terms: &Option<AskTerms>| terms.as_ref().map(|terms| terms.default).unwrap_or_default();
-    let silent = silence(&ask) == Silence::Allow && silence(&parent.ask) != Silence::Allow;
+    let silent = silence(&ask) == AskDefault::Allow && silence(&parent.ask) != AskDefault::Allow;
     let asks = BOT.attenuate_asks(&tools, &lists, asked.ask_tools.as_deref(), silent)?;
     let asks = Some(asks).filter(|asks| !asks.is_empty() || asked.ask_tools.is_some());
     let ToolLists { allow, deny } = lists;

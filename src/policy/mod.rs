@@ -5,10 +5,10 @@
 mod background;
 mod bot;
 
-pub use background::{AskTerms, BgForkConfig, BothLists, ChildError, JobNetwork, Silence, UpdateMode, attenuate};
+pub use background::{AskDefault, AskTerms, BgForkConfig, BothLists, ChildError, JobNetwork, UpdateMode, attenuate};
 pub use bot::{BOT, background, default_main_tools, help_pattern, main_session};
 pub use tool_policy::{
-    AgentRules, Decision, Executes, Granted, Layer, Location, PathRoots, PatternError, PermissionMode, Policy,
-    PolicyEntry, ProgramDecision, ProgramStart, Rights, ShellRights, ToolCall, ToolLists, ToolPattern, Verdict,
-    WRITING_TOOLS, Widening, Writes, blocked_for_subagents, free_programs, on_one_line,
+    AgentRules, AttenuationError, Decision, DelegablePatterns, Executes, Layer, Location, PathRoots, PatternError,
+    PermissionMode, Policy, PolicyEntry, ProgramDecision, ProgramStart, Rights, ShellRights, ToolCall, ToolLists,
+    ToolPattern, Verdict, WRITING_TOOLS, Writes, blocked_for_subagents, free_programs, on_one_line,
 };

@@ -9,7 +9,7 @@ use crate::schedule::Job;
 
 impl Runner {
     /// Returns whether the body is delivered as it is: the file says so, or there is no agent by choice and the job needs none.
-    pub(super) fn tells_only(&self, definition: &Definition) -> bool {
+    pub(super) fn is_message_only(&self, definition: &Definition) -> bool {
         let by_choice = || self.clients.are_without_agent() && definition.background().is_none();
         definition.kind() != Kind::Session
             && (definition.is_delivered_as_written() || by_choice() && needs_agent(definition).is_none())
@@ -17,7 +17,7 @@ impl Runner {
 
     /// Returns the end of a job that only delivers its body; `None` if it needs more, such as the next check of its chain.
     pub(super) fn as_written(&self, job: &Job) -> Option<AttemptReport> {
-        if !self.tells_only(&job.definition) || NextCheck::of(&job.definition).is_open() {
+        if !self.is_message_only(&job.definition) || NextCheck::of(&job.definition).is_open() {
             return None;
         }
         if job.cancel.is_cancelled() {

@@ -9,7 +9,7 @@ use tracing::warn;
 use super::exec::may_ping;
 use super::expected::Expected;
 use super::fork_turns::{conversation_is_gone, not_copied};
-use super::gate::Gated;
+use super::gate::GateOutcome;
 use super::host::Host;
 use super::memory::Memory;
 use super::nearby_jobs;
@@ -28,7 +28,7 @@ use crate::refusal::Refusal;
 use crate::schedule::Job;
 
 /// A background run with everything that its file determines.
-struct Prepared<'a> {
+struct PreparedRun<'a> {
     job: &'a Job,
     client: &'a Arc<dyn AgentClient>,
     settings: RunSettings,
@@ -46,7 +46,7 @@ struct Prepared<'a> {
     sandbox: Sandbox,
 }
 
-impl<'a> Prepared<'a> {
+impl<'a> PreparedRun<'a> {
     fn turn(&self, session: SessionMode, prompt: String) -> Turn<'a> {
         let mut options = self.options.clone();
         if self.isolated && matches!(session, SessionMode::ForkOfMain { .. }) {
@@ -72,23 +72,23 @@ impl<'a> Prepared<'a> {
 }
 
 /// The results of earlier runs and of the gate, for a run's prompt.
-struct Past {
+struct EarlierRuns {
     /// The answers of earlier runs.
     memories: Vec<Memory>,
     /// Whether the run continues the job's own session.
-    goes_on: bool,
+    resumes: bool,
     /// The reason why the job's own session starts anew, if it does.
-    begins_anew: Option<String>,
+    restart_reason: Option<String>,
     /// The output of the job's gate.
     gate: Option<String>,
 }
 
-impl Past {
+impl EarlierRuns {
     /// Records how the job's own session begins, for the prompt and as an event.
     fn begins(&mut self, thread: &Thread, host: &Host) {
-        self.goes_on = matches!(thread, Thread::On(_));
-        self.begins_anew = thread.lost();
-        if let Some(text) = self.begins_anew.clone() {
+        self.resumes = matches!(thread, Thread::On(_));
+        self.restart_reason = thread.lost();
+        if let Some(text) = self.restart_reason.clone() {
             host.events.add(EventKind::Note { text });
         }
         if let Thread::Lost(_, last) = thread {
@@ -107,8 +107,8 @@ impl Runner {
     ) -> Result<AttemptReport, Refusal> {
         let prepared = self.prepare(job, background, client).await?;
         let gate = match self.gate(job, &prepared.host, &prepared.settings).await? {
-            Gated::Woken { said } => said,
-            Gated::Ended(end) => return Ok(AttemptReport::bare(end)),
+            GateOutcome::Woken { said } => said,
+            GateOutcome::Ended(end) => return Ok(AttemptReport::bare(end)),
         };
         let expect = job.definition.expect.clone();
         let expected = expect.map(|expect| Expected::new(expect, self.home.work(), may_ping(&job.definition)));
@@ -137,7 +137,7 @@ impl Runner {
         job: &'a Job,
         background: &Background,
         client: &'a Arc<dyn AgentClient>,
-    ) -> Result<Prepared<'a>, Refusal> {
+    ) -> Result<PreparedRun<'a>, Refusal> {
         let settings = self.settings();
         let run_dir = self.run_dir(job)?;
         let fork = self.fork_of(&job.definition.id).await?;
@@ -162,7 +162,7 @@ impl Runner {
         if let Some(running) = running {
             running.add(&job.definition.id, &host);
         }
-        Ok(Prepared {
+        Ok(PreparedRun {
             job,
             client,
             settings,
@@ -182,7 +182,7 @@ impl Runner {
     /// Waits for the turn of a message in a fork. The fork's conversation does not change while the returned guard is held.
     async fn turn_of_fork(
         &self,
-        prepared: &Prepared<'_>,
+        prepared: &PreparedRun<'_>,
     ) -> Result<(Option<OwnedMutexGuard<()>>, Option<PathBuf>), Refusal> {
         let Some(fork) = &prepared.fork else { return Ok((None, None)) };
         let turn = self.bot.forks.turn(&fork.id).await;
@@ -193,15 +193,15 @@ impl Runner {
     /// Runs the client, and again in a fresh session if the one to resume cannot be read. `copy` is the fork's conversation.
     async fn in_session(
         &self,
-        prepared: &Prepared<'_>,
+        prepared: &PreparedRun<'_>,
         copy: Option<PathBuf>,
         gate: Option<String>,
     ) -> Result<AttemptReport, Refusal> {
-        let Prepared { job, host, fork, .. } = prepared;
+        let PreparedRun { job, host, fork, .. } = prepared;
         let mut thread = self.thread(&job.definition, &prepared.run_dir).await?;
         let (session, updates) = self.session(prepared, copy, &thread).await?;
         let memories = self.memories(&job.definition).await?;
-        let mut past = Past { memories, goes_on: false, begins_anew: None, gate };
+        let mut past = EarlierRuns { memories, resumes: false, restart_reason: None, gate };
         past.begins(&thread, host);
         let resumes = fork.is_none() && matches!(session, SessionMode::ForkOfMain { .. });
         let knows_main_session = resumes && matches!(thread, Thread::None);
@@ -227,7 +227,7 @@ impl Runner {
     /// Returns the session that the client starts with, and the pending reports for a fork of the main session.
     async fn session(
         &self,
-        prepared: &Prepared<'_>,
+        prepared: &PreparedRun<'_>,
         copy: Option<PathBuf>,
         thread: &Thread,
     ) -> Result<(SessionMode, PendingUpdates), Refusal> {
@@ -248,12 +248,12 @@ impl Runner {
     /// Builds the prompt of a background job, with the present facts around it.
     async fn fork_prompt(
         &self,
-        prepared: &Prepared<'_>,
+        prepared: &PreparedRun<'_>,
         updates: &PendingUpdates,
-        past: &Past,
+        past: &EarlierRuns,
         knows_main_session: bool,
     ) -> Result<String, Refusal> {
-        let Prepared { job, host, settings, .. } = prepared;
+        let PreparedRun { job, host, settings, .. } = prepared;
         let budget =
             self.bot.budget.read(self.clock.now()).await.map_err(|error| Refusal::environment(error.to_string()))?;
         // A spawned agent has one task and leaves nothing to other jobs.
@@ -270,8 +270,8 @@ impl Runner {
             busy: self.bot.main.is_busy(self.clock.now()),
             budget: Budget { left: budget.left(), capacity: budget::CAPACITY, next: budget.next() },
             nearby_jobs: &nearby_jobs,
-            goes_on: past.goes_on,
-            begins_anew: past.begins_anew.as_deref(),
+            resumes: past.resumes,
+            restart_reason: past.restart_reason.as_deref(),
             memories: &past.memories,
             gate: past.gate.as_deref(),
         };

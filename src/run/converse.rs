@@ -7,18 +7,18 @@ use std::path::Path;
 
 use crate::bot::main_session::MAKE_SHORTER;
 use crate::definition::{Definition, DefinitionId, Draft, When, parse};
-use crate::journal::{NewSession, Resumable, RunId, Started};
+use crate::journal::{NewSession, Resumable, RunId, SessionStart};
 use crate::policy::UpdateMode;
 use crate::refusal::Refusal;
 
 use super::spawn::{LONGEST_PROMPT, Spawner};
 
 /// Maximum number of messages that wait for their turn.
-const MOST_WAITING: u32 = 64;
+const MAX_WAITING: u32 = 64;
 
 /// A message of the person.
 #[derive(Clone, Debug, Default)]
-pub struct Word {
+pub struct ChatMessage {
     /// The text.
     pub text: String,
     /// The channel of the answer; `None` means the default channel.
@@ -36,8 +36,8 @@ impl Spawner {
     ///
     /// # Errors
     /// The reason why it was not recorded.
-    pub async fn say(&self, word: Word) -> Result<DefinitionId, Refusal> {
-        let Word { text, channel, external, fork, of_job } = word;
+    pub async fn say(&self, word: ChatMessage) -> Result<DefinitionId, Refusal> {
+        let ChatMessage { text, channel, external, fork, of_job } = word;
         let text = text.trim();
         if text.is_empty() {
             return Err(Refusal::user("the message is empty"));
@@ -68,20 +68,20 @@ impl Spawner {
             fork,
         };
         fail_point!(BeforeWord);
-        let started = self.journal.start_session(new, 0, MOST_WAITING).await?;
+        let started = self.journal.start_session(new, 0, MAX_WAITING).await?;
         fail_point!(WordRecorded);
         match started {
-            Started::Recorded => {
+            SessionStart::Recorded => {
                 // This must happen before the message's own turn can begin.
                 if let Some(further) = further {
-                    self.meanwhile.say(further);
+                    self.mid_turn.say(further);
                 }
                 self.schedule.upsert(loaded);
             }
             // The message was recorded before and has its turn.
-            Started::Already => {}
-            Started::TooManyByRun(_) | Started::TooManyOpen(_) => {
-                return Err(Refusal::user(format!("{MOST_WAITING} messages and agents are waiting already"))
+            SessionStart::Already => {}
+            SessionStart::TooManyByRun(_) | SessionStart::TooManyOpen(_) => {
+                return Err(Refusal::user(format!("{MAX_WAITING} messages and agents are waiting already"))
                     .hint("wait for the answers, or end the turn that is going: `ollim-bot cancel-run RUN`"));
             }
         }

@@ -10,7 +10,7 @@ use super::runner::RunSettings;
 use crate::definition::fields::{FIELDS, Limit};
 use crate::definition::{Chain, Definition, DefinitionId, Deliver, Draft, JobClient, Trigger, Urgency};
 use crate::policy::{
-    BOT, BgForkConfig, Granted, PathRoots, Policy, ToolCall, ToolLists, ToolPattern, Verdict, attenuate,
+    BOT, BgForkConfig, DelegablePatterns, PathRoots, Policy, ToolCall, ToolLists, ToolPattern, Verdict, attenuate,
 };
 use crate::refusal::Refusal;
 
@@ -22,7 +22,7 @@ pub const PATTERNS_AT_MOST: usize = 64;
 
 /// The kind of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum RunKind {
     /// A turn of the main session.
     Main,
     /// A background job.
@@ -33,7 +33,7 @@ enum Place {
     MadeCommand,
 }
 
-impl Place {
+impl RunKind {
     /// Returns the reason why the run may not make, change or spawn anything; `None` if it may.
     fn makes_nothing(self) -> Option<&'static str> {
         match self {
@@ -50,7 +50,7 @@ pub struct DelegationLimit {
     title: String,
     /// The id recorded as the maker of its jobs: its own or, in a chain, that of the first reminder.
     creator: DefinitionId,
-    place: Place,
+    place: RunKind,
     restrictions: BgForkConfig,
     main_tools: Vec<ToolPattern>,
     policy: Policy,
@@ -72,10 +72,10 @@ impl DelegationLimit {
     pub fn of(definition: &Definition, policy: &Policy, settings: &RunSettings) -> Self {
         let background = definition.background();
         let place = match background {
-            None => Place::Main,
-            Some(_) if policy.is_spawned() => Place::Spawned,
-            Some(_) if definition.command.is_some() && definition.is_made_by_run() => Place::MadeCommand,
-            Some(_) => Place::Fork,
+            None => RunKind::Main,
+            Some(_) if policy.is_spawned() => RunKind::Spawned,
+            Some(_) if definition.command.is_some() && definition.is_made_by_run() => RunKind::MadeCommand,
+            Some(_) => RunKind::Fork,
         };
         let creator = match &definition.trigger {
             Trigger::Reminder { chain: Some(Chain { parent, .. }), .. } => parent.clone(),
@@ -131,23 +131,24 @@ impl DelegationLimit {
         if let Some(why) = self.place.makes_nothing() {
             return Err(Refusal::denied(format!("{} {why}, and makes no jobs", self.title)));
         }
-        if self.place != Place::Main {
+        if self.place != RunKind::Main {
             draft.created_by = Some(self.creator.clone());
         }
         draft.approve |= self.own.approve;
         if !draft.background {
             return match self.place {
-                Place::Main => Ok(()),
+                RunKind::Main => Ok(()),
                 _ => Err(Refusal::denied(
                     "a job can make background jobs only: the main session has more than it; add `--background`",
                 )),
             };
         }
         // The service itself calls this address, whatever network access the job has.
-        if self.place != Place::Main && draft.heartbeat_url.is_some() && draft.heartbeat_url != self.own.heartbeat_url {
+        if self.place != RunKind::Main && draft.heartbeat_url.is_some() && draft.heartbeat_url != self.own.heartbeat_url
+        {
             return Err(Refusal::denied("only the person chooses whom the service calls; leave `--heartbeat-url` out"));
         }
-        if self.place != Place::Main {
+        if self.place != RunKind::Main {
             // Other channels may be less safe than the one that the person chose.
             if draft.channel.is_some() && draft.channel != self.own.channel {
                 return Err(Refusal::denied("only the person chooses where messages go; leave `--channel` out"));
@@ -158,7 +159,7 @@ impl DelegationLimit {
             }
         }
         self.narrow_tools(draft)?;
-        self.soften(draft)?;
+        self.limit_draft(draft)?;
         if draft.client == Some(JobClient::Exec) {
             self.narrow_command(draft)?;
             return self.narrow_limits(draft);
@@ -183,8 +184,8 @@ impl DelegationLimit {
     ///
     /// # Errors
     /// A sentence if the new job would be critical, wake the machine, or use other hosts, and this run's job does not.
-    pub fn soften(&self, draft: &mut Draft) -> Result<(), Refusal> {
-        if self.place == Place::Main {
+    pub fn limit_draft(&self, draft: &mut Draft) -> Result<(), Refusal> {
+        if self.place == RunKind::Main {
             return Ok(());
         }
         if draft.urgency == Urgency::Critical && self.own.urgency < Urgency::Critical {
@@ -219,11 +220,11 @@ impl DelegationLimit {
                 self.title
             )));
         }
-        if self.place != Place::Main && matches!(draft.deliver, Deliver::Always | Deliver::Digest) {
+        if self.place != RunKind::Main && matches!(draft.deliver, Deliver::Always | Deliver::Digest) {
             return Err(Refusal::denied("only the person has output sent each time; leave `--deliver` out"));
         }
         let sends = ["mcp__discord__ping_user", "mcp__discord__discord_embed"];
-        if self.place != Place::Main && !sends.iter().any(|tool| self.policy.names(tool)) {
+        if self.place != RunKind::Main && !sends.iter().any(|tool| self.policy.names(tool)) {
             draft.deliver = Deliver::Never;
         }
         Ok(())
@@ -231,7 +232,7 @@ impl DelegationLimit {
 
     /// Returns the folders of the run's sandbox; `None` for a turn of the main session, which has no sandbox.
     fn sandbox(&self) -> Option<&PathRoots> {
-        (self.place != Place::Main).then(|| self.policy.path_roots())
+        (self.place != RunKind::Main).then(|| self.policy.path_roots())
     }
 
     fn narrow_tools(&self, draft: &mut Draft) -> Result<(), Refusal> {
@@ -239,7 +240,7 @@ impl DelegationLimit {
         let own = own.into_iter().chain([self.restrictions.ask_tools.as_deref()]);
         for (list, own) in [&draft.allowed_tools, &draft.disallowed_tools, &draft.ask_tools].into_iter().zip(own) {
             let count = list.as_ref().map_or(0, Vec::len);
-            if self.place != Place::Main && count > PATTERNS_AT_MOST && list.as_deref() != own {
+            if self.place != RunKind::Main && count > PATTERNS_AT_MOST && list.as_deref() != own {
                 return Err(Refusal::denied(format!(
                     "a list of tools of a job that a job makes has at most {PATTERNS_AT_MOST} patterns, and this one has \
                      {count}; write fewer and wider ones"
@@ -253,7 +254,7 @@ impl DelegationLimit {
     }
 
     fn narrow_limits(&self, draft: &mut Draft) -> Result<(), Refusal> {
-        if self.place == Place::Main {
+        if self.place == RunKind::Main {
             return Ok(());
         }
         if let Some(left) = self.links_left.filter(|left| draft.max_chain > *left) {
@@ -296,7 +297,7 @@ impl DelegationLimit {
     pub fn timeout_of(&self, asked: Option<Duration>) -> Result<Option<Duration>, Refusal> {
         let most = self.timeout.unwrap_or(self.usual_timeout);
         match asked {
-            Some(asked) if asked > most && self.place != Place::Main => {
+            Some(asked) if asked > most && self.place != RunKind::Main => {
                 let words = |span: Duration| humantime::format_duration(span).to_string();
                 Err(self.beyond("--timeout", &words(asked), &words(most)))
             }
@@ -325,7 +326,7 @@ impl DelegationLimit {
     /// Returns whether its jobs count as made by runs. Those of the main session do not, since it acts for the person.
     #[must_use]
     pub fn is_counted(&self) -> bool {
-        self.place != Place::Main
+        self.place != RunKind::Main
     }
 
     /// Checks that the run may change, move or remove an existing job.
@@ -334,7 +335,7 @@ impl DelegationLimit {
     /// A sentence if the run did not make the job, or the job has more rights.
     pub fn may_change(&self, definition: &Definition) -> Result<(), Refusal> {
         let title = definition.title();
-        if self.place == Place::Main {
+        if self.place == RunKind::Main {
             return Ok(());
         }
         if let Some(why) = self.place.makes_nothing() {
@@ -370,7 +371,7 @@ impl DelegationLimit {
         let mut granted = self.restrictions.effective_allowed_tools().unwrap_or_else(|| self.main_tools.clone());
         granted.extend(self.restrictions.asked_tools().iter().cloned());
         // Partial denials need no check here: they also apply to the child, call by call.
-        BOT.demand(&Granted { owner: &self.title, patterns: &granted, sandbox: self.sandbox() }, &[], asked)
+        BOT.demand(&DelegablePatterns { owner: &self.title, patterns: &granted, sandbox: self.sandbox() }, &[], asked)
             .map_err(|error| Refusal::denied(error.to_string()))?;
         may_all(&self.policy, asked, &self.title)
     }

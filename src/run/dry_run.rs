@@ -24,7 +24,7 @@ const LONGEST: Duration = Duration::from_secs(10);
 pub const LIMITS: Limits = Limits { memory: 1 << 30, processes: 128, disk: 64 << 20, cpus: None };
 
 /// Maximum number of files that are replaced by stand-ins.
-const MOST_STAND_INS: usize = 8;
+const MAX_STAND_INS: usize = 8;
 
 /// The result of a dry run.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl DryRun {
 
     /// Returns the shell's first message about something that it could not access or find.
     #[must_use]
-    pub fn kept_from(&self) -> Option<&str> {
+    pub fn access_error(&self) -> Option<&str> {
         const REFUSALS: &[&str] =
             &["Permission denied", "Operation not permitted", "command not found", "No such file or directory"];
         let refusal = |line: &&String| {
@@ -118,7 +118,7 @@ pub async fn dry_run(
     loop {
         let launch = Launch {
             program: run_dir.join(agent_sandbox::shell::FOLDER).join("bash"),
-            args: vec!["-c".into(), as_the_client_does(&line)],
+            args: vec!["-c".into(), client_script(&line)],
             env: env.clone(),
             work_dir: work.clone(),
             secret: None,
@@ -131,13 +131,13 @@ pub async fn dry_run(
             Ok(output) => (false, output?.stderr),
             Err(_) => (true, Vec::new()),
         };
-        let said = said(&String::from_utf8_lossy(&stderr), wide);
+        let said = error_lines(&String::from_utf8_lossy(&stderr), wide);
         let programs = std::mem::take(&mut *recorder.seen.lock().unwrap_or_else(PoisonError::into_inner));
         // A file that a run could write cannot be written here. A stand-in replaces it, and the line runs again.
         let stopped = said.iter().filter_map(|line| file_of(line));
         let mut granted = stopped.filter(|file| writable.iter().any(|tree| work.join(file).starts_with(tree)));
         match granted.find(|file| line.contains(*file)).map(str::to_owned) {
-            Some(file) if stood_in < MOST_STAND_INS => {
+            Some(file) if stood_in < MAX_STAND_INS => {
                 stood_in += 1;
                 line = line.replace(&file, &temporary.join(format!("stands-in-{stood_in}")).display().to_string());
             }
@@ -148,7 +148,7 @@ pub async fn dry_run(
 
 /// Returns the messages of the shell and its programs. With `wide`, every program is granted, so a denial to execute a path is
 /// left out: a run would execute it.
-fn said(text: &str, wide: bool) -> Vec<String> {
+fn error_lines(text: &str, wide: bool) -> Vec<String> {
     let by_path = |line: &str| {
         wide && line.starts_with("bash: ") && line.ends_with(": Permission denied") && line.contains(": /")
     };
@@ -164,6 +164,6 @@ fn file_of(said: &str) -> Option<&str> {
 
 /// Returns the script in which the client passes a line to its shell.
 #[must_use]
-pub fn as_the_client_does(line: &str) -> String {
+pub fn client_script(line: &str) -> String {
     format!("shopt -u extglob 2>/dev/null || true && eval '{}' < /dev/null", line.replace('\'', r"'\''"))
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 
-use super::host::{LONGEST_NAME, cut_all};
+use super::host::{LONGEST_NAME, truncate_texts};
 use crate::agent::Observation;
 use crate::journal::{EventKind, Journal, RunId};
 use crate::policy::on_one_line;
@@ -13,7 +13,7 @@ use crate::policy::on_one_line;
 const LONGEST_TEXT: usize = 20_000;
 
 /// Maximum size of one run's events in the journal, in bytes.
-const MOST_RECORDED: usize = 2 * 1024 * 1024;
+const MAX_RECORDED: usize = 2 * 1024 * 1024;
 
 /// Assumed size of an event without its texts, in bytes.
 const EVENT_SIZE: usize = 200;
@@ -28,7 +28,7 @@ pub(super) struct RunEvents {
 
 impl RunEvents {
     pub(super) fn new(run: RunId, journal: Journal) -> Self {
-        Self { run, journal, left: AtomicUsize::new(MOST_RECORDED) }
+        Self { run, journal, left: AtomicUsize::new(MAX_RECORDED) }
     }
 
     /// Records an event. If the run exceeds its limit, a `Cut` event is recorded instead, and all further events are dropped.
@@ -56,7 +56,7 @@ impl RunEvents {
             Observation::Said { text } | Observation::Printed { text } => *text = cut(text),
             Observation::ToolCall { tool, input, .. } => {
                 *tool = on_one_line(tool, LONGEST_NAME);
-                cut_all(input);
+                truncate_texts(input);
             }
             Observation::ToolDecided { reason, .. } => *reason = cut(reason),
             Observation::ClientReady { .. }

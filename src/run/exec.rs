@@ -18,7 +18,7 @@ use self::output::Output;
 use super::expected::Expected;
 use super::host::Host;
 use super::runner::{RunSettings, Runner};
-use super::shell_line::{LineOfFile, OfJob, how_it_ended};
+use super::shell_line::{FileLine, JobLine, how_it_ended};
 use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, Observation, RunHost as _, UsedClient};
 use crate::definition::{Definition, Deliver};
 use crate::policy::on_one_line;
@@ -29,10 +29,10 @@ use crate::schedule::Job;
 pub const EXEC: &str = "exec";
 
 /// Delay before output is recorded. Output that follows within this time is recorded with it.
-const TOGETHER: Duration = Duration::from_millis(250);
+const FLUSH_DELAY: Duration = Duration::from_millis(250);
 
 /// Maximum number of records while the command runs. The remaining output is recorded at its end.
-const MOST_PIECES: usize = 400;
+const MAX_PIECES: usize = 400;
 
 /// Maximum size of one recorded piece, in bytes.
 const PIECE: usize = 16 * 1024;
@@ -41,11 +41,11 @@ const PIECE: usize = 16 * 1024;
 const LONGEST_LINE: usize = 200;
 
 /// Maximum length of the output in a message to the person, in characters.
-const MOST_SENT: usize = 4000;
+const MAX_SENT: usize = 4000;
 
 /// Events noted while a command runs.
 #[derive(Default)]
-struct Seen {
+struct RunNotes {
     /// The first program that was refused: its words, and the reason.
     refused: Mutex<Option<(String, String)>>,
     /// The resource limit that the command exceeded, as a sentence.
@@ -53,7 +53,7 @@ struct Seen {
 }
 
 /// The end of a command line.
-enum End {
+enum CommandEnd {
     /// The shell exited with this code.
     Code(Option<i32>),
     /// The time limit was reached.
@@ -82,8 +82,7 @@ impl Runner {
             .expect
             .clone()
             .map(|expect| Expected::new(expect, self.home.work(), may_ping(&job.definition)));
-        let line =
-            self.shell_line(LineOfFile { text: command, effect: Some("command") }, job, &host, runner, &settings);
+        let line = self.shell_line(FileLine { text: command, effect: Some("command") }, job, &host, runner, &settings);
         let mut report = match line.await? {
             Ok(line) => self.run_line(line, job, &host, &settings).await?,
             Err(why) => failed(format!("the job's tools do not cover its command: {why}")),
@@ -98,19 +97,19 @@ impl Runner {
 
     async fn run_line(
         &self,
-        OfJob { line, own }: OfJob,
+        JobLine { line, own }: JobLine,
         job: &Job,
         host: &Arc<Host>,
         settings: &RunSettings,
     ) -> Result<AttemptReport, Refusal> {
         let (seen, output, printed) =
-            (Arc::new(Seen::default()), Mutex::new(Output::keeping(kept(&job.definition))), Notify::new());
+            (Arc::new(RunNotes::default()), Mutex::new(Output::keeping(kept(&job.definition))), Notify::new());
         let timeout = job.definition.timeout.unwrap_or(settings.timeout);
         let mut stopped = None;
         let until = async {
             stopped = tokio::select! {
-                () = tokio::time::sleep(timeout) => Some(End::TimedOut(timeout)),
-                () = job.cancel.cancelled() => Some(End::Cancelled),
+                () = tokio::time::sleep(timeout) => Some(CommandEnd::TimedOut(timeout)),
+                () = job.cancel.cancelled() => Some(CommandEnd::Cancelled),
                 () = record_as_it_comes(host, &output, &printed) => None,
             };
         };
@@ -126,7 +125,7 @@ impl Runner {
         let ended = ended.map_err(|error| Refusal::environment(format!("the command cannot be run: {error}")))?;
         let mut output = output.into_inner().unwrap_or_else(PoisonError::into_inner);
         let report = report_of(
-            ended.map_or_else(|| stopped.unwrap_or(End::Cancelled), |s| End::Code(s.code())),
+            ended.map_or_else(|| stopped.unwrap_or(CommandEnd::Cancelled), |s| CommandEnd::Code(s.code())),
             &seen,
             &output,
             job,
@@ -136,11 +135,11 @@ impl Runner {
     }
 }
 
-/// Records output while it is printed, up to [`MOST_PIECES`] times. Never returns.
+/// Records output while it is printed, up to [`MAX_PIECES`] times. Never returns.
 async fn record_as_it_comes(host: &Host, output: &Mutex<Output>, printed: &Notify) {
-    for _ in 0..MOST_PIECES {
+    for _ in 0..MAX_PIECES {
         printed.notified().await;
-        tokio::time::sleep(TOGETHER).await;
+        tokio::time::sleep(FLUSH_DELAY).await;
         let lines = lock(output).take_lines();
         record(host, &lines);
     }
@@ -161,19 +160,19 @@ fn record(host: &Host, mut text: &str) {
 }
 
 /// Builds the report of a command that has ended.
-fn report_of(end: End, seen: &Seen, output: &Output, job: &Job) -> AttemptReport {
+fn report_of(end: CommandEnd, seen: &RunNotes, output: &Output, job: &Job) -> AttemptReport {
     let definition = &*job.definition;
     let refused = seen.refused.lock().unwrap_or_else(PoisonError::into_inner).take();
     let exceeded = seen.exceeded.lock().unwrap_or_else(PoisonError::into_inner).take();
     let said =
         Some(output.last_lines(LONGEST_LINE)).filter(|said| !said.is_empty() && deliver(definition) != Deliver::Never);
     match (end, refused, exceeded) {
-        (End::Cancelled, ..) => AttemptReport::bare(AttemptEnd::Cancelled),
+        (CommandEnd::Cancelled, ..) => AttemptReport::bare(AttemptEnd::Cancelled),
         (_, _, Some(what)) => AttemptReport::bare(AttemptEnd::Failed(Failure::new(
             FailureClass::LimitExceeded,
             format!("the command was ended, since {what}"),
         ))),
-        (End::TimedOut(limit), ..) => AttemptReport::bare(AttemptEnd::TimedOut(format!(
+        (CommandEnd::TimedOut(limit), ..) => AttemptReport::bare(AttemptEnd::TimedOut(format!(
             "the command took longer than {} (`timeout`) and was ended",
             humantime::format_duration(limit)
         ))),
@@ -186,12 +185,12 @@ fn report_of(end: End, seen: &Seen, output: &Output, job: &Job) -> AttemptReport
             on_one_line(&words, LONGEST_LINE),
             on_one_line(&why, LONGEST_LINE)
         )),
-        (End::Code(Some(0)), ..) => {
+        (CommandEnd::Code(Some(0)), ..) => {
             let mut report = AttemptReport::bare(AttemptEnd::Completed);
             report.messages.extend(sent(output, job));
             report
         }
-        (End::Code(code), ..) => {
+        (CommandEnd::Code(code), ..) => {
             let said = said.map(|said| format!(": {said}")).unwrap_or_default();
             failed(format!("the command ended {}{said}", how_it_ended(code)))
         }
@@ -204,7 +203,7 @@ fn sent(output: &Output, job: &Job) -> Option<String> {
     if !matches!(deliver(&job.definition), Deliver::Always | Deliver::Digest) || text.trim().is_empty() {
         return None;
     }
-    let text = match text.char_indices().nth(MOST_SENT) {
+    let text = match text.char_indices().nth(MAX_SENT) {
         Some((end, _)) => {
             format!(
                 "{}\n… `ollim-bot runs show {} --transcript` shows all that is kept.",
@@ -248,7 +247,7 @@ struct CommandJudge {
     host: Arc<Host>,
     /// The environment of programs outside of the shell.
     env: BTreeMap<String, String>,
-    seen: Arc<Seen>,
+    seen: Arc<RunNotes>,
 }
 
 #[async_trait]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use agent_sandbox::leftovers;
 
 /// The entries that stay: the client's transcripts, and the copy of the conversation that a fork resumed.
-const KEPT: [&str; 2] = ["claude", "main.jsonl"];
+const RETAINED: [&str; 2] = ["claude", "main.jsonl"];
 
 /// The entries of the client's own folder that stay.
 const KEPT_OF_CLIENT: [&str; 1] = ["projects"];
@@ -20,7 +20,7 @@ pub async fn tidy(folder: PathBuf) {
 
 /// Does the same as [`tidy`] on this thread.
 pub fn tidy_now(folder: &Path) {
-    for (folder, kept) in [(folder.to_path_buf(), &KEPT[..]), (folder.join("claude"), &KEPT_OF_CLIENT[..])] {
+    for (folder, kept) in [(folder.to_path_buf(), &RETAINED[..]), (folder.join("claude"), &KEPT_OF_CLIENT[..])] {
         // A run may end before it has this folder.
         let Ok(entries) = fs::read_dir(&folder) else { continue };
         let left = entries.flatten().filter(|entry| !kept.iter().any(|kept| entry.file_name() == OsStr::new(kept)));

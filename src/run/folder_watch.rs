@@ -32,14 +32,14 @@ pub(super) const QUIET: Duration = Duration::from_secs(2);
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// Maximum number of folders that one routine watches.
-const MOST_FOLDERS: usize = 2000;
+const MAX_FOLDERS: usize = 2000;
 
 /// Maximum number of a burst's files that are remembered by name, and that a prompt names.
-const REMEMBERED: usize = 10_000;
+const MAX_REMEMBERED: usize = 10_000;
 const NAMED: usize = 50;
 
 /// Maximum number of symlinks that the kernel follows on one path.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// Maximum length of a file name in a prompt, in characters.
 const LONGEST_NAME: usize = 200;
@@ -66,7 +66,7 @@ const ITSELF: ReadFlags = ReadFlags::DELETE_SELF.union(ReadFlags::MOVE_SELF).uni
 
 /// The location of a folder, below a trusted folder that nobody can replace by a symlink.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct FolderLocation {
     /// The path of the trusted folder, without symlinks.
     pub base: PathBuf,
     /// The path from there.
@@ -89,7 +89,7 @@ pub(super) fn links_on(path: &Path) -> Vec<PathBuf> {
         }
         let next = real.join(part);
         match next.read_link() {
-            Ok(target) if links.len() < MOST_LINKS => {
+            Ok(target) if links.len() < MAX_LINKS => {
                 if target.is_absolute() {
                     real = "/".into();
                 }
@@ -104,7 +104,7 @@ pub(super) fn links_on(path: &Path) -> Vec<PathBuf> {
     links
 }
 
-impl Place {
+impl FolderLocation {
     /// Opens the folder.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl Place {
 
 /// The reason why a watch has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum WatchEnd {
     /// The folder is no longer at its location.
     Gone,
     /// The kernel dropped events, so that changes and new folders may have been missed.
@@ -132,7 +132,7 @@ pub(super) struct FolderWatch {
     reads: Folders,
     /// New folders to read, and the read of one of them in progress.
     unread: VecDeque<PathBuf>,
-    reading: Option<JoinHandle<io::Result<Added>>>,
+    reading: Option<JoinHandle<io::Result<ScanResult>>>,
     /// The watched folders, as paths relative to the root.
     folders: HashMap<i32, PathBuf>,
     /// The folders above and the folders of symlinks, each with the names of its entries that lead to the watched folder.
@@ -144,7 +144,7 @@ pub(super) struct FolderWatch {
     more: usize,
     /// The times of the first and the last change that were not returned yet.
     since: Option<(Instant, Instant)>,
-    end: Option<End>,
+    end: Option<WatchEnd>,
 }
 
 impl FolderWatch {
@@ -152,7 +152,7 @@ impl FolderWatch {
     ///
     /// # Errors
     /// An error if the folder does not exist, or the kernel allows no more watches. Blocks while it reads folders.
-    pub(super) fn open(place: &Place, quiet: Duration, are_new: bool) -> io::Result<Self> {
+    pub(super) fn open(place: &FolderLocation, quiet: Duration, are_new: bool) -> io::Result<Self> {
         let opened = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK);
         let inotify = registered(opened.map_err(|error| limited(error, Errno::MFILE, "instances"))?)?;
         let root = place.open()?;
@@ -161,8 +161,8 @@ impl FolderWatch {
         for way in ways.chain(place.links.iter().cloned()) {
             let (Some(folder), Some(name)) = (way.parent(), way.file_name()) else { continue };
             let opened = match folder.strip_prefix(&place.base) {
-                Ok(below) => Place { below: below.to_owned(), ..place.clone() }.open(),
-                Err(_) => Place { base: folder.to_owned(), below: PathBuf::new(), links: Vec::new() }.open(),
+                Ok(below) => FolderLocation { below: below.to_owned(), ..place.clone() }.open(),
+                Err(_) => FolderLocation { base: folder.to_owned(), below: PathBuf::new(), links: Vec::new() }.open(),
             };
             let watch = |folder: OwnedFd| inotify::add_watch(inotify.get_ref(), by_number(&folder), ABOVE).ok();
             // A folder that cannot be read cannot be watched either. Its way is checked again at the next burst.
@@ -185,16 +185,16 @@ impl FolderWatch {
             since: None,
             end: None,
         };
-        let added = watch.reads.add(Path::new(""), MOST_FOLDERS)?;
-        watch.take_in(added, are_new);
+        let added = watch.reads.add(Path::new(""), MAX_FOLDERS)?;
+        watch.add_entries(added, are_new);
         Ok(watch)
     }
 
     /// Waits for the next burst. Cancel safe.
     ///
     /// # Errors
-    /// [`End`] if no further burst can come.
-    pub(super) async fn burst(&mut self) -> Result<Burst, End> {
+    /// [`WatchEnd`] if no further burst can come.
+    pub(super) async fn next_burst(&mut self) -> Result<Burst, WatchEnd> {
         loop {
             if let Some(reading) = &mut self.reading {
                 let read = reading.await.unwrap_or_else(|error| Err(error.into()));
@@ -229,19 +229,19 @@ impl FolderWatch {
         let files = std::mem::take(&mut self.files);
         let more = std::mem::take(&mut self.more) + files.len().saturating_sub(NAMED);
         let files = files.iter().take(NAMED).map(|file| name(file)).collect();
-        Burst { began, occasion: Occasion::Changed { files, more, lost: self.end == Some(End::Lost) } }
+        Burst { began, occasion: Occasion::Changed { files, more, lost: self.end == Some(WatchEnd::Lost) } }
     }
 
     fn take(&mut self, event: FolderEvent) {
         if event.what.contains(ReadFlags::QUEUE_OVERFLOW) {
             self.note();
-            self.end = Some(End::Lost);
+            self.end = Some(WatchEnd::Lost);
             return;
         }
         if let Some(names) = self.above.get(&event.watch) {
             let leads_here = event.name.as_deref().is_some_and(|name| names.iter().any(|one| name == Path::new(one)));
             if leads_here || event.what.intersects(ITSELF) {
-                self.end = self.end.or(Some(End::Gone));
+                self.end = self.end.or(Some(WatchEnd::Gone));
             }
             // The folder of a symlink may itself be a watched one.
             if !self.folders.contains_key(&event.watch) {
@@ -254,7 +254,7 @@ impl FolderWatch {
             self.folders.remove(&event.watch);
         }
         if event.what.intersects(ITSELF) && folder.as_os_str().is_empty() {
-            self.end = self.end.or(Some(End::Gone));
+            self.end = self.end.or(Some(WatchEnd::Gone));
         }
         let Some(name) = event.name else { return };
         let path = folder.join(name);
@@ -262,7 +262,7 @@ impl FolderWatch {
             return self.note_file(path);
         }
         if event.what.contains(ReadFlags::MOVED_FROM) {
-            self.let_go(&path);
+            self.unwatch(&path);
             self.note_file(path);
         } else if event.what.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO) {
             self.unread.push_back(path);
@@ -271,14 +271,14 @@ impl FolderWatch {
 
     /// Reads a new folder on a blocking thread.
     fn read(&mut self, folder: PathBuf) {
-        let (folders, room) = (self.reads.clone(), MOST_FOLDERS.saturating_sub(self.folders.len()));
+        let (folders, room) = (self.reads.clone(), MAX_FOLDERS.saturating_sub(self.folders.len()));
         self.reading = Some(tokio::task::spawn_blocking(move || folders.add(&folder, room)));
     }
 
     /// Adds the result of reading a new folder. All its files count as changed.
-    fn read_is(&mut self, read: io::Result<Added>) {
+    fn read_is(&mut self, read: io::Result<ScanResult>) {
         match read {
-            Ok(added) => self.take_in(added, true),
+            Ok(added) => self.add_entries(added, true),
             Err(error) => {
                 tracing::warn!(%error, "a new folder cannot be watched");
                 self.has_too_many = true;
@@ -286,7 +286,7 @@ impl FolderWatch {
         }
     }
 
-    fn take_in(&mut self, added: Added, are_new: bool) {
+    fn add_entries(&mut self, added: ScanResult, are_new: bool) {
         self.folders.extend(added.folders);
         self.has_too_many |= added.has_too_many;
         if are_new {
@@ -296,7 +296,7 @@ impl FolderWatch {
     }
 
     /// Stops watching a folder that was moved away, since its new location is unknown.
-    fn let_go(&mut self, folder: &Path) {
+    fn unwatch(&mut self, folder: &Path) {
         let moved: Vec<i32> =
             self.folders.iter().filter(|(_, path)| path.starts_with(folder)).map(|(watch, _)| *watch).collect();
         for watch in moved {
@@ -308,7 +308,7 @@ impl FolderWatch {
 
     fn note_file(&mut self, path: PathBuf) {
         self.note();
-        if self.files.len() < REMEMBERED {
+        if self.files.len() < MAX_REMEMBERED {
             self.files.insert(path);
         } else if !self.files.contains(&path) {
             self.more += 1;
@@ -331,9 +331,9 @@ struct Folders {
 
 /// The result of reading a folder.
 #[derive(Debug, Default)]
-struct Added {
+struct ScanResult {
     folders: Vec<(i32, PathBuf)>,
-    /// The files, at most [`REMEMBERED`]; `more` counts the rest.
+    /// The files, at most [`MAX_REMEMBERED`]; `more` counts the rest.
     files: Vec<PathBuf>,
     more: usize,
     has_too_many: bool,
@@ -341,8 +341,8 @@ struct Added {
 
 impl Folders {
     /// Watches a folder and all folders below it, at most `room`.
-    fn add(&self, from: &Path, room: usize) -> io::Result<Added> {
-        let (mut added, mut left) = (Added::default(), vec![from.to_owned()]);
+    fn add(&self, from: &Path, room: usize) -> io::Result<ScanResult> {
+        let (mut added, mut left) = (ScanResult::default(), vec![from.to_owned()]);
         while let Some(folder) = left.pop() {
             if added.folders.len() >= room {
                 added.has_too_many = true;
@@ -372,7 +372,7 @@ impl Folders {
                 };
                 match kind {
                     FileType::Directory => left.push(path),
-                    _ if added.files.len() < REMEMBERED => added.files.push(path),
+                    _ if added.files.len() < MAX_REMEMBERED => added.files.push(path),
                     _ => added.more += 1,
                 }
             }

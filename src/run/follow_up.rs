@@ -16,11 +16,11 @@ const FARTHEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// A run's position in its chain, and the check that it has made.
 pub(super) struct NextCheck {
-    place: Place,
+    place: ChainPosition,
     made: Mutex<Option<PathBuf>>,
 }
 
-enum Place {
+enum ChainPosition {
     NoChain,
     LastCheck { checks: u32 },
     Open(Box<FollowUp>),
@@ -29,16 +29,16 @@ enum Place {
 impl NextCheck {
     pub(super) fn of(definition: &Definition) -> Self {
         let place = match (FollowUp::of(definition), &definition.trigger) {
-            (Some(follow_up), _) => Place::Open(Box::new(follow_up)),
-            (None, Trigger::Reminder { chain: Some(chain), .. }) => Place::LastCheck { checks: chain.max + 1 },
-            (None, _) => Place::NoChain,
+            (Some(follow_up), _) => ChainPosition::Open(Box::new(follow_up)),
+            (None, Trigger::Reminder { chain: Some(chain), .. }) => ChainPosition::LastCheck { checks: chain.max + 1 },
+            (None, _) => ChainPosition::NoChain,
         };
         Self { place, made: Mutex::new(None) }
     }
 
     /// Returns whether another check may follow.
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.place, Place::Open(_))
+        matches!(self.place, ChainPosition::Open(_))
     }
 
     /// Schedules the next check `delay` after `now`. A second call moves it.
@@ -52,14 +52,14 @@ impl NextCheck {
         definitions: &LiveDefinitions,
     ) -> Result<String, String> {
         let follow_up = match &self.place {
-            Place::Open(follow_up) => follow_up,
-            Place::NoChain => {
+            ChainPosition::Open(follow_up) => follow_up,
+            ChainPosition::NoChain => {
                 return Err(
                     "This job is not part of a chain, so there is nothing to follow up on. Nothing was scheduled."
                         .into(),
                 );
             }
-            Place::LastCheck { checks } => {
+            ChainPosition::LastCheck { checks } => {
                 return Err(format!(
                     "This is the last of {checks} checks: the chain ends here. Nothing was scheduled; finish what you can now."
                 ));
@@ -92,14 +92,14 @@ impl NextCheck {
         let zone = follow_up.zone().unwrap_or(definitions.zone().await);
         fail_point!(BeforeLink);
         let written = definitions.create(follow_up.at(at.with_timezone(&zone).fixed_offset())).await;
-        *made = Some(written.map_err(|error| said(&error))?.definition.file);
+        *made = Some(written.map_err(|error| error_sentence(&error))?.definition.file);
         fail_point!(LinkMade);
         Ok(format!("Scheduled: {check} in {words}."))
     }
 }
 
 /// Returns an error with its hints, in one sentence for an agent.
-fn said(error: &DefinitionError) -> String {
+fn error_sentence(error: &DefinitionError) -> String {
     let hints = match error {
         DefinitionError::Invalid { problems } => problems.iter().filter_map(|problem| problem.hint.clone()).collect(),
         _ => Vec::new(),

@@ -13,9 +13,9 @@ use super::setup::Setup;
 use super::turn::{Turn, session_is_missing};
 use crate::agent::claude::COMPACT;
 use crate::agent::{AgentClient, AttemptEnd, AttemptReport, Observation, RunHost as _, SessionMode};
-use crate::bot::live::Sight;
+use crate::bot::live::UpdateKind;
 use crate::bot::main_session::{self, MAKE_SHORTER, NO_ANSWER};
-use crate::bot::meanwhile::TakenUp;
+use crate::bot::mid_turn::MessageOutcome;
 use crate::journal::{EventKind, ForkRecord, PendingUpdates, RunId};
 use crate::refusal::Refusal;
 use crate::schedule::Job;
@@ -36,8 +36,8 @@ impl Runner {
             () = job.cancel.cancelled() => return Ok(AttemptReport::bare(AttemptEnd::Cancelled)),
         };
         // An earlier turn may have answered the message meanwhile.
-        let taken_up = self.bot.meanwhile.became_of(&job.definition.id);
-        if let Some(TakenUp::Answered(run)) = &taken_up {
+        let taken_up = self.bot.mid_turn.take_outcome(&job.definition.id);
+        if let Some(MessageOutcome::Answered(run)) = &taken_up {
             return Ok(self.answered_above(job, run));
         }
         let (first, updates) = self.prepare_main(job, client, fork.as_ref(), main.as_ref(), taken_up.is_some()).await?;
@@ -54,18 +54,18 @@ impl Runner {
         }
         let is_turn = job.definition.id.is_turn();
         if is_turn {
-            self.bot.meanwhile.begin(job.run.clone(), job.definition.channel.clone());
+            self.bot.mid_turn.begin(job.run.clone(), job.definition.channel.clone());
         }
         let report = self.main_turn(first).await;
         host.questions.close().await;
         if is_turn {
-            self.bot.meanwhile.end(report.as_ref().is_ok_and(|report| report.end == AttemptEnd::Completed));
+            self.bot.mid_turn.end(report.as_ref().is_ok_and(|report| report.end == AttemptEnd::Completed));
         }
         let report = report?;
         if main.is_some() && self.idle_client.waits().await.is_none() {
             folder::tidy(self.home.main_run()).await;
         }
-        self.keep(&report, &updates).await?;
+        self.save_session(&report, &updates).await?;
         Ok(with_words(report, job, &host).await)
     }
 
@@ -140,17 +140,17 @@ impl Runner {
         let text = format!("the turn of run {run} answered it: it was said while that went");
         events.add(EventKind::Note { text });
         let said = Observation::Said { text: ANSWERED_ABOVE.to_owned() };
-        self.bot.live.tell(&job.definition.id, Sight::Did(said.clone()));
+        self.bot.live.publish(&job.definition.id, UpdateKind::Did(said.clone()));
         events.observe(said);
         AttemptReport { answer: Some(ANSWERED_ABOVE.to_owned()), ..AttemptReport::bare(AttemptEnd::Completed) }
     }
 
     /// Records the main session's new state, and the reports that it has received.
-    async fn keep(&self, report: &AttemptReport, updates: &PendingUpdates) -> Result<(), Refusal> {
+    async fn save_session(&self, report: &AttemptReport, updates: &PendingUpdates) -> Result<(), Refusal> {
         // Without a session no model has read the reports.
         let Some(session) = report.session.clone() else { return Ok(()) };
         let unrecorded = |error: crate::journal::JournalError| Refusal::environment(error.to_string());
-        self.bot.main.keep(session, report.transcript.clone()).await.map_err(unrecorded)?;
+        self.bot.main.save(session, report.transcript.clone()).await.map_err(unrecorded)?;
         if report.end == AttemptEnd::Completed {
             self.journal.updates_given(updates.newest).await.map_err(unrecorded)?;
         }

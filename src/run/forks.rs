@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::converse::Word;
+use super::converse::ChatMessage;
 use super::spawn::Spawner;
 use crate::bot::main_session::MainSession;
 use crate::clock::Clock;
 use crate::definition::{Definition, DefinitionId, Kind};
-use crate::journal::{Button, ForkEnd, ForkRecord, Journal, Message, NewMessage, Rich, RunId};
+use crate::journal::{Button, ForkEnd, ForkRecord, Journal, Message, NewMessage, RichContent, RunId};
 use crate::policy::UpdateMode;
 use crate::refusal::Refusal;
 
@@ -41,9 +41,9 @@ pub struct Forks {
 
 /// The result of a request to end a fork.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum EndForkResult {
     /// The fork is over, or its report is being written. The text is for the person.
-    Told(String),
+    Reported(String),
     /// The main session has changed since, so the person has to confirm the save. The text is the question.
     Confirm(String),
 }
@@ -178,7 +178,7 @@ impl Forks {
     ///
     /// # Errors
     /// The reason why the fork stays open.
-    pub async fn end(&self, fork: &ForkRecord, how: ForkEnd, anyway: bool) -> Result<Ended, Refusal> {
+    pub async fn end(&self, fork: &ForkRecord, how: ForkEnd, anyway: bool) -> Result<EndForkResult, Refusal> {
         if fork.how == Some(ForkEnd::Report) {
             return Err(Refusal::user("its report is being written; the fork is over then"));
         }
@@ -188,7 +188,7 @@ impl Forks {
         match how {
             ForkEnd::Exit => {
                 self.journal.end_fork(&fork.id, ForkEnd::Exit, true).await?;
-                Ok(Ended::Told(over(ForkEnd::Exit).into()))
+                Ok(EndForkResult::Reported(end_message(ForkEnd::Exit).into()))
             }
             ForkEnd::Save => self.save(fork, anyway).await,
             ForkEnd::Report => {
@@ -198,17 +198,17 @@ impl Forks {
                 }
                 if self.journal.last_of_fork(&fork.id).await?.is_none() {
                     self.journal.end_fork(&fork.id, ForkEnd::Exit, true).await?;
-                    return Ok(Ended::Told(
+                    return Ok(EndForkResult::Reported(
                         "The fork has ended. Nothing was said in it, so there is no report.".into(),
                     ));
                 }
                 self.write_report(fork).await?;
-                Ok(Ended::Told("The fork ends: its report is being written for the main session.".into()))
+                Ok(EndForkResult::Reported("The fork ends: its report is being written for the main session.".into()))
             }
         }
     }
 
-    async fn save(&self, fork: &ForkRecord, anyway: bool) -> Result<Ended, Refusal> {
+    async fn save(&self, fork: &ForkRecord, anyway: bool) -> Result<EndForkResult, Refusal> {
         if fork.from_run.is_some() {
             return Err(Refusal::user(
                 "this fork goes on with a job's conversation, and cannot become the main session: \
@@ -227,21 +227,21 @@ impl Forks {
             if self.main.id().as_ref() == Some(&last.session) {
                 return Err(Refusal::user("this fork is over"));
             }
-            return Ok(Ended::Confirm(
+            return Ok(EndForkResult::Confirm(
                 "The main session has gone on since this fork was opened. If the fork becomes the main session, what was said \
                  there since is no part of it."
                     .into(),
             ));
         }
         self.journal.end_fork(&fork.id, ForkEnd::Save, true).await?;
-        Ok(Ended::Told(over(ForkEnd::Save).into()))
+        Ok(EndForkResult::Reported(end_message(ForkEnd::Save).into()))
     }
 
     async fn write_report(&self, fork: &ForkRecord) -> Result<(), Refusal> {
         if !self.journal.end_fork(&fork.id, ForkEnd::Report, false).await? {
             return Err(Refusal::user("this fork is over"));
         }
-        let word = Word {
+        let word = ChatMessage {
             text: WRITE_REPORT.into(),
             channel: fork.channel.clone(),
             fork: Some(fork.id.clone()),
@@ -259,16 +259,16 @@ impl Forks {
     ///
     /// # Errors
     /// An error if the open forks cannot be read. A failure with one fork is logged.
-    pub async fn look_after(&self) -> Result<(), Refusal> {
+    pub async fn end_idle(&self) -> Result<(), Refusal> {
         for fork in self.journal.open_forks().await? {
-            if let Err(refusal) = self.look_after_one(&fork).await {
+            if let Err(refusal) = self.end_if_idle(&fork).await {
                 tracing::warn!(fork = %fork.id, %refusal, "a fork could not be looked after");
             }
         }
         Ok(())
     }
 
-    async fn look_after_one(&self, fork: &ForkRecord) -> Result<(), Refusal> {
+    async fn end_if_idle(&self, fork: &ForkRecord) -> Result<(), Refusal> {
         if self.is_busy(fork).await? {
             return Ok(());
         }
@@ -284,7 +284,7 @@ impl Forks {
             }
             Idleness::End => {
                 let how = if self.may_report(fork).await? { ForkEnd::Report } else { ForkEnd::Exit };
-                if let Ended::Told(told) = self.end(fork, how, false).await? {
+                if let EndForkResult::Reported(told) = self.end(fork, how, false).await? {
                     let topic = fork.topic.as_deref().unwrap_or("without a topic");
                     let text = format!("Nothing was said in the fork ({topic}) for 20 minutes. {told}");
                     let (id, channel) = (Some(fork.id.clone()), fork.channel.clone());
@@ -345,7 +345,7 @@ pub struct ForkAction {
 
 /// Returns the message for the person about a fork that has ended in this way.
 #[must_use]
-pub fn over(how: ForkEnd) -> &'static str {
+pub fn end_message(how: ForkEnd) -> &'static str {
     match how {
         ForkEnd::Save => "The fork has ended. It was saved: it is the main session now.",
         ForkEnd::Report => "The fork has ended. The main session is told a report of it.",
@@ -387,7 +387,7 @@ fn with_buttons(
     channel: Option<String>,
 ) -> NewMessage {
     let whole = format!("{title}\n{text}");
-    let rich = Rich { title: title.to_owned(), description: text, buttons, ..Rich::default() };
+    let rich = RichContent { title: title.to_owned(), description: text, buttons, ..RichContent::default() };
     NewMessage { id: Some(fork.clone()), channel, rich: Some(rich), ..NewMessage::of_service(whole) }
 }
 
@@ -435,7 +435,7 @@ mod tests {
                 agents: Default::default(),
             },
             schedule: crate::schedule::Schedule::channel(1).0,
-            meanwhile: crate::bot::meanwhile::Meanwhile::default(),
+            mid_turn: crate::bot::mid_turn::MidTurnMessages::default(),
             running: tokio::sync::Mutex::default(),
         };
         let main = MainSession::load(journal.clone()).await.unwrap();
@@ -444,7 +444,7 @@ mod tests {
         let fork = forks.open(Some("taxes".into()), None, Some("phone".into())).await.unwrap();
         for _ in 0..2 {
             tokio::time::sleep(std::time::Duration::from_secs(601)).await;
-            forks.look_after().await.unwrap();
+            forks.end_idle().await.unwrap();
         }
         assert_eq!(ended.recv().await.unwrap(), (fork.id.clone(), ForkEnd::Exit));
         let messages = crate::journal::JournalReader::open(place).unwrap().messages(None).unwrap();

@@ -16,7 +16,7 @@ use std::time::Duration;
 use agent_sandbox::{Answer, Judge, Start, Stream};
 use async_trait::async_trait;
 
-pub(super) use self::job::Gated;
+pub(super) use self::job::GateOutcome;
 use super::sandbox::Judged;
 use super::shell_line::{ShellLine, how_it_ended};
 use crate::policy::{Decision, Verdict, on_one_line};
@@ -31,19 +31,19 @@ pub const USUAL_TIMEOUT: Duration = Duration::from_secs(30);
 pub const STATE_VARIABLE: &str = "OLLIM_STATE";
 
 /// Maximum length of the output that the agent is given, in bytes.
-pub const MOST_SHOWN: usize = 16 * 1024;
+pub const MAX_SHOWN: usize = 16 * 1024;
 
 /// Maximum size of the files that a gate writes, in total and each, in bytes.
 const DISK: u64 = 256 << 20;
 
 /// Maximum number of bytes kept of each output stream.
-const MOST_KEPT: usize = 1 << 20;
+const MAX_KEPT: usize = 1 << 20;
 
 /// Maximum length of an output line in the record, in characters.
 const LONGEST_LINE: usize = 200;
 
 /// Maximum number of refused programs that are recorded.
-const MOST_REFUSED: usize = 20;
+const MAX_REFUSED: usize = 20;
 
 /// The verdict of a gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ impl Gate {
         let Self { mut line, timeout, decide } = self;
         line.clean.insert(STATE_VARIABLE.to_owned(), state);
         line.limits.disk = line.limits.disk.min(DISK);
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(RunNotes::default());
         let (judges, mut cancelled) = (Arc::clone(&seen), false);
         let until = async {
             tokio::select! {
@@ -125,7 +125,7 @@ impl Gate {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let mut keep = |stream, bytes: &[u8]| {
             let kept = if stream == Stream::Stdout { &mut stdout } else { &mut stderr };
-            kept.extend_from_slice(&bytes[..bytes.len().min(MOST_KEPT - kept.len())]);
+            kept.extend_from_slice(&bytes[..bytes.len().min(MAX_KEPT - kept.len())]);
         };
         let status = line.run(|env| Arc::new(GateJudge { decide, env, seen: judges }), until, &mut keep).await?;
         if cancelled {
@@ -175,8 +175,8 @@ fn verdict(code: Option<i32>, stdout: &[u8], stderr: &[u8]) -> GateVerdict {
 
 /// Returns the beginning of the output, as text.
 fn beginning(bytes: &[u8]) -> String {
-    let kept = String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_SHOWN)]).trim_end().to_owned();
-    if bytes.len() > MOST_SHOWN {
+    let kept = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_SHOWN)]).trim_end().to_owned();
+    if bytes.len() > MAX_SHOWN {
         return format!("{}\n(what it printed beyond 16 KiB is left out)", kept.trim_end_matches('\u{fffd}'));
     }
     kept
@@ -186,12 +186,12 @@ fn beginning(bytes: &[u8]) -> String {
 struct GateJudge {
     decide: Decide,
     env: BTreeMap<String, String>,
-    seen: Arc<Seen>,
+    seen: Arc<RunNotes>,
 }
 
 /// Events noted while a gate runs.
 #[derive(Default)]
-struct Seen {
+struct RunNotes {
     refused: Mutex<Vec<Decision>>,
     exceeded: Mutex<Option<String>>,
 }
@@ -216,7 +216,7 @@ impl Judge for GateJudge {
                     decision.reason.clone_from(message);
                 }
                 let mut refused = self.seen.refused.lock().unwrap_or_else(PoisonError::into_inner);
-                if refused.len() < MOST_REFUSED {
+                if refused.len() < MAX_REFUSED {
                     refused.push(decision);
                 }
                 answer
@@ -269,10 +269,10 @@ mod tests {
 
     #[test]
     fn what_is_printed_is_cut_at_a_letter() {
-        let long = "é".repeat(MOST_SHOWN);
+        let long = "é".repeat(MAX_SHOWN);
         let text = beginning(&long.as_bytes()[1..]);
         assert!(text.ends_with("é\n(what it printed beyond 16 KiB is left out)"), "{}", &text[text.len() - 80..]);
-        assert!(text.len() <= MOST_SHOWN + 64);
+        assert!(text.len() <= MAX_SHOWN + 64);
         assert_eq!(beginning(b"a\xff\n\n"), "a\u{fffd}");
     }
 }

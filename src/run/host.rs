@@ -17,10 +17,10 @@ use super::prompt;
 use super::questions::{self, RunQuestions};
 use super::sandbox::{JobSandbox, Judged};
 use super::spawn::{SpawnRequest, Spawner};
-use super::tokens::OnBehalf;
+use super::tokens::RunActions;
 use super::tools::{self, DeliveryState};
 use crate::agent::{ExternalAnswer, FurtherMessage, JsonObject, Observation, RunHost, SessionId, ToolAnswer};
-use crate::bot::{Bot, live::Sight};
+use crate::bot::{Bot, live::UpdateKind};
 use crate::clock::Clock;
 use crate::definition::{Definition, DefinitionId, Expect};
 use crate::journal::{Denial, EventKind, Journal, JournalError, PROGRAM_REFUSED, ProcessIdentity, RunId};
@@ -33,16 +33,16 @@ use crate::schedule::LiveDefinitions;
 const OUR_TOOLS: &str = "mcp__discord__";
 
 /// Maximum length of each text of a refused call that is recorded, in characters.
-const MOST_SHOWN: usize = 2000;
+const MAX_SHOWN: usize = 2000;
 
 /// Maximum length of a recorded tool name, in characters. The model may call tools by any name.
 pub(super) const LONGEST_NAME: usize = 100;
 
 /// Maximum number of one run's refused calls and programs that are recorded and logged one by one.
-const MOST_DENIALS: u32 = 200;
+const MAX_DENIALS: u32 = 200;
 
 /// Maximum number of allowed lines that wait for their shell.
-const MOST_LINES: usize = 256;
+const MAX_LINES: usize = 256;
 
 /// The host of one run.
 pub struct Host {
@@ -101,7 +101,7 @@ impl Host {
     }
 
     /// Returns the sentence that keeps the agent from ending without a report. `sent` says whether the run has sent a message.
-    fn owes_report(&self, sent: bool) -> Option<&'static str> {
+    fn missing_report(&self, sent: bool) -> Option<&'static str> {
         let background = self.definition.background()?;
         if !self.tools.iter().any(|tool| tool == tools::REPORT_UPDATES) {
             return None;
@@ -157,20 +157,20 @@ impl Host {
     }
 
     /// Records a call of our own command that the person allowed. Its process will ask again, over the control socket.
-    fn note_asked(&self, start: &Start) {
+    fn record_approval(&self, start: &Start) {
         let name = start.argv.first().and_then(|program| program.rsplit('/').next());
         if name != Some(BOT.command) {
             return;
         }
         let mut asked = self.asked_commands.lock().unwrap_or_else(PoisonError::into_inner);
-        if asked.len() >= MOST_LINES {
+        if asked.len() >= MAX_LINES {
             asked.remove(0);
         }
         asked.push((start.argv.get(1..).unwrap_or_default().to_vec(), start.caller.clone()));
     }
 
     /// Returns whether the person allowed this call of our own command. Uses up that approval.
-    fn was_asked(&self, words: &[String], agent: Option<&str>) -> bool {
+    fn use_approval(&self, words: &[String], agent: Option<&str>) -> bool {
         let mut asked = self.asked_commands.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |(known, caller): &(Vec<String>, Option<String>)| {
             Some(known.as_slice()) == words.get(1..) && caller.as_deref() == agent
@@ -209,21 +209,21 @@ impl Host {
     /// Does the same, and adds `note` to the run's events.
     pub(super) async fn record_with(&self, mut denial: Denial, note: Option<&str>) {
         denial.tool = on_one_line(&denial.tool, LONGEST_NAME);
-        denial.reason = on_one_line(&denial.reason, MOST_SHOWN);
-        cut_all(&mut denial.input);
+        denial.reason = on_one_line(&denial.reason, MAX_SHOWN);
+        truncate_texts(&mut denial.input);
         let (tool, reason) = (&denial.tool, &denial.reason);
         let before = self.denials.fetch_add(1, Ordering::Relaxed);
-        if before > MOST_DENIALS {
+        if before > MAX_DENIALS {
             debug!(run = %self.run, %tool, %reason, "refused");
             return;
         }
         info!(run = %self.run, %tool, %reason, "refused");
-        if let Some(note) = note.filter(|_| before < MOST_DENIALS) {
+        if let Some(note) = note.filter(|_| before < MAX_DENIALS) {
             self.events.add(EventKind::Note { text: format!("{note}: {reason}") });
         }
-        if before == MOST_DENIALS {
+        if before == MAX_DENIALS {
             denial.reason =
-                format!("{MOST_DENIALS} were refused already; this one and what follows is not recorded one by one");
+                format!("{MAX_DENIALS} were refused already; this one and what follows is not recorded one by one");
             denial.input = Value::Null;
         }
         if let Err(error) = self.journal.deny(&self.run, denial).await {
@@ -233,16 +233,16 @@ impl Host {
 }
 
 /// Shortens every text in a tool's input to its beginning.
-pub(super) fn cut_all(value: &mut Value) {
+pub(super) fn truncate_texts(value: &mut Value) {
     match value {
         Value::String(text) => {
-            if let Some((end, _)) = text.char_indices().nth(MOST_SHOWN) {
+            if let Some((end, _)) = text.char_indices().nth(MAX_SHOWN) {
                 text.truncate(end);
                 text.push('…');
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(cut_all),
-        Value::Object(fields) => fields.values_mut().for_each(cut_all),
+        Value::Array(items) => items.iter_mut().for_each(truncate_texts),
+        Value::Object(fields) => fields.values_mut().for_each(truncate_texts),
         _ => {}
     }
 }
@@ -272,11 +272,11 @@ fn line_of(script: &str) -> Option<String> {
 }
 
 #[async_trait]
-impl OnBehalf for Host {
+impl RunActions for Host {
     fn decide_command(&self, words: &[String], agent: Option<&str>) -> Decision {
         let mut decision = self.policy().decide_command(words, agent);
         let rule = decision.rule.clone().unwrap_or_default();
-        if decision.verdict == Verdict::Ask && (self.questions.is_granted(&rule) || self.was_asked(words, agent)) {
+        if decision.verdict == Verdict::Ask && (self.questions.is_granted(&rule) || self.use_approval(words, agent)) {
             decision.verdict = Verdict::Allow;
         }
         decision
@@ -325,7 +325,7 @@ impl RunHost for Host {
             if let ("Bash", Some(line)) = (call.tool.as_str(), call.input.get("command").and_then(Value::as_str)) {
                 let mut lines = self.allowed_lines.lock().unwrap_or_else(PoisonError::into_inner);
                 // This bounds the memory for a client that asks for lines and never runs them.
-                if lines.len() >= MOST_LINES {
+                if lines.len() >= MAX_LINES {
                     lines.remove(0);
                 }
                 lines.push((line.to_owned(), call.agent_type.clone()));
@@ -352,19 +352,19 @@ impl RunHost for Host {
             if let Err(why) = self.questions.ask(&rule, "Bash", call).await {
                 decision.verdict = Verdict::Deny;
                 decision.reason = why.clone();
-                answer = Answer::Deny { code: 126, message: on_one_line(&why, MOST_SHOWN) };
+                answer = Answer::Deny { code: 126, message: on_one_line(&why, MAX_SHOWN) };
                 break;
             }
             asked.push(rule);
             Judged { decision, answer } = sandbox.judge(self.policy(), &start);
         }
         if !asked.is_empty() && !matches!(answer, Answer::Deny { .. }) {
-            self.note_asked(&start);
+            self.record_approval(&start);
         }
         if decision.verdict == Verdict::Deny {
             let input = serde_json::json!({ "command": decision.commands.first() });
             let (layer, reason) = (decision.layer.to_string(), decision.reason);
-            self.bot.live.tell(&self.definition.id, Sight::ProgramRefused(reason.clone()));
+            self.bot.live.publish(&self.definition.id, UpdateKind::ProgramRefused(reason.clone()));
             let denial = Denial { tool: "Bash".into(), input, layer, rule: decision.rule, reason };
             self.record_with(denial, Some(PROGRAM_REFUSED)).await;
             return answer;
@@ -405,16 +405,16 @@ impl RunHost for Host {
         }
     }
 
-    fn parked(&self) -> watch::Receiver<u32> {
-        self.questions.parked()
+    fn waiting_for_person(&self) -> watch::Receiver<u32> {
+        self.questions.waiting_for_person()
     }
 
-    fn may_hold_up(&self) -> bool {
+    fn may_continue(&self) -> bool {
         if matches!(self.definition.expect, Some(Expect::Message | Expect::Report)) {
             return true;
         }
         let sends = [tools::PING_USER, tools::DISCORD_EMBED];
-        self.owes_report(self.tools.iter().any(|tool| sends.contains(&tool.as_str()))).is_some()
+        self.missing_report(self.tools.iter().any(|tool| sends.contains(&tool.as_str()))).is_some()
     }
 
     async fn stop(&self, again: bool) -> Option<String> {
@@ -435,7 +435,7 @@ impl RunHost for Host {
             _ if delivery.reports > 0 => return None,
             _ => {}
         }
-        self.owes_report(delivery.sent).map(Into::into)
+        self.missing_report(delivery.sent).map(Into::into)
     }
 
     async fn call_tool(&self, name: &str, arguments: Value) -> ToolAnswer {
@@ -450,7 +450,7 @@ impl RunHost for Host {
         }
         // The main session's id is kept from now on, however the turn ends.
         if let (Some(session), None, false) = (session, self.definition.background(), self.is_beside)
-            && let Err(error) = self.bot.main.keep(session, None).await
+            && let Err(error) = self.bot.main.save(session, None).await
         {
             error!(run = %self.run, %error, "the main session's id could not be kept");
         }
@@ -460,28 +460,28 @@ impl RunHost for Host {
         if let Observation::ApiRetry { fault } = &seen {
             self.journal.api_retry(&self.run, fault.clone());
         }
-        self.bot.live.tell(&self.definition.id, Sight::Did(seen.clone()));
+        self.bot.live.publish(&self.definition.id, UpdateKind::Did(seen.clone()));
         self.events.observe(seen);
     }
 
-    fn letters(&self, text: &str) {
-        self.bot.live.tell(&self.definition.id, Sight::Letters(text.to_owned()));
+    fn text_delta(&self, text: &str) {
+        self.bot.live.publish(&self.definition.id, UpdateKind::Letters(text.to_owned()));
     }
 
-    async fn said_meanwhile(&self) -> FurtherMessage {
+    async fn further_message(&self) -> FurtherMessage {
         let is_main = self.definition.background().is_none() && !self.is_beside;
         if !(is_main && self.definition.id.is_turn()) {
             return std::future::pending().await;
         }
-        let said = self.bot.meanwhile.next().await;
+        let said = self.bot.mid_turn.next().await;
         self.events
             .add(EventKind::Note { text: format!("the client was given what was said meanwhile ({})", said.id) });
         FurtherMessage { id: said.id.to_string(), prompt: prompt::of_further_message(&said, self.clock.now()) }
     }
 
-    fn taken_up(&self, id: &str) {
+    fn mark_received(&self, id: &str) {
         self.events.add(EventKind::Note { text: format!("the model was given what was said meanwhile ({id})") });
-        self.bot.meanwhile.taken_up(DefinitionId::new(id));
+        self.bot.mid_turn.mark_received(DefinitionId::new(id));
     }
 
     async fn client_denied(&self, tool: String, input: Value, reason: String) {
@@ -503,13 +503,13 @@ impl RunHost for Host {
 mod tests {
     use serde_json::json;
 
-    use super::{MOST_SHOWN, cut_all, line_of};
+    use super::{MAX_SHOWN, line_of, truncate_texts};
 
     #[test]
     fn what_is_kept_of_an_input_is_short() {
-        let (long, cut) = ("é".repeat(MOST_SHOWN + 1), format!("{}…", "é".repeat(MOST_SHOWN)));
+        let (long, cut) = ("é".repeat(MAX_SHOWN + 1), format!("{}…", "é".repeat(MAX_SHOWN)));
         let mut input = json!({ "a": long, "b": [long, "x", 1], "c": { "d": long } });
-        cut_all(&mut input);
+        truncate_texts(&mut input);
         assert_eq!(input, json!({ "a": cut, "b": [cut, "x", 1], "c": { "d": cut } }));
     }
 

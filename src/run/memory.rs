@@ -14,7 +14,7 @@ use crate::definition::{Definition, DefinitionId, Remember, lineage};
 use crate::journal::{JournalError, JournalReader, Remembered};
 
 /// Maximum length of an answer in the prompt, in characters.
-const MOST_HANDED_ON: usize = 8000;
+const MAX_HANDED_ON: usize = 8000;
 
 /// The last completed run of a job, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,9 +51,9 @@ impl Memory {
 
 /// Returns the beginning of an answer.
 fn beginning(answer: &str) -> String {
-    match answer.char_indices().nth(MOST_HANDED_ON) {
+    match answer.char_indices().nth(MAX_HANDED_ON) {
         None => answer.to_owned(),
-        Some((end, _)) => format!("{}\n(what it said beyond {MOST_HANDED_ON} characters is left out)", &answer[..end]),
+        Some((end, _)) => format!("{}\n(what it said beyond {MAX_HANDED_ON} characters is left out)", &answer[..end]),
     }
 }
 

@@ -18,11 +18,11 @@ const AT_MOST: TimeDelta = TimeDelta::hours(12);
 /// Maximum length of a description, in characters.
 const LONGEST_DESCRIPTION: usize = 200;
 /// Number of upcoming occurrences to look at, including those of foreground jobs.
-const LOOKED_AT: usize = 64;
+const MAX_UPCOMING: usize = 64;
 
 /// Returns the background jobs around `now`, except `own`, in order of time.
 pub async fn around(own: &Definition, now: DateTime<Utc>, schedule: &Schedule) -> Vec<NearbyJob> {
-    let snapshot = schedule.snapshot(LOOKED_AT).await;
+    let snapshot = schedule.snapshot(MAX_UPCOMING).await;
     select(own, now, &snapshot.recent, &snapshot.next)
 }
 

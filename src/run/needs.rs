@@ -7,7 +7,7 @@ use crate::definition::Need;
 
 /// Returns the first unmet requirement, as a sentence without its full stop; `None` if all are met. `root` is `/`.
 #[must_use]
-pub fn unmet(needs: &[Need], root: &Path) -> Option<&'static str> {
+pub fn unmet_requirement(needs: &[Need], root: &Path) -> Option<&'static str> {
     let missing = |need: &Need| match need {
         Need::Online => (!is_online(root)).then_some("the machine has no default route (`requires: online`)"),
         Need::Power => (!has_power(root)).then_some("the machine runs on its battery (`requires: power`)"),
@@ -87,9 +87,9 @@ mod tests {
             (local, &v6, true),
         ] {
             let root = machine(&[("proc/net/route", &format!("{HEAD}{v4}")), ("proc/net/ipv6_route", v6)]);
-            assert_eq!(unmet(&[Need::Power, Need::Online], root.path()).is_none(), expected, "{v4} {v6}");
+            assert_eq!(unmet_requirement(&[Need::Power, Need::Online], root.path()).is_none(), expected, "{v4} {v6}");
         }
-        assert_eq!(unmet(&[Need::Online], machine(&[]).path()), None);
+        assert_eq!(unmet_requirement(&[Need::Online], machine(&[]).path()), None);
     }
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
             let files: Vec<_> =
                 supplies.iter().map(|(file, text)| (format!("sys/class/power_supply/{file}"), text.as_str())).collect();
             let files: Vec<_> = files.iter().map(|(file, text)| (file.as_str(), *text)).collect();
-            assert_eq!(unmet(&[Need::Power], machine(&files).path()).is_none(), expected, "{files:?}");
+            assert_eq!(unmet_requirement(&[Need::Power], machine(&files).path()).is_none(), expected, "{files:?}");
         }
     }
 }

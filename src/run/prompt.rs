@@ -72,9 +72,9 @@ pub struct ForkFacts<'a> {
     /// Other background jobs that run soon or have just run, in order of time.
     pub nearby_jobs: &'a [NearbyJob],
     /// Whether it continues the session of its job's last run.
-    pub goes_on: bool,
+    pub resumes: bool,
     /// The reason why its job's session starts anew, as a sentence.
-    pub begins_anew: Option<&'a str>,
+    pub restart_reason: Option<&'a str>,
     /// The answers of earlier runs.
     pub memories: &'a [Memory],
     /// The output of the job's gate; `None` if the job has no gate.
@@ -179,14 +179,14 @@ impl Prompt<'_> {
                  up to now, but you are a copy that is thrown away at the end. What you write as text reaches nobody: only the \
                  tools named here do."
             ));
-        } else if fork.goes_on {
+        } else if fork.resumes {
             out.paragraph(
                 "This session goes on from the last completed run of this job. What you may do now is what stands below: it may be \
                  less than it was then.",
             );
         } else {
             out.paragraph("You start fresh, without any earlier conversation.");
-            fork.begins_anew.iter().for_each(|why| out.paragraph(why));
+            fork.restart_reason.iter().for_each(|why| out.paragraph(why));
         }
     }
 

@@ -18,17 +18,17 @@ pub(super) use self::shown::{program, tool};
 use crate::clock::Clock;
 use crate::definition::{Definition, Kind};
 use crate::journal::{
-    Answer, Button, Journal, JournalError, NewMessage, NewQuestion, Question, QuestionEnd, Rich, RunId,
+    Answer, Button, Journal, JournalError, NewMessage, NewQuestion, Question, QuestionEnd, RichContent, RunId,
 };
-use crate::policy::{AskTerms, BOT, Silence, ToolPattern};
+use crate::policy::{AskDefault, AskTerms, BOT, ToolPattern};
 use crate::refusal::Refusal;
 
 /// Maximum number of open questions, of one run and of all runs together.
-const OPEN_OF_RUN: usize = 8;
-const OPEN: usize = 64;
+const MAX_OPEN_OF_RUN: usize = 8;
+const MAX_OPEN: usize = 64;
 
 /// Maximum number of questions of one run.
-const OF_RUN: u32 = 30;
+const MAX_OF_RUN: u32 = 30;
 
 /// Maximum length of a call that the person is asked about, in characters as shown.
 const LONGEST: usize = 16_000;
@@ -43,36 +43,36 @@ const END: usize = 500;
 pub struct Questions {
     journal: Journal,
     clock: Clock,
-    open: Arc<Open>,
+    open: Arc<OpenQuestions>,
     ended: broadcast::Sender<Question>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenQuestions {
     /// Held from a question's commit until its call waits, so that no answer can come before.
     ordered: tokio::sync::Mutex<()>,
-    waiting: Mutex<BTreeMap<i64, Waiting>>,
+    waiting: Mutex<BTreeMap<i64, WaitingCall>>,
     /// The questions whose end was already reported here. Used only if several hosts share the journal.
     said: Mutex<BTreeSet<i64>>,
 }
 
 /// A call that waits for an answer.
 #[derive(Debug)]
-struct Waiting {
+struct WaitingCall {
     run: RunId,
     rule: String,
-    granted: Granted,
+    granted: ApprovedRules,
     told: oneshot::Sender<Question>,
 }
 
 /// The rules that the person has approved for the rest of a run.
-type Granted = Arc<Mutex<BTreeSet<String>>>;
+type ApprovedRules = Arc<Mutex<BTreeSet<String>>>;
 
 impl Questions {
     /// Creates an empty set of questions. See [`end_left_open`](Self::end_left_open) for those of the previous process.
     #[must_use]
     pub fn new(journal: Journal, clock: Clock) -> Self {
-        Self { journal, clock, open: Arc::default(), ended: broadcast::Sender::new(OPEN) }
+        Self { journal, clock, open: Arc::default(), ended: broadcast::Sender::new(MAX_OPEN) }
     }
 
     /// Subscribes to the questions that are answered or time out from now on.
@@ -87,7 +87,7 @@ impl Questions {
         let mut before = None;
         loop {
             news.mark_unchanged();
-            if let Err(error) = self.look(&mut before).await {
+            if let Err(error) = self.report_ended(&mut before).await {
                 tracing::warn!(%error, "whether questions were answered on another host is not known; trying again");
             }
             if news.changed().await.is_err() {
@@ -97,7 +97,7 @@ impl Questions {
     }
 
     /// Reports the questions after number `before` that have ended. `None`: the first call reports only those that wait here.
-    async fn look(&self, before: &mut Option<i64>) -> Result<(), JournalError> {
+    async fn report_ended(&self, before: &mut Option<i64>) -> Result<(), JournalError> {
         let _ordered = self.open.ordered.lock().await;
         let is_first = before.is_none();
         let after = match *before {
@@ -120,7 +120,7 @@ impl Questions {
         Ok(())
     }
 
-    fn say_ended(&self, question: &Question) {
+    fn announce_end(&self, question: &Question) {
         if self.journal.hosts().is_some() && !lock(&self.open.said).insert(question.number) {
             return;
         }
@@ -177,12 +177,12 @@ impl Questions {
     /// Wakes the call of a question that has ended. An answer for the whole run also ends the run's other questions of the same rule.
     async fn ended_with_others(&self, question: &Question) -> Result<(), JournalError> {
         let others = self.same(question);
-        self.tell(question);
+        self.wake_waiter(question);
         let Some(end @ (QuestionEnd::Run | QuestionEnd::Always)) = question.answer else { return Ok(()) };
         for other in others {
             let ended = self.journal.end_question(other, end, None, question.channel.clone()).await?;
             if let Some((other, true)) = ended {
-                self.tell(&other);
+                self.wake_waiter(&other);
             }
         }
         Ok(())
@@ -191,7 +191,7 @@ impl Questions {
     /// Returns the open questions of the same run and rule.
     fn same(&self, question: &Question) -> Vec<i64> {
         let waiting = self.waiting();
-        let is_same = |number: &i64, one: &Waiting| {
+        let is_same = |number: &i64, one: &WaitingCall| {
             *number != question.number && one.run == question.run && one.rule == question.asked_rule
         };
         let same = waiting.iter().filter(|(number, one)| is_same(number, one));
@@ -199,8 +199,8 @@ impl Questions {
     }
 
     /// Wakes the call that waits for a question that has ended.
-    fn tell(&self, question: &Question) {
-        self.say_ended(question);
+    fn wake_waiter(&self, question: &Question) {
+        self.announce_end(question);
         let Some(waiting) = self.waiting().remove(&question.number) else { return };
         if matches!(question.answer, Some(QuestionEnd::Run | QuestionEnd::Always)) {
             lock(&waiting.granted).insert(waiting.rule);
@@ -209,7 +209,7 @@ impl Questions {
         let _ = waiting.told.send(question.clone());
     }
 
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<i64, Waiting>> {
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<i64, WaitingCall>> {
         lock(&self.open.waiting)
     }
 }
@@ -227,11 +227,11 @@ pub(super) struct RunQuestions {
     zone: Tz,
     /// The run's tools if its file has no allowlist.
     main_tools: Vec<ToolPattern>,
-    granted: Granted,
+    granted: ApprovedRules,
     /// Number of questions asked so far; `None` once the run is over.
     asked: Mutex<Option<u32>>,
     /// Number of calls that are waiting now.
-    parked: watch::Sender<u32>,
+    waiting_for_person: watch::Sender<u32>,
 }
 
 impl RunQuestions {
@@ -252,15 +252,15 @@ impl RunQuestions {
             timeout,
             zone,
             main_tools,
-            granted: Granted::default(),
+            granted: ApprovedRules::default(),
             asked: Mutex::new(Some(0)),
-            parked: watch::Sender::new(0),
+            waiting_for_person: watch::Sender::new(0),
         }
     }
 
     /// Returns the number of calls that wait for the person.
-    pub(super) fn parked(&self) -> watch::Receiver<u32> {
-        self.parked.subscribe()
+    pub(super) fn waiting_for_person(&self) -> watch::Receiver<u32> {
+        self.waiting_for_person.subscribe()
     }
 
     /// Returns whether the person has approved a rule for the rest of the run.
@@ -283,12 +283,12 @@ impl RunQuestions {
             ));
         }
         let Some((number, told)) = self.put(rule, tool, call).await? else { return Ok(()) };
-        let _parked = Parked::one(&self.parked);
-        let mut open = StillOpen { questions: &self.questions, number: Some(number) };
+        let _parked = WaitGuard::one(&self.waiting_for_person);
+        let mut open = QuestionGuard { questions: &self.questions, number: Some(number) };
         let question = match tokio::time::timeout(self.terms.deadline, told).await {
             Ok(Ok(question)) => question,
             Ok(Err(_)) => return Err("denied: the run has ended".into()),
-            Err(_) => self.silence(number).await?,
+            Err(_) => self.end_unanswered(number).await?,
         };
         open.number = None;
         let end = question.answer.unwrap_or(QuestionEnd::Ended);
@@ -323,17 +323,19 @@ impl RunQuestions {
         {
             let waiting = self.questions.waiting();
             let own = waiting.values().filter(|one| one.run == self.run).count();
-            if own >= OPEN_OF_RUN || waiting.len() >= OPEN {
+            if own >= MAX_OPEN_OF_RUN || waiting.len() >= MAX_OPEN {
                 return Err(format!(
                     "denied: {} questions to the person are open already; wait for their answers first",
-                    if own >= OPEN_OF_RUN { own } else { waiting.len() }
+                    if own >= MAX_OPEN_OF_RUN { own } else { waiting.len() }
                 ));
             }
         }
         match &mut *lock(&self.asked) {
             None => return Err("denied: the run has ended".into()),
-            Some(asked) if *asked >= OF_RUN => {
-                return Err(format!("denied: this run has asked the person {OF_RUN} times already, and may not again"));
+            Some(asked) if *asked >= MAX_OF_RUN => {
+                return Err(format!(
+                    "denied: this run has asked the person {MAX_OF_RUN} times already, and may not again"
+                ));
             }
             Some(asked) => *asked += 1,
         }
@@ -343,7 +345,7 @@ impl RunQuestions {
             tool: tool.to_owned(),
             call,
             asked_rule: rule.to_owned(),
-            always: self.may_become_a_rule(rule).then(|| rule.to_owned()),
+            always: self.can_be_saved_as_rule(rule).then(|| rule.to_owned()),
             waits: self.terms.deadline,
             start: false,
         };
@@ -353,26 +355,26 @@ impl RunQuestions {
         let question = question.map_err(|error| format!("denied: the person could not be asked ({error})"))?;
         let (told, answer) = oneshot::channel();
         let (run, rule, granted) = (self.run.clone(), rule.to_owned(), self.granted.clone());
-        self.questions.waiting().insert(question.number, Waiting { run, rule, granted, told });
+        self.questions.waiting().insert(question.number, WaitingCall { run, rule, granted, told });
         Ok(Some((question.number, answer)))
     }
 
     /// Ends a question whose deadline has passed. An answer that was recorded first counts instead.
-    async fn silence(&self, number: i64) -> Result<Question, String> {
+    async fn end_unanswered(&self, number: i64) -> Result<Question, String> {
         let end = match self.terms.default {
-            Silence::Allow => QuestionEnd::SilenceAllow,
-            Silence::Deny => QuestionEnd::SilenceDeny,
+            AskDefault::Allow => QuestionEnd::SilenceAllow,
+            AskDefault::Deny => QuestionEnd::SilenceDeny,
         };
         self.questions.waiting().remove(&number);
         let ended = self.questions.journal.end_question(number, end, None, None).await;
         let ended = ended.map_err(|error| format!("denied, since it could not be recorded ({error})"))?;
         let (question, _) = ended.ok_or("denied: the question is gone")?;
-        self.questions.say_ended(&question);
+        self.questions.announce_end(&question);
         Ok(question)
     }
 
     /// Returns whether a job's file with this rule would grant the calls that the rule asks about.
-    fn may_become_a_rule(&self, rule: &str) -> bool {
+    fn can_be_saved_as_rule(&self, rule: &str) -> bool {
         let Some(background) = self.definition.background() else { return false };
         let in_main_tools = || {
             let pattern = ToolPattern::parse(rule).ok();
@@ -394,12 +396,12 @@ impl RunQuestions {
 }
 
 /// A guard that ends its question when the waiting call is dropped.
-struct StillOpen<'a> {
+struct QuestionGuard<'a> {
     questions: &'a Questions,
     number: Option<i64>,
 }
 
-impl Drop for StillOpen<'_> {
+impl Drop for QuestionGuard<'_> {
     fn drop(&mut self) {
         if let Some(number) = self.number {
             self.questions.waiting().remove(&number);
@@ -409,16 +411,16 @@ impl Drop for StillOpen<'_> {
 }
 
 /// A guard that counts one waiting call while it exists.
-struct Parked<'a>(&'a watch::Sender<u32>);
+struct WaitGuard<'a>(&'a watch::Sender<u32>);
 
-impl<'a> Parked<'a> {
-    fn one(parked: &'a watch::Sender<u32>) -> Self {
-        parked.send_modify(|count| *count += 1);
-        Self(parked)
+impl<'a> WaitGuard<'a> {
+    fn one(waiting_for_person: &'a watch::Sender<u32>) -> Self {
+        waiting_for_person.send_modify(|count| *count += 1);
+        Self(waiting_for_person)
     }
 }
 
-impl Drop for Parked<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count = count.saturating_sub(1));
     }
@@ -447,8 +449,8 @@ impl Message {
         let until = question.deadline.with_timezone(&self.zone).format("%H:%M:%S");
         let waits = humantime::format_duration(self.terms.deadline);
         let default = match self.terms.default {
-            Silence::Deny => "denied",
-            Silence::Allow => "allowed",
+            AskDefault::Deny => "denied",
+            AskDefault::Allow => "allowed",
         };
         let why = format!("`{rule}` of {list} asks; \"run\" and \"always\" are for all that it matches.");
         let silence = format!(
@@ -468,12 +470,12 @@ impl Message {
             label: label.to_owned(),
             action: format!("answer:{number}:{answer}"),
         };
-        let rich = Rich {
+        let rich = RichContent {
             title,
             description: call,
             fields: vec![("Why".into(), why), ("Silence".into(), silence)],
             buttons: answers.into_iter().map(button).collect(),
-            ..Rich::default()
+            ..RichContent::default()
         };
         NewMessage {
             channel: self.terms.channel.clone().or_else(|| self.definition.channel.clone()),

@@ -28,8 +28,8 @@ impl Restrictions {
     /// Narrows the restrictions by a pair of lists. `main_tools` are the main session's tools.
     pub fn narrow(&mut self, allow: Option<&[ToolPattern]>, deny: &[ToolPattern], main_tools: &[ToolPattern]) {
         if let Some(allow) = allow {
-            self.asked = BOT.common(&self.asked, allow);
-            self.only = Some(BOT.common(self.only.as_deref().unwrap_or(main_tools), allow));
+            self.asked = BOT.intersection(&self.asked, allow);
+            self.only = Some(BOT.intersection(self.only.as_deref().unwrap_or(main_tools), allow));
         }
         self.never.extend(deny.iter().filter(|denial| !self.never.contains(denial)).cloned().collect::<Vec<_>>());
     }
@@ -44,9 +44,9 @@ impl Restrictions {
     /// server, by bare name.
     #[must_use]
     pub fn held_against(mut self, policy: &Policy, ours: &[String]) -> Self {
-        self.asked = BOT.without(&self.asked, &self.never);
+        self.asked = BOT.difference(&self.asked, &self.never);
         let Some(only) = &mut self.only else { return self };
-        *only = BOT.without(only, &self.never);
+        *only = BOT.difference(only, &self.never);
         let visible = policy.visible_tools();
         only.retain(|pattern| match pattern.tool().strip_prefix("mcp__discord") {
             Some("" | "__*") => !ours.is_empty(),

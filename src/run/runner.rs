@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
 
-use agent_sandbox::cgroup::Delegated;
+use agent_sandbox::cgroup::DelegatedCgroup;
 use agent_sandbox::{Limits, SandboxStatus};
 use async_trait::async_trait;
 use chrono_tz::Tz;
@@ -28,16 +28,16 @@ use super::questions::{Questions, RunQuestions};
 use super::sandbox::{JobSandbox, SandboxPlan};
 use super::setup::Setup;
 use super::spawn::Spawner;
-use super::system_prompt::{Makes, SystemPrompt};
+use super::system_prompt::{CreatableJobs, SystemPrompt};
 use super::tokens::{LastingTokens, Tokens};
 use super::tools::{self, DeliveryState};
 use super::watching;
 use crate::agent::claude::IdleClient;
 use crate::agent::claude::options::ClientEnvironment;
 use crate::agent::{
-    AgentClient, AttemptEnd, AttemptReport, Clients, Failure, FailureClass, NOTIFY, NoAgent, Notify, Skip,
+    AgentClient, AttemptEnd, AttemptReport, Clients, Failure, FailureClass, NOTIFY, NoAgent, Notify, SkipReason,
 };
-use crate::bot::{Bot, live::Sight};
+use crate::bot::{Bot, live::UpdateKind};
 use crate::clock::Clock;
 use crate::config::{Config, SandboxChoice};
 use crate::definition::{self, Budget as Spendable, Definition, JobClient, Kind, Mode, Remember, Thinking};
@@ -131,7 +131,7 @@ pub struct Runner {
     /// The main session's client, between two turns.
     pub idle_client: IdleClient,
     /// The control groups of runs; `None` if none is delegated to the service.
-    pub groups: Option<Delegated>,
+    pub groups: Option<DelegatedCgroup>,
     /// The person's own MCP servers.
     pub mcp_servers: McpServers,
     /// The tokens of forks.
@@ -158,8 +158,8 @@ impl Launcher for Runner {
         self.clients.get_ready();
     }
 
-    fn tells_only(&self, definition: &Definition) -> bool {
-        self.tells_only(definition)
+    fn is_message_only(&self, definition: &Definition) -> bool {
+        self.is_message_only(definition)
     }
 
     async fn agent_for(&self, definition: &Definition) -> AgentNeed {
@@ -172,8 +172,8 @@ impl Launcher for Runner {
         }
     }
 
-    async fn unmet(&self, definition: &Definition) -> Option<&'static str> {
-        needs::unmet(&definition.requires, Path::new("/"))
+    async fn unmet_requirement(&self, definition: &Definition) -> Option<&'static str> {
+        needs::unmet_requirement(&definition.requires, Path::new("/"))
     }
 
     async fn approval(&self, job: &Job) -> Result<Approval, JournalError> {
@@ -210,7 +210,7 @@ impl Launcher for Runner {
             }
         };
         let completed = report.end == AttemptEnd::Completed;
-        self.bot.live.tell(&job.definition.id, Sight::Ended { completed });
+        self.bot.live.publish(&job.definition.id, UpdateKind::Ended { completed });
         if let (Some(heart), Some(beat)) = (heart, last_beat(&report.end, &job)) {
             heart.beat(beat);
         }
@@ -223,8 +223,8 @@ fn last_beat(end: &AttemptEnd, job: &Job) -> Option<Beat> {
     match end {
         AttemptEnd::Completed => Some(Beat::Success),
         // A gate that found nothing to do has succeeded. Without budget nothing has been done.
-        AttemptEnd::Skipped(Skip::Gate(_)) => Some(Beat::Success),
-        AttemptEnd::Skipped(Skip::Budget(_)) => None,
+        AttemptEnd::Skipped(SkipReason::Gate(_)) => Some(Beat::Success),
+        AttemptEnd::Skipped(SkipReason::Budget(_)) => None,
         AttemptEnd::Failed(_) => Some(Beat::Fail(format!("failed, run {}", job.run))),
         AttemptEnd::TimedOut(_) => Some(Beat::Fail(format!("timed out, run {}", job.run))),
         AttemptEnd::Cancelled => None,
@@ -247,7 +247,7 @@ impl Runner {
         let chain = definition.chain().map(|chain| chain.parent.clone());
         let ids = std::iter::once(definition.id.clone()).chain(chain).chain(definition.created_by.clone()).collect();
         let unread = |why: String| NoAgent { why, lacks_login: false };
-        let ran = self.journal.ran_by_other_than(NOTIFY, ids).await.map_err(|error| unread(error.to_string()))?;
+        let ran = self.journal.ran_with_another_client(NOTIFY, ids).await.map_err(|error| unread(error.to_string()))?;
         if ran || needs_agent(definition).is_some() { Err(missing) } else { self.clients.choose(false) }
     }
 
@@ -390,7 +390,7 @@ impl Runner {
             None
         });
         let (bot, person) = (settings.bot_name.clone(), settings.person.clone());
-        SystemPrompt { bot, person, persona, makes: Makes::of(policy), agent }
+        SystemPrompt { bot, person, persona, makes: CreatableJobs::of(policy), agent }
     }
 
     pub(super) async fn updates(&self) -> Result<PendingUpdates, Refusal> {

@@ -149,7 +149,7 @@ impl Setup {
         self.policy = self.policy.spawned(owner, tools);
         let deny = tools.deny.as_deref().unwrap_or_default();
         if let Some(allow) = &tools.allow {
-            self.granted = BOT.common(&self.granted, allow);
+            self.granted = BOT.intersection(&self.granted, allow);
         }
         self.without(deny);
         self.restrictions.narrow(tools.allow.as_deref(), deny, main_tools);
@@ -157,7 +157,7 @@ impl Setup {
     }
 
     fn without(&mut self, denied: &[ToolPattern]) {
-        self.granted = BOT.without(&self.granted, denied);
+        self.granted = BOT.difference(&self.granted, denied);
     }
 
     /// Gives the client those of `agents` that the policy lets it call, and hides the client's own. `named` says that the job has an
@@ -199,8 +199,8 @@ fn with_asked(restrictions: &BgForkConfig, main_tools: &[ToolPattern]) -> Vec<To
 
 /// Returns the granted patterns, limited to the rights of an agent.
 fn narrowed(granted: &[ToolPattern], agent: &AgentRules) -> Vec<ToolPattern> {
-    let granted = agent.tools.as_ref().map_or_else(|| granted.to_vec(), |tools| BOT.common(granted, tools));
-    let mut granted = BOT.without(&granted, &agent.disallowed);
+    let granted = agent.tools.as_ref().map_or_else(|| granted.to_vec(), |tools| BOT.intersection(granted, tools));
+    let mut granted = BOT.difference(&granted, &agent.disallowed);
     if agent.read_only {
         granted.retain(|pattern| !["Bash", "Edit", "NotebookEdit"].contains(&pattern.canonical_tool()));
     }

@@ -8,13 +8,13 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 
 use agent_sandbox::cgroup::Group;
-use agent_sandbox::runner::Started;
+use agent_sandbox::runner::PrespawnedRunner;
 use agent_sandbox::{
     Bounds, Judge, Launch, Limits, SOCKET_VARIABLE, ShellService, ShellSpec, Stream, TOKEN_VARIABLE, listen_until,
 };
 use serde_json::json;
 
-use super::dry_run::as_the_client_does;
+use super::dry_run::client_script;
 use super::host::Host;
 use super::runner::{RunSettings, Runner};
 use super::tokens::{Grant, RunAuthority};
@@ -35,7 +35,7 @@ pub struct ShellLine {
     /// The working folder.
     pub work: PathBuf,
     /// The runner of its processes.
-    pub runner: Started,
+    pub runner: PrespawnedRunner,
     /// The environment of every shell and program.
     pub clean: BTreeMap<String, String>,
     /// Additional variables of programs outside of the shell.
@@ -70,7 +70,7 @@ impl ShellLine {
         let of_programs = spec.env.clone().into_iter().chain(self.of_programs).collect();
         let launch = Launch {
             program: self.run_dir.join(agent_sandbox::shell::FOLDER).join("bash"),
-            args: vec!["-c".into(), as_the_client_does(&self.line)],
+            args: vec!["-c".into(), client_script(&self.line)],
             env: presented,
             work_dir: self.work,
             secret: None,
@@ -94,14 +94,14 @@ pub(super) fn how_it_ended(code: Option<i32>) -> String {
 }
 
 /// A line of a job's file.
-pub(super) struct LineOfFile<'a> {
+pub(super) struct FileLine<'a> {
     pub(super) text: &'a str,
     /// The side effect that is recorded for the run before the line starts, if any.
     pub(super) effect: Option<&'a str>,
 }
 
 /// A line of a job's run, with the run's token.
-pub(super) struct OfJob {
+pub(super) struct JobLine {
     /// The line.
     pub line: ShellLine,
     /// The grant of the token. Dropping it revokes the token.
@@ -113,8 +113,8 @@ impl Runner {
     ///
     /// # Errors
     /// An error if the runner cannot be started.
-    pub(super) fn line_runner(&self) -> Result<Started, Refusal> {
-        let started = Started::new(&self.shell_binary);
+    pub(super) fn line_runner(&self) -> Result<PrespawnedRunner, Refusal> {
+        let started = PrespawnedRunner::new(&self.shell_binary);
         started.map_err(|error| Refusal::environment(format!("the sandbox's runner cannot be started: {error}")))
     }
 
@@ -124,12 +124,12 @@ impl Runner {
     /// An error if our own part failed.
     pub(super) async fn shell_line(
         &self,
-        line: LineOfFile<'_>,
+        line: FileLine<'_>,
         job: &Job,
         host: &Arc<Host>,
-        runner: Started,
+        runner: PrespawnedRunner,
         settings: &RunSettings,
-    ) -> Result<Result<OfJob, String>, Refusal> {
+    ) -> Result<Result<JobLine, String>, Refusal> {
         let environment = |error: String| Refusal::environment(error);
         let call = ToolCall {
             tool: "Bash".into(),
@@ -145,7 +145,7 @@ impl Runner {
             return Ok(Err(early.reason));
         };
         // This run's payer also pays for the agents and jobs that the line creates.
-        let noted = self.journal.note_payer(&job.run, &job.definition);
+        let noted = self.journal.record_payer(&job.run, &job.definition);
         let marked = async {
             match line.effect {
                 Some(what) => host.mark(what).await,
@@ -174,6 +174,6 @@ impl Runner {
             limits: settings.limits,
             group: group.map_err(|error| environment(format!("no control group could be made: {error}")))?,
         };
-        Ok(Ok(OfJob { line, own }))
+        Ok(Ok(JobLine { line, own }))
     }
 }

@@ -15,11 +15,11 @@ use super::host::Host;
 use super::runner::RunSettings;
 use super::setup::{Setup, Spawned};
 use crate::agents::Agents;
-use crate::bot::meanwhile::Meanwhile;
+use crate::bot::mid_turn::MidTurnMessages;
 use crate::clock::Clock;
 use crate::definition::{Defaults, Definition, DefinitionId, Draft, Kind, When, parse};
 use crate::home::Home;
-use crate::journal::{Journal, NewSession, PolicySet, RunId, SessionRecord, Started};
+use crate::journal::{Journal, NewSession, RunId, SessionRecord, SessionStart, SetPolicyResult};
 use crate::policy::{self, PathRoots, ToolLists, UpdateMode};
 use crate::refusal::Refusal;
 use crate::schedule::{Loaded, Schedule};
@@ -27,7 +27,7 @@ use crate::schedule::{Loaded, Schedule};
 /// Maximum number of agents that one run may start.
 const BY_RUN: u32 = 8;
 /// Maximum number of agents that are running or waiting, all together.
-const OPEN: u32 = 32;
+const LIMIT: u32 = 32;
 /// Maximum length of a prompt, in bytes: the limit of a definition's file, less room for its other lines.
 pub(super) const LONGEST_PROMPT: usize = 512 * 1024;
 
@@ -68,7 +68,7 @@ pub struct Spawner {
     /// The schedule that runs the started agents.
     pub schedule: Schedule,
     /// The receiver of the person's messages that a running turn may answer.
-    pub meanwhile: Meanwhile,
+    pub mid_turn: MidTurnMessages,
     /// The hosts of running sessions.
     pub running: tokio::sync::Mutex<RunningSessions>,
 }
@@ -143,13 +143,13 @@ impl Spawner {
             spawn_tool_policy: tools.filter(|tools| !tools.is_empty()).as_ref().map(as_json),
             fork: None,
         };
-        match self.journal.start_session(new, BY_RUN, OPEN).await.map_err(|error| Refusal::user(error.to_string()))? {
-            Started::Recorded => {}
-            Started::TooManyByRun(made) => {
+        match self.journal.start_session(new, BY_RUN, LIMIT).await.map_err(|error| Refusal::user(error.to_string()))? {
+            SessionStart::Recorded => {}
+            SessionStart::TooManyByRun(made) => {
                 return Err(Refusal::user(format!("this run has started {made} agents already, which is the most")));
             }
-            Started::Already => return Err(Refusal::environment("two agents were given one id; try again")),
-            Started::TooManyOpen(open) => {
+            SessionStart::Already => return Err(Refusal::environment("two agents were given one id; try again")),
+            SessionStart::TooManyOpen(open) => {
                 return Err(Refusal::user(format!("{open} spawned agents are going or waiting, which is the most")));
             }
         }
@@ -178,14 +178,14 @@ impl Spawner {
             .await
             .map_err(|error| Refusal::user(error.to_string()))?
         {
-            PolicySet::Recorded => {}
-            PolicySet::NotFound => return Err(Refusal::user(format!("there is no child session `{id}`"))),
-            PolicySet::Already => {
+            SetPolicyResult::Recorded => {}
+            SetPolicyResult::NotFound => return Err(Refusal::user(format!("there is no child session `{id}`"))),
+            SetPolicyResult::Already => {
                 return Err(Refusal::user(format!(
                     "session {id} has its tool policy already: once set it cannot be changed"
                 )));
             }
-            PolicySet::Ended => {
+            SetPolicyResult::Ended => {
                 return Err(Refusal::user(format!("session {id} has ended: a tool policy would hold nothing")));
             }
         }
@@ -275,7 +275,7 @@ fn draft_of(
             draft.update_main_session = UpdateMode::Freely;
         }
         limit.limit_fields(&mut draft)?;
-        limit.soften(&mut draft)?;
+        limit.limit_draft(&mut draft)?;
     }
     Ok(draft)
 }

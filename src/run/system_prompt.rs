@@ -16,21 +16,21 @@ pub struct SystemPrompt {
     /// The text of `persona.md`.
     pub persona: Option<String>,
     /// The jobs that the agent may make.
-    pub makes: Makes,
+    pub makes: CreatableJobs,
     /// The prompt of the named agent that the job runs as.
     pub agent: Option<String>,
 }
 
 /// The jobs that an agent may make with `ollim-bot`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Makes {
+pub struct CreatableJobs {
     /// Reminders.
     pub reminders: bool,
     /// Routines.
     pub routines: bool,
 }
 
-impl Makes {
+impl CreatableJobs {
     /// Returns the kinds of jobs that a policy grants. A spawned agent makes none.
     #[must_use]
     pub fn of(policy: &Policy) -> Self {
@@ -97,7 +97,7 @@ impl SystemPrompt {
     }
 
     fn making(&self, on_jobs: &str) -> Option<String> {
-        let Makes { reminders, routines } = self.makes;
+        let CreatableJobs { reminders, routines } = self.makes;
         let ways = [
             (reminders, "`ollim-bot reminder add -m TEXT --in 2h` (or `--at 'tomorrow 9am'`)"),
             (routines, "`ollim-bot routine add -m TEXT --cron '0 8 * * mon-fri'`"),

@@ -21,7 +21,7 @@ use crate::refusal::Refusal;
 const LONGEST: u64 = 4 << 20;
 
 /// Number of a job's transcripts that are kept.
-const KEPT: u32 = 3;
+const MAX_TRANSCRIPTS: u32 = 3;
 
 /// The way in which a job's own session begins in a run.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl Runner {
     /// Removes old transcripts of a job's session, whose content newer ones contain as well. Failures are logged.
     pub(super) fn drop_older(&self, definition: &Definition) {
         // The present run is not recorded as completed yet.
-        let kept = KEPT - 1;
+        let kept = MAX_TRANSCRIPTS - 1;
         let older = self.journal.reader().and_then(|journal| journal.older_transcripts(&definition.lineage(), kept));
         for (run, transcript) in older.unwrap_or_default() {
             let copy = self.home.runs().join(run.as_str()).join("main.jsonl");

@@ -21,7 +21,7 @@ use crate::refusal::Refusal;
 
 /// The service's actions for a live run. Text answers are for its agent.
 #[async_trait]
-pub trait OnBehalf: Send + Sync {
+pub trait RunActions: Send + Sync {
     /// Returns the policy's verdict on a line of our own command: `["ollim-bot", "gmail", "unread"]`. `agent` is the calling agent.
     fn decide_command(&self, words: &[String], agent: Option<&str>) -> Decision;
     /// Schedules the chain's next check after `delay`.
@@ -43,7 +43,7 @@ pub struct RunAuthority {
     /// The rights that it may delegate.
     pub limit: DelegationLimit,
     /// The host that acts for it.
-    pub acts: Arc<dyn OnBehalf>,
+    pub acts: Arc<dyn RunActions>,
     /// The run's agent that calls; `None` means the run itself.
     pub agent: Option<String>,
     /// The permits for the run's concurrent calls.
@@ -56,7 +56,7 @@ const CALLS: usize = 8;
 impl RunAuthority {
     /// Creates the authority of a run. `title` is one such as `routine email-triage`.
     #[must_use]
-    pub fn new(run: RunId, title: String, limit: DelegationLimit, acts: Arc<dyn OnBehalf>) -> Self {
+    pub fn new(run: RunId, title: String, limit: DelegationLimit, acts: Arc<dyn RunActions>) -> Self {
         Self { run, title, limit, acts, agent: None, calls: Arc::new(Semaphore::new(CALLS)) }
     }
 

@@ -12,11 +12,11 @@ use super::host::Host;
 use super::runner::{RunSettings, Runner, needs_agent};
 use super::tokens::{Grant, RunAuthority};
 use crate::agent::{
-    AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, Request, Sandbox, SessionMode, Skip,
-    UsedClient,
+    AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, Request, Sandbox, SessionMode,
+    SkipReason, UsedClient,
 };
 use crate::definition::{Definition, Kind};
-use crate::journal::{Caps, Taken};
+use crate::journal::{Caps, Reservation};
 use crate::policy::AskTerms;
 use crate::refusal::Refusal;
 use crate::schedule::Job;
@@ -37,7 +37,7 @@ pub(super) struct Turn<'a> {
 }
 
 /// The tokens by which the service recognizes the processes of a turn.
-struct Granted {
+struct TurnTokens {
     own: Grant,
     of_agents: BTreeMap<String, Grant>,
 }
@@ -60,12 +60,12 @@ impl Runner {
                 },
                 () = job.cancel.cancelled() => return Ok(AttemptReport::bare(AttemptEnd::Cancelled)),
             };
-            match self.journal.take_cost(&job.run, &job.definition, caps.clone()).await? {
-                Taken::Cap(cap) => {
+            match self.journal.reserve_cost(&job.run, &job.definition, caps.clone()).await? {
+                Reservation::Cap(cap) => {
                     turn.options.max_budget_usd = cap;
                     turn.options.max_budget_from = cap.map(|cap| caps.source(cap)).unwrap_or_default();
                 }
-                Taken::Spent(why) => return Ok(over_budget(&job.definition, &why)),
+                Reservation::Spent(why) => return Ok(over_budget(&job.definition, &why)),
             }
             fail_point!(CapTaken);
         }
@@ -79,7 +79,7 @@ impl Runner {
             is_agent: client.starts_processes(),
         });
         if let Some(cost) = report.cost_usd
-            && let Err(error) = self.journal.settle_cost(&job.run, job.definition.title(), cost, caps).await
+            && let Err(error) = self.journal.record_cost(&job.run, job.definition.title(), cost, caps).await
         {
             // The run's end is recorded nevertheless. Until then the run's limit counts as its cost.
             warn!(%error, "what a run has cost could not be recorded at once");
@@ -89,7 +89,7 @@ impl Runner {
     }
 
     /// Creates the tokens. An agent's rights differ from the job's, whatever way it asks, so each agent has its own token.
-    async fn grant(&self, turn: &Turn<'_>) -> Result<Granted, Refusal> {
+    async fn grant(&self, turn: &Turn<'_>) -> Result<TurnTokens, Refusal> {
         let Turn { client, job, host, session, .. } = turn;
         let authority = RunAuthority::new(job.run.clone(), job.definition.title(), host.limit.clone(), host.clone());
         let lasts = matches!(session, SessionMode::Main(_)) && client.starts_processes();
@@ -108,11 +108,11 @@ impl Runner {
         };
         let of_agents = host.policy.agents().map(|name| Ok((name.to_owned(), grant(authority.of_agent(name))?)));
         let of_agents = of_agents.collect::<Result<_, Refusal>>()?;
-        Ok(Granted { own: grant(authority)?, of_agents })
+        Ok(TurnTokens { own: grant(authority)?, of_agents })
     }
 
     /// Builds the request to the client, without the person's own MCP servers.
-    fn request(&self, turn: Turn<'_>, granted: &Granted) -> Request {
+    fn request(&self, turn: Turn<'_>, granted: &TurnTokens) -> Request {
         let Turn { job, host, run_dir, session, options, deny_rules, prompt, sandbox, settings, .. } = turn;
         let of_agents = granted.of_agents.iter();
         Request {
@@ -150,7 +150,7 @@ fn caps(definition: &Definition, settings: &RunSettings) -> Caps {
 
 /// Returns the end of a run without remaining budget. The person gets a message if they wait for an answer or a reminder.
 fn over_budget(definition: &Definition, why: &str) -> AttemptReport {
-    let mut report = AttemptReport::bare(AttemptEnd::Skipped(Skip::Budget(why.to_owned())));
+    let mut report = AttemptReport::bare(AttemptEnd::Skipped(SkipReason::Budget(why.to_owned())));
     match definition.kind() {
         Kind::Routine | Kind::Webhook => {}
         Kind::Reminder => report.messages.push(format!(

@@ -14,8 +14,8 @@ use serde_json::json;
 use tokio::sync::Mutex;
 use tokio::task::{AbortHandle, JoinSet};
 
-pub use super::folder_watch::Place;
-use super::folder_watch::{End, FolderWatch, QUIET, links_on};
+pub use super::folder_watch::FolderLocation;
+use super::folder_watch::{FolderWatch, QUIET, WatchEnd, links_on};
 use super::spawn::Spawner;
 use crate::definition::{DefinitionId, WatchedFolder};
 use crate::home::Home;
@@ -24,21 +24,21 @@ use crate::policy::{Policy, ToolCall, Verdict};
 use crate::schedule::{LiveDefinitions, Schedule};
 
 /// Interval at which a folder that cannot be watched is tried again.
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The journal's key for the problems of which the person was notified.
 const SETTING: &str = "unwatched";
 
 /// The reason why a folder cannot be watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unwatched {
+pub enum WatchError {
     /// The folder does not exist.
     Missing(PathBuf),
     /// Another reason, as a sentence without its full stop.
     Other(String),
 }
 
-impl std::fmt::Display for Unwatched {
+impl std::fmt::Display for WatchError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Missing(folder) => write!(f, "{} is not there", folder.display()),
@@ -50,39 +50,39 @@ impl std::fmt::Display for Unwatched {
 /// Returns the location of a definition's watched folder, under the policy of its runs.
 ///
 /// # Errors
-/// [`Unwatched`] if the folder does not exist, is not a folder, is behind a symlink in `work/`, or may not be read by the job.
-pub fn place(folder: &WatchedFolder, policy: &Policy, home: &Home) -> Result<Place, Unwatched> {
+/// [`WatchError`] if the folder does not exist, is not a folder, is behind a symlink in `work/`, or may not be read by the job.
+pub fn place(folder: &WatchedFolder, policy: &Policy, home: &Home) -> Result<FolderLocation, WatchError> {
     let shown = match folder {
         WatchedFolder::OfWork(path) => Path::new("work").join(path),
         WatchedFolder::Absolute(path) => path.clone(),
     };
     let failed = |error: ErrorKind, why: String| match error {
-        ErrorKind::NotFound => Unwatched::Missing(shown.clone()),
-        ErrorKind::NotADirectory => Unwatched::Other(format!("{} is no folder", shown.display())),
-        _ => Unwatched::Other(format!("{} cannot be opened: {why}", shown.display())),
+        ErrorKind::NotFound => WatchError::Missing(shown.clone()),
+        ErrorKind::NotADirectory => WatchError::Other(format!("{} is no folder", shown.display())),
+        _ => WatchError::Other(format!("{} cannot be opened: {why}", shown.display())),
     };
     let real = |path: &Path| path.canonicalize().map_err(|error| failed(error.kind(), error.to_string()));
     let place = match folder {
         WatchedFolder::OfWork(path) => {
             let work = home.work();
-            Place { base: real(&work)?, below: path.clone(), links: links_on(&work) }
+            FolderLocation { base: real(&work)?, below: path.clone(), links: links_on(&work) }
         }
         WatchedFolder::Absolute(path) => {
             let links = links_on(path);
             let real = real(path)?;
             if granted(policy, "Read", "file_path", &real.join("any-file"), home).is_none() {
                 let shown = shown.display();
-                return Err(Unwatched::Other(format!(
+                return Err(WatchError::Other(format!(
                     "its rules do not let it read {shown}; `Read(/{shown}/**)` would"
                 )));
             }
-            Place { base: "/".into(), below: real.strip_prefix("/").unwrap_or(&real).to_owned(), links }
+            FolderLocation { base: "/".into(), below: real.strip_prefix("/").unwrap_or(&real).to_owned(), links }
         }
     };
     match place.open() {
         Ok(_) => Ok(place),
         Err(Errno::LOOP) => {
-            Err(Unwatched::Other(format!("there is a link on the way to {}, which is not followed", shown.display())))
+            Err(WatchError::Other(format!("there is a link on the way to {}, which is not followed", shown.display())))
         }
         Err(error) => {
             let error = std::io::Error::from(error);
@@ -103,7 +103,7 @@ fn read(stored: Option<String>) -> BTreeMap<DefinitionId, String> {
 
 /// Returns the rule by which a policy lets a job write into a folder, with a file tool or a program; `None` if no rule does.
 #[must_use]
-pub fn writes_into(place: &Place, policy: &Policy, home: &Home) -> Option<String> {
+pub fn writes_into(place: &FolderLocation, policy: &Policy, home: &Home) -> Option<String> {
     let folder = place.base.join(&place.below);
     let work = home.work();
     let work = work.canonicalize().unwrap_or(work);
@@ -132,7 +132,7 @@ fn granted(policy: &Policy, tool: &str, key: &str, file: &Path, home: &Home) -> 
 
 /// The watches of all routines.
 #[derive(Clone)]
-pub struct Watching {
+pub struct FolderWatches {
     /// The data folder.
     home: Home,
     /// The present definitions.
@@ -147,7 +147,7 @@ pub struct Watching {
     told: Arc<Mutex<BTreeMap<DefinitionId, String>>>,
 }
 
-impl Watching {
+impl FolderWatches {
     /// Creates the watches. They start with [`Self::run`].
     #[must_use]
     pub fn new(
@@ -198,17 +198,17 @@ impl Watching {
             let (place, mut watch) = match opened {
                 Ok(opened) => opened,
                 Err(why) => {
-                    is_new |= matches!(why, Unwatched::Missing(_));
-                    self.tell(&id, Some(&why)).await;
-                    tokio::time::sleep(LOOK_AGAIN).await;
+                    is_new |= matches!(why, WatchError::Missing(_));
+                    self.notify_person(&id, Some(&why)).await;
+                    tokio::time::sleep(POLL_INTERVAL).await;
                     continue;
                 }
             };
-            let too_many = || Unwatched::Other(format!("{folder} has too many folders, so not all are seen"));
-            self.tell(&id, watch.has_too_many.then(too_many).as_ref()).await;
+            let too_many = || WatchError::Other(format!("{folder} has too many folders, so not all are seen"));
+            self.notify_person(&id, watch.has_too_many.then(too_many).as_ref()).await;
             is_new = loop {
-                let burst = watch.burst().await;
-                self.tell(&id, watch.has_too_many.then(too_many).as_ref()).await;
+                let burst = watch.next_burst().await;
+                self.notify_person(&id, watch.has_too_many.then(too_many).as_ref()).await;
                 match burst {
                     // The job's rights and the path's target are checked again.
                     Ok(burst) if self.place(&id, &folder).await.as_ref() == Ok(&place) => {
@@ -217,7 +217,7 @@ impl Watching {
                     Ok(burst) if watch.has_ended() => self.schedule.changed(id.clone(), burst),
                     // The changes are looked for again at the folder's present location.
                     Ok(_) => break true,
-                    Err(end) => break end == End::Gone,
+                    Err(end) => break end == WatchEnd::Gone,
                 }
             };
             if is_new {
@@ -232,33 +232,33 @@ impl Watching {
         id: &DefinitionId,
         folder: &WatchedFolder,
         are_new: bool,
-    ) -> Result<(Place, FolderWatch), Unwatched> {
+    ) -> Result<(FolderLocation, FolderWatch), WatchError> {
         let place = self.place(id, folder).await?;
         let looked = place.clone();
         let opened = tokio::task::spawn_blocking(move || FolderWatch::open(&looked, QUIET, are_new)).await;
         let opened = opened.unwrap_or_else(|error| Err(error.into()));
         opened.map(|watch| (place, watch)).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => Unwatched::Missing(format!("{folder}").into()),
-            _ => Unwatched::Other(format!("{folder} cannot be watched: {error}")),
+            ErrorKind::NotFound => WatchError::Missing(format!("{folder}").into()),
+            _ => WatchError::Other(format!("{folder} cannot be watched: {error}")),
         })
     }
 
     /// Returns the present location of the folder, if the job may read it.
-    async fn place(&self, id: &DefinitionId, folder: &WatchedFolder) -> Result<Place, Unwatched> {
-        let gone = || Unwatched::Other("its file is gone".to_owned());
+    async fn place(&self, id: &DefinitionId, folder: &WatchedFolder) -> Result<FolderLocation, WatchError> {
+        let gone = || WatchError::Other("its file is gone".to_owned());
         let definition = self.definitions.of(id).await.ok_or_else(gone)?;
         let (spawner, home, folder) = (self.spawner.clone(), self.home.clone(), folder.clone());
         let looked = tokio::task::spawn_blocking(move || {
-            let setup = spawner.setup(&definition, None).map_err(|why| Unwatched::Other(why.to_string()))?;
+            let setup = spawner.setup(&definition, None).map_err(|why| WatchError::Other(why.to_string()))?;
             place(&folder, &setup.policy, &home)
         });
-        looked.await.unwrap_or_else(|error| Err(Unwatched::Other(error.to_string())))
+        looked.await.unwrap_or_else(|error| Err(WatchError::Other(error.to_string())))
     }
 
     /// Notifies the person of a problem of a routine's watch, once for each problem, even over restarts. A folder that does not exist yet
     /// is not reported; `status` shows it.
-    async fn tell(&self, id: &DefinitionId, why: Option<&Unwatched>) {
-        let now = why.filter(|why| !matches!(why, Unwatched::Missing(_))).map(ToString::to_string);
+    async fn notify_person(&self, id: &DefinitionId, why: Option<&WatchError>) {
+        let now = why.filter(|why| !matches!(why, WatchError::Missing(_))).map(ToString::to_string);
         let mut told = self.told.lock().await;
         if told.get(id) == now.as_ref() {
             return;

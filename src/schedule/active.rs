@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::command::CancelError;
 use super::missed::is_late;
 use crate::definition::{Definition, DefinitionId, Kind};
-use crate::journal::{DelayCause, NewClaim, Occasion, Occurrence, Purpose, RunId, RunState, Unfinished};
+use crate::journal::{DelayCause, NewClaim, Occasion, Occurrence, Purpose, RunId, RunState, UnfinishedOccurrence};
 
 /// Why a running attempt is being ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +131,7 @@ impl ActiveOccurrence {
     pub(super) fn claimed(claim: NewClaim, run: RunId, now: DateTime<Utc>) -> Self {
         let NewClaim { occurrence, file, text, purpose, occasion, .. } = claim;
         let by_hand = purpose == Purpose::RunByHand;
-        let active = Self::unfinished(Unfinished {
+        let active = Self::unfinished(UnfinishedOccurrence {
             run,
             claimed: now,
             occurrence,
@@ -152,7 +152,7 @@ impl ActiveOccurrence {
     }
 
     /// Makes an occurrence that the previous process left. It is `Recording` unless none of its attempts was ever launched.
-    pub(super) fn unfinished(left: Unfinished) -> Self {
+    pub(super) fn unfinished(left: UnfinishedOccurrence) -> Self {
         let last = match left.state {
             RunState::Claimed => LastAttempt::Claimed { after_interruption: false },
             RunState::Interrupted => LastAttempt::Interrupted,

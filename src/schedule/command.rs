@@ -121,7 +121,7 @@ pub enum DecisionError {
 }
 
 /// The caller that gets an answer once the decision is on the disk.
-pub(super) type Decided<T> = oneshot::Sender<Result<T, JournalError>>;
+pub(super) type DecisionReply<T> = oneshot::Sender<Result<T, JournalError>>;
 
 /// Changes of files in quick succession.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,9 +142,9 @@ pub(super) enum Command {
     Deliver(DefinitionId, Delivery, oneshot::Sender<Result<Accepted, DeliverError>>),
     Fire(DefinitionId, oneshot::Sender<Result<RunId, FireError>>),
     Cancel(RunId, oneshot::Sender<Result<RunState, CancelError>>),
-    Pause(Decided<()>),
-    Resume(Decided<()>),
-    ResumeRoutine(DefinitionId, Decided<bool>),
+    Pause(DecisionReply<()>),
+    Resume(DecisionReply<()>),
+    ResumeRoutine(DefinitionId, DecisionReply<bool>),
     LoggedIn,
     Answered,
     Limit(usize),
@@ -286,7 +286,7 @@ impl Schedule {
     }
 
     /// Makes occurrences that wait for a file check it again, since an invalid file is gone or was corrected.
-    pub fn look_again(&self, file: PathBuf) {
+    pub fn recheck(&self, file: PathBuf) {
         self.send(Command::LookAgain(file));
     }
 

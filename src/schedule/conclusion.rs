@@ -6,16 +6,16 @@ use chrono::{DateTime, Utc};
 
 use super::active::Cause;
 use super::definitions::occurrences;
-use super::failures::{Alert, Ended, after};
+use super::failures::{Alert, OccurrenceEnd, after};
 use super::job::class_word;
 use super::missed::moment;
 use super::retry;
-use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, Skip};
+use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, SkipReason};
 use crate::definition::{Definition, Kind};
-use crate::journal::{After, ConsecutiveFailures, Finish, NewMessage, RunId, RunState, SERVICE_ENDED};
+use crate::journal::{AfterAttempt, ConsecutiveFailures, Finish, NewMessage, RunId, RunState, SERVICE_ENDED};
 
 /// The data for a conclusion, besides the report.
-pub(super) struct Attempted<'a> {
+pub(super) struct AttemptData<'a> {
     pub(super) run: &'a RunId,
     pub(super) definition: &'a Definition,
     /// Number of earlier failed attempts of this occurrence.
@@ -55,7 +55,7 @@ pub(super) fn ended_by_a_person(failure: Option<&str>) -> String {
 }
 
 /// Returns the record of an attempt's end.
-pub(super) fn conclude(attempted: &Attempted<'_>, report: AttemptReport) -> Finish {
+pub(super) fn conclude(attempted: &AttemptData<'_>, report: AttemptReport) -> Finish {
     let mut finish = by_end(attempted, report.end);
     finish.answer = report.answer;
     finish.session = report.session.map(|session| session.0);
@@ -90,11 +90,11 @@ fn failure_buttons(kind: Kind) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-fn by_end(attempted: &Attempted<'_>, end: AttemptEnd) -> Finish {
+fn by_end(attempted: &AttemptData<'_>, end: AttemptEnd) -> Finish {
     match end {
         AttemptEnd::Completed => {
             let mut finish = Finish::closed(RunState::Completed, None);
-            count(attempted, Ended::Well, &mut finish);
+            count(attempted, OccurrenceEnd::Well, &mut finish);
             finish
         }
         AttemptEnd::Cancelled => match attempted.cause {
@@ -106,23 +106,23 @@ fn by_end(attempted: &Attempted<'_>, end: AttemptEnd) -> Finish {
         },
         AttemptEnd::TimedOut(why) => {
             let mut finish = Finish::closed(RunState::TimedOut, Some(why.clone()));
-            count(attempted, Ended::Badly { why: &why, at_once: false }, &mut finish);
+            count(attempted, OccurrenceEnd::Badly { why: &why, at_once: false }, &mut finish);
             finish
         }
         AttemptEnd::Failed(failure) => failed(attempted, &failure),
         AttemptEnd::Skipped(skip) => {
             let mut finish = Finish::closed(RunState::Skipped, Some(skip.to_string()));
             // A gate that checked and found nothing to do has worked.
-            if matches!(skip, Skip::Gate(_)) {
-                count(attempted, Ended::Well, &mut finish);
+            if matches!(skip, SkipReason::Gate(_)) {
+                count(attempted, OccurrenceEnd::Well, &mut finish);
             }
             finish
         }
     }
 }
 
-fn failed(attempted: &Attempted<'_>, failure: &Failure) -> Finish {
-    let Attempted { definition, had_side_effect, .. } = *attempted;
+fn failed(attempted: &AttemptData<'_>, failure: &Failure) -> Finish {
+    let AttemptData { definition, had_side_effect, .. } = *attempted;
     // Ctrl-C in a terminal reaches the client too, so it may leave before it is told to.
     if attempted.stopping && failure.class.may_pass() {
         return cut_off();
@@ -147,34 +147,36 @@ fn failed(attempted: &Attempted<'_>, failure: &Failure) -> Finish {
         (Some(_), Some(Cause::Person)) => {
             Finish::closed(RunState::Cancelled, Some(ended_by_a_person(Some(&failure.message))))
         }
-        (Some(pause), _) => recorded(After::RetryAt(attempted.now + pause)),
+        (Some(pause), _) => recorded(AfterAttempt::RetryAt(attempted.now + pause)),
         (None, _) => {
-            let mut finish = recorded(After::Closed);
+            let mut finish = recorded(AfterAttempt::Closed);
             let at_once = not_logged_in || failure.class == FailureClass::NeedsClaude;
-            count(attempted, Ended::Badly { why: &failure.message, at_once }, &mut finish);
+            count(attempted, OccurrenceEnd::Badly { why: &failure.message, at_once }, &mut finish);
             finish
         }
     }
 }
 
 /// Returns the record for an idle occurrence (interrupted or failed before) that gets no other attempt.
-pub(super) fn given_up(attempted: &Attempted<'_>, why: String) -> Finish {
+pub(super) fn given_up(attempted: &AttemptData<'_>, why: String) -> Finish {
     let mut finish = Finish::closed(RunState::Failed, Some(why.clone()));
-    count(attempted, Ended::Badly { why: &why, at_once: false }, &mut finish);
+    count(attempted, OccurrenceEnd::Badly { why: &why, at_once: false }, &mut finish);
     finish
 }
 
 fn cut_off() -> Finish {
     let why = SERVICE_ENDED.to_owned();
-    Finish { after: After::Open, ..Finish::closed(RunState::Interrupted, Some(why)) }
+    Finish { after: AfterAttempt::Open, ..Finish::closed(RunState::Interrupted, Some(why)) }
 }
 
 /// Counts consecutive failures.
-fn count(attempted: &Attempted<'_>, ended: Ended<'_>, finish: &mut Finish) {
+fn count(attempted: &AttemptData<'_>, ended: OccurrenceEnd<'_>, finish: &mut Finish) {
     let definition = attempted.definition;
     let ended = match ended {
-        Ended::Badly { why, at_once } => Ended::Badly { why: why.trim_end_matches(['.', ' ', '\n']), at_once },
-        Ended::Well => Ended::Well,
+        OccurrenceEnd::Badly { why, at_once } => {
+            OccurrenceEnd::Badly { why: why.trim_end_matches(['.', ' ', '\n']), at_once }
+        }
+        OccurrenceEnd::Well => OccurrenceEnd::Well,
     };
     let now = attempted.now;
     let next = occurrences(definition, now).next().map(|at| format!("at {}", moment(at, definition.zone, now)));
@@ -211,7 +213,7 @@ mod tests {
 
     fn check(case: &Case, end: AttemptEnd, expected: (RunState, &str, usize)) {
         let now = DateTime::UNIX_EPOCH;
-        let attempted = Attempted {
+        let attempted = AttemptData {
             run: &RunId::new("00000001"),
             definition: &case.definition,
             failures: case.failures,
@@ -226,9 +228,9 @@ mod tests {
         let report = AttemptReport { end: end.clone(), ..failure(FailureClass::Internal, String::new()) };
         let finish = conclude(&attempted, report);
         let next = match finish.after {
-            After::Closed => "closed".to_owned(),
-            After::Open => "open".to_owned(),
-            After::RetryAt(at) => format!("in {} s", (at - now).num_seconds()),
+            AfterAttempt::Closed => "closed".to_owned(),
+            AfterAttempt::Open => "open".to_owned(),
+            AfterAttempt::RetryAt(at) => format!("in {} s", (at - now).num_seconds()),
         };
         let found = (finish.state, next.as_str(), finish.messages.len());
         assert_eq!(found, expected, "{} {end:?}", case.definition.title());
@@ -277,12 +279,13 @@ mod tests {
     #[test]
     fn a_gate_that_skips_ends_a_streak_of_failures_and_a_spent_budget_does_not() {
         let definition = routine("mail");
-        for (skip, expected) in
-            [(Skip::Gate("no mail".to_owned()), Some((0, 1))), (Skip::Budget("nothing is left".to_owned()), None)]
-        {
+        for (skip, expected) in [
+            (SkipReason::Gate("no mail".to_owned()), Some((0, 1))),
+            (SkipReason::Budget("nothing is left".to_owned()), None),
+        ] {
             let streak =
                 ConsecutiveFailures { failures: 2, notified: true, ..ConsecutiveFailures::none(definition.id.clone()) };
-            let attempted = Attempted {
+            let attempted = AttemptData {
                 run: &RunId::new("00000001"),
                 definition: &definition,
                 failures: 0,

@@ -103,7 +103,7 @@ pub(super) fn generation(loaded: &Loaded) -> Option<ObservedGeneration> {
 }
 
 /// Changes caused by the insertion of a definition.
-pub(super) struct Inserted {
+pub(super) struct InsertEffects {
     /// A generation that the journal has not answered for yet.
     pub(super) unobserved: Option<ObservedGeneration>,
     /// Whether it is an enabled reminder that was disabled before.
@@ -134,7 +134,7 @@ impl Definitions {
     }
 
     /// Inserts or replaces a definition. The caller still has to enqueue it.
-    pub(super) fn insert(&mut self, loaded: Loaded) -> Inserted {
+    pub(super) fn insert(&mut self, loaded: Loaded) -> InsertEffects {
         let id = loaded.definition.id.clone();
         let old = self.remove(&id);
         let generation = generation(&loaded);
@@ -155,7 +155,7 @@ impl Definitions {
             loaded,
         };
         let edited = old.as_ref().is_some_and(|old| old.loaded.text != entry.loaded.text);
-        let inserted = Inserted {
+        let inserted = InsertEffects {
             enabled_again: generation.is_none() && was_disabled,
             unobserved: generation.filter(|_| entry.watermark.is_none()),
             mended: edited && self.is_paused(&id),
@@ -252,7 +252,7 @@ impl Definitions {
     }
 
     /// Like [`Self::fire_again_after`]. Occurrences due after `now` that cannot run count as missed.
-    pub(super) fn wind_back(&mut self, now: DateTime<Utc>) {
+    pub(super) fn rewind(&mut self, now: DateTime<Utc>) {
         for watermark in self.all.values_mut().filter_map(|entry| entry.watermark.as_mut()) {
             watermark.not_missed_until = watermark.not_missed_until.min(now);
         }

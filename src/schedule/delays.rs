@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::missed::{is_late, moment};
 use crate::definition::{Definition, DefinitionId, Kind, OnMissed};
-use crate::journal::{Delay, Folded, NewClaim, Punctuality, Purpose};
+use crate::journal::{Delay, NewClaim, Punctuality, Purpose, UnreportedDelays};
 
 /// Maximum number of jobs named in one message.
 const NAMED: usize = 10;
@@ -95,7 +95,7 @@ pub(super) fn punctuality(definition: &Definition, due: DateTime<Utc>, now: Date
         );
         return Punctuality::Late(Delay { id, occurrences: 1, folds: Some(name), text });
     }
-    let words = move |folded: Folded| {
+    let words = move |folded: UnreportedDelays| {
         let times = if folded.occurrences == 1 { "once".to_owned() } else { format!("{} times", folded.occurrences) };
         format!("{all} late or skipped {times} more since {}.", moment(folded.since, zone, now))
     };

@@ -10,7 +10,7 @@ const PAUSES_AT: u32 = 10;
 
 /// The end of an occurrence. A cancelled or skipped one changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended<'a> {
+pub(super) enum OccurrenceEnd<'a> {
     /// The work was done.
     Well,
     /// The work was not done, after all attempts.
@@ -37,13 +37,13 @@ pub(super) struct Alert<'a> {
 /// Returns the consecutive failures afterwards, and the message to the person.
 pub(super) fn after(
     mut consecutive: ConsecutiveFailures,
-    ended: Ended<'_>,
+    ended: OccurrenceEnd<'_>,
     alert: Alert<'_>,
 ) -> (ConsecutiveFailures, Option<String>) {
     let id = consecutive.id.clone();
     let Alert { kind, run, after, next, now } = alert;
     match (kind, ended) {
-        (_, Ended::Well) => {
+        (_, OccurrenceEnd::Well) => {
             let text = (consecutive.notified && matches!(kind, Kind::Routine | Kind::Webhook)).then(|| {
                 let failures = consecutive.failures;
                 let word = if failures == 1 { "failure" } else { "failures" };
@@ -52,22 +52,22 @@ pub(super) fn after(
             (ConsecutiveFailures::none(id), text)
         }
         // A reminder fires once, so each failure is reported and none is counted.
-        (Kind::Reminder, Ended::Badly { why, .. }) => {
+        (Kind::Reminder, OccurrenceEnd::Badly { why, .. }) => {
             let text = format!(
                 "reminder {id} failed: {why}. Its file is kept in reminders/failed/; \
                  `ollim-bot reminder retry {id}` brings it back."
             );
             (ConsecutiveFailures::none(id), Some(text))
         }
-        (Kind::Session, Ended::Badly { why, .. }) if id.is_turn() => {
+        (Kind::Session, OccurrenceEnd::Badly { why, .. }) if id.is_turn() => {
             let text = format!("I could not answer: {why}.");
             (ConsecutiveFailures::none(id), Some(text))
         }
-        (Kind::Session, Ended::Badly { why, .. }) => {
+        (Kind::Session, OccurrenceEnd::Badly { why, .. }) => {
             let text = format!("The spawned agent {id} failed: {why}. `ollim-bot sessions show {id}` shows its task.");
             (ConsecutiveFailures::none(id), Some(text))
         }
-        (Kind::Routine | Kind::Webhook, Ended::Badly { why, at_once }) => {
+        (Kind::Routine | Kind::Webhook, OccurrenceEnd::Badly { why, at_once }) => {
             consecutive.failures = consecutive.failures.saturating_add(1);
             let failures = consecutive.failures;
             if failures >= PAUSES_AT && consecutive.paused.is_none() {
@@ -107,8 +107,8 @@ mod tests {
         let mut told = Vec::new();
         for (n, ending) in (1..).zip(endings.chars()) {
             let ended = match ending {
-                '+' => Ended::Well,
-                letter => Ended::Badly { why: "no network", at_once: letter == '!' },
+                '+' => OccurrenceEnd::Well,
+                letter => OccurrenceEnd::Badly { why: "no network", at_once: letter == '!' },
             };
             let alert = Alert {
                 kind,

@@ -62,7 +62,7 @@ pub trait Launcher: Send + Sync {
     /// Prepares work that takes time and is independent of the job. Called before an attempt is requested.
     fn get_ready(&self) {}
     /// Returns whether the body of a definition is the message and no model is asked. Such a job waits for no other run. Does not block.
-    fn tells_only(&self, definition: &Definition) -> bool {
+    fn is_message_only(&self, definition: &Definition) -> bool {
         definition.is_delivered_as_written()
     }
     /// Returns whether the job has its agent. Called before each attempt. Without an agent, the attempt waits and does not begin.
@@ -71,7 +71,7 @@ pub trait Launcher: Send + Sync {
     }
     /// Returns which requirement of a definition the machine does not meet, as a sentence without a full stop.
     /// Called before each attempt that no person fired. Such an attempt waits, and is not recorded as begun.
-    async fn unmet(&self, _definition: &Definition) -> Option<&'static str> {
+    async fn unmet_requirement(&self, _definition: &Definition) -> Option<&'static str> {
         None
     }
     /// Returns whether the person lets an attempt begin, and asks them if they were not asked. Called for a job

@@ -14,8 +14,8 @@ use tokio::sync::{Mutex, mpsc, watch};
 
 use super::command::{Loaded, Schedule};
 use crate::definition::{
-    self, Change, Changed, Defaults, Definition, DefinitionError, DefinitionId, Draft, FieldValue, Problem, Store,
-    Watch, WatchedFolder, Written,
+    self, Change, Defaults, Definition, DefinitionError, DefinitionId, Draft, FieldValue, PossibleChange, Problem,
+    Store, Watch, WatchedFolder, WrittenFile,
 };
 
 /// All problems of a file; empty if it was corrected, or is gone.
@@ -81,8 +81,8 @@ impl LiveDefinitions {
     pub async fn follow(self, mut watch: Watch) {
         loop {
             match watch.next().await {
-                Changed::Files(paths) => self.reread_files(paths).await,
-                Changed::Everything => self.reread().await,
+                PossibleChange::Files(paths) => self.reread_files(paths).await,
+                PossibleChange::Everything => self.reread().await,
             }
         }
     }
@@ -121,7 +121,7 @@ impl LiveDefinitions {
     ///
     /// # Errors
     /// As [`definition::create_link`]. The file may exist nevertheless, if only its folder could not be synced.
-    pub async fn create(&self, draft: Draft) -> Result<Written, DefinitionError> {
+    pub async fn create(&self, draft: Draft) -> Result<WrittenFile, DefinitionError> {
         let written = self.write(move |store| definition::create_link(store.home(), &draft, store.defaults())).await;
         match &written {
             Ok(written) => self.reread_files(vec![written.definition.file.clone()]).await,
@@ -178,7 +178,7 @@ impl LiveDefinitions {
                 Change::Removed(id) => self.announce(&id).await,
                 Change::Problems { file, problems } => {
                     if problems.is_empty() {
-                        self.schedule.look_again(file.clone());
+                        self.schedule.recheck(file.clone());
                     }
                     // There is no receiver any more when the service is ending.
                     drop(self.problems.send((file, problems)));

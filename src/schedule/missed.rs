@@ -11,19 +11,19 @@ use crate::definition::OnMissed;
 pub(super) const LISTED: usize = 100;
 
 /// Maximum number of missed occurrences that `on_missed: all` runs: the newest ones.
-pub(super) const CAUGHT_UP: usize = 1000;
+pub(super) const MAX_CAUGHT_UP: usize = 1000;
 
 /// A run that begins this long after its time says so in its prompt, whatever the cause.
 const LATE: TimeDelta = TimeDelta::seconds(60);
 
 /// The first and the last of several occurrences.
-pub(super) type Stretch = (DateTime<Utc>, DateTime<Utc>);
+pub(super) type TimeSpan = (DateTime<Utc>, DateTime<Utc>);
 
 /// The occurrences to record and to run. Each occurrence of the window is in exactly one field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Plan {
     /// Skipped occurrences that share one record.
-    pub(super) skip_stretch: Option<Stretch>,
+    pub(super) skip_stretch: Option<TimeSpan>,
     /// Skipped occurrences with a record each.
     pub(super) skip: Vec<DateTime<Utc>>,
     /// Missed occurrences that run late, oldest first.
@@ -44,7 +44,7 @@ pub(super) struct Window {
 pub(super) fn plan(times: &Times, zone: Tz, policy: OnMissed, window: &Window) -> Plan {
     let Window { after, eligible_since, now } = *window;
     let boundary = eligible_since.min(now + TimeDelta::milliseconds(1));
-    let keep = if policy == OnMissed::All { CAUGHT_UP } else { LISTED };
+    let keep = if policy == OnMissed::All { MAX_CAUGHT_UP } else { LISTED };
     let (skip_stretch, mut missed) = newest(times, zone, after, boundary, keep);
     let on_time_from = after.max(boundary - TimeDelta::milliseconds(1));
     let run = between(times, zone, on_time_from, now + TimeDelta::milliseconds(1), LISTED);
@@ -64,7 +64,7 @@ fn newest(
     from: DateTime<Utc>,
     to: DateTime<Utc>,
     keep: usize,
-) -> (Option<Stretch>, Vec<DateTime<Utc>>) {
+) -> (Option<TimeSpan>, Vec<DateTime<Utc>>) {
     let Some(first) = times.next(zone, from).filter(|first| *first < to) else { return (None, Vec::new()) };
     // Looks back twice as far each time, so that the work depends on `keep` and not on the length of the period.
     let mut back = TimeDelta::hours(2);

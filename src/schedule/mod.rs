@@ -57,4 +57,4 @@ pub use job::{AgentNeed, Approval, Job, Launcher};
 pub(crate) use live::tests::scene as live_scene;
 pub use live::{LiveDefinitions, ProblemsOfFile};
 pub use sharing::{is_named, needs_main};
-pub use simulate::{Assumed, Fate, Foreseen, Subject, simulate};
+pub use simulate::{Assumptions, PredictedOccurrence, Prediction, SimulatedJob, simulate};

@@ -7,7 +7,7 @@ use crate::definition::{OnMissed, OnOverlap};
 use crate::journal::Purpose;
 
 /// An active occurrence ahead of the due ones.
-pub(super) struct Ahead {
+pub(super) struct Predecessor {
     /// Whether it waits for its first attempt.
     pub(super) waits: bool,
     /// Its name in the record of a skipped occurrence.
@@ -19,7 +19,7 @@ pub(super) fn purposes(
     plan: Plan,
     on_missed: OnMissed,
     on_overlap: OnOverlap,
-    mut ahead: Vec<Ahead>,
+    mut ahead: Vec<Predecessor>,
 ) -> Vec<(DateTime<Utc>, Purpose)> {
     let missed = match on_missed {
         OnMissed::Latest => "missed: nothing could run at its time, and a newer one runs (on_missed: latest)",
@@ -37,7 +37,7 @@ pub(super) fn purposes(
         let skipped = if in_a_row { None } else { overlap(on_overlap, &ahead) };
         if skipped.is_none() {
             let name = if in_a_row { "a missed one" } else { "an earlier one" };
-            ahead.push(Ahead { waits: true, name: name.to_owned() });
+            ahead.push(Predecessor { waits: true, name: name.to_owned() });
         }
         purposes.push((at, skipped.map_or(Purpose::Run, Purpose::Skip)));
     }
@@ -45,7 +45,7 @@ pub(super) fn purposes(
 }
 
 /// Returns why an occurrence is skipped, if it is.
-fn overlap(on_overlap: OnOverlap, ahead: &[Ahead]) -> Option<String> {
+fn overlap(on_overlap: OnOverlap, ahead: &[Predecessor]) -> Option<String> {
     match on_overlap {
         OnOverlap::Cancel => None,
         OnOverlap::Skip => ahead.first().map(|first| format!("overlap: {} is not over (on_overlap: skip)", first.name)),

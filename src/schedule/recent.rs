@@ -9,7 +9,7 @@ use crate::definition::Definition;
 
 /// Time for which a launch is recent, and maximum number of launches kept.
 const RECENT: TimeDelta = TimeDelta::minutes(15);
-const KEPT: usize = 64;
+const MAX_LAUNCHES: usize = 64;
 
 /// Launches, oldest first.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(super) struct RecentLaunches(VecDeque<(DateTime<Utc>, Arc<Definition>)>);
 
 impl RecentLaunches {
     pub(super) fn push(&mut self, now: DateTime<Utc>, definition: Arc<Definition>) {
-        if self.0.len() == KEPT {
+        if self.0.len() == MAX_LAUNCHES {
             self.0.pop_front();
         }
         self.0.push_back((now, definition));

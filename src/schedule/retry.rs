@@ -12,7 +12,7 @@ use crate::definition::{Definition, Kind};
 pub(super) const CUT_OFF_AT_MOST: u32 = 10;
 
 /// Pauses before the second, the third and every further attempt.
-const PAUSES: [Duration; 3] = [Duration::from_secs(30), Duration::from_secs(120), Duration::from_secs(600)];
+const BACKOFF: [Duration; 3] = [Duration::from_secs(30), Duration::from_secs(120), Duration::from_secs(600)];
 
 /// Returns how many extra attempts a definition grants.
 pub(super) fn granted(definition: &Definition) -> u32 {
@@ -30,8 +30,8 @@ pub(super) fn allowed(definition: &Definition, failures: u32, had_side_effect: b
 
 /// Returns the pause after the `failures`-th failure, varied by up to 20 %. `chance`: from 0 to 1.
 pub(super) fn pause(failures: u32, chance: f64) -> Duration {
-    let place = usize::try_from(failures.saturating_sub(1)).unwrap_or(usize::MAX).min(PAUSES.len() - 1);
-    PAUSES[place].mul_f64(0.8 + 0.4 * chance.clamp(0.0, 1.0))
+    let place = usize::try_from(failures.saturating_sub(1)).unwrap_or(usize::MAX).min(BACKOFF.len() - 1);
+    BACKOFF[place].mul_f64(0.8 + 0.4 * chance.clamp(0.0, 1.0))
 }
 
 #[cfg(test)]

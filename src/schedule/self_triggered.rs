@@ -63,20 +63,22 @@ pub(super) struct PastRun {
 
 /// Why a routine may not fire, and when it may again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cut {
+pub(super) struct FiringLimit {
     pub(super) why: &'static str,
     pub(super) until: &'static str,
 }
 
-const BY_ITSELF: Cut = Cut { why: "it has set itself off 3 times in a row", until: "when something else sets it off" };
+const BY_ITSELF: FiringLimit =
+    FiringLimit { why: "it has set itself off 3 times in a row", until: "when something else sets it off" };
 
-const BY_ANYTHING: Cut = Cut { why: "it has fired 10 times within a minute", until: "when a minute has passed" };
+const BY_ANYTHING: FiringLimit =
+    FiringLimit { why: "it has fired 10 times within a minute", until: "when a minute has passed" };
 
 /// The result of counting a firing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Counted {
     /// The cut, if the routine may not fire.
-    pub(super) cut: Option<Cut>,
+    pub(super) cut: Option<FiringLimit>,
     /// Whether to notify the person of the cut.
     pub(super) is_news: bool,
     /// The origin, to be recorded with the occurrence.
@@ -85,12 +87,12 @@ pub(super) struct Counted {
 
 impl SelfTriggered {
     /// Continues from the origins in the journal.
-    pub(super) fn take_up(&mut self, origins: Vec<(DefinitionId, Origin)>) {
+    pub(super) fn resume_from(&mut self, origins: Vec<(DefinitionId, Origin)>) {
         self.origins.extend(origins);
     }
 
     /// Starts a new row for a job whose run has another cause. A job that a run made descends from that run's job.
-    pub(super) fn begins_anew(&mut self, definition: &Definition) {
+    pub(super) fn restart_count(&mut self, definition: &Definition) {
         let id = &definition.id;
         let maker = definition.created_by.as_ref().or(definition.chain().map(|chain| &chain.parent));
         // A routine that a run made fires by its own times.
@@ -144,19 +146,19 @@ impl SelfTriggered {
             // One more than allowed: the person was notified.
             _ => (before + 1).min(AT_MOST + 1),
         };
-        let is_cut = own > 0 && own == causes.len() && in_a_row > AT_MOST;
+        let is_truncated = own > 0 && own == causes.len() && in_a_row > AT_MOST;
         // The last run stays the same.
-        let comes_of = if is_cut { self.lineage(id) } else { joined(id, causes) };
+        let comes_of = if is_truncated { self.lineage(id) } else { joined(id, causes) };
         let origin = Origin { comes_of, in_a_row };
         self.origins.insert(id.clone(), origin.clone());
-        let (cut, is_news) = match is_cut {
+        let (cut, is_news) = match is_truncated {
             true => (Some(BY_ITSELF), before == AT_MOST),
             false => self.count_any(id, now),
         };
         Counted { cut, is_news, origin }
     }
 
-    fn count_any(&mut self, id: &DefinitionId, now: Instant) -> (Option<Cut>, bool) {
+    fn count_any(&mut self, id: &DefinitionId, now: Instant) -> (Option<FiringLimit>, bool) {
         self.by_anything.retain(|_, times| {
             times.fired.retain(|at| now.duration_since(*at) < WINDOW);
             !times.fired.is_empty()

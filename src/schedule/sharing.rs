@@ -49,8 +49,8 @@ impl Sharing {
     }
 
     /// Returns whether the clock is close enough to the server's to fire by it.
-    pub(super) fn has_the_time(&self) -> bool {
-        self.0.as_ref().is_none_or(|hosts| hosts.borrow().has_the_time())
+    pub(super) fn has_correct_time(&self) -> bool {
+        self.0.as_ref().is_none_or(|hosts| hosts.borrow().has_correct_time())
     }
 
     /// Returns this host's name, and how far its clock is ahead of the server's; `None` if it is the only one.

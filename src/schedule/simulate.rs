@@ -15,13 +15,13 @@ use chrono_tz::Tz;
 use super::cron::Times;
 use super::definitions::{due_at, occurrences};
 use super::missed::{Plan, Window, plan};
-use super::overlap::{Ahead, purposes};
+use super::overlap::{Predecessor, purposes};
 use crate::definition::{Definition, FollowedEnd, Mode, OnMissed, OnOverlap, Period, Trigger};
 use crate::journal::{Purpose, Spending};
 
 /// A definition, and the assumptions about each of its runs.
 #[derive(Clone, Debug)]
-pub struct Subject {
+pub struct SimulatedJob {
     /// The definition.
     pub definition: Arc<Definition>,
     /// Duration of a run.
@@ -38,7 +38,7 @@ pub struct Subject {
 
 /// The assumptions of a simulation.
 #[derive(Clone, Debug)]
-pub struct Assumed {
+pub struct Assumptions {
     /// Occurrences due before this time without a record were missed.
     pub now: DateTime<Utc>,
     /// Start of the simulated period.
@@ -57,18 +57,18 @@ pub struct Assumed {
 
 /// A predicted occurrence.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Foreseen {
+pub struct PredictedOccurrence {
     /// The scheduled time.
     pub at: DateTime<Utc>,
     /// Index of its subject.
     pub subject: usize,
     /// Its predicted fate.
-    pub fate: Fate,
+    pub prediction: Prediction,
 }
 
 /// The predicted fate of an occurrence.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Fate {
+pub enum Prediction {
     /// It runs.
     Runs {
         /// When it begins.
@@ -95,7 +95,7 @@ pub enum Fate {
 
 /// Returns the fates of the occurrences, in order of time, and whether there are more than the limit.
 #[must_use]
-pub fn simulate(subjects: &[Subject], assumed: &Assumed) -> (Vec<Foreseen>, bool) {
+pub fn simulate(subjects: &[SimulatedJob], assumed: &Assumptions) -> (Vec<PredictedOccurrence>, bool) {
     let mut simulation = Simulation {
         subjects,
         assumed,
@@ -114,38 +114,39 @@ pub fn simulate(subjects: &[Subject], assumed: &Assumed) -> (Vec<Foreseen>, bool
         due.extend(occurrences(&subject.definition, after).next().map(|at| Reverse((at, place))));
     }
     simulation.launch(assumed.now);
-    let mut is_cut = !simulation.follow(assumed.now);
+    let mut is_truncated = !simulation.follow(assumed.now);
     let times: Vec<Option<Times>> = subjects.iter().map(|subject| Times::of(&subject.definition)).collect();
     loop {
-        let next = due.peek().map(|Reverse((at, _))| *at).filter(|at| *at <= assumed.until && !is_cut);
-        let matters = |run: &&Going| !simulation.waiting.is_empty() || !simulation.followers[run.subject].is_empty();
+        let next = due.peek().map(|Reverse((at, _))| *at).filter(|at| *at <= assumed.until && !is_truncated);
+        let matters =
+            |run: &&SimulatedRun| !simulation.waiting.is_empty() || !simulation.followers[run.subject].is_empty();
         let ends = simulation.running.iter().filter(matters).map(|run| run.ends).min();
         let Some(now) = next.into_iter().chain(ends).min() else { break };
         let over = simulation.running.extract_if(.., |run| run.ends <= now);
         simulation.ended.extend(over.filter(|run| !run.asks).map(|run| run.subject));
         while let Some(Reverse((at, place))) =
-            due.peek().copied().filter(|Reverse((at, _))| Some(*at) == next && *at == now && !is_cut)
+            due.peek().copied().filter(|Reverse((at, _))| Some(*at) == next && *at == now && !is_truncated)
         {
             due.pop();
-            is_cut = simulation.found.len() >= assumed.limit;
-            if !is_cut {
+            is_truncated = simulation.found.len() >= assumed.limit;
+            if !is_truncated {
                 simulation.falls_due(place, at);
                 let next = times[place].as_ref().and_then(|times| times.next(subjects[place].definition.zone, at));
                 due.extend(next.map(|next| Reverse((next, place))));
             }
         }
         simulation.launch(now);
-        is_cut |= !simulation.follow(now);
+        is_truncated |= !simulation.follow(now);
     }
     simulation.found.sort_by_key(|one| (one.at, one.subject));
-    is_cut |= simulation.found.len() > assumed.limit;
+    is_truncated |= simulation.found.len() > assumed.limit;
     simulation.found.truncate(assumed.limit);
-    (simulation.found, is_cut)
+    (simulation.found, is_truncated)
 }
 
 /// Returns, for each subject, those that follow its completed runs.
-fn followers(subjects: &[Subject]) -> Vec<Vec<usize>> {
-    let follows = |follower: &Subject, followed: &Subject| {
+fn followers(subjects: &[SimulatedJob]) -> Vec<Vec<usize>> {
+    let follows = |follower: &SimulatedJob, followed: &SimulatedJob| {
         let follows = follower.definition.follows();
         follows.is_some_and(|one| one.outcome != FollowedEnd::Failed && one.job == followed.definition.id)
     };
@@ -155,7 +156,7 @@ fn followers(subjects: &[Subject]) -> Vec<Vec<usize>> {
 
 /// A running run.
 #[derive(Clone, Copy)]
-struct Going {
+struct SimulatedRun {
     /// Index in `found`.
     number: usize,
     subject: usize,
@@ -171,14 +172,14 @@ struct Going {
 const SUPERSEDED: &str = "a newer occurrence fell due (on_overlap: cancel)";
 
 struct Simulation<'a> {
-    subjects: &'a [Subject],
-    assumed: &'a Assumed,
+    subjects: &'a [SimulatedJob],
+    assumed: &'a Assumptions,
     budget: Vec<Spending>,
     own_budgets: Vec<Option<Spending>>,
-    found: Vec<Foreseen>,
+    found: Vec<PredictedOccurrence>,
     /// Indices in `found` in due order, with the reason for the wait of each.
     waiting: Vec<(usize, Option<&'static str>)>,
-    running: Vec<Going>,
+    running: Vec<SimulatedRun>,
     /// For each subject, those that follow it.
     followers: Vec<Vec<usize>>,
     /// Subjects of completed runs whose followers are not due yet.
@@ -188,7 +189,7 @@ struct Simulation<'a> {
 impl Simulation<'_> {
     /// Records the occurrences due before now as missed.
     fn missed(&mut self, place: usize) {
-        let Assumed { now, from, until, .. } = *self.assumed;
+        let Assumptions { now, from, until, .. } = *self.assumed;
         let definition = Arc::clone(&self.subjects[place].definition);
         if from >= now {
             return;
@@ -226,21 +227,21 @@ impl Simulation<'_> {
     }
 
     /// Returns the active occurrences of a subject.
-    fn ahead(&self, place: usize) -> Vec<Ahead> {
+    fn ahead(&self, place: usize) -> Vec<Predecessor> {
         let zone = self.assumed.zone;
         let name = |number: usize| format!("the one of {}", self.found[number].at.with_timezone(&zone).format("%H:%M"));
         let running = self.running.iter().filter(|run| run.subject == place);
-        let running = running.map(|run| Ahead { waits: false, name: name(run.number) });
+        let running = running.map(|run| Predecessor { waits: false, name: name(run.number) });
         let waiting = self.waiting.iter().filter(|(number, _)| self.found[*number].subject == place);
-        running.chain(waiting.map(|(number, _)| Ahead { waits: true, name: name(*number) })).collect()
+        running.chain(waiting.map(|(number, _)| Predecessor { waits: true, name: name(*number) })).collect()
     }
 
     /// Ends older occurrences in favor of a newer one.
     fn supersede(&mut self, place: usize, at: DateTime<Utc>) {
         for run in self.running.iter().filter(|run| run.subject == place) {
-            match &mut self.found[run.number].fate {
-                Fate::Runs { ends, ended, .. } => (*ends, *ended) = (at, true),
-                fate => *fate = Fate::Skipped(SUPERSEDED.to_owned()),
+            match &mut self.found[run.number].prediction {
+                Prediction::Runs { ends, ended, .. } => (*ends, *ended) = (at, true),
+                prediction => *prediction = Prediction::Skipped(SUPERSEDED.to_owned()),
             }
         }
         self.running.retain(|run| run.subject != place);
@@ -249,17 +250,17 @@ impl Simulation<'_> {
     }
 
     fn claim(&mut self, place: usize, at: DateTime<Utc>, purpose: Purpose) {
-        let fate = match (self.subjects[place].held, purpose) {
-            (Some(why), _) => Fate::Skipped(why.to_owned()),
-            (None, Purpose::Skip(why)) => Fate::Skipped(why),
-            (None, Purpose::SkipSince(from, why)) => Fate::SkippedSince(from, why),
+        let prediction = match (self.subjects[place].held, purpose) {
+            (Some(why), _) => Prediction::Skipped(why.to_owned()),
+            (None, Purpose::Skip(why)) => Prediction::Skipped(why),
+            (None, Purpose::SkipSince(from, why)) => Prediction::SkippedSince(from, why),
             (None, Purpose::Run | Purpose::RunByHand) => {
                 self.waiting.push((self.found.len(), None));
                 // The fate if it never begins.
-                Fate::Skipped(SUPERSEDED.to_owned())
+                Prediction::Skipped(SUPERSEDED.to_owned())
             }
         };
-        self.found.push(Foreseen { at, subject: place, fate });
+        self.found.push(PredictedOccurrence { at, subject: place, prediction });
     }
 
     /// Makes follow-ups of completed runs fall due, and their own follow-ups that take no time. Returns whether
@@ -285,7 +286,7 @@ impl Simulation<'_> {
     fn launch(&mut self, now: DateTime<Utc>) {
         self.waiting.sort_by_key(|(number, _)| self.found[*number].at);
         for (number, waited) in std::mem::take(&mut self.waiting) {
-            match self.held_by(number) {
+            match self.blocked_by(number) {
                 Some(why) => self.waiting.push((number, Some(why))),
                 None => self.begin(number, now, waited),
             }
@@ -293,7 +294,7 @@ impl Simulation<'_> {
     }
 
     /// Returns why an occurrence cannot begin.
-    fn held_by(&self, number: usize) -> Option<&'static str> {
+    fn blocked_by(&self, number: usize) -> Option<&'static str> {
         let place = self.found[number].subject;
         let definition = &self.subjects[place].definition;
         let is_older = |(other, _): &(usize, Option<&str>)| self.found[*other].subject == place;
@@ -310,31 +311,39 @@ impl Simulation<'_> {
     }
 
     fn begin(&mut self, number: usize, now: DateTime<Utc>, waited: Option<&'static str>) {
-        let Foreseen { at, subject, .. } = self.found[number];
-        let Subject { definition, takes, .. } = &self.subjects[subject];
+        let PredictedOccurrence { at, subject, .. } = self.found[number];
+        let SimulatedJob { definition, takes, .. } = &self.subjects[subject];
         if definition.approve {
             let background = definition.background();
             let terms = background.map(|background| background.restrictions.ask_terms()).unwrap_or_default();
             let until = now + TimeDelta::from_std(terms.deadline).unwrap_or_default();
-            let going = Going { number, subject, ends: until, is_background: false, is_foreground: false, asks: true };
+            let going =
+                SimulatedRun { number, subject, ends: until, is_background: false, is_foreground: false, asks: true };
             self.running.push(going);
-            self.found[number].fate = Fate::Asks { since: now, until };
+            self.found[number].prediction = Prediction::Asks { since: now, until };
             return;
         }
         let (takes, is_told) = (*takes, definition.is_delivered_as_written());
         let is_foreground = definition.mode == Mode::Foreground;
-        self.found[number].fate = match self.unpaid(subject, now) {
-            Some(why) => Fate::Skipped(format!("budget: {why}")),
+        self.found[number].prediction = match self.unpaid(subject, now) {
+            Some(why) => Prediction::Skipped(format!("budget: {why}")),
             None => {
                 let (is_background, is_foreground) = (!is_told && !is_foreground, !is_told && is_foreground);
                 let ends = now + takes;
                 if ends > now {
-                    self.running.push(Going { number, subject, ends, is_background, is_foreground, asks: false });
+                    self.running.push(SimulatedRun {
+                        number,
+                        subject,
+                        ends,
+                        is_background,
+                        is_foreground,
+                        asks: false,
+                    });
                 } else {
                     self.ended.push_back(subject);
                 }
                 let late = waited.or((now > at).then_some("it was missed"));
-                Fate::Runs { begins: now, ends, late, ended: false }
+                Prediction::Runs { begins: now, ends, late, ended: false }
             }
         };
     }
@@ -374,8 +383,8 @@ mod tests {
     use super::super::tests::support::{at_time, march, reminder, routine, with_cron};
     use super::*;
 
-    fn subject(definition: Definition, minutes: i64) -> Subject {
-        Subject {
+    fn subject(definition: Definition, minutes: i64) -> SimulatedJob {
+        SimulatedJob {
             definition: Arc::new(definition),
             takes: TimeDelta::minutes(minutes),
             costs: 1.0,
@@ -385,26 +394,26 @@ mod tests {
         }
     }
 
-    fn assumed(from: &str, until: &str) -> Assumed {
+    fn assumed(from: &str, until: &str) -> Assumptions {
         let now = march("01T12:00:00");
         let (from, until) = (march(from), march(until));
-        Assumed { now, from, until, slots: 4, budget: Vec::new(), zone: Tz::UTC, limit: 1000 }
+        Assumptions { now, from, until, slots: 4, budget: Vec::new(), zone: Tz::UTC, limit: 1000 }
     }
 
     /// Formats each as `mail 13:00 13:05-13:20 (late)`.
-    fn lines(subjects: &[Subject], assumed: &Assumed) -> Vec<String> {
+    fn lines(subjects: &[SimulatedJob], assumed: &Assumptions) -> Vec<String> {
         let time = |at: &DateTime<Utc>| at.format("%H:%M").to_string();
-        let line = |one: &Foreseen| {
-            let fate = match &one.fate {
-                Fate::Runs { begins, ends, late, ended } => {
+        let line = |one: &PredictedOccurrence| {
+            let prediction = match &one.prediction {
+                Prediction::Runs { begins, ends, late, ended } => {
                     let late = late.map(|late| format!(" ({late})")).unwrap_or_default();
                     format!("{}-{}{late}{}", time(begins), time(ends), if *ended { " ended" } else { "" })
                 }
-                Fate::Asks { until, .. } => format!("asks until {}", time(until)),
-                Fate::Skipped(why) => why.clone(),
-                Fate::SkippedSince(from, why) => format!("since {}: {why}", time(from)),
+                Prediction::Asks { until, .. } => format!("asks until {}", time(until)),
+                Prediction::Skipped(why) => why.clone(),
+                Prediction::SkippedSince(from, why) => format!("since {}: {why}", time(from)),
             };
-            format!("{} {} {fate}", subjects[one.subject].definition.id, time(&one.at))
+            format!("{} {} {prediction}", subjects[one.subject].definition.id, time(&one.at))
         };
         simulate(subjects, assumed).0.iter().map(line).collect()
     }
@@ -441,7 +450,7 @@ mod tests {
         let mail = subject(with_cron(routine("mail"), "10 13 * * *", OnOverlap::Skip), 5);
         let client = Some(crate::definition::JobClient::Notify);
         let tea = subject(Definition { client, ..at_time(reminder("tea"), march("01T13:15:00")) }, 0);
-        let one = Assumed { slots: 1, ..assumed("01T12:30:00", "01T15:30:00") };
+        let one = Assumptions { slots: 1, ..assumed("01T12:30:00", "01T15:30:00") };
         assert_eq!(
             lines(&[hog, mail, tea], &one),
             [
@@ -499,7 +508,7 @@ mod tests {
         );
     }
 
-    fn after(id: &str, job: &str, outcome: FollowedEnd, minutes: i64) -> Subject {
+    fn after(id: &str, job: &str, outcome: FollowedEnd, minutes: i64) -> SimulatedJob {
         let cadence = Cadence::After(Follows { job: DefinitionId::new(job), outcome });
         let recurs = Recurrence { cadence, jitter: None };
         let trigger = Trigger::Routine { recurs, on_overlap: OnOverlap::Skip };
@@ -534,7 +543,8 @@ mod tests {
             lines(&[hourly(OnOverlap::Cancel), sort()], &assumed("01T12:30:00", "01T14:30:00")),
             ["mail 13:00 13:00-14:00 ended", "mail 14:00 14:00-15:30"]
         );
-        let spent = Assumed { budget: vec![Spending::of("day", 1.0, 1.0, march("02T00:00:00"))], ..until_four.clone() };
+        let spent =
+            Assumptions { budget: vec![Spending::of("day", 1.0, 1.0, march("02T00:00:00"))], ..until_four.clone() };
         assert_eq!(lines(&[mail(), sort()], &spent).len(), 1);
         // Jobs in a circle, which `check` refuses, end at the limit.
         let circle = [
@@ -543,14 +553,14 @@ mod tests {
             after("b", "a", FollowedEnd::Any, 0),
             after("b", "mail", FollowedEnd::Any, 0),
         ];
-        let (found, is_cut) = simulate(&circle, &until_four);
-        assert_eq!((found.len(), is_cut), (1000, true));
+        let (found, is_truncated) = simulate(&circle, &until_four);
+        assert_eq!((found.len(), is_truncated), (1000, true));
     }
 
     #[test]
     fn a_budget_lasts_until_its_period_ends() {
         let spending = Spending::of("day", 2.0, 0.0, march("02T00:00:00"));
-        let by_night = Assumed { budget: vec![spending], ..assumed("01T21:30:00", "02T00:30:00") };
+        let by_night = Assumptions { budget: vec![spending], ..assumed("01T21:30:00", "02T00:30:00") };
         let why = "budget: 2.00 of 2.00 USD of today's budget are spent or taken, until 2026-03-02 00:00";
         assert_eq!(
             lines(&[subject(with_cron(routine("mail"), "*/40 * * * *", OnOverlap::Skip), 1)], &by_night),
@@ -568,7 +578,7 @@ mod tests {
     #[test]
     fn tokens_of_a_day_are_spent_too() {
         let spending = Spending::of("tokens_day", 1500.0, 0.0, march("02T00:00:00"));
-        let by_night = Assumed { budget: vec![spending], ..assumed("01T22:30:00", "02T00:30:00") };
+        let by_night = Assumptions { budget: vec![spending], ..assumed("01T22:30:00", "02T00:30:00") };
         let mail = subject(with_cron(routine("mail"), "*/30 * * * *", OnOverlap::Skip), 1);
         let found = lines(&[mail], &by_night);
         assert_eq!(found[..2], ["mail 22:30 22:30-22:31", "mail 23:00 23:00-23:01"]);
@@ -579,7 +589,7 @@ mod tests {
     #[test]
     fn a_jobs_own_cap_keeps_no_other_from_running() {
         let own_budget = Some(Spending::of("job_day", 1.5, 0.0, march("02T00:00:00")));
-        let mail = Subject { own_budget, ..subject(with_cron(routine("mail"), "0 * * * *", OnOverlap::Skip), 1) };
+        let mail = SimulatedJob { own_budget, ..subject(with_cron(routine("mail"), "0 * * * *", OnOverlap::Skip), 1) };
         let web = subject(with_cron(routine("web"), "30 * * * *", OnOverlap::Skip), 1);
         let why =
             "budget: 1.50 of 1.50 USD of this job's `max_cost_day_usd` are spent or taken, until 2026-03-02 00:00";
@@ -599,10 +609,10 @@ mod tests {
 
     #[test]
     fn a_job_that_is_off_does_not_run_and_the_limit_cuts() {
-        let off = Subject { held: Some("disabled"), ..subject(routine("mail"), 1) };
-        let few = Assumed { limit: 2, ..assumed("01T12:30:00", "09T12:30:00") };
+        let off = SimulatedJob { held: Some("disabled"), ..subject(routine("mail"), 1) };
+        let few = Assumptions { limit: 2, ..assumed("01T12:30:00", "09T12:30:00") };
         let (found, cut) = simulate(std::slice::from_ref(&off), &few);
         assert!(cut && found.len() == 2);
-        assert!(found.iter().all(|one| one.fate == Fate::Skipped("disabled".into())));
+        assert!(found.iter().all(|one| one.prediction == Prediction::Skipped("disabled".into())));
     }
 }

@@ -26,7 +26,7 @@ impl WallClock {
     /// `known`: the latest time that previous processes have recorded.
     pub(super) fn new(known: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Self {
         let mut clock = Self { shown: known.unwrap_or(now), behind: None };
-        clock.look(now, TimeDelta::zero());
+        clock.record(now, TimeDelta::zero());
         clock
     }
 
@@ -43,7 +43,7 @@ impl WallClock {
 
     /// Records the time, and by how much the clock was set since the last look. Returns whether the clock is
     /// behind and is trusted from now on.
-    pub(super) fn look(&mut self, now: DateTime<Utc>, set: TimeDelta) -> bool {
+    pub(super) fn record(&mut self, now: DateTime<Utc>, set: TimeDelta) -> bool {
         if now < self.shown {
             if self.behind.is_none() {
                 // The last look may be long ago. The clock had come this far when it was set back.
@@ -82,7 +82,7 @@ mod tests {
             let mut clock = WallClock::new(known.map(at), at(shown[0]));
             for pair in shown.windows(2) {
                 tokio::time::advance(Duration::from_secs(60)).await;
-                assert!(!clock.look(at(pair[1]), TimeDelta::minutes(pair[1] - pair[0] - 1)));
+                assert!(!clock.record(at(pair[1]), TimeDelta::minutes(pair[1] - pair[0] - 1)));
             }
             assert_eq!(clock.latest(), at(expected), "{known:?} {shown:?}");
         }
@@ -93,10 +93,10 @@ mod tests {
         let mut clock = WallClock::new(Some(at(100_000)), at(0));
         for minute in 1..24 * 60 {
             tokio::time::advance(Duration::from_secs(60)).await;
-            assert!(!clock.look(at(minute), TimeDelta::zero()), "{minute}");
+            assert!(!clock.record(at(minute), TimeDelta::zero()), "{minute}");
         }
         tokio::time::advance(Duration::from_secs(60)).await;
-        assert!(clock.look(at(24 * 60), TimeDelta::zero()));
+        assert!(clock.record(at(24 * 60), TimeDelta::zero()));
         assert_eq!(clock.latest(), at(24 * 60));
     }
 }

@@ -13,7 +13,7 @@ use super::guard::Posted;
 use super::pages::{self, execute, not_saved};
 use super::parts::{link, run};
 use super::sessions::hash;
-use super::views::chat::Untaken;
+use super::views::chat::UnsentMessage;
 use crate::app::{Command, Outcome, ServiceCommand, ServiceReply};
 use crate::definition::Problem;
 use crate::journal::{Answer, RunId};
@@ -23,7 +23,7 @@ use crate::refusal::Refusal;
 const PAGE: &str = "page";
 
 /// Redirects to a page, or shows the refusal.
-fn lead(done: Result<String, Refusal>) -> Response {
+fn redirect(done: Result<String, Refusal>) -> Response {
     match done {
         Ok(path) => Redirect::to(&path).into_response(),
         Err(refusal) => error::refused(&refusal),
@@ -50,13 +50,13 @@ pub(super) async fn job(context: Context, Path((id, action)): Path<(String, Stri
             _ => page,
         })
     });
-    lead(done.await)
+    redirect(done.await)
 }
 
 /// Ends a run.
 pub(super) async fn cancel_run(context: Context, Path(id): Path<String>, _posted: Posted) -> Response {
     let command = Command::Service(ServiceCommand::CancelRun { run: RunId::new(&*id) });
-    lead(context.ask(move |app| app.execute(command).map(|_| run(&id))).await)
+    redirect(context.ask(move |app| app.execute(command).map(|_| run(&id))).await)
 }
 
 /// Makes a dry run of a job that also runs the job's gate.
@@ -106,7 +106,7 @@ pub(super) async fn say(context: Context, posted: Posted) -> Response {
     match context.ask(move |app| app.say(&said)).await {
         Ok(_) => Redirect::to("/chat").into_response(),
         Err(refusal) => {
-            let untaken = Untaken { text, why: error::why(&refusal) };
+            let untaken = UnsentMessage { text, why: error::why(&refusal) };
             pages::not_said(context, untaken, error::status(&refusal)).await
         }
     }
@@ -114,7 +114,7 @@ pub(super) async fn say(context: Context, posted: Posted) -> Response {
 
 /// The query of a form that returns to a run: `?run=…`.
 #[derive(Deserialize)]
-pub(super) struct Back {
+pub(super) struct ReturnQuery {
     #[serde(default)]
     run: Option<String>,
 }
@@ -123,7 +123,7 @@ pub(super) struct Back {
 pub(super) async fn answer(
     context: Context,
     Path(number): Path<i64>,
-    Query(back): Query<Back>,
+    Query(back): Query<ReturnQuery>,
     posted: Posted,
 ) -> Response {
     let answer = match posted.get("answer") {
@@ -136,7 +136,7 @@ pub(super) async fn answer(
     let sentence = Some(posted.get("sentence").to_owned()).filter(|text| !text.is_empty() && answer == Answer::Deny);
     let command = Command::Answer { question: number, answer, sentence, channel: PAGE.to_owned() };
     let place = back.run.map_or_else(|| "/questions".to_owned(), |id| run(&id));
-    lead(context.ask(move |app| app.execute(command).map(|_| place)).await)
+    redirect(context.ask(move |app| app.execute(command).map(|_| place)).await)
 }
 
 /// Pauses or resumes the service.
@@ -148,5 +148,5 @@ pub(super) async fn service(context: Context, posted: Posted) -> Response {
     };
     let done = context
         .ask(move |app| execute!(app, Command::Service(command), Outcome::Service(_) => Ok("/service".to_owned())));
-    lead(done.await)
+    redirect(done.await)
 }

@@ -15,12 +15,12 @@ use super::parts::{glyph, run};
 use crate::app::words;
 use crate::app::{Row, Timeline, times};
 use crate::definition::DefinitionId;
-use crate::journal::{RunState, Stretch};
+use crate::journal::{RunState, TimelineEntry};
 
 /// Height of a row, in pixels.
 const HEIGHT: u32 = 22;
 /// Bars that are closer than this share of the span are merged.
-const APART: f64 = 0.006;
+const MERGE_DISTANCE: f64 = 0.006;
 /// Minimum width of a bar, as a share of the span. A shorter bar is drawn as a glyph.
 const LONG: f64 = 0.012;
 /// Maximum span in which hours are marked too, in milliseconds: three days.
@@ -33,7 +33,7 @@ struct Bar<'a> {
     from: f64,
     until: f64,
     state: RunState,
-    last: &'a Stretch,
+    last: &'a TimelineEntry,
     count: usize,
 }
 
@@ -104,14 +104,14 @@ fn label(row: &Row, name: &str, context: &Context) -> String {
     format!("{name}: {}", words.join(", "))
 }
 
-fn merged<'a>(past: &'a [Stretch], scale: &Scale, now: DateTime<Utc>) -> Vec<Bar<'a>> {
-    let mut in_order: Vec<&Stretch> = past.iter().collect();
+fn merged<'a>(past: &'a [TimelineEntry], scale: &Scale, now: DateTime<Utc>) -> Vec<Bar<'a>> {
+    let mut in_order: Vec<&TimelineEntry> = past.iter().collect();
     in_order.sort_by_key(|stretch| stretch.from);
     let mut bars: Vec<Bar<'a>> = Vec::new();
     for stretch in in_order {
         let (from, until) = (scale.at(stretch.from), scale.at(stretch.until.unwrap_or(now)));
         match bars.last_mut() {
-            Some(bar) if bar.state == stretch.state && from - bar.until < APART => {
+            Some(bar) if bar.state == stretch.state && from - bar.until < MERGE_DISTANCE => {
                 bar.until = bar.until.max(until);
                 bar.count += 1;
                 bar.last = stretch;
@@ -124,7 +124,7 @@ fn merged<'a>(past: &'a [Stretch], scale: &Scale, now: DateTime<Utc>) -> Vec<Bar
 
 fn linked_bar(bar: &Bar<'_>, scale: &Scale, context: &Context) -> Markup {
     let shape = glyph(bar.state);
-    let Stretch { id, from, until, .. } = bar.last;
+    let TimelineEntry { id, from, until, .. } = bar.last;
     let state = words::state(bar.state);
     let took = until.map(|until| until - *from).filter(|took| took.num_milliseconds() > 0);
     let beside = scale.zones.get(id).map(|zone| times::in_zone(*from, *zone, context.zone)).unwrap_or_default();
@@ -193,7 +193,7 @@ fn coming(row: &Row, scale: &Scale) -> String {
     let mut last = f64::MIN;
     for at in &row.coming {
         let x = scale.at(*at);
-        if x - last >= APART {
+        if x - last >= MERGE_DISTANCE {
             let _ = write!(path, "M{} 7v8", (x * 1000.0).round());
             last = x;
         }
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn outcomes_differ_without_colour_where_bars_are_many() {
-        let last = Stretch {
+        let last = TimelineEntry {
             id: DefinitionId::new("mail"),
             kind: crate::definition::Kind::Routine,
             run: crate::journal::RunId::new("0badcafe"),

@@ -16,7 +16,7 @@ const LONGEST: usize = 4096;
 
 /// The content of an error answer, for [`framed`].
 #[derive(Clone)]
-struct Said {
+struct ErrorBody {
     title: String,
     why: String,
 }
@@ -30,7 +30,8 @@ pub(super) async fn framed(State(web): State<Web>, request: Request, next: Next)
         return answer;
     }
     let answer = if is_page(&answer) { answer } else { of_axum(answer).await };
-    let (Some(said), Some(session)) = (answer.extensions().get::<Said>(), guard::session_in(&web, &headers)) else {
+    let (Some(said), Some(session)) = (answer.extensions().get::<ErrorBody>(), guard::session_in(&web, &headers))
+    else {
         return answer;
     };
     let context = Context::of(&web, &session, &headers);
@@ -91,7 +92,7 @@ pub(super) fn page(status: StatusCode, title: &str, why: &str) -> Response {
         }
     };
     let mut answer = (status, Html(page.into_string())).into_response();
-    answer.extensions_mut().insert(Said { title: title.to_owned(), why: why.to_owned() });
+    answer.extensions_mut().insert(ErrorBody { title: title.to_owned(), why: why.to_owned() });
     answer
 }
 

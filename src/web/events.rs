@@ -17,7 +17,7 @@ use super::guard::SessionToken;
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// The number sent at the end of a session. No event has this number, so the page loads itself again.
-const OUT: &str = "-1";
+const SESSION_ENDED: &str = "-1";
 
 /// Streams the number of the newest event, and of each newer one. Ends with the service, and with the session, which is announced.
 pub(super) async fn stream(
@@ -39,7 +39,7 @@ pub(super) async fn stream(
                 changed = sessions.changed() => changed.ok()?,
             }
             if !web.sessions.has(&session.0, web.now()) {
-                return Some((Ok(Event::default().data(OUT)), None));
+                return Some((Ok(Event::default().data(SESSION_ENDED)), None));
             }
             let number = *newest.borrow_and_update();
             Some((Ok(Event::default().data(number.to_string())), Some((newest, sessions, chat))))

@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::context::Context;
 use super::parts::{self, link};
-use crate::app::{About, Attention, times};
+use crate::app::{Attention, NeedSubject, times};
 
 /// The pages in the navigation: path and name.
 const PAGES: [(&str, &str); 9] = [
@@ -91,9 +91,9 @@ fn sentence(attention: &Attention) -> Markup {
     html! {
         p id="needs" .good[needs.is_empty()] .bad[!needs.is_empty()] {
             @if needs.is_empty() {
-                (attention.calm()) "."
+                (attention.all_clear()) "."
             } @else {
-                strong { (attention.count_words(needs.len())) } ": "
+                strong { (attention.count_sentence(needs.len())) } ": "
                 @for (index, need) in needs.iter().take(NEEDS).enumerate() {
                     @if index > 0 { "; " }
                     a href=(place(&need.about)) { (need.words) }
@@ -106,14 +106,14 @@ fn sentence(attention: &Attention) -> Markup {
 }
 
 /// Returns the path of the page where the person can fix a need.
-pub(super) fn place(about: &About) -> String {
+pub(super) fn place(about: &NeedSubject) -> String {
     match about {
-        About::Service | About::Files | About::Channels => "/service".to_owned(),
-        About::FailedReminders => "/jobs#reminders".to_owned(),
-        About::Questions => "/questions".to_owned(),
-        About::Job(id) => link("/jobs/", id.as_str(), ""),
-        About::Costs => "/costs".to_owned(),
-        About::Hosts => "/hosts".to_owned(),
+        NeedSubject::Service | NeedSubject::Files | NeedSubject::Channels => "/service".to_owned(),
+        NeedSubject::FailedReminders => "/jobs#reminders".to_owned(),
+        NeedSubject::Questions => "/questions".to_owned(),
+        NeedSubject::Job(id) => link("/jobs/", id.as_str(), ""),
+        NeedSubject::Costs => "/costs".to_owned(),
+        NeedSubject::Hosts => "/hosts".to_owned(),
     }
 }
 

@@ -82,7 +82,7 @@ impl Listener {
     pub(super) async fn serve(self, router: Router) {
         let _removed = match &self {
             Self::Tcp(_) => None,
-            Self::Unix(_, path) => Some(RemovedAtEnd(path.clone())),
+            Self::Unix(_, path) => Some(SocketFileGuard(path.clone())),
         };
         let mut connections = JoinSet::new();
         let mut open: VecDeque<AbortHandle> = VecDeque::new();
@@ -142,9 +142,9 @@ async fn remove_dead(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-struct RemovedAtEnd(PathBuf);
+struct SocketFileGuard(PathBuf);
 
-impl Drop for RemovedAtEnd {
+impl Drop for SocketFileGuard {
     fn drop(&mut self) {
         let _gone = fs::remove_file(&self.0);
     }

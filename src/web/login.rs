@@ -10,14 +10,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 use maud::{DOCTYPE, html};
 
 use super::guard::{Posted, SessionToken};
-use super::sessions::{LASTS, hash};
+use super::sessions::{LIFETIME, hash};
 use super::{Web, error};
 
 /// Time for which a link is valid.
 pub const GOOD_FOR: TimeDelta = TimeDelta::seconds(60);
 
 /// Maximum number of open links.
-const OPEN: usize = 100;
+const MAX_LINKS: usize = 100;
 
 /// Unused links, as hashes of their tokens. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +32,7 @@ impl Logins {
         let token = agent_sandbox::token::random()?;
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|_, until| *until > now);
-        if open.len() >= OPEN {
+        if open.len() >= MAX_LINKS {
             open.clear();
         }
         open.insert(hash(&token), now + GOOD_FOR);
@@ -90,7 +90,7 @@ pub(super) async fn enter(State(web): State<Web>, Path(token): Path<String>) -> 
         Err(why) => return error::page(StatusCode::INTERNAL_SERVER_ERROR, "The session could not be kept", &why),
     };
     let secure = if web.url.as_ref().is_some_and(|url| url.starts_with("https:")) { "; Secure" } else { "" };
-    let age = LASTS.num_seconds();
+    let age = LIFETIME.num_seconds();
     let cookie = format!("{}={session}; Max-Age={age}; Path=/; HttpOnly; SameSite=Strict{secure}", web.cookie);
     ([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response()
 }

@@ -35,7 +35,7 @@ pub use listener::{BindError, Listener, TUNNEL_PORT};
 pub use login::{GOOD_FOR, Logins};
 pub use sessions::{Sessions, hash};
 
-use crate::app::{App, DefinitionsInForce};
+use crate::app::{App, CurrentDefinitions};
 
 /// Time after a form during which definitions are read from the files, in milliseconds.
 const FILES_FOR: i64 = 5_000;
@@ -46,7 +46,7 @@ pub struct Web {
     /// Returns the application under the settings in force. The caller is the person.
     pub app: Arc<dyn Fn() -> App + Send + Sync>,
     /// The definitions in force, so that showing a thousand jobs reads no files.
-    pub definitions: DefinitionsInForce,
+    pub definitions: CurrentDefinitions,
     /// Time of the last form, in milliseconds since 1970. For a while after it, definitions are read from the files, since the definitions
     /// in force follow a moment later.
     pub posted: Arc<AtomicI64>,

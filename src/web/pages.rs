@@ -11,9 +11,9 @@ use serde::Deserialize;
 
 use super::context::Context;
 use super::sessions::hash;
-use super::views::{self, chat::Untaken, job::JobParts, run::RunParts};
+use super::views::{self, chat::UnsentMessage, job::JobParts, run::RunParts};
 use super::{error, frame};
-use crate::app::{App, Attention, Command, CostsBy, Each, Occurrence, Outcome};
+use crate::app::{App, Attention, Command, CostsBy, Occurrence, OccurrenceLimit, Outcome};
 use crate::definition::{DefinitionId, Kind};
 use crate::journal::{RunFilter, RunId};
 use crate::refusal::Refusal;
@@ -22,7 +22,7 @@ use crate::refusal::Refusal;
 pub(super) const ROWS: u32 = 50;
 
 /// Maximum number of upcoming occurrences read for a page.
-const COMING: usize = 20_000;
+const MAX_UPCOMING: usize = 20_000;
 
 /// Number of exchanges that a conversation shows at first, and the maximum.
 const EXCHANGES_FIRST: usize = 30;
@@ -33,7 +33,7 @@ macro_rules! execute {
     ($app:expr, $command:expr, $pattern:pat => $value:expr) => {
         match $app.execute($command)? {
             $pattern => $value,
-            _ => return Err($crate::app::another_answer()),
+            _ => return Err($crate::app::unexpected_reply()),
         }
     };
 }
@@ -90,8 +90,9 @@ pub(super) async fn next(context: Context, Query(query): Query<NextQuery>) -> Re
         context,
         ("Next", "/next"),
         move |app| {
-            let (from, each) = (query.after.map(|after| after.to_rfc3339()), Each::Few(views::next::ROWS + 1));
-            let next = Command::Next { count: COMING, from, until: Some(until), ids: Vec::new(), each };
+            let (from, each) =
+                (query.after.map(|after| after.to_rfc3339()), OccurrenceLimit::Few(views::next::ROWS + 1));
+            let next = Command::Next { count: MAX_UPCOMING, from, until: Some(until), ids: Vec::new(), each };
             let mut next = execute!(app, next, Outcome::Upcoming(next) => next);
             let is_after = |one: &Occurrence| {
                 query.after.is_none_or(|after| (after, &*query.job) < (one.at, one.definition.id.as_str()))
@@ -315,7 +316,7 @@ pub(super) async fn inbox(context: Context, Query(query): Query<InboxQuery>) -> 
     page(
         context,
         ("Inbox", "/inbox"),
-        move |app| app.said(asked.words.trim(), asked.before, ROWS + 1),
+        move |app| app.search_messages(asked.words.trim(), asked.before, ROWS + 1),
         |messages, _, context| views::inbox::inbox(messages, ROWS as usize, &query, context),
     )
     .await
@@ -329,10 +330,10 @@ pub(super) struct ChatQuery {
 
 pub(super) async fn chat(context: Context, Query(query): Query<ChatQuery>) -> Response {
     let last = query.last.unwrap_or(EXCHANGES_FIRST).clamp(1, EXCHANGES);
-    conversation(context, last, Untaken::default()).await
+    conversation(context, last, UnsentMessage::default()).await
 }
 
-async fn conversation(context: Context, last: usize, untaken: Untaken) -> Response {
+async fn conversation(context: Context, last: usize, untaken: UnsentMessage) -> Response {
     page(
         context,
         ("Chat", "/chat"),
@@ -343,7 +344,7 @@ async fn conversation(context: Context, last: usize, untaken: Untaken) -> Respon
 }
 
 /// Shows the conversation with a message that failed, to be sent again.
-pub(super) async fn not_said(context: Context, untaken: Untaken, status: StatusCode) -> Response {
+pub(super) async fn not_said(context: Context, untaken: UnsentMessage, status: StatusCode) -> Response {
     let mut answer = conversation(context, EXCHANGES_FIRST, untaken).await;
     *answer.status_mut() = status;
     answer

@@ -3,20 +3,20 @@
 use maud::{Markup, html};
 
 use super::context::Context;
-use crate::app::words::{self, Tone};
+use crate::app::words::{self, Emphasis};
 use crate::channel::terminal::plain_lines;
 use crate::definition::Problem;
 use crate::journal::{RunRecord, RunState};
 
 /// Returns the CSS class of a tone.
-pub(super) fn class(tone: Tone) -> &'static str {
-    match tone {
-        Tone::Plain => "plain",
-        Tone::Strong => "strong",
-        Tone::Faint => "faint",
-        Tone::Good => "good",
-        Tone::Warn => "warn",
-        Tone::Bad => "bad",
+pub(super) fn class(emphasis: Emphasis) -> &'static str {
+    match emphasis {
+        Emphasis::Plain => "plain",
+        Emphasis::Strong => "strong",
+        Emphasis::Faint => "faint",
+        Emphasis::Good => "good",
+        Emphasis::Warn => "warn",
+        Emphasis::Bad => "bad",
     }
 }
 
@@ -36,7 +36,7 @@ pub(super) fn glyph(state: RunState) -> &'static str {
 /// Renders the state or outcome of a run with its glyph.
 pub(super) fn outcome(run: &RunRecord, context: &Context) -> Markup {
     html! {
-        span .outcome .(class(words::tone(run))) { (mark(run.outcome)) (words::outcome(run, context.now)) }
+        span .outcome .(class(words::emphasis(run))) { (mark(run.outcome)) (words::outcome(run, context.now)) }
     }
 }
 
@@ -118,7 +118,7 @@ pub(super) fn fact(term: &str, says: Option<Markup>) -> Markup {
 }
 
 /// Renders a text as a fact's value. Returns `None` if it is empty.
-pub(super) fn said(text: impl AsRef<str>) -> Option<Markup> {
+pub(super) fn text_value(text: impl AsRef<str>) -> Option<Markup> {
     let text = text.as_ref();
     (!text.is_empty()).then(|| html! { (text) })
 }

@@ -10,10 +10,10 @@ use crate::hexadecimal::sha256;
 use crate::journal::{Journal, JournalError};
 
 /// Lifetime of a session.
-pub const LASTS: TimeDelta = TimeDelta::days(30);
+pub const LIFETIME: TimeDelta = TimeDelta::days(30);
 
 /// Maximum number of sessions. The newest are kept.
-const KEPT: usize = 20;
+const MAX_SESSIONS: usize = 20;
 
 /// The setting in the journal that keeps the sessions.
 const SETTING: &str = "web_sessions";
@@ -46,11 +46,11 @@ impl Sessions {
     /// Begins a session and returns its token.
     pub(super) async fn begin(&self, now: DateTime<Utc>) -> Result<String, String> {
         let token = agent_sandbox::token::random().map_err(|error| error.to_string())?;
-        let session = Session { hash: hash(&token), until: now + LASTS };
+        let session = Session { hash: hash(&token), until: now + LIFETIME };
         self.change(|known| {
             known.retain(|one| one.until > now);
             known.push(session);
-            let surplus = known.len().saturating_sub(KEPT);
+            let surplus = known.len().saturating_sub(MAX_SESSIONS);
             known.drain(..surplus);
         })
         .await?;

@@ -22,10 +22,10 @@ use crate::schedule::{Accepted, DeliverError};
 const LARGEST: usize = 64 * 1024;
 
 /// Maximum amount read of a larger body, in bytes. Reading on lets its sender read the answer.
-const READ: usize = 1024 * 1024;
+const MAX_DRAINED: usize = 1024 * 1024;
 
 /// Maximum time to receive a body.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// `Retry-After` while everything is paused.
 const PAUSED_FOR: Duration = Duration::from_secs(300);
@@ -33,22 +33,22 @@ const PAUSED_FOR: Duration = Duration::from_secs(300);
 const NO_SECRET: &str = "this webhook has no secret yet";
 
 /// A refusal of a request.
-struct No {
+struct Denial {
     status: StatusCode,
     why: &'static str,
     /// A reason for the person that may say more than the sender may know.
     recorded: Option<&'static str>,
     faults: Vec<PayloadFault>,
-    again_in: Option<Duration>,
+    retry_after: Option<Duration>,
 }
 
-impl No {
+impl Denial {
     fn of(status: StatusCode, why: &'static str) -> Self {
-        Self { status, why, recorded: None, faults: Vec::new(), again_in: None }
+        Self { status, why, recorded: None, faults: Vec::new(), retry_after: None }
     }
 
-    fn again_in(self, wait: Duration) -> Self {
-        Self { again_in: Some(wait), ..self }
+    fn retry_after(self, wait: Duration) -> Self {
+        Self { retry_after: Some(wait), ..self }
     }
 
     fn response(self) -> Response<Full<Bytes>> {
@@ -57,7 +57,7 @@ impl No {
             body["details"] = json!(self.faults);
         }
         let mut response = answer(self.status, &body);
-        if let Some(wait) = self.again_in {
+        if let Some(wait) = self.retry_after {
             // Round up, so that a sender that retries at that moment is not refused again.
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             response.headers_mut().insert(RETRY_AFTER, seconds.max(1).into());
@@ -77,7 +77,7 @@ fn answer(status: StatusCode, body: &Json) -> Response<Full<Bytes>> {
 }
 
 /// The answer to an authenticated sender.
-enum Yes {
+enum Acceptance {
     Accepted(Accepted),
     /// The answer to a ping, such as GitHub's.
     Here(Json),
@@ -85,7 +85,7 @@ enum Yes {
 
 /// The known facts of a delivery, refused or not.
 #[derive(Default)]
-struct Seen {
+struct DeliveryFacts {
     /// The target webhook, if it exists.
     of: Option<DefinitionId>,
     /// The delivered text, once the signature is verified.
@@ -98,12 +98,12 @@ impl Webhooks {
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let mut seen = Seen::default();
+        let mut seen = DeliveryFacts::default();
         Ok(match self.take(request, &mut seen).await {
-            Ok(Yes::Accepted(Accepted { run, again })) => {
+            Ok(Acceptance::Accepted(Accepted { run, again })) => {
                 answer(StatusCode::ACCEPTED, &json!({ "run": run, "again": again }))
             }
-            Ok(Yes::Here(said)) => answer(StatusCode::OK, &said),
+            Ok(Acceptance::Here(said)) => answer(StatusCode::OK, &said),
             Err(no) => {
                 let why = no.faults.first().map(|fault| format!("{}: {} {}", no.why, fault.path, fault.message));
                 let why = why.unwrap_or_else(|| no.recorded.unwrap_or(no.why).to_owned());
@@ -115,20 +115,20 @@ impl Webhooks {
     }
 
     /// Checks a request in order and accepts it. Sets the fields of `seen` as they become known.
-    async fn take<B>(&self, request: Request<B>, seen: &mut Seen) -> Result<Yes, No>
+    async fn take<B>(&self, request: Request<B>, seen: &mut DeliveryFacts) -> Result<Acceptance, Denial>
     where
         B: Body<Data = Bytes> + Unpin,
     {
         let (head, body) = request.into_parts();
         let Some(name) = head.uri.path().strip_prefix("/hook/").filter(|name| !name.is_empty() && !name.contains('/'))
         else {
-            return Err(No::of(StatusCode::NOT_FOUND, "nothing is here"));
+            return Err(Denial::of(StatusCode::NOT_FOUND, "nothing is here"));
         };
         if head.method != Method::POST {
-            return Err(No::of(StatusCode::METHOD_NOT_ALLOWED, "deliveries are posted"));
+            return Err(Denial::of(StatusCode::METHOD_NOT_ALLOWED, "deliveries are posted"));
         }
         if self.is_of_run(&head.headers, head.uri.query().unwrap_or_default()) {
-            return Err(No::of(StatusCode::FORBIDDEN, "a job delivers nothing"));
+            return Err(Denial::of(StatusCode::FORBIDDEN, "a job delivers nothing"));
         }
         let hooks = self.definitions.hooks().await;
         seen.of = hooks.iter().find(|hook| hook.id.as_str() == name).map(|hook| hook.id.clone());
@@ -136,16 +136,16 @@ impl Webhooks {
         let (definition, hook) = self.sent_to(name, hooks, &head.headers, &body).await?;
         seen.payload = kept(&body);
         if let Err(wait) = self.rates.take(&definition.id, hook.per_minute) {
-            return Err(No::of(StatusCode::TOO_MANY_REQUESTS, "too many deliveries").again_in(wait));
+            return Err(Denial::of(StatusCode::TOO_MANY_REQUESTS, "too many deliveries").retry_after(wait));
         }
         let payload = payload(&head.headers, &body).map_err(|fault| invalid(vec![fault]))?;
         if hook.signature == Signature::Slack && payload["type"] == "url_verification" {
-            return Ok(Yes::Here(json!({ "challenge": payload["challenge"].as_str().unwrap_or_default() })));
+            return Ok(Acceptance::Here(json!({ "challenge": payload["challenge"].as_str().unwrap_or_default() })));
         }
         if hook.signature == Signature::Github
             && head.headers.get("x-github-event").is_some_and(|event| event == "ping")
         {
-            return Ok(Yes::Here(json!({ "pong": true })));
+            return Ok(Acceptance::Here(json!({ "pong": true })));
         }
         let faults = hook.fields.as_ref().map(|schema| schema.faults(&payload)).unwrap_or_default();
         if !faults.is_empty() {
@@ -153,14 +153,14 @@ impl Webhooks {
         }
         let delivery = delivery(hook.signature, &head.headers, &payload, &body, self.clock.now());
         let accepted = self.schedule.deliver(definition.id.clone(), delivery).await;
-        accepted.map(Yes::Accepted).map_err(|error| {
-            let unavailable = |why| No::of(StatusCode::SERVICE_UNAVAILABLE, why);
+        accepted.map(Acceptance::Accepted).map_err(|error| {
+            let unavailable = |why| Denial::of(StatusCode::SERVICE_UNAVAILABLE, why);
             match error {
-                DeliverError::NotFound(_) => No::of(StatusCode::NOT_FOUND, "there is no such webhook"),
-                DeliverError::Paused => unavailable("it is paused").again_in(PAUSED_FOR),
-                DeliverError::Full => unavailable("too many deliveries wait already").again_in(PAUSED_FOR),
-                DeliverError::Journal(_) => unavailable("it could not be recorded").again_in(PAUSED_FOR),
-                DeliverError::Stopping => unavailable("the service is ending").again_in(Duration::from_secs(30)),
+                DeliverError::NotFound(_) => Denial::of(StatusCode::NOT_FOUND, "there is no such webhook"),
+                DeliverError::Paused => unavailable("it is paused").retry_after(PAUSED_FOR),
+                DeliverError::Full => unavailable("too many deliveries wait already").retry_after(PAUSED_FOR),
+                DeliverError::Journal(_) => unavailable("it could not be recorded").retry_after(PAUSED_FOR),
+                DeliverError::Stopping => unavailable("the service is ending").retry_after(Duration::from_secs(30)),
             }
         })
     }
@@ -173,7 +173,7 @@ impl Webhooks {
         hooks: Vec<Arc<Definition>>,
         headers: &HeaderMap,
         body: &[u8],
-    ) -> Result<(Arc<Definition>, Hook), No> {
+    ) -> Result<(Arc<Definition>, Hook), Denial> {
         let (home, env) = (self.home.clone(), self.env.clone());
         // Read each time, so that an edit of `.env` takes effect at once, like one of a webhook's file.
         let secrets = tokio::task::spawn_blocking(move || secrets::read(&home, &env).unwrap_or_default()).await;
@@ -189,15 +189,15 @@ impl Webhooks {
                 found = Some((definition, hook, signed));
             }
         }
-        let unknown = No::of(StatusCode::UNAUTHORIZED, "there is no such webhook, or the signature is not right");
+        let unknown = Denial::of(StatusCode::UNAUTHORIZED, "there is no such webhook, or the signature is not right");
         match found {
             Some((definition, hook, Some(true))) => Ok((definition, hook)),
             Some((_, _, None)) if known => {
-                let no = No::of(StatusCode::SERVICE_UNAVAILABLE, NO_SECRET);
-                Err(no.again_in(PAUSED_FOR))
+                let no = Denial::of(StatusCode::SERVICE_UNAVAILABLE, NO_SECRET);
+                Err(no.retry_after(PAUSED_FOR))
             }
-            Some((_, _, None)) => Err(No { recorded: Some(NO_SECRET), ..unknown }),
-            None if known => Err(No::of(StatusCode::NOT_FOUND, "there is no such webhook")),
+            Some((_, _, None)) => Err(Denial { recorded: Some(NO_SECRET), ..unknown }),
+            None if known => Err(Denial::of(StatusCode::NOT_FOUND, "there is no such webhook")),
             Some((_, _, Some(false))) | None => Err(unknown),
         }
     }
@@ -210,29 +210,29 @@ impl Webhooks {
     }
 }
 
-fn invalid(faults: Vec<PayloadFault>) -> No {
-    No { faults, ..No::of(StatusCode::UNPROCESSABLE_ENTITY, "this is not what the webhook takes") }
+fn invalid(faults: Vec<PayloadFault>) -> Denial {
+    Denial { faults, ..Denial::of(StatusCode::UNPROCESSABLE_ENTITY, "this is not what the webhook takes") }
 }
 
 /// Reads the whole body.
-async fn read<B: Body<Data = Bytes> + Unpin>(mut body: B) -> Result<Vec<u8>, No> {
-    let too_slow = |_| No::of(StatusCode::REQUEST_TIMEOUT, "the body took too long");
+async fn read<B: Body<Data = Bytes> + Unpin>(mut body: B) -> Result<Vec<u8>, Denial> {
+    let too_slow = |_| Denial::of(StatusCode::REQUEST_TIMEOUT, "the body took too long");
     let read = async {
         let (mut bytes, mut length) = (Vec::new(), 0);
         while let Some(frame) = body.frame().await {
-            let Ok(frame) = frame else { return Err(No::of(StatusCode::BAD_REQUEST, "the body came to no end")) };
+            let Ok(frame) = frame else { return Err(Denial::of(StatusCode::BAD_REQUEST, "the body came to no end")) };
             let Some(data) = frame.data_ref() else { continue };
             length += data.len();
             if length <= LARGEST {
                 bytes.extend_from_slice(data);
-            } else if length > READ {
+            } else if length > MAX_DRAINED {
                 break;
             }
         }
         if length > LARGEST {
-            return Err(No::of(StatusCode::PAYLOAD_TOO_LARGE, "a delivery has at most 64 KiB"));
+            return Err(Denial::of(StatusCode::PAYLOAD_TOO_LARGE, "a delivery has at most 64 KiB"));
         }
         Ok(bytes)
     };
-    tokio::time::timeout(PATIENCE, read).await.map_err(too_slow)?
+    tokio::time::timeout(TIMEOUT, read).await.map_err(too_slow)?
 }

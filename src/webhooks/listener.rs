@@ -38,7 +38,7 @@ const BIND_AGAIN: Duration = Duration::from_secs(10);
 const CONNECTION: Duration = Duration::from_secs(30);
 
 /// The address that takes deliveries, or why none does; `None` before serving begins.
-pub type Listening = Option<Result<String, String>>;
+pub type ListenState = Option<Result<String, String>>;
 
 /// The server of webhooks.
 pub struct Webhooks {
@@ -53,7 +53,7 @@ pub struct Webhooks {
     pub(super) tokens: Tokens,
     pub(super) rates: Rates,
     pub(super) refusals: Refusals,
-    state: watch::Sender<Listening>,
+    state: watch::Sender<ListenState>,
 }
 
 impl Webhooks {
@@ -74,7 +74,7 @@ impl Webhooks {
 
     /// Subscribes to the state of the listener.
     #[must_use]
-    pub fn state(&self) -> watch::Receiver<Listening> {
+    pub fn state(&self) -> watch::Receiver<ListenState> {
         self.state.subscribe()
     }
 
@@ -89,7 +89,7 @@ impl Webhooks {
                     let why = format!("cannot listen on {address}: {error}");
                     self.state.send_replace(Some(Err(why)));
                     if !std::mem::replace(&mut told, true) {
-                        self.tell(format!(
+                        self.notify_person(format!(
                             "Webhooks are not taken: cannot listen on {address}: {error}. It is tried again."
                         ))
                         .await;
@@ -100,13 +100,13 @@ impl Webhooks {
         };
         self.state.send_replace(Some(Ok(address.to_string())));
         if told {
-            self.tell(format!("Webhooks are taken again, on {address}.")).await;
+            self.notify_person(format!("Webhooks are taken again, on {address}.")).await;
         }
         tracing::info!(%address, "listening for webhooks");
         listener.serve(Arc::new(self)).await;
     }
 
-    async fn tell(&self, text: String) {
+    async fn notify_person(&self, text: String) {
         if let Err(error) = self.journal.message(NewMessage::of_service(text)).await {
             tracing::warn!(%error, "the person could not be told how webhooks are");
         }

@@ -11,4 +11,4 @@ mod rate;
 mod refusals;
 pub mod signature;
 
-pub use listener::{Listening, Webhooks};
+pub use listener::{ListenState, Webhooks};

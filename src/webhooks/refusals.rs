@@ -15,7 +15,7 @@ use crate::journal::{EventKind, Journal};
 pub(super) const COUNTED_FOR: Duration = Duration::from_secs(600);
 
 /// Maximum amount of a delivery that is kept, in bytes.
-const KEPT: usize = 2048;
+const MAX_BYTES: usize = 2048;
 
 /// The record of a refused delivery.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(super) struct Refused {
 /// Returns the text of a body up to the kept length.
 pub(super) fn kept(body: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(body).ok().filter(|text| !text.is_empty())?;
-    let end = (0..=KEPT.min(text.len())).rev().find(|end| text.is_char_boundary(*end))?;
+    let end = (0..=MAX_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end))?;
     Some(if end < text.len() { format!("{}…", &text[..end]) } else { text.to_owned() })
 }
 
@@ -109,6 +109,6 @@ mod tests {
         assert_eq!(kept(b""), None);
         assert_eq!(kept(&[b'{', 0xff]), None);
         let long = kept("é".repeat(2000).as_bytes()).unwrap();
-        assert!(long.ends_with("é…") && long.len() <= KEPT + "…".len(), "{}", long.len());
+        assert!(long.ends_with("é…") && long.len() <= MAX_BYTES + "…".len(), "{}", long.len());
     }
 }

@@ -12,7 +12,7 @@ use crate::hexadecimal;
 const TOLERANCE: TimeDelta = TimeDelta::minutes(5);
 
 /// Maximum number of signatures checked in one header.
-const MOST_SIGNATURES: usize = 8;
+const MAX_SIGNATURES: usize = 8;
 
 /// Returns whether the request proves that its sender has the secret.
 #[must_use]
@@ -35,7 +35,7 @@ pub fn is_signed(signature: Signature, secret: &str, headers: &HeaderMap, body: 
             let of =
                 |name| fields().filter_map(move |field| field.trim().split_once('=').filter(|(key, _)| *key == name));
             let (_, time) = of("t").next()?;
-            let presented = of("v1").take(MOST_SIGNATURES).map(|(_, presented)| presented);
+            let presented = of("v1").take(MAX_SIGNATURES).map(|(_, presented)| presented);
             let is_one =
                 presented.map(|one| matches(&[time.as_bytes(), b".", body], one)).fold(false, |any, one| any | one);
             Some(is_recent(time, now)? && is_one)

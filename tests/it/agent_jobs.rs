@@ -28,7 +28,7 @@ fn a_job_runs_as_its_agent_and_a_read_only_one_changes_nothing() {
     ]);
     let bot = TestBot::with_client(&client::real(), api.url());
     bot.write("work/notes.txt", "the notes");
-    bot.command_of_ones_own("gmail", "#!/bin/sh\necho sent >> \"$OLLIM_HOME/tools/gmail/sent\"\n");
+    bot.external_command("gmail", "#!/bin/sh\necho sent >> \"$OLLIM_HOME/tools/gmail/sent\"\n");
     let granted = "  - Read\n  - Edit\n  - Glob\n  - Bash\n  - WebSearch\n  - mcp__discord__report_updates\n";
     let run = bot.live(&format!("agent: Plan\nallowed_tools:\n{granted}"));
 
@@ -150,7 +150,7 @@ fn a_job_waits_for_its_agents_file() {
     let bot = TestBot::with_client(&client::real(), api.url());
     let service = bot.start();
     bot.write("reminders/job.md", &reminder(now(), "background: true\nisolated: true\nagent: helper\n", "Work."));
-    service.until("it is said", || service.said().contains("there is no agent `helper`").then_some(()));
+    service.until("it is said", || service.output().contains("there is no agent `helper`").then_some(()));
     assert!(bot.runs("job").is_empty());
     bot.write("agents/helper.md", "---\nname: helper\ndescription: d\ntools: Read\n---\nHelp out.\n");
     let run = service.until_ended("job", 1).remove(0);
@@ -282,7 +282,7 @@ fn with_clerk(outside: Vec<Reply>) -> (MessagesApi, TestBot) {
     let line = |words: &str| format!("{ours} {words} > /dev/null && echo \"DONE {words}\"\n");
     let asks: String =
         ["reminder add --in 1h --background -m evil", "routine list", "reminder list"].map(line).concat();
-    bot.command_of_ones_own("gmail", &format!("#!/bin/bash\n{asks}exit 0\n"));
+    bot.external_command("gmail", &format!("#!/bin/bash\n{asks}exit 0\n"));
     (api, bot)
 }
 

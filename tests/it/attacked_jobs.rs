@@ -45,7 +45,7 @@ fn a_line_that_forks_and_forks_is_ended() {
     assert!(api.requests().is_empty(), "no model was asked");
     assert!(!bot.processes().iter().any(|process| process.command.contains("bash")), "{:#?}", bot.processes());
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 /// A terminal and a phone show a command's output. It must be plain text, without control characters.
@@ -58,7 +58,7 @@ fn what_a_command_prints_commands_no_terminal() {
     let run = service.fire("prints");
     assert_eq!(run["outcome"], "completed", "{run:#}");
     let shown = bot.ok(["runs", "show", run["run"].as_str().unwrap()]);
-    let said = service.said();
+    let said = service.output();
     for text in [&shown, &said, &bot.ok(["inbox"]), &bot.ok(["why", "prints"])] {
         let is_control = |c: char| c.is_control() && c != '\n' || ('\u{202a}'..='\u{202e}').contains(&c);
         assert!(!text.contains(is_control), "{text:?}");

@@ -29,7 +29,7 @@ __attribute__((constructor)) static void go(void) {
 
 #[test]
 fn a_link_that_a_job_turns_leads_a_file_tool_to_nothing_but_its_own() {
-    if !turn::kernel_holds_walls() {
+    if !turn::kernel_supports_sandbox() {
         return;
     }
     let reads = (0..40).map(|_| Reply::call("Read", json!({ "file_path": "notes/f" })));

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::support::bot::{Ran, TestBot, now, reminder};
+use crate::support::bot::{CommandOutput, TestBot, now, reminder};
 
 /// Creates a bot with a past run, and with secrets in every place that may contain them.
 fn lived() -> TestBot {
@@ -15,13 +15,13 @@ fn lived() -> TestBot {
     bot.secrets("SOME_TOKEN=hunter2\n");
     bot.write("tools/gmail/token.json", "hunter2");
     bot.write("state/main/.credentials.json", "hunter2");
-    bot.command_of_ones_own("cal", "#!/bin/sh\n");
+    bot.external_command("cal", "#!/bin/sh\n");
     std::os::unix::fs::symlink("../elsewhere", bot.path("work/link")).unwrap();
     bot
 }
 
 /// Restores into a new folder. Returns the command's result and the folder.
-fn restored(bot: &TestBot, file: &Path, name: &str) -> (Ran, PathBuf) {
+fn restored(bot: &TestBot, file: &Path, name: &str) -> (CommandOutput, PathBuf) {
     let home = bot.person().join(name);
     let ran = bot.run(["--home".as_ref(), home.as_os_str(), "restore".as_ref(), file.as_os_str()]);
     (ran, home)

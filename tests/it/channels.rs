@@ -63,14 +63,14 @@ fn a_message_is_one_process_and_its_exit_means_delivered() {
     assert_eq!(wrote(&bot, "args"), "--now\n");
     let env = wrote(&bot, "env");
     assert!(!env.contains("hush") && !env.contains("OLLIM") && env.contains("HOME="), "{env}");
-    assert!(!service.said().contains("Tea"), "it went to the phone: {}", service.said());
+    assert!(!service.output().contains("Tea"), "it went to the phone: {}", service.output());
     assert!(bot.ok(["inbox"]).contains("(delivered on phone)"), "{}", bot.ok(["inbox"]));
     let tested = bot.ok(["channels", "test", "phone"]);
     assert_eq!(tested, "phone works: the test message was delivered (message m-7)\n");
     assert!(bot.ok(["channels"]).contains("works"));
     assert_eq!(bot.run(["channels", "test", "pager"]).code, 1);
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 #[test]
@@ -84,9 +84,9 @@ fn exit_75_is_tried_again_and_another_code_goes_to_the_next_channel() {
     assert!(wrote(&bot, "once").is_empty() && bot.path("state/channels/phone/once").exists());
     fs::write(bot.path("state/channels/phone/no"), "").unwrap();
     bot.write("reminders/cake.md", &reminder(now(), "", "Cake is ready."));
-    service.until("the console has it", || service.said().contains("Cake is ready.").then_some(()));
+    service.until("the console has it", || service.output().contains("Cake is ready.").then_some(()));
     service.until("it is told", || {
-        service.said().contains("The channel `phone` does not deliver: never, ever.").then_some(())
+        service.output().contains("The channel `phone` does not deliver: never, ever.").then_some(())
     });
     let channels = bot.json(["channels"]);
     assert_eq!(channels[0]["failing"]["error"], "never, ever", "{channels:#}");
@@ -171,7 +171,7 @@ for line in sys.stdin:
     let pids: Vec<&str> = got.lines().map(|line| line.split(' ').next().unwrap()).collect();
     assert!(pids[0] == pids[1] && pids[1] == pids[2] && pids[2] != pids[3] && pids[3] == pids[4], "{got}");
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 /// A message survives the end of the service, and no job waits for a dead channel.
@@ -187,7 +187,7 @@ fn a_dead_channel_holds_up_no_job_and_loses_nothing() {
         service.until_ended(&format!("r{n}"), 1);
     }
     service.kill();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
     fs::create_dir_all(bot.path("state/channels/phone")).unwrap();
     fs::write(bot.path("state/channels/phone/alive"), "").unwrap();
     let service = bot.start();
@@ -321,7 +321,7 @@ fn what_an_ntfy_server_refuses_goes_to_the_next_channel() {
     );
     bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
     let service = bot.start();
-    service.until("the console has it", || service.said().contains("Tea is ready.").then_some(()));
+    service.until("the console has it", || service.output().contains("Tea is ready.").then_some(()));
     let failing =
         service.until("it is told", || bot.json(["channels"])[0]["failing"]["error"].as_str().map(str::to_owned));
     assert_eq!(failing, "the ntfy server answered 403: not  [31mnow");

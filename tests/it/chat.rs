@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
-use crate::support::bot::{Ran, TestBot, now, reminder};
+use crate::support::bot::{CommandOutput, TestBot, now, reminder};
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
 use crate::support::wait;
@@ -45,7 +45,7 @@ fn what_is_said_is_answered_and_remembered() {
     assert!(last.contains("Which tea?") && last.contains("The tea is green.") && last.contains("you say?"), "{last}");
     let message = newest(&bot);
     assert_eq!(message["deliveries"][0]["channel"], "terminal", "{message:#}");
-    assert!(!service.said().contains("green"), "it was said at the terminal: {}", service.said());
+    assert!(!service.output().contains("green"), "it was said at the terminal: {}", service.output());
     assert!(!bot.ok(["sessions", "list"]).contains("chat-"), "turns are no sessions of their own");
     let failed = bot.run(["chat", "Again?"]);
     assert_eq!(failed.code, 1, "{failed:#?}");
@@ -88,7 +88,7 @@ fn whoever_left_gets_the_answer_on_the_default_channel() {
     service.until("the model is asked", || (!api.requests().is_empty()).then_some(()));
     chat.kill();
     open.store(true, Ordering::SeqCst);
-    service.until("the console has it", || service.said().contains("It is four.").then_some(()));
+    service.until("the console has it", || service.output().contains("It is four.").then_some(()));
     assert_eq!(newest(&bot)["deliveries"][0]["channel"], "console");
     service.stop();
 }
@@ -103,10 +103,10 @@ fn a_kill_in_the_middle_of_a_turn_loses_nothing_that_was_said() {
     service.kill();
     let (status, said) = chat.wait();
     assert!(!status.success() && said.contains("the service has ended"), "{said}");
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
     open.store(true, Ordering::SeqCst);
     let service = bot.start();
-    service.until("it is answered", || service.said().contains("Still here.").then_some(()));
+    service.until("it is answered", || service.output().contains("Still here.").then_some(()));
     let inbox = bot.json(["inbox", "-n", "100"]);
     let answers = inbox.as_array().unwrap().iter().filter(|message| message["text"] == "Still here.").count();
     assert_eq!(answers, 1, "{inbox:#}");
@@ -114,7 +114,7 @@ fn a_kill_in_the_middle_of_a_turn_loses_nothing_that_was_said() {
 }
 
 /// Types lines at a real terminal, each after the expected answer to the one before. Returns all output.
-fn at_terminal(bot: &TestBot, lines: &[(&[u8], &str)]) -> Ran {
+fn at_terminal(bot: &TestBot, lines: &[(&[u8], &str)]) -> CommandOutput {
     let chat = bot.command(["chat"]);
     let words = format!("exec {} chat", chat.get_program().display());
     let mut terminal = Command::new("script");
@@ -144,7 +144,7 @@ fn at_terminal(bot: &TestBot, lines: &[(&[u8], &str)]) -> Ran {
     let status = child.wait().unwrap();
     reader.join().unwrap();
     let stdout = seen.lock().unwrap().clone();
-    Ran { code: status.code().unwrap_or(-1), stdout, stderr: String::new() }
+    CommandOutput { code: status.code().unwrap_or(-1), stdout, stderr: String::new() }
 }
 
 #[test]
@@ -297,12 +297,12 @@ fn a_question_of_the_conversation_is_shown_and_answered_where_the_person_is() {
     let chat = bot.start_with(["chat", "And the other"]);
     let delivered = || bot.json(["inbox", "-n", "1"])[0]["deliveries"][0]["channel"] == "terminal";
     service.until("it asks", || delivered().then_some(()));
-    chat.until("it is shown", || chat.said().contains("asks (question 2)").then_some(()));
-    assert!(!service.said().contains("asks (question 2)"), "{}", service.said());
+    chat.until("it is shown", || chat.output().contains("asks (question 2)").then_some(()));
+    assert!(!service.output().contains("asks (question 2)"), "{}", service.output());
     chat.kill();
-    service.until("the console has it", || service.said().contains("asks (question 2)").then_some(()));
+    service.until("the console has it", || service.output().contains("asks (question 2)").then_some(()));
     bot.ok(["questions", "answer", "2", "deny"]);
-    service.until("it is answered", || service.said().contains("Done.").then_some(()));
+    service.until("it is answered", || service.output().contains("Done.").then_some(()));
     service.stop();
 }
 

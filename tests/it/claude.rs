@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
-use crate::support::turn::{Desk, Host, Say};
+use crate::support::turn::{Fixture, HookReply, Host};
 use crate::support::{processes, turn, wait};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -22,15 +22,17 @@ async fn a_fork_does_what_the_host_allows_and_nothing_else() {
         Reply::call("Read", json!({"file_path": "/etc/hostname"})),
         Reply::say("all done"),
     ]);
-    let desk = Desk::new(&client::real(), api.url());
+    let fixture = Fixture::new(&client::real(), api.url());
     let host =
-        Arc::new(Host::new(|call| if call.input.to_string().contains("denied") { Say::Deny } else { Say::Allow }));
-    let report = desk.run(desk.request(&host, "do it", &["Bash", "mcp__discord__ping_user"])).await;
+        Arc::new(Host::new(
+            |call| if call.input.to_string().contains("denied") { HookReply::Deny } else { HookReply::Allow },
+        ));
+    let report = fixture.run(fixture.request(&host, "do it", &["Bash", "mcp__discord__ping_user"])).await;
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
     assert_eq!(report.answer.as_deref(), Some("all done"));
     assert_eq!(report.turns, Some(6));
     assert!(report.cost_usd.unwrap() > 0.0);
-    assert!(report.transcript.as_ref().unwrap().starts_with(desk.run_dir()), "{report:?}");
+    assert!(report.transcript.as_ref().unwrap().starts_with(fixture.run_dir()), "{report:?}");
     assert_eq!(api.requests()[0].tools(), ["Bash", "mcp__discord__ping_user"]);
     let results = api.last().results();
     let texts: Vec<&str> = results.iter().map(|result| result.text.as_str()).collect();
@@ -39,8 +41,8 @@ async fn a_fork_does_what_the_host_allows_and_nothing_else() {
     assert_eq!([texts[0], texts[2]], ["42", "ping_user served"]);
     assert!(texts[3].contains("No such tool available"), "{texts:?}");
     assert!(texts[4].contains("No such tool available"), "{texts:?}");
-    assert!(desk.work().join("allowed.txt").exists());
-    assert!(!desk.work().join("denied.txt").exists());
+    assert!(fixture.work().join("allowed.txt").exists());
+    assert!(!fixture.work().join("denied.txt").exists());
     assert_eq!(host.asked_tools(), ["Bash", "Bash", "mcp__discord__ping_user"]);
     assert_eq!(*host.served.lock().unwrap(), [("ping_user".to_string(), json!({"message": "hey"}))]);
     let denied: Vec<String> = host.client_denied.lock().unwrap().iter().map(|(tool, _)| tool.clone()).collect();
@@ -53,22 +55,27 @@ async fn a_fork_does_what_the_host_allows_and_nothing_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_verdict_is_a_no() {
     for (say, verdict, client_waits, expect) in [
-        (Say::Panic, 60_000, 60, &["failed to judge"][..]),
-        (Say::Nothing, 50, 60, &["did not come to a verdict in time"]),
+        (HookReply::Panic, 60_000, 60, &["failed to judge"][..]),
+        (HookReply::Nothing, 50, 60, &["did not come to a verdict in time"]),
         // Here the client itself stops waiting for the hook.
-        (Say::Nothing, 60_000, 1, &["doesn't want to take this action", "hook did not respond before its timeout"]),
+        (
+            HookReply::Nothing,
+            60_000,
+            1,
+            &["doesn't want to take this action", "hook did not respond before its timeout"],
+        ),
     ] {
         let api = MessagesApi::script([Reply::bash("touch ran")]);
-        let mut desk = Desk::new(&client::real(), api.url());
-        desk.claude.limits.verdict = Duration::from_millis(verdict);
-        desk.claude.limits.client_waits = Duration::from_secs(client_waits);
-        desk.claude.limits.host_ends = Duration::from_millis(1);
+        let mut fixture = Fixture::new(&client::real(), api.url());
+        fixture.claude.limits.verdict = Duration::from_millis(verdict);
+        fixture.claude.limits.client_waits = Duration::from_secs(client_waits);
+        fixture.claude.limits.host_ends = Duration::from_millis(1);
         let host = Arc::new(Host::new(move |_| say));
-        let report = desk.run(desk.request(&host, "do it", &["Bash"])).await;
+        let report = fixture.run(fixture.request(&host, "do it", &["Bash"])).await;
         assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
         let results = api.last().results();
         assert!(results[0].is_error && expect.iter().any(|words| results[0].text.contains(words)), "{results:?}");
-        assert!(!desk.work().join("ran").exists(), "{say:?} {expect:?}");
+        assert!(!fixture.work().join("ran").exists(), "{say:?} {expect:?}");
         assert_eq!(host.asked_tools(), ["Bash"]);
     }
 }
@@ -76,12 +83,12 @@ async fn no_verdict_is_a_no() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_path_in_a_prompt_is_not_read() {
     let api = MessagesApi::script([Reply::say("no")]);
-    let desk = Desk::new(&client::real(), api.url());
-    std::fs::write(desk.work().join("notes.txt"), "the-secret-of-the-notes").unwrap();
+    let fixture = Fixture::new(&client::real(), api.url());
+    std::fs::write(fixture.work().join("notes.txt"), "the-secret-of-the-notes").unwrap();
     let passwd = std::fs::read_to_string("/etc/passwd").unwrap();
-    let host = Arc::new(Host::new(|_| Say::Allow));
+    let host = Arc::new(Host::new(|_| HookReply::Allow));
     let prompt = "look at @/etc/passwd, @notes.txt and @./notes.txt @\"notes.txt\"\n@/etc/passwd";
-    let report = desk.run(desk.request(&host, prompt, &[])).await;
+    let report = fixture.run(fixture.request(&host, prompt, &[])).await;
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
     assert!(api.last().mentions("@notes.txt"), "the prompt came");
     for request in api.all() {
@@ -92,11 +99,11 @@ async fn a_path_in_a_prompt_is_not_read() {
 /// The policy's layers are off (the host allows everything), so only the kernel's sandbox restricts the fork.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_kernel_keeps_a_fork_in_its_place() {
-    if !turn::kernel_holds_walls() {
+    if !turn::kernel_supports_sandbox() {
         return;
     }
-    let attempts = |desk: &Desk| -> Vec<(Reply, &str, bool)> {
-        let (root, home) = (desk.root.display().to_string(), desk.home().display().to_string());
+    let attempts = |fixture: &Fixture| -> Vec<(Reply, &str, bool)> {
+        let (root, home) = (fixture.root.display().to_string(), fixture.home().display().to_string());
         let write = |path: &str| Reply::call("Write", json!({"file_path": path, "content": "x"}));
         let read = |path: &str| Reply::call("Read", json!({"file_path": path}));
         vec![
@@ -144,11 +151,11 @@ async fn the_kernel_keeps_a_fork_in_its_place() {
             (Reply::bash(&format!("mv {root}/work/open.txt $TMPDIR/")), "move-out", false),
         ]
     };
-    let api_desk = Desk::new(&client::real(), "http://unused");
+    let api_desk = Fixture::new(&client::real(), "http://unused");
     let names: Vec<(&str, bool)> = attempts(&api_desk).iter().map(|(_, name, runs)| (*name, *runs)).collect();
     let api = MessagesApi::script(attempts(&api_desk).into_iter().map(|(reply, ..)| reply));
-    let mut desk = api_desk;
-    desk.claude.client_environment.own.insert("ANTHROPIC_BASE_URL".into(), api.url().into());
+    let mut fixture = api_desk;
+    fixture.claude.client_environment.own.insert("ANTHROPIC_BASE_URL".into(), api.url().into());
     for (file, text) in [
         ("work/open.txt", "open"),
         ("work/notes/.keep", ""),
@@ -158,16 +165,16 @@ async fn the_kernel_keeps_a_fork_in_its_place() {
         ("../.gitconfig", "[user]\n\tname = Ann\n"),
         ("../.ssh/id", "TOP-SECRET"),
     ] {
-        let path = desk.root.join(file);
+        let path = fixture.root.join(file);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
     // An earlier run left a link in a place where this one may write.
-    std::os::unix::fs::symlink(desk.home().join(".ssh"), desk.work().join("planted")).unwrap();
-    let host = Arc::new(Host::new(|_| Say::Allow));
-    let mut request = desk.request(&host, "do it", &["Bash", "Read", "Write"]);
-    request.sandbox = desk.sandbox(&["work/notes", "work/planted"]);
-    let report = desk.run(request).await;
+    std::os::unix::fs::symlink(fixture.home().join(".ssh"), fixture.work().join("planted")).unwrap();
+    let host = Arc::new(Host::new(|_| HookReply::Allow));
+    let mut request = fixture.request(&host, "do it", &["Bash", "Read", "Write"]);
+    request.sandbox = fixture.sandbox(&["work/notes", "work/planted"]);
+    let report = fixture.run(request).await;
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
     let results = api.last().results();
     assert_eq!(results.len(), names.len());
@@ -175,8 +182,8 @@ async fn the_kernel_keeps_a_fork_in_its_place() {
         assert_eq!(!result.is_error, runs, "{name}: {result:?}");
         assert!(!result.text.contains("TOP-SECRET"), "{name}: {result:?}");
     }
-    assert!(!desk.work().join("other.txt").exists());
-    assert!(desk.work().join("notes/w.txt").exists());
+    assert!(!fixture.work().join("other.txt").exists());
+    assert!(fixture.work().join("notes/w.txt").exists());
     assert!(!std::path::Path::new("/tmp/ollim-wall-test").exists());
 }
 
@@ -191,20 +198,20 @@ async fn faults_of_the_api_have_their_class() {
         (Reply::Error(400, "invalid_request_error"), FailureClass::ErrorResult, None),
     ] {
         let api = MessagesApi::answering(move |_| reply.clone());
-        let mut desk = Desk::new(&client::real(), api.url());
+        let mut fixture = Fixture::new(&client::real(), api.url());
         if asked.is_none() {
-            desk.claude.client_environment.added.insert("CLAUDE_CODE_MAX_RETRIES".into(), "1".into());
+            fixture.claude.client_environment.added.insert("CLAUDE_CODE_MAX_RETRIES".into(), "1".into());
         }
-        let host = Arc::new(Host::new(|_| Say::Allow));
-        let report = desk.run(desk.request(&host, "do it", &[])).await;
+        let host = Arc::new(Host::new(|_| HookReply::Allow));
+        let report = fixture.run(fixture.request(&host, "do it", &[])).await;
         let AttemptEnd::Failed(failure) = report.end else { panic!("{report:?}") };
         assert_eq!(failure.class, class, "{failure:?}");
         assert!(asked.is_none_or(|asked| api.requests().len() == asked), "{}", api.requests().len());
     }
     // No server listens there.
-    let mut desk = Desk::new(&client::real(), "http://127.0.0.1:9");
-    desk.claude.client_environment.added.insert("CLAUDE_CODE_MAX_RETRIES".into(), "1".into());
-    let report = desk.run(desk.request(&Arc::new(Host::new(|_| Say::Allow)), "do it", &[])).await;
+    let mut fixture = Fixture::new(&client::real(), "http://127.0.0.1:9");
+    fixture.claude.client_environment.added.insert("CLAUDE_CODE_MAX_RETRIES".into(), "1".into());
+    let report = fixture.run(fixture.request(&Arc::new(Host::new(|_| HookReply::Allow)), "do it", &[])).await;
     let AttemptEnd::Failed(failure) = report.end else { panic!("{report:?}") };
     assert_eq!(failure.class, FailureClass::Overloaded, "{failure:?}");
 }
@@ -212,7 +219,7 @@ async fn faults_of_the_api_have_their_class() {
 /// The client gets the login by a descriptor. No command of the agent finds it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_reaches_the_api_and_nothing_else() {
-    let walled = turn::kernel_holds_walls();
+    let walled = turn::kernel_supports_sandbox();
     for (variable, secret, header) in [
         ("ANTHROPIC_API_KEY", "sk-hush-hush-key", "x-api-key"),
         ("CLAUDE_CODE_OAUTH_TOKEN", "tok-hush-hush-token", "authorization"),
@@ -224,14 +231,14 @@ async fn a_login_reaches_the_api_and_nothing_else() {
             grep -ra hus[h] $CLAUDE_CONFIG_DIR $TMPDIR; } > $TMPDIR/../found 2>/dev/null < /dev/null; \
             echo found $(grep -ac hush-hus[h] $TMPDIR/../found) $(grep -ac OLLIM_RUN_TOKEN $TMPDIR/../found)";
         let api = MessagesApi::script([Reply::bash(search)]);
-        let mut desk = Desk::new(&client::real(), api.url());
-        desk.claude.login.variables = [(variable.to_string(), secret.to_string())].into();
-        let host = Arc::new(Host::new(|_| Say::Allow));
-        let mut request = desk.request(&host, "do it", &["Bash"]);
+        let mut fixture = Fixture::new(&client::real(), api.url());
+        fixture.claude.login.variables = [(variable.to_string(), secret.to_string())].into();
+        let host = Arc::new(Host::new(|_| HookReply::Allow));
+        let mut request = fixture.request(&host, "do it", &["Bash"]);
         if walled {
-            request.sandbox = desk.sandbox(&["state/runs"]);
+            request.sandbox = fixture.sandbox(&["state/runs"]);
         }
-        let report = desk.run(request).await;
+        let report = fixture.run(request).await;
         assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
         assert!(api.requests()[0].headers[header].contains(secret), "{:?}", api.requests()[0].headers);
         let result = &api.last().results()[0];
@@ -241,10 +248,10 @@ async fn a_login_reaches_the_api_and_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_login_nothing_is_started() {
-    let mut desk = Desk::new(&client::real(), "http://127.0.0.1:9");
-    desk.claude.login.variables.clear();
-    let host = Arc::new(Host::new(|_| Say::Allow));
-    let report = desk.run(desk.request(&host, "do it", &[])).await;
+    let mut fixture = Fixture::new(&client::real(), "http://127.0.0.1:9");
+    fixture.claude.login.variables.clear();
+    let host = Arc::new(Host::new(|_| HookReply::Allow));
+    let report = fixture.run(fixture.request(&host, "do it", &[])).await;
     let AttemptEnd::Failed(failure) = report.end else { panic!("{report:?}") };
     assert_eq!(failure.class, FailureClass::NotLoggedIn);
     assert!(failure.message.contains("hint: log in with `ollim-bot login`"), "{failure:?}");
@@ -258,11 +265,11 @@ async fn the_agent_is_kept_going_once() {
         Reply::call("mcp__discord__report_updates", json!({"message": "done"})),
         Reply::say("now it is"),
     ]);
-    let desk = Desk::new(&client::real(), api.url());
-    let mut host = Host::new(|_| Say::Allow);
+    let fixture = Fixture::new(&client::real(), api.url());
+    let mut host = Host::new(|_| HookReply::Allow);
     host.go_on = Some("call report_updates first".into());
     let host = Arc::new(host);
-    let report = desk.run(desk.request(&host, "do it", &["mcp__discord__report_updates"])).await;
+    let report = fixture.run(fixture.request(&host, "do it", &["mcp__discord__report_updates"])).await;
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
     assert_eq!(report.answer.as_deref(), Some("now it is"));
     assert_eq!(*host.stops.lock().unwrap(), [false, true]);
@@ -274,11 +281,11 @@ async fn the_agent_is_kept_going_once() {
 async fn limits_end_a_run_and_are_named() {
     let loops = || MessagesApi::answering(|_| Reply::bash("true"));
     let run = async |api: &MessagesApi, change: &dyn Fn(&mut Request)| {
-        let desk = Desk::new(&client::real(), api.url());
-        let mut request = desk.request(&Arc::new(Host::new(|_| Say::Allow)), "do it", &["Bash"]);
+        let fixture = Fixture::new(&client::real(), api.url());
+        let mut request = fixture.request(&Arc::new(Host::new(|_| HookReply::Allow)), "do it", &["Bash"]);
         change(&mut request);
-        let report = desk.run(request).await;
-        assert_eq!(processes::naming(&desk.root), [], "nothing is left");
+        let report = fixture.run(request).await;
+        assert_eq!(processes::naming(&fixture.root), [], "nothing is left");
         report
     };
     let report = run(&loops(), &|request| request.options.max_turns = Some(3)).await;
@@ -302,20 +309,20 @@ async fn limits_end_a_run_and_are_named() {
 async fn a_cancelled_run_leaves_no_process() {
     let stubborn = "trap '' TERM INT HUP; setsid sh -c 'trap \"\" TERM; touch up; sleep 1000' & (setsid sleep 1001 &) ; sleep 1002";
     let api = MessagesApi::script([Reply::bash(stubborn)]);
-    let desk = Desk::new(&client::real(), api.url());
-    let host = Arc::new(Host::new(|_| Say::Allow));
-    let request = desk.request(&host, "do it", &["Bash"]);
+    let fixture = Fixture::new(&client::real(), api.url());
+    let host = Arc::new(Host::new(|_| HookReply::Allow));
+    let request = fixture.request(&host, "do it", &["Bash"]);
     let cancel = request.cancel.clone();
-    let up = desk.work().join("up");
+    let up = fixture.work().join("up");
     let waiting = std::thread::spawn(move || {
         wait::until("the command runs", || up.exists().then_some(()), String::new);
         cancel.cancel();
     });
-    let report = desk.run(request).await;
+    let report = fixture.run(request).await;
     waiting.join().unwrap();
     assert_eq!(report.end, AttemptEnd::Cancelled);
     assert!(report.session.is_some());
-    assert_eq!(processes::naming(&desk.root), []);
+    assert_eq!(processes::naming(&fixture.root), []);
     assert_eq!(processes::zombies_of(std::process::id()), []);
 }
 
@@ -325,16 +332,16 @@ async fn the_main_session_goes_on_and_a_fork_leaves_it_as_it_is() {
         let first = request.answers() == 0;
         Reply::say(if first { "I shall remember the heron" } else { "the heron" })
     });
-    let desk = Desk::new(&client::real(), api.url());
-    let host = Arc::new(Host::new(|_| Say::Allow));
+    let fixture = Fixture::new(&client::real(), api.url());
+    let host = Arc::new(Host::new(|_| HookReply::Allow));
     let said = async |session: SessionMode, prompt: &str| {
-        let mut request = desk.request(&host, prompt, &["Bash"]);
+        let mut request = fixture.request(&host, prompt, &["Bash"]);
         let fork = matches!(session, SessionMode::ForkOfMain { .. });
-        if fork && turn::kernel_holds_walls() {
-            request.sandbox = desk.sandbox(&[]);
+        if fork && turn::kernel_supports_sandbox() {
+            request.sandbox = fixture.sandbox(&[]);
         }
         request.session = session;
-        let report = desk.run(request).await;
+        let report = fixture.run(request).await;
         assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
         report
     };
@@ -346,16 +353,16 @@ async fn the_main_session_goes_on_and_a_fork_leaves_it_as_it_is() {
     assert!(api.last().mentions("the word is heron"), "and its history");
     let parent = second.transcript.unwrap();
     assert_eq!(first.transcript.as_ref(), Some(&parent));
-    assert!(parent.starts_with(desk.root.join("state/main")));
+    assert!(parent.starts_with(fixture.root.join("state/main")));
 
     let before = std::fs::read(&parent).unwrap();
-    let copy = desk.run_dir().join("main.jsonl");
+    let copy = fixture.run_dir().join("main.jsonl");
     std::fs::copy(&parent, &copy).unwrap();
     let fork = said(SessionMode::ForkOfMain { transcript: copy.clone() }, "what was the word").await;
     assert!(api.last().mentions("the word is heron"), "a fork has the history");
     assert_ne!(fork.session, first.session);
     let own = fork.transcript.unwrap();
-    assert!(own.starts_with(desk.run_dir()), "{}", own.display());
+    assert!(own.starts_with(fixture.run_dir()), "{}", own.display());
     assert_eq!(std::fs::read(&parent).unwrap(), before, "the parent is as it was");
     assert_eq!(std::fs::read(&copy).unwrap(), before, "and so is the copy");
 
@@ -366,14 +373,14 @@ async fn the_main_session_goes_on_and_a_fork_leaves_it_as_it_is() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_is_gone_is_named() {
     let api = MessagesApi::script([]);
-    let desk = Desk::new(&client::real(), api.url());
+    let fixture = Fixture::new(&client::real(), api.url());
     for session in [
         SessionMode::Main(Some(SessionId("11111111-2222-4333-8444-555555555555".into()))),
-        SessionMode::ForkOfMain { transcript: desk.run_dir().join("gone.jsonl") },
+        SessionMode::ForkOfMain { transcript: fixture.run_dir().join("gone.jsonl") },
     ] {
-        let mut request = desk.request(&Arc::new(Host::new(|_| Say::Allow)), "hello", &[]);
+        let mut request = fixture.request(&Arc::new(Host::new(|_| HookReply::Allow)), "hello", &[]);
         request.session = session.clone();
-        let report = desk.run(request).await;
+        let report = fixture.run(request).await;
         let AttemptEnd::Failed(failure) = report.end else { panic!("{report:?}") };
         assert_eq!(failure.class, FailureClass::MainSessionMissing, "{session:?}: {failure:?}");
         assert!(api.requests().is_empty());
@@ -387,13 +394,13 @@ async fn a_surplus_tool_ends_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let more =
         client::script(folder.path(), &format!("exec {} \"$@\" --tools Bash,Read,Task", client::real().display()));
-    let desk = Desk::new(&more, api.url());
-    let host = Arc::new(Host::new(|_| Say::Allow));
-    let report = desk.run(desk.request(&host, "do it", &["Bash"])).await;
+    let fixture = Fixture::new(&more, api.url());
+    let host = Arc::new(Host::new(|_| HookReply::Allow));
+    let report = fixture.run(fixture.request(&host, "do it", &["Bash"])).await;
     let AttemptEnd::Failed(failure) = report.end else { panic!("{report:?}") };
     assert_eq!(failure.class, FailureClass::SurfaceMismatch, "{failure:?}");
     assert!(failure.message.contains("`Task`, `Read`") || failure.message.contains("`Read`, `Task`"), "{failure:?}");
-    assert!(!desk.work().join("ran").exists());
+    assert!(!fixture.work().join("ran").exists());
     assert!(host.asked_tools().is_empty());
 }
 
@@ -404,11 +411,11 @@ async fn a_client_without_our_tools_runs_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let script = format!("sed -u 's/\"sdkMcpServers\"/\"unknown\"/' | {} \"$@\"", client::real().display());
     let older = client::script(folder.path(), &script);
-    let desk = Desk::new(&older, api.url());
-    let host = Arc::new(Host::new(|_| Say::Allow));
-    let mut request = desk.request(&host, "do it", &["Bash"]);
+    let fixture = Fixture::new(&older, api.url());
+    let host = Arc::new(Host::new(|_| HookReply::Allow));
+    let mut request = fixture.request(&host, "do it", &["Bash"]);
     request.mcp_tools = vec!["ping_user".into()];
-    let AttemptEnd::Failed(failure) = desk.run(request).await.end else { panic!("it ran") };
+    let AttemptEnd::Failed(failure) = fixture.run(request).await.end else { panic!("it ran") };
     assert_eq!(failure.class, FailureClass::SurfaceMismatch, "{failure:?}");
     assert!(failure.message.contains("none of our tools"), "{failure:?}");
 }
@@ -422,14 +429,16 @@ async fn the_main_session_asks_the_host_too() {
         Reply::call("Write", json!({"file_path": "/tmp/ollim-denied", "content": "x"})),
         Reply::say("ok"),
     ]);
-    let desk = Desk::new(&client::real(), api.url());
+    let fixture = Fixture::new(&client::real(), api.url());
     let host =
-        Arc::new(Host::new(|call| if call.input.to_string().contains("denied") { Say::Deny } else { Say::Allow }));
-    let mut request = desk.request(&host, "do it", &["Bash", "Write"]);
+        Arc::new(Host::new(
+            |call| if call.input.to_string().contains("denied") { HookReply::Deny } else { HookReply::Allow },
+        ));
+    let mut request = fixture.request(&host, "do it", &["Bash", "Write"]);
     request.session = SessionMode::Main(None);
-    let report = desk.run(request).await;
+    let report = fixture.run(request).await;
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
-    assert!(desk.work().join("allowed.txt").exists());
+    assert!(fixture.work().join("allowed.txt").exists());
     let results = api.last().results();
     assert!(results[1].is_error && results[1].text.contains("Deny by the test"), "{results:?}");
     assert!(results[2].is_error && !std::path::Path::new("/tmp/ollim-denied").exists(), "{results:?}");
@@ -448,10 +457,10 @@ async fn a_client_is_found_and_says_its_version() {
     assert_eq!(find(&from_home, &[], home).unwrap(), real);
     assert!(find("no-such-client", &path, home).is_err());
     assert!(find("/etc/passwd", &path, home).unwrap_err().to_string().contains("cannot be executed"));
-    let mut desk = Desk::new(&real, "http://127.0.0.1:9");
-    assert!(desk.claude.version().await.unwrap().starts_with("2."), "{:?}", desk.claude.version().await);
-    desk.claude.command = "/no/such/claude".into();
-    let failure = desk.claude.version().await.unwrap_err();
+    let mut fixture = Fixture::new(&real, "http://127.0.0.1:9");
+    assert!(fixture.claude.version().await.unwrap().starts_with("2."), "{:?}", fixture.claude.version().await);
+    fixture.claude.command = "/no/such/claude".into();
+    let failure = fixture.claude.version().await.unwrap_err();
     assert!(failure.message.contains("npm install -g"), "{failure:?}");
 }
 
@@ -466,13 +475,13 @@ async fn a_subagent_is_held_as_its_caller_is() {
         (true, 0) | (false, 1) => Reply::bash("echo ran > denied.txt"),
         _ => Reply::say("done"),
     });
-    let desk = Desk::new(&client::real(), api.url());
-    let host = Arc::new(Host::new(|call| if call.tool == "Bash" { Say::Deny } else { Say::Allow }));
-    let report = desk.run(desk.request(&host, "do it", &["Agent", "Bash"])).await;
+    let fixture = Fixture::new(&client::real(), api.url());
+    let host = Arc::new(Host::new(|call| if call.tool == "Bash" { HookReply::Deny } else { HookReply::Allow }));
+    let report = fixture.run(fixture.request(&host, "do it", &["Agent", "Bash"])).await;
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
     let asked: Vec<(String, Option<String>)> =
         host.asked.lock().unwrap().iter().map(|call| (call.tool.clone(), call.agent_type.clone())).collect();
     let (agent, bash) = ("Agent".to_string(), "Bash".to_string());
     assert_eq!(asked, [(agent, None), (bash.clone(), Some("general-purpose".into())), (bash, None)]);
-    assert!(!desk.work().join("denied.txt").exists());
+    assert!(!fixture.work().join("denied.txt").exists());
 }

@@ -1,9 +1,9 @@
 //! The command line as a person sees it: exit code, stdout and stderr of the real binary.
 
-use crate::support::bot::{Ran, TestBot};
+use crate::support::bot::{CommandOutput, TestBot};
 
 /// Returns one command's exit code and output, with the test's own folder replaced by `[PERSON]`.
-pub fn shown(bot: &TestBot, ran: &Ran) -> String {
+pub fn shown(bot: &TestBot, ran: &CommandOutput) -> String {
     let person = bot.person().canonicalize().unwrap();
     let mut text = format!("exit: {}\n", ran.code);
     for (name, part) in [("stdout", &ran.stdout), ("stderr", &ran.stderr)] {
@@ -179,7 +179,7 @@ fn help_is_the_same_for_everybody() {
     let help = bot.ok(["help"]);
     assert!(help.lines().count() <= 80);
     assert!(!help.contains('\u{1b}'), "plain text");
-    bot.command_of_ones_own("gmail", "#!/bin/sh\n");
+    bot.external_command("gmail", "#!/bin/sh\n");
     let with_own = bot.ok(["help"]);
     assert_eq!(with_own.strip_prefix(&help), Some("Your own commands (ollim-bot NAME): gmail\n"));
     assert!(bot.ok(["help", "reminder", "add"]).contains("--max-chain"));
@@ -189,7 +189,7 @@ fn help_is_the_same_for_everybody() {
 #[test]
 fn a_command_of_ones_own_is_run_as_it_is() {
     let bot = TestBot::new();
-    bot.command_of_ones_own("say", "#!/bin/sh\necho \"$#: $*\"; echo \"$OLLIM_HOME\" >&2; exit 7\n");
+    bot.external_command("say", "#!/bin/sh\necho \"$#: $*\"; echo \"$OLLIM_HOME\" >&2; exit 7\n");
     insta::assert_snapshot!(typed(&bot, &["say", "--json", "a b", "--home", "x"]), @"
     exit: 7
     -- stdout
@@ -203,7 +203,7 @@ fn a_command_of_ones_own_is_run_as_it_is() {
     error: `--json` before one of your own commands is not handed on to it
     hint: put it after the command's name
     ");
-    bot.command_of_ones_own("broken", "#!/no/such/interpreter\n");
+    bot.external_command("broken", "#!/no/such/interpreter\n");
     insta::assert_snapshot!(typed(&bot, &["broken"]), @"
     exit: 2
     -- stderr

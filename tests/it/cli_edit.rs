@@ -13,7 +13,7 @@ const TEA: &str = "---\n# Mine.\nid: tea\nrun_at: \"2098-05-04T09:00:00Z\"   # i
 #[track_caller]
 fn edited(bot: &TestBot, editor: &str, args: &[&str]) -> String {
     let ran = bot.command(args).env("EDITOR", editor).output().unwrap();
-    let ran = crate::support::bot::Ran {
+    let ran = crate::support::bot::CommandOutput {
         code: ran.status.code().unwrap(),
         stdout: String::from_utf8(ran.stdout).unwrap(),
         stderr: String::from_utf8(ran.stderr).unwrap(),
@@ -331,14 +331,14 @@ fn what_is_named_is_set_without_an_editor_and_the_rest_stays() {
 
 #[test]
 fn every_field_is_set_and_set_back_by_flags() {
-    use ollim_bot::definition::fields::{FIELDS, On, Shape};
+    use ollim_bot::definition::fields::{FIELDS, FieldKinds, Shape};
     for field in FIELDS {
         // Fields that the program sets have no flag. A reminder's time has `--at` and `--in` instead.
         let flags: Vec<_> = field.flags.iter().filter(|flag| !flag.hidden).collect();
         let is_programs =
             ["run_at", "chain_depth", "chain_parent", "created_by", "failed_reason"].contains(&field.name);
         // A webhook can only be written as a file.
-        assert_eq!(flags.is_empty(), is_programs || field.on == On::Webhook, "{}", field.name);
+        assert_eq!(flags.is_empty(), is_programs || field.on == FieldKinds::Webhook, "{}", field.name);
         if matches!(field.shape, Shape::Flag) {
             assert_eq!(flags.len(), 2, "{} is set one way only", field.name);
         }

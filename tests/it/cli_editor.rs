@@ -4,10 +4,10 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use crate::cli::shown;
-use crate::support::bot::{Ran, TestBot};
+use crate::support::bot::{CommandOutput, TestBot};
 
 /// Runs a command on its own terminal with this editor, and types these lines.
-fn on_terminal(bot: &TestBot, editor: &str, lines: &str, args: &[&str]) -> Ran {
+fn on_terminal(bot: &TestBot, editor: &str, lines: &str, args: &[&str]) -> CommandOutput {
     let typed = bot.command(args);
     let words = std::iter::once(typed.get_program()).chain(typed.get_args());
     let words: Vec<String> = words.map(|word| format!("'{}'", word.to_str().unwrap())).collect();
@@ -22,7 +22,7 @@ fn on_terminal(bot: &TestBot, editor: &str, lines: &str, args: &[&str]) -> Ran {
     let mut script = script.spawn().expect("script(1) of util-linux makes the terminal");
     script.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
     let ended = script.wait_with_output().unwrap();
-    Ran {
+    CommandOutput {
         code: ended.status.code().unwrap(),
         stdout: String::from_utf8(ended.stdout).unwrap().replace('\r', ""),
         stderr: String::from_utf8(ended.stderr).unwrap(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ollim_bot::app::{App, Environment, ServiceCommand, ServiceReply};
-use ollim_bot::bot::live::{LiveTurns, Seen};
+use ollim_bot::bot::live::{LiveTurns, TurnUpdate};
 use ollim_bot::config::Config;
 use ollim_bot::daemon::control::{Control, Handler};
 use ollim_bot::daemon::wire::Reply;
@@ -17,7 +17,7 @@ use ollim_bot::refusal::Refusal;
 use ollim_bot::run::delegation::DelegationLimit;
 use ollim_bot::run::runner::RunSettings;
 use ollim_bot::run::spawn::SpawnRequest;
-use ollim_bot::run::tokens::{Grant, OnBehalf, RunAuthority, Tokens};
+use ollim_bot::run::tokens::{Grant, RunActions, RunAuthority, Tokens};
 
 use crate::cli::shown;
 use crate::support::bot::TestBot;
@@ -46,7 +46,7 @@ impl Handler for Commands {
     fn now(&self) -> chrono::DateTime<chrono::Utc> {
         chrono::DateTime::UNIX_EPOCH
     }
-    fn live(&self) -> tokio::sync::broadcast::Receiver<Seen> {
+    fn live(&self) -> tokio::sync::broadcast::Receiver<TurnUpdate> {
         LiveTurns::default().listen()
     }
     fn newest_event(&self) -> i64 {
@@ -95,7 +95,7 @@ struct Record {
 }
 
 #[async_trait]
-impl OnBehalf for Record {
+impl RunActions for Record {
     fn decide_command(&self, words: &[String], _agent: Option<&str>) -> Decision {
         let deny = words.iter().any(|word| word == self.denied);
         Decision {
@@ -124,7 +124,7 @@ impl OnBehalf for Record {
 
 fn in_fork(bot: &TestBot, token: &str, args: &[&str]) -> String {
     let output = bot.command(args).env("OLLIM_RUN_TOKEN", token).output().unwrap();
-    let ran = crate::support::bot::Ran {
+    let ran = crate::support::bot::CommandOutput {
         code: output.status.code().unwrap(),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
@@ -435,7 +435,7 @@ fn the_jobs_that_jobs_make_are_bounded() {
 fn its_policy_comes_first_and_another_home_is_refused() {
     let bot = TestBot::new();
     let socket = serve(&bot, "cal");
-    bot.command_of_ones_own("cal", "#!/bin/sh\necho ran cal\n");
+    bot.external_command("cal", "#!/bin/sh\necho ran cal\n");
     insta::assert_snapshot!(in_fork(&bot, socket.grant.token(), &["cal", "today"]), @"
     exit: 1
     -- stderr
@@ -457,7 +457,7 @@ fn its_policy_comes_first_and_another_home_is_refused() {
 fn a_granted_command_of_ones_own_runs_in_the_forks_process() {
     let bot = TestBot::new();
     let socket = serve(&bot, "cal");
-    bot.command_of_ones_own("gmail", "#!/bin/sh\necho \"$* with ${OLLIM_RUN_TOKEN:+a token}\"; exit 3\n");
+    bot.external_command("gmail", "#!/bin/sh\necho \"$* with ${OLLIM_RUN_TOKEN:+a token}\"; exit 3\n");
     insta::assert_snapshot!(in_fork(&bot, socket.grant.token(), &["gmail", "unread", "--json"]), @"
     exit: 3
     -- stdout
@@ -487,7 +487,7 @@ fn a_token_that_is_not_one_gets_nothing() {
         assert!(shown.contains("this token is not known"), "{shown}");
     }
     // An empty token does not give a fork the person's authority.
-    bot.command_of_ones_own("gmail", "#!/bin/sh\necho ran\n");
+    bot.external_command("gmail", "#!/bin/sh\necho ran\n");
     for args in
         [&["help"][..], &["reminder", "add", "--in", "1h", "-m", "evil"], &["gmail"], &["--home", "/tmp", "help"]]
     {

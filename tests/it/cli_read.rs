@@ -708,7 +708,7 @@ async fn everything_that_reads_has_json() {
     use clap::{CommandFactory as _, Parser as _};
     use ollim_bot::app::Effect;
     use ollim_bot::cli::args::Cli;
-    use ollim_bot::cli::command::{Own, Typed, typed};
+    use ollim_bot::cli::command::{LocalCommand, ParsedCommand, typed};
     let mut found = Vec::new();
     leaves(&Cli::command(), "", &mut found);
     found.sort();
@@ -720,8 +720,10 @@ async fn everything_that_reads_has_json() {
         let words: Vec<&str> = words.split(' ').map(|word| if word == "RUN" { &run } else { word }).collect();
         let cli = Cli::try_parse_from(["ollim-bot"].iter().chain(&words)).unwrap();
         let effect = match typed(cli.command, None).unwrap() {
-            Typed::App(command) => command.effect(),
-            Typed::Own(Own::Short | Own::Help(_) | Own::Completions(_)) => Effect::Reads,
+            ParsedCommand::App(command) => command.effect(),
+            ParsedCommand::Own(LocalCommand::Short | LocalCommand::Help(_) | LocalCommand::Completions(_)) => {
+                Effect::Reads
+            }
             other => panic!("{other:?}"),
         };
         // `policy explain` also changes nothing, but is for the person only.

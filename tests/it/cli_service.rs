@@ -175,7 +175,7 @@ fn the_first_signal_lets_runs_finish_and_the_second_ends_them() {
     service.until("it runs", || (bot.json(["status"])["running"][0]["outcome"] == "running").then_some(()));
     service.signal(rustix::process::Signal::TERM);
     service
-        .until("it says that it ends", || service.said().contains("ending: 1 run is going and has 1h").then_some(()));
+        .until("it says that it ends", || service.output().contains("ending: 1 run is going and has 1h").then_some(()));
     assert_eq!(bot.runs("job")[0]["outcome"], "running");
     // `status` does not report a healthy service meanwhile.
     assert_eq!(bot.json(["status"])["daemon"]["ending"], true);
@@ -187,7 +187,7 @@ fn the_first_signal_lets_runs_finish_and_the_second_ends_them() {
     assert!(status.success(), "{said}");
     assert_eq!(bot.runs("job")[0]["outcome"], "interrupted", "{said}");
     assert!(bot.read("reminders/job.md").is_some(), "it runs again next time");
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 #[test]
@@ -402,7 +402,7 @@ fn the_policy_is_explained_by_exit_code() {
         "routines/triage.md",
         "---\ncron: \"@daily\"\nbackground: true\nallowed_tools:\n  - Bash(ollim-bot gmail *)\n---\nGo through the mail.\n",
     );
-    bot.command_of_ones_own("gmail", "#!/bin/sh\n");
+    bot.external_command("gmail", "#!/bin/sh\n");
     insta::assert_snapshot!(shown(&bot, &bot.run(["policy", "explain", "triage", "--command", "ollim-bot gmail unread"])), @r#"
     exit: 0
     -- stdout

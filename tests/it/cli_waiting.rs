@@ -6,7 +6,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use ollim_bot::clock::Clock;
 use ollim_bot::definition::{DefinitionId, Kind};
 use ollim_bot::journal::{
-    After, Claim, Finish, Journal, NewClaim, ObservedGeneration, Occurrence, Punctuality, Purpose, RunId, RunState,
+    AfterAttempt, Claim, Finish, Journal, NewClaim, ObservedGeneration, Occurrence, Punctuality, Purpose, RunId,
+    RunState,
 };
 use serde_json::json;
 
@@ -59,7 +60,7 @@ async fn what_failed_and_is_tried_again_says_when() {
     before.launching(&run, "".into(), String::new(), Punctuality::Unknown).await.unwrap();
     let again = whole(now()) + TimeDelta::minutes(10);
     let failed = Finish {
-        after: After::RetryAt(again),
+        after: AfterAttempt::RetryAt(again),
         ..Finish::closed(RunState::Failed, Some("the API was overloaded".into()))
     };
     before.finish(&run, failed).await.unwrap();
@@ -160,13 +161,13 @@ async fn what_falls_due_while_everything_is_paused_is_shown_as_waiting() {
         trigger: format!("{cron}\nEurope/Berlin\ntrue"),
         text: "".into(),
     };
-    before.see([seen].into(), earlier).await.unwrap();
+    before.observe([seen].into(), earlier).await.unwrap();
     // One occurrence already has its record, since the clock was set back.
     let tenth = DateTime::from_timestamp((earlier.timestamp() / 600 + 1) * 600, 0).unwrap();
     claim(&before, "mail", Kind::Routine, tenth, Purpose::Skip("missed".into())).await;
     let far = tenth + TimeDelta::minutes(10);
     claim(&before, "mail", Kind::Routine, far, Purpose::Skip("missed".into())).await;
-    before.wound_back().await.unwrap();
+    before.rewind_watermarks().await.unwrap();
     before.set_setting("paused", Some(earlier.to_rfc3339())).await.unwrap();
     before.close().await;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::bot::{Ran, TestBot};
+use crate::support::bot::{CommandOutput, TestBot};
 
 /// Returns bash's completions for the last of these words.
 #[track_caller]
@@ -19,7 +19,7 @@ fn offered(bot: &TestBot, words: &[&str]) -> Vec<String> {
     let of_bot = bot.command([""; 0]);
     bash.args(["--norc", "-c", script, "bash"]).args(words).env_clear();
     bash.envs(of_bot.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("PATH", path);
-    let ran = Ran::of(bash);
+    let ran = CommandOutput::of(bash);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{ran:#?}");
     ran.stdout.lines().map(str::trim_end).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
@@ -30,7 +30,7 @@ fn some_jobs() -> TestBot {
     bot.write("routines/money.md", "---\ncron: '@daily'\n---\nCount.\n");
     bot.write("reminders/tea.md", "---\nrun_at: 2099-01-01T00:00:00Z\n---\nTea.\n");
     bot.write("skills/letters/SKILL.md", "---\nname: letters\ndescription: Write letters\n---\nWrite.\n");
-    bot.command_of_ones_own("gmail", "#!/bin/sh\n");
+    bot.external_command("gmail", "#!/bin/sh\n");
     bot
 }
 

@@ -21,7 +21,7 @@ fn routine(bot: &TestBot, id: &str, fields: &str) {
     bot.write(&format!("routines/{id}.md"), &format!("---\ncron: '0 0 29 2 *'\n{fields}---\nSay it.\n"));
 }
 
-fn told(bot: &TestBot) -> Vec<String> {
+fn notifications(bot: &TestBot) -> Vec<String> {
     let inbox = bot.json(["inbox", "-n", "100"]);
     inbox.as_array().unwrap().iter().map(|message| message["text"].as_str().unwrap().to_owned()).collect()
 }
@@ -58,7 +58,7 @@ fn many_at_once_start_no_more_than_the_cap_covers_and_none_after_a_restart() {
     let spent = &bot.json(["budget"])["caps"][0];
     assert!((spent["taken"].as_f64().unwrap() - 1.0).abs() < 0.001 && spent["spent"] == 0.0, "{spent:#}");
     service.kill();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
     // An interrupted run counts with its cap, since its cost is unknown.
     let service = bot.start();
     service.until("every one has its outcome", || {
@@ -66,8 +66,8 @@ fn many_at_once_start_no_more_than_the_cap_covers_and_none_after_a_restart() {
         (open == 0.0).then_some(())
     });
     assert_eq!(in_the_journal(&bot, TAKEN), 10.0);
-    let once = told(&bot).iter().filter(|text| text.starts_with("Jobs are skipped")).count();
-    assert_eq!(once, 1, "{:#?}", told(&bot));
+    let once = notifications(&bot).iter().filter(|text| text.starts_with("Jobs are skipped")).count();
+    assert_eq!(once, 1, "{:#?}", notifications(&bot));
     // `budget` and `costs` agree on them.
     let (spent, costs) = (&bot.json(["budget"])["caps"][0]["spent"], bot.json(["costs"]));
     assert!((spent.as_f64().unwrap() - 1.0).abs() < 0.001, "{spent:#}");
@@ -107,7 +107,7 @@ fn the_clients_own_figure_counts_and_all_say_the_same() {
         assert!((spent.as_f64().unwrap() - journal).abs() < 1e-9, "{spent} {journal} {caps:#}");
     }
     assert_eq!((&caps[0]["of"], &caps[0]["cap"], &caps[1]["of"]), (&json!("day"), &json!(5.0), &json!("month")));
-    assert!(told(&bot).is_empty(), "{:#?}", told(&bot));
+    assert!(notifications(&bot).is_empty(), "{:#?}", notifications(&bot));
     service.stop();
 }
 
@@ -132,23 +132,28 @@ fn a_job_stops_at_its_day_and_the_person_may_raise_the_budget() {
     assert_eq!(run["outcome"], "skipped", "{run:#}");
     assert!(why.starts_with("budget: 0.02 of 0.02 USD of today's budget are spent or taken, until "), "{why}");
     service.fire("mail");
-    assert_eq!(told(&bot).iter().filter(|text| text.starts_with("Jobs are skipped")).count(), 1, "{:#?}", told(&bot));
+    assert_eq!(
+        notifications(&bot).iter().filter(|text| text.starts_with("Jobs are skipped")).count(),
+        1,
+        "{:#?}",
+        notifications(&bot)
+    );
     // A person who waits for an answer is notified.
     let answer = bot.run(["chat", "Hello?"]);
     assert!(
-        told(&bot).iter().any(|text| text.starts_with("I was not asked: 0.02 of 0.02 USD")),
+        notifications(&bot).iter().any(|text| text.starts_with("I was not asked: 0.02 of 0.02 USD")),
         "{answer:?} {:#?}",
-        told(&bot)
+        notifications(&bot)
     );
     spend(0.042);
     let shown = bot.ok(["budget", "--day", "0.05"]);
     assert!(shown.contains("$0.042 of $0.050 spent; today ends "), "{shown}");
     assert_eq!(service.fire("mail")["outcome"], "completed");
     assert_eq!(
-        told(&bot).iter().filter(|text| text.contains("At 100 % jobs are skipped")).count(),
+        notifications(&bot).iter().filter(|text| text.contains("At 100 % jobs are skipped")).count(),
         1,
         "{:#?}",
-        told(&bot)
+        notifications(&bot)
     );
     assert_eq!(bot.run(["budget", "--day", "0"]).code, 1);
 
@@ -265,7 +270,7 @@ fn a_run_that_is_cut_off_counts_tokens_as_well() {
     let spent = |of: &str| bot.json(["budget"])["caps"][0][of].as_f64().unwrap();
     assert_eq!((spent("spent"), spent("taken")), (0.0, 10.0));
     service.kill();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
     assert_eq!(spent("spent") + spent("taken"), 10.0);
     // The next start finds the run ended and runs it again.
     let service = bot.start();
@@ -289,12 +294,12 @@ fn spent_tokens_are_raised_by_a_button() {
     journal.execute(tokens, []).unwrap();
     assert_eq!(service.fire("mail")["outcome"], "skipped");
     let phone = Phone { bot: &bot, service: &service };
-    let message = phone.hears("Jobs are skipped");
-    phone.presses(&message, "Raise today to 150 tokens");
-    phone.hears("Raised to 150 tokens until the day ends.");
+    let message = phone.next_message("Jobs are skipped");
+    phone.press(&message, "Raise today to 150 tokens");
+    phone.next_message("Raised to 150 tokens until the day ends.");
     assert_eq!(service.fire("mail")["outcome"], "completed");
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 /// A button on the phone raises the cap for the period that its message is about.
@@ -311,21 +316,21 @@ fn a_spent_budget_is_raised_by_a_button() {
     journal.execute("UPDATE run SET cost_usd = 0.01 WHERE cost_usd IS NOT NULL", []).unwrap();
     assert_eq!(service.fire("mail")["outcome"], "skipped");
     let phone = Phone { bot: &bot, service: &service };
-    let message = phone.hears("Jobs are skipped");
-    phone.presses(&message, "Raise today to $0.02");
-    phone.hears("Raised to $0.02 until the day ends.");
+    let message = phone.next_message("Jobs are skipped");
+    phone.press(&message, "Raise today to $0.02");
+    phone.next_message("Raised to $0.02 until the day ends.");
     assert_eq!(bot.json(["budget"])["caps"][0]["cap"], 0.02);
     assert_eq!(service.fire("mail")["outcome"], "completed");
     // Pressing it again does not lower a cap that was raised since.
     bot.ok(["budget", "--day", "5"]);
-    phone.presses(&message, "Raise today to $0.02");
-    phone.hears("It is raised already.");
+    phone.press(&message, "Raise today to $0.02");
+    phone.next_message("It is raised already.");
     assert_eq!(bot.json(["budget"])["caps"][0]["cap"], 5.0);
     // A button of another day raises nothing.
     let text = "replace(rich, ':' || substr(rich, instr(rich, 'raise:day:') + 10, 10) || ':', ':2020-01-01:')";
     journal.execute(&format!("UPDATE message SET rich = {text} WHERE rich LIKE '%raise:day:%'"), []).unwrap();
-    phone.presses(&message, "Raise today to $0.02");
-    phone.hears("that day is over, so its budget is not raised");
+    phone.press(&message, "Raise today to $0.02");
+    phone.next_message("that day is over, so its budget is not raised");
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }

@@ -30,7 +30,7 @@ fn cut_off_before_its_first_effect_a_reminder_runs_once_more() {
     let service = bot.start();
     service.until("the client has asked the model", || (!silent.requests().is_empty()).then_some(()));
     service.kill();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
     assert!(bot.read("reminders/job.md").is_some());
 
     let answering = MessagesApi::script([]);
@@ -62,7 +62,7 @@ fn cut_off_after_a_ping_a_reminder_failed_and_the_person_is_told() {
     let service = bot.start();
     service.until("the ping came through", || api.requests().iter().any(|r| r.answers() == 1).then_some(()));
     service.kill();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 
     let service = bot.start();
     service.until("the file is kept among the failed", || bot.read("reminders/failed/job.md"));
@@ -88,7 +88,7 @@ fn a_killed_service_leaves_no_process_of_a_fork() {
     // The agent's command runs forever, double-forked in its own session.
     let api = MessagesApi::script([Reply::bash("ollim-bot gmail wait")]);
     let bot = TestBot::with_client(&client::real(), api.url());
-    bot.command_of_ones_own(
+    bot.external_command(
         "gmail",
         "#!/bin/bash\n(setsid bash -c \"exec -a orphan-of-$OLLIM_HOME sleep 1000\" &) \nexec -a waits-in-$OLLIM_HOME sleep 1000\n",
     );
@@ -97,7 +97,7 @@ fn a_killed_service_leaves_no_process_of_a_fork() {
     let is_there = |name: &str| bot.processes().iter().any(|process| process.command.starts_with(name));
     service.until("its processes run", || (is_there("orphan-of-") && is_there("waits-in-")).then_some(()));
     service.kill();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 /// Processes that a job's line leaves behind if its service and its runner are killed at once, since neither can end them.
@@ -106,7 +106,7 @@ fn what_is_left_when_service_and_runner_are_killed_is_ended_by_the_next_start() 
     let api = MessagesApi::answering(|_| Reply::Silence);
     let bot = TestBot::with_client(&client::real(), api.url());
     // One double-forked process in its own session, and one without its environment.
-    bot.command_of_ones_own(
+    bot.external_command(
         "gmail",
         "#!/bin/bash\n(setsid bash -c \"exec -a orphan-of-$OLLIM_HOME sleep 1000\" &)\n\
          (env -i setsid bash -c \"ulimit -R 1000000; exec -a bare-in-$OLLIM_HOME sleep 1000\" &)\nexec -a waits-in-$OLLIM_HOME sleep 1000\n",
@@ -140,7 +140,7 @@ fn what_is_left_when_service_and_runner_are_killed_is_ended_by_the_next_start() 
         let service = bot.start();
         assert!(!is_there("orphan-of-") && !is_there("bare-in-"), "{:#?}", bot.processes());
         service.stop();
-        bot.until_nothing_is_left();
+        bot.until_no_processes();
     }
 }
 
@@ -149,7 +149,7 @@ fn what_is_left_when_service_and_runner_are_killed_is_ended_by_the_next_start() 
 fn a_run_whose_runner_is_killed_fails_and_leaves_nothing() {
     let api = MessagesApi::script([Reply::bash("ollim-bot gmail")]);
     let bot = TestBot::with_client(&client::real(), api.url());
-    bot.command_of_ones_own(
+    bot.external_command(
         "gmail",
         "#!/bin/bash\n(setsid bash -c \"exec -a orphan-of-$OLLIM_HOME sleep 1000\" &)\nexec -a waits-in-$OLLIM_HOME sleep 1000\n",
     );
@@ -169,7 +169,7 @@ fn a_run_whose_runner_is_killed_fails_and_leaves_nothing() {
         service.until("nothing of it is left", || (!is_left("orphan-of-") && !is_left("waits-in-")).then_some(()));
     }
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn live(bot: &TestBot, service: &Service<'_>, job: &str, fields: &str) -> Value 
     let fields = format!("background: true\nisolated: true\nretry: 0\n{fields}");
     bot.write(&format!("reminders/{job}.md"), &reminder(now(), &fields, "Do the thing."));
     let run = service.until_ended(job, 1).remove(0);
-    assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.said());
+    assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.output());
     run
 }
 

@@ -4,7 +4,7 @@ use std::io::{Seek as _, Write as _};
 
 use serde_json::{Value, json};
 
-use crate::support::bot::{Ran, Service, TestBot, now, reminder};
+use crate::support::bot::{CommandOutput, Service, TestBot, now, reminder};
 use crate::support::client;
 use crate::support::discord::{Discord, Fault, OWNER, Request, STRANGER, TOKEN};
 use crate::support::messages_api::{MessagesApi, Reply};
@@ -61,7 +61,7 @@ fn nothing_is_wrong(discord: &Discord) {
     file.write_all(requests.as_bytes()).unwrap();
     file.rewind().unwrap();
     check.stdin(file);
-    let ran = Ran::of(check);
+    let ran = CommandOutput::of(check);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
 }
 
@@ -95,7 +95,7 @@ fn a_kill_between_sending_and_recording_sends_nothing_twice() {
     let service = bot.start();
     service.until("Discord has it", || discord.texts().pop());
     service.kill();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
     let service = bot.start();
     let message = delivered(&service, &bot);
     assert_eq!(discord.texts(), ["Tea is ready."]);
@@ -163,7 +163,7 @@ fn a_message_that_was_written_while_the_service_was_down_is_answered_once() {
     discord.say("one");
     until_texts(&service, &discord, &["answer 1"]);
     service.kill();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
     discord.say("two");
     let service = listening(&bot, &discord);
     until_texts(&service, &discord, &["answer 1", "answer 2"]);
@@ -230,12 +230,12 @@ fn a_token_that_counts_no_more_is_told_at_the_terminal() {
     discord.revoke();
     discord.close(4004);
     let told = "The channel `discord` does not work any more: Discord does not accept `DISCORD_TOKEN` any more (4004)";
-    service.until("it is told", || service.said().contains(told).then_some(()));
+    service.until("it is told", || service.output().contains(told).then_some(()));
     let failing = bot.json(["channels"])[0]["failing"]["error"].as_str().unwrap().to_owned();
     assert!(failing.contains("(4004)"), "{failing}");
     assert!(bot.run(["doctor"]).stdout.contains("`discord` cannot deliver"));
     bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
-    service.until("the console has it", || service.said().contains("Tea is ready.").then_some(()));
+    service.until("the console has it", || service.output().contains("Tea is ready.").then_some(()));
     assert_eq!(discord.connections().2, 1, "it does not try again");
     service.stop();
     assert_eq!(discord.texts(), [""; 0]);
@@ -247,7 +247,7 @@ fn without_a_token_the_terminal_says_so() {
     let bot = on(&discord, TestBot::new());
     bot.secrets("");
     let service = bot.start();
-    service.until("it is told", || service.said().contains("`DISCORD_TOKEN` is not set").then_some(()));
+    service.until("it is told", || service.output().contains("`DISCORD_TOKEN` is not set").then_some(()));
     let tested = bot.run(["channels", "test", "discord"]);
     assert!(tested.stdout.contains("put the application's token into .env"), "{tested:#?}");
     service.stop();
@@ -325,7 +325,7 @@ fn an_answer_that_goes_is_interrupted_by_a_button() {
     let pressed = discord.press(OWNER, status["id"].as_str().unwrap(), id);
     let answer = service.until("it is told", || discord.asked(&pressed).answers.pop());
     assert_eq!(answer["content"], "The answer was interrupted.");
-    service.until("the turn has ended", || service.said().contains("a person ended it").then_some(()));
+    service.until("the turn has ended", || service.output().contains("a person ended it").then_some(()));
     assert_eq!(api.requests().len(), 1);
     let left = service.until("its button is gone", || without_buttons(&discord));
     assert!(left[0].starts_with("-# Bash until") && left[0].contains("-# Interrupted, "), "{left:?}");
@@ -358,7 +358,7 @@ fn a_service_that_ends_in_a_turn_leaves_no_button_and_the_answer_comes_after_its
         });
         if is_killed {
             service.kill();
-            bot.until_nothing_is_left();
+            bot.until_no_processes();
             // Discord has forgotten the nonces by now.
             discord.forget_nonces();
         } else {

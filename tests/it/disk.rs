@@ -9,7 +9,7 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::Value;
 
 use crate::support::bot::{Service, TestBot, now, reminder};
-use crate::support::disk::{self, Inside};
+use crate::support::disk::{self, NamespacedService};
 
 /// Returns the beginning of a reminder's file, equally long for every time.
 fn time(at: DateTime<Utc>) -> String {
@@ -56,14 +56,14 @@ fn a_full_disk_is_said_and_what_fell_due_runs_when_there_is_room() {
     for n in 0..50 {
         bot.write(&format!("reminders/r{n}.md"), &text(far(), &format!("word {n}.")));
     }
-    let inside = Inside::on_disk_of(16 * 1024, &bot);
+    let inside = NamespacedService::on_disk_of(16 * 1024, &bot);
     let service = &inside.service;
     let filler = inside.fill();
     for n in 0..50 {
         disk::overwrite(&inside.path(&format!("reminders/r{n}.md")), &time(now()));
     }
-    service.until("it is said", || service.said().contains("the disk is full").then_some(()));
-    assert!(!service.said().contains("word"), "nothing runs that is not recorded: {}", service.said());
+    service.until("it is said", || service.output().contains("the disk is full").then_some(()));
+    assert!(!service.output().contains("word"), "nothing runs that is not recorded: {}", service.output());
 
     let before = disk::names(&inside.path("reminders"));
     let added = inside.run(["reminder", "add", "-m", "One more.", "--in", "5m"]);
@@ -73,7 +73,7 @@ fn a_full_disk_is_said_and_what_fell_due_runs_when_there_is_room() {
 
     fs::remove_file(filler).unwrap();
     service.until("every file is dealt with", || disk::names(&inside.path("reminders")).is_empty().then_some(()));
-    assert!(service.said().contains("the journal can be written again"), "{}", service.said());
+    assert!(service.output().contains("the journal can be written again"), "{}", service.output());
     let (runs, inbox) = (inside.json(["--json", "runs", "-n", "1000"]), inside.json(["--json", "inbox", "-n", "1000"]));
     each_ran_once(50, &runs, &inbox);
     let (status, said) = inside.service.stop();
@@ -96,8 +96,8 @@ fn files_that_may_not_grow_hold_the_journal_up_and_do_not_end_the_service() {
     for n in 0..3 {
         disk::overwrite(&bot.path(&format!("reminders/r{n}.md")), &time(now()));
     }
-    service.until("it is said", || service.said().contains("the disk refuses").then_some(()));
-    assert!(!service.said().contains("word"), "{}", service.said());
+    service.until("it is said", || service.output().contains("the disk refuses").then_some(()));
+    assert!(!service.output().contains("word"), "{}", service.output());
     limit(None);
     service.until("every file is dealt with", || bot.names("reminders").is_empty().then_some(()));
     each_ran_once(3, &bot.json(["runs"]), &bot.json(["inbox"]));
@@ -105,7 +105,7 @@ fn files_that_may_not_grow_hold_the_journal_up_and_do_not_end_the_service() {
     // A service that must end while nothing can be written does end. The next start continues.
     limit(Some(0));
     bot.write("reminders/r3.md", &text(now(), "word 3."));
-    service.until("it is said again", || (service.said().matches("the disk refuses").count() >= 2).then_some(()));
+    service.until("it is said again", || (service.output().matches("the disk refuses").count() >= 2).then_some(()));
     let (_, said) = service.stop();
     assert!(!said.contains("word 3"), "{said}");
     let service = bot.start();
@@ -123,7 +123,7 @@ fn a_folder_that_cannot_be_written_keeps_files_and_nothing_runs_twice() {
     bot.write("reminders/r0.md", &text(far(), "word 0."));
     let needs_claude = reminder(far(), "background: true\nallowed_tools:\n  - Bash(ls *)\n", "Think.");
     bot.write("reminders/needs-claude.md", &needs_claude);
-    let inside = Inside::beside(&bot);
+    let inside = NamespacedService::beside(&bot);
     let service = &inside.service;
     let folder = bot.path("reminders");
     let folder = folder.to_str().unwrap();
@@ -133,9 +133,9 @@ fn a_folder_that_cannot_be_written_keeps_files_and_nothing_runs_twice() {
         let fired = inside.run(["fire", id]);
         assert_eq!(fired.code, 0, "{fired:?}");
     }
-    service.until("both are over", || (service.said().matches(" ended ").count() >= 2).then_some(()));
+    service.until("both are over", || (service.output().matches(" ended ").count() >= 2).then_some(()));
     service.until("it is said", || {
-        let said = service.said();
+        let said = service.output();
         let told = |name: &str| said.lines().any(|line| line.contains("trying again") && line.contains(name));
         (told("r0.md") && told("needs-claude.md") && said.contains("Read-only file system")).then_some(())
     });
@@ -189,12 +189,12 @@ fn a_journal_that_another_process_holds_is_waited_for() {
     for n in 0..3 {
         disk::overwrite(&bot.path(&format!("reminders/r{n}.md")), &time(now()));
     }
-    service.until("it is said", || service.said().contains("locked by another process").then_some(()));
-    assert!(!service.said().contains("word"), "{}", service.said());
+    service.until("it is said", || service.output().contains("locked by another process").then_some(()));
+    assert!(!service.output().contains("word"), "{}", service.output());
     other.execute_batch("ROLLBACK").unwrap();
     service.until("every file is dealt with", || bot.names("reminders").is_empty().then_some(()));
     each_ran_once(3, &bot.json(["runs"]), &bot.json(["inbox"]));
-    assert_eq!(service.said().matches("locked by another process").count(), 1, "said once: {}", service.said());
+    assert_eq!(service.output().matches("locked by another process").count(), 1, "said once: {}", service.output());
     service.stop();
 }
 
@@ -206,18 +206,18 @@ fn what_is_edited_while_nothing_can_be_recorded_counts_when_it_can_be() {
     let other = Connection::open(bot.path("state/journal.db")).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
     disk::overwrite(&bot.path("reminders/r0.md"), &time(now()));
-    service.until("it is said", || service.said().contains("locked by another process").then_some(()));
+    service.until("it is said", || service.output().contains("locked by another process").then_some(()));
     // The service cannot record the message about a bad file either.
     bot.write("reminders/bad.md", "---\nrun_at: never\n---\nx\n");
-    service.until("it is seen", || service.said().contains("bad.md").then_some(()));
-    let changes = || service.said().matches("its file has changed id=r0").count();
+    service.until("it is seen", || service.output().contains("bad.md").then_some(()));
+    let changes = || service.output().matches("its file has changed id=r0").count();
     let before = changes();
     let due = bot.read("reminders/r0.md").unwrap();
     bot.write("reminders/r0.md", &due.replace("what it said before.", "word 0."));
     service.until("the edit is followed", || (changes() > before).then_some(()));
     other.execute_batch("ROLLBACK").unwrap();
     service.until("its file is dealt with", || (bot.names("reminders") == ["bad.md"]).then_some(()));
-    assert!(!service.said().contains("what it said before"), "{}", service.said());
+    assert!(!service.output().contains("what it said before"), "{}", service.output());
     each_ran_once(1, &bot.json(["runs"]), &bot.json(["inbox"]));
     service.stop();
 }
@@ -233,8 +233,8 @@ fn a_data_folder_that_is_moved_away_is_waited_for() {
     service.until_ended("done", 1);
     let away = bot.person().join("away");
     fs::rename(bot.home(), &away).unwrap();
-    service.until("it is said", || service.said().contains("is gone; bring its folder back").then_some(()));
-    assert!(!service.said().contains("word"), "{}", service.said());
+    service.until("it is said", || service.output().contains("is gone; bring its folder back").then_some(()));
+    assert!(!service.output().contains("word"), "{}", service.output());
     fs::rename(&away, bot.home()).unwrap();
     service.until("every file is dealt with", || bot.names("reminders").is_empty().then_some(()));
     let runs = bot.json(["runs"]);

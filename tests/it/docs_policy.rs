@@ -32,7 +32,7 @@ fn pieces(text: &str) -> Vec<Result<Block<'_>, &str>> {
 fn bot(fields: &str) -> TestBot {
     let bot = TestBot::new();
     for name in ["gmail", "cal"] {
-        bot.command_of_ones_own(name, "#!/bin/sh\n");
+        bot.external_command(name, "#!/bin/sh\n");
     }
     bot.write("routines/job.md", &format!("---\ncron: \"0 8 * * *\"\nbackground: true\n{fields}---\nDo the thing.\n"));
     bot

@@ -7,11 +7,11 @@ use std::os::unix::net::UnixListener;
 use chrono::TimeDelta;
 use serde_json::Value;
 
-use crate::support::bot::{Ran, TestBot, now, reminder};
+use crate::support::bot::{CommandOutput, TestBot, now, reminder};
 use crate::support::client;
 use crate::support::discord::{self, Discord};
 use crate::support::ntfy::Ntfy;
-use crate::support::smtp::{Smtp, Talk, certificate};
+use crate::support::smtp::{Smtp, TlsMode, certificate};
 use crate::support::telegram::{self, Telegram};
 
 /// Returns the report as JSON. Asserts that the exit code agrees with it.
@@ -203,7 +203,8 @@ fn channels(bot: &TestBot) -> Vec<(String, String)> {
 
 #[test]
 fn channels_are_asked_and_the_person_is_sent_nothing() {
-    let (ntfy, telegram, discord, smtp) = (Ntfy::start(), Telegram::start(), Discord::start(), Smtp::start(Talk::Tls));
+    let (ntfy, telegram, discord, smtp) =
+        (Ntfy::start(), Telegram::start(), Discord::start(), Smtp::start(TlsMode::Tls));
     let bot = TestBot::new();
     client::executable(&bot.path("bin/my-bridge"), "#!/bin/sh\ntouch started\n");
     bot.write(
@@ -295,7 +296,7 @@ fn a_channel_that_has_delivered_nothing_does_not_work_yet() {
 #[test]
 fn it_ends_with_a_summary() {
     let bot = TestBot::new();
-    let Ran { code, stdout, .. } = bot.run(["doctor"]);
+    let CommandOutput { code, stdout, .. } = bot.run(["doctor"]);
     assert_eq!(code, 1);
     let service = stdout.lines().skip_while(|line| !line.starts_with("wrong  service")).take(2).collect::<Vec<_>>();
     assert_eq!(service[0], "wrong  service      it does not run, so nothing fires");

@@ -137,19 +137,19 @@ fn everything_is_shown_as_it_happens() {
     service.until("it listens", || {
         bot.write(
             "routines/other.md",
-            &format!("---\ncron: '@yearly'\n---\n{}\n", all.said().len() + now().timestamp_subsec_nanos() as usize),
+            &format!("---\ncron: '@yearly'\n---\n{}\n", all.output().len() + now().timestamp_subsec_nanos() as usize),
         );
-        all.said().contains("definition_changed").then_some(())
+        all.output().contains("definition_changed").then_some(())
     });
     let waited = bot.run(["fire", "job", "--wait"]);
     assert_eq!(waited.code, 1, "it failed: {waited:#?}");
     bot.write("reminders/tea.md", &reminder(now(), "", "Tea."));
     service.until("all of it is heard of", || {
-        let said = all.said();
+        let said = all.output();
         let heard = ["run_started", "\"outcome\":\"failed\"", "\"id\":\"tea\""];
         heard.iter().all(|word| said.contains(word)).then_some(())
     });
-    for line in all.said().lines().filter(|line| !line.starts_with("! ")) {
+    for line in all.output().lines().filter(|line| !line.starts_with("! ")) {
         let event: Value = serde_json::from_str(line).unwrap();
         assert!(event["number"].is_i64() && event["at"].is_string(), "{event}");
     }
@@ -178,9 +178,9 @@ fn the_log_is_kept_and_shown() {
     bot.write("routines/tea.md", "---\ncron: '@yearly'\n---\nTea.\n");
     let service = bot.start();
     let follows = bot.start_with(["logs", "--follow"]);
-    service.until("what was logged before is shown", || follows.said().contains("ready on ").then_some(()));
+    service.until("what was logged before is shown", || follows.output().contains("ready on ").then_some(()));
     bot.write("routines/broken.md", "---\ncron: never\n---\nTea.\n");
-    service.until("what comes is shown", || follows.said().contains("routines/broken.md").then_some(()));
+    service.until("what comes is shown", || follows.output().contains("routines/broken.md").then_some(()));
     drop(follows);
     service.stop();
     let all = bot.ok(["logs"]);

@@ -75,7 +75,7 @@ fn the_exit_code_is_the_outcome_and_the_output_is_kept() {
     assert_eq!(printed(&run), "begun\n");
     assert!(bot.read("work/evil").is_none());
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn of_a_long_output_the_beginning_and_the_end_are_kept() {
     let run = bot.json(["runs", "show", run["run"].as_str().unwrap()]);
     assert_eq!((&run["outcome"], printed(&run).as_str()), (&json!("completed"), "x\n"), "{run:#}");
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 #[test]
@@ -358,7 +358,7 @@ fn one_outcome_when_the_service_is_killed_within_a_command() {
     let service = bot.start();
     service.until("it runs", || bot.read("work/notes/begun"));
     service.kill();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
     let service = bot.start();
     service.until("it is kept", || bot.read("reminders/failed/job.md"));
     let runs = bot.runs("job");
@@ -368,7 +368,7 @@ fn one_outcome_when_the_service_is_killed_within_a_command() {
     let told = inbox(&bot);
     assert_eq!(told.iter().filter(|text| text.starts_with("reminder job failed: ")).count(), 1, "{told:?}");
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 #[test]

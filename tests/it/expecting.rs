@@ -21,7 +21,7 @@ fn live(fields: &str, replies: impl IntoIterator<Item = Reply>) -> (TestBot, Str
     (bot, ended.0, ended.1)
 }
 
-fn told(bot: &TestBot) -> String {
+fn notifications(bot: &TestBot) -> String {
     bot.json(["inbox"]).to_string()
 }
 
@@ -33,11 +33,11 @@ fn completed_means_that_a_message_was_sent() {
     // The agent is reminded once; then the run has failed.
     let (bot, outcome, why) = live(PING, [Reply::say("All is well."), Reply::say("I have nothing to say.")]);
     assert_eq!((&*outcome, &*why), ("failed", "nothing was delivered: it sent no message (`expect: message`)"));
-    assert!(told(&bot).contains("reminder job failed: nothing was delivered"), "{}", told(&bot));
+    assert!(notifications(&bot).contains("reminder job failed: nothing was delivered"), "{}", notifications(&bot));
     let ping = Reply::call("mcp__discord__ping_user", json!({ "message": "Hello." }));
     let (bot, outcome, why) = live(PING, [Reply::say("All is well."), ping]);
     assert_eq!((&*outcome, &*why), ("completed", ""));
-    assert!(told(&bot).contains("Hello."));
+    assert!(notifications(&bot).contains("Hello."));
     // A refused message does not count.
     let ping = Reply::call("mcp__discord__ping_user", json!({ "message": "" }));
     let (_, outcome, _) = live(PING, [ping]);

@@ -118,7 +118,7 @@ fn a_job_waits_for_what_it_requires_or_is_skipped() {
     write("gives-up", "requires: [online]\nrequires_for: 1s\n");
     write("runs", "");
     let service = bot.spawn(outer);
-    service.until("the service is ready", || service.said().contains("ready on ").then_some(()));
+    service.until("the service is ready", || service.output().contains("ready on ").then_some(()));
     service.until_ended("runs", 1);
     let skipped = service.until_ended("gives-up", 1).remove(0);
     assert_eq!(skipped["outcome"], "skipped", "{skipped:#}");

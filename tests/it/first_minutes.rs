@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::support::bot::{Ran, TestBot};
+use crate::support::bot::{CommandOutput, TestBot};
 use crate::support::ntfy::Ntfy;
 use crate::support::processes;
 use crate::support::terminal::Terminal;
@@ -43,7 +43,8 @@ impl Machine {
         }
         let mut manager = machine.command(bot, SYSTEMD, &["--user"]);
         machine.manager = manager.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok();
-        let answers = || Ran::of(machine.command(bot, "systemctl", &["--user", "show", "--property", "Version"]));
+        let answers =
+            || CommandOutput::of(machine.command(bot, "systemctl", &["--user", "show", "--property", "Version"]));
         wait::until("systemd answers", || (answers().code == 0).then_some(()), || format!("{:?}", answers()));
         Some(machine)
     }
@@ -98,13 +99,13 @@ fn from_nothing_to_a_message_that_survives_a_power_cut() {
     assert_eq!(ntfy.topic("mine").len(), 1, "{shown}");
     let came = |machine: &Machine, text: &str| {
         let all = || ntfy.topic("mine");
-        let service = || Ran::of(machine.ollim_bot(&bot, &["service", "status"]));
+        let service = || CommandOutput::of(machine.ollim_bot(&bot, &["service", "status"]));
         let found =
             || all().iter().any(|message| message["message"].as_str().is_some_and(|words| words.contains(text)));
         wait::until(text, || found().then_some(()), || format!("{:#?}\n{:?}", all(), service()));
     };
     let add = |machine: &Machine, time: &str, text: &str| {
-        let ran = Ran::of(machine.ollim_bot(&bot, &["reminder", "add", "--in", time, text]));
+        let ran = CommandOutput::of(machine.ollim_bot(&bot, &["reminder", "add", "--in", time, text]));
         assert!(ran.code == 0 && !ran.stderr.contains("not running"), "{ran:#?}");
     };
     add(&machine, "3s", "Check the oven");

@@ -28,11 +28,11 @@ fn the_readmes_first_command_makes_the_folder_and_a_reminder_fires() {
         let runs = at(&["runs"])?;
         runs.as_array()?.iter().find(|run| run["kind"] == "reminder" && !run["ended"].is_null()).cloned()
     });
-    assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.said());
+    assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.output());
     let messages = at(&["inbox"]).unwrap();
     let text = messages[0]["text"].as_str().unwrap();
     let first_line = text.lines().next().unwrap();
-    service.until("the person sees it in the terminal", || service.said().contains(first_line).then_some(()));
+    service.until("the person sees it in the terminal", || service.output().contains(first_line).then_some(()));
     let id = run["id"].as_str().unwrap();
     let left =
         fs::read_dir(home.join("reminders")).unwrap().filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());

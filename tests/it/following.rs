@@ -180,7 +180,7 @@ fn what_waits_for_a_broken_file_ends_when_that_goes_or_becomes_another_job() {
     });
     bot.write("work/go", "");
     service.until("both wait for their files", || {
-        (service.said().matches("it waits until its file is valid again").count() == 2).then_some(())
+        (service.output().matches("it waits until its file is valid again").count() == 2).then_some(())
     });
     fs::remove_file(bot.path("reminders/gone.md")).unwrap();
     until("gone", "skipped");

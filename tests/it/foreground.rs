@@ -11,15 +11,15 @@ fn foreground_jobs_share_one_conversation_across_restarts_and_their_answers_arri
     bot.write("reminders/first.md", &reminder(now(), "", "Mind the first thing."));
     let service = bot.start();
     let run = service.until_ended("first", 1).remove(0);
-    assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.said());
-    service.until("the answer is shown", || service.said().contains("answer after 0").then_some(()));
+    assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.output());
+    service.until("the answer is shown", || service.output().contains("answer after 0").then_some(()));
     service.stop();
 
     bot.write("reminders/second.md", &reminder(now(), "", "Mind the second thing."));
     let service = bot.start();
     let run = service.until_ended("second", 1).remove(0);
-    assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.said());
-    service.until("the answer is shown", || service.said().contains("answer after 1").then_some(()));
+    assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.output());
+    service.until("the answer is shown", || service.output().contains("answer after 1").then_some(()));
     service.stop();
     let request = api.last();
     assert!(
@@ -35,5 +35,5 @@ fn foreground_jobs_share_one_conversation_across_restarts_and_their_answers_arri
         .collect();
     assert!(texts.iter().any(|text| text.contains("answer after 0")), "{texts:?}");
     assert!(texts.iter().any(|text| text.contains("answer after 1")), "{texts:?}");
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }

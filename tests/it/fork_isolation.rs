@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply, ToolResult};
-use crate::support::turn::{self, Desk, Host, Say};
+use crate::support::turn::{self, Fixture, HookReply, Host};
 
 /// The content of every file that the fork must not read.
 const SECRET: &str = "plugh-4711";
@@ -54,40 +54,40 @@ fn ways(path: &str) -> Vec<(Reply, bool)> {
 }
 
 /// Creates a desk with all targets, and with a program that tries to read and change each.
-fn desk(url: &str) -> Desk {
-    let desk = Desk::new(&client::real(), url);
-    let paths: Vec<PathBuf> = TARGETS.iter().map(|target| desk.home().join(target)).collect();
+fn fixture(url: &str) -> Fixture {
+    let fixture = Fixture::new(&client::real(), url);
+    let paths: Vec<PathBuf> = TARGETS.iter().map(|target| fixture.home().join(target)).collect();
     for path in &paths {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, format!("{SECRET}\n")).unwrap();
     }
-    std::fs::create_dir_all(desk.work().join("notes")).unwrap();
-    std::fs::write(desk.work().join("notes/evil"), EVIL).unwrap();
+    std::fs::create_dir_all(fixture.work().join("notes")).unwrap();
+    std::fs::write(fixture.work().join("notes/evil"), EVIL).unwrap();
     let lines: Vec<String> =
         paths.iter().map(|path| format!("cat '{0}'; echo {EVIL} >> '{0}'\n", path.display())).collect();
-    client::executable(&desk.work().join("tool"), &format!("#!/bin/sh\n{}true\n", lines.concat()));
-    desk
+    client::executable(&fixture.work().join("tool"), &format!("#!/bin/sh\n{}true\n", lines.concat()));
+    fixture
 }
 
 /// Lets the fork try everything. Returns the result of each call.
-fn try_all(desk: &Desk, api: &MessagesApi) -> Vec<ToolResult> {
+fn try_all(fixture: &Fixture, api: &MessagesApi) -> Vec<ToolResult> {
     let granted: Vec<ToolPattern> =
         ["Bash(cat *)", "Bash(echo *)", "Bash(cp *)", "Bash(./tool)", "Read(//**)", "Read", "Edit(//**)", "Edit"]
             .map(|text| ToolPattern::parse(text).unwrap())
             .to_vec();
     let config = BgForkConfig::new(UpdateMode::OnPing, true, Some(granted.clone()), None).unwrap();
-    let places = PathRoots { root: desk.root.clone(), work: desk.work(), user_home: desk.home() };
+    let places = PathRoots { root: fixture.root.clone(), work: fixture.work(), user_home: fixture.home() };
     let policy = policy::background("reminder test", &config, &default_main_tools(), &places);
     let visible = policy.visible_tools();
     let visible: Vec<&str> = visible.iter().map(String::as_str).collect();
     let plan = SandboxPlan {
-        home: Home::new(desk.root.clone()),
-        user_home: desk.home(),
-        run_dir: desk.run_dir(),
-        links: desk.run_dir(),
+        home: Home::new(fixture.root.clone()),
+        user_home: fixture.home(),
+        run_dir: fixture.run_dir(),
+        links: fixture.run_dir(),
         granted: granted.clone(),
         path: ["/usr/local/bin", "/usr/bin"].map(PathBuf::from).to_vec(),
-        shell_binary: desk.claude.shell_binary.clone(),
+        shell_binary: fixture.claude.shell_binary.clone(),
         required: true,
         limits: agent_sandbox::Limits::default(),
         network: true,
@@ -96,15 +96,15 @@ fn try_all(desk: &Desk, api: &MessagesApi) -> Vec<ToolResult> {
     let sandbox = Arc::new(JobSandbox::make(plan, policy.shell(None).as_ref()).unwrap());
     let (judging, judged_by) = (sandbox.clone(), policy.clone());
     let mut host = Host::new(move |call| match policy.decide(call).verdict {
-        Verdict::Allow => Say::Allow,
-        Verdict::Deny | Verdict::Ask => Say::Deny,
+        Verdict::Allow => HookReply::Allow,
+        Verdict::Deny | Verdict::Ask => HookReply::Deny,
     });
     host.judges = Some(Box::new(move |start| judging.judge(&judged_by, start).answer));
     let host = Arc::new(host);
-    let mut request = desk.request(&host, "do it", &visible);
+    let mut request = fixture.request(&host, "do it", &visible);
     request.sandbox = sandbox.for_client(true);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let report = runtime.block_on(desk.run(request));
+    let report = runtime.block_on(fixture.run(request));
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
     api.last().results()
 }
@@ -124,16 +124,16 @@ fn lived() -> (String, Vec<String>) {
         let calls = all.into_iter().map(|(reply, _)| reply).chain(by_itself);
         calls.collect::<Vec<_>>().get(request.answers()).cloned().unwrap_or_else(|| Reply::say("done"))
     });
-    let desk = desk(api.url());
-    at.set(desk.home()).unwrap();
-    let results = try_all(&desk, &api);
+    let fixture = fixture(api.url());
+    at.set(fixture.home()).unwrap();
+    let results = try_all(&fixture, &api);
     assert_eq!(results.len(), TARGETS.len() * 7 + 1);
     let (program, others) = results.split_last().unwrap();
     for result in others {
         assert!(result.is_error && !result.text.contains(SECRET), "{result:?}");
     }
     let changed = TARGETS.iter().filter(|target| {
-        let text = std::fs::read_to_string(desk.home().join(target)).unwrap();
+        let text = std::fs::read_to_string(fixture.home().join(target)).unwrap();
         text != format!("{SECRET}\n")
     });
     (program.text.clone(), changed.map(|target| (*target).to_owned()).collect())
@@ -141,7 +141,7 @@ fn lived() -> (String, Vec<String>) {
 
 #[test]
 fn a_fork_gets_at_neither_the_main_session_nor_a_sibling() {
-    if !turn::kernel_holds_walls() {
+    if !turn::kernel_supports_sandbox() {
         return;
     }
     let (program, changed) = lived();

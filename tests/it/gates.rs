@@ -81,7 +81,7 @@ fn exit_0_wakes_exit_1_skips_and_anything_else_fails_and_is_told() {
     assert_eq!(api.requests().len(), asked, "no model was asked");
     assert!(bot.read("work/evil").is_none());
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_gate_has_no_more_than_its_job() {
     assert!(run["error"].as_str().unwrap().contains("a gate asks nobody"), "{run:#}");
     assert_eq!(bot.json(["questions"]), json!([]));
     // A granted program may run.
-    bot.command_of_ones_own("mail", "#!/bin/sh\necho \"$*: 2\"\n");
+    bot.external_command("mail", "#!/bin/sh\necho \"$*: 2\"\n");
     routine(
         &bot,
         "mail",
@@ -201,7 +201,7 @@ fn a_gate_that_writes_without_end_or_leaves_children_is_bounded() {
     assert_eq!(run["outcome"], "completed", "{run:#}");
     assert!(!bot.processes().iter().any(|process| format!("{process:?}").contains("sleep")), "{:#?}", bot.processes());
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn one_outcome_when_the_service_is_killed_within_a_gate() {
     let service = bot.start();
     service.until("the gate runs", || bot.read("work/notes/begun"));
     service.kill();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
     bot.write("work/notes/go", "");
     let service = bot.start();
     service.until("it is done", || bot.read("reminders/job.md").is_none().then_some(()));
@@ -290,10 +290,10 @@ fn recipes() -> Vec<(String, String)> {
 #[test]
 fn every_recipe_wakes_its_agent_for_news_and_for_nothing_else() {
     /// The recipe's id, the program that it calls, and pairs of this program's behaviour and the outcome.
-    type Life = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+    type RecipeRun = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
     const SKIPPED: &str = "skipped";
     const FAILED: &str = "failed";
-    let lives: [Life; 10] = [
+    let lives: [RecipeRun; 10] = [
         (
             "new-mail",
             "ollim-bot-imap",
@@ -351,7 +351,7 @@ fn every_recipe_wakes_its_agent_for_news_and_for_nothing_else() {
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let bot = bot.env("PATH", &path);
     let stub = |program: &str, does: &str| match program.strip_prefix("ollim-bot-") {
-        Some(name) => bot.command_of_ones_own(name, &format!("#!/bin/sh\n{does}\n")),
+        Some(name) => bot.external_command(name, &format!("#!/bin/sh\n{does}\n")),
         None => client::executable(&programs.join(program), &format!("#!/bin/sh\n{does}\n")),
     };
     lives.iter().for_each(|(_, program, _)| stub(program, "exit 9"));

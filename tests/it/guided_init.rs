@@ -73,7 +73,7 @@ fn a_person_is_asked_and_the_login_is_tried_with_a_real_call() {
         jobs.into_iter().filter(|job| job["enabled"] == true && job["client"] != "notify").count()
     };
     assert_eq!((costly("routine"), costly("reminder")), (0, 0), "no sample costs anything before it is chosen");
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn a_bot_of_telegrams_is_its_owners_who_sends_the_code() {
     let service = bot.start();
     server.say(ADA, "/status");
     service.until("it answers", || (server.chat().len() == 2).then_some(()));
-    assert!(!service.said().contains(telegram::TOKEN), "{}", service.said());
+    assert!(!service.output().contains(telegram::TOKEN), "{}", service.output());
     service.stop();
 }
 

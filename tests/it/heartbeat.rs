@@ -41,7 +41,7 @@ impl Monitor {
         self.shared.1.notify_all();
     }
 
-    pub fn told(&self) -> Vec<String> {
+    pub fn notifications(&self) -> Vec<String> {
         self.shared.0.lock().unwrap().told.clone()
     }
 }
@@ -82,15 +82,18 @@ fn a_job_tells_that_it_begins_works_and_fails() {
     let bot = TestBot::new();
     let service = bot.start();
     bot.write("reminders/tea.md", &reminder(now(), &format!("heartbeat_url: {}/tea\n", monitor.url), "Tea."));
-    service.until("both beats", || (monitor.told().len() == 2).then_some(()));
-    assert_eq!(monitor.told(), ["/tea/start: ", "/tea: "]);
+    service.until("both beats", || (monitor.notifications().len() == 2).then_some(()));
+    assert_eq!(monitor.notifications(), ["/tea/start: ", "/tea: "]);
     let fields =
         format!("background: true\nallowed_tools: [Read]\nretry: 0\nheartbeat_url: {}/mail/?a=1\n", monitor.url);
     bot.write("reminders/mail.md", &reminder(now(), &fields, "Sort."));
     let run = service.until_ended("mail", 1).remove(0);
-    service.until("both beats", || (monitor.told().len() == 4).then_some(()));
+    service.until("both beats", || (monitor.notifications().len() == 4).then_some(()));
     let run = run["run"].as_str().unwrap();
-    assert_eq!(monitor.told()[2..], ["/mail/start?a=1: ".to_owned(), format!("/mail/fail?a=1: failed, run {run}")]);
+    assert_eq!(
+        monitor.notifications()[2..],
+        ["/mail/start?a=1: ".to_owned(), format!("/mail/fail?a=1: failed, run {run}")]
+    );
     service.stop();
 }
 
@@ -99,9 +102,9 @@ fn the_service_tells_that_it_lives_and_how_it_ends() {
     let monitor = Monitor::new(true);
     let bot = TestBot::new().env("OLLIM_HEARTBEAT_URL", &format!("{}/bot", monitor.url));
     let service = bot.start();
-    service.until("it is alive", || (monitor.told().len() == 2).then_some(()));
+    service.until("it is alive", || (monitor.notifications().len() == 2).then_some(()));
     service.stop();
-    assert_eq!(monitor.told(), ["/bot/start: ", "/bot: ", "/bot/log: the service was ended in order"]);
+    assert_eq!(monitor.notifications(), ["/bot/start: ", "/bot: ", "/bot/log: the service was ended in order"]);
 }
 
 #[test]
@@ -111,8 +114,8 @@ fn a_setting_that_is_read_again_counts_at_once() {
     let service = bot.start();
     bot.write("config.yaml", &format!("heartbeat_url: {}/new\n", monitor.url));
     service.signal(rustix::process::Signal::HUP);
-    service.until("it is alive", || (monitor.told().len() == 2).then_some(()));
-    assert_eq!(monitor.told(), ["/new/start: ", "/new: "]);
+    service.until("it is alive", || (monitor.notifications().len() == 2).then_some(()));
+    assert_eq!(monitor.notifications(), ["/new/start: ", "/new: "]);
     service.stop();
 }
 
@@ -124,8 +127,13 @@ fn nothing_waits_for_a_monitor_that_does_not_answer() {
     bot.write("reminders/tea.md", &reminder(now(), &format!("heartbeat_url: {}/tea\n", monitor.url), "Tea."));
     let run = service.until_ended("tea", 1).remove(0);
     assert_eq!(run["outcome"], "completed");
-    service.until("it was begun to be told", || monitor.told().contains(&"/tea/start: ".to_owned()).then_some(()));
-    assert!(!monitor.told().contains(&"/tea: ".to_owned()), "the first is not answered, so the second was not sent");
+    service.until("it was begun to be told", || {
+        monitor.notifications().contains(&"/tea/start: ".to_owned()).then_some(())
+    });
+    assert!(
+        !monitor.notifications().contains(&"/tea: ".to_owned()),
+        "the first is not answered, so the second was not sent"
+    );
     // The service's end does not wait either.
     let (status, said) = service.stop();
     assert!(status.success() && said.contains("a monitor does not answer"), "{said}");
@@ -168,7 +176,7 @@ fn the_service_tells_that_jobs_wait_for_a_login() {
     bot.write("config.yaml", "user_name: Ada\n");
     service.signal(rustix::process::Signal::HUP);
     let fail = "/bot/fail: the agent client is not logged in: jobs wait".to_owned();
-    service.until("the monitor hears of it", || monitor.told().contains(&fail).then_some(()));
+    service.until("the monitor hears of it", || monitor.notifications().contains(&fail).then_some(()));
     service.stop();
 }
 
@@ -177,14 +185,14 @@ fn the_service_tells_that_a_fault_has_ended_it() {
     let monitor = Monitor::new(true);
     let bot = TestBot::new().env("OLLIM_HEARTBEAT_URL", &format!("{}/bot", monitor.url));
     let service = bot.start();
-    service.until("it is alive", || (monitor.told().len() == 2).then_some(()));
+    service.until("it is alive", || (monitor.notifications().len() == 2).then_some(()));
     // A single rename, since the service may be writing into the folder.
     std::fs::rename(bot.path("state"), bot.path("gone")).unwrap();
     std::fs::remove_dir_all(bot.path("gone")).unwrap();
     bot.write("reminders/tea.md", &reminder(now(), "", "Tea."));
     let (status, said) = service.wait();
     assert_eq!(status.code(), Some(2), "{said}");
-    let told = monitor.told();
+    let told = monitor.notifications();
     let last = told.last().unwrap();
     assert!(last.starts_with("/bot/fail: ") && last.contains("was deleted or replaced"), "{told:#?}");
 }

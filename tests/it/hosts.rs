@@ -47,7 +47,7 @@ fn each_occurrence_has_one_run_and_the_hosts_share_the_work() {
     // No claim was early by the server's clock, which is this machine's.
     assert_eq!(server.psql("SELECT count(*) FROM occurrence WHERE claimed < at"), "0");
     services[0].until("one of them has said each, once", || {
-        let said: String = services.iter().map(Service::said).collect();
+        let said: String = services.iter().map(Service::output).collect();
         let count = |number: u32| said.lines().filter(|line| line.ends_with(&format!("word {number}"))).count();
         assert!((0..20).all(|number| count(number) < 2), "{said}");
         (0..20).all(|number| count(number) == 1).then_some(())
@@ -106,8 +106,8 @@ fn what_a_stopped_host_had_going_with_an_effect_failed_and_is_told_once() {
     assert_eq!(bots[1].runs("job").len(), 1);
     assert_eq!(bots[1].runs("job")[0]["outcome"], "failed");
     attic.signal(Signal::CONT);
-    attic.until("it joins anew", || (attic.said().matches("ready on ").count() == 2).then_some(()));
-    assert!(attic.said().contains("lost its lease"), "{}", attic.said());
+    attic.until("it joins anew", || (attic.output().matches("ready on ").count() == 2).then_some(()));
+    assert!(attic.output().contains("lost its lease"), "{}", attic.output());
     wait::until(
         "no client is left",
         || (!bots[0].processes().iter().any(|process| process.command.contains("stream-json"))).then_some(()),
@@ -151,7 +151,7 @@ fn a_server_that_crashes_is_waited_for_and_nothing_is_lost() {
     let service = bot.start();
     server.crash();
     bot.write("reminders/r.md", &reminder(now() + TimeDelta::seconds(2), PLAIN, "late, and once"));
-    service.until("it is said", || service.said().contains("does not answer").then_some(()));
+    service.until("it is said", || service.output().contains("does not answer").then_some(()));
     // After 12 s it waits for the server before it has a socket.
     service.until("the supervisor sees that it waits", || {
         (supervisor.count("STATUS=waits for the journal's database") > 0).then_some(())
@@ -168,12 +168,12 @@ fn a_server_that_crashes_is_waited_for_and_nothing_is_lost() {
     assert!(is_extended, "a start that waits has no limit");
     service.until("the person is told", || got().contains("The host attic has waited for the journal's").then_some(()));
     let fails = "/fail: the journal's database does not answer: the host attic fires nothing";
-    service.until("the monitor is told", || monitor.told().contains(&fails.to_owned()).then_some(()));
+    service.until("the monitor is told", || monitor.notifications().contains(&fails.to_owned()).then_some(()));
     server.start_again();
     service.until("the word comes", || got().contains("late, and once").then_some(()));
     service.until("the person hears that it is over", || got().contains("database answers again").then_some(()));
     assert_eq!(got().matches("has waited for").count(), 1, "{}", got());
-    service.until("the monitor too", || monitor.told().last().is_some_and(|told| told == "/: ").then_some(()));
+    service.until("the monitor too", || monitor.notifications().last().is_some_and(|told| told == "/: ").then_some(()));
     assert_eq!(server.psql("SELECT count(*) FROM run"), "1");
     service.stop();
 }
@@ -203,16 +203,16 @@ fn a_password_that_is_wrong_is_waited_for_but_not_at_the_first_start() {
     drop_sessions(&server);
     bots[0].write("reminders/r.md", &reminder(now(), PLAIN, "late, and once"));
     let why = "password authentication failed";
-    service.until("it says why", || service.said().contains(why).then_some(()));
+    service.until("it says why", || service.output().contains(why).then_some(()));
     service.until("it joins anew, and waits", || {
-        let said = service.said();
+        let said = service.output();
         said.split_once("joins anew").is_some_and(|(_, since)| since.contains(why)).then_some(())
     });
     let new = bots[1].run(["run"]);
     assert_eq!(new.code, 2, "{new:?}");
     assert!(new.stderr.contains(why), "{new:?}");
     server.psql("ALTER ROLE ollim PASSWORD 'a-word'");
-    service.until("the word comes", || service.said().contains("late, and once").then_some(()));
+    service.until("the word comes", || service.output().contains("late, and once").then_some(()));
     assert_eq!(server.psql("SELECT count(*) FROM run"), "1");
     service.stop();
 }
@@ -239,13 +239,13 @@ fn a_server_that_refuses_for_now_is_waited_for_and_doctor_says_why() {
         server.psql(breaks);
         drop_sessions(&server);
         bot.write(&format!("reminders/{name}.md"), &reminder(now(), PLAIN, &format!("word {name}")));
-        service.until("it says why", || service.said().contains(why).then_some(()));
+        service.until("it says why", || service.output().contains(why).then_some(()));
         let found = doctor();
         assert_eq!(found.code, 1, "{found:?}");
         assert!(found.stdout.contains("it cannot be written") && found.stdout.contains(why), "{found:?}");
         server.psql(mends);
         drop_sessions(&server);
-        service.until("it is told", || service.said().contains(&format!("word {name}")).then_some(()));
+        service.until("it is told", || service.output().contains(&format!("word {name}")).then_some(()));
     }
     // Commands get no connection, but the service has its own.
     server.psql("ALTER ROLE ollim CONNECTION LIMIT 1");
@@ -253,7 +253,7 @@ fn a_server_that_refuses_for_now_is_waited_for_and_doctor_says_why() {
     assert!(status.stderr.contains("too many connections for role"), "{status:?}");
     assert!(!status.stderr.contains("nothing new starts"), "{status:?}");
     bot.write("reminders/crowd.md", &reminder(now(), PLAIN, "word crowd"));
-    service.until("it is told", || service.said().contains("word crowd").then_some(()));
+    service.until("it is told", || service.output().contains("word crowd").then_some(()));
     assert_eq!(server.psql("SELECT count(*), count(DISTINCT text) FROM message WHERE text LIKE 'word %'"), "3|3");
     service.stop();
 }
@@ -275,7 +275,7 @@ fn a_host_without_an_answer_ends_what_it_has_going_and_joins_anew() {
     assert!(has_client());
     server.signal("STOP");
     service.until("its client is ended, though the server says nothing", || (!has_client()).then_some(()));
-    assert!(service.said().contains("lost its lease"), "{}", service.said());
+    assert!(service.output().contains("lost its lease"), "{}", service.output());
     answers.store(true, Ordering::Relaxed);
     server.signal("CONT");
     let runs = service.until_ended("job", 2);
@@ -346,7 +346,7 @@ fn a_journal_moves_to_a_server_and_back_with_all_that_was_in_it() {
     );
     service.until("it goes", || bot.runs("later").iter().any(|run| run["outcome"] == "running").then_some(()));
     service.kill();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
     let (runs, inbox) = (bot.json(["runs", "-n", "100"]), bot.json(["inbox"]));
     let said = bot.json(["journal", "copy", "--to", &server.url()]);
     assert_eq!(said["rows"]["occurrence"], 3, "{said:#}");
@@ -462,8 +462,8 @@ fn a_call_on_one_host_waits_for_the_answer_that_is_given_on_another() {
     let attic = bots[0].start();
     let laptop = bots[1].start();
     attic.until("two questions", || (open(&bots[0]).len() == 2).then_some(()));
-    attic.until("the main host has asked", || attic.said().contains("asks (question 2)").then_some(()));
-    assert!(!laptop.said().contains("asks (question"), "{}", laptop.said());
+    attic.until("the main host has asked", || attic.output().contains("asks (question 2)").then_some(()));
+    assert!(!laptop.output().contains("asks (question"), "{}", laptop.output());
     // An answer for the whole run covers both questions and later ones of the same kind.
     bots[0].ok(["questions", "answer", &open(&bots[0])[0], "run"]);
     let third = attic.until("a third alone", || open(&bots[0]).pop().filter(|number| number == "3"));
@@ -516,7 +516,7 @@ fn a_question_of_a_host_that_went_away_needs_no_answer() {
     bots[0].write("reminders/job.md", &job);
     laptop.kill();
     let said = "Question 1 of job needs no answer any more: the host laptop went away.";
-    attic.until("the person is told", || attic.said().contains(said).then_some(()));
+    attic.until("the person is told", || attic.output().contains(said).then_some(()));
     let late = bots[0].run(["questions", "answer", "1", "allow"]);
     assert!(late.stderr.contains("already answered: dropped, since the call or its run ended"), "{late:?}");
     assert_eq!(bots[1].read("work/made"), None);
@@ -631,7 +631,7 @@ fn two_machines_become_one_bot_and_turn_back_as_the_document_says() {
     let machine = |name: &str| {
         let person = tempfile::TempDir::with_prefix("ollim-test-").unwrap();
         let home = person.path().canonicalize().unwrap().join(".ollim-bot");
-        let bot = TestBot::living_in(person, home).env("OLLIM_AGENT_CLIENT", "notify").env("OLLIM_HOST", name);
+        let bot = TestBot::with_home(person, home).env("OLLIM_AGENT_CLIENT", "notify").env("OLLIM_HOST", name);
         client::executable(&bot.person().join("ollim-bot"), "#!/bin/sh\nexec \"$OLLIM_BOT\" \"$@\"\n");
         bot
     };
@@ -670,7 +670,7 @@ fn two_machines_become_one_bot_and_turn_back_as_the_document_says() {
     server_host.kill();
     second.write("reminders/alone.md", &reminder(now(), PLAIN, "Alone."));
     laptop.until_ended("alone", 1);
-    laptop.until("the person hears of it there", || laptop.said().contains("Alone.").then_some(()));
+    laptop.until("the person hears of it there", || laptop.output().contains("Alone.").then_some(()));
     laptop.stop();
     does(&first, turns_back);
     assert_eq!(first.read("config.yaml").unwrap(), "timezone: UTC\n");

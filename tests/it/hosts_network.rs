@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use crate::support::bot::{Ran, Service, TestBot, now, reminder};
+use crate::support::bot::{CommandOutput, Service, TestBot, now, reminder};
 use crate::support::network::{Network, SERVER, address};
 use crate::support::postgres::{Postgres, as_server_user, program};
 
@@ -35,7 +35,7 @@ fn a_host_that_loses_the_network_ends_what_it_has_and_nothing_is_lost_or_doubled
     };
     let start = |place: usize| {
         let service = bots[place - 1].spawn(inside(place, &["run"]));
-        service.until("the service is ready", || service.said().contains("ready on ").then_some(()));
+        service.until("the service is ready", || service.output().contains("ready on ").then_some(()));
         service
     };
     let services = [1, 2, 3, 4].map(start);
@@ -44,7 +44,7 @@ fn a_host_that_loses_the_network_ends_what_it_has_and_nothing_is_lost_or_doubled
     for (place, name) in (1..).zip(names).skip(1) {
         let id = format!("long-{name}");
         bots[place - 1].write(&format!("routines/{id}.md"), LONG);
-        let fire = || Ran::of(inside(place, &["fire", &id])).code == 0;
+        let fire = || CommandOutput::of(inside(place, &["fire", &id])).code == 0;
         services[place - 1].until("it is there", || fire().then_some(()));
     }
     let begin = now() + TimeDelta::seconds(3);
@@ -58,7 +58,7 @@ fn a_host_that_loses_the_network_ends_what_it_has_and_nothing_is_lost_or_doubled
     cuts.iter().for_each(|(from, to)| network.lose(*from, *to));
     for (bot, service) in bots.iter().skip(1).zip(lost) {
         service.until("it has ended what it had going", || (!bot.processes().iter().any(is_job)).then_some(()));
-        assert!(service.said().contains("lost its lease"), "{}", service.said());
+        assert!(service.output().contains("lost its lease"), "{}", service.output());
     }
     let alive = || server.psql("SELECT string_agg(name, ' ' ORDER BY name) FROM host WHERE lease_until > now()");
     home.until("it is alone", || (alive() == "home").then_some(()));
@@ -87,7 +87,7 @@ fn completed(server: &Postgres) -> i64 {
 /// Asserts on the hosts' console output, independently of the journal, that each reminder was delivered exactly once.
 fn said_once(services: &[Service<'_>; 4]) {
     services[0].until("all have said each, once", || {
-        let said: String = services.iter().map(Service::said).collect();
+        let said: String = services.iter().map(Service::output).collect();
         let count = |number: i64| said.lines().filter(|line| line.ends_with(&format!("word {number}"))).count();
         assert!((0..REMINDERS).all(|number| count(number) < 2), "{said}");
         (0..REMINDERS).all(|number| count(number) == 1).then_some(())

@@ -12,7 +12,7 @@ use crate::support::messages_api::{MessagesApi, Reply};
 /// Runs the script as `ollim-bot gmail` inside one background job. Returns its output and the run.
 #[track_caller]
 fn attack(bot: &TestBot, api: &MessagesApi, granted: &str, script: &str) -> (String, Value) {
-    bot.command_of_ones_own("gmail", &format!("#!/bin/bash\n{script}\nexit 0\n"));
+    bot.external_command("gmail", &format!("#!/bin/bash\n{script}\nexit 0\n"));
     let run = bot.live(&format!("allowed_tools:\n  - Bash(ollim-bot gmail)\n{granted}"));
     let results = api.last().results();
     assert!(!results[0].is_error, "{results:?}");
@@ -141,7 +141,7 @@ echo the end
 "#;
     let beside = "#!/bin/bash\ntouch \"$OLLIM_HOME/tools/gmail/beside\"\n\
         for i in $(seq 300); do [ -e \"$OLLIM_HOME/tools/gmail/looked\" ] && echo 'it was there' && break; sleep 0.1; done\n";
-    bot.command_of_ones_own("mail", beside);
+    bot.external_command("mail", beside);
     let (calls, other) = (Reply::bash("ollim-bot gmail"), Reply::bash("ollim-bot mail"));
     let second = MessagesApi::answering(move |request| match request.answers() {
         0 if request.mentions("Stay beside.") => other.clone(),
@@ -149,7 +149,7 @@ echo the end
         _ => Reply::say("done"),
     });
     let bot = bot.env("ANTHROPIC_BASE_URL", second.url());
-    bot.command_of_ones_own("gmail", &format!("#!/bin/bash\n{BY_HAND}{script}\nexit 0\n"));
+    bot.external_command("gmail", &format!("#!/bin/bash\n{BY_HAND}{script}\nexit 0\n"));
     let job = |granted: &str, body: &str| {
         let fields = format!("background: true\nisolated: true\nretry: 0\nallowed_tools:\n{granted}");
         reminder(now(), &fields, body)

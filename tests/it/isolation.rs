@@ -128,7 +128,7 @@ fn stuck_jobs_hold_their_own_slots_and_nothing_else() {
     service.signal(Signal::INT);
     let (status, said) = service.wait();
     assert!(status.success(), "{said}");
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
     for id in ["hangs", "grandchildren"] {
         assert_eq!(bot.runs(id)[0]["outcome"], "interrupted");
     }

@@ -57,7 +57,8 @@ fn a_file_of_every_earlier_schema_is_gone_on_with() {
         let service = bot.start();
         service.until("every file is dealt with", || (bot.names("reminders") == ["failed"]).then_some(()));
         assert_eq!(bot.names("reminders/failed"), ["touched.md"], "schema {schema}");
-        service.until("what was not shown is", || service.said().contains("one that was not shown yet").then_some(()));
+        service
+            .until("what was not shown is", || service.output().contains("one that was not shown yet").then_some(()));
         let (status, said) = service.stop();
         assert!(status.success(), "{said}");
         assert!(!said.contains("word of done"), "it had run: {said}");
@@ -130,7 +131,7 @@ fn a_damaged_journal_is_kept_aside_and_told() {
     bot.write("reminders/tea.md", "---\nrun_at: \"2026-03-01T12:00:00Z\"\n---\nTea.\n");
     let service = bot.start();
     service.until("it fires", || bot.names("reminders").is_empty().then_some(()));
-    service.until("it is told", || service.said().contains("The journal was damaged. It was kept as ").then_some(()));
+    service.until("it is told", || service.output().contains("The journal was damaged. It was kept as ").then_some(()));
     service.stop();
     let kept: Vec<String> = bot.names("state").into_iter().filter(|name| name.contains(".damaged-")).collect();
     assert_eq!(kept.len(), 1, "{kept:?}");

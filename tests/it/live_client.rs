@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::support::bot::{Ran, Service, TestBot};
+use crate::support::bot::{CommandOutput, Service, TestBot};
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
 use crate::support::wait;
@@ -60,7 +60,7 @@ fn a_client_answers_one_message_after_the_other_and_each_costs_its_own() {
     // Other settings need another client.
     bot.write("config.yaml", "main_tools: [Read]\n");
     service.signal(Signal::HUP);
-    service.until("the settings hold", || service.said().contains("settings").then_some(()));
+    service.until("the settings hold", || service.output().contains("settings").then_some(()));
     assert_eq!(say(&bot, "Fourth?"), "four");
     assert_ne!(client_of(&bot), Some(second));
 
@@ -75,7 +75,7 @@ fn a_client_answers_one_message_after_the_other_and_each_costs_its_own() {
         assert_eq!(last.matches(said).count(), 1, "{said}: {last}");
     }
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 /// An API whose first answer calls a program that ends once `go` exists. Its other answers repeat the prompt.
@@ -184,9 +184,9 @@ fn a_client_that_leaves_something_running_does_not_stay_and_nothing_of_it_does()
     let left: Vec<_> = bot.processes().into_iter().filter(|process| process.command.contains("4321")).collect();
     assert!(left.is_empty(), "{left:?}");
     say(&bot, "Hello.");
-    assert!(client_of(&bot).is_some(), "{}", service.said());
+    assert!(client_of(&bot).is_some(), "{}", service.output());
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn the_token_of_the_main_session_stands_for_nobody_between_two_turns() {
     assert!(client_of(&bot).is_some());
     let mut command = bot.command(["status"]);
     command.env("OLLIM_RUN_TOKEN", &token);
-    let ran = Ran::of(command);
+    let ran = CommandOutput::of(command);
     assert!(ran.code != 0 && ran.stderr.contains("ended"), "{ran:?}");
     service.stop();
 }

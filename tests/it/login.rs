@@ -41,42 +41,42 @@ fn a_person_logs_the_agent_in_from_their_phone_and_what_waited_goes_on() {
         let service = bot.start();
         let phone = Phone { bot: &bot, service: &service };
         bot.ok(["fire", "list"]);
-        let told = phone.hears("is not logged in");
-        phone.presses(&told, "Log in");
-        let first = phone.hears("Open this link")["notice"].as_str().unwrap().to_owned();
+        let told = phone.next_message("is not logged in");
+        phone.press(&told, "Log in");
+        let first = phone.next_message("Open this link")["notice"].as_str().unwrap().to_owned();
         assert!(link(&first).contains("/oauth/authorize?"), "{first}");
 
         accounts.refuses(true);
         phone.say("a-wrong-code#of-somebody");
-        phone.hears("the login did not work: ");
+        phone.next_message("the login did not work: ");
         assert_eq!(accounts.asked().last().unwrap()["grant_type"], "authorization_code");
         // The code of a finished login is an ordinary message, and there is no agent to talk with.
         phone.say("a-wrong-code#of-somebody-else");
-        phone.hears("there is no agent to talk with");
+        phone.next_message("there is no agent to talk with");
 
         accounts.refuses(false);
         phone.say("/login");
         let again = service.until("a second link", || {
-            let got = phone.got();
+            let got = phone.deliveries();
             let links =
                 got.iter().filter_map(|one| one["notice"].as_str()).filter(|text| text.contains("Open this link"));
             links.map(link).find(|other| *other != link(&first)).map(str::to_owned)
         });
         assert_ne!(again, link(&first));
         phone.say("the-right-code#the-rest-of-it");
-        phone.hears("the agent is logged in");
+        phone.next_message("the agent is logged in");
         let asked = accounts.asked();
         assert_eq!(asked.last().unwrap()["code"], "the-right-code");
 
         let run = service.until_ended("list", 1).remove(0);
         assert_eq!(run["outcome"], "completed", "{run:#}");
         assert_eq!(api.last().headers["authorization"], "Bearer sk-ant-oat01-1");
-        phone.hears("logged in again");
+        phone.next_message("logged in again");
         service.stop();
         let said = bot.ok(["inbox", "-n", "1000"]);
         let all = format!("{said}{}", bot.read("state/log/ollim-bot.log").unwrap_or_default());
         assert!(!all.contains("the-right-code") && !all.contains("sk-ant-"), "{all}");
-        bot.until_nothing_is_left();
+        bot.until_no_processes();
     }
 }
 
@@ -108,7 +108,7 @@ fn a_login_that_has_ended_is_renewed_before_a_run() {
         service.until("it is told", || told(&bot.json(["inbox"])).then_some(()));
         assert!(bot.runs("list")[0]["retry_at"].is_string(), "it waits: {:#?}", bot.runs("list"));
         service.stop();
-        bot.until_nothing_is_left();
+        bot.until_no_processes();
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::support::bot::{Service, TestBot, now, reminder};
-use crate::support::smtp::{Act, Smtp, Talk, certificate};
+use crate::support::smtp::{Act, Smtp, TlsMode, certificate};
 
 /// Returns a bot that sends mails to a server at this address.
 fn bot(smtp: &str, more: &str) -> TestBot {
@@ -42,7 +42,7 @@ fn header<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
 
 #[test]
 fn a_message_is_a_mail_whatever_is_in_it() {
-    let server = Smtp::start(Talk::Tls);
+    let server = Smtp::start(TlsMode::Tls);
     let bot = bot(&format!("smtps://localhost:{}", server.port()), &trusting("ca.pem"));
     let body = "Tea\nBcc: evil@example.org\n.\n..\n.evil\n\nFrom me\nSubject: other";
     bot.write("reminders/tea.md", &reminder(now(), "", body));
@@ -75,8 +75,8 @@ fn a_message_is_a_mail_whatever_is_in_it() {
     bot.write("reminders/cake.md", &reminder(now(), "", "Cake is ready."));
     let delivery = until(&service, &bot, "Cake", "failed");
     assert!(delivery["error"].as_str().unwrap().contains("no such user"), "{delivery:#}");
-    service.until("the console has it", || service.said().contains("Cake is ready.").then_some(()));
-    let shown = service.said() + &bot.ok(["config"]) + &bot.ok(["channels"]);
+    service.until("the console has it", || service.output().contains("Cake is ready.").then_some(()));
+    let shown = service.output() + &bot.ok(["config"]) + &bot.ok(["channels"]);
     assert!(!shown.contains("hunter2"), "{shown}");
     service.stop();
 }
@@ -85,9 +85,9 @@ fn a_message_is_a_mail_whatever_is_in_it() {
 fn nothing_is_said_to_a_server_that_is_not_the_right_one() {
     let ready = |bot: &TestBot| bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
     // Each of these fails: another authority, none of the public ones, no encryption although required, a wrong password.
-    let tls = Smtp::start(Talk::Tls);
-    let starttls = Smtp::start(Talk::StartTls);
-    let plain = Smtp::start(Talk::Plain);
+    let tls = Smtp::start(TlsMode::Tls);
+    let starttls = Smtp::start(TlsMode::StartTls);
+    let plain = Smtp::start(TlsMode::Plain);
     for (server, scheme, host, more, why) in [
         (&tls, "smtps", "localhost", trusting("other-ca.pem"), "certificate"),
         (&tls, "smtps", "localhost", String::new(), "certificate"),
@@ -124,7 +124,7 @@ fn nothing_is_said_to_a_server_that_is_not_the_right_one() {
 
 #[test]
 fn a_server_on_this_machine_needs_no_encryption_and_the_settings_are_checked() {
-    let server = Smtp::start(Talk::Plain);
+    let server = Smtp::start(TlsMode::Plain);
     let bot = bot(&format!("smtp://127.0.0.1:{}", server.port()), "");
     bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
     let service = bot.start();

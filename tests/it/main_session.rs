@@ -22,7 +22,7 @@ fn bot(api: &MessagesApi) -> TestBot {
 fn live(bot: &TestBot, service: &Service<'_>, job: &str, fields: &str, body: &str) -> Value {
     bot.write(&format!("reminders/{job}.md"), &reminder(now(), &format!("retry: 0\n{fields}"), body));
     let run = service.until_ended(job, 1).remove(0);
-    assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.said());
+    assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.output());
     run
 }
 
@@ -93,7 +93,7 @@ fn a_report_reaches_the_next_turn_once_whatever_is_killed_before() {
     let service = bot.start();
     live(&bot, &service, "parcel", REPORTS, "Look for the parcel.");
     service.kill();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 
     // The turn that receives the report is cut off too, before the model has answered.
     let silent = MessagesApi::answering(|_| Reply::Silence);
@@ -107,12 +107,12 @@ fn a_report_reaches_the_next_turn_once_whatever_is_killed_before() {
         "{given}"
     );
     service.kill();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 
     let bot = bot.env("ANTHROPIC_BASE_URL", api.url());
     let service = bot.start();
     let runs = service.until_ended("next", 2);
-    assert_eq!(runs[0]["outcome"], "completed", "{runs:#?}\n{}", service.said());
+    assert_eq!(runs[0]["outcome"], "completed", "{runs:#?}\n{}", service.output());
     let again = prompts(&asked(&api, "What is new?")).pop().unwrap();
     assert!(again.contains(&format!("| reminder parcel: {NEWS}")), "not lost: {again}");
     assert_eq!(again.matches(NEWS).count(), 1, "{again}");

@@ -216,9 +216,9 @@ fn each_run_has_a_server_of_its_own_where_the_settings_say_so() {
 }
 
 /// A server over HTTP.
-struct Everything(Child, u16);
+struct McpHttpServer(Child, u16);
 
-impl Everything {
+impl McpHttpServer {
     fn start() -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut command = Command::new(npm("everything"));
@@ -230,7 +230,7 @@ impl Everything {
     }
 }
 
-impl Drop for Everything {
+impl Drop for McpHttpServer {
     fn drop(&mut self) {
         let _gone = self.0.kill();
         let _gone = self.0.wait();
@@ -239,7 +239,7 @@ impl Drop for Everything {
 
 #[test]
 fn a_server_elsewhere_is_reached_by_http_and_reached_again() {
-    let server = Everything::start();
+    let server = McpHttpServer::start();
     let bot = TestBot::new();
     bot.write(
         "config.yaml",

@@ -142,7 +142,7 @@ fn a_chain_remembers_its_checks() {
 }
 
 /// Fires the job. Returns whether its agent saw an earlier run, and the run as `runs show` has it.
-fn goes_on(bot: &TestBot, service: &Service<'_>, api: &MessagesApi) -> (bool, Value) {
+fn fires_and_resumes(bot: &TestBot, service: &Service<'_>, api: &MessagesApi) -> (bool, Value) {
     let (run, _) = fire(service, api, "job");
     assert_eq!(run["outcome"], "completed", "{run:#}");
     (api.last().mentions("the colour is blue"), bot.json(["runs", "show", run["run"].as_str().unwrap()]))
@@ -172,29 +172,29 @@ fn a_thread_goes_on_with_what_its_file_grants_now() {
     let service = bot.start();
     // What was said before the file said so may have been the main session's.
     routine(&bot, "job", "remember: last\n");
-    assert!(!goes_on(&bot, &service, &api).0);
+    assert!(!fires_and_resumes(&bot, &service, &api).0);
     let text = bot.read("routines/job.md").unwrap();
     bot.write("routines/job.md", &text.replace("remember: last", "remember: thread"));
-    assert!(!goes_on(&bot, &service, &api).0);
-    assert!(goes_on(&bot, &service, &api).0);
+    assert!(!fires_and_resumes(&bot, &service, &api).0);
+    assert!(fires_and_resumes(&bot, &service, &api).0);
     let asked = api.last();
     assert!(asked.last_text().contains("This session goes on from the last completed run"), "{}", asked.last_text());
     assert_eq!(asked.tools(), ["Bash", "Read"]);
     // What is taken away is gone at once, though the session knows it.
     let text = bot.read("routines/job.md").unwrap();
     bot.write("routines/job.md", &text.replace("[Read]", "[Glob]"));
-    assert!(goes_on(&bot, &service, &api).0);
+    assert!(fires_and_resumes(&bot, &service, &api).0);
     assert_eq!(api.last().tools(), ["Bash", "Glob"]);
     for _ in 0..3 {
-        assert!(goes_on(&bot, &service, &api).0);
+        assert!(fires_and_resumes(&bot, &service, &api).0);
     }
     // Each kept transcript has a copy of the one before beside it.
     assert_eq!(transcripts(&bot).len(), 6, "{:?}", transcripts(&bot));
 
     assert_eq!(bot.ok(["sessions", "reset", "job"]), "job has forgotten 7 runs\n");
-    let (knows, run) = goes_on(&bot, &service, &api);
+    let (knows, run) = fires_and_resumes(&bot, &service, &api);
     assert!(!knows && !run["events"].to_string().contains("anew"), "{run:#}");
-    assert!(goes_on(&bot, &service, &api).0);
+    assert!(fires_and_resumes(&bot, &service, &api).0);
 
     // The newest of the client's own.
     let last = |bot: &TestBot| {
@@ -205,7 +205,7 @@ fn a_thread_goes_on_with_what_its_file_grants_now() {
     let mut long = std::fs::OpenOptions::new().append(true).open(last(&bot)).unwrap();
     std::io::Write::write_all(&mut long, format!("{{\"type\":\"x\",\"x\":\"{}\"}}\n", "x".repeat(4 << 20)).as_bytes())
         .unwrap();
-    let (_, run) = goes_on(&bot, &service, &api);
+    let (_, run) = fires_and_resumes(&bot, &service, &api);
     let anew = "This job's session begins anew, since its transcript had grown over 4 MiB.";
     assert!(run["events"].to_string().contains(anew), "{run:#}");
     let prompt = api.last().last_text();
@@ -214,12 +214,12 @@ fn a_thread_goes_on_with_what_its_file_grants_now() {
     for damage in [|file: &str| std::fs::remove_file(file).unwrap(), |file: &str| std::fs::write(file, "{}\n").unwrap()]
     {
         damage(&last(&bot));
-        let (_, run) = goes_on(&bot, &service, &api);
+        let (_, run) = fires_and_resumes(&bot, &service, &api);
         assert!(
             run["events"].to_string().contains("This job's session begins anew, since the agent client"),
             "{run:#}"
         );
-        goes_on(&bot, &service, &api);
+        fires_and_resumes(&bot, &service, &api);
     }
     service.stop();
 }

@@ -24,7 +24,7 @@ fn record(script: &str, fields: &str) -> (Value, String) {
     service.until_ended("after", 1);
     let (status, said) = service.stop();
     assert!(status.success(), "{said}");
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
     (run, said)
 }
 
@@ -75,7 +75,7 @@ fn a_client_that_is_not_there_is_said_with_a_remedy() {
     bot.write("reminders/job.md", &reminder(now(), "background: true\nretry: 0\n", "Do the thing."));
     let started = bot.start_with(["run", "--for", "30s"]);
     let told = started.until("it says what is missing", || {
-        let said = started.said();
+        let said = started.output();
         said.contains("npm install -g @anthropic-ai/claude-code").then_some(said)
     });
     assert!(told.contains("/nonexistent/claude"), "{told}");

@@ -26,7 +26,7 @@ fn settings(bot: &TestBot, ntfy: &Ntfy, more: &str) {
 #[track_caller]
 fn sees(ntfy: &Ntfy, service: &Service<'_>, text: &str) -> Value {
     let holds = |one: &Value| one["message"].as_str().is_some_and(|said| said.contains(text));
-    let shown = || format!("{:#?}\n{}", ntfy.topic("to-me"), service.said());
+    let shown = || format!("{:#?}\n{}", ntfy.topic("to-me"), service.output());
     wait::until(&format!("the phone shows {text:?}"), || ntfy.topic("to-me").into_iter().find(holds), shown)
 }
 
@@ -111,7 +111,7 @@ fn a_call_is_allowed_from_the_phone_and_a_guess_is_worth_nothing() {
         answered.contains(&json!([1, "once", "phone"])) && answered.contains(&json!([2, "deny", "phone"])),
         "{answered:?}"
     );
-    assert!(!service.said().contains("to-me") && !service.said().contains("from-me"), "{}", service.said());
+    assert!(!service.output().contains("to-me") && !service.output().contains("from-me"), "{}", service.output());
     let (_, said) = service.stop();
     assert!(!said.contains(tag), "{said}");
 }
@@ -174,7 +174,7 @@ fn a_button_counts_after_a_restart_once_and_after_the_server_was_gone() {
 
     // The server is gone, and comes back.
     ntfy.set_down(true);
-    service.until("it is noticed", || service.said().contains("not heard now").then_some(()));
+    service.until("it is noticed", || service.output().contains("not heard now").then_some(()));
     bot.write("reminders/oven.md", &reminder(now(), "", "The oven is hot."));
     service.until_ended("oven", 1);
     ntfy.set_down(false);
@@ -234,10 +234,10 @@ fn a_server_that_wants_a_pause_gets_it() {
     bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
     let service = bot.start();
     sees(&ntfy, &service, "Tea is ready.");
-    assert!(!service.said().contains("a message was not delivered"), "{}", service.said());
+    assert!(!service.output().contains("a message was not delivered"), "{}", service.output());
     // If the server asks for more than a minute, the service polls later.
     ntfy.limit(1, 600);
     bot.write("reminders/oven.md", &reminder(now(), "", "The oven is hot."));
-    service.until("it is tried again", || service.said().contains("a message was not delivered").then_some(()));
+    service.until("it is tried again", || service.output().contains("a message was not delivered").then_some(()));
     service.stop();
 }

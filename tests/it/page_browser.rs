@@ -114,7 +114,7 @@ fn holds_of<'a>(subject: &str, bot: &'a TestBot, url: &str, service: Service<'a>
     assert!(node.wait().unwrap().success());
     let cases = report["cases"].as_array().unwrap();
     let wrong: Vec<_> = cases.iter().filter(|case| case["wrong"] != serde_json::json!([])).collect();
-    let said = service.map(|service| service.said()).unwrap_or_default();
+    let said = service.map(|service| service.output()).unwrap_or_default();
     assert!(wrong.is_empty() && !cases.is_empty(), "{wrong:#?}\n{said:.4000}");
     eprintln!("{} cases of {subject}; measured: {}", cases.len(), report["figures"]);
 }

@@ -8,19 +8,19 @@
 mod attacked;
 mod engine;
 mod entry;
-mod ground;
+mod layers;
 mod live;
 mod player;
 mod shell;
-mod walls;
+mod workspace;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use entry::{Case, HeldBy, load};
-use ground::{Ground, lacking};
+use entry::{Case, RefusingLayer, load};
+use workspace::{Workspace, lacking};
 
 use crate::support::turn;
 
@@ -39,7 +39,7 @@ fn in_parallel(cases: &[Case], work: impl Fn(&Case) + Sync) {
 }
 
 /// Tries every case with all layers off and returns how many had their effect. Panics with all that did not.
-fn try_all(cases: &[Case], also: impl Fn(&Case, &Ground) -> Option<String> + Sync) -> usize {
+fn try_all(cases: &[Case], also: impl Fn(&Case, &Workspace) -> Option<String> + Sync) -> usize {
     let shown = AtomicUsize::new(0);
     let failures = Mutex::new(Vec::new());
     in_parallel(cases, |case| {
@@ -59,7 +59,7 @@ fn try_all(cases: &[Case], also: impl Fn(&Case, &Ground) -> Option<String> + Syn
 
 /// `Ok(true)`: its effect was seen; `Ok(false)`: this machine cannot show it.
 #[expect(clippy::print_stderr, reason = "a test says what it could not show")]
-fn try_one(case: &Case, also: impl Fn(&Case, &Ground) -> Option<String>) -> Result<bool, String> {
+fn try_one(case: &Case, also: impl Fn(&Case, &Workspace) -> Option<String>) -> Result<bool, String> {
     let entry = &case.entry;
     let lacking = lacking(entry);
     if entry.shape {
@@ -69,13 +69,13 @@ fn try_one(case: &Case, also: impl Fn(&Case, &Ground) -> Option<String>) -> Resu
         eprintln!("not shown here, for want of {}: {}", lacking.join(", "), case.title());
         return Ok(false);
     }
-    let ground = Ground::lay(entry);
-    if let Some(why) = also(case, &ground) {
+    let workspace = Workspace::lay(entry);
+    if let Some(why) = also(case, &workspace) {
         return Err(format!("{}: {why}", case.title()));
     }
-    let parts = ground.missing(&entry.effect, "").len();
-    let output = ground.run(entry);
-    let missing = ground.missing(&entry.effect, &output);
+    let parts = workspace.missing(&entry.effect, "").len();
+    let output = workspace.run(entry);
+    let missing = workspace.missing(&entry.effect, &output);
     let all = entry.effect.parts();
     if parts != all {
         return Err(format!("{}: a part of the effect is there before the call", case.title()));
@@ -85,10 +85,13 @@ fn try_one(case: &Case, also: impl Fn(&Case, &Ground) -> Option<String>) -> Resu
 
 #[test]
 fn every_attack_works_with_all_walls_off() {
-    let shown = try_all(&load("attacks"), |case, ground| {
+    let shown = try_all(&load("attacks"), |case, workspace| {
         // An error message could print text that the line itself contains.
         let (command, text) = (case.entry.command()?, case.entry.effect.output.as_ref()?);
-        ground.fill(command).contains(text.as_str()).then(|| "the expected output stands in the line itself".to_owned())
+        workspace
+            .fill(command)
+            .contains(text.as_str())
+            .then(|| "the expected output stands in the line itself".to_owned())
     });
     assert!(shown >= 150, "only {shown} attacks showed their effect here");
 }
@@ -105,7 +108,7 @@ fn every_ordinary_call_has_its_effect() {
 #[test]
 fn the_attacks_cover_every_class() {
     let mut classes: BTreeMap<String, usize> = BTreeMap::new();
-    for case in load("attacks").iter().filter(|case| case.entry.held_by == HeldBy::Engine) {
+    for case in load("attacks").iter().filter(|case| case.entry.held_by == RefusingLayer::Engine) {
         *classes.entry(case.class.clone()).or_default() += 1;
     }
     for class in [
@@ -134,10 +137,10 @@ fn the_attacks_cover_every_class() {
 
 #[test]
 fn every_rule_and_call_is_well_formed() {
-    let ground = Ground::new();
+    let workspace = Workspace::new();
     for case in load("attacks").iter().chain(&load("ordinary")).chain(&load("ordinary_unseen")) {
-        let config = engine::config(&case.rules, |text| ground.fill(text));
-        let call = engine::call(case, &ground);
+        let config = engine::config(&case.rules, |text| workspace.fill(text));
+        let call = engine::call(case, &workspace);
         assert_eq!(config.allowed_tools().is_some(), case.rules.disallowed_tools.is_none(), "{}", case.title());
         assert!(call.cwd.is_absolute() && !call.input.to_string().contains("@WORK@"), "{}", case.title());
     }
@@ -147,10 +150,10 @@ fn every_rule_and_call_is_well_formed() {
 fn ask_all(cases: &[Case], runs: bool) {
     let wrong = Mutex::new(Vec::new());
     in_parallel(cases, |case| {
-        let ground = Ground::lay(&case.entry);
-        let word = engine::decide(case, &ground);
+        let workspace = Workspace::lay(&case.entry);
+        let word = engine::decide(case, &workspace);
         if word.runs != runs {
-            let input = ground.fill_value(case.entry.input());
+            let input = workspace.fill_value(case.entry.input());
             wrong.lock().expect("no thread panicked").push((case.title(), format!("{input}\n  {}", word.why)));
         }
     });
@@ -162,7 +165,7 @@ fn ask_all(cases: &[Case], runs: bool) {
 
 #[test]
 fn the_engine_stops_every_attack() {
-    let engines = |case: &Case| case.entry.held_by == HeldBy::Engine && case.entry.command().is_none();
+    let engines = |case: &Case| case.entry.held_by == RefusingLayer::Engine && case.entry.command().is_none();
     let cases: Vec<_> = load("attacks").into_iter().filter(engines).collect();
     ask_all(&cases, false);
 }
@@ -174,11 +177,12 @@ fn the_engine_lets_every_ordinary_call_pass() {
 
 #[test]
 fn no_attack_has_its_effect_in_a_jobs_shell() {
-    if !turn::kernel_holds_walls() {
+    if !turn::kernel_supports_sandbox() {
         return;
     }
     // Cases that only our own binary can stop are tried in the whole program.
-    let cases: Vec<Case> = load("attacks").into_iter().filter(|case| case.entry.held_by != HeldBy::Command).collect();
+    let cases: Vec<Case> =
+        load("attacks").into_iter().filter(|case| case.entry.held_by != RefusingLayer::Command).collect();
     let (played, wrong) = shell::play(&cases, |_, outcome| {
         let shown = outcome.missing.len() < outcome.parts;
         shown.then(|| format!("it had an effect; missing: {:?}", outcome.missing))
@@ -189,7 +193,7 @@ fn no_attack_has_its_effect_in_a_jobs_shell() {
 
 /// Asserts that the engine refuses at most this percentage of ordinary lines.
 fn ordinary(corpus: &str, at_most: usize) {
-    if !turn::kernel_holds_walls() {
+    if !turn::kernel_supports_sandbox() {
         return;
     }
     let (played, wrong) = shell::play(&load(corpus), |_, outcome| {

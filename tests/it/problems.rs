@@ -38,7 +38,7 @@ fn both_lists_in_one_file_is_a_located_error_and_the_others_fire() {
     assert_eq!(bot.runs("both"), Vec::<serde_json::Value>::new());
     assert_eq!(bot.read("reminders/both.md").as_deref(), Some(text.as_str()), "the file is as the person left it");
     service.until("the log names file and line", || {
-        service.said().contains(&format!("reminders/both.md:{line}:1")).then_some(())
+        service.output().contains(&format!("reminders/both.md:{line}:1")).then_some(())
     });
     let inbox = bot.json(["inbox", "-n", "1000"]);
     let about: Vec<_> =
@@ -47,7 +47,7 @@ fn both_lists_in_one_file_is_a_located_error_and_the_others_fire() {
     assert!(!inbox.to_string().contains("must never be seen"));
     bot.ok(["reminder", "cancel", "both"]);
     service
-        .until("the log says that it is gone", || service.said().contains("reminders/both.md is gone").then_some(()));
-    assert!(!service.said().contains("both.md was put right"), "{}", service.said());
+        .until("the log says that it is gone", || service.output().contains("reminders/both.md is gone").then_some(()));
+    assert!(!service.output().contains("both.md was put right"), "{}", service.output());
     service.stop();
 }

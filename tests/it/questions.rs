@@ -116,7 +116,7 @@ fn tools_and_commands_of_our_own_are_asked_about_too() {
         &api,
         "allowed_tools: ['Bash(ollim-bot questions *)']\nask_tools: [mcp__discord__ping_user, 'Bash(ollim-bot gmail *)', Edit(notes/**)]\n",
     );
-    bot.command_of_ones_own("gmail", "#!/bin/sh\necho \"ran $*\"\n");
+    bot.external_command("gmail", "#!/bin/sh\necho \"ran $*\"\n");
     bot.write("work/notes/secret", "xyzzy");
     let service = bot.start();
     for number in 1..=4 {
@@ -217,7 +217,7 @@ fn silence_is_the_default_and_the_wait_is_no_silence_of_the_clients() {
         let bot = bot.env("OLLIM_INACTIVITY_TIMEOUT", "20s");
         let service = bot.start();
         let run = service.until_ended("job", 1).remove(0);
-        assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.said());
+        assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.output());
         assert_eq!(bot.read("work/made").is_some(), made);
         assert_eq!(answers(&bot), [answer]);
         let results = results(&api);
@@ -245,7 +245,7 @@ fn a_question_ends_with_its_run_and_its_call() {
     assert_eq!(answers(&bot), ["ended", "ended"]);
     assert!(bot.read("work/made").is_none());
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 
     let api = MessagesApi::script([Reply::bash("timeout 2 touch made; touch made & sleep 1; kill $!; echo over")]);
     let bot = bot.env("ANTHROPIC_BASE_URL", api.url());
@@ -270,7 +270,7 @@ fn what_a_killed_service_asked_is_denied_and_the_person_is_told() {
     let service = bot.start();
     let number = until_open(&bot, &service, 1).remove(0);
     service.kill();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
     let absent = bot.run(["questions", "answer", &number, "allow"]);
     assert!(absent.code != 0 && absent.stderr.contains("the service is not running"), "{absent:?}");
     let service = bot.start();

@@ -42,7 +42,7 @@ fn recipes() -> Vec<Recipe> {
 fn bot_with(recipes: &[Recipe]) -> TestBot {
     let bot = TestBot::new();
     for name in ["gmail", "cal"] {
-        bot.command_of_ones_own(name, "#!/bin/sh\necho nothing\n");
+        bot.external_command(name, "#!/bin/sh\necho nothing\n");
     }
     recipes.iter().for_each(|recipe| bot.write(&recipe.file, &recipe.text));
     bot
@@ -105,9 +105,9 @@ fn live(bot: &TestBot, id: &str) -> Value {
     let service = bot.start();
     service.until("it fires", || (bot.run(["fire", id]).code == 0).then_some(()));
     let run = service.until_ended(id, 1).remove(0);
-    assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.said());
+    assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.output());
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
     run
 }
 

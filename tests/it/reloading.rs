@@ -39,9 +39,9 @@ impl Supervisor {
 /// Sends SIGHUP and waits until the service reports `says`.
 #[track_caller]
 fn hang_up(service: &Service<'_>, says: &str) {
-    let before = service.said().matches(says).count();
+    let before = service.output().matches(says).count();
     service.signal(Signal::HUP);
-    service.until(says, || (service.said().matches(says).count() > before).then_some(()));
+    service.until(says, || (service.output().matches(says).count() > before).then_some(()));
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn settings_that_can_change_do_and_the_others_are_named() {
 
     bot.write("config.yaml", "timezone: Asia/Kathmandu\nmax_concurrent_runs: 2\nclaude_command: other\n");
     hang_up(&service, "What `claude_command` says now takes effect when the service is started again.");
-    let said = service.said();
+    let said = service.output();
     assert!(
         said.contains("`timezone` is now \"Asia/Kathmandu\"") && said.contains("`max_concurrent_runs` is now 2"),
         "{said}"

@@ -14,7 +14,7 @@ const NOTES_ITSELF: &str =
 fn bot(api: &MessagesApi) -> TestBot {
     let bot = TestBot::with_client(&client::real(), api.url());
     for name in ["gmail", "cal"] {
-        bot.command_of_ones_own(name, &NOTES_ITSELF.replace("NAME", name));
+        bot.external_command(name, &NOTES_ITSELF.replace("NAME", name));
         std::fs::create_dir_all(bot.path(&format!("tools/{name}"))).unwrap();
     }
     bot.write("work/notes.txt", "the notes");
@@ -29,10 +29,10 @@ fn live(bot: &TestBot, api: &MessagesApi, fields: &str) -> (Value, Vec<ToolResul
     bot.write("reminders/job.md", &reminder(now(), &fields, "Do the thing."));
     let service = bot.start();
     let run = service.until_ended("job", 1).remove(0);
-    assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.said());
+    assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.output());
     let (status, said) = service.stop();
     assert!(status.success(), "{said}");
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
     let shown = bot.json(["runs", "show", run["run"].as_str().unwrap()]);
     (shown, api.last().results())
 }
@@ -237,7 +237,7 @@ fn what_is_refused_fills_neither_the_record_nor_the_log() {
     );
     let service = bot.start();
     let run = service.until_ended("r", 1).remove(0);
-    assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.said());
+    assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.output());
     let denials = run["denials"].as_array().unwrap();
     assert_eq!(denials.len(), 201);
     for denial in denials {
@@ -245,7 +245,7 @@ fn what_is_refused_fills_neither_the_record_nor_the_log() {
         assert!(reason.chars().count() < 1000 && !reason.contains(char::is_control), "{reason}");
         assert!(denial["input"]["command"].as_str().is_none_or(|command| command.chars().count() <= 2001));
     }
-    let said = service.said();
+    let said = service.output();
     let refused: Vec<&str> = said.lines().filter(|line| line.contains("is not granted")).collect();
     assert!((1..=201).contains(&refused.len()), "{said}");
     assert!(!said.contains("\nFORGED") && said.contains("\\nFORGED"), "{said}");

@@ -32,7 +32,7 @@ fn each_sample_fires_on_the_real_client() {
             bot.ok(["fire", id]);
         }
         let run = service.until_ended(id, 1).remove(0);
-        assert_eq!(run["outcome"], "completed", "{id}: {run:#}\n{}", service.said());
+        assert_eq!(run["outcome"], "completed", "{id}: {run:#}\n{}", service.output());
         if sample["client"] == "notify" {
             let said = bot.json(["inbox"]);
             assert!(said.to_string().contains(&body), "{id}: {said:#}");
@@ -51,5 +51,5 @@ fn each_sample_fires_on_the_real_client() {
         }
     }
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }

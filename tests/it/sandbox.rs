@@ -56,7 +56,7 @@ fn what_a_granted_command_starts_sees_neither_state_nor_the_persons_home() {
     let api = api(&["ollim-bot gmail unread"]);
     let bot = TestBot::with_client(&client::real(), api.url());
     // The command is granted, so the parser and the hook let it through. The kernel judges its actions.
-    bot.command_of_ones_own(
+    bot.external_command(
         "gmail",
         "#!/bin/bash\n\
          cd \"$OLLIM_HOME\"\n\
@@ -107,9 +107,9 @@ fn a_command_of_the_persons_runs_no_code_of_the_jobs() {
         let bot = TestBot::with_client(&client::real(), api.url());
         bot.write("tools/gmail/token", "xyzzy");
         bot.write("bin/letters.py", "words = 'LETTERS'\n");
-        bot.command_of_ones_own("cal", "#!/bin/sh\necho CAL\n");
+        bot.external_command("cal", "#!/bin/sh\necho CAL\n");
         client::executable(&bot.path("bin/help-gmail"), "#!/bin/sh\necho helped\n");
-        bot.command_of_ones_own(
+        bot.external_command(
             "gmail",
             "#!/usr/bin/python3\n\
              import os, subprocess, letters\n\
@@ -145,7 +145,7 @@ fn a_command_of_the_persons_has_the_services_umask() {
     bot.write("tools/gmail/token", "old");
     let script =
         "#!/bin/sh\ncd \"$OLLIM_HOME/tools/gmail\" && echo new > fresh && mv fresh token && stat -c %a token\n";
-    bot.command_of_ones_own("gmail", script);
+    bot.external_command("gmail", script);
     let results = lines(&bot, &api, &["Bash(ollim-bot gmail *)"]);
     let modes: Vec<&str> = results.iter().map(|result| result.text.trim()).collect();
     assert_eq!(modes, [modes[0]; 3], "{results:?}");
@@ -160,7 +160,7 @@ fn the_login_and_the_persons_variables_do_not_reach_what_the_agent_starts() {
         .env("PERSONAL_SECRET", "plugh")
         .env("SSH_AUTH_SOCK", "/tmp/plugh")
         .env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/tmp/plugh");
-    bot.command_of_ones_own(
+    bot.external_command(
         "gmail",
         "#!/bin/bash\n\
          env | grep -q OLLIM_RUN_TOKEN= && echo 'it has its token'\n\

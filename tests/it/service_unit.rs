@@ -39,7 +39,7 @@ fn bot(version: u32) -> TestBot {
     bot.env("PATH", &path).env("USER", "nobody-in-particular")
 }
 
-fn told(bot: &TestBot) -> Vec<String> {
+fn notifications(bot: &TestBot) -> Vec<String> {
     let file = bot.person().join("sys/told");
     let told = fs::read_to_string(&file).unwrap_or_default();
     fs::write(&file, "").unwrap();
@@ -61,7 +61,7 @@ fn it_is_installed_looked_at_restarted_and_removed() {
     let (name, file) = unit(&bot);
     assert!(name.starts_with("ollim-bot-") && name.ends_with("-bot.service"), "{name}");
     assert_eq!(
-        told(&bot),
+        notifications(&bot),
         [
             "--user --no-pager daemon-reload".to_owned(),
             format!("--user --no-pager enable {name}"),
@@ -97,14 +97,14 @@ fn it_is_installed_looked_at_restarted_and_removed() {
     assert!(!fs::read_to_string(&file).unwrap().contains("SECRET"));
 
     assert!(bot.ok(["service", "install"]).starts_with("installed already "));
-    assert_eq!(told(&bot).len(), 2, "nothing new to read");
+    assert_eq!(notifications(&bot).len(), 2, "nothing new to read");
     let status = bot.json(["service", "status"]);
     assert_eq!((&status["status"]["active"], &status["status"]["pid"]), (&"active".into(), &4711.into()));
     assert!(bot.ok(["service", "restart"]).starts_with("started "));
-    assert_eq!(told(&bot), [format!("--user --no-pager restart {name}")]);
+    assert_eq!(notifications(&bot), [format!("--user --no-pager restart {name}")]);
     for (act, said) in [("stop", "stopped "), ("start", "started ")] {
         assert!(bot.ok(["service", act]).starts_with(said), "{act}");
-        assert_eq!(told(&bot), [format!("--user --no-pager {act} {name}")]);
+        assert_eq!(notifications(&bot), [format!("--user --no-pager {act} {name}")]);
     }
     let logs = bot.ok(["service", "logs", "-f", "--since", "-1h"]);
     let expect = format!("journalctl --user-unit {name} --lines 100 --since=-1h --follow --output short-iso\n");
@@ -112,7 +112,7 @@ fn it_is_installed_looked_at_restarted_and_removed() {
     bot.ok(["service", "uninstall"]);
     assert!(!file.exists());
     assert_eq!(
-        told(&bot),
+        notifications(&bot),
         [format!("--user --no-pager disable --now {name}"), "--user --no-pager daemon-reload".into()]
     );
     assert_eq!(bot.run(["service", "status"]).code, 1);
@@ -137,7 +137,7 @@ fn what_stands_in_the_way_is_said() {
         "{refused:#?}"
     );
     service.stop();
-    assert!(told(&bot).is_empty());
+    assert!(notifications(&bot).is_empty());
     fs::write(bot.person().join("sys/broken"), "").unwrap();
     let failed = bot.run(["service", "install"]);
     assert_eq!(failed.code, 2);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ollim_bot::home::Home;
 use ollim_bot::policy::{self, BgForkConfig, PathRoots, Policy, ToolPattern, UpdateMode, default_main_tools};
 
-use crate::support::job_shell::Place;
+use crate::support::job_shell::ShellPaths;
 use crate::support::random::Random;
 use crate::support::{client, turn};
 
@@ -142,14 +142,14 @@ fn granted(note: &str, work: &Path) -> bool {
     }
 }
 
-struct Desk {
+struct Fixture {
     _folder: tempfile::TempDir,
     root: PathBuf,
-    place: Place,
+    place: ShellPaths,
     policy: Policy,
 }
 
-impl Desk {
+impl Fixture {
     fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("fuzz").tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
@@ -163,7 +163,7 @@ impl Desk {
             let text = format!("#!/bin/sh\nprintf '%s\\t%s\\t%s\\n' {name} \"$PWD\" \"$*\" >> {}\n", notes.display());
             client::executable(&bin.join(name), &text);
         }
-        let place = Place {
+        let place = ShellPaths {
             home: Home::new(home.join("bot")),
             user_home: home.clone(),
             path: [bin, "/usr/local/bin".into(), "/usr/bin".into()].to_vec(),
@@ -201,7 +201,7 @@ fn number(name: &str, default: usize) -> usize {
 
 #[test]
 fn whatever_a_line_looks_like_only_what_is_granted_runs() {
-    if !turn::kernel_holds_walls() {
+    if !turn::kernel_supports_sandbox() {
         return;
     }
     let (lines, seed) = (number("OLLIM_FUZZ_LINES", 2000), number("OLLIM_FUZZ_SEED", 1));
@@ -209,7 +209,7 @@ fn whatever_a_line_looks_like_only_what_is_granted_runs() {
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
             scope.spawn(|| {
-                let desk = Desk::new();
+                let fixture = Fixture::new();
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     if at >= lines {
@@ -221,8 +221,8 @@ fn whatever_a_line_looks_like_only_what_is_granted_runs() {
                         line.push_str(random.one(PIECES));
                         line.push_str(random.one(&[" ", " ", "; ", "\n", "\n"]));
                     }
-                    let line = line.replace("@BIN@", &desk.root.join("bin").display().to_string());
-                    let (wrong, count) = desk.play(&line);
+                    let line = line.replace("@BIN@", &fixture.root.join("bin").display().to_string());
+                    let (wrong, count) = fixture.play(&line);
                     ran.fetch_add(count, Ordering::Relaxed);
                     assert!(wrong.is_empty(), "line {at} of seed {seed} ran what no rule grants: {wrong:?}\n{line}");
                 }

@@ -22,7 +22,7 @@ fn after_the_grace_what_still_runs_is_interrupted() {
     service.until("it runs", || bot.runs("job").iter().any(|run| run["outcome"] == "running").then_some(()));
     let (status, said) = service.stop();
     assert!(status.success(), "{said}");
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
     assert_eq!(bot.runs("job")[0]["outcome"], "interrupted");
     assert!(bot.read("reminders/job.md").is_some(), "it was cut off before any effect: the next start runs it again");
 }
@@ -33,10 +33,10 @@ fn a_second_signal_ends_it_at_once() {
     let service = bot.start();
     service.until("it runs", || bot.runs("job").iter().any(|run| run["outcome"] == "running").then_some(()));
     service.signal(Signal::INT);
-    service.until("it says that it waits", || service.said().contains("ending: ").then_some(()));
+    service.until("it says that it waits", || service.output().contains("ending: ").then_some(()));
     service.signal(Signal::INT);
     let (_, _) = service.wait();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
     assert_eq!(bot.runs("job")[0]["outcome"], "interrupted");
 }
 

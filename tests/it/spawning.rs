@@ -92,7 +92,7 @@ fn a_job_spawns_an_agent_that_has_no_more_than_it_and_spawns_none() {
     let children = until_children_ended(&service, &bot, 1);
     assert_eq!(children.len(), 1, "{children:#?}");
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 
     let requests = api.requests();
     let caller = requests.iter().rfind(|request| !is_child(request) && !request.mentions("Explore an")).unwrap();
@@ -289,7 +289,7 @@ fn a_spawned_agent_is_started_again_after_a_crash_and_has_one_outcome() {
     let id = said["session"].as_str().unwrap();
     service.until("it asks the model", || api.requests().iter().any(is_child).then_some(()));
     service.kill();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
     let answers = self::api(vec![], vec![]);
     let bot = bot.env("ANTHROPIC_BASE_URL", answers.url());
     let service = bot.start();

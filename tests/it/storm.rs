@@ -197,7 +197,7 @@ fn more_than_the_kernel_tells_of_is_followed() {
         fs::write(bot.path(&name(n)), reminder(at, "", &words(n))).unwrap();
     }
     service.signal(Signal::CONT);
-    service.until("it says that events were lost", || service.said().contains("was lost to us").then_some(()));
+    service.until("it says that events were lost", || service.output().contains("was lost to us").then_some(()));
     only_these_fire(&bot, &service, (0..100).filter(|n| n % 10 < 8).chain(100..200));
     service.stop();
 }

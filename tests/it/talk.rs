@@ -27,11 +27,11 @@ fn what_the_owner_says_is_answered_once_and_nobody_else_is_heard() {
     for _ in 0..2 {
         phone.write(&json!({ "said": "Good morning.", "by": 7, "id": "a1" }));
     }
-    assert_eq!(phone.hears("answer 1")["reply_to"], "a1");
+    assert_eq!(phone.next_message("answer 1")["reply_to"], "a1");
     phone.say("And again.");
-    phone.hears("answer 2");
+    phone.next_message("answer 2");
     assert_eq!(api.requests().len(), 2, "the same message is one turn");
-    let got = phone.got();
+    let got = phone.deliveries();
     let notices: Vec<&Value> = got.iter().filter(|one| one["notice"].is_string()).collect();
     assert_eq!(notices.len(), 1, "a stranger is told once: {got:#?}");
     assert_eq!(notices[0]["to"], "8");
@@ -43,15 +43,15 @@ fn what_the_owner_says_is_answered_once_and_nobody_else_is_heard() {
     let service = bot.start();
     let phone = Phone { bot: &bot, service: &service };
     phone.say("/next");
-    assert!(phone.hears("nothing is coming")["notice"].is_string());
+    assert!(phone.next_message("nothing is coming")["notice"].is_string());
     phone.say("/fire");
-    phone.hears("`/fire` needs a job");
+    phone.next_message("`/fire` needs a job");
     phone.say("/nothing of the kind");
-    phone.hears("there is no command `/nothing`");
+    phone.next_message("there is no command `/nothing`");
     phone.say("/etc/hosts is long");
-    phone.hears("answer 3");
+    phone.next_message("answer 3");
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn the_owner_gets_a_link_to_the_page_and_nobody_else() {
     let phone = Phone { bot: &bot, service: &service };
     phone.write(&json!({ "said": "/web", "by": 8 }));
     phone.say("/web");
-    let said = phone.hears(&format!("http://{address}/in/"));
+    let said = phone.next_message(&format!("http://{address}/in/"));
     let text = said["text"].as_str().or(said["notice"].as_str()).unwrap();
     let (_, path) = text.split_once(&format!("http://{address}")).unwrap();
     let path = path.split_whitespace().next().unwrap();
@@ -74,7 +74,7 @@ fn the_owner_gets_a_link_to_the_page_and_nobody_else() {
     let mut answer = String::new();
     page.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    let others: Vec<Value> = phone.got().into_iter().filter(|one| one["to"] == "8").collect();
+    let others: Vec<Value> = phone.deliveries().into_iter().filter(|one| one["to"] == "8").collect();
     assert!(others.iter().all(|one| !one.to_string().contains("/in/")), "{others:#?}");
     service.stop();
 }
@@ -99,32 +99,32 @@ fn a_reply_goes_on_with_the_jobs_conversation_under_its_rules() {
     );
     let service = bot.start();
     let phone = Phone { bot: &bot, service: &service };
-    let question = phone.hears("Dinner at eight?");
+    let question = phone.next_message("Dinner at eight?");
     phone.write(&json!({ "said": "Yes. Write it down.", "by": 7, "reply_to": format!("m-{}", question["number"]) }));
-    phone.hears("I may not do that.");
+    phone.next_message("I may not do that.");
     let last = told(&api.last());
     assert!(last.contains("Dinner at eight?") && last.contains("Yes. Write it down."), "{last}");
     assert!(!last.contains("> Dinner"), "the conversation holds it already: {last}");
     assert!(!bot.path("work/made").exists(), "the job's rules hold on");
     assert_eq!(api.last().tools(), ["Bash"]);
-    let card = phone.hears("Fork: your answer to dinner");
+    let card = phone.next_message("Fork: your answer to dinner");
     let labels: Vec<&str> =
         card["buttons"].as_array().unwrap().iter().map(|one| one["label"].as_str().unwrap()).collect();
     assert_eq!(labels, ["Exit"], "what a job has read does not become the main session, which this one tells nothing");
 
     // The next messages belong to the fork until it is over.
     phone.say("See you.");
-    phone.hears("Until then.");
+    phone.next_message("Until then.");
     assert!(told(&api.last()).contains("Dinner at eight?"));
-    phone.presses(&card, "Exit");
-    phone.hears("It was dropped");
+    phone.press(&card, "Exit");
+    phone.next_message("It was dropped");
     phone.say("What was that about?");
     let asked = service.until("the main session is asked", || {
         api.requests().into_iter().find(|request| request.mentions("What was that about?"))
     });
     assert!(!told(&asked).contains("Dinner at eight?"), "{}", told(&asked));
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 #[test]
@@ -136,56 +136,60 @@ fn a_fork_is_saved_reported_or_dropped() {
     let service = bot.start();
     let phone = Phone { bot: &bot, service: &service };
     phone.say("my name is Ada");
-    phone.hears("(my name is Ada)");
+    phone.next_message("(my name is Ada)");
     phone.say("/fork the garden");
-    phone.hears("the garden)");
-    let card = phone.hears("Fork: the garden");
+    phone.next_message("the garden)");
+    let card = phone.next_message("Fork: the garden");
     phone.say("roses then");
-    phone.hears("(roses then)");
+    phone.next_message("(roses then)");
     let last = told(&api.last());
     assert!(last.contains("my name is Ada") && last.contains("the garden"), "a fork knows the conversation: {last}");
     // The fork is saved once, although the button is pressed twice.
-    phone.presses(&card, "Save");
-    phone.presses(&card, "Save");
-    phone.hears("it is the main session now");
-    phone.hears("this fork is over");
+    phone.press(&card, "Save");
+    phone.press(&card, "Save");
+    phone.next_message("it is the main session now");
+    phone.next_message("this fork is over");
     phone.say("after saving");
-    phone.hears("(after saving)");
+    phone.next_message("(after saving)");
     assert!(told(&api.last()).contains("roses then"), "{}", told(&api.last()));
 
     // If the main session has moved on meanwhile, saving asks first.
-    assert!(!phone.got().iter().any(|one| one.to_string().contains("Save this fork?")), "{:#?}", phone.got());
+    assert!(
+        !phone.deliveries().iter().any(|one| one.to_string().contains("Save this fork?")),
+        "{:#?}",
+        phone.deliveries()
+    );
     phone.say("/fork taxes");
-    let card = phone.hears("Fork: taxes");
-    phone.hears("taxes)");
+    let card = phone.next_message("Fork: taxes");
+    phone.next_message("taxes)");
     bot.ok(["chat", "said at the desk"]);
-    phone.presses(&card, "Save");
-    let question = phone.hears("Save this fork?");
-    phone.presses(&question, "Report instead");
-    phone.hears("The fork has ended. The main session is told this report");
+    phone.press(&card, "Save");
+    let question = phone.next_message("Save this fork?");
+    phone.press(&question, "Report instead");
+    phone.next_message("The fork has ended. The main session is told this report");
     phone.say("what do you know");
-    phone.hears("(what do you know)");
+    phone.next_message("(what do you know)");
     let last = told(&api.last());
     assert!(
         last.contains("said at the desk") && last.contains("call no tools"),
         "the report is among the updates: {last}"
     );
-    phone.presses(&card, "Exit");
-    phone.hears("this fork is over");
+    phone.press(&card, "Exit");
+    phone.next_message("this fork is over");
 
     // A fork outlives the service.
     phone.say("/fork holidays");
-    phone.hears("holidays)");
+    phone.next_message("holidays)");
     service.kill();
     let service = bot.start();
     let phone = Phone { bot: &bot, service: &service };
     phone.say("by train");
-    phone.hears("(by train)");
+    phone.next_message("(by train)");
     assert!(told(&api.last()).contains("holidays"), "{}", told(&api.last()));
     phone.say("/exit");
-    phone.hears("It was dropped");
+    phone.next_message("It was dropped");
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 #[test]
@@ -203,11 +207,11 @@ fn the_agent_leads_the_person_beside_the_conversation() {
     let service = bot.start();
     let phone = Phone { bot: &bot, service: &service };
     phone.say("we are moving");
-    let card = phone.hears("Fork: the move");
-    phone.hears("()");
+    let card = phone.next_message("Fork: the move");
+    phone.next_message("()");
     assert!(api.last().results()[0].text.starts_with("Opened."), "{:?}", api.last().results());
     phone.say("boxes first");
-    phone.hears("(boxes first)");
+    phone.next_message("(boxes first)");
     assert!(told(&api.last()).contains("we are moving"), "a fork knows the conversation: {}", told(&api.last()));
     phone.say("another one");
     service.until("it is refused", || {
@@ -217,10 +221,10 @@ fn the_agent_leads_the_person_beside_the_conversation() {
             .any(|result| result.text == "This is a fork already. Talk about it here.")
             .then_some(())
     });
-    phone.presses(&card, "Exit");
-    phone.hears("It was dropped");
+    phone.press(&card, "Exit");
+    phone.next_message("It was dropped");
     phone.say("where were we");
-    phone.hears("(where were we)");
+    phone.next_message("(where were we)");
     let last = told(&api.last());
     assert!(last.contains("we are moving") && !last.contains("boxes first"), "{last}");
     service.stop();
@@ -241,21 +245,21 @@ fn an_agents_button_is_a_turn_once() {
     bot.write("reminders/bins.md", &reminder(now(), fields, "Ask me about the bins."));
     let service = bot.start();
     let phone = Phone { bot: &bot, service: &service };
-    let question = phone.hears("Green or black?");
-    phone.presses(&question, "Green");
-    phone.hears("Green it is.");
+    let question = phone.next_message("Green or black?");
+    phone.press(&question, "Green");
+    phone.next_message("Green it is.");
     assert!(told(&api.last()).contains("[button] it is the green one"), "{}", told(&api.last()));
     assert!(told(&api.last()).contains("Green or black?"), "it is said in the job's conversation");
-    phone.presses(&question, "Black");
-    phone.hears("pressed already");
-    let card = phone.hears("Fork: your answer to bins");
+    phone.press(&question, "Black");
+    phone.next_message("pressed already");
+    let card = phone.next_message("Fork: your answer to bins");
     let labels: Vec<&str> =
         card["buttons"].as_array().unwrap().iter().map(|one| one["label"].as_str().unwrap()).collect();
     assert_eq!(labels, ["Report", "Exit"]);
     phone.write(&json!({ "pressed": "999:0", "by": 7 }));
-    phone.hears("of no use any more");
+    phone.next_message("of no use any more");
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 #[test]
@@ -271,24 +275,24 @@ fn a_question_is_answered_on_the_phone() {
     bot.write("reminders/file.md", &reminder(now(), fields, "Make it."));
     let service = bot.start();
     let phone = Phone { bot: &bot, service: &service };
-    let question = phone.hears("touch made");
+    let question = phone.next_message("touch made");
     assert!(question["text"].as_str().unwrap().contains("asks (question 1)"), "{question:#}");
     // No other person can answer it.
     let buttons = question["buttons"].as_array().unwrap();
     phone.write(&json!({ "pressed": buttons[0]["id"], "by": 8 }));
-    phone.presses(&question, "Allow once");
-    phone.hears("allowed once");
-    let second = phone.hears("mkdir other");
+    phone.press(&question, "Allow once");
+    phone.next_message("allowed once");
+    let second = phone.next_message("mkdir other");
     phone.say("/questions");
-    phone.hears("mkdir");
-    phone.presses(&second, "Deny");
+    phone.next_message("mkdir");
+    phone.press(&second, "Deny");
     service.until_ended("file", 1);
     assert!(bot.path("work/made").exists() && !bot.path("work/other").exists());
     assert!(told(&api.last()).contains("denied by the person"), "{}", told(&api.last()));
-    phone.presses(&second, "Allow once");
-    phone.hears("already answered");
+    phone.press(&second, "Allow once");
+    phone.next_message("already answered");
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 #[test]
@@ -302,21 +306,21 @@ fn a_reply_to_a_question_is_a_no_with_a_sentence_for_the_agent() {
     bot.write("reminders/file.md", &reminder(now(), fields, "Make it."));
     let service = bot.start();
     let phone = Phone { bot: &bot, service: &service };
-    let question = phone.hears("touch made");
+    let question = phone.next_message("touch made");
     let reply_to = format!("m-{}", question["number"]);
     // A stranger cannot deny it.
     phone.write(&json!({ "said": "No!", "by": 8, "reply_to": reply_to }));
     phone.write(&json!({ "said": "Not on a Friday.", "by": 7, "reply_to": reply_to }));
-    phone.hears("question 1 of file is answered: denied");
+    phone.next_message("question 1 of file is answered: denied");
     service.until_ended("file", 1);
     let last = told(&api.last());
     assert!(last.contains("denied by the person: Not on a Friday."), "{last}");
     assert!(!bot.path("work/made").exists());
     // After the run a reply continues the job's session.
     phone.write(&json!({ "said": "Why did you ask?", "by": 7, "reply_to": reply_to }));
-    phone.hears("Fork: your answer to file");
+    phone.next_message("Fork: your answer to file");
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 #[test]
@@ -327,28 +331,28 @@ fn the_person_chooses_the_model_of_their_conversation() {
     let service = bot.start();
     let phone = Phone { bot: &bot, service: &service };
     phone.say("/model claude-haiku-4-5");
-    phone.hears("model: claude-haiku-4-5\nthinking: as the settings say");
+    phone.next_message("model: claude-haiku-4-5\nthinking: as the settings say");
     phone.say("/thinking off");
-    phone.hears("thinking: off");
+    phone.next_message("thinking: off");
     phone.say("/model --dangerously-skip-permissions");
-    phone.hears("is no name of a model");
+    phone.next_message("is no name of a model");
     phone.say("/thinking much");
-    phone.hears("`much` says nothing about thinking");
+    phone.next_message("`much` says nothing about thinking");
     service.kill();
     let service = bot.start();
     let phone = Phone { bot: &bot, service: &service };
     phone.say("Good morning.");
-    phone.hears("answer 1");
+    phone.next_message("answer 1");
     let request = api.last();
     assert_eq!(request.body["model"], "claude-haiku-4-5", "it outlives the service");
     assert!(request.body["thinking"].is_null() || request.body["thinking"]["type"] == "disabled", "{:#}", request.body);
     phone.say("/model default");
-    phone.hears("model: as the settings say\nthinking: off");
+    phone.next_message("model: as the settings say\nthinking: off");
     phone.say("And now?");
-    phone.hears("answer 2");
+    phone.next_message("answer 2");
     assert_ne!(api.last().body["model"], "claude-haiku-4-5");
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 #[test]
@@ -359,12 +363,12 @@ fn a_reminder_that_failed_is_tried_again_by_a_button() {
     bot.write("reminders/tidy.md", &reminder(now(), fields, "Tidy up."));
     let service = bot.start();
     let phone = Phone { bot: &bot, service: &service };
-    let told = phone.hears("reminder tidy failed");
-    phone.presses(&told, "Try again");
-    phone.hears("Tried again");
+    let told = phone.next_message("reminder tidy failed");
+    phone.press(&told, "Try again");
+    phone.next_message("Tried again");
     service.until_ended("tidy", 2);
     phone.say("/retry nothing-of-the-kind");
-    phone.hears("nothing-of-the-kind");
+    phone.next_message("nothing-of-the-kind");
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }

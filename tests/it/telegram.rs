@@ -25,7 +25,7 @@ fn settings(bot: &TestBot, telegram: &Telegram, owner: &str) {
 #[track_caller]
 fn sees(telegram: &Telegram, service: &Service<'_>, text: &str) -> Value {
     let holds = |one: &Value| one["text"].as_str().is_some_and(|said| said.contains(text));
-    let shown = || format!("{:#?}\n{}", telegram.chat(), service.said());
+    let shown = || format!("{:#?}\n{}", telegram.chat(), service.output());
     wait::until(&format!("the chat shows {text:?}"), || telegram.chat().into_iter().find(holds), shown)
 }
 
@@ -53,12 +53,12 @@ fn a_reminder_comes_and_is_snoozed_by_a_button() {
     assert!(settled["reply_markup"].is_null(), "its buttons are gone: {settled:#}");
     let shown = settled["html"].as_str().unwrap();
     assert!(shown.starts_with(&format!("{html}\n\n<i>Comes again")), "nothing else of it has changed: {shown}");
-    assert!(bot.path("reminders/tea.md").exists(), "{}", service.said());
+    assert!(bot.path("reminders/tea.md").exists(), "{}", service.output());
     telegram.say(ADA, "/next");
     sees(&telegram, &service, "LAST");
     assert_eq!(telegram.chat().iter().filter(|one| one["chat"]["id"] == 99).count(), 1, "a stranger is told once");
     assert!(bot.ok(["channels"]).contains("tg: 2 messages came from strangers"), "{}", bot.ok(["channels"]));
-    let shown = bot.ok(["config"]) + &service.said();
+    let shown = bot.ok(["config"]) + &service.output();
     assert!(!shown.contains(TOKEN), "{shown}");
     service.stop();
 }
@@ -94,7 +94,7 @@ fn a_conversation_is_seen_while_it_goes_and_survives_bad_luck() {
             (reactions.len() == 2)
                 .then(|| reactions.iter().map(|one| one["reaction"].as_array().unwrap().len()).collect())
         },
-        || service.said(),
+        || service.output(),
     );
     assert_eq!(reactions, [1, 0], "eyes, and then none");
 
@@ -127,7 +127,7 @@ fn a_conversation_is_seen_while_it_goes_and_survives_bad_luck() {
     let kept = bot.names("work/received");
     assert_eq!(bot.read(&format!("work/received/{}/photo.jpg", kept[0])).as_deref(), Some("a photo"));
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn without_an_owner_the_bot_says_the_number_and_nothing_else() {
     let other = sees(&telegram, &service, "Your number is 99");
     assert_eq!(telegram.chat(), [told, other], "each is told once, and nothing else");
     assert!(bot.ok(["channels"]).contains("tg: 4 messages came from strangers"), "{}", bot.ok(["channels"]));
-    service.until("the console has it", || service.said().contains("Tea is ready.").then_some(()));
+    service.until("the console has it", || service.output().contains("Tea is ready.").then_some(()));
     assert!(bot.ok(["channels"]).contains("has no `owner`"), "{}", bot.ok(["channels"]));
     service.stop();
 
@@ -154,11 +154,11 @@ fn without_an_owner_the_bot_says_the_number_and_nothing_else() {
     bot.write(".env", "TELEGRAM_TOKEN=wrong\n");
     bot.write("reminders/oven.md", &reminder(now(), "", "The oven is hot."));
     let service = bot.start();
-    service.until("the console has it", || service.said().contains("The oven is hot.").then_some(()));
+    service.until("the console has it", || service.output().contains("The oven is hot.").then_some(()));
     assert!(
-        service.said().contains("`TELEGRAM_TOKEN` (401)") && !service.said().contains("botwrong"),
+        service.output().contains("`TELEGRAM_TOKEN` (401)") && !service.output().contains("botwrong"),
         "{}",
-        service.said()
+        service.output()
     );
     service.stop();
 }
@@ -209,7 +209,7 @@ fn a_token_that_counts_no_more_is_told_at_the_terminal() {
     sees(&telegram, &service, "nothing is coming");
     telegram.revoke();
     let told = "The channel `tg` does not work any more: Telegram does not accept `TELEGRAM_TOKEN` (401)";
-    service.until("it is told", || service.said().contains(told).then_some(()));
+    service.until("it is told", || service.output().contains(told).then_some(()));
     assert!(bot.run(["doctor"]).stdout.contains("`tg` cannot deliver"));
     service.stop();
 }
@@ -235,7 +235,7 @@ fn an_answer_that_cannot_take_the_place_of_its_status_removes_it() {
                 .filter(|chat| chat.len() == 1 && chat[0]["text"] == "It is green.")
                 .map(|mut chat| chat.remove(0))
         },
-        || format!("{answer:#}\n{}", service.said()),
+        || format!("{answer:#}\n{}", service.output()),
     );
     assert_eq!(answer["text"], "It is green.");
     assert_ne!(answer["message_id"], status["message_id"]);
@@ -255,13 +255,13 @@ fn an_answer_that_goes_is_interrupted_by_a_button() {
     telegram.press(99, &status, "Interrupt");
     telegram.press(ADA, &status, "Interrupt");
     sees(&telegram, &service, "The answer was interrupted.");
-    service.until("the turn has ended", || service.said().contains("a person ended it").then_some(()));
+    service.until("the turn has ended", || service.output().contains("a person ended it").then_some(()));
     assert_eq!(api.requests().len(), 1, "{:#?}", telegram.chat());
     assert!(bot.ok(["channels"]).contains("tg: 1 message came from strangers"), "{}", bot.ok(["channels"]));
     let left = service.until("its button is gone", || without_buttons(&telegram));
     assert!(left[0].starts_with("· Bash until") && left[0].contains("… Interrupted, "), "{left:?}");
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 /// Returns the chat once no message can be interrupted.
@@ -286,7 +286,7 @@ fn a_service_that_ends_in_a_turn_leaves_no_button_and_the_answer_comes_after_its
         sees(&telegram, &service, "Bash until");
         if is_killed {
             service.kill();
-            bot.until_nothing_is_left();
+            bot.until_no_processes();
         } else {
             service.end_now();
             let left = without_buttons(&telegram).unwrap_or_else(|| panic!("{:#?}", telegram.chat()));
@@ -307,7 +307,7 @@ fn a_service_that_ends_in_a_turn_leaves_no_button_and_the_answer_comes_after_its
             (last["reaction"].as_array().unwrap().is_empty()).then_some(())
         });
         service.stop();
-        bot.until_nothing_is_left();
+        bot.until_no_processes();
     }
 }
 
@@ -326,7 +326,7 @@ fn a_file_that_is_slow_keeps_nobody_waiting_and_is_not_lost() {
     // The next poll confirmed the update, so Telegram does not send it again.
     service.until("it is confirmed", || (telegram.waiting() == 0).then_some(()));
     service.kill();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
     assert!(api.requests().is_empty());
     telegram.hold_files(false);
     let service = bot.start();
@@ -335,7 +335,7 @@ fn a_file_that_is_slow_keeps_nobody_waiting_and_is_not_lost() {
     assert!(answers.iter().any(|body| body["reply_parameters"]["message_id"] == photo), "{answer:#}");
     service.stop();
     bot.start().stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
     let asked = api.requests();
     assert_eq!(asked.len(), 1, "it is heard once");
     assert!(asked[0].last_text().contains("/photo.jpg (7 bytes)"), "{}", asked[0].last_text());
@@ -376,7 +376,7 @@ fn a_question_rings_and_the_turn_is_shown_until_it_ends() {
     });
     assert_ne!(status["message_id"], question["message_id"]);
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 #[test]
@@ -407,7 +407,7 @@ fn a_turn_that_says_nothing_says_so_and_what_was_refused_is_seen() {
     });
     assert!(!bot.path("work/oops").exists());
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 #[test]
@@ -444,7 +444,7 @@ fn an_agents_buttons_are_one_choice_and_look_so() {
     });
     assert_eq!(api.requests().len(), 3, "{:#?}", telegram.chat());
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 #[test]
@@ -459,14 +459,14 @@ fn a_question_that_a_restart_has_ended_has_no_buttons() {
     let question = sees(&telegram, &service, "asks (question 1)");
     service.until("it is recorded", || (!bot.json(["inbox"])[0]["delivered"].is_null()).then_some(()));
     service.kill();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
     let service = bot.start();
     let over = service.until("its buttons are gone", || {
         telegram.chat().into_iter().find(|one| one["message_id"] == question["message_id"] && labels(one).is_empty())
     });
     assert!(over["text"].as_str().unwrap().contains("denied: the service restarted"), "{over:#}");
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }
 
 #[test]
@@ -496,5 +496,5 @@ fn commands_are_commands_and_a_sticker_is_something() {
     telegram.say(ADA, "/etc/hosts is long");
     service.until("it is said", || api.last().last_text().contains("/etc/hosts is long").then_some(()));
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }

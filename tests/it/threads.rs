@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::bot::{Service, TestBot, now, reminder};
 use crate::support::client;
-use crate::support::disk::{self, Inside};
+use crate::support::disk::{self, NamespacedService};
 use crate::support::messages_api::{MessagesApi, Reply, Request};
 
 /// Returns the last mark, `mark:NAME`, in the request.
@@ -418,7 +418,7 @@ fn a_folder_that_was_copied_goes_on_with_its_own_transcripts() {
         once(&bot, &service, name, "");
     }
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
     let other = TestBot::with_client(&client::real(), api.url());
     let copied = std::process::Command::new("cp").arg("-aT").arg(bot.home()).arg(other.home()).status().unwrap();
     assert!(copied.success());
@@ -442,7 +442,7 @@ fn a_full_disk_costs_a_run_and_not_the_session() {
     let api = model(|_, _| None);
     let bot = TestBot::with_client(&client::real(), api.url());
     fs::create_dir_all(bot.path("state/runs")).unwrap();
-    let inside = Inside::beside(&bot);
+    let inside = NamespacedService::beside(&bot);
     let runs = bot.path("state/runs");
     inside.mount("mount", &["-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", runs.to_str().unwrap()]);
     let once = |name: &str| {

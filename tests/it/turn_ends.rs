@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply, Request};
-use crate::support::turn::{Desk, Host, Say};
+use crate::support::turn::{Fixture, HookReply, Host};
 
 const SWITCH: &str = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS";
 
@@ -34,7 +34,9 @@ fn is_agents(request: &Request) -> bool {
 
 /// Returns a host that denies marked calls and allows the rest.
 fn host() -> Arc<Host> {
-    Arc::new(Host::new(|call| if call.input.to_string().contains("denied") { Say::Deny } else { Say::Allow }))
+    Arc::new(Host::new(
+        |call| if call.input.to_string().contains("denied") { HookReply::Deny } else { HookReply::Allow },
+    ))
 }
 
 /// Returns a command that continues after the session's model has ended its turn.
@@ -52,9 +54,9 @@ fn three_calls(request: &Request, wait: impl Fn(&str) -> String) -> Reply {
     }
 }
 
-fn check_three_calls(desk: &Desk, host: &Host, report: &AttemptReport) {
+fn check_three_calls(fixture: &Fixture, host: &Host, report: &AttemptReport) {
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
-    let there = ["one.txt", "two.txt", "denied.txt"].map(|name| desk.work().join(name).exists());
+    let there = ["one.txt", "two.txt", "denied.txt"].map(|name| fixture.work().join(name).exists());
     assert_eq!(there, [true, true, false]);
     let of_agent = host.asked.lock().unwrap().iter().filter(|call| call.agent_type.is_some()).count();
     assert_eq!(of_agent, 3, "each call was put to the host");
@@ -69,10 +71,10 @@ async fn an_agent_is_waited_for_and_nothing_can_be_started_beside_the_turn() {
             (false, 1) => bash("echo evil > beside.txt", true),
             _ => Reply::say("all done"),
         });
-        let (desk, host) = (Desk::new(&client, api.url()), host());
-        let report = desk.run(desk.request(&host, "do it", &["Agent", "Bash"])).await;
-        check_three_calls(&desk, &host, &report);
-        assert!(!desk.work().join("beside.txt").exists());
+        let (fixture, host) = (Fixture::new(&client, api.url()), host());
+        let report = fixture.run(fixture.request(&host, "do it", &["Agent", "Bash"])).await;
+        check_three_calls(&fixture, &host, &report);
+        assert!(!fixture.work().join("beside.txt").exists());
         for tool in api.requests()[0].body["tools"].as_array().unwrap() {
             assert!(tool["input_schema"]["properties"].get("run_in_background").is_none(), "{tool}");
         }
@@ -98,9 +100,10 @@ async fn an_agent_that_outlives_the_turn_is_waited_for_and_its_calls_are_judged(
                 Reply::say("it will be done")
             }
         });
-        let (desk, host) = (Desk::new(&client::deaf_to(folder.path(), &client, SWITCH), api.url()), host());
-        let report = desk.run(desk.request(&host, "do it", &["Agent", "Bash"])).await;
-        check_three_calls(&desk, &host, &report);
+        let (fixture, host) =
+            (Fixture::new(&client::without_variable(folder.path(), &client, SWITCH), api.url()), host());
+        let report = fixture.run(fixture.request(&host, "do it", &["Agent", "Bash"])).await;
+        check_three_calls(&fixture, &host, &report);
         assert_eq!(report.answer.as_deref(), Some("it helped"), "what it found is told to the model");
         assert_eq!(report.turns, Some(3), "of both results: {report:?}");
     }
@@ -111,7 +114,7 @@ async fn a_command_that_outlives_the_turn_is_waited_for_or_its_loss_is_said() {
     for client in client::each() {
         let folder = tempfile::tempdir().unwrap();
         let mark = folder.path().join("said");
-        let deaf = client::deaf_to(folder.path(), &client, SWITCH);
+        let deaf = client::without_variable(folder.path(), &client, SWITCH);
         for ends in [true, false] {
             let (said, _) = (mark.clone(), std::fs::remove_file(&mark));
             let command = if ends { after(&mark, "echo ran > beside.txt") } else { "sleep 1000".to_owned() };
@@ -124,10 +127,10 @@ async fn a_command_that_outlives_the_turn_is_waited_for_or_its_loss_is_said() {
                     Reply::say("done")
                 }
             });
-            let (mut desk, host) = (Desk::new(&deaf, api.url()), host());
-            desk.claude.limits.leave = Duration::from_millis(500);
-            let report = desk.run(desk.request(&host, "do it", &["Bash"])).await;
-            assert_eq!(desk.work().join("beside.txt").exists(), ends, "{report:?}");
+            let (mut fixture, host) = (Fixture::new(&deaf, api.url()), host());
+            fixture.claude.limits.leave = Duration::from_millis(500);
+            let report = fixture.run(fixture.request(&host, "do it", &["Bash"])).await;
+            assert_eq!(fixture.work().join("beside.txt").exists(), ends, "{report:?}");
             match report.end {
                 AttemptEnd::Completed => assert!(ends),
                 AttemptEnd::Failed(Failure { message, .. }) => {
@@ -148,8 +151,8 @@ async fn an_agent_that_fails_is_not_waited_for() {
             (false, 0) => agent(&[]),
             _ => Reply::say("a pity"),
         });
-        let (desk, host) = (Desk::new(&client, api.url()), host());
-        let report = desk.run(desk.request(&host, "do it", &["Agent", "Bash"])).await;
+        let (fixture, host) = (Fixture::new(&client, api.url()), host());
+        let report = fixture.run(fixture.request(&host, "do it", &["Agent", "Bash"])).await;
         assert_eq!((report.end, report.answer.as_deref()), (AttemptEnd::Completed, Some("a pity")));
     }
 }
@@ -166,8 +169,8 @@ async fn late(lines: &[Value]) -> (AttemptReport, Arc<Host>) {
     let last: String = lines.iter().map(say).collect();
     let (answer, init, result) = (say(&answer), say(&init), say(&result));
     let body = format!("read -r line\n{answer}read -r line\n{init}{result}while read -r line; do :; done\n{last}");
-    let (desk, host) = (Desk::new(&client::script(folder.path(), &body), "http://127.0.0.1:9"), host());
-    (desk.run(desk.request(&host, "do it", &["Bash"])).await, host)
+    let (fixture, host) = (Fixture::new(&client::script(folder.path(), &body), "http://127.0.0.1:9"), host());
+    (fixture.run(fixture.request(&host, "do it", &["Bash"])).await, host)
 }
 
 #[tokio::test(flavor = "multi_thread")]

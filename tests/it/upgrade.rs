@@ -33,7 +33,7 @@ fn start<'a>(bot: &'a TestBot, programs: &Path) -> Service<'a> {
     let set = usual.get_envs().filter_map(|(name, value)| Some((name, value?)));
     command.arg("run").env_clear().envs(set).current_dir(bot.person()).stdin(Stdio::null());
     let service = bot.spawn(command);
-    service.until("the service is ready", || service.said().contains("ready on ").then_some(()));
+    service.until("the service is ready", || service.output().contains("ready on ").then_some(()));
     service
 }
 
@@ -64,7 +64,7 @@ fn runs_that_are_going_end_as_they_should_when_the_program_is_replaced() {
     // The old service keeps working meanwhile.
     fire("short");
     service.signal(Signal::TERM);
-    service.until("it ends", || service.said().contains("ending: 3 runs are going and have 5s").then_some(()));
+    service.until("it ends", || service.output().contains("ending: 3 runs are going and have 5s").then_some(()));
     bot.write("work/go", "");
     let (status, said) = service.wait();
     assert!(status.success(), "{said}");
@@ -84,5 +84,5 @@ fn runs_that_are_going_end_as_they_should_when_the_program_is_replaced() {
     assert_eq!(bot.runs("retried").len(), 2, "{retried:#}");
     assert_eq!(bot.runs("short").len(), 1, "what was completed does not run again");
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }

@@ -1,7 +1,7 @@
 //! The bot on SimCord, a third-party Discord: a day by messages alone, which docs/a-day.md shows, and further scenes.
 //! `./scripts/walk` takes the pictures.
 
-use crate::support::bot::Ran;
+use crate::support::bot::CommandOutput;
 use crate::support::{client, simcord};
 
 #[test]
@@ -19,7 +19,7 @@ fn commands_strangers_long_texts_and_faults_are_as_on_the_stub() {
 fn played(name: &str) -> usize {
     let mut program = simcord::python(&format!("tests/simcord/{name}"));
     program.arg("--program").arg(env!("CARGO_BIN_EXE_ollim-bot")).arg("--client").arg(client::real());
-    let ran = Ran::of(program);
+    let ran = CommandOutput::of(program);
     assert_eq!(ran.code, 0, "{}\n{}", ran.stdout, ran.stderr);
     ran.stdout.lines().filter(|line| line.starts_with("ok: ")).count()
 }

@@ -8,7 +8,7 @@ use ollim_bot::agent::{AgentClient, AttemptEnd, AttemptReport, FailureClass, Not
 use serde_json::Value;
 
 use crate::support::client;
-use crate::support::turn::{Desk, Host, Say};
+use crate::support::turn::{Fixture, HookReply, Host};
 use crate::support::{processes, turn, wait};
 
 /// Answers `initialize` and reads the prompt, as a client does before its turn.
@@ -23,33 +23,33 @@ const RESULT: &str = r#"echo '{"type":"result","subtype":"success","is_error":fa
 "#;
 
 /// A client that runs `body`, where `$HERE` is a folder of the test.
-struct Fake {
+struct FakeClient {
     folder: tempfile::TempDir,
-    desk: Desk,
+    fixture: Fixture,
     host: Arc<Host>,
 }
 
-impl Fake {
+impl FakeClient {
     fn new(body: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let command = client::script(folder.path(), &format!("HERE={}\n{body}", folder.path().display()));
-        let mut desk = Desk::new(&command, "http://127.0.0.1:9");
-        desk.claude.limits.interrupt = Duration::from_millis(100);
-        desk.claude.limits.leave = Duration::from_millis(300);
-        desk.claude.limits.again_after = vec![];
-        Self { folder, desk, host: Arc::new(Host::new(|_| Say::Allow)) }
+        let mut fixture = Fixture::new(&command, "http://127.0.0.1:9");
+        fixture.claude.limits.interrupt = Duration::from_millis(100);
+        fixture.claude.limits.leave = Duration::from_millis(300);
+        fixture.claude.limits.again_after = vec![];
+        Self { folder, fixture, host: Arc::new(Host::new(|_| HookReply::Allow)) }
     }
 
     async fn run(&self, change: impl FnOnce(&mut Request)) -> AttemptReport {
-        let mut request = self.desk.request(&self.host, "do it", &[]);
+        let mut request = self.fixture.request(&self.host, "do it", &[]);
         change(&mut request);
-        let report = self.desk.run(request).await;
+        let report = self.fixture.run(request).await;
         assert_eq!(self.processes(), [], "nothing is left");
         report
     }
 
     fn processes(&self) -> Vec<processes::Process> {
-        let mut found = processes::naming(&self.desk.root);
+        let mut found = processes::naming(&self.fixture.root);
         found.extend(processes::naming(self.folder.path()));
         found
     }
@@ -76,7 +76,7 @@ async fn the_exchanges_of_the_protocol_replay() {
         let said = |direction: &str| -> Vec<String> {
             lines.iter().filter(|line| line["direction"] == direction).map(|line| line["message"].to_string()).collect()
         };
-        let fake = Fake::new(&format!("{GREETING}echo \"$prompt\" > $HERE/prompt\ncat $HERE/answers"));
+        let fake = FakeClient::new(&format!("{GREETING}echo \"$prompt\" > $HERE/prompt\ncat $HERE/answers"));
         std::fs::write(fake.folder.path().join("answers"), said("from_client").join("\n") + "\n").unwrap();
         let report = fake.run(|request| request.prompt = "write a file".into()).await;
         assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
@@ -95,24 +95,24 @@ async fn the_exchanges_of_the_protocol_replay() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_early_end_is_told_with_the_last_words() {
-    let report = Fake::new("echo no luck today >&2; exit 3").run(|_| {}).await;
+    let report = FakeClient::new("echo no luck today >&2; exit 3").run(|_| {}).await;
     failed(&report, FailureClass::ExitedEarly, "code 3");
     failed(&report, FailureClass::ExitedEarly, "no luck today");
-    let report = Fake::new(&format!("{GREETING}{INIT}kill -9 $$")).run(|_| {}).await;
+    let report = FakeClient::new(&format!("{GREETING}{INIT}kill -9 $$")).run(|_| {}).await;
     failed(&report, FailureClass::ExitedEarly, "code 137");
     assert_eq!(report.session.unwrap().0, "s-1", "what it had said is kept");
     // The client closes its input at once, and ends.
-    let report = Fake::new("exec 0<&-; exit 0").run(|_| {}).await;
+    let report = FakeClient::new("exec 0<&-; exit 0").run(|_| {}).await;
     failed(&report, FailureClass::ExitedEarly, "code 0");
     // The client would take this prompt for a command of its own.
-    let fake = Fake::new("touch $HERE/started");
+    let fake = FakeClient::new("touch $HERE/started");
     failed(&fake.run(|request| request.prompt = " /clear".into()).await, FailureClass::Internal, "begins with `/`");
     // The configuration folder is a link to elsewhere.
-    std::os::unix::fs::symlink(fake.folder.path(), fake.desk.run_dir().join("claude")).unwrap();
+    std::os::unix::fs::symlink(fake.folder.path(), fake.fixture.run_dir().join("claude")).unwrap();
     failed(&fake.run(|_| {}).await, FailureClass::Internal, "it is a symlink");
     assert!(!fake.folder.path().join("started").exists());
     // The client cannot be started at all.
-    let fake = Fake::new("");
+    let fake = FakeClient::new("");
     std::fs::remove_file(fake.folder.path().join("claude")).unwrap();
     failed(&fake.run(|_| {}).await, FailureClass::SpawnFailed, "npm install -g @anthropic-ai/claude-code");
 }
@@ -121,22 +121,23 @@ async fn an_early_end_is_told_with_the_last_words() {
 async fn garbage_is_passed_over_up_to_a_point() {
     let noise =
         "for i in $(seq 50); do echo 'not json {'; echo; done; echo '[1]'; echo '{\"type\":\"new\",\"x\":{}}'\n";
-    let report = Fake::new(&format!("{GREETING}{noise}{INIT}{RESULT}")).run(|_| {}).await;
+    let report = FakeClient::new(&format!("{GREETING}{noise}{INIT}{RESULT}")).run(|_| {}).await;
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
-    let report = Fake::new(&format!("{GREETING}{INIT}yes '}}{{'")).run(|_| {}).await;
+    let report = FakeClient::new(&format!("{GREETING}{INIT}yes '}}{{'")).run(|_| {}).await;
     failed(&report, FailureClass::Garbage, "over 100 lines");
 }
 
 /// A gigabyte without a line feed: the run ends after a part of it, and memory stays bounded.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_without_a_line_feed_is_cut_off() {
-    let fake = Fake::new(&format!("{GREETING}{INIT}head -c 1000000000 /dev/zero | tr '\\0' x && touch $HERE/whole"));
+    let fake =
+        FakeClient::new(&format!("{GREETING}{INIT}head -c 1000000000 /dev/zero | tr '\\0' x && touch $HERE/whole"));
     let report = fake.run(|_| {}).await;
     failed(&report, FailureClass::Garbage, "64 MiB");
     assert!(!fake.folder.path().join("whole").exists(), "it was not read to its end");
     // Both streams at once: a flood on standard error does not block the turn, and only its last part is kept.
     let complaints = "head -c 50000000 /dev/zero | tr '\\0' y >&2; echo the-end >&2\n";
-    let report = Fake::new(&format!("{GREETING}{INIT}{complaints}exit 5")).run(|_| {}).await;
+    let report = FakeClient::new(&format!("{GREETING}{INIT}{complaints}exit 5")).run(|_| {}).await;
     failed(&report, FailureClass::ExitedEarly, "the-end");
     let AttemptEnd::Failed(failure) = report.end else { unreachable!() };
     assert!(failure.message.len() < 5000, "{}", failure.message.len());
@@ -144,19 +145,20 @@ async fn a_flood_without_a_line_feed_is_cut_off() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_hangs_is_tried_again_and_then_ended() {
-    let mut fake = Fake::new("trap '' TERM INT HUP; while :; do read -r -t 1000 line; sleep 1000; done");
-    fake.desk.claude.limits.initialize = Duration::from_millis(300);
-    fake.desk.claude.limits.again_after = vec![Duration::from_millis(1), Duration::from_millis(2)];
+    let mut fake = FakeClient::new("trap '' TERM INT HUP; while :; do read -r -t 1000 line; sleep 1000; done");
+    fake.fixture.claude.limits.initialize = Duration::from_millis(300);
+    fake.fixture.claude.limits.again_after = vec![Duration::from_millis(1), Duration::from_millis(2)];
     let report = fake.run(|_| {}).await;
     failed(&report, FailureClass::InitializeTimeout, "did not answer");
     assert_eq!(fake.host.started.lock().unwrap().len(), 3);
     // The client hangs in the middle of its turn.
-    let fake = Fake::new(&format!("{GREETING}{INIT}trap '' TERM INT HUP; sleep 1000; sleep 1000"));
+    let fake = FakeClient::new(&format!("{GREETING}{INIT}trap '' TERM INT HUP; sleep 1000; sleep 1000"));
     let report = fake.run(|request| request.inactivity_timeout = Duration::from_millis(300)).await;
     assert!(matches!(&report.end, AttemptEnd::TimedOut(limit) if limit.contains("inactivity_timeout")), "{report:?}");
     // The client hangs after its result: the result counts, and the run does not wait.
-    let fake =
-        Fake::new(&format!("{GREETING}{INIT}{RESULT}trap '' TERM INT HUP; exec 0<&-; while :; do sleep 1000; done"));
+    let fake = FakeClient::new(&format!(
+        "{GREETING}{INIT}{RESULT}trap '' TERM INT HUP; exec 0<&-; while :; do sleep 1000; done"
+    ));
     let report = fake.run(|_| {}).await;
     assert_eq!((report.end, report.answer.as_deref()), (AttemptEnd::Completed, Some("done")));
 }
@@ -173,7 +175,7 @@ bash -c 'f() { sleep 1000 & f2 & }; f2() { setsid sleep 1000 & }; f; sleep 0.01'
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_client_leaves_behind_is_ended() {
-    let fake = Fake::new(&format!("{GREETING}{INIT}{ORPHANS}{RESULT}"));
+    let fake = FakeClient::new(&format!("{GREETING}{INIT}{ORPHANS}{RESULT}"));
     let report = fake.run(|_| {}).await;
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
     assert_eq!(processes::zombies_of(std::process::id()), []);
@@ -184,7 +186,7 @@ async fn what_a_client_leaves_behind_is_ended() {
 async fn a_tree_that_keeps_forking_is_ended() {
     let restless = "restless() { while :; do (setsid sh -c 'sleep 0.05; sleep 0.05' &); done; }\n\
         restless & restless & (setsid bash -c \"$(declare -f restless); restless\" &)\n";
-    let fake = Fake::new(&format!("{GREETING}{INIT}{restless}{RESULT}"));
+    let fake = FakeClient::new(&format!("{GREETING}{INIT}{restless}{RESULT}"));
     let report = fake.run(|_| {}).await;
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
 }
@@ -192,20 +194,20 @@ async fn a_tree_that_keeps_forking_is_ended() {
 /// The client cannot signal its wrapper.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_behind_the_wall_cannot_end_its_wrapper() {
-    if !turn::kernel_holds_walls() {
+    if !turn::kernel_supports_sandbox() {
         return;
     }
-    let fake = Fake::new(&format!(
+    let fake = FakeClient::new(&format!(
         "{GREETING}{INIT}(setsid sleep 1000 &)\nkill -9 $PPID 2> $HERE/../err-$$; mv $HERE/../err-$$ $TMPDIR/err 2>/dev/null\n\
          {{ kill -9 $PPID || echo refused; }} > $TMPDIR/said 2>&1; echo $PPID > $TMPDIR/wrapper\n{RESULT}"
     ));
-    let mut sandbox = fake.desk.sandbox(&[]);
+    let mut sandbox = fake.fixture.sandbox(&[]);
     if let Some(client) = &mut sandbox.client {
         client.read.push(fake.folder.path().to_path_buf());
     }
     let report = fake.run(|request| request.sandbox = sandbox).await;
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
-    let file = |name: &str| std::fs::read_to_string(fake.desk.run_dir().join(name)).unwrap();
+    let file = |name: &str| std::fs::read_to_string(fake.fixture.run_dir().join(name)).unwrap();
     assert!(file("said").contains("Operation not permitted") && file("said").contains("refused"), "{}", file("said"));
     assert_eq!(file("wrapper").trim(), fake.host.started.lock().unwrap()[0].0.to_string());
 }
@@ -226,7 +228,7 @@ async fn every_question_is_answered() {
         r#"{"type":"control_request","request_id":"q9"}"#,
         r#"{"type":"control_request","request_id":"q10","request":{"subtype":"hook_callback","callback_id":"hook_0","input":{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"late"},"tool_use_id":"t"}}}"#,
     ];
-    let fake = Fake::new(&format!(
+    let fake = FakeClient::new(&format!(
         "{GREETING}while read -r q <&3; do echo \"$q\"; case $q in *control_request*) read -r a; echo \"$a\" >> $HERE/answers;; esac; done 3< $HERE/questions\n{RESULT}"
     ));
     std::fs::write(fake.folder.path().join("questions"), questions.join("\n") + "\n").unwrap();
@@ -272,7 +274,7 @@ async fn two_conversations_with_our_server_are_kept_apart() {
     let all = [("a", hello), ("b", hello), ("a2", ready), ("b2", ready), ("a3", list), ("b3", list)]
         .map(|(id, message)| ask(id, message));
     let init = INIT.replace("[]", r#"["mcp__discord__ping_user"]"#);
-    let fake = Fake::new(&format!(
+    let fake = FakeClient::new(&format!(
         "{GREETING}{init}{}\nfor i in 1 2 3 4 5 6; do read -r a; echo \"$a\" >> $HERE/answers; done\n{RESULT}",
         all.concat()
     ));
@@ -305,9 +307,9 @@ async fn a_burst_of_calls_is_denied() {
     let ask = r#"for i in $(seq 200); do echo '{"type":"control_request","request_id":"q'$i'","request":{"subtype":"hook_callback","callback_id":"hook_0","input":{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{}}}}'; done
 for i in $(seq 136); do read -r a; echo "$a" >> $HERE/answers; done
 "#;
-    let mut fake = Fake::new(&format!("{GREETING}{INIT}{ask}{RESULT}"));
-    fake.host = Arc::new(Host::new(|_| Say::Nothing));
-    fake.desk.claude.limits.host_ends = Duration::from_millis(1);
+    let mut fake = FakeClient::new(&format!("{GREETING}{INIT}{ask}{RESULT}"));
+    fake.host = Arc::new(Host::new(|_| HookReply::Nothing));
+    fake.fixture.claude.limits.host_ends = Duration::from_millis(1);
     let report = fake.run(|_| {}).await;
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
     let answers = fake.read("answers");
@@ -320,17 +322,18 @@ for i in $(seq 136); do read -r a; echo "$a" >> $HERE/answers; done
 async fn a_client_that_does_not_read_is_not_waited_for() {
     let ask = r#"yes '{"type":"control_request","request_id":"q","request":{"subtype":"brew_tea"}}' | head -n 20000
 "#;
-    let report = Fake::new(&format!("{GREETING}{INIT}{ask}{RESULT}exec sleep 1000")).run(|_| {}).await;
+    let report = FakeClient::new(&format!("{GREETING}{INIT}{ask}{RESULT}exec sleep 1000")).run(|_| {}).await;
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
 }
 
 /// If the service is killed, the kernel closes its end of the socket, as here.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_outlives_the_service() {
-    let fake = Arc::new(Fake::new(&format!("{GREETING}{INIT}{ORPHANS}touch $HERE/up; while :; do sleep 1000; done")));
+    let fake =
+        Arc::new(FakeClient::new(&format!("{GREETING}{INIT}{ORPHANS}touch $HERE/up; while :; do sleep 1000; done")));
     let run = tokio::spawn({
         let fake = fake.clone();
-        async move { fake.desk.run(fake.desk.request(&fake.host, "do it", &[])).await }
+        async move { fake.fixture.run(fake.fixture.request(&fake.host, "do it", &[])).await }
     });
     until(&fake, "the client runs", |fake| fake.folder.path().join("up").exists()).await;
     run.abort();
@@ -341,7 +344,8 @@ async fn nothing_outlives_the_service() {
 /// SIGTERM to the wrapper ends all of its descendants too.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrapper_that_is_told_to_end_ends_the_client() {
-    let fake = Arc::new(Fake::new(&format!("{GREETING}{INIT}{ORPHANS}touch $HERE/up; while :; do sleep 1000; done")));
+    let fake =
+        Arc::new(FakeClient::new(&format!("{GREETING}{INIT}{ORPHANS}touch $HERE/up; while :; do sleep 1000; done")));
     let run = tokio::spawn({
         let fake = fake.clone();
         async move { fake.run(|_| {}).await }
@@ -356,14 +360,14 @@ async fn a_wrapper_that_is_told_to_end_ends_the_client() {
 /// A wrapper starts before its run. If it is killed meanwhile, another replaces it. An unused one ends with the service.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrapper_that_waits_is_the_next_runs_and_leaves_nothing() {
-    let mut fake = Fake::new(&format!("{GREETING}{INIT}{RESULT}"));
+    let mut fake = FakeClient::new(&format!("{GREETING}{INIT}{RESULT}"));
     // The test's own name for the binary tells its processes apart.
     let shell_binary = fake.folder.path().join("ollim-bot");
-    std::os::unix::fs::symlink(&fake.desk.claude.shell_binary, &shell_binary).unwrap();
-    fake.desk.claude.shell_binary = shell_binary;
+    std::os::unix::fs::symlink(&fake.fixture.claude.shell_binary, &shell_binary).unwrap();
+    fake.fixture.claude.shell_binary = shell_binary;
     let fake = Arc::new(fake);
     for killed in [false, true] {
-        fake.desk.claude.get_ready();
+        fake.fixture.claude.get_ready();
         until(&fake, "a wrapper waits", |fake| fake.processes().len() == 1).await;
         let waiting = fake.processes()[0].pid;
         if killed {
@@ -376,16 +380,16 @@ async fn a_wrapper_that_waits_is_the_next_runs_and_leaves_nothing() {
         let pid = std::mem::take(&mut *fake.host.started.lock().unwrap())[0].0;
         assert_eq!(pid == waiting, !killed);
     }
-    fake.desk.claude.get_ready();
+    fake.fixture.claude.get_ready();
     until(&fake, "a wrapper waits", |fake| fake.processes().len() == 1).await;
-    let Fake { folder, desk, host: _ } = Arc::into_inner(fake).unwrap();
-    drop(desk);
+    let FakeClient { folder, fixture, host: _ } = Arc::into_inner(fake).unwrap();
+    drop(fixture);
     let left = move || processes::naming(folder.path());
     let gone = move || wait::until("it has ended", || left().is_empty().then_some(()), String::new);
     tokio::task::spawn_blocking(gone).await.unwrap();
 }
 
-async fn until(fake: &Arc<Fake>, what: &'static str, ask: impl Fn(&Fake) -> bool + Send + 'static) {
+async fn until(fake: &Arc<FakeClient>, what: &'static str, ask: impl Fn(&FakeClient) -> bool + Send + 'static) {
     let fake = fake.clone();
     let waiting = move || wait::until(what, || ask(&fake).then_some(()), || format!("{:#?}", fake.processes()));
     tokio::task::spawn_blocking(waiting).await.unwrap();
@@ -393,9 +397,9 @@ async fn until(fake: &Arc<Fake>, what: &'static str, ask: impl Fn(&Fake) -> bool
 
 #[tokio::test]
 async fn a_message_needs_no_client() {
-    let fake = Fake::new("exit 1");
+    let fake = FakeClient::new("exit 1");
     let run = async |change: &dyn Fn(&mut Request)| {
-        let mut request = fake.desk.request(&fake.host, "water the plants", &[]);
+        let mut request = fake.fixture.request(&fake.host, "water the plants", &[]);
         change(&mut request);
         Notify.run(request).await
     };
@@ -425,7 +429,7 @@ async fn a_run_that_takes_too_much_is_ended() {
         ("disk", DISK, "`limits.disk` allows (64.0 MiB)"),
         ("depth", FILES, "deeper than anything can reach"),
     ] {
-        let fake = Fake::new(&format!("{GREETING}{INIT}{does}"));
+        let fake = FakeClient::new(&format!("{GREETING}{INIT}{does}"));
         let report = fake
             .run(|request| {
                 request.limits = agent_sandbox::Limits { memory: 128 << 20, processes: 40, disk: 64 << 20, cpus: None };

@@ -401,7 +401,7 @@ fn files(world: &World, occurrences: &[Occurrence], wrong: &mut Vec<String>) {
 /// Every message was shown; in one life at most once.
 fn shown(world: &World, messages: &[Message], wrong: &mut Vec<String>) {
     let said: Vec<String> =
-        (1..=world.lives).map(|life| fs::read_to_string(world.said(life)).unwrap_or_default()).collect();
+        (1..=world.lives).map(|life| fs::read_to_string(world.output_file(life)).unwrap_or_default()).collect();
     for message in messages.iter().filter(|message| message.channel.is_none()) {
         let line = message.text.lines().next().unwrap().trim();
         // Others may say the same: a routine's failures.

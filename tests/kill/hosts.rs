@@ -23,9 +23,9 @@ use tempfile::TempDir;
 
 use crate::check::{self, KEPT, Message, Occurrence, Run};
 use crate::jobs::{Job, Kind};
-use crate::life::{Life, STUCK, Setting};
 use crate::postgres::Postgres;
 use crate::rng::Rng;
+use crate::service_process::{STUCK, ServiceProcess, Setting};
 use crate::world::executable;
 use crate::{Binary, number, processes};
 
@@ -166,7 +166,7 @@ struct Host {
     setting: Setting,
     /// How far its clock is ahead, in milliseconds.
     ahead: i64,
-    life: Option<Life>,
+    life: Option<ServiceProcess>,
     lives: usize,
 }
 
@@ -197,7 +197,8 @@ impl Host {
         let mut text = fs::read_to_string(&log).unwrap_or_default();
         text.push_str(&format!("-- life {}, {fail_at:?}\n", self.lives));
         fs::write(&log, text).unwrap();
-        self.life = Some(Life::start(command, &self.setting.person.join(format!("said-{}", self.lives)), &log));
+        self.life =
+            Some(ServiceProcess::start(command, &self.setting.person.join(format!("said-{}", self.lives)), &log));
     }
 
     fn log(&self) -> PathBuf {
@@ -265,7 +266,7 @@ impl World {
         for step in steps {
             self.round(*step, tally)?;
         }
-        self.come_to_rest()
+        self.run_until_idle()
     }
 
     fn start_all(&mut self) {
@@ -407,7 +408,7 @@ impl World {
     }
 
     /// Lives on until nothing is left to do, then ends in order.
-    fn come_to_rest(&mut self) -> Result<(), String> {
+    fn run_until_idle(&mut self) -> Result<(), String> {
         self.start_all();
         let given = self.jobs.len().to_string();
         self.until("all are at rest", |world| {

@@ -18,17 +18,17 @@ mod check;
 mod deliveries;
 #[path = "../it/support/discord.rs"]
 mod discord;
+mod failing_steps;
 mod hosts;
 mod jobs;
-mod life;
 #[path = "../it/support/postgres.rs"]
 #[allow(dead_code, reason = "the other tests need more of it")]
 mod postgres;
 #[path = "../it/support/processes.rs"]
 #[allow(dead_code, reason = "the other tests need more of it")]
 mod processes;
-mod refusing;
 mod rng;
+mod service_process;
 #[path = "../it/support/telegram.rs"]
 #[allow(dead_code, reason = "the other tests need more of it")]
 mod telegram;

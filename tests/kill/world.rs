@@ -17,8 +17,8 @@ use tempfile::TempDir;
 use crate::chats::Chats;
 use crate::deliveries::deliver;
 use crate::jobs::{FOLLOWER, Job, Kind, ROUTINES, SECRET, WATCHER, WEBHOOK, follower, routine, watcher, webhook};
-use crate::life::{Life, STUCK, Setting};
 use crate::rng::Rng;
+use crate::service_process::{STUCK, ServiceProcess, Setting};
 use crate::{Tally, check, processes};
 
 const MINUTE: i64 = 60_000;
@@ -120,7 +120,7 @@ impl World {
     /// Why it does not.
     pub fn until_rest(&mut self, steps: &[Step], tally: &Mutex<Tally>) -> Result<(), String> {
         self.rounds(steps, tally)?;
-        self.come_to_rest()
+        self.run_until_idle()
     }
 
     fn rounds(&mut self, steps: &[Step], tally: &Mutex<Tally>) -> Result<(), String> {
@@ -210,7 +210,7 @@ impl World {
     }
 
     /// Delivers something new, and all of the last things again, until the life has ended.
-    fn deliver(&mut self, life: &mut Life) {
+    fn deliver(&mut self, life: &mut ServiceProcess) {
         self.delivered.push(format!("k{}-{}", self.number, self.delivered.len()));
         let last = self.delivered.len().saturating_sub(3);
         for _ in 0..100 {
@@ -234,7 +234,7 @@ impl World {
     }
 
     /// Puts files there, now and then, until the life has ended; so that the service is at watching when one comes.
-    fn drop_files(&mut self, life: &mut Life) {
+    fn drop_files(&mut self, life: &mut ServiceProcess) {
         for _ in 0..2 {
             if life.ended_within(Duration::from_millis(600)).is_none() {
                 self.dropped += 1;
@@ -246,7 +246,7 @@ impl World {
     }
 
     /// Says yes to each run that asks whether it may begin, until the life has ended.
-    fn say_yes(&self, life: &mut Life) {
+    fn say_yes(&self, life: &mut ServiceProcess) {
         for _ in 0..40 {
             if life.ended_within(Duration::from_millis(100)).is_some() {
                 return;
@@ -264,16 +264,16 @@ impl World {
         }
     }
 
-    fn start(&mut self, fail_at: Option<(Step, u64)>) -> Life {
+    fn start(&mut self, fail_at: Option<(Step, u64)>) -> ServiceProcess {
         let command = self.setting.command(&["run"], self.ahead, fail_at);
         self.lives += 1;
         let mut log = fs::OpenOptions::new().create(true).append(true).open(self.log()).unwrap();
         writeln!(log, "-- life {}, {fail_at:?}", self.lives).unwrap();
-        Life::start(command, &self.said(self.lives), &self.log())
+        ServiceProcess::start(command, &self.output_file(self.lives), &self.log())
     }
 
     /// What a life has shown.
-    pub fn said(&self, life: usize) -> PathBuf {
+    pub fn output_file(&self, life: usize) -> PathBuf {
         self.setting.person.join(format!("said-{life}"))
     }
 
@@ -340,7 +340,7 @@ impl World {
     }
 
     /// Lives on until nothing is left to do.
-    fn come_to_rest(&mut self) -> Result<(), String> {
+    fn run_until_idle(&mut self) -> Result<(), String> {
         for _ in 0..15 {
             // Beyond every pause between attempts, and away from a full minute.
             let now = self.now().timestamp_millis();

@@ -32,11 +32,12 @@ use crate::shell;
 use crate::token::{random, same};
 use crate::tree;
 use crate::wire::{
-    self, Answer, Asked, Instruction, LONGEST, ProgramSpec, Question, Reply, Request, Said, ShellSpec, Start,
+    self, Answer, Instruction, LONGEST, ProgramSpec, Question, QuestionBody, Reply, ReplyBody, Request, ShellSpec,
+    Start,
 };
 
 /// Maximum number of programs of one run at a time.
-const AT_ONCE: usize = 256;
+const MAX_CONCURRENT: usize = 256;
 
 /// Maximum number of connections, from shells and from programs that have lost their sockets.
 const CONNECTED: usize = 256;
@@ -58,7 +59,7 @@ const JUDGED_AT_ONCE: usize = 16;
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Maximum wait for a trampoline's request.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum length of a shell's script that judges see, in characters.
 const LONGEST_SCRIPT: usize = 16_000;
@@ -90,7 +91,7 @@ pub(crate) struct Broker {
     /// The channel for lines to the service.
     questions: mpsc::UnboundedSender<Vec<u8>>,
     next: AtomicU64,
-    waiting: Mutex<HashMap<u64, oneshot::Sender<Said>>>,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<ReplyBody>>>,
     programs: Mutex<HashMap<u32, oneshot::Sender<WaitStatus>>>,
     /// The origin of each running program outside of the shell, which applies to the programs that it starts.
     origins: Mutex<HashMap<u32, Arc<Origin>>>,
@@ -112,7 +113,7 @@ struct Launcher {
 }
 
 /// A trampoline's request with its descriptors.
-struct Handed<'a> {
+struct ReceivedRequest<'a> {
     /// The request as received.
     request: &'a [u8],
     /// The program's working folder.
@@ -156,7 +157,7 @@ impl Broker {
             programs: Mutex::default(),
             origins: Mutex::default(),
             spare: Mutex::default(),
-            running: Semaphore::new(AT_ONCE),
+            running: Semaphore::new(MAX_CONCURRENT),
             judged_at_once: Arc::new(Semaphore::new(JUDGED_AT_ONCE)),
         });
         let accepting = broker.clone();
@@ -220,7 +221,7 @@ impl Broker {
         }
         let mut hello = vec![0; 256 * 1024];
         let (length, _) =
-            timeout(PATIENCE, receive(&socket, &mut hello)).await.map_err(|_| io::ErrorKind::TimedOut)??;
+            timeout(TIMEOUT, receive(&socket, &mut hello)).await.map_err(|_| io::ErrorKind::TimedOut)??;
         hello.truncate(length);
         let Some(Hello { role, token, script }) = Hello::read(&hello) else { return Ok(()) };
         if let Some((caller, _)) = self.tokens.iter().find(|(_, own)| same(token, own.as_bytes())) {
@@ -280,41 +281,41 @@ impl Broker {
         if agents.is_empty() || is_of_client(script) {
             return Ok((None, spec));
         }
-        let said = self.ask(Asked::Caller(String::from_utf8_lossy(script).into_owned())).await;
+        let said = self.ask(QuestionBody::Caller(String::from_utf8_lossy(script).into_owned())).await;
         match said.map_err(|error| error.to_string())? {
-            Said::Caller(Ok(None)) => Ok((None, spec)),
-            Said::Caller(Ok(Some(name))) => match agents.get(&name) {
+            ReplyBody::Caller(Ok(None)) => Ok((None, spec)),
+            ReplyBody::Caller(Ok(Some(name))) => match agents.get(&name) {
                 Some(spec) => Ok((Some(name), spec)),
                 None => Err(format!("denied: agent {name} has no shell")),
             },
-            Said::Caller(Err(why)) => Err(why),
-            Said::Start(_) => Err("denied, since the answer cannot be understood".into()),
+            ReplyBody::Caller(Err(why)) => Err(why),
+            ReplyBody::Start(_) => Err("denied, since the answer cannot be understood".into()),
         }
     }
 
-    async fn ask(&self, what: Asked) -> io::Result<Said> {
+    async fn ask(&self, what: QuestionBody) -> io::Result<ReplyBody> {
         let (_, said) = self.put(what)?;
         said.await.map_err(|_| io::Error::other("the service is gone"))
     }
 
     /// Asks whether a program may start. Returns `None` if the caller ended meanwhile. The answer can take as long as a person
     /// takes.
-    async fn ask_about(&self, start: Start, trampoline: &UnixStream) -> io::Result<Option<Said>> {
-        let (id, said) = self.put(Asked::Start(start))?;
+    async fn ask_about(&self, start: Start, trampoline: &UnixStream) -> io::Result<Option<ReplyBody>> {
+        let (id, said) = self.put(QuestionBody::Start(start))?;
         tokio::select! {
             said = said => said.map(Some).map_err(|_| io::Error::other("the service is gone")),
             () = hung_up(trampoline) => {
-                self.put(Asked::Withdrawn(id))?;
+                self.put(QuestionBody::Withdrawn(id))?;
                 Ok(None)
             }
         }
     }
 
     /// Sends a question. Returns its number and the receiver of the answer.
-    fn put(&self, what: Asked) -> io::Result<(u64, oneshot::Receiver<Said>)> {
+    fn put(&self, what: QuestionBody) -> io::Result<(u64, oneshot::Receiver<ReplyBody>)> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, said) = oneshot::channel();
-        let is_question = matches!(what, Asked::Start(_) | Asked::Caller(_));
+        let is_question = matches!(what, QuestionBody::Start(_) | QuestionBody::Caller(_));
         let mut line = serde_json::to_vec(&Question { id, what })?;
         line.push(b'\n');
         if is_question {
@@ -359,7 +360,7 @@ impl Broker {
         let stream = BlockingStream::from(stream);
         stream.set_nonblocking(true)?;
         let mut stream = UnixStream::from_std(stream)?;
-        let bytes = timeout(PATIENCE, read_block(&mut stream)).await.map_err(|_| io::ErrorKind::TimedOut)??;
+        let bytes = timeout(TIMEOUT, read_block(&mut stream)).await.map_err(|_| io::ErrorKind::TimedOut)??;
         let request = Request::from_bytes(&bytes).ok_or(io::ErrorKind::InvalidData)?;
         let instruction = match self.judged(&request, &folder, origin, &stream).await {
             Ok(None) => return Ok(()),
@@ -373,7 +374,12 @@ impl Broker {
                     let (umask, limits) = (takes_umask.then_some(request.umask), self.service.spec.limits);
                     let spec = ProgramSpec { program, env, domain: *domain, descriptors, umask, limits };
                     match self
-                        .run(&spec, Handed { request: &bytes, folder, descriptors: handed, turn }, &mut stream, origin)
+                        .run(
+                            &spec,
+                            ReceivedRequest { request: &bytes, folder, descriptors: handed, turn },
+                            &mut stream,
+                            origin,
+                        )
                         .await
                     {
                         Ok(code) => Instruction::End(code, String::new()),
@@ -387,7 +393,7 @@ impl Broker {
         let length = u32::try_from(instruction.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
         // A trampoline that does not read its instruction must not block the broker.
         let instruction = [&length.to_le_bytes(), instruction.as_slice()].concat();
-        timeout(PATIENCE, stream.write_all(&instruction)).await.map_err(|_| io::ErrorKind::TimedOut)?
+        timeout(TIMEOUT, stream.write_all(&instruction)).await.map_err(|_| io::ErrorKind::TimedOut)?
     }
 
     /// Judges a request. Returns `None` if the caller ended meanwhile.
@@ -420,8 +426,8 @@ impl Broker {
         };
         match self.ask_about(start, trampoline).await? {
             None => Ok(None),
-            Some(Said::Start(answer)) => Ok(Some(answer)),
-            Some(Said::Caller(_)) => Err(io::Error::other("the answer cannot be understood")),
+            Some(ReplyBody::Start(answer)) => Ok(Some(answer)),
+            Some(ReplyBody::Caller(_)) => Err(io::Error::other("the answer cannot be understood")),
         }
     }
 
@@ -429,12 +435,12 @@ impl Broker {
     async fn run(
         self: &Arc<Self>,
         spec: &ProgramSpec,
-        handed: Handed<'_>,
+        handed: ReceivedRequest<'_>,
         trampoline: &mut UnixStream,
         origin: &Origin,
     ) -> io::Result<u8> {
-        let Handed { request, folder, descriptors: handed, turn } = handed;
-        let too_many = |_| io::Error::other(format!("{AT_ONCE} programs of this run are going already"));
+        let ReceivedRequest { request, folder, descriptors: handed, turn } = handed;
+        let too_many = |_| io::Error::other(format!("{MAX_CONCURRENT} programs of this run are going already"));
         let _permit = self.running.try_acquire().map_err(too_many)?;
         let Domain { network, attributes, .. } = spec.domain;
         let prepared = Domain { network, attributes, ..origin.every_program.clone() };

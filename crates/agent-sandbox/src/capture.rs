@@ -11,14 +11,14 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::judge::{Judge, answer};
 use crate::launch::{self, Launch};
-use crate::runner::Started;
+use crate::runner::PrespawnedRunner;
 use crate::tree;
 
 /// Maximum number of bytes kept per stream. Further output is read and dropped.
-const MOST_KEPT: usize = 1024 * 1024;
+const MAX_KEPT: usize = 1024 * 1024;
 
 /// Number of bytes read at once.
-const AT_ONCE: usize = 16 * 1024;
+const CHUNK: usize = 16 * 1024;
 
 /// Maximum time for a runner to kill its descendants, which takes milliseconds.
 const RUNNER_ENDS: Duration = Duration::from_secs(10);
@@ -49,9 +49,9 @@ pub async fn capture_until(
             Stream::Stdout => &mut stdout,
             Stream::Stderr => &mut stderr,
         };
-        kept.extend_from_slice(&bytes[..bytes.len().min(MOST_KEPT - kept.len())]);
+        kept.extend_from_slice(&bytes[..bytes.len().min(MAX_KEPT - kept.len())]);
     };
-    let status = listen_until(Started::new(runner)?, launch, judge, until, &mut keep).await?;
+    let status = listen_until(PrespawnedRunner::new(runner)?, launch, judge, until, &mut keep).await?;
     Ok(status.map(|status| Output { status, stdout, stderr }))
 }
 
@@ -70,13 +70,13 @@ pub enum Stream {
 /// # Errors
 /// As [`capture_until`].
 pub async fn listen_until(
-    started: Started,
+    started: PrespawnedRunner,
     launch: &Launch,
     judge: Arc<dyn Judge>,
     until: impl Future<Output = ()>,
     heard: &mut (dyn FnMut(Stream, &[u8]) + Send),
 ) -> io::Result<Option<ExitStatus>> {
-    let Started { mut child, mut socket, stdout, stderr } = started;
+    let PrespawnedRunner { mut child, mut socket, stdout, stderr } = started;
     let empty = std::fs::File::open("/dev/null")?;
     launch::send(&mut socket, launch, empty.into()).await?;
     let (from, to) = socket.into_split();
@@ -122,7 +122,7 @@ async fn listen(
     mut stderr: impl AsyncRead + Unpin,
     heard: &mut (dyn FnMut(Stream, &[u8]) + Send),
 ) -> io::Result<()> {
-    let (mut of_stdout, mut of_stderr) = (vec![0; AT_ONCE], vec![0; AT_ONCE]);
+    let (mut of_stdout, mut of_stderr) = (vec![0; CHUNK], vec![0; CHUNK]);
     let (mut stdout_goes, mut stderr_goes) = (true, true);
     while stdout_goes || stderr_goes {
         tokio::select! {

@@ -22,12 +22,12 @@ const PERIOD: f64 = 100_000.0;
 
 /// A delegated subtree of control groups.
 #[derive(Clone, Debug)]
-pub struct Delegated {
+pub struct DelegatedCgroup {
     folder: PathBuf,
     controllers: Vec<String>,
 }
 
-impl Delegated {
+impl DelegatedCgroup {
     /// Takes the subtree delegated to the calling process, and moves the process into a child group. Removes groups that an earlier
     /// service left. To be called once.
     ///
@@ -214,7 +214,7 @@ mod tests {
         let root = folder.path().to_path_buf();
         fs::write(root.join("cgroup.controllers"), "cpuset cpu memory pids\n").unwrap();
         fs::create_dir(root.join("run-left")).unwrap();
-        let delegated = Delegated::of(root.clone(), false).unwrap();
+        let delegated = DelegatedCgroup::of(root.clone(), false).unwrap();
         assert_eq!(delegated.controllers(), ["memory", "pids", "cpu"]);
         assert_eq!(fs::read_to_string(root.join("service/cgroup.procs")).unwrap(), "0");
         assert!(!root.join("run-left").exists());

@@ -138,7 +138,7 @@ impl Domain {
     /// [`DomainError`]; the process must then end.
     pub fn enter(&self) -> Result<SandboxStatus, DomainError> {
         let more = Self { required: self.required, ..Self::default() };
-        Prepared::new(self)?.restrict(&more)
+        PreparedDomain::new(self)?.restrict(&more)
     }
 
     /// Enters the domain as [`Self::enter`] does, but allows no further domain.
@@ -169,13 +169,13 @@ impl Domain {
 
 /// A prepared domain of a process that continues until more is known: root's privileges are given up, the filters of system calls are
 /// in force, and the rules for files are in the kernel. The rules apply once the domain is entered.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedDomain {
     rules: RulesetCreated,
     /// Whether no privilege of root's can come back.
     unprivileged: bool,
 }
 
-impl Prepared {
+impl PreparedDomain {
     /// Prepares the calling thread, as [`Domain::enter`] does.
     pub(crate) fn new(domain: &Domain) -> Result<Self, DomainError> {
         let unprivileged = privileges::drop_all()?;

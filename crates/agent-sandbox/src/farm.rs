@@ -106,7 +106,7 @@ pub fn stamp(path: &[PathBuf], more: &str) -> String {
 ///
 /// # Errors
 /// If the folder cannot be made or written.
-pub fn lay(folder: &Path, links: &BTreeMap<String, PathBuf>) -> io::Result<()> {
+pub fn sync_links(folder: &Path, links: &BTreeMap<String, PathBuf>) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
     let mut there: BTreeSet<String> = BTreeSet::new();
     for entry in std::fs::read_dir(folder)? {
@@ -147,7 +147,7 @@ mod tests {
             entries.map(link).collect::<BTreeMap<_, _>>()
         };
         for wanted in [links(&[("a", "/x"), ("b", "/y")]), links(&[("b", "/z"), ("c", "/x")]), links(&[])] {
-            lay(&farm, &wanted).unwrap();
+            sync_links(&farm, &wanted).unwrap();
             assert_eq!(held(), wanted);
         }
     }

@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use crate::wire::{Answer, Asked, Question, Reply, Said, Start};
+use crate::wire::{Answer, Question, QuestionBody, Reply, ReplyBody, Start};
 
 /// Decides about programs.
 #[async_trait]
@@ -41,7 +41,7 @@ pub async fn answer(
 ) -> io::Result<()> {
     let mut lines = BufReader::new(from).lines();
     let (answered, mut answers) = mpsc::unbounded_channel::<Reply>();
-    let mut judging = Judging::default();
+    let mut judging = PendingDecisions::default();
     loop {
         tokio::select! {
             line = lines.next_line() => {
@@ -50,25 +50,29 @@ pub async fn answer(
                 let Question { id, what } = serde_json::from_str(&line)?;
                 let what = match what {
                     // Handle this before the runner's end is seen.
-                    Asked::Exceeded(what) => {
+                    QuestionBody::Exceeded(what) => {
                         judge.exceeded(what);
                         continue;
                     }
-                    Asked::Withdrawn(number) => {
+                    QuestionBody::Withdrawn(number) => {
                         if let Some(judge) = judging.0.remove(&number) {
                             judge.abort();
                         }
                         continue;
                     }
-                    Asked::Start(start) => tokio::spawn(async move { Said::Start(judge.judge(start).await) }),
-                    Asked::Caller(script) => tokio::spawn(async move { Said::Caller(judge.caller(script).await) }),
+                    QuestionBody::Start(start) => {
+                        tokio::spawn(async move { ReplyBody::Start(judge.judge(start).await) })
+                    }
+                    QuestionBody::Caller(script) => {
+                        tokio::spawn(async move { ReplyBody::Caller(judge.caller(script).await) })
+                    }
                 };
                 judging.0.retain(|_, judge| !judge.is_finished());
                 judging.0.insert(id, what.abort_handle());
                 tokio::spawn(async move {
                     // A judge that panics denies. A shell that asked for its caller does not expect this answer, and refuses too.
                     let failed = || Answer::Deny { code: 126, message: "denied, since the decision failed".into() };
-                    let what = what.await.unwrap_or_else(|_| Said::Start(failed()));
+                    let what = what.await.unwrap_or_else(|_| ReplyBody::Start(failed()));
                     // The runner may have ended meanwhile.
                     let _ = answered.send(Reply { id, what });
                 });
@@ -84,9 +88,9 @@ pub async fn answer(
 
 /// Pending decisions, aborted on drop.
 #[derive(Default)]
-struct Judging(HashMap<u64, AbortHandle>);
+struct PendingDecisions(HashMap<u64, AbortHandle>);
 
-impl Drop for Judging {
+impl Drop for PendingDecisions {
     fn drop(&mut self) {
         self.0.values().for_each(AbortHandle::abort);
     }

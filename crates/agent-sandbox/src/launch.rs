@@ -131,7 +131,7 @@ pub async fn send(socket: &mut UnixStream, launch: &Launch, stdin: OwnedFd) -> i
 ///
 /// # Errors
 /// If the exec stage has ended, or the system refuses.
-pub(crate) fn hand_on(socket: &mut BlockingStream, line: &[u8], stdin: OwnedFd) -> io::Result<()> {
+pub(crate) fn forward(socket: &mut BlockingStream, line: &[u8], stdin: OwnedFd) -> io::Result<()> {
     let sent = send_first(&*socket, line, &stdin)?;
     drop(stdin);
     socket.write_all(&line[sent..])
@@ -141,7 +141,7 @@ fn send_first(socket: impl AsFd, line: &[u8], stdin: &OwnedFd) -> io::Result<usi
     wire::send_with(socket, line, &[stdin.as_fd()])
 }
 
-/// Receives from [`send`] or [`hand_on`]: the line that [`read`] parses, and the client's standard input.
+/// Receives from [`send`] or [`forward`]: the line that [`read`] parses, and the client's standard input.
 ///
 /// # Errors
 /// If the sender has ended, or the message is malformed.
@@ -207,7 +207,7 @@ mod tests {
         let receiving = tokio::task::spawn_blocking(move || receive(&mut to).unwrap());
         let handing_on = tokio::task::spawn_blocking(move || {
             let (line, stdin) = receive(&mut theirs).unwrap();
-            hand_on(&mut from, &line, stdin).unwrap();
+            forward(&mut from, &line, stdin).unwrap();
         });
         let (reader, mut writer) = std::io::pipe().unwrap();
         send(&mut ours, &launch(args.clone()), reader.into()).await.unwrap();

@@ -25,7 +25,7 @@ pub fn remove(folder: &Path) -> io::Result<()> {
     }
     let top = beside.join(format!(".removing-{}", token::random()?));
     fs::create_dir(&top)?;
-    let mut removing = Removing { top: &top, moved: 0, removed: 0 };
+    let mut removing = RemovalQueue { top: &top, moved: 0, removed: 0 };
     let mut done = removing.take(folder);
     while removing.removed < removing.moved {
         done = done.and(removing.empty_next());
@@ -35,13 +35,13 @@ pub fn remove(folder: &Path) -> io::Result<()> {
 }
 
 /// Folders that wait in `top`, named by number.
-struct Removing<'a> {
+struct RemovalQueue<'a> {
     top: &'a Path,
     moved: u64,
     removed: u64,
 }
 
-impl Removing<'_> {
+impl RemovalQueue<'_> {
     /// Moves a folder into the queue.
     fn take(&mut self, folder: &Path) -> io::Result<()> {
         // Moving a folder writes its `..` entry.

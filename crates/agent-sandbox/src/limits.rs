@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// kernel counts some things for all processes of a user together, such as descriptors in transit, and compares the sum with each
 /// process's own limit: the service's and the runner's is higher.
 const DESCRIPTORS: u64 = 1024;
-const MOST_DESCRIPTORS: u64 = 4096;
+const MAX_DESCRIPTORS: u64 = 4096;
 
 /// Maximum number of pending signals, of all processes of the user together. At the limit a program can queue no more.
 const SIGNALS: u64 = 1024;
@@ -44,7 +44,7 @@ impl Limits {
     /// If the kernel refuses.
     pub(crate) fn apply(&self) -> io::Result<()> {
         let most = [
-            (Resource::Nofile, DESCRIPTORS, MOST_DESCRIPTORS),
+            (Resource::Nofile, DESCRIPTORS, MAX_DESCRIPTORS),
             (Resource::Core, 0, 0),
             // The kernel counts pending signals for all processes of a user.
             (Resource::Sigpending, SIGNALS, SIGNALS),

@@ -1,7 +1,7 @@
 //! The launcher: a process that waits for a program and becomes it, in that program's own domain.
 //!
 //! Prespawned; it has one thread, starts nothing, and dies with the runner. While it waits, it sets up the part of the domain that
-//! programs have in common ([`Prepared`]), since that takes longer than the rest.
+//! programs have in common ([`PreparedDomain`]), since that takes longer than the rest.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::process::{Signal, fchdir, getppid, set_parent_process_death_signal, setsid, umask};
 
-use crate::domain::{Domain, Prepared};
+use crate::domain::{Domain, PreparedDomain};
 use crate::wire::{self, BROKER, ProgramSpec, Request};
 use crate::{descriptors, exec_stage, limits};
 
@@ -61,7 +61,7 @@ fn wait(runner: Option<&str>, stream: &mut UnixStream) -> io::Result<Option<io::
     limits::end_first();
     let domain: Domain = serde_json::from_slice(&wire::read_block(&mut *stream)?)?;
     let low = low_numbers()?;
-    let prepared = Prepared::new(&domain).map_err(io::Error::other)?;
+    let prepared = PreparedDomain::new(&domain).map_err(io::Error::other)?;
     drop(low);
     let mut first = [0; 1];
     let (length, mut received) = wire::receive_with(&*stream, &mut first)?;

@@ -29,7 +29,7 @@ use crate::broker::Broker;
 use crate::exec_stage::CANNOT_START;
 use crate::launch::Launch;
 use crate::watch::{self, Bounds};
-use crate::wire::{Asked, Question};
+use crate::wire::{Question, QuestionBody};
 use crate::{cgroup, descriptors, exec_stage, launch, limits, tree};
 
 /// The hidden command of the runner.
@@ -39,11 +39,11 @@ pub(crate) const COMMAND: &str = "__fork";
 const BETWEEN_PASSES: Duration = Duration::from_millis(20);
 
 /// Maximum wait for the service to receive why the run is ended.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A runner that waits for its launch ([`crate::send`]). It ends when its socket closes.
 #[derive(Debug)]
-pub struct Started {
+pub struct PrespawnedRunner {
     /// The runner's process.
     pub child: tokio::process::Child,
     /// The socket on which the runner receives its launch and asks its questions.
@@ -54,7 +54,7 @@ pub struct Started {
     pub stderr: ChildStderr,
 }
 
-impl Started {
+impl PrespawnedRunner {
     /// Starts `program`, which enters [`crate::stage`].
     ///
     /// # Errors
@@ -135,7 +135,7 @@ async fn serve(
     // The broker must exist before the client, which may start its shell at once.
     let broker = shell.map(|shell| Broker::start(shell, questions)).transpose()?;
     // If the exec stage has ended, its exit code shows that.
-    let _ = launch::hand_on(&mut stage, &line, stdin);
+    let _ = launch::forward(&mut stage, &line, stdin);
     drop(line);
     stage.set_nonblocking(true)?;
     let stage = tokio::net::UnixStream::from_std(stage)?;
@@ -161,12 +161,12 @@ async fn serve(
             what = &mut exceeded => {
                 // Kill first, since the run may use more with each moment. `end_all` finds processes missed here.
                 let _ = tree::kill_below(std::process::id());
-                let mut line = serde_json::to_vec(&Question { id: 0, what: Asked::Exceeded(what) })?;
+                let mut line = serde_json::to_vec(&Question { id: 0, what: QuestionBody::Exceeded(what) })?;
                 line.push(b'\n');
                 // A service that has ended or reads nothing does not receive the line.
                 let _ = last_question.send(line);
                 let _ = last_question.send(Vec::new());
-                let _ = tokio::time::timeout(LAST_WORDS, asking).await;
+                let _ = tokio::time::timeout(REPORT_TIMEOUT, asking).await;
                 return Ok(None);
             }
         }
@@ -228,7 +228,7 @@ fn start() -> io::Result<(u32, UnixStream)> {
     Ok((command.spawn()?.id(), ours))
 }
 
-struct Reaped {
+struct ReapedChildren {
     of_client: Option<WaitStatus>,
     none_left: bool,
     /// Whether further children may have ended.
@@ -242,8 +242,8 @@ const AT_A_TIME: usize = 64;
 const BEFORE_A_LOOK: usize = (1 << 22) / AT_A_TIME;
 
 /// Reaps children that have ended.
-fn reap(client: u32, broker: Option<&Broker>) -> io::Result<Reaped> {
-    let mut reaped = Reaped { of_client: None, none_left: false, may_go_on: false };
+fn reap(client: u32, broker: Option<&Broker>) -> io::Result<ReapedChildren> {
+    let mut reaped = ReapedChildren { of_client: None, none_left: false, may_go_on: false };
     for _ in 0..AT_A_TIME {
         match wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) => {

@@ -35,7 +35,7 @@ pub(crate) fn run(argv: Vec<OsString>) -> ExitCode {
     match ask(argv) {
         Ok(Instruction::End(code, message)) => {
             if !message.is_empty() {
-                complain(OsStr::new("ollim-bot"), &message);
+                report_error(OsStr::new("ollim-bot"), &message);
             }
             ExitCode::from(code)
         }
@@ -43,13 +43,13 @@ pub(crate) fn run(argv: Vec<OsString>) -> ExitCode {
         Err(error) => {
             // After the run's end, this process is ended during the sleep, before it can complain.
             std::thread::sleep(ENDED_BY_THEN);
-            complain(&name, &format!("not started: {error}"));
+            report_error(&name, &format!("not started: {error}"));
             ExitCode::from(NOT_STARTED)
         }
     }
 }
 
-fn complain(who: &OsStr, what: &str) {
+fn report_error(who: &OsStr, what: &str) {
     // Standard error may be closed; there is no other place to report to.
     let _ = writeln!(io::stderr(), "{}: {what}", who.to_string_lossy());
 }

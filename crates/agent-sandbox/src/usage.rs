@@ -64,7 +64,7 @@ fn kilobytes(file: &str, names: &[&str]) -> io::Result<u64> {
 
 /// The open files of a run's processes.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Open {
+pub(crate) struct OpenFiles {
     /// Total size of files that have lost their name, or never had one (memfd_create(2)), in bytes.
     pub(crate) nameless: u64,
     /// Processes that cannot be inspected, by pid and start: those that execute an unreadable file, and for a moment every process
@@ -74,15 +74,15 @@ pub(crate) struct Open {
 
 /// The error of more descriptors than can be checked in good time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TooMany;
+pub(crate) struct TooManyDescriptors;
 
 /// Returns the open files of the processes below `root`. `most`: the maximum number of descriptors.
 ///
 /// # Errors
-/// [`TooMany`].
-pub(crate) fn open_below(root: u32, most: usize) -> Result<Open, TooMany> {
+/// [`TooManyDescriptors`].
+pub(crate) fn open_below(root: u32, most: usize) -> Result<OpenFiles, TooManyDescriptors> {
     let mut seen = BTreeSet::new();
-    let (mut found, mut descriptors) = (Open::default(), 0);
+    let (mut found, mut descriptors) = (OpenFiles::default(), 0);
     for (pid, _) in tree::numbers_below(root).unwrap_or_default() {
         let open = match fs::read_dir(format!("/proc/{pid}/fd")) {
             Ok(open) => open,
@@ -97,7 +97,7 @@ pub(crate) fn open_below(root: u32, most: usize) -> Result<Open, TooMany> {
         for descriptor in open.flatten() {
             descriptors += 1;
             if descriptors > most {
-                return Err(TooMany);
+                return Err(TooManyDescriptors);
             }
             if let Ok(file) = fs::metadata(descriptor.path())
                 && file.is_file()
@@ -135,7 +135,7 @@ mod tests {
         let file = folder.path().join("file");
         let script = format!("exec 5>{0} 6>&5; head -c 3M /dev/zero >&5; rm {0}", file.display());
         while_it_waits(&script, |root| {
-            assert_eq!(open_below(root, 2), Err(TooMany));
+            assert_eq!(open_below(root, 2), Err(TooManyDescriptors));
             let bytes = open_below(root, 1000).unwrap().nameless;
             assert!((3 << 20..6 << 20).contains(&bytes), "{bytes}");
         });

@@ -14,7 +14,7 @@ use tokio::time::Interval;
 
 use crate::cgroup;
 use crate::limits::Limits;
-use crate::usage::{self, TooMany, Usage};
+use crate::usage::{self, TooManyDescriptors, Usage};
 
 /// Interval between two checks of the processes.
 const PROCESSES: Duration = Duration::from_millis(500);
@@ -26,10 +26,10 @@ const FILES: Duration = Duration::from_secs(2);
 const FIRST: Duration = Duration::from_millis(100);
 
 /// Maximum number of open descriptors of all processes of a run.
-const MOST_OPEN: usize = 20_000;
+const MAX_OPEN: usize = 20_000;
 
 /// Maximum number of files and folders in a run's folder.
-const MOST_FILES: u64 = 200_000;
+const MAX_FILES: u64 = 200_000;
 
 /// Maximum length of a checked path in the run's folder, in bytes. The kernel accepts 4,096.
 const LONGEST_PATH: usize = 3000;
@@ -73,9 +73,11 @@ async fn files_exceeded(bounds: &Bounds) -> String {
     loop {
         ticks.tick().await;
         let (folder, most) = (bounds.folder.clone(), bounds.limits.disk);
-        let look = move || match usage::open_below(std::process::id(), MOST_OPEN) {
+        let look = move || match usage::open_below(std::process::id(), MAX_OPEN) {
             Ok(open) => (too_much(&folder, open.nameless, most), open.closed),
-            Err(TooMany) => (Some(format!("it had more than {MOST_OPEN} descriptors open at once")), BTreeSet::new()),
+            Err(TooManyDescriptors) => {
+                (Some(format!("it had more than {MAX_OPEN} descriptors open at once")), BTreeSet::new())
+            }
         };
         // The task can only panic through a fault of the standard library.
         let Ok((what, closed_now)) = tokio::task::spawn_blocking(look).await else { continue };
@@ -153,8 +155,8 @@ fn too_much(folder: &Path, mut bytes: u64, most: u64) -> Option<String> {
             if bytes > most {
                 return Some(too_many_bytes());
             }
-            if files > MOST_FILES {
-                return Some(format!("it made more than {MOST_FILES} files in its own folder"));
+            if files > MAX_FILES {
+                return Some(format!("it made more than {MAX_FILES} files in its own folder"));
             }
             if FileType::from_raw_mode(facts.st_mode) == FileType::Directory {
                 folders.push(folder.join(OsStr::from_bytes(name.to_bytes())));
@@ -204,7 +206,7 @@ mod tests {
     }
 
     /// Switches the calling thread from root to a user whom file modes restrict.
-    fn as_nobody(folder: &Path) {
+    fn as_unprivileged(folder: &Path) {
         if geteuid().is_root() {
             let nobody = Uid::from_raw(65534);
             std::os::unix::fs::chown(folder, Some(65534), None).unwrap();
@@ -217,7 +219,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().to_owned();
         let found = std::thread::spawn(move || {
-            as_nobody(&path);
+            as_unprivileged(&path);
             [0o000, 0o400, 0o100].map(|mode| {
                 let closed = path.join(format!("{mode:o}"));
                 fs::create_dir(&closed).unwrap();
@@ -236,7 +238,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().to_owned();
         let modes = std::thread::spawn(move || {
-            as_nobody(&path);
+            as_unprivileged(&path);
             let [own, precious] = ["own", "precious"].map(|name| path.join(name));
             fs::create_dir(&own).unwrap();
             fs::create_dir_all(precious.join("below")).unwrap();

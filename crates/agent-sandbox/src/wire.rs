@@ -29,7 +29,7 @@ pub(crate) const BROKER: i32 = 237;
 pub(crate) const LONGEST: usize = 6 * 1024 * 1024;
 
 /// Maximum number of descriptors in one message, the kernel's own limit (`SCM_MAX_FD`).
-const MOST_DESCRIPTORS: usize = 253;
+const MAX_DESCRIPTORS: usize = 253;
 
 /// The answer to a client's shell that has presented itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -105,12 +105,12 @@ pub enum Answer {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Question {
     pub id: u64,
-    pub what: Asked,
+    pub what: QuestionBody,
 }
 
 /// The content of a message from the runner.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Asked {
+pub(crate) enum QuestionBody {
     /// Asks whether a program may start.
     Start(Start),
     /// Asks to which agent a script of the client's belongs.
@@ -125,12 +125,12 @@ pub(crate) enum Asked {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Reply {
     pub id: u64,
-    pub what: Said,
+    pub what: ReplyBody,
 }
 
 /// The content of the answer.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Said {
+pub(crate) enum ReplyBody {
     Start(Answer),
     Caller(Result<Option<String>, String>),
 }
@@ -244,7 +244,7 @@ pub fn reachable(socket: &Path) -> io::Result<(PathBuf, Option<OwnedFd>)> {
 
 /// Sends one message with descriptors.
 pub(crate) fn send_with(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<usize> {
-    let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(io::Error::other("too many descriptors for one message"));
@@ -254,7 +254,7 @@ pub(crate) fn send_with(socket: impl AsFd, bytes: &[u8], descriptors: &[Borrowed
 
 /// Receives one message with its descriptors. A length of 0 means the end.
 pub(crate) fn receive_with(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let received = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
     let rights = control.drain().filter_map(|message| match message {

@@ -8,7 +8,7 @@ use crate::{Application, PathRoots, Rights, ToolLists, ToolPattern};
 
 /// The error of a child that asks for more than its parent has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Widening {
+pub enum AttenuationError {
     /// No pattern of the parent covers the pattern.
     #[error("`{pattern}` is more than {parent} may do itself; leave it out, or narrow it to one of: {granted}")]
     NotCovered {
@@ -70,7 +70,7 @@ pub struct Parent<'a> {
 
 /// Patterns that their owner may hand on.
 #[derive(Clone, Copy, Debug)]
-pub struct Granted<'a> {
+pub struct DelegablePatterns<'a> {
     /// The owner's name in errors.
     pub owner: &'a str,
     /// The owner's patterns.
@@ -159,8 +159,8 @@ impl Application {
     /// The job's allowlist must cover each pattern of the child's. The job's denials are appended to a denylist.
     ///
     /// # Errors
-    /// [`Widening`] with the offending pattern.
-    pub fn attenuate(&'static self, parent: &Parent<'_>, asked: &ToolLists) -> Result<ToolLists, Widening> {
+    /// [`AttenuationError`] with the offending pattern.
+    pub fn attenuate(&'static self, parent: &Parent<'_>, asked: &ToolLists) -> Result<ToolLists, AttenuationError> {
         let Parent { name, tools: parent, ask, main_tools, sandbox } = *parent;
         let denied = parent.deny.as_deref().unwrap_or_default();
         let more = asked.deny.as_deref().unwrap_or_default();
@@ -170,7 +170,8 @@ impl Application {
                 let always = always.iter().filter(|pattern| !own.contains(pattern));
                 own.iter().chain(always).cloned().collect::<Vec<_>>()
             });
-            let granted = Granted { owner: name, patterns: granted.as_deref().unwrap_or(main_tools), sandbox };
+            let granted =
+                DelegablePatterns { owner: name, patterns: granted.as_deref().unwrap_or(main_tools), sandbox };
             self.demand(&granted, denied, patterns)?;
             if parent.allow.is_none() {
                 self.demand_unasked(name, ask, patterns)?;
@@ -193,14 +194,14 @@ impl Application {
     /// A child without an allowlist asks about all patterns about which the job asks.
     ///
     /// # Errors
-    /// [`Widening`] with the offending pattern.
+    /// [`AttenuationError`] with the offending pattern.
     pub fn attenuate_asks(
         &'static self,
         parent: &Parent<'_>,
         child: &ToolLists,
         asked: Option<&[ToolPattern]>,
         silent: bool,
-    ) -> Result<Vec<ToolPattern>, Widening> {
+    ) -> Result<Vec<ToolPattern>, AttenuationError> {
         let Parent { name, tools, ask, main_tools, sandbox } = *parent;
         let denied = tools.deny.as_deref().unwrap_or_default();
         // A child with an allowlist has no denials that could restrict inherited patterns.
@@ -222,7 +223,7 @@ impl Application {
         let new =
             |pattern: &&ToolPattern| silent || asked.is_some() && (child.allow.is_some() || !ask.contains(pattern));
         let new: Vec<ToolPattern> = asks.iter().filter(new).cloned().collect();
-        self.demand(&Granted { owner: name, patterns: &granted, sandbox }, denied, &new)?;
+        self.demand(&DelegablePatterns { owner: name, patterns: &granted, sandbox }, denied, &new)?;
         Ok(asks)
     }
 
@@ -232,15 +233,17 @@ impl Application {
         owner: &str,
         ask: &[ToolPattern],
         patterns: &[ToolPattern],
-    ) -> Result<(), Widening> {
+    ) -> Result<(), AttenuationError> {
         let always = self.always_allowed();
         let mut patterns = patterns.iter().filter(|pattern| always.as_ref() != Some(pattern));
         let reaching =
             patterns.find_map(|pattern| Some((pattern, ask.iter().find(|asked| self.overlaps(pattern, asked))?)));
         match reaching {
-            Some((pattern, asked)) => {
-                Err(Widening::Asked { pattern: pattern.to_string(), asked: asked.to_string(), parent: owner.into() })
-            }
+            Some((pattern, asked)) => Err(AttenuationError::Asked {
+                pattern: pattern.to_string(),
+                asked: asked.to_string(),
+                parent: owner.into(),
+            }),
             None => Ok(()),
         }
     }
@@ -248,24 +251,24 @@ impl Application {
     /// Checks that the owner of `granted` may hand on each of `patterns`, and that none overlaps one of its denials.
     ///
     /// # Errors
-    /// [`Widening`] with the first offending pattern.
+    /// [`AttenuationError`] with the first offending pattern.
     pub fn demand(
         &'static self,
-        granted: &Granted<'_>,
+        granted: &DelegablePatterns<'_>,
         denied: &[ToolPattern],
         patterns: &[ToolPattern],
-    ) -> Result<(), Widening> {
+    ) -> Result<(), AttenuationError> {
         let roots = granted.sandbox.map(|roots| ResolvedRoots::new(roots, self));
         patterns.iter().try_for_each(|pattern| self.check(granted, roots.as_ref(), denied, pattern))
     }
 
     fn check(
         &'static self,
-        granted: &Granted<'_>,
+        granted: &DelegablePatterns<'_>,
         roots: Option<&ResolvedRoots>,
         denied: &[ToolPattern],
         pattern: &ToolPattern,
-    ) -> Result<(), Widening> {
+    ) -> Result<(), AttenuationError> {
         let parent = granted.owner;
         // Every job has this entry anyway.
         if self.always_allowed().as_ref() == Some(pattern) {
@@ -277,14 +280,14 @@ impl Application {
         };
         if !granted.patterns.iter().any(has) {
             let shown: Vec<String> = granted.patterns.iter().map(ToString::to_string).collect();
-            return Err(Widening::NotCovered {
+            return Err(AttenuationError::NotCovered {
                 pattern: pattern.to_string(),
                 parent: parent.into(),
                 granted: shown.join(", "),
             });
         }
         match denied.iter().find(|denial| self.overlaps(pattern, denial)) {
-            Some(denial) => Err(Widening::Denied {
+            Some(denial) => Err(AttenuationError::Denied {
                 pattern: pattern.to_string(),
                 denied: denial.to_string(),
                 parent: parent.into(),
@@ -298,14 +301,14 @@ impl Application {
         &'static self,
         granted: &[ToolPattern],
         denied: &[ToolPattern],
-    ) -> Result<Vec<ToolPattern>, Widening> {
+    ) -> Result<Vec<ToolPattern>, AttenuationError> {
         let mut kept = Vec::new();
         for pattern in granted {
             if denied.iter().any(|denial| self.covers(denial, pattern)) {
                 continue;
             }
             if let Some(denial) = denied.iter().find(|denial| self.overlaps(pattern, denial)) {
-                return Err(Widening::Partly { pattern: pattern.to_string(), denied: denial.to_string() });
+                return Err(AttenuationError::Partly { pattern: pattern.to_string(), denied: denial.to_string() });
             }
             kept.push(pattern.clone());
         }

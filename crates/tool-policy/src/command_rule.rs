@@ -7,7 +7,7 @@ use crate::fetch::{self, Fetch};
 use crate::options::{self, GivenOption};
 use crate::programs::{self, Effect, Syntax, base_name, git};
 use crate::restraints;
-use crate::start::{Executes, Rights, Start};
+use crate::start::{Executes, Rights, StartWords};
 use crate::wildcard::{STAR, Wildcard, joined};
 
 /// A compiled Bash pattern.
@@ -125,7 +125,7 @@ impl CommandRule {
     }
 
     /// Returns whether the rule's words match those of a start.
-    pub(super) fn matches(&self, start: &Start<'_>) -> bool {
+    pub(super) fn matches(&self, start: &StartWords<'_>) -> bool {
         // A path runs that very file, whatever its base name is: the rule must spell it.
         if start.program.contains('/') && self.program() != Some(start.program) {
             return false;
@@ -167,7 +167,7 @@ impl CommandRule {
     }
 
     /// Returns the reason why the rule does not grant a start that it matches, or `None` if it does.
-    pub(super) fn shortfall(&self, start: &Start<'_>) -> Option<Shortfall> {
+    pub(super) fn shortfall(&self, start: &StartWords<'_>) -> Option<Shortfall> {
         let mut spelled = self.spelled(start.program);
         let arguments = start.words.get(1..).unwrap_or_default();
         let mut given = start.guarded.clone();
@@ -199,7 +199,8 @@ impl CommandRule {
         if let Some(own) = options::up_to_script(program, fixed).and_then(|end| arguments.get(..end)) {
             given = options::guarded(program, own);
         }
-        let taken_back = || restraints::taken_back(program, self.arguments(), arguments).filter(|_| !self.only_reads());
+        let taken_back =
+            || restraints::revoking_option(program, self.arguments(), arguments).filter(|_| !self.only_reads());
         self.unspelled(spelled, given).or_else(taken_back)
     }
 
@@ -226,7 +227,7 @@ impl CommandRule {
     }
 
     /// Returns whether the rule denies a start.
-    pub(super) fn denies(&self, start: &Start<'_>) -> bool {
+    pub(super) fn denies(&self, start: &StartWords<'_>) -> bool {
         start.denying.iter().any(|text| self.denying.iter().any(|wildcard| wildcard.matches_loosely(text)))
     }
 
@@ -319,7 +320,7 @@ impl CommandRule {
         if !self.granting.is_exact() || self.strips(base_name(program)) || self.runs_others(program) {
             return true;
         }
-        denial.denies(&Start::new(&self.fixed, Path::new("/"), self.application))
+        denial.denies(&StartWords::new(&self.fixed, Path::new("/"), self.application))
     }
 
     /// Returns whether a granted program can start other programs.

@@ -1,6 +1,6 @@
 //! Describes a Bash rule in one sentence, for the person who wrote it.
 
-use crate::programs::{self, Guarded, Syntax, git};
+use crate::programs::{self, GuardedOption, Syntax, git};
 use crate::rule::{Matcher, Origin, Rule};
 use crate::start::{Executes, Writes};
 use crate::{Application, ToolPattern};
@@ -40,7 +40,7 @@ impl Application {
         };
         let folder = if command.is_bound_to_work() { ", in `work/` itself only" } else { "" };
         let spelled: Vec<String> = command.spelled(program).into_iter().map(|option| option.id).collect();
-        let open: Vec<String> = kept_back(program, arguments)
+        let open: Vec<String> = excluded_options(program, arguments)
             .into_iter()
             .filter(|(id, _)| !spelled.iter().any(|other| other == id))
             .map(|(_, shown)| format!("`{shown}`"))
@@ -85,8 +85,8 @@ impl Application {
 }
 
 /// Returns the options for which a `*` does not stand, each with its spelling.
-fn kept_back(program: &str, arguments: &[String]) -> Vec<(String, String)> {
-    let shown = |list: &[Guarded], one_dash: bool| {
+fn excluded_options(program: &str, arguments: &[String]) -> Vec<(String, String)> {
+    let shown = |list: &[GuardedOption], one_dash: bool| {
         list.iter().map(|option| (option.name.to_owned(), option.shown(one_dash))).collect::<Vec<_>>()
     };
     let program = programs::by_base_name(program);

@@ -29,7 +29,7 @@ mod wildcard;
 
 pub use agents::{AgentRules, PermissionMode, WRITING_TOOLS, blocked_for_subagents};
 pub use application::{Application, ReadLink};
-pub use attenuation::{Granted, Parent, Widening};
+pub use attenuation::{AttenuationError, DelegablePatterns, Parent};
 pub use path::PathRoots;
 pub use pattern::{PatternError, ToolPattern};
 pub use policy::{JobRules, Policy};

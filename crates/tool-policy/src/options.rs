@@ -6,7 +6,7 @@
 //! value of the option before it.
 
 use crate::fetch;
-use crate::programs::{self, Class, Effect, Guarded, Harmless, Names, Options, Program, Syntax, git};
+use crate::programs::{self, Class, Effect, GuardedOption, HarmlessOptions, Names, Options, Program, Syntax, git};
 use crate::start::{is_known, is_word};
 use crate::wildcard::STAR;
 
@@ -22,7 +22,7 @@ pub(super) struct GivenOption {
 }
 
 /// Returns the options among a tool's arguments that may lead to other code.
-fn leading(tool: &Harmless, arguments: &[String]) -> Vec<GivenOption> {
+fn leading(tool: &HarmlessOptions, arguments: &[String]) -> Vec<GivenOption> {
     let found = |shown: String| GivenOption { id: shown.clone(), shown, effect: Effect::Leads };
     let mut out = Vec::new();
     for word in arguments.iter().take_while(|word| *word != "--") {
@@ -217,7 +217,7 @@ pub(super) fn scan(options: &Options, arguments: &[String]) -> Vec<GivenOption> 
     if options.guarded.is_empty() {
         return out;
     }
-    let found = |guarded: &Guarded| GivenOption {
+    let found = |guarded: &GuardedOption| GivenOption {
         id: guarded.name.into(),
         shown: guarded.shown(options.one_dash),
         effect: guarded.effect,

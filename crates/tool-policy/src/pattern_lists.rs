@@ -9,7 +9,7 @@ impl Application {
     /// Returns the intersection of two lists of grants. Of two patterns it has the one that the other covers. If neither covers
     /// the other but some call could match both, it has the one of the first list.
     #[must_use]
-    pub fn common(&'static self, first: &[ToolPattern], second: &[ToolPattern]) -> Vec<ToolPattern> {
+    pub fn intersection(&'static self, first: &[ToolPattern], second: &[ToolPattern]) -> Vec<ToolPattern> {
         let mut found = Vec::new();
         for one in first {
             for other in second {
@@ -36,7 +36,7 @@ impl Application {
     /// Returns the grants without entirely denied ones. Paths that may not be written may still be read, but paths that may not be read
     /// may not be written either.
     #[must_use]
-    pub fn without(&'static self, granted: &[ToolPattern], denied: &[ToolPattern]) -> Vec<ToolPattern> {
+    pub fn difference(&'static self, granted: &[ToolPattern], denied: &[ToolPattern]) -> Vec<ToolPattern> {
         let mut left = Vec::new();
         for pattern in granted {
             let reading = reading(pattern);
@@ -105,7 +105,7 @@ mod tests {
             (&["Read"], &["*"], &["Read"]),
             (&["Read"], &[], &[]),
         ] {
-            assert_eq!(words(&BOT.common(&list(first), &list(second))), expected, "{first:?} and {second:?}");
+            assert_eq!(words(&BOT.intersection(&list(first), &list(second))), expected, "{first:?} and {second:?}");
         }
     }
 
@@ -119,7 +119,11 @@ mod tests {
             (&["Bash(git log *)", "Read"], &["Bash"], &["Read"]),
             (&["Read", "Bash"], &["*"], &[]),
         ] {
-            assert_eq!(words(&BOT.without(&list(granted), &list(denied))), expected, "{granted:?} without {denied:?}");
+            assert_eq!(
+                words(&BOT.difference(&list(granted), &list(denied))),
+                expected,
+                "{granted:?} without {denied:?}"
+            );
         }
     }
 }

@@ -311,7 +311,7 @@ impl Policy {
             };
             // A right about which the owner has to ask is handed on with the obligation to ask.
             let granted = |rules: &Vec<Rule>| rules.iter().chain(&lists.ask).any(has);
-            lists.allow.as_ref().is_none_or(granted) && self.application.without(asked, &denied) == asked
+            lists.allow.as_ref().is_none_or(granted) && self.application.difference(asked, &denied) == asked
         })
     }
 

@@ -53,15 +53,15 @@ const PRINTING: &[&str] = &[
 ];
 
 /// The first word of a call that may take back what a rule for `program` holds back. `None` if the rule holds nothing back.
-pub(super) fn taken_back(program: &str, rule: &[String], call: &[String]) -> Option<GivenOption> {
-    if !is_held_back(program, rule) {
+pub(super) fn revoking_option(program: &str, rule: &[String], call: &[String]) -> Option<GivenOption> {
+    if !is_restrained(program, rule) {
         return None;
     }
     // The star of a word stands for a value (`--depth=*`), not for more letters behind `-i`, and not for the value that takes back.
     let spelled = |word: &str| {
         rule.iter().any(|known| match known.split_once(STAR) {
             Some((start, _)) if start.len() > 1 && start.ends_with('=') => {
-                word.starts_with(start) && !is_held_back(program, std::slice::from_ref(known))
+                word.starts_with(start) && !is_restrained(program, std::slice::from_ref(known))
             }
             Some((start, _)) => start.starts_with('-') && word == start,
             None => known == word,
@@ -91,7 +91,7 @@ pub(super) fn taken_back(program: &str, rule: &[String], call: &[String]) -> Opt
 }
 
 /// Returns whether a rule spells an option that holds the program back.
-fn is_held_back(program: &str, rule: &[String]) -> bool {
+fn is_restrained(program: &str, rule: &[String]) -> bool {
     let name = programs::base_name(program);
     let subcommand = || git::subcommand(rule).map(|subcommand| format!("{name} {subcommand}"));
     let name = if programs::named(name).is_git() { subcommand() } else { Some(name.to_owned()) };

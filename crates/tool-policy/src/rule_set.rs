@@ -45,24 +45,24 @@ pub(super) fn denying_tools(tool: &str) -> &'static [&'static str] {
     }
 }
 
-fn speaks_of(rule: &Rule, tool: &str, related: &[&str]) -> bool {
+fn mentions_tool(rule: &Rule, tool: &str, related: &[&str]) -> bool {
     rule.is_for(tool) || related.iter().any(|other| rule.is_for(other))
 }
 
 impl RuleSet {
     /// Returns the rules that could grant calls of a tool.
     pub(super) fn grants_for<'a, 't>(&'a self, tool: &'t str) -> impl Iterator<Item = &'a Rule> + use<'a, 't> {
-        self.allow.iter().flatten().filter(move |rule| speaks_of(rule, tool, granting_tools(tool)))
+        self.allow.iter().flatten().filter(move |rule| mentions_tool(rule, tool, granting_tools(tool)))
     }
 
     /// Returns the rules that could deny calls of a tool.
     pub(super) fn denials_for<'a, 't>(&'a self, tool: &'t str) -> impl Iterator<Item = &'a Rule> + use<'a, 't> {
-        self.deny.iter().filter(move |rule| speaks_of(rule, tool, denying_tools(tool)))
+        self.deny.iter().filter(move |rule| mentions_tool(rule, tool, denying_tools(tool)))
     }
 
     /// Returns the rules that could ask about calls of a tool that nothing grants.
     pub(super) fn asks_for<'a, 't>(&'a self, tool: &'t str) -> impl Iterator<Item = &'a Rule> + use<'a, 't> {
-        self.ask.iter().filter(move |rule| speaks_of(rule, tool, granting_tools(tool)))
+        self.ask.iter().filter(move |rule| mentions_tool(rule, tool, granting_tools(tool)))
     }
 
     /// Returns the rule that asks about a request of a tool other than Bash. `granted`: the request is granted, but not by a rule in the
@@ -76,7 +76,7 @@ impl RuleSet {
     ) -> Option<&Rule> {
         match granted {
             true => {
-                let mut asks = self.ask.iter().filter(|rule| speaks_of(rule, tool, denying_tools(tool)));
+                let mut asks = self.ask.iter().filter(|rule| mentions_tool(rule, tool, denying_tools(tool)));
                 asks.find(|rule| denies(rule, request, roots))
             }
             false => self.asks_for(tool).find(|rule| grants(rule, request, roots)),

@@ -7,21 +7,21 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::Limits;
-use super::live::Live;
+use super::live::LiveClient;
 
 /// The storage for the idle client. Clones share it.
 #[derive(Clone, Default)]
-pub struct IdleClient(Arc<Mutex<Place>>);
+pub struct IdleClient(Arc<Mutex<Slot>>);
 
 #[derive(Default)]
-struct Place {
+struct Slot {
     idle: Option<Idle>,
     /// Number of calls of [`IdleClient::end`]. A client that was started before the last call is not kept.
     ended: u64,
 }
 
 struct Idle {
-    live: Live,
+    live: LiveClient,
     since: Instant,
 }
 
@@ -32,7 +32,7 @@ impl IdleClient {
     }
 
     /// Keeps the client. Ends it instead if [`end`](Self::end) was called since it was started.
-    pub(super) async fn put(&self, live: Live, limits: &Limits) {
+    pub(super) async fn put(&self, live: LiveClient, limits: &Limits) {
         let mut place = self.0.lock().await;
         if live.started_at == place.ended {
             place.idle = Some(Idle { live, since: Instant::now() });
@@ -42,7 +42,7 @@ impl IdleClient {
         live.end(limits.leave, limits).await;
     }
 
-    pub(super) async fn take(&self) -> Option<Live> {
+    pub(super) async fn take(&self) -> Option<LiveClient> {
         self.0.lock().await.idle.take().map(|idle| idle.live)
     }
 

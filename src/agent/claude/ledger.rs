@@ -7,17 +7,17 @@ use serde_json::Value;
 
 /// Verdicts on calls. Clones share one account.
 #[derive(Clone, Default)]
-pub(super) struct Verdicts(Arc<Mutex<Given>>);
+pub(super) struct VerdictLedger(Arc<Mutex<LedgerState>>);
 
 #[derive(Default)]
-struct Given {
+struct LedgerState {
     /// Whether each call was allowed, by the client's id of the call.
     calls: HashMap<String, bool>,
     /// Number of approved calls that have not arrived at our server yet, by the client's name of the tool.
     approved: BTreeMap<String, u32>,
 }
 
-impl Verdicts {
+impl VerdictLedger {
     /// Records the host's verdict. A call judged twice, as a hook and as a permission, still counts as one approval.
     pub(super) fn give(&self, call: String, tool: String, allow: bool) {
         let mut given = self.lock();
@@ -49,7 +49,7 @@ impl Verdicts {
         left.map(|left| *left -= 1).is_some()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Given> {
+    fn lock(&self) -> MutexGuard<'_, LedgerState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -57,7 +57,7 @@ impl Verdicts {
 /// The client's open requests at our server, each under an id of our own. The client has several conversations with the
 /// server at once, and each of them numbers its requests from zero.
 #[derive(Default)]
-pub(super) struct AtServer {
+pub(super) struct OpenRequests {
     open: BTreeMap<u64, Question>,
     last: u64,
 }
@@ -70,7 +70,7 @@ pub(super) struct Question {
     pub rpc: Value,
 }
 
-impl AtServer {
+impl OpenRequests {
     /// Returns the number of open requests.
     pub(super) fn len(&self) -> usize {
         self.open.len()
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn an_approval_is_good_for_one_call() {
-        let verdicts = Verdicts::default();
+        let verdicts = VerdictLedger::default();
         assert!(!verdicts.redeem("ping"));
         verdicts.give("1".into(), "ping".into(), true);
         verdicts.give("1".into(), "ping".into(), true);
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn equal_ids_of_two_conversations_are_two_questions() {
-        let mut at_server = AtServer::default();
+        let mut at_server = OpenRequests::default();
         let (a, b) = (at_server.open("a", 1.into()), at_server.open("b", 1.into()));
         assert_eq!(at_server.len(), 2);
         assert_eq!(at_server.close(b).unwrap().request, "b");

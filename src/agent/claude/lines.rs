@@ -54,7 +54,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 self.searched = self.start;
                 return Ok(Some(line));
             }
-            self.drop_what_was_read();
+            self.drop_consumed();
             if self.buffer.len() > self.longest {
                 self.buffer = Vec::new();
                 self.searched = 0;
@@ -69,7 +69,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    fn drop_what_was_read(&mut self) {
+    fn drop_consumed(&mut self) {
         self.buffer.drain(..self.start);
         self.start = 0;
         self.searched = self.buffer.len();

@@ -14,20 +14,20 @@ use tokio::time::{Instant, sleep_until};
 use super::broker::{Broker, RunJudge};
 use super::outcome::Termination;
 use super::process::{Exit, Process};
-use super::session::{self, ClientState, End, Given, Start, Turn};
+use super::session::{self, ClientState, PendingMessage, Turn, TurnEnd, TurnStart};
 use super::{Claude, Limits};
 use crate::agent::client::{Request, SessionId, SessionMode};
 use crate::agent::{CurrentHost, ExternalServer, Tokens, ToolPipe};
 
 /// The terms under which a client was started.
-pub(super) struct Terms {
+pub(super) struct StartConfig {
     pub launch: Launch,
     pub greeting: Value,
     pub mcp_tools: Vec<String>,
     pub external: Vec<ExternalServer>,
 }
 
-impl Terms {
+impl StartConfig {
     /// Returns whether a client started under these terms may do a turn under `others`: it must not have more rights.
     pub(super) fn are_within(&self, others: &Self) -> bool {
         self.launch.is_within(&others.launch)
@@ -39,19 +39,19 @@ impl Terms {
 
 /// The parts of a client's command line that differ from turn to turn.
 #[derive(Clone)]
-pub(super) struct Beginning {
+pub(super) struct TurnArgs {
     pub session: SessionMode,
     /// Maximum cost of all its turns together, in US dollars.
     pub max_budget_usd: Option<f64>,
 }
 
-pub(super) struct Live {
+pub(super) struct LiveClient {
     process: Process,
     pipe: ToolPipe,
     host: Arc<CurrentHost>,
     pub judge: Arc<RunJudge>,
-    pub terms: Terms,
-    pub beginning: Beginning,
+    pub terms: StartConfig,
+    pub beginning: TurnArgs,
     pub broker: Broker,
     /// The control group, removed together with the client.
     pub group: Option<Group>,
@@ -61,7 +61,7 @@ pub(super) struct Live {
     cost_usd: f64,
     tokens: Tokens,
     /// Messages that the client was given and has not taken up yet.
-    given: Vec<Given>,
+    given: Vec<PendingMessage>,
     /// Whether the client has not done a turn yet.
     is_new: bool,
     /// The value of [`IdleClient::now`](super::IdleClient) at the client's start.
@@ -71,24 +71,24 @@ pub(super) struct Live {
 }
 
 /// The result of a turn.
-pub(super) struct Done {
+pub(super) struct TurnOutcome {
     pub termination: Termination,
     pub client: ClientState,
     pub exit: Exit,
     /// The client, if it can do further turns.
-    pub live: Option<Live>,
+    pub live: Option<LiveClient>,
     /// Whether an idle client ended before it took up this turn.
-    pub is_unheard: bool,
+    pub is_unclaimed: bool,
 }
 
-impl Live {
+impl LiveClient {
     /// # Errors
     /// An error if the runner cannot be started, or an old socket cannot be removed.
     pub(super) async fn start(
         claude: &Claude,
         request: &Request,
-        terms: Terms,
-        (beginning, broker, group): (Beginning, Broker, Option<Group>),
+        terms: StartConfig,
+        (beginning, broker, group): (TurnArgs, Broker, Option<Group>),
     ) -> std::io::Result<Self> {
         let host = Arc::new(CurrentHost::new(request.host.clone()));
         let judge = Arc::new(RunJudge {
@@ -131,7 +131,7 @@ impl Live {
     }
 
     /// Returns whether the client is alive, holds the conversation that the request continues, and has no other message to answer.
-    pub(super) fn can_go_on(&mut self, request: &Request) -> bool {
+    pub(super) fn can_continue(&mut self, request: &Request) -> bool {
         let SessionMode::Main(Some(session)) = &request.session else { return false };
         self.is_alive()
             && self.session.as_ref() == Some(session)
@@ -139,7 +139,7 @@ impl Live {
     }
 
     /// Returns whether the client's remaining budget is about the request's: not more, and not much less.
-    pub(super) fn can_pay(&self, request: &Request) -> bool {
+    pub(super) fn has_budget_for(&self, request: &Request) -> bool {
         match (self.beginning.max_budget_usd, request.options.max_budget_usd) {
             (None, None) => true,
             (Some(whole), Some(wanted)) => {
@@ -152,13 +152,13 @@ impl Live {
     }
 
     /// Does one turn.
-    pub(super) async fn turn(mut self, request: &Request, deadline: Instant, limits: &Limits) -> Done {
+    pub(super) async fn turn(mut self, request: &Request, deadline: Instant, limits: &Limits) -> TurnOutcome {
         self.host.set(Some(request.host.clone()));
         session::started(&*request.host, self.process.pid()).await;
         fail_point!(StartRecorded);
         let start = match self.is_new {
-            true => Start::Greet(self.terms.greeting.clone()),
-            false => Start::GoOn(std::mem::take(&mut self.given)),
+            true => TurnStart::Greet(self.terms.greeting.clone()),
+            false => TurnStart::GoOn(std::mem::take(&mut self.given)),
         };
         let mut turn = Turn::new(request, limits, &self.process);
         let driven = AssertUnwindSafe(turn.drive(start, &mut self.process, &mut self.pipe));
@@ -168,15 +168,15 @@ impl Live {
             () = sleep_until(deadline) => Termination::TimedOut(request.timeout),
             end = driven.catch_unwind() => end.map_or(Termination::Panicked, Termination::Ended),
         };
-        let is_unheard = !self.is_new
+        let is_unclaimed = !self.is_new
             && !turn.is_begun()
-            && matches!(termination, Termination::Ended(End::Exited | End::NotInitialized));
+            && matches!(termination, Termination::Ended(TurnEnd::Exited | TurnEnd::NotInitialized));
         match &termination {
             Termination::Cancelled
             | Termination::TimedOut(_)
             | Termination::Panicked
-            | Termination::Ended(End::Silent(_)) => turn.break_off(&mut self.process).await,
-            Termination::Ended(End::Result(result)) => {
+            | Termination::Ended(TurnEnd::Silent(_)) => turn.break_off(&mut self.process).await,
+            Termination::Ended(TurnEnd::Result(result)) => {
                 if !result.is_error
                     && matches!(request.session, SessionMode::Main(_))
                     && turn.is_done()
@@ -184,17 +184,17 @@ impl Live {
                     && self.process.is_client_alone(&self.shell_binary).await
                 {
                     self.given = std::mem::take(&mut turn.given);
-                    let client = self.less_the_turns_before(turn.client);
+                    let client = self.subtract_earlier_turns(turn.client);
                     self.host.set(None);
                     (self.is_new, self.session) = (false, client.session.clone());
-                    return Done { termination, client, exit: Exit::default(), live: Some(self), is_unheard };
+                    return TurnOutcome { termination, client, exit: Exit::default(), live: Some(self), is_unclaimed };
                 }
             }
             // The client cannot be used any more.
             Termination::Ended(_) => {
                 let client = less(turn.client, (self.cost_usd, self.tokens));
                 let exit = self.process.end(Duration::ZERO).await;
-                return Done { termination, client, exit, live: None, is_unheard };
+                return TurnOutcome { termination, client, exit, live: None, is_unclaimed };
             }
         }
         self.pipe.end(limits.host_ends).await;
@@ -202,7 +202,7 @@ impl Live {
         turn.leave(&mut self.process, limits.leave).await;
         let (before, client) = ((self.cost_usd, self.tokens), turn.client);
         let exit = self.process.end(killed_at.saturating_duration_since(Instant::now())).await;
-        Done { termination, client: less(client, before), exit, live: None, is_unheard }
+        TurnOutcome { termination, client: less(client, before), exit, live: None, is_unclaimed }
     }
 
     /// Ends the client and all its processes. It may leave by itself within `grace`, unless it already has a message to take up.
@@ -213,7 +213,7 @@ impl Live {
         self.process.end(grace).await;
     }
 
-    fn less_the_turns_before(&mut self, client: ClientState) -> ClientState {
+    fn subtract_earlier_turns(&mut self, client: ClientState) -> ClientState {
         let before = (self.cost_usd, self.tokens);
         self.cost_usd = client.cost_usd.unwrap_or(self.cost_usd);
         self.tokens = client.tokens.unwrap_or(self.tokens);

@@ -12,9 +12,9 @@ mod live;
 pub mod login;
 pub mod options;
 mod outcome;
+mod prespawned;
 mod process;
 mod protocol;
-mod ready;
 mod session;
 pub mod sign_in;
 mod tasks;
@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use agent_sandbox::cgroup::{Delegated, Group};
+use agent_sandbox::cgroup::{DelegatedCgroup, Group};
 use agent_sandbox::{Bounds, Domain, Launch, Secret, ShellService, ShellSpec, farm, resolved, system};
 use async_trait::async_trait;
 use futures::FutureExt;
@@ -38,12 +38,12 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use self::broker::Broker;
 pub use self::idle::IdleClient;
-use self::live::{Beginning, Live, Terms};
+use self::live::{LiveClient, StartConfig, TurnArgs};
 use self::login::{Login, LoginSources, find_login};
 use self::options::{ClientEnvironment, command_line, environment, shell_environment, variables};
 use self::outcome::Termination;
+pub use self::prespawned::PrespawnSlot;
 use self::process::Exit;
-pub use self::ready::Ready;
 use self::session::ClientState;
 use super::client::{
     AgentClient, AttemptEnd, AttemptReport, ClientOptions, Failure, FailureClass, Request, SessionId, SessionMode,
@@ -95,7 +95,7 @@ pub struct Claude {
     /// The program of the sandbox's stages: the runner of each client, its shell, and the programs that the shell finds.
     pub shell_binary: PathBuf,
     /// The prespawned runner for the next run.
-    pub ready: Ready,
+    pub ready: PrespawnSlot,
     /// The main session's client between two turns.
     pub idle: IdleClient,
     /// The main session's own configuration folder (`CLAUDE_CONFIG_DIR`).
@@ -111,7 +111,7 @@ pub struct Claude {
     /// The timeouts.
     pub limits: Limits,
     /// The control groups of runs; `None` if none is delegated to the service.
-    pub groups: Option<Delegated>,
+    pub groups: Option<DelegatedCgroup>,
 }
 
 /// The prompt that makes the client shorten a conversation. It is the only command of the client's own that it receives.
@@ -178,12 +178,12 @@ impl Claude {
     fn terms(
         &self,
         request: &Request,
-        beginning: &Beginning,
+        beginning: &TurnArgs,
         login: Login,
         broker: &Broker,
         group: Option<&Group>,
-    ) -> Terms {
-        Terms {
+    ) -> StartConfig {
+        StartConfig {
             launch: self.launch(request, beginning, login, broker, group),
             greeting: session::greeting(request, &self.limits),
             mcp_tools: request.mcp_tools.clone(),
@@ -194,7 +194,7 @@ impl Claude {
     fn launch(
         &self,
         request: &Request,
-        beginning: &Beginning,
+        beginning: &TurnArgs,
         login: Login,
         broker: &Broker,
         group: Option<&Group>,
@@ -315,7 +315,7 @@ impl Claude {
             };
             let judge = live.judge.clone();
             let done = live.turn(request, deadline, &self.limits).await;
-            if done.is_unheard {
+            if done.is_unclaimed {
                 tracing::info!("the conversation's client had ended; another one is started");
                 continue;
             }
@@ -341,13 +341,13 @@ impl Claude {
     }
 
     /// Takes the idle client for a turn of the main session. Returns it if its terms fit this request, and ends it otherwise.
-    async fn waiting(&self, request: &Request, login: &Login) -> Option<Live> {
+    async fn waiting(&self, request: &Request, login: &Login) -> Option<LiveClient> {
         if !matches!(request.session, SessionMode::Main(_)) {
             return None;
         }
         let mut live = self.idle.take().await?;
         let terms = self.terms(request, &live.beginning, login.clone(), &live.broker, live.group.as_ref());
-        let is_same = live.can_go_on(request) && live.can_pay(request) && live.terms.are_within(&terms);
+        let is_same = live.can_continue(request) && live.has_budget_for(request) && live.terms.are_within(&terms);
         if is_same {
             return Some(live);
         }
@@ -356,16 +356,16 @@ impl Claude {
     }
 
     /// Starts a client for a request.
-    async fn start(&self, request: &Request, login: Login) -> Result<Live, Failure> {
+    async fn start(&self, request: &Request, login: Login) -> Result<LiveClient, Failure> {
         let internal =
             |what: &str, error: std::io::Error| Failure::new(FailureClass::Internal, format!("{what}: {error}"));
         let broker = Broker::of(request).map_err(|error| internal("no token could be made", error))?;
         let group = self.groups.as_ref().map(|groups| groups.group(&request.run, &request.limits)).transpose();
         let group = group.map_err(|error| internal("no control group could be made", error))?;
-        let beginning = Beginning { session: request.session.clone(), max_budget_usd: request.options.max_budget_usd };
+        let beginning = TurnArgs { session: request.session.clone(), max_budget_usd: request.options.max_budget_usd };
         let terms = self.terms(request, &beginning, login, &broker, group.as_ref());
         fail_point!(BeforeSpawn);
-        let live = Live::start(self, request, terms, (beginning, broker, group)).await.map_err(|error| {
+        let live = LiveClient::start(self, request, terms, (beginning, broker, group)).await.map_err(|error| {
             let message = format!("cannot start the runner {}: {error}", self.shell_binary.display());
             Failure::new(FailureClass::SpawnFailed, message)
         })?;

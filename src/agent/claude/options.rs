@@ -21,7 +21,7 @@ pub fn command_line(
     deny_rules: &[String],
 ) -> Vec<String> {
     let main = session.is_attended();
-    let mut line = Line(Vec::new());
+    let mut line = CommandLine(Vec::new());
     line.flag("--print");
     line.flag("--verbose");
     line.option("--input-format", "stream-json");
@@ -71,9 +71,9 @@ pub fn command_line(
     line.0
 }
 
-struct Line(Vec<String>);
+struct CommandLine(Vec<String>);
 
-impl Line {
+impl CommandLine {
     fn flag(&mut self, name: &str) {
         self.0.push(name.into());
     }
@@ -83,7 +83,7 @@ impl Line {
 }
 
 /// Variables of the service's own environment that a client gets as they are, if they are set.
-const PASSED_ON: &[&str] = &[
+const INHERITED: &[&str] = &[
     "HOME",
     "LANG",
     "LANGUAGE",
@@ -142,7 +142,7 @@ pub fn environment(
     let own = &client_environment.own;
     let mut env: BTreeMap<String, String> = own
         .iter()
-        .filter(|(name, _)| PASSED_ON.contains(&name.as_str()) || name.starts_with("LC_"))
+        .filter(|(name, _)| INHERITED.contains(&name.as_str()) || name.starts_with("LC_"))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     env.extend(client_environment.added.clone());
@@ -188,9 +188,9 @@ impl ClientEnvironment {
 /// without variables of the client and without `PATH`. `temporary` is the folder for temporary files.
 #[must_use]
 pub fn shell_environment(client_environment: &ClientEnvironment, temporary: &Path) -> BTreeMap<String, String> {
-    const PASSED_ON: &[&str] = &["HOME", "LANG", "LANGUAGE", "LOGNAME", "TZ", "USER"];
+    const INHERITED: &[&str] = &["HOME", "LANG", "LANGUAGE", "LOGNAME", "TZ", "USER"];
     const OF_THE_CLIENT: &[&str] = &["ANTHROPIC_", "CLAUDE_", "OLLIM_", "AGENT_SANDBOX_"];
-    let named = |name: &&String| PASSED_ON.contains(&name.as_str()) || name.starts_with("LC_");
+    let named = |name: &&String| INHERITED.contains(&name.as_str()) || name.starts_with("LC_");
     let own = client_environment.own.iter().filter(|(name, _)| named(name));
     let added =
         client_environment.added.iter().filter(|(name, _)| !OF_THE_CLIENT.iter().any(|start| name.starts_with(start)));

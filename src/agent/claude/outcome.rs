@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::login::{LOG_IN, Login};
 use super::process::Exit;
 use super::protocol::TurnResult;
-use super::session::{ClientState, End};
+use super::session::{ClientState, TurnEnd};
 use crate::agent::client::{AttemptEnd, ClientOptions, Failure, FailureClass, Request, SessionMode};
 use crate::agent::tools::SERVER;
 use crate::definition::money;
@@ -18,7 +18,7 @@ use agent_sandbox::{CANNOT_START, NO_DOMAIN};
 #[derive(Debug)]
 pub(super) enum Termination {
     /// The turn ended by itself, or the client did.
-    Ended(End),
+    Ended(TurnEnd),
     /// The run was cancelled.
     Cancelled,
     /// The run's time limit, given here, is over.
@@ -42,14 +42,14 @@ pub(super) fn name(
             unreached(client, &format!("{limit} were over (`timeout`)")).unwrap_or_else(|| timed_out_after(&limit))
         }
         Termination::Panicked => panicked(),
-        Termination::Ended(End::Silent(limit)) => {
+        Termination::Ended(TurnEnd::Silent(limit)) => {
             let limit = humantime::format_duration(limit);
             unreached(client, &format!("it was silent for {limit} (`inactivity_timeout`)")).unwrap_or_else(|| {
                 AttemptEnd::TimedOut(format!("the agent client was silent for {limit} (`inactivity_timeout`)"))
             })
         }
-        Termination::Ended(End::Result(result)) => of_result(&result, resumes(&request.session), &request.options),
-        Termination::Ended(End::Exited) => of_exit(exit, command, resumes(&request.session)),
+        Termination::Ended(TurnEnd::Result(result)) => of_result(&result, resumes(&request.session), &request.options),
+        Termination::Ended(TurnEnd::Exited) => of_exit(exit, command, resumes(&request.session)),
         Termination::Ended(end) => AttemptEnd::Failed(of_fault(end, exit)),
     };
     let Some(lost) = lost(client) else { return end };
@@ -86,29 +86,29 @@ fn lost(client: &ClientState) -> Option<String> {
     (!lost.is_empty()).then(|| lost.join("; "))
 }
 
-fn of_fault(end: End, exit: &Exit) -> Failure {
+fn of_fault(end: TurnEnd, exit: &Exit) -> Failure {
     let (class, message) = match end {
-        End::NotInitialized => {
-            let said = last_words(exit);
+        TurnEnd::NotInitialized => {
+            let said = stderr_tail(exit);
             (FailureClass::InitializeTimeout, format!("the agent client did not answer after its start{said}"))
         }
-        End::Refused(error) => (FailureClass::ErrorResult, format!("the agent client refused to begin: {error}")),
-        End::Unauthorized => (FailureClass::NotLoggedIn, "the API refuses the login (401)".into()),
-        End::Surface(tools) => {
+        TurnEnd::Refused(error) => (FailureClass::ErrorResult, format!("the agent client refused to begin: {error}")),
+        TurnEnd::Unauthorized => (FailureClass::NotLoggedIn, "the API refuses the login (401)".into()),
+        TurnEnd::Surface(tools) => {
             let tools = tools.join("`, `");
             let message = format!(
                 "the agent client shows tools that this job does not have: `{tools}`; nothing was run. Report this, with `claude --version`"
             );
             (FailureClass::SurfaceMismatch, message)
         }
-        End::WithoutServer { name, version } if name != SERVER => {
+        TurnEnd::WithoutServer { name, version } if name != SERVER => {
             let message = format!(
                 "the agent client (version {version}) shows none of the tools of the MCP server `{name}`; nothing was run. \
                  `ollim-bot mcp tools {name}` lists them"
             );
             (FailureClass::SurfaceMismatch, message)
         }
-        End::WithoutServer { version, .. } => {
+        TurnEnd::WithoutServer { version, .. } => {
             let version = if version.is_empty() { "unknown" } else { &version };
             let message = format!(
                 "the agent client (version {version}) shows none of our tools, so the job could reach nobody; nothing was \
@@ -116,12 +116,16 @@ fn of_fault(end: End, exit: &Exit) -> Failure {
             );
             (FailureClass::SurfaceMismatch, message)
         }
-        End::Malformed(fault) => (
+        TurnEnd::Malformed(fault) => (
             FailureClass::Garbage,
             format!("the agent client wrote over 100 lines that are no messages (last: {fault})"),
         ),
-        End::Unreadable(error) => (FailureClass::Garbage, format!("the agent client's output cannot be read: {error}")),
-        End::Result(_) | End::Exited | End::Silent(_) => (FailureClass::Internal, "an end without a name".into()),
+        TurnEnd::Unreadable(error) => {
+            (FailureClass::Garbage, format!("the agent client's output cannot be read: {error}"))
+        }
+        TurnEnd::Result(_) | TurnEnd::Exited | TurnEnd::Silent(_) => {
+            (FailureClass::Internal, "an end without a name".into())
+        }
     };
     Failure::new(class, message)
 }
@@ -136,7 +140,7 @@ fn of_exit(exit: &Exit, command: &Path, resumed: bool) -> AttemptEnd {
         _ if resumed && said.contains(NO_SESSION) => return session_missing(),
         _ => {
             let how = exit.code.map_or_else(|| "was killed".to_string(), |code| format!("ended with code {code}"));
-            (FailureClass::ExitedEarly, format!("the agent client {how} before its turn was over{}", last_words(exit)))
+            (FailureClass::ExitedEarly, format!("the agent client {how} before its turn was over{}", stderr_tail(exit)))
         }
     };
     AttemptEnd::Failed(Failure::new(class, message))
@@ -162,7 +166,7 @@ fn resumes(session: &SessionMode) -> bool {
     matches!(session, SessionMode::ForkOfMain { .. } | SessionMode::Main(Some(_)) | SessionMode::Beside(Some(_)))
 }
 
-fn last_words(exit: &Exit) -> String {
+fn stderr_tail(exit: &Exit) -> String {
     let said = exit.stderr.trim();
     if said.is_empty() { "; it said nothing".into() } else { format!("; it said:\n{said}") }
 }

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::lines::Lines;
-use agent_sandbox::runner::Started;
+use agent_sandbox::runner::PrespawnedRunner;
 use agent_sandbox::{Judge, Launch, tree};
 
 /// Maximum number of messages that wait for the client to read them.
@@ -32,11 +32,11 @@ const QUEUE: usize = 1024;
 const TAIL: usize = 4096;
 
 /// Number of checks for processes that a client left behind, and the pause between two checks.
-const LOOKS: usize = 5;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(40);
+const POLLS: usize = 5;
+const POLL_INTERVAL: Duration = Duration::from_millis(40);
 
 /// Time for a runner to kill its descendants. Normally it takes milliseconds; after this time we kill them ourselves.
-const WRAPPER_ENDS: Duration = Duration::from_secs(10);
+const RUNNER_EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A running client.
 pub(super) struct Process {
@@ -89,13 +89,13 @@ pub(super) struct Exit {
 
 /// A prespawned runner that waits for its command. It ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Waiting(Started);
+pub(super) struct PrespawnedClient(PrespawnedRunner);
 
-impl Waiting {
+impl PrespawnedClient {
     /// # Errors
     /// An error if the runner's program cannot be started.
     pub(super) fn start(shell_binary: &Path) -> io::Result<Self> {
-        Started::new(shell_binary).map(Self)
+        PrespawnedRunner::new(shell_binary).map(Self)
     }
 
     /// Returns the process id; `None` if the runner has ended.
@@ -112,9 +112,9 @@ impl Waiting {
 impl Process {
     /// # Errors
     /// An error if the runner has ended. (A client that cannot be started is reported by [`Exit::code`].)
-    pub(super) async fn start(waiting: Waiting, launch: &Launch, judge: Arc<dyn Judge>) -> io::Result<Self> {
+    pub(super) async fn start(waiting: PrespawnedClient, launch: &Launch, judge: Arc<dyn Judge>) -> io::Result<Self> {
         let pid = waiting.pid().ok_or_else(|| io::Error::other("the runner has ended"))?;
-        let Started { child: runner, mut socket, stdout, stderr } = waiting.0;
+        let PrespawnedRunner { child: runner, mut socket, stdout, stderr } = waiting.0;
         let (read, write) = io::pipe()?;
         let (queue, waiting) = mpsc::channel(QUEUE);
         let close = CancellationToken::new();
@@ -149,7 +149,7 @@ impl Process {
     /// since a shell that has just ended may still be visible.
     pub(super) async fn is_client_alone(&self, shell_binary: &Path) -> bool {
         let shell_binary = agent_sandbox::resolved(shell_binary);
-        for _ in 0..LOOKS {
+        for _ in 0..POLLS {
             let (pid, shell_binary) = (self.pid, shell_binary.clone());
             let others = tokio::task::spawn_blocking(move || {
                 Ok::<_, io::Error>(tree::programs_below(pid)?.into_iter().filter(|file| *file != shell_binary).count())
@@ -157,7 +157,7 @@ impl Process {
             if matches!(others.await, Ok(Ok(..=1))) {
                 return true;
             }
-            tokio::time::sleep(BETWEEN_LOOKS).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         false
     }
@@ -183,7 +183,7 @@ impl Process {
         self.writer.abort();
         let status = match left {
             Ok(status) => status,
-            Err(_) => match timeout(WRAPPER_ENDS, self.runner.wait()).await {
+            Err(_) => match timeout(RUNNER_EXIT_TIMEOUT, self.runner.wait()).await {
                 Ok(status) => status,
                 Err(_) => {
                     tracing::warn!(

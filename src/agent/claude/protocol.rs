@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::tasks::{self, News};
+use super::tasks::{self, TaskEvent};
 use crate::agent::{ClientOptions, Tokens};
 
 /// The id of the hook callback before each tool call.
@@ -26,7 +26,7 @@ pub(super) enum Incoming {
     /// `system/api_retry`: a request failed, and the client will retry by itself.
     ApiRetry { status: Option<u16> },
     /// A task has begun or ended.
-    Tasks(News),
+    Tasks(TaskEvent),
     /// A part of the model's text, streamed.
     Letters(String),
     /// A message of the model.
@@ -161,14 +161,14 @@ pub(super) enum Request {
     /// A permission for a call, asked where the client would ask a person.
     Permission(Call),
     /// A question about a call that cannot be parsed. It is denied in the given form.
-    UnreadableCall(Form),
+    UnreadableCall(AnswerForm),
     /// Any other question: its subtype and details.
     Unknown(String),
 }
 
 /// The form of the answer about a call.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Form {
+pub(super) enum AnswerForm {
     /// The answer to [`BEFORE_TOOL`].
     Hook,
     /// The answer to `can_use_tool`.
@@ -189,7 +189,7 @@ pub(super) struct Call {
 
 /// The reason why a line is not a message.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Malformed {
+pub(super) enum MalformedLine {
     /// Not JSON.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
@@ -201,11 +201,11 @@ pub(super) enum Malformed {
 /// Parses one line.
 ///
 /// # Errors
-/// [`Malformed`]. A message of a known type with fields of the wrong types is [`Incoming::Other`]. Exceptions are a result, which
+/// [`MalformedLine`]. A message of a known type with fields of the wrong types is [`Incoming::Other`]. Exceptions are a result, which
 /// becomes an error, and a question, which becomes [`Request::Unknown`] or [`Request::UnreadableCall`] and so is answered.
-pub(super) fn read(line: &[u8]) -> Result<Incoming, Malformed> {
+pub(super) fn read(line: &[u8]) -> Result<Incoming, MalformedLine> {
     let mut message: Value = serde_json::from_slice(line)?;
-    let kind = message.get("type").and_then(Value::as_str).ok_or(Malformed::NoType)?.to_string();
+    let kind = message.get("type").and_then(Value::as_str).ok_or(MalformedLine::NoType)?.to_string();
     let subtype = text(&message, "subtype");
     let other = || Incoming::Other(format!("{kind}/{subtype}"));
     Ok(match (kind.as_str(), subtype.as_str()) {
@@ -260,10 +260,10 @@ fn request(mut request: Value) -> Request {
             let input = request.get_mut("input").map(Value::take).unwrap_or_default();
             match (callback.as_str(), text(&input, "hook_event_name").as_str()) {
                 (BEFORE_TOOL, "PreToolUse") => {
-                    typed(input).map_or(Request::UnreadableCall(Form::Hook), Request::BeforeTool)
+                    typed(input).map_or(Request::UnreadableCall(AnswerForm::Hook), Request::BeforeTool)
                 }
                 // This still asks about a call, and the client might take an error as an approval.
-                (_, "PreToolUse") | (BEFORE_TOOL, _) => Request::UnreadableCall(Form::Hook),
+                (_, "PreToolUse") | (BEFORE_TOOL, _) => Request::UnreadableCall(AnswerForm::Hook),
                 (BEFORE_STOP, "Stop") => {
                     Request::BeforeStop { again: input.get("stop_hook_active") == Some(&Value::Bool(true)) }
                 }
@@ -274,7 +274,7 @@ fn request(mut request: Value) -> Request {
             server: text(&request, "server_name"),
             message: request.get_mut("message").map(Value::take).unwrap_or_default(),
         },
-        "can_use_tool" => typed(request).map_or(Request::UnreadableCall(Form::Permission), Request::Permission),
+        "can_use_tool" => typed(request).map_or(Request::UnreadableCall(AnswerForm::Permission), Request::Permission),
         _ => unknown(""),
     }
 }
@@ -382,7 +382,7 @@ fn answer(id: &str, response: Value) -> Value {
 }
 
 /// Builds the verdict on a call, in the requested form. `input` is the call's own.
-pub(super) fn verdict(id: &str, form: Form, allow: bool, reason: &str, input: &Value) -> Value {
+pub(super) fn verdict(id: &str, form: AnswerForm, allow: bool, reason: &str, input: &Value) -> Value {
     let output = json!({
         "hookEventName": "PreToolUse",
         "permissionDecision": if allow { "allow" } else { "deny" },
@@ -391,9 +391,9 @@ pub(super) fn verdict(id: &str, form: Form, allow: bool, reason: &str, input: &V
     answer(
         id,
         match form {
-            Form::Hook => json!({"hookSpecificOutput": output}),
-            Form::Permission if allow => json!({"behavior": "allow", "updatedInput": input}),
-            Form::Permission => json!({"behavior": "deny", "message": reason}),
+            AnswerForm::Hook => json!({"hookSpecificOutput": output}),
+            AnswerForm::Permission if allow => json!({"behavior": "allow", "updatedInput": input}),
+            AnswerForm::Permission => json!({"behavior": "deny", "message": reason}),
         },
     )
 }

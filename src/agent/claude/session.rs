@@ -19,19 +19,19 @@ use serde_json::{Value, json};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use self::surface::{lacking, surplus};
+use self::surface::{forbidden_tools, missing_server};
 use super::Limits;
-use super::ledger::{AtServer, Verdicts};
+use super::ledger::{OpenRequests, VerdictLedger};
 use super::lines::LineError;
 use super::process::{Process, Sender};
-use super::protocol::{self, Block, Call, Compaction, Form, Incoming, Init, TurnResult};
+use super::protocol::{self, AnswerForm, Block, Call, Compaction, Incoming, Init, TurnResult};
 use super::tasks::Tasks;
 use crate::agent::tools::SERVER;
 use crate::agent::{FurtherMessage, Observation, Request, RunHost, SessionId, Tokens, ToolPipe};
 use crate::policy::{ToolCall, Verdict};
 
 /// Maximum number of questions that wait for the host at once. Further ones are denied at once.
-const AT_ONCE: usize = 64;
+const MAX_PENDING: usize = 64;
 
 /// Maximum number of malformed lines in one turn.
 const MALFORMED: u32 = 100;
@@ -50,7 +50,7 @@ pub(super) struct ClientState {
     pub model: Option<String>,
     pub tokens: Option<Tokens>,
     /// Requests to the API that the client retries.
-    pub api: ApiTrouble,
+    pub api: ApiRetries,
     /// Tasks that the client has started and not ended.
     pub tasks: Tasks,
     /// Number of calls requested after the client's input was closed. They did not run.
@@ -61,7 +61,7 @@ pub(super) struct ClientState {
 
 /// A message that the client has received and not yet given to the model.
 #[derive(Clone, Debug)]
-pub(super) struct Given {
+pub(super) struct PendingMessage {
     /// Our id of the message in the protocol.
     uuid: String,
     /// The id of the person's message ([`FurtherMessage::id`]).
@@ -70,16 +70,16 @@ pub(super) struct Given {
 
 /// The way in which a turn begins.
 #[derive(Debug)]
-pub(super) enum Start {
+pub(super) enum TurnStart {
     /// The turn begins with a new client. The value is its first message.
     Greet(Value),
     /// The turn begins with an idle client that already has these messages. It answers the first, which is not sent again.
-    GoOn(Vec<Given>),
+    GoOn(Vec<PendingMessage>),
 }
 
 /// The client's own retries of API requests.
 #[derive(Debug, Default)]
-pub(super) struct ApiTrouble {
+pub(super) struct ApiRetries {
     pub retries: u32,
     /// The last failure of the API; `None` if it has answered since, or never failed.
     pub fault: Option<String>,
@@ -87,7 +87,7 @@ pub(super) struct ApiTrouble {
 
 /// The way in which a turn ended.
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum TurnEnd {
     /// The client reported the result.
     Result(Box<TurnResult>),
     /// The client closed its output.
@@ -120,7 +120,7 @@ pub(super) struct Turn<'a> {
     pub client: ClientState,
     initialized: bool,
     /// Messages that the client has received and not yet given to the model.
-    pub given: Vec<Given>,
+    pub given: Vec<PendingMessage>,
     /// Whether `system/init` came and its tools passed the check.
     checked: bool,
     malformed: u32,
@@ -130,13 +130,13 @@ pub(super) struct Turn<'a> {
     resumes_by: Option<Instant>,
     /// The model's calls without a result yet: tool and input by the client's id.
     calls: HashMap<String, (String, Value)>,
-    verdicts: Verdicts,
+    verdicts: VerdictLedger,
     /// Questions and notifications for the host, each in its own task.
     asked: JoinSet<()>,
     /// Pending verdicts, by the id of the client's question.
     judging: HashMap<String, AbortHandle>,
     /// Pending requests at our server.
-    at_server: AtServer,
+    at_server: OpenRequests,
 }
 
 impl<'a> Turn<'a> {
@@ -154,20 +154,20 @@ impl<'a> Turn<'a> {
             held: None,
             resumes_by: None,
             calls: HashMap::new(),
-            verdicts: Verdicts::default(),
+            verdicts: VerdictLedger::default(),
             asked: JoinSet::new(),
             judging: HashMap::new(),
-            at_server: AtServer::default(),
+            at_server: OpenRequests::default(),
         }
     }
 
     /// Does the turn. May be cancelled at any moment if [`break_off`](Self::break_off) follows: it allows no further call.
-    pub(super) async fn drive(&mut self, start: Start, process: &mut Process, pipe: &mut ToolPipe) -> End {
+    pub(super) async fn drive(&mut self, start: TurnStart, process: &mut Process, pipe: &mut ToolPipe) -> TurnEnd {
         let initialized_by = Instant::now() + self.limits.initialize;
-        let is_resumed = matches!(start, Start::GoOn(_));
+        let is_resumed = matches!(start, TurnStart::GoOn(_));
         match start {
-            Start::Greet(greeting) => self.out.send(&greeting),
-            Start::GoOn(given) => {
+            TurnStart::Greet(greeting) => self.out.send(&greeting),
+            TurnStart::GoOn(given) => {
                 (self.initialized, self.given) = (true, given);
                 if self.given.is_empty() {
                     self.out.send(&protocol::user(&self.request.prompt, None));
@@ -175,35 +175,35 @@ impl<'a> Turn<'a> {
             }
         }
         let mut last_heard = Instant::now();
-        let mut parked = self.request.host.parked();
+        let mut waiting_for_person = self.request.host.waiting_for_person();
         let end = loop {
             let silent_at = last_heard + self.request.inactivity_timeout;
             tokio::select! {
                 line = process.lines.next() => {
                     last_heard = Instant::now();
                     match line {
-                        Ok(Some(line)) => if let Some(end) = self.hear(&line, pipe) { break end },
-                        Ok(None) => break self.held.take().map_or(End::Exited, End::Result),
-                        Err(error) => break End::Unreadable(error),
+                        Ok(Some(line)) => if let Some(end) = self.handle_line(&line, pipe) { break end },
+                        Ok(None) => break self.held.take().map_or(TurnEnd::Exited, TurnEnd::Result),
+                        Err(error) => break TurnEnd::Unreadable(error),
                     }
                 }
-                Some(message) = pipe.from_server.recv() => self.pass_on(message),
+                Some(message) = pipe.from_server.recv() => self.forward_answer(message),
                 Some(_) = self.asked.join_next() => last_heard = Instant::now(),
                 // An idle client sends `system/init` as soon as it receives the prompt.
-                () = sleep_until(initialized_by), if !self.initialized || is_resumed && !self.checked => break End::NotInitialized,
-                message = self.request.host.said_meanwhile(), if self.checked => self.give(message),
+                () = sleep_until(initialized_by), if !self.initialized || is_resumed && !self.checked => break TurnEnd::NotInitialized,
+                message = self.request.host.further_message(), if self.checked => self.give(message),
                 // A call has begun to wait for a person, or has its answer.
-                Ok(()) = parked.changed() => last_heard = Instant::now(),
-                () = sleep_until(silent_at), if self.owes_nothing() && *parked.borrow() == 0 => break End::Silent(self.request.inactivity_timeout),
+                Ok(()) = waiting_for_person.changed() => last_heard = Instant::now(),
+                () = sleep_until(silent_at), if self.is_idle() && *waiting_for_person.borrow() == 0 => break TurnEnd::Silent(self.request.inactivity_timeout),
                 () = async { sleep_until(self.resumes_by.unwrap_or(silent_at)).await }, if self.resumes_by.is_some() => {
                     if let Some(result) = self.held.take() {
-                        break End::Result(result);
+                        break TurnEnd::Result(result);
                     }
                     self.resumes_by = None;
                 }
             }
         };
-        self.settle().await;
+        self.drain_pending().await;
         end
     }
 
@@ -214,10 +214,10 @@ impl<'a> Turn<'a> {
 
     /// Returns whether neither a call nor anything that the client started is pending.
     pub(super) fn is_done(&self) -> bool {
-        self.owes_nothing() && !self.client.tasks.any()
+        self.is_idle() && !self.client.tasks.any()
     }
 
-    fn owes_nothing(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.asked.is_empty() && self.at_server.len() == 0
     }
 
@@ -232,14 +232,14 @@ impl<'a> Turn<'a> {
         let Ok(random) = agent_sandbox::token::random() else { return };
         let uuid = uuid_of(&random);
         self.out.send(&protocol::user(&message.prompt, Some(&uuid)));
-        self.given.push(Given { uuid, id: message.id });
+        self.given.push(PendingMessage { uuid, id: message.id });
     }
 
-    fn taken_up(&mut self, uuid: &str) {
+    fn mark_received(&mut self, uuid: &str) {
         let Some(at) = self.given.iter().position(|given| given.uuid == uuid) else { return };
-        let Given { id, .. } = self.given.remove(at);
+        let PendingMessage { id, .. } = self.given.remove(at);
         if self.request.answers.as_ref() != Some(&id) {
-            self.request.host.taken_up(&id);
+            self.request.host.mark_received(&id);
         }
     }
 
@@ -247,7 +247,7 @@ impl<'a> Turn<'a> {
         self.request.session.is_attended()
     }
 
-    fn hear(&mut self, line: &[u8], pipe: &ToolPipe) -> Option<End> {
+    fn handle_line(&mut self, line: &[u8], pipe: &ToolPipe) -> Option<TurnEnd> {
         if line.iter().all(u8::is_ascii_whitespace) {
             return None;
         }
@@ -256,7 +256,7 @@ impl<'a> Turn<'a> {
             Err(fault) => {
                 self.malformed += 1;
                 tracing::debug!(%fault, "a line of the agent client is no message");
-                return (self.malformed > MALFORMED).then(|| End::Malformed(fault.to_string()));
+                return (self.malformed > MALFORMED).then(|| TurnEnd::Malformed(fault.to_string()));
             }
         };
         match message {
@@ -266,19 +266,19 @@ impl<'a> Turn<'a> {
                 return self.check_surface(init);
             }
             Incoming::Tasks(news) => {
-                self.client.tasks.hear(news);
+                self.client.tasks.apply(news);
                 self.resumes_by =
                     (self.held.is_some() && !self.client.tasks.any()).then(|| Instant::now() + self.limits.leave);
             }
-            Incoming::ApiRetry { status: Some(401) } => return Some(End::Unauthorized),
+            Incoming::ApiRetry { status: Some(401) } => return Some(TurnEnd::Unauthorized),
             Incoming::ApiRetry { status } => self.retries(status),
-            Incoming::Letters(text) => self.request.host.letters(&text),
+            Incoming::Letters(text) => self.request.host.text_delta(&text),
             Incoming::Assistant(blocks) => {
                 self.client.api.fault = None;
-                self.said(blocks);
+                self.handle_blocks(blocks);
             }
             Incoming::User(blocks) => self.results(blocks),
-            Incoming::TakenUp { id } => self.taken_up(&id),
+            Incoming::TakenUp { id } => self.mark_received(&id),
             Incoming::Compacted(compaction) => self.compacted(compaction),
             Incoming::Result(result) => return self.ended(result),
             Incoming::Request { id, request } => self.asked(&id, request, pipe),
@@ -289,7 +289,7 @@ impl<'a> Turn<'a> {
                 }
             }
             Incoming::Response { id, error } if id == INITIALIZE => match error {
-                Some(error) => return Some(End::Refused(error)),
+                Some(error) => return Some(TurnEnd::Refused(error)),
                 None if !self.initialized => {
                     self.initialized = true;
                     self.out.send(&protocol::user(&self.request.prompt, None));
@@ -303,13 +303,13 @@ impl<'a> Turn<'a> {
     }
 
     /// Compares the client's visible tools with the policy's.
-    fn check_surface(&mut self, init: Init) -> Option<End> {
-        let surplus = surplus(&init.tools, self.request);
+    fn check_surface(&mut self, init: Init) -> Option<TurnEnd> {
+        let surplus = forbidden_tools(&init.tools, self.request);
         if !surplus.is_empty() {
-            return Some(End::Surface(surplus));
+            return Some(TurnEnd::Surface(surplus));
         }
-        if let Some(server) = lacking(&init.tools, self.request) {
-            return Some(End::WithoutServer { name: server.to_owned(), version: init.claude_code_version });
+        if let Some(server) = missing_server(&init.tools, self.request) {
+            return Some(TurnEnd::WithoutServer { name: server.to_owned(), version: init.claude_code_version });
         }
         self.checked = true;
         let said = |text: String| Some(text).filter(|text| !text.is_empty());
@@ -327,7 +327,7 @@ impl<'a> Turn<'a> {
         }
         self.client.session = Some(session.clone());
         let (host, pid) = (self.request.host.clone(), self.pid);
-        self.tell(async move { host.started(pid, Some(session)).await });
+        self.notify_host(async move { host.started(pid, Some(session)).await });
     }
 
     fn compacted(&mut self, compaction: Compaction) {
@@ -347,7 +347,7 @@ impl<'a> Turn<'a> {
         self.request.host.observe(Observation::ApiRetry { fault });
     }
 
-    fn said(&mut self, blocks: Vec<Block>) {
+    fn handle_blocks(&mut self, blocks: Vec<Block>) {
         for block in blocks {
             match block {
                 Block::Text { text } if !text.is_empty() => {
@@ -376,15 +376,15 @@ impl<'a> Turn<'a> {
             self.request.host.observe(Observation::ToolResult { call, bytes, failed });
             if failed && self.verdicts.refused_unasked(&tool_use_id) {
                 let host = self.request.host.clone();
-                self.tell(async move { host.client_denied(tool, input, reason).await });
+                self.notify_host(async move { host.client_denied(tool, input, reason).await });
             }
         }
     }
 
     fn asked(&mut self, id: &str, question: protocol::Request, pipe: &ToolPipe) {
         match question {
-            protocol::Request::BeforeTool(call) => self.judge(id, call, Form::Hook),
-            protocol::Request::Permission(call) => self.judge(id, call, Form::Permission),
+            protocol::Request::BeforeTool(call) => self.judge(id, call, AnswerForm::Hook),
+            protocol::Request::Permission(call) => self.judge(id, call, AnswerForm::Permission),
             protocol::Request::UnreadableCall(form) => {
                 deny(&self.out, id, form, "denied: ollim-bot does not understand how this call is put");
             }
@@ -400,16 +400,16 @@ impl<'a> Turn<'a> {
         }
     }
 
-    fn judge(&mut self, id: &str, call: Call, form: Form) {
+    fn judge(&mut self, id: &str, call: Call, form: AnswerForm) {
         let (id, out) = (id.to_string(), self.out.clone());
         if !self.checked {
             return deny(&out, &id, form, "denied: the agent client has not said yet which tools it shows");
         }
         // A fork asks nobody, and `dontAsk` should have prevented this question.
-        if matches!(form, Form::Permission) && !self.is_main() {
+        if matches!(form, AnswerForm::Permission) && !self.is_main() {
             return deny(&out, &id, form, "denied: nobody can be asked in a background job");
         }
-        if self.asked.len() >= AT_ONCE {
+        if self.asked.len() >= MAX_PENDING {
             return deny(&out, &id, form, "denied: too many calls at once; make fewer, one after the other");
         }
         let (host, verdicts, within) = (self.request.host.clone(), self.verdicts.clone(), self.verdict_within());
@@ -453,7 +453,7 @@ impl<'a> Turn<'a> {
         });
     }
 
-    fn serve(&mut self, id: &str, server: &str, mut message: Value, to_server: &ToServer) {
+    fn serve(&mut self, id: &str, server: &str, mut message: Value, to_server: &ServerChannel) {
         let Some(rpc) = message.get("id").filter(|rpc| !rpc.is_null()).cloned() else {
             // A notification; losing one changes nothing.
             let _ = to_server.try_send(message);
@@ -464,7 +464,7 @@ impl<'a> Turn<'a> {
             let result = json!({"jsonrpc": "2.0", "id": rpc, "result": {"content": content, "isError": true}});
             return self.out.send(&protocol::mcp(id, result));
         }
-        let room = self.at_server.len() < AT_ONCE;
+        let room = self.at_server.len() < MAX_PENDING;
         let ours = self.at_server.open(id, rpc.clone());
         message["id"] = ours.into();
         if !room || to_server.try_send(message).is_err() {
@@ -486,7 +486,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Passes on a server's answer to a request of the client. Other messages of a server are dropped.
-    fn pass_on(&mut self, mut message: Value) {
+    fn forward_answer(&mut self, mut message: Value) {
         let answer = message.get("method").is_none();
         match message.get("id").and_then(Value::as_u64).and_then(|ours| self.at_server.close(ours)) {
             Some(question) if answer => {
@@ -498,7 +498,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Notifies the host in a separate task, so that a fault of the host does not affect the turn.
-    fn tell(&mut self, telling: impl Future<Output = ()> + Send + 'static) {
+    fn notify_host(&mut self, telling: impl Future<Output = ()> + Send + 'static) {
         self.asked.spawn(async move {
             if AssertUnwindSafe(telling).catch_unwind().await.is_err() {
                 tracing::error!("keeping the record of a run panicked");
@@ -512,11 +512,11 @@ pub(super) fn greeting(request: &Request, limits: &Limits) -> Value {
     let ours = (!request.mcp_tools.is_empty()).then_some(SERVER);
     let servers: Vec<&str> = ours.into_iter().chain(request.external.iter().map(|server| &*server.name)).collect();
     let waits = limits.client_waits + request.asks.unwrap_or_default();
-    protocol::initialize(INITIALIZE, waits.as_secs(), &servers, request.host.may_hold_up(), &request.options)
+    protocol::initialize(INITIALIZE, waits.as_secs(), &servers, request.host.may_continue(), &request.options)
 }
 
 /// A channel of requests and notifications to one server.
-type ToServer = tokio::sync::mpsc::Sender<Value>;
+type ServerChannel = tokio::sync::mpsc::Sender<Value>;
 
 /// Formats random hex digits as a UUID (RFC 9562, version 4).
 fn uuid_of(random: &str) -> String {
@@ -524,7 +524,7 @@ fn uuid_of(random: &str) -> String {
     format!("{}-{}-4{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32))
 }
 
-fn deny(out: &Sender, id: &str, form: Form, reason: &str) {
+fn deny(out: &Sender, id: &str, form: AnswerForm, reason: &str) {
     out.send(&protocol::verdict(id, form, false, reason, &Value::Null));
 }
 

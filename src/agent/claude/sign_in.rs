@@ -21,20 +21,20 @@ use crate::agent::ClientOptions;
 const LINK_WITHIN: Duration = Duration::from_secs(20);
 
 /// Time for the client to finish with a code.
-const DONE_WITHIN: Duration = Duration::from_secs(30);
+const FINISH_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Time to read the client's output after it has ended.
-const SAID_WITHIN: Duration = Duration::from_secs(2);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Time that a run waits for a renewal. The client may take `LATE_WITHIN`: if killed during a renewal, it would lose the login.
-const RENEWED_WITHIN: Duration = Duration::from_secs(15);
+const RENEWAL_TIMEOUT: Duration = Duration::from_secs(15);
 const LATE_WITHIN: Duration = Duration::from_secs(60);
 
 /// Time after a failed renewal during which none is tried.
-const NOT_AGAIN: Duration = Duration::from_secs(60);
+const RENEWAL_BACKOFF: Duration = Duration::from_secs(60);
 
 /// Interval of the checks of the login file during a renewal.
-const LOOKS_EACH: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Maximum number of bytes read of the client's output.
 const MOST: usize = 64 * 1024;
@@ -94,7 +94,7 @@ impl SignIn {
         let line = format!("{}\n", code.trim());
         // If the client has already ended, its output says why.
         let _ended = self.code.write_all(line.as_bytes()).await;
-        let ended = timeout(DONE_WITHIN, self.child.wait()).await;
+        let ended = timeout(FINISH_TIMEOUT, self.child.wait()).await;
         if ended
             .map_err(|_| "the agent client did not finish the login".to_owned())?
             .is_ok_and(|status| status.success())
@@ -102,7 +102,7 @@ impl SignIn {
             return Ok(());
         }
         // A process that the client started may keep its output open.
-        let why = timeout(SAID_WITHIN, self.end("Paste code here if prompted >")).await;
+        let why = timeout(OUTPUT_TIMEOUT, self.end("Paste code here if prompted >")).await;
         Err(why.unwrap_or_else(|_| "the agent client did not say why".into()))
     }
 
@@ -125,15 +125,15 @@ impl Claude {
             return Some(found);
         }
         let mut failed = self.login.renewing.lock().await;
-        if self.find_login()?.is_over && failed.is_none_or(|at: Instant| at.elapsed() > NOT_AGAIN) {
+        if self.find_login()?.is_over && failed.is_none_or(|at: Instant| at.elapsed() > RENEWAL_BACKOFF) {
             // The renewal runs in its own task, since the waiting run may be cancelled.
             let renewal = tokio::spawn(renew(self.clone()));
             let is_renewed = async {
                 while self.find_login().is_some_and(|login| login.is_over) && !renewal.is_finished() {
-                    tokio::time::sleep(LOOKS_EACH).await;
+                    tokio::time::sleep(POLL_INTERVAL).await;
                 }
             };
-            let _late = timeout(RENEWED_WITHIN, is_renewed).await;
+            let _late = timeout(RENEWAL_TIMEOUT, is_renewed).await;
             *failed = self.find_login().is_none_or(|login| login.is_over).then(Instant::now);
             match *failed {
                 None => tracing::info!("the agent client has renewed its login"),
@@ -158,11 +158,11 @@ async fn renew(claude: Claude) {
         let is_over = || claude.find_login().is_some_and(|login| login.is_over);
         let start = Instant::now();
         while is_over() && start.elapsed() < LATE_WITHIN && matches!(child.try_wait(), Ok(None)) {
-            tokio::time::sleep(LOOKS_EACH).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
     drop(input);
-    let _late = timeout(RENEWED_WITHIN, child.wait()).await;
+    let _late = timeout(RENEWAL_TIMEOUT, child.wait()).await;
 }
 
 /// Returns the command that starts the client with the person's own folder, which contains its login.

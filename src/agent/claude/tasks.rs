@@ -27,7 +27,7 @@ struct Task {
 
 /// A message about tasks.
 #[derive(Debug)]
-pub(super) enum News {
+pub(super) enum TaskEvent {
     /// A task has begun.
     Started(ReportedTask),
     /// A task has ended, and the model is notified of it. `completed` says that it ended by itself.
@@ -46,31 +46,31 @@ pub(super) struct ReportedTask {
 }
 
 /// Parses a `system` message; `None` if it does not concern the start or the end of a task.
-pub(super) fn read(subtype: &str, message: &mut Value) -> Option<News> {
+pub(super) fn read(subtype: &str, message: &mut Value) -> Option<TaskEvent> {
     let mut take = |field: &str| message.get_mut(field).map(Value::take);
     match subtype {
-        "task_started" => serde_json::from_value(message.take()).ok().map(News::Started),
+        "task_started" => serde_json::from_value(message.take()).ok().map(TaskEvent::Started),
         "task_notification" => {
             let completed = take("status").is_none_or(|status| status == "completed");
-            Some(News::Ended { id: take("task_id")?.as_str()?.to_owned(), completed })
+            Some(TaskEvent::Ended { id: take("task_id")?.as_str()?.to_owned(), completed })
         }
-        "background_tasks_changed" => serde_json::from_value(take("tasks")?).ok().map(News::Background),
+        "background_tasks_changed" => serde_json::from_value(take("tasks")?).ok().map(TaskEvent::Background),
         _ => None,
     }
 }
 
 impl Tasks {
     /// Applies a message.
-    pub(super) fn hear(&mut self, news: News) {
+    pub(super) fn apply(&mut self, news: TaskEvent) {
         match news {
-            News::Started(task) => {
+            TaskEvent::Started(task) => {
                 self.running.entry(task.task_id).or_insert(Task { what: task.description, listed: false });
             }
-            News::Ended { id, completed } if completed || !self.closing => {
+            TaskEvent::Ended { id, completed } if completed || !self.closing => {
                 self.running.remove(&id);
             }
-            News::Ended { .. } => {}
-            News::Background(all) => {
+            TaskEvent::Ended { .. } => {}
+            TaskEvent::Background(all) => {
                 let named = |id: &String| all.iter().any(|task| task.task_id == *id);
                 self.running.retain(|id, task| self.closing || !task.listed || named(id));
                 for task in all {
@@ -108,7 +108,7 @@ mod tests {
     fn a_task_is_going_until_it_is_said_to_have_ended() {
         let mut tasks = Tasks::default();
         let mut after = |subtype: &str, mut message: Value| {
-            read(subtype, &mut message).into_iter().for_each(|news| tasks.hear(news));
+            read(subtype, &mut message).into_iter().for_each(|news| tasks.apply(news));
             tasks.names()
         };
         let started = |id: &str| json!({"task_id": id, "description": format!("the {id}")});
@@ -130,15 +130,15 @@ mod tests {
     #[test]
     fn what_a_client_stops_at_its_own_end_came_to_none() {
         let mut tasks = Tasks::default();
-        tasks.hear(News::Background(
+        tasks.apply(TaskEvent::Background(
             ["a", "b", "c"].map(|id| ReportedTask { task_id: id.into(), description: id.into() }).into(),
         ));
         tasks.close();
         for (id, status) in [("a", "completed"), ("b", "stopped")] {
             let mut message = json!({"task_id": id, "status": status});
-            tasks.hear(read("task_notification", &mut message).unwrap());
+            tasks.apply(read("task_notification", &mut message).unwrap());
         }
-        tasks.hear(News::Background(vec![]));
+        tasks.apply(TaskEvent::Background(vec![]));
         assert_eq!(tasks.names(), "`b`, `c`");
     }
 }

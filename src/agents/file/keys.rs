@@ -2,7 +2,7 @@
 
 /// The way a field is treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum FieldUse {
     /// The program reads the field.
     Read,
     /// The program reads the field, and it restricts the agent: a similar unknown key is an error.
@@ -14,27 +14,27 @@ pub(super) enum Use {
 }
 
 /// The client's fields (<https://code.claude.com/docs/en/sub-agents>), those of its files and of its SDK.
-pub(super) const FIELDS: &[(&str, Use)] = &[
-    ("name", Use::Read),
-    ("description", Use::Read),
-    ("tools", Use::Restricts),
-    ("disallowedTools", Use::Restricts),
-    ("model", Use::Read),
-    ("permissionMode", Use::Restricts),
-    ("maxTurns", Use::Restricts),
-    ("color", Use::Screen),
-    ("skills", Use::NotHere),
-    ("mcpServers", Use::NotHere),
-    ("hooks", Use::NotHere),
-    ("memory", Use::NotHere),
-    ("background", Use::NotHere),
-    ("effort", Use::NotHere),
-    ("isolation", Use::NotHere),
-    ("initialPrompt", Use::NotHere),
-    ("autoCompactWindow", Use::NotHere),
-    ("omitClaudeMd", Use::NotHere),
-    ("observer", Use::NotHere),
-    ("observerMessage", Use::NotHere),
+pub(super) const FIELDS: &[(&str, FieldUse)] = &[
+    ("name", FieldUse::Read),
+    ("description", FieldUse::Read),
+    ("tools", FieldUse::Restricts),
+    ("disallowedTools", FieldUse::Restricts),
+    ("model", FieldUse::Read),
+    ("permissionMode", FieldUse::Restricts),
+    ("maxTurns", FieldUse::Restricts),
+    ("color", FieldUse::Screen),
+    ("skills", FieldUse::NotHere),
+    ("mcpServers", FieldUse::NotHere),
+    ("hooks", FieldUse::NotHere),
+    ("memory", FieldUse::NotHere),
+    ("background", FieldUse::NotHere),
+    ("effort", FieldUse::NotHere),
+    ("isolation", FieldUse::NotHere),
+    ("initialPrompt", FieldUse::NotHere),
+    ("autoCompactWindow", FieldUse::NotHere),
+    ("omitClaudeMd", FieldUse::NotHere),
+    ("observer", FieldUse::NotHere),
+    ("observerMessage", FieldUse::NotHere),
 ];
 
 /// Names that definitions and skills use for a restriction.
@@ -49,7 +49,7 @@ const SYNONYMS: &[(&str, &str)] = &[
 ];
 
 /// Returns the field that an unknown key may have meant.
-pub(super) fn nearest(key: &str) -> Option<(&'static str, Use)> {
+pub(super) fn nearest(key: &str) -> Option<(&'static str, FieldUse)> {
     let bare =
         |text: &str| -> String { text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect() };
     // The distance takes time proportional to the product of both lengths.
@@ -60,5 +60,5 @@ pub(super) fn nearest(key: &str) -> Option<(&'static str, Use)> {
     }
     let distance = |name: &str| strsim::damerau_levenshtein(&bare(name), &word);
     let near = FIELDS.iter().filter(|(name, _)| distance(name) <= 2 && distance(name) < name.len().min(word.len()));
-    near.min_by_key(|(name, how)| (*how != Use::Restricts, distance(name))).copied()
+    near.min_by_key(|(name, how)| (*how != FieldUse::Restricts, distance(name))).copied()
 }

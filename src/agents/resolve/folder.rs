@@ -14,7 +14,7 @@ use crate::definition::{LARGEST_FILE, Problem, Severity};
 const DEEPEST: usize = 8;
 
 /// An entry of a folder.
-pub(super) enum Found {
+pub(super) enum FolderEntry {
     /// A file that was read. Its agent may be broken.
     File(Parsed),
     /// An unreadable file or folder, which may hold any name.
@@ -22,7 +22,7 @@ pub(super) enum Found {
 }
 
 /// Reads every agent's file below `path`, in the order of their paths. A symlink that leads out of `must_stay_in` is unreadable.
-pub(super) fn read(scope: Scope, path: &Path, must_stay_in: Option<&Path>) -> Vec<Found> {
+pub(super) fn read(scope: Scope, path: &Path, must_stay_in: Option<&Path>) -> Vec<FolderEntry> {
     let mut found = Vec::new();
     let mut files = Vec::new();
     match fs::metadata(path) {
@@ -35,7 +35,7 @@ pub(super) fn read(scope: Scope, path: &Path, must_stay_in: Option<&Path>) -> Ve
     found
 }
 
-fn walk(folder: &Path, deeper: usize, files: &mut Vec<PathBuf>, found: &mut Vec<Found>) {
+fn walk(folder: &Path, deeper: usize, files: &mut Vec<PathBuf>, found: &mut Vec<FolderEntry>) {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let entries = match entries {
         Ok(entries) => entries,
@@ -62,7 +62,7 @@ fn walk(folder: &Path, deeper: usize, files: &mut Vec<PathBuf>, found: &mut Vec<
     }
 }
 
-fn one(scope: Scope, path: PathBuf, inside: Option<&Path>) -> Found {
+fn one(scope: Scope, path: PathBuf, inside: Option<&Path>) -> FolderEntry {
     let target = match path.canonicalize() {
         Ok(target) => target,
         Err(error) => return unreadable(&path, "the file", &error),
@@ -74,7 +74,12 @@ fn one(scope: Scope, path: PathBuf, inside: Option<&Path>) -> Found {
     match content(&target) {
         Ok(bytes) => {
             let source = Source { scope, path };
-            Found::File(file::parse(&AgentFile { source, bytes: &bytes, read_only: false, main_session_only: false }))
+            FolderEntry::File(file::parse(&AgentFile {
+                source,
+                bytes: &bytes,
+                read_only: false,
+                main_session_only: false,
+            }))
         }
         Err(error) => unreadable(&path, "the file", &error),
     }
@@ -90,7 +95,12 @@ fn content(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn unreadable(path: &Path, what: &str, error: &io::Error) -> Found {
+fn unreadable(path: &Path, what: &str, error: &io::Error) -> FolderEntry {
     let hint = "make it readable or remove it: until then no agent of a lower source takes its place".to_owned();
-    Found::Unreadable(Problem::of_file(path, Severity::Error, format!("{what} cannot be read: {error}"), Some(hint)))
+    FolderEntry::Unreadable(Problem::of_file(
+        path,
+        Severity::Error,
+        format!("{what} cannot be read: {error}"),
+        Some(hint),
+    ))
 }

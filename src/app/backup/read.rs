@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 use tar::{Archive, Entry, EntryType};
 
-use super::{MANIFEST, Manifest, Part, inside, part, shown};
+use super::{BackupRule, MANIFEST, Manifest, inside, part, shown};
 use crate::app::refusals::cannot;
 use crate::app::{App, make_folders};
 use crate::home::Home;
@@ -22,7 +22,7 @@ use crate::refusal::Refusal;
 
 /// The result of restoring a backup.
 #[derive(Debug)]
-pub enum Restored {
+pub enum RestoreResult {
     /// The data folder was restored.
     Done {
         /// Number of files in the backup.
@@ -54,7 +54,7 @@ pub struct Differences {
 }
 
 /// Restores the data folder of a backup, if there is none or an empty one.
-pub(in crate::app) fn restore(file: &Path, app: &App) -> Result<Restored, Refusal> {
+pub(in crate::app) fn restore(file: &Path, app: &App) -> Result<RestoreResult, Refusal> {
     let root = app.home.root();
     let taken = match fs::read_dir(root) {
         Ok(mut entries) => entries.next().is_some(),
@@ -70,7 +70,7 @@ pub(in crate::app) fn restore(file: &Path, app: &App) -> Result<Restored, Refusa
         Err(error) => Err(cannot("read", file, &error)),
     };
     if taken {
-        return compare(open()?, file, &app.home).map(Restored::Differs);
+        return compare(open()?, file, &app.home).map(RestoreResult::Differs);
     }
     // Checks the whole backup before anything is written.
     check(open()?, file)?;
@@ -80,7 +80,7 @@ pub(in crate::app) fn restore(file: &Path, app: &App) -> Result<Restored, Refusa
         Ok(damage) => damage.into_iter().next(),
         Err(error) => Some(error.to_string()),
     };
-    Ok(Restored::Done { files, made: manifest.made, journal, secrets: manifest.secrets })
+    Ok(RestoreResult::Done { files, made: manifest.made, journal, secrets: manifest.secrets })
 }
 
 /// Calls `act` for each entry of a backup, with a normalized path. The first entry identifies a backup.
@@ -278,7 +278,7 @@ fn added(folder: &Path, home: &Home, known: &BTreeSet<PathBuf>, found: &mut Vec<
         let name = home.relative(&path);
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         match (part(name), known.contains(name)) {
-            (Part::Passing | Part::Journal, _) => {}
+            (BackupRule::Passing | BackupRule::Journal, _) => {}
             (_, true) if is_folder => added(&path, home, known, found),
             (_, true) => {}
             (_, false) => found.push(shown(name, is_folder)),

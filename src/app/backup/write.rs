@@ -12,15 +12,15 @@ use rustix::io::Errno;
 use serde::Serialize;
 use tar::{Builder, EntryType, Header};
 
-use super::{MANIFEST, Manifest, Part, part, shown};
+use super::{BackupRule, MANIFEST, Manifest, part, shown};
 use crate::app::App;
 use crate::app::refusals::cannot;
-use crate::journal::{JournalPlace, copy_journal};
+use crate::journal::{JournalLocation, copy_journal};
 use crate::refusal::Refusal;
 
 /// A finished backup.
 #[derive(Debug, Serialize)]
-pub struct BackedUp {
+pub struct BackupResult {
     /// The archive.
     pub file: PathBuf,
     /// Its size in bytes.
@@ -32,12 +32,12 @@ pub struct BackedUp {
     /// The server with the journal, which is not in the backup; `None` if the journal is a file, which is.
     pub journal_on: Option<String>,
     /// Paths that should be in it, but could not be read.
-    pub unread: Vec<Unread>,
+    pub unread: Vec<UnreadablePath>,
 }
 
 /// A path that could not be backed up.
 #[derive(Debug, Serialize)]
-pub struct Unread {
+pub struct UnreadablePath {
     /// The path, relative to the data folder.
     pub path: String,
     /// The reason.
@@ -46,10 +46,10 @@ pub struct Unread {
 
 /// Maximum number of bytes of holes, in all files together, that are written as zeros. A sparse file in `work/` takes
 /// no space, and may be as long as the whole disk.
-const MOST_HOLES: u64 = 1 << 30;
+const MAX_HOLES: u64 = 1 << 30;
 
 /// Writes the data folder to `file`, which must not exist.
-pub(in crate::app) fn backup(file: &Path, secrets: bool, app: &App) -> Result<BackedUp, Refusal> {
+pub(in crate::app) fn backup(file: &Path, secrets: bool, app: &App) -> Result<BackupResult, Refusal> {
     app.require_home()?;
     let root = app.home.root();
     if file.exists() {
@@ -69,7 +69,7 @@ pub(in crate::app) fn backup(file: &Path, secrets: bool, app: &App) -> Result<Ba
         archive: Builder::new(io::BufWriter::new(fresh.as_file().try_clone().map_err(failed)?)),
         secrets,
         files: 0,
-        holes_left: MOST_HOLES,
+        holes_left: MAX_HOLES,
         left_out: Vec::new(),
         unread: Vec::new(),
     };
@@ -78,8 +78,8 @@ pub(in crate::app) fn backup(file: &Path, secrets: bool, app: &App) -> Result<Ba
     writer.bytes(Path::new(MANIFEST), &manifest).map_err(failed)?;
     // A journal file from before the move to a server is out of date.
     let journal_on = match app.journal()? {
-        JournalPlace::Server(server) => Some(server.to_string()),
-        JournalPlace::File(_) => None,
+        JournalLocation::Server(server) => Some(server.to_string()),
+        JournalLocation::File(_) => None,
     };
     if journal_on.is_none() && copy_journal(&app.home.journal(), &journal)? {
         let copy = File::open(&journal).map_err(failed)?;
@@ -96,7 +96,7 @@ pub(in crate::app) fn backup(file: &Path, secrets: bool, app: &App) -> Result<Ba
     let bytes = fresh.as_file().metadata().map_err(failed)?.len();
     fresh.persist_noclobber(file).map_err(|error| cannot("write", file, &error.error))?;
     left_out.sort();
-    Ok(BackedUp { file: file.to_owned(), bytes, files, left_out, journal_on, unread })
+    Ok(BackupResult { file: file.to_owned(), bytes, files, left_out, journal_on, unread })
 }
 
 /// Flags for opening a file itself, even if a job replaces it by a link or a pipe, without blocking.
@@ -107,13 +107,13 @@ const FILE: OFlags =
 const FOLDER: OFlags = FILE.union(OFlags::DIRECTORY);
 
 /// Why an entry is not in the backup, other than an error of writing.
-enum Passed {
+enum OmitReason {
     /// The entry was removed.
     Vanished,
     Unread(String),
 }
 
-impl From<Errno> for Passed {
+impl From<Errno> for OmitReason {
     fn from(error: Errno) -> Self {
         match error {
             Errno::NOENT => Self::Vanished,
@@ -124,14 +124,14 @@ impl From<Errno> for Passed {
     }
 }
 
-impl Passed {
+impl OmitReason {
     fn changed() -> Self {
         Self::Unread("it was put in the place of another thing while it was read".to_owned())
     }
 }
 
 /// An entry of a folder that was read, and is ready to be written.
-enum Read {
+enum ReadEntry {
     Folder(OwnedFd),
     Link(PathBuf),
     File(File, Stat),
@@ -143,7 +143,7 @@ struct Writer<W: Write> {
     files: usize,
     holes_left: u64,
     left_out: Vec<String>,
-    unread: Vec<Unread>,
+    unread: Vec<UnreadablePath>,
 }
 
 impl<W: Write> Writer<W> {
@@ -169,27 +169,27 @@ impl<W: Write> Writer<W> {
             };
             let kind = FileType::from_raw_mode(facts.st_mode);
             match part(&path) {
-                Part::Passing | Part::Journal => continue,
-                Part::Secret if !self.secrets => {
+                BackupRule::Passing | BackupRule::Journal => continue,
+                BackupRule::Secret if !self.secrets => {
                     let under = open(folder.as_fd(), &name, FOLDER).ok().and_then(|under| names_in(&under).ok());
                     if under.is_none_or(|under| !under.is_empty()) {
                         self.left_out.push(shown(&path, kind == FileType::Directory));
                     }
                     continue;
                 }
-                Part::Secret | Part::Kept => {}
+                BackupRule::Secret | BackupRule::Kept => {}
             }
             match self.read(folder, &name, kind) {
                 Ok(None) => {}
-                Ok(Some(Read::Folder(opened))) => {
+                Ok(Some(ReadEntry::Folder(opened))) => {
                     self.archive.append_data(&mut header(&facts, EntryType::Directory, 0), &path, io::empty())?;
                     self.folder(&opened, &path)?;
                 }
-                Ok(Some(Read::Link(target))) => {
+                Ok(Some(ReadEntry::Link(target))) => {
                     self.archive.append_link(&mut header(&facts, EntryType::Symlink, 0), &path, target)?;
                     self.files += 1;
                 }
-                Ok(Some(Read::File(file, facts))) => self.file(file, &facts, &path)?,
+                Ok(Some(ReadEntry::File(file, facts))) => self.file(file, &facts, &path)?,
                 Err(passed) => self.pass(passed, &path),
             }
         }
@@ -197,28 +197,28 @@ impl<W: Write> Writer<W> {
     }
 
     /// Opens an entry that was of this type. Returns `None` for sockets and pipes, which belong to their creators.
-    fn read(&mut self, folder: &OwnedFd, name: &OsStr, kind: FileType) -> Result<Option<Read>, Passed> {
+    fn read(&mut self, folder: &OwnedFd, name: &OsStr, kind: FileType) -> Result<Option<ReadEntry>, OmitReason> {
         Ok(match kind {
-            FileType::Directory => Some(Read::Folder(open(folder.as_fd(), name, FOLDER)?)),
+            FileType::Directory => Some(ReadEntry::Folder(open(folder.as_fd(), name, FOLDER)?)),
             FileType::Symlink => {
                 let target = rustix::fs::readlinkat(folder, name, Vec::new())?;
-                Some(Read::Link(OsString::from_vec(target.into_bytes()).into()))
+                Some(ReadEntry::Link(OsString::from_vec(target.into_bytes()).into()))
             }
             FileType::RegularFile => {
                 let opened = open(folder.as_fd(), name, FILE)?;
                 let facts = rustix::fs::fstat(&opened)?;
                 if FileType::from_raw_mode(facts.st_mode) != FileType::RegularFile {
-                    return Err(Passed::changed());
+                    return Err(OmitReason::changed());
                 }
                 self.take_holes(&opened, length(&facts))?;
-                Some(Read::File(opened.into(), facts))
+                Some(ReadEntry::File(opened.into(), facts))
             }
             _ => None,
         })
     }
 
-    /// Counts the holes of a file against [`MOST_HOLES`].
-    fn take_holes(&mut self, file: &OwnedFd, length: u64) -> Result<(), Passed> {
+    /// Counts the holes of a file against [`MAX_HOLES`].
+    fn take_holes(&mut self, file: &OwnedFd, length: u64) -> Result<(), OmitReason> {
         let (mut at, mut holes) = (0, 0);
         while at < length && holes <= self.holes_left {
             // After the last data, the kernel returns `ENXIO`.
@@ -231,8 +231,8 @@ impl<W: Write> Writer<W> {
         }
         let left = self.holes_left.checked_sub(holes);
         self.holes_left = left.ok_or_else(|| {
-            let most = bytesize::ByteSize(MOST_HOLES);
-            Passed::Unread(format!(
+            let most = bytesize::ByteSize(MAX_HOLES);
+            OmitReason::Unread(format!(
                 "it is {} long and mostly empty; a backup has {most} of nothing at most",
                 bytesize::ByteSize(length)
             ))
@@ -241,20 +241,23 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    fn pass(&mut self, passed: Passed, path: &Path) {
-        if let Passed::Unread(why) = passed {
-            self.unread.push(Unread { path: shown(path, false), why });
+    fn pass(&mut self, passed: OmitReason, path: &Path) {
+        if let OmitReason::Unread(why) = passed {
+            self.unread.push(UnreadablePath { path: shown(path, false), why });
         }
     }
 
     fn file(&mut self, file: File, facts: &Stat, path: &Path) -> io::Result<()> {
         // The file may grow or shrink meanwhile, but the archive has its length already.
-        let mut body = Body { file, failed: None };
+        let mut body = FileBody { file, failed: None };
         let whole = (&mut body).chain(io::repeat(0)).take(length(facts));
         self.archive.append_data(&mut header(facts, EntryType::Regular, length(facts)), path, whole)?;
         self.files += 1;
         if let Some(error) = body.failed {
-            self.pass(Passed::Unread(format!("the rest of it is zeros, since it could not be read: {error}")), path);
+            self.pass(
+                OmitReason::Unread(format!("the rest of it is zeros, since it could not be read: {error}")),
+                path,
+            );
         }
         Ok(())
     }
@@ -268,12 +271,12 @@ impl<W: Write> Writer<W> {
 }
 
 /// A file whose content ends at a read error, because its header is written already.
-struct Body {
+struct FileBody {
     file: File,
     failed: Option<io::Error>,
 }
 
-impl io::Read for Body {
+impl io::Read for FileBody {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.file.read(buffer) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => {

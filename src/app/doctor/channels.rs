@@ -2,8 +2,8 @@
 
 use super::Finding;
 use crate::app::{App, ChannelState, channels, times};
-use crate::channel::NotSent;
-use crate::channel::probe::{Means, probe};
+use crate::channel::SendError;
+use crate::channel::probe::{ProbeContext, probe};
 use crate::config::{CONSOLE, ChannelSettings, secrets};
 
 /// Returns one finding for each channel.
@@ -22,10 +22,10 @@ pub(super) fn channels(app: &App) -> Vec<Finding> {
     states.iter().filter(|state| state.kind != CONSOLE || config.channels.is_empty()).map(of).collect()
 }
 
-fn ask(channels: &[ChannelSettings], app: &App) -> Result<Vec<Result<String, NotSent>>, String> {
+fn ask(channels: &[ChannelSettings], app: &App) -> Result<Vec<Result<String, SendError>>, String> {
     let secrets = secrets::read(&app.home, &app.env.texts()).map_err(|error| error.to_string())?;
     let (path, roots) = (app.command_folders(), app.places());
-    let means = Means { secrets: &secrets, path: &path, user_home: &roots.user_home };
+    let means = ProbeContext { secrets: &secrets, path: &path, user_home: &roots.user_home };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let answers = runtime.block_on(probe(channels, means));
@@ -35,11 +35,11 @@ fn ask(channels: &[ChannelSettings], app: &App) -> Result<Vec<Result<String, Not
 }
 
 /// Returns the finding on one channel. `answer` is that of the service behind it; `None` for the console, which has none.
-fn finding(state: &ChannelState, answer: Option<&Result<String, NotSent>>, app: &App) -> Finding {
+fn finding(state: &ChannelState, answer: Option<&Result<String, SendError>>, app: &App) -> Finding {
     let ChannelState { name, failing, delivered, .. } = state;
     let test = format!("`ollim-bot channels test {name}`");
     match (answer, failing, delivered) {
-        (Some(Err(NotSent { why, .. })), ..) => Finding::wrong("channel", format!("`{name}` cannot deliver: {why}"))
+        (Some(Err(SendError { why, .. })), ..) => Finding::wrong("channel", format!("`{name}` cannot deliver: {why}"))
             .step(format!("mend that, then try it: {test}")),
         (_, Some(failing), _) => Finding::wrong("channel", format!("`{name}` does not deliver: {}", failing.error))
             .step(format!("mend that, then try it: {test}")),

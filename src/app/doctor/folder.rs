@@ -9,7 +9,7 @@ use bytesize::ByteSize;
 use super::{Finding, hosts};
 use crate::app::{App, init};
 use crate::config::secrets;
-use crate::journal::{JournalError, JournalPlace, JournalReader};
+use crate::journal::{JournalError, JournalLocation, JournalReader};
 
 /// Free space below which the journal may soon refuse a claim, in bytes.
 const LITTLE: u64 = 64 << 20;
@@ -117,8 +117,8 @@ pub(super) fn disk(app: &App) -> Vec<Finding> {
 /// Checks that the journal is intact, and of a known version.
 pub(super) fn journal(app: &App) -> Vec<Finding> {
     let place = match app.journal() {
-        Ok(JournalPlace::File(_)) => None,
-        Ok(JournalPlace::Server(server)) => Some(Ok(server)),
+        Ok(JournalLocation::File(_)) => None,
+        Ok(JournalLocation::Server(server)) => Some(Ok(server)),
         Err(refusal) => Some(Err(refusal)),
     };
     if let Some(server) = place {

@@ -111,7 +111,7 @@ fn one(host: &HostRecord, all: &[HostRecord], app: &App) -> Option<Finding> {
     }
     if let Some(off) = words::clock(host).filter(|_| host.skew_ms.abs() > SKEWED_MS) {
         let off = format!("the clock of {name} is {off}");
-        let finding = match !host.has_the_time() {
+        let finding = match !host.has_correct_time() {
             true => Finding::wrong("hosts", format!("{off}, so nothing fires there")),
             false => Finding::look("hosts", off),
         };

@@ -32,10 +32,10 @@ pub(super) struct CronJob {
 }
 
 /// A line that cannot be imported: its number, the reason, and what to do.
-pub(super) type Refused = (usize, String, Option<String>);
+pub(super) type RefusedLine = (usize, String, Option<String>);
 
 /// Parses a crontab. `of_user`: its lines name the user they run as, and only those of this user are read.
-pub(super) fn read(text: &str, of_user: Option<&str>) -> (Vec<CronJob>, Vec<Refused>) {
+pub(super) fn read(text: &str, of_user: Option<&str>) -> (Vec<CronJob>, Vec<RefusedLine>) {
     let (mut settings, mut comment) = (BTreeMap::new(), Vec::new());
     let (mut jobs, mut refused) = (Vec::new(), Vec::new());
     for (number, line) in (1..).zip(text.lines()) {

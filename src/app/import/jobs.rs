@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::crontab::{self, CronJob};
-use super::systemd::{self, TimerJob, Unit};
-use super::{Imported, Left};
+use super::systemd::{self, TimerJob, UnitFile};
+use super::{ImportRemark, ImportResult};
 use crate::app::{App, add, make_folders};
 use crate::definition::{
     self, Cadence, DefinitionError, DefinitionId, Deliver, Draft, JobClient, LARGEST_FILE, OnMissed, Recurrence,
@@ -26,7 +26,7 @@ pub(in crate::app) fn crontab(
     of_user: bool,
     dry_run: bool,
     app: &App,
-) -> Result<Imported, Refusal> {
+) -> Result<ImportResult, Refusal> {
     let (name, text) = match file {
         Some(file) => (file.to_owned(), text_of(file)?),
         None => (PathBuf::from("crontab"), own_crontab()?),
@@ -65,7 +65,7 @@ pub(in crate::app) fn crontab(
 const UNLIMITED: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Imports timers: from files, or all those in folders; without any, the person's own.
-pub(in crate::app) fn systemd(units: &[PathBuf], dry_run: bool, app: &App) -> Result<Imported, Refusal> {
+pub(in crate::app) fn systemd(units: &[PathBuf], dry_run: bool, app: &App) -> Result<ImportResult, Refusal> {
     let own = || app.env.path("HOME").map(|home| home.join(USER_UNITS));
     let places = if units.is_empty() { own().into_iter().collect() } else { units.to_vec() };
     let mut jobs = Jobs::new(dry_run, app)?;
@@ -150,13 +150,13 @@ fn timers(places: &[PathBuf]) -> Result<Vec<PathBuf>, Refusal> {
 }
 
 /// Reads a timer's file and that of its service. Returns the job, and the path of the service's file.
-fn timer_job(file: &Path) -> Result<(TimerJob, PathBuf), systemd::Why> {
+fn timer_job(file: &Path) -> Result<(TimerJob, PathBuf), systemd::RefusalReason> {
     let read = |file: &Path| {
         let drop_ins = PathBuf::from(format!("{}.d", file.display()));
         if drop_ins.is_dir() {
             return Err((format!("{} changes it", drop_ins.display()), Some("put it all into one file".to_owned())));
         }
-        text_of(file).map(|text| Unit::read(&text)).map_err(|refusal| (refusal.reason, None))
+        text_of(file).map(|text| UnitFile::read(&text)).map_err(|refusal| (refusal.reason, None))
     };
     let timer = read(file)?;
     let service = match timer.service() {
@@ -174,9 +174,9 @@ const HOMES: [&str; 4] = ["~/", "$HOME", "/home/", "/root/"];
 const OPEN: [&str; 10] = ["/bin", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/sbin", "/sys", "/usr"];
 
 /// Absolute paths in a line that the sandbox does not open, and whether the line writes to each by a redirection.
-struct Outside(Vec<(String, bool)>);
+struct OutsidePaths(Vec<(String, bool)>);
 
-impl Outside {
+impl OutsidePaths {
     /// Only paths that exist at the root count: `/foo/d` may be an expression of sed.
     fn of(line: &str, work: &Path) -> Option<Self> {
         let mut found: Vec<(String, bool)> = Vec::new();
@@ -237,7 +237,7 @@ fn named_in_home(line: &str, home: &Path) -> Vec<String> {
 /// The import in progress.
 struct Jobs<'a> {
     app: &'a App,
-    done: Imported,
+    done: ImportResult,
     /// Existing jobs: their times and commands.
     there: HashSet<(Cadence, String)>,
 }
@@ -258,15 +258,15 @@ impl<'a> Jobs<'a> {
             _ => None,
         };
         let there = loaded.values().filter_map(key).collect();
-        Ok(Self { app, done: Imported { dry_run, ..Imported::default() }, there })
+        Ok(Self { app, done: ImportResult { dry_run, ..ImportResult::default() }, there })
     }
 
     fn left(&mut self, file: &Path, why: impl Into<String>, hint: Option<String>) {
-        self.done.left.push(Left { file: file.to_owned(), why: why.into(), hint });
+        self.done.left.push(ImportRemark { file: file.to_owned(), why: why.into(), hint });
     }
 
     fn look(&mut self, file: &Path, why: impl Into<String>, hint: Option<String>) {
-        self.done.look.push(Left { file: file.to_owned(), why: why.into(), hint });
+        self.done.look.push(ImportRemark { file: file.to_owned(), why: why.into(), hint });
     }
 
     /// Whether a new job has this id.
@@ -291,7 +291,7 @@ impl<'a> Jobs<'a> {
         }
         let in_home = self.app.env.path("HOME").map(|home| named_in_home(&command, home)).unwrap_or_default();
         let leads_home = HOMES.iter().any(|sign| command.contains(sign)) || !in_home.is_empty();
-        let outside = Outside::of(&command, &self.app.home.work());
+        let outside = OutsidePaths::of(&command, &self.app.home.work());
         let draft =
             Draft { client: Some(JobClient::Exec), background: true, enabled: false, command: Some(command), ..draft };
         let deliver = draft.deliver;
@@ -360,7 +360,7 @@ mod tests {
             ("[ -f /tmp/x ] && echo \"there\" >> \"/tmp/y\"", "/tmp/x and /tmp/y", "'Read(//tmp/x)', 'Edit(//tmp/y)'"),
             ("PATH=/usr/bin:/var/bin ls /var /var", "/var/bin and /var", "'Read(//var/bin)', 'Read(//var/**)'"),
         ] {
-            let outside = Outside::of(line, Path::new("/tmp/bot/work")).unwrap();
+            let outside = OutsidePaths::of(line, Path::new("/tmp/bot/work")).unwrap();
             assert_eq!(outside.words(), format!("{words}, outside of `work/`"), "{line}");
             assert_eq!(outside.rules(), format!("Bash, {rules}"), "{line}");
         }
@@ -369,7 +369,7 @@ mod tests {
             "sed '/nothing-of-the-root/d' a/tmp/b < /etc/hosts",
             "cat ~/tmp/x /home/me/x /tmp/bot/work/notes / ",
         ] {
-            assert!(Outside::of(line, Path::new("/tmp/bot/work")).is_none(), "{line}");
+            assert!(OutsidePaths::of(line, Path::new("/tmp/bot/work")).is_none(), "{line}");
         }
     }
 }

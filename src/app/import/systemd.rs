@@ -24,10 +24,10 @@ pub(super) struct TimerJob {
 }
 
 /// The reason why a unit cannot be imported, and what to do.
-pub(super) type Why = (String, Option<String>);
+pub(super) type RefusalReason = (String, Option<String>);
 
 /// The settings of a unit's file, in order: section, name, value.
-pub(super) struct Unit(Vec<(String, String, String)>);
+pub(super) struct UnitFile(Vec<(String, String, String)>);
 
 /// Settings that need no counterpart in a job.
 const HARMLESS: [(&str, &[&str]); 3] = [
@@ -90,7 +90,7 @@ const LONGEST_JITTER: Duration = Duration::from_secs(24 * 60 * 60);
 const SPANS: &str = "a routine recurs by the clock: `ollim-bot routine add --every 15m --command '…'` is the nearest";
 const SCRIPT: &str = "make one script of it all, and name that in `ExecStart=`";
 
-impl Unit {
+impl UnitFile {
     /// Parses a unit's file.
     pub(super) fn read(text: &str) -> Self {
         let (mut section, mut settings) = (String::new(), Vec::<(String, String, String)>::new());
@@ -143,7 +143,7 @@ impl Unit {
         others.map(|(_, name, value)| format!("`{name}={value}` is not taken over"))
     }
 
-    fn refused(&self) -> Option<Why> {
+    fn refused(&self) -> Option<RefusalReason> {
         self.0.iter().find_map(|(_, name, value)| {
             let hint = match NEEDED.iter().find(|(needed, _)| needed == name) {
                 Some((_, hint)) => *hint,
@@ -159,7 +159,7 @@ impl Unit {
 ///
 /// # Errors
 /// The reason why that is not possible.
-pub(super) fn job(timer: &Unit, service: &Unit) -> Result<TimerJob, Why> {
+pub(super) fn job(timer: &UnitFile, service: &UnitFile) -> Result<TimerJob, RefusalReason> {
     if let Some(why) = timer.refused().or_else(|| service.refused()) {
         return Err(why);
     }
@@ -208,7 +208,7 @@ pub(super) fn job(timer: &Unit, service: &Unit) -> Result<TimerJob, Why> {
 }
 
 /// Returns when the timer fires, by the calendar or a span after its last start, and the zone that it names.
-fn when(timer: &Unit) -> Result<(When, Option<Tz>), Why> {
+fn when(timer: &UnitFile) -> Result<(When, Option<Tz>), RefusalReason> {
     let calendars: Vec<&str> = timer.all("Timer", "OnCalendar").collect();
     let spans: Vec<&str> = timer.all("Timer", "OnUnitActiveSec").collect();
     let first = FROM_THE_START.iter().find_map(|name| Some((name, timer.last("Timer", name)?)));
@@ -234,7 +234,7 @@ fn span(text: &str) -> Option<Duration> {
 }
 
 /// Returns a line for bash that runs the lines of a service one after the other, in its folder and with its variables.
-fn command(service: &Unit) -> Result<String, Why> {
+fn command(service: &UnitFile) -> Result<String, RefusalReason> {
     let folder = match service.last("Service", "WorkingDirectory") {
         None | Some("~") => "~".to_owned(),
         Some(folder) if folder.starts_with('/') && !folder.contains('%') => quoted(folder),
@@ -276,7 +276,7 @@ fn is_variable(name: &str) -> bool {
 }
 
 /// Splits a value into unquoted words. Refuses specifiers and variables, which systemd would replace.
-fn words(text: &str) -> Result<Vec<String>, Why> {
+fn words(text: &str) -> Result<Vec<String>, RefusalReason> {
     let (mut words, mut word, mut open): (Vec<String>, Option<String>, Option<char>) = (Vec::new(), None, None);
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -315,8 +315,8 @@ fn words(text: &str) -> Result<Vec<String>, Why> {
 mod tests {
     use super::*;
 
-    fn of(timer: &str, service: &str) -> Result<TimerJob, Why> {
-        job(&Unit::read(&format!("[Timer]\n{timer}")), &Unit::read(&format!("[Service]\n{service}")))
+    fn of(timer: &str, service: &str) -> Result<TimerJob, RefusalReason> {
+        job(&UnitFile::read(&format!("[Timer]\n{timer}")), &UnitFile::read(&format!("[Service]\n{service}")))
     }
 
     #[test]
@@ -326,7 +326,7 @@ mod tests {
         let service = "[Unit]\nDescription=Clean\nAfter=network-online.target\n[Service]\nType=oneshot\nEnvironment=\"A=1 2\" B=3\n\
                        WorkingDirectory=/srv/x\nExecStart=/usr/bin/clean --all \\\n  'a b' 100%%\nExecStart=/bin/sh -c 'echo $$HOME'\n\
                        TimeoutStartSec=5min\nNice=19\n";
-        let job = job(&Unit::read(timer), &Unit::read(service)).unwrap();
+        let job = job(&UnitFile::read(timer), &UnitFile::read(service)).unwrap();
         assert_eq!(
             job,
             TimerJob {
@@ -400,8 +400,8 @@ mod tests {
             assert!(found.contains(why), "{timer} {service}: {found}");
         }
         let (found, _) = job(
-            &Unit::read("[Unit]\nConditionACPower=true\n[Timer]\nOnCalendar=daily"),
-            &Unit::read("[Service]\nExecStart=/usr/bin/true"),
+            &UnitFile::read("[Unit]\nConditionACPower=true\n[Timer]\nOnCalendar=daily"),
+            &UnitFile::read("[Service]\nExecStart=/usr/bin/true"),
         )
         .unwrap_err();
         assert_eq!(found, "it has `ConditionACPower=true`");

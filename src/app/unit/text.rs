@@ -10,7 +10,7 @@ pub(super) const NEWEST: u32 = u32::MAX;
 const NOTIFY_RELOAD: u32 = 253;
 
 /// The input for a unit.
-pub(super) struct Facts<'a> {
+pub(super) struct UnitFacts<'a> {
     /// Our own program.
     pub(super) program: &'a Path,
     /// The data folder.
@@ -59,8 +59,8 @@ AmbientCapabilities=CAP_WAKE_ALARM
 ";
 
 /// Returns the text of the unit.
-pub(super) fn unit(facts: &Facts) -> Result<String, Refusal> {
-    let Facts { program, home, variables, user, version, wakes } = facts;
+pub(super) fn unit(facts: &UnitFacts) -> Result<String, Refusal> {
+    let UnitFacts { program, home, variables, user, version, wakes } = facts;
     let path = |path: &Path| path.to_str().map(quoted).ok_or_else(|| not_text(path));
     let (program, home_word) = (path(program)?, path(home)?);
     let exec = |word: &str| word.replace('$', "$$");
@@ -149,7 +149,7 @@ mod tests {
         let program = Path::new("/opt/ollim bot/ollim-bot");
         let user = user.map(str::to_owned);
         let wakes = home == "/wakes";
-        unit(&Facts { program, home: Path::new(home), variables: &variables, user, version, wakes }).unwrap()
+        unit(&UnitFacts { program, home: Path::new(home), variables: &variables, user, version, wakes }).unwrap()
     }
 
     #[test]
@@ -162,14 +162,14 @@ mod tests {
         assert!(is_ours(&text, Path::new("/srv/a $b%c")) && !is_ours(&text, Path::new("/srv/a")));
         let lines = [("TZ".to_owned(), "a\nExecStartPre=/bin/x".to_owned())];
         let (program, home) = (Path::new("/x"), Path::new("/h"));
-        let facts = Facts { program, home, variables: &lines, user: None, version: 1, wakes: false };
+        let facts = UnitFacts { program, home, variables: &lines, user: None, version: 1, wakes: false };
         assert!(unit(&facts).unwrap_err().to_string().contains("more than one line"));
     }
 
     /// The package's unit is the same, except for facts of the machine that it is installed on.
     #[test]
     fn the_unit_of_the_package_says_the_same() {
-        let own = unit(&Facts {
+        let own = unit(&UnitFacts {
             program: Path::new("/usr/bin/ollim-bot"),
             home: Path::new("/h"),
             variables: &[],

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
-use super::situations::{About, SITUATIONS, Told};
-use super::{Evidence, Said, Source, Span, past, words};
+use super::situations::{SITUATIONS, SituationKind, Statement};
+use super::{Evidence, Sentence, Source, Span, past, words};
 use crate::app::overdue::{Overdue, overdue};
 use crate::app::service::{self, ServiceStatus};
 use crate::app::suppressed::Suppressed;
 use crate::app::{App, budget, times};
 use crate::definition::{self, Definition, DefinitionId, Kind, Loaded, Problem};
 use crate::journal::{
-    Attempt, ConsecutiveFailures, DelayCause, Event, EventKind, HostRecord, JournalReader, Message, Question, RunState,
-    Seen, Spending, Story,
+    Attempt, ConsecutiveFailures, DelayCause, Event, EventKind, HostRecord, JournalReader, Message, ObservedTrigger,
+    OccurrenceHistory, Question, RunState, Spending,
 };
 use crate::refusal::Refusal;
 use crate::schedule::occurrences;
@@ -39,7 +39,7 @@ pub(super) struct Facts {
     /// The next reminder of its chain, if there is one.
     pub(super) follow_up: Option<Arc<Definition>>,
     /// The occurrence in question.
-    pub(super) story: Option<Story>,
+    pub(super) story: Option<OccurrenceHistory>,
     /// The definition as it was when the occurrence fired.
     pub(super) fired: Option<Definition>,
     /// The recorded occurrences before and after the time range in question.
@@ -58,7 +58,7 @@ pub(super) struct Facts {
     pub(super) held: Option<(Message, DateTime<Utc>)>,
     /// Recent events of its file and the clock, newest first.
     pub(super) lately: Vec<Event>,
-    pub(super) seen: Option<Seen>,
+    pub(super) seen: Option<ObservedTrigger>,
     pub(super) failing: Option<ConsecutiveFailures>,
     /// Whether it is paused after failures, and not edited since.
     pub(super) is_paused: bool,
@@ -79,7 +79,7 @@ pub(super) struct Facts {
 }
 
 /// The reason why jobs have no agent.
-pub(super) struct LacksAgent {
+pub(super) struct NoAgentReason {
     /// Since when.
     pub(super) since: DateTime<Utc>,
     /// Why the agent is missing, and what to do; `None` if it is there, but not logged in.
@@ -105,13 +105,14 @@ impl Facts {
         let all_paused = of_service.or(journal.setting("paused")?).and_then(|since| parsed(&since));
         let failing = journal.consecutive_failures()?.into_iter().find(|failing| failing.id == id);
         let config = app.config().ok();
-        let purse = definition.as_deref().and_then(|definition| budget::purse(definition, app).ok());
-        let mut spent = purse.unwrap_or_default().spendings;
+        let applicable_budget =
+            definition.as_deref().and_then(|definition| budget::applicable_budget(definition, app).ok());
+        let mut spent = applicable_budget.unwrap_or_default().spendings;
         spent.retain(Spending::is_spent_for_good);
         let kept_as_failed = is_kept_as_failed(&id, app);
         let text = definition.as_ref().map(|definition| definition::read_text(&app.home, &definition.file));
         let zone = definition.as_ref().map_or_else(|| app.zone_of_records(), |definition| definition.zone);
-        let lately = journal.lately(&id)?;
+        let lately = journal.recent_events(&id)?;
         Ok(Self {
             seen: journal.seen(&id)?,
             is_paused: suppressed.paused.contains(&id),
@@ -186,17 +187,17 @@ impl Facts {
     }
 
     /// Returns the sentence of the first situation of this kind that applies.
-    pub(super) fn tell(&self, about: About) -> Option<(Said, Vec<Evidence>)> {
+    pub(super) fn explain(&self, about: SituationKind) -> Option<(Sentence, Vec<Evidence>)> {
         SITUATIONS.iter().filter(|situation| situation.about == about).find_map(|situation| {
-            let Told { sentence, evidence } = (situation.tell)(self)?;
-            Some((Said { situation: situation.name.to_owned(), sentence }, evidence))
+            let Statement { sentence, evidence } = (situation.tell)(self)?;
+            Some((Sentence { situation: situation.name.to_owned(), sentence }, evidence))
         })
     }
 
     /// Returns the sentence for a job without records, if the caller asked for no time.
-    pub(super) fn nothing_recorded(&self) -> (Said, Vec<Evidence>) {
+    pub(super) fn nothing_recorded(&self) -> (Sentence, Vec<Evidence>) {
         let sentence = format!("{} has not fired yet.", self.id);
-        (Said { situation: "never_fired".to_owned(), sentence }, Vec::new())
+        (Sentence { situation: "never_fired".to_owned(), sentence }, Vec::new())
     }
 
     /// Returns `at 08:00`, `yesterday at 08:00`, `at 08:00 (16:00 in Asia/Tokyo)`.
@@ -220,17 +221,17 @@ impl Facts {
     }
 
     /// Returns why it has no agent, if it needs one.
-    pub(super) fn lacks_agent(&self) -> Option<LacksAgent> {
+    pub(super) fn lacks_agent(&self) -> Option<NoAgentReason> {
         let service = self.service.as_ref()?;
         if self.definition.as_ref().is_some_and(|definition| definition.is_without_agent()) {
             return None;
         }
         if let Some(since) = service.waiting_for_login.as_deref().and_then(parsed) {
-            return Some(LacksAgent { since, missing: None });
+            return Some(NoAgentReason { since, missing: None });
         }
         let since = service.waiting_for_agent.as_deref().and_then(parsed)?;
         let missing = service.client.missing.clone().unwrap_or_else(|| "`ollim-bot doctor` says why".to_owned());
-        Some(LacksAgent { since, missing: Some(missing) })
+        Some(NoAgentReason { since, missing: Some(missing) })
     }
 
     /// Returns the limit that keeps it from starting at a future time.
@@ -239,7 +240,7 @@ impl Facts {
     }
 
     /// Returns the evidence that every answer shows.
-    pub(super) fn surroundings(&self) -> Vec<Evidence> {
+    pub(super) fn common_evidence(&self) -> Vec<Evidence> {
         let mut evidence = self.of_journal();
         if let Some(definition) = &self.definition {
             let when = match &definition.trigger {
@@ -331,7 +332,7 @@ fn follow_up(fired: &Definition, loaded: &Loaded) -> Option<Arc<Definition>> {
 }
 
 /// Returns the file of an occurrence.
-pub(super) fn file_of(story: &Story) -> PathBuf {
+pub(super) fn file_of(story: &OccurrenceHistory) -> PathBuf {
     story.file.clone()
 }
 

@@ -1,14 +1,14 @@
 //! Situations in which several hosts share the journal, and another one has the occurrence.
 
 use super::facts::{Facts, seen};
-use super::situations::Told;
+use super::situations::Statement;
 use super::{Evidence, Source};
 use crate::app::words;
-use crate::journal::{HostRecord, Story};
+use crate::journal::{HostRecord, OccurrenceHistory};
 use crate::schedule::{is_named, needs_main};
 
 /// A job that this host leaves to others, and why.
-pub(super) struct Left<'a> {
+pub(super) struct JobOfOtherHost<'a> {
     /// The hosts that are up and may run it.
     able: Vec<&'a HostRecord>,
     /// The reason why it does not run here: `its \`hosts\` name laptop`.
@@ -18,7 +18,7 @@ pub(super) struct Left<'a> {
     is_only_off: bool,
 }
 
-impl Left<'_> {
+impl JobOfOtherHost<'_> {
     /// Returns `laptop or server`.
     fn names(&self) -> String {
         let names: Vec<&str> = self.able.iter().map(|host| host.name.as_str()).collect();
@@ -45,17 +45,17 @@ impl Facts {
     }
 
     /// Returns the host of an occurrence, if it is not this one.
-    pub(super) fn other_host(&self, story: &Story) -> Option<&HostRecord> {
+    pub(super) fn other_host(&self, story: &OccurrenceHistory) -> Option<&HostRecord> {
         self.hosts.iter().find(|host| Some(&host.name) == story.host.as_ref() && Some(&host.name) != self.host.as_ref())
     }
 
     /// Whether the occurrence's host is not up, so that its runs are cut off.
-    pub(super) fn is_host_off(&self, story: &Story) -> bool {
+    pub(super) fn is_host_off(&self, story: &OccurrenceHistory) -> bool {
         self.other_host(story).map_or_else(|| self.is_off(), |host| !host.alive)
     }
 
     /// Returns why this host leaves the job to others; `None` if it does not.
-    pub(super) fn left(&self) -> Option<Left<'_>> {
+    pub(super) fn left(&self) -> Option<JobOfOtherHost<'_>> {
         let definition = self.definition.as_ref().filter(|_| !self.hosts.is_empty())?;
         let (needs_main, me) = (needs_main(definition), self.host.as_deref()?);
         let labels = self.this_host().map(|host| host.labels.as_slice()).unwrap_or_default();
@@ -71,7 +71,7 @@ impl Facts {
         } else if let Some(main) = main.filter(|main| needs_main && main.name != me) {
             let why = format!("it goes on from the main session, which {} has", main.name);
             (why, seen(Source::Journal, format!("{} is the main host", main.name)))
-        } else if let Some(host) = self.this_host().filter(|host| host.alive && !host.has_the_time()) {
+        } else if let Some(host) = self.this_host().filter(|host| host.alive && !host.has_correct_time()) {
             let off = words::clock(host).unwrap_or_default();
             let why = format!("the clock of {me} is {off}, and nothing fires by it");
             (why, seen(Source::Clock, format!("{me} compared its clock with the server's")))
@@ -84,17 +84,17 @@ impl Facts {
         let is_able = |host: &&HostRecord| {
             host.name != me
                 && host.alive
-                && host.has_the_time()
+                && host.has_correct_time()
                 && named(&host.name, &host.labels)
                 && (!needs_main || host.main)
         };
         let able = self.hosts.iter().filter(is_able).collect();
-        Some(Left { able, why, evidence, is_only_off })
+        Some(JobOfOtherHost { able, why, evidence, is_only_off })
     }
 }
 
 /// Returns the clause `the host laptop had it: `.
-pub(super) fn had_it(facts: &Facts) -> Option<Told> {
+pub(super) fn had_it(facts: &Facts) -> Option<Statement> {
     let story = facts.story.as_ref()?;
     let host = facts.other_host(story)?;
     let has = if story.outcome.is_some() { "had" } else { "has" };
@@ -102,26 +102,26 @@ pub(super) fn had_it(facts: &Facts) -> Option<Told> {
         true => format!("{} is up", host.name),
         false => format!("{} was last seen {}", host.name, facts.moment(host.lease_until)),
     };
-    Told::from(format!("the host {} {has} it: ", host.name), Source::Journal, since)
+    Statement::from(format!("the host {} {has} it: ", host.name), Source::Journal, since)
 }
 
 /// Returns the clause for an occurrence that its host left open.
-pub(super) fn gone(facts: &Facts) -> Option<Told> {
+pub(super) fn gone(facts: &Facts) -> Option<Statement> {
     let story = facts.story.as_ref().filter(|story| story.outcome.is_none())?;
     let host = facts.other_host(story).filter(|host| !host.alive)?;
     let at = facts.moment(host.lease_until);
     let next = "a host that is up and may run it takes it over";
-    Told::bare(format!("was left open when that host went away {at}; {next}"))
+    Statement::bare(format!("was left open when that host went away {at}; {next}"))
 }
 
-pub(super) fn left_to_others(facts: &Facts) -> Option<Told> {
+pub(super) fn left_to_others(facts: &Facts) -> Option<Statement> {
     let left = facts.left().filter(|left| !left.able.is_empty())?;
     let next = super::situations::next_words(facts)?;
     let sentence = format!("{next}, on {}: {}.", left.names(), left.why);
-    Some(Told { sentence, evidence: vec![left.evidence] })
+    Some(Statement { sentence, evidence: vec![left.evidence] })
 }
 
-pub(super) fn no_host(facts: &Facts) -> Option<Told> {
+pub(super) fn no_host(facts: &Facts) -> Option<Statement> {
     let left = facts.left().filter(|left| left.able.is_empty() && !left.is_only_off())?;
     let next = super::situations::next_words(facts)?;
     let sentence = format!("{next}, if a host that may run it is up by then: {}.", left.why);
@@ -130,5 +130,5 @@ pub(super) fn no_host(facts: &Facts) -> Option<Told> {
         let what = format!("{} was last seen {}", host.name, facts.moment(host.lease_until));
         Evidence { from: Source::Journal, at: Some(host.lease_until), what }
     });
-    Some(Told { sentence, evidence: std::iter::once(left.evidence).chain(gone).collect() })
+    Some(Statement { sentence, evidence: std::iter::once(left.evidence).chain(gone).collect() })
 }

@@ -4,30 +4,31 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use super::facts::Facts;
-use super::situations::{About, Told};
-use super::{Evidence, Said, Source, words};
+use super::situations::{SituationKind, Statement};
+use super::{Evidence, Sentence, Source, words};
 use crate::definition::{Cadence, Definition, Trigger};
-use crate::journal::{Attempt, DelayCause, Occasion, RunState, SERVICE_ENDED, Story};
+use crate::journal::{Attempt, DelayCause, Occasion, OccurrenceHistory, RunState, SERVICE_ENDED};
 use crate::schedule::cron::Times;
 
 /// Delay from which an occurrence is late.
 const LATE: TimeDelta = TimeDelta::seconds(60);
 
 /// Returns the sentence on an occurrence: two clauses of the table, or one if the occurrence never began.
-pub(super) fn tell(story: &Story, facts: &Facts) -> (Said, Vec<Evidence>) {
+pub(super) fn explain(story: &OccurrenceHistory, facts: &Facts) -> (Sentence, Vec<Evidence>) {
     let edited = if facts.was_edited() { "; its file was changed since" } else { "" };
-    let ((had, named), elsewhere) = match facts.tell(About::Host) {
+    let ((had, named), elsewhere) = match facts.explain(SituationKind::Host) {
         Some((had, seen)) => ((had.sentence, format!("{}/", had.situation)), seen),
         None => Default::default(),
     };
     if story.outcome == Some(RunState::Skipped)
-        && let Some((said, mut evidence)) = facts.tell(About::Skipped)
+        && let Some((said, mut evidence)) = facts.explain(SituationKind::Skipped)
     {
         evidence.extend(elsewhere);
         let sentence = format!("{had}{} {}{edited}.", facts.id, said.sentence);
-        return (Said { situation: format!("{named}{}", said.situation), sentence }, evidence);
+        return (Sentence { situation: format!("{named}{}", said.situation), sentence }, evidence);
     }
-    let (Some((began, mut evidence)), Some((ended, more))) = (facts.tell(About::Began), facts.tell(About::Ended))
+    let (Some((began, mut evidence)), Some((ended, more))) =
+        (facts.explain(SituationKind::Began), facts.explain(SituationKind::Ended))
     else {
         return facts.nothing_recorded();
     };
@@ -38,11 +39,11 @@ pub(super) fn tell(story: &Story, facts: &Facts) -> (Said, Vec<Evidence>) {
         end => format!("{named}{}/{end}", began.situation),
     };
     let sentence = format!("{had}{} {}; it {}{edited}.", facts.id, began.sentence, ended.sentence);
-    (Said { situation, sentence }, evidence)
+    (Sentence { situation, sentence }, evidence)
 }
 
 /// Returns the occurrence and the time its first attempt began.
-fn begun(facts: &Facts) -> Option<(&Story, DateTime<Utc>)> {
+fn begun(facts: &Facts) -> Option<(&OccurrenceHistory, DateTime<Utc>)> {
     let story = facts.story.as_ref()?;
     Some((story, story.attempts.iter().find_map(|attempt| attempt.launched)?))
 }
@@ -66,7 +67,7 @@ fn missed_policy(reason: &str) -> &'static str {
     }
 }
 
-pub(super) fn missed(facts: &Facts) -> Option<Told> {
+pub(super) fn missed(facts: &Facts) -> Option<Statement> {
     let reason = skip_reason(facts)?.strip_prefix("missed: ")?;
     let story = facts.story.as_ref()?;
     let why = match facts.delays.first() {
@@ -77,11 +78,11 @@ pub(super) fn missed(facts: &Facts) -> Option<Told> {
         Some(from) => format!("from {} to {}", facts.bare(from), facts.bare(story.occurrence.at)),
         None => facts.moment(story.occurrence.at),
     };
-    Told::bare(format!("did not run {at}: {why}, {}", missed_policy(reason)))
+    Statement::bare(format!("did not run {at}: {why}, {}", missed_policy(reason)))
 }
 
 /// Returns the clause for a skip whose reason begins with `prefix`; `words` come before the rest of the reason.
-pub(super) fn skipped(facts: &Facts, prefix: &str, words: &str) -> Option<Told> {
+pub(super) fn skipped(facts: &Facts, prefix: &str, words: &str) -> Option<Statement> {
     let said = words::reason(skip_reason(facts)?.strip_prefix(prefix)?);
     let at = facts.moment(facts.story.as_ref()?.occurrence.at);
     let why = match (words.is_empty(), said.is_empty() || said == "no reason is recorded") {
@@ -89,30 +90,30 @@ pub(super) fn skipped(facts: &Facts, prefix: &str, words: &str) -> Option<Told> 
         (false, true) => words.to_owned(),
         (false, false) => format!("{words} ({said})"),
     };
-    Told::bare(format!("did not run {at}: {why}"))
+    Statement::bare(format!("did not run {at}: {why}"))
 }
 
 /// Returns the clause for an occurrence that waited too long for something that the machine lacked.
-pub(super) fn unmet(facts: &Facts) -> Option<Told> {
+pub(super) fn unmet_requirement(facts: &Facts) -> Option<Statement> {
     let reason = words::reason(skip_reason(facts)?);
     facts.delays.iter().find(|(by, ..)| *by == DelayCause::Requires)?;
     let at = facts.moment(facts.story.as_ref()?.occurrence.at);
-    Told::bare(format!("did not run {at}: it waited, and {reason}"))
+    Statement::bare(format!("did not run {at}: it waited, and {reason}"))
 }
 
-pub(super) fn by_channel(facts: &Facts) -> Option<Told> {
+pub(super) fn by_channel(facts: &Facts) -> Option<Statement> {
     let channel = facts.channel.as_ref()?;
     let (_, began) = begun(facts).filter(|(story, _)| story.by_hand)?;
-    Told::bare(format!("was fired by you on {channel} {}", facts.moment(began)))
+    Statement::bare(format!("was fired by you on {channel} {}", facts.moment(began)))
 }
 
-pub(super) fn by_hand(facts: &Facts) -> Option<Told> {
+pub(super) fn by_hand(facts: &Facts) -> Option<Statement> {
     let (_, began) = begun(facts).filter(|(story, _)| story.by_hand)?;
-    Told::bare(format!("was fired by hand {}", facts.moment(began)))
+    Statement::bare(format!("was fired by hand {}", facts.moment(began)))
 }
 
 /// Returns the clause for an occurrence that an event triggered, rather than its time.
-pub(super) fn after(facts: &Facts) -> Option<Told> {
+pub(super) fn after(facts: &Facts) -> Option<Statement> {
     let occasion = punctual(facts)?.occasion.as_ref()?;
     let (_, began) = begun(facts)?;
     let (why, evidence) = match occasion {
@@ -122,22 +123,22 @@ pub(super) fn after(facts: &Facts) -> Option<Told> {
         Occasion::Delivered { .. } => ("something was delivered".to_owned(), occasion.words()),
         Occasion::Changed { .. } => ("files had changed in the folder that it watches".to_owned(), occasion.words()),
     };
-    Told::from(format!("fired {}, as {why}", facts.moment(began)), Source::Journal, evidence)
+    Statement::from(format!("fired {}, as {why}", facts.moment(began)), Source::Journal, evidence)
 }
 
-fn punctual(facts: &Facts) -> Option<&Story> {
+fn punctual(facts: &Facts) -> Option<&OccurrenceHistory> {
     begun(facts).filter(|(story, began)| *began - story.occurrence.at < LATE).map(|(story, _)| story)
 }
 
 /// Returns the clause for a time that the clocks skipped.
-pub(super) fn after_gap(facts: &Facts) -> Option<Told> {
+pub(super) fn after_gap(facts: &Facts) -> Option<Statement> {
     let at = punctual(facts)?.occurrence.at;
     let definition = facts.fired.as_ref()?;
     let skipped = is_moved_by_gap(definition, at)?;
     let sentence =
         format!("fired {}, the first moment that there was: the clocks skipped its time that night", facts.moment(at));
     let what = format!("in {} the clocks were set forward by {} just then", definition.zone, words::span(skipped));
-    Told::from(sentence, Source::Clock, what)
+    Statement::from(sentence, Source::Clock, what)
 }
 
 /// Returns by how much the clocks were set forward at `at`, if the expression does not name the local time that they showed then.
@@ -152,7 +153,7 @@ pub(super) fn is_moved_by_gap(definition: &Definition, at: DateTime<Utc>) -> Opt
 }
 
 /// Returns the clause for a time that the clocks showed twice.
-pub(super) fn repeated(facts: &Facts) -> Option<Told> {
+pub(super) fn repeated(facts: &Facts) -> Option<Statement> {
     use chrono::{LocalResult, TimeZone};
     let at = punctual(facts)?.occurrence.at;
     let zone = facts.fired.as_ref()?.zone;
@@ -160,20 +161,20 @@ pub(super) fn repeated(facts: &Facts) -> Option<Told> {
     let LocalResult::Ambiguous(first, _) = zone.from_local_datetime(&local) else { return None };
     let which = if first.to_utc() == at { "first" } else { "second" };
     let sentence = format!("fired on time {}, the {which} of the two that the clocks showed", facts.moment(at));
-    Told::from(sentence, Source::Clock, format!("in {zone} the clocks were set back that night"))
+    Statement::from(sentence, Source::Clock, format!("in {zone} the clocks were set back that night"))
 }
 
-pub(super) fn on_time(facts: &Facts) -> Option<Told> {
+pub(super) fn on_time(facts: &Facts) -> Option<Statement> {
     let at = punctual(facts)?.occurrence.at;
     let (_, began) = begun(facts)?;
     // From one second on, the delay is shown.
-    Told::bare(match began - at {
+    Statement::bare(match began - at {
         late if late < TimeDelta::seconds(1) => format!("fired on time {}", facts.moment(at)),
         late => format!("fired {}, {} late", facts.moment(at), words::span(late)),
     })
 }
 
-pub(super) fn late(facts: &Facts) -> Option<Told> {
+pub(super) fn late(facts: &Facts) -> Option<Statement> {
     let (story, began) = begun(facts)?;
     let due = story.occurrence.at;
     let (late, due, began) = (words::span(began - due), facts.moment(due), facts.moment(began));
@@ -181,7 +182,7 @@ pub(super) fn late(facts: &Facts) -> Option<Told> {
         causes if causes.is_empty() => "why is not recorded".to_owned(),
         causes => causes.join(", then "),
     };
-    Told::bare(format!("was due {due} and began {late} late, {began}: {why}"))
+    Statement::bare(format!("was due {due} and began {late} late, {began}: {why}"))
 }
 
 /// Returns what kept the first attempt from beginning, in order, each cause once.
@@ -211,16 +212,16 @@ pub(super) fn until_words(facts: &Facts, by: DelayCause, until: Option<DateTime<
 }
 
 /// Returns the clause for an occurrence that was closed before any attempt began.
-pub(super) fn never_began(facts: &Facts) -> Option<Told> {
+pub(super) fn never_began(facts: &Facts) -> Option<Statement> {
     let story = facts.story.as_ref()?;
-    Told::bare(format!("was due {} and never began", facts.moment(story.occurrence.at)))
+    Statement::bare(format!("was due {} and never began", facts.moment(story.occurrence.at)))
 }
 
 /// Returns the sentence for a claimed occurrence without an attempt.
-pub(super) fn waiting(facts: &Facts) -> Option<Told> {
+pub(super) fn waiting(facts: &Facts) -> Option<Statement> {
     let story = facts.story.as_ref().filter(|story| story.outcome.is_none() && begun(facts).is_none())?;
     let due = facts.moment(story.occurrence.at);
-    Told::bare(format!("{} was due {due} and waits: {}.", facts.id, waits_for(facts)))
+    Statement::bare(format!("{} was due {due} and waits: {}.", facts.id, waits_for(facts)))
 }
 
 fn waits_for(facts: &Facts) -> String {
@@ -248,41 +249,41 @@ fn waits_for(facts: &Facts) -> String {
     }
 }
 
-pub(super) fn asks(facts: &Facts) -> Option<Told> {
+pub(super) fn asks(facts: &Facts) -> Option<Statement> {
     let question = facts.question.as_ref().filter(|question| question.answer.is_none())?;
     let (since, until) = (facts.bare(question.asked), facts.bare(question.deadline));
     let call = words::reason(&question.call);
     let sentence = format!("waits for your answer since {since}, until {until}: {call}");
-    Told::from(sentence, Source::Journal, format!("question {}: `ollim-bot questions` shows it", question.number))
+    Statement::from(sentence, Source::Journal, format!("question {}: `ollim-bot questions` shows it", question.number))
 }
 
-pub(super) fn running(facts: &Facts) -> Option<Told> {
+pub(super) fn running(facts: &Facts) -> Option<Statement> {
     let is_off = facts.is_host_off(facts.story.as_ref()?);
     let attempt = last(facts).filter(|last| last.state == RunState::Running && !is_off)?;
     let span = words::span(facts.now - attempt.launched?);
-    Told::bare(format!("is running, for {span}{}", earlier(facts)))
+    Statement::bare(format!("is running, for {span}{}", earlier(facts)))
 }
 
-pub(super) fn cut_off(facts: &Facts) -> Option<Told> {
+pub(super) fn cut_off(facts: &Facts) -> Option<Statement> {
     let story = facts.story.as_ref().filter(|story| story.outcome.is_none())?;
-    let is_cut = |attempt: &Attempt| {
+    let is_truncated = |attempt: &Attempt| {
         attempt.state == RunState::Interrupted || attempt.state == RunState::Running && facts.is_host_off(story)
     };
-    let how = was_cut_off(story.attempts.last().filter(|last| is_cut(last))?);
-    Told::bare(format!("{how}; the next start runs it again unless it has had an effect"))
+    let how = was_cut_off(story.attempts.last().filter(|last| is_truncated(last))?);
+    Statement::bare(format!("{how}; the next start runs it again unless it has had an effect"))
 }
 
-pub(super) fn to_be_retried(facts: &Facts) -> Option<Told> {
+pub(super) fn to_be_retried(facts: &Facts) -> Option<Statement> {
     let at = facts.story.as_ref()?.retry_at?;
     let reason = words::reason(last(facts)?.error.as_deref().unwrap_or_default());
     let again =
         if facts.is_host_off(facts.story.as_ref()?) { "once the service runs".to_owned() } else { facts.moment(at) };
-    Told::bare(format!("failed ({reason}) and is tried again {again}"))
+    Statement::bare(format!("failed ({reason}) and is tried again {again}"))
 }
 
-pub(super) fn retry_waits(facts: &Facts) -> Option<Told> {
+pub(super) fn retry_waits(facts: &Facts) -> Option<Statement> {
     let last = last(facts).filter(|last| last.state == RunState::Claimed && last.number > 1)?;
-    Told::bare(format!("is to be tried a {} time and waits: {}", words::ordinal(last.number), waits_for(facts)))
+    Statement::bare(format!("is to be tried a {} time and waits: {}", words::ordinal(last.number), waits_for(facts)))
 }
 
 /// Returns how an attempt was cut off.
@@ -306,34 +307,34 @@ fn earlier(facts: &Facts) -> String {
     format!(" at the {} attempt: the {} {how}", words::ordinal(last.number), words::ordinal(previous.number))
 }
 
-fn is_completed(facts: &Facts) -> Option<&Story> {
+fn is_completed(facts: &Facts) -> Option<&OccurrenceHistory> {
     facts.story.as_ref().filter(|story| story.outcome == Some(RunState::Completed))
 }
 
-pub(super) fn held(facts: &Facts) -> Option<Told> {
+pub(super) fn held(facts: &Facts) -> Option<Statement> {
     is_completed(facts)?;
     let (message, until) = facts.held.as_ref()?;
     let until = facts.bare(*until);
     let sentence = format!("did its work{}; its message is held until {until}", earlier(facts));
-    Told::from(sentence, Source::Journal, format!("message {} is held until {until}", message.number))
+    Statement::from(sentence, Source::Journal, format!("message {} is held until {until}", message.number))
 }
 
-pub(super) fn completed_after(facts: &Facts) -> Option<Told> {
+pub(super) fn completed_after(facts: &Facts) -> Option<Statement> {
     let earlier = is_completed(facts).map(|_| earlier(facts)).filter(|earlier| !earlier.is_empty())?;
-    Told::bare(format!("did its work{earlier}"))
+    Statement::bare(format!("did its work{earlier}"))
 }
 
-pub(super) fn completed(facts: &Facts) -> Option<Told> {
-    is_completed(facts).and_then(|_| Told::bare("did its work".to_owned()))
+pub(super) fn completed(facts: &Facts) -> Option<Statement> {
+    is_completed(facts).and_then(|_| Statement::bare("did its work".to_owned()))
 }
 
-pub(super) fn gate_failed(facts: &Facts) -> Option<Told> {
+pub(super) fn gate_failed(facts: &Facts) -> Option<Statement> {
     let last = last(facts).filter(|last| last.class.as_deref() == Some("gate_failed"))?;
     let reason = words::reason(last.error.as_deref().unwrap_or_default());
-    Told::bare(format!("failed at its gate, so its agent was not woken: {reason}"))
+    Statement::bare(format!("failed at its gate, so its agent was not woken: {reason}"))
 }
 
-pub(super) fn ended(facts: &Facts) -> Option<Told> {
+pub(super) fn ended(facts: &Facts) -> Option<Statement> {
     let last = last(facts)?;
     let reason = words::reason(last.error.as_deref().unwrap_or_default());
     let attempts = if last.number > 1 { format!(" {} times", last.number) } else { String::new() };
@@ -345,5 +346,5 @@ pub(super) fn ended(facts: &Facts) -> Option<Told> {
         RunState::Skipped => format!("was skipped: {reason}"),
         RunState::Completed | RunState::Claimed | RunState::Running => format!("is {}", last.state),
     };
-    Told::bare(sentence)
+    Statement::bare(sentence)
 }

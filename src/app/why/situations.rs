@@ -4,7 +4,7 @@
 
 use chrono::{DateTime, LocalResult, TimeDelta, TimeZone, Utc};
 
-use super::facts::{Facts, LacksAgent, file_of, seen};
+use super::facts::{Facts, NoAgentReason, file_of, seen};
 use super::{Evidence, Source, words};
 use super::{hosts, past};
 use crate::definition::{Definition, Kind};
@@ -13,7 +13,7 @@ use crate::schedule::occurrences;
 
 /// The kind of a situation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum About {
+pub(super) enum SituationKind {
     /// What keeps the job from firing now, whatever it did before.
     Now,
     /// A recorded occurrence that never began. Gives a clause: `did not run at 08:00: …`.
@@ -33,18 +33,18 @@ pub(super) enum About {
 /// One row of the table.
 pub(super) struct Situation {
     pub(super) name: &'static str,
-    pub(super) about: About,
+    pub(super) about: SituationKind,
     /// Returns the sentence; `None` if the situation does not apply.
-    pub(super) tell: fn(&Facts) -> Option<Told>,
+    pub(super) tell: fn(&Facts) -> Option<Statement>,
 }
 
 /// A sentence, and its evidence besides that of every answer.
-pub(super) struct Told {
+pub(super) struct Statement {
     pub(super) sentence: String,
     pub(super) evidence: Vec<Evidence>,
 }
 
-impl Told {
+impl Statement {
     pub(super) fn bare(sentence: String) -> Option<Self> {
         Some(Self { sentence, evidence: Vec::new() })
     }
@@ -54,84 +54,90 @@ impl Told {
     }
 }
 
-const fn row(about: About, name: &'static str, tell: fn(&Facts) -> Option<Told>) -> Situation {
+const fn row(about: SituationKind, name: &'static str, tell: fn(&Facts) -> Option<Statement>) -> Situation {
     Situation { name, about, tell }
 }
 
 pub(super) const SITUATIONS: &[Situation] = &[
-    row(About::Now, "file_broken", file_broken),
-    row(About::Now, "waiting", past::waiting),
-    row(About::Now, "overdue", overdue),
-    row(About::Skipped, "skipped_missed", past::missed),
-    row(About::Skipped, "skipped_gate", |facts| past::skipped(facts, "gate: ", "its gate found nothing to do")),
-    row(About::Skipped, "skipped_budget", |facts| past::skipped(facts, "budget: ", "")),
-    row(About::Skipped, "skipped_overlap", |facts| past::skipped(facts, "overlap: ", "")),
-    row(About::Skipped, "skipped_disabled", |facts| past::skipped(facts, "disabled: ", "")),
-    row(About::Skipped, "skipped_paused", |facts| past::skipped(facts, "paused: ", "")),
-    row(About::Skipped, "skipped_cut", |facts| past::skipped(facts, "cut: ", "")),
-    row(About::Skipped, "skipped_approve", |facts| past::skipped(facts, "not approved: ", "you did not approve it")),
-    row(About::Skipped, "skipped_requires", past::unmet),
-    row(About::Skipped, "skipped", |facts| past::skipped(facts, "", "")),
-    row(About::Began, "fired_by_channel", past::by_channel),
-    row(About::Began, "fired_by_hand", past::by_hand),
-    row(About::Began, "after", past::after),
-    row(About::Began, "on_time_gap", past::after_gap),
-    row(About::Began, "on_time_repeated", past::repeated),
-    row(About::Began, "on_time", past::on_time),
-    row(About::Began, "late", past::late),
-    row(About::Began, "never_began", past::never_began),
-    row(About::Host, "elsewhere", hosts::had_it),
-    row(About::Ended, "host_gone", hosts::gone),
-    row(About::Ended, "question", past::asks),
-    row(About::Ended, "running", past::running),
-    row(About::Ended, "cut_off", past::cut_off),
-    row(About::Ended, "retry", past::to_be_retried),
-    row(About::Ended, "retry_waits", past::retry_waits),
-    row(About::Ended, "completed_held", past::held),
-    row(About::Ended, "completed_after", past::completed_after),
-    row(About::Ended, "completed", past::completed),
-    row(About::Ended, "gate_failed", past::gate_failed),
-    row(About::Ended, "ended", past::ended),
-    row(About::Unrecorded, "will_fire", will_fire),
-    row(About::Unrecorded, "will_not_fire", will_not_fire),
-    row(About::Unrecorded, "not_fired_yet", not_fired_yet),
-    row(About::Unrecorded, "repeated_hour", repeated_hour),
-    row(About::Unrecorded, "did_not_count", did_not_count),
-    row(About::Unrecorded, "nothing_due", nothing_due),
-    row(About::Coming, "chain_goes_on", chain_goes_on),
-    row(About::Coming, "chain_ended", chain_ended),
-    row(About::Coming, "kept_as_failed", kept_as_failed),
-    row(About::Coming, "done", done),
-    row(About::Coming, "file_removed", removed),
-    row(About::Coming, "disabled", disabled),
-    row(About::Coming, "job_paused", job_paused),
-    row(About::Coming, "follows", follows),
-    row(About::Coming, "all_paused", all_paused),
-    row(About::Coming, "left_to_others", hosts::left_to_others),
-    row(About::Coming, "no_host", hosts::no_host),
-    row(About::Coming, "service_off", service_off),
-    row(About::Coming, "no_login", no_login),
-    row(About::Coming, "no_agent", no_agent),
-    row(About::Coming, "put_off", put_off),
-    row(About::Coming, "budget_spent", budget_spent),
-    row(About::Coming, "conditional", conditional),
-    row(About::Coming, "next", next),
+    row(SituationKind::Now, "file_broken", file_broken),
+    row(SituationKind::Now, "waiting", past::waiting),
+    row(SituationKind::Now, "overdue", overdue),
+    row(SituationKind::Skipped, "skipped_missed", past::missed),
+    row(SituationKind::Skipped, "skipped_gate", |facts| past::skipped(facts, "gate: ", "its gate found nothing to do")),
+    row(SituationKind::Skipped, "skipped_budget", |facts| past::skipped(facts, "budget: ", "")),
+    row(SituationKind::Skipped, "skipped_overlap", |facts| past::skipped(facts, "overlap: ", "")),
+    row(SituationKind::Skipped, "skipped_disabled", |facts| past::skipped(facts, "disabled: ", "")),
+    row(SituationKind::Skipped, "skipped_paused", |facts| past::skipped(facts, "paused: ", "")),
+    row(SituationKind::Skipped, "skipped_cut", |facts| past::skipped(facts, "cut: ", "")),
+    row(SituationKind::Skipped, "skipped_approve", |facts| {
+        past::skipped(facts, "not approved: ", "you did not approve it")
+    }),
+    row(SituationKind::Skipped, "skipped_requires", past::unmet_requirement),
+    row(SituationKind::Skipped, "skipped", |facts| past::skipped(facts, "", "")),
+    row(SituationKind::Began, "fired_by_channel", past::by_channel),
+    row(SituationKind::Began, "fired_by_hand", past::by_hand),
+    row(SituationKind::Began, "after", past::after),
+    row(SituationKind::Began, "on_time_gap", past::after_gap),
+    row(SituationKind::Began, "on_time_repeated", past::repeated),
+    row(SituationKind::Began, "on_time", past::on_time),
+    row(SituationKind::Began, "late", past::late),
+    row(SituationKind::Began, "never_began", past::never_began),
+    row(SituationKind::Host, "elsewhere", hosts::had_it),
+    row(SituationKind::Ended, "host_gone", hosts::gone),
+    row(SituationKind::Ended, "question", past::asks),
+    row(SituationKind::Ended, "running", past::running),
+    row(SituationKind::Ended, "cut_off", past::cut_off),
+    row(SituationKind::Ended, "retry", past::to_be_retried),
+    row(SituationKind::Ended, "retry_waits", past::retry_waits),
+    row(SituationKind::Ended, "completed_held", past::held),
+    row(SituationKind::Ended, "completed_after", past::completed_after),
+    row(SituationKind::Ended, "completed", past::completed),
+    row(SituationKind::Ended, "gate_failed", past::gate_failed),
+    row(SituationKind::Ended, "ended", past::ended),
+    row(SituationKind::Unrecorded, "will_fire", will_fire),
+    row(SituationKind::Unrecorded, "will_not_fire", will_not_fire),
+    row(SituationKind::Unrecorded, "not_fired_yet", not_fired_yet),
+    row(SituationKind::Unrecorded, "repeated_hour", repeated_hour),
+    row(SituationKind::Unrecorded, "did_not_count", did_not_count),
+    row(SituationKind::Unrecorded, "nothing_due", nothing_due),
+    row(SituationKind::Coming, "chain_goes_on", chain_goes_on),
+    row(SituationKind::Coming, "chain_ended", chain_ended),
+    row(SituationKind::Coming, "kept_as_failed", kept_as_failed),
+    row(SituationKind::Coming, "done", done),
+    row(SituationKind::Coming, "file_removed", removed),
+    row(SituationKind::Coming, "disabled", disabled),
+    row(SituationKind::Coming, "job_paused", job_paused),
+    row(SituationKind::Coming, "follows", follows),
+    row(SituationKind::Coming, "all_paused", all_paused),
+    row(SituationKind::Coming, "left_to_others", hosts::left_to_others),
+    row(SituationKind::Coming, "no_host", hosts::no_host),
+    row(SituationKind::Coming, "service_off", service_off),
+    row(SituationKind::Coming, "no_login", no_login),
+    row(SituationKind::Coming, "no_agent", no_agent),
+    row(SituationKind::Coming, "put_off", deferred),
+    row(SituationKind::Coming, "budget_spent", budget_spent),
+    row(SituationKind::Coming, "conditional", conditional),
+    row(SituationKind::Coming, "next", next),
 ];
 
-fn file_broken(facts: &Facts) -> Option<Told> {
+fn file_broken(facts: &Facts) -> Option<Statement> {
     let problem = facts.problem.as_ref().filter(|_| facts.asked.is_none())?;
     let (file, line) = (problem.file.display(), problem.line);
     let sentence = format!("{} does not fire: {file}, line {line}: {}.", facts.id, words::reason(&problem.message));
-    Told::from(sentence, Source::File, problem.hint.clone().unwrap_or_else(|| "`ollim-bot check` says more".into()))
+    Statement::from(
+        sentence,
+        Source::File,
+        problem.hint.clone().unwrap_or_else(|| "`ollim-bot check` says more".into()),
+    )
 }
 
 /// Returns why no due occurrence is claimed now.
-fn held_by(facts: &Facts) -> String {
+fn blocked_by(facts: &Facts) -> String {
     if let Some(since) = facts.all_paused {
         return format!("everything is paused, since {}; `ollim-bot resume` ends that", facts.bare(since));
     } else if let Some(left) = facts.left().filter(|left| !left.is_only_off()) {
         return left.held();
-    } else if let Some(LacksAgent { since, missing }) = facts.lacks_agent() {
+    } else if let Some(NoAgentReason { since, missing }) = facts.lacks_agent() {
         let since = facts.bare(since);
         return match missing {
             Some(why) => format!("jobs wait for the agent, since {since}: {why}"),
@@ -145,16 +151,16 @@ fn held_by(facts: &Facts) -> String {
     "why is not recorded; the service may be about to take it up".to_owned()
 }
 
-fn overdue(facts: &Facts) -> Option<Told> {
+fn overdue(facts: &Facts) -> Option<Statement> {
     let overdue = facts.overdue.as_ref().filter(|_| facts.asked.is_none())?;
     let due = match overdue.count {
         1 => format!("was due {}", facts.moment(overdue.since)),
         count => {
-            let more = if overdue.is_cut() { " or more" } else { "" };
+            let more = if overdue.is_truncated() { " or more" } else { "" };
             format!("was due {count} times{more} since {}", facts.bare(overdue.since))
         }
     };
-    Told::bare(format!("{} {due} and has not fired: {}.", facts.id, held_by(facts)))
+    Statement::bare(format!("{} {due} and has not fired: {}.", facts.id, blocked_by(facts)))
 }
 
 /// Returns the first scheduled time in the range in question.
@@ -163,7 +169,7 @@ fn scheduled(facts: &Facts) -> Option<DateTime<Utc>> {
     occurrences(definition, from - TimeDelta::milliseconds(1)).next().filter(|at| *at < to)
 }
 
-fn will_fire(facts: &Facts) -> Option<Told> {
+fn will_fire(facts: &Facts) -> Option<Statement> {
     let at = scheduled(facts).filter(|at| *at > facts.now)?;
     let definition = facts.definition.as_ref()?;
     if !definition.enabled || facts.is_paused {
@@ -175,27 +181,27 @@ fn will_fire(facts: &Facts) -> Option<Told> {
     if let Some(spent) = facts.spent_at(at).filter(|_| !why_not) {
         let why = spent_words(spent, facts);
         let sentence = format!("{} falls due {moment}, in {span}, and it is skipped then: {why}.", facts.id);
-        return Some(Told { sentence, evidence: vec![spent_evidence(spent, definition)] });
+        return Some(Statement { sentence, evidence: vec![spent_evidence(spent, definition)] });
     }
-    let held = if why_not { format!(", if it can by then: {}", held_by(facts)) } else { conditions(facts) };
-    Told::bare(format!("{} fires {moment}, in {span}{held}.", facts.id))
+    let held = if why_not { format!(", if it can by then: {}", blocked_by(facts)) } else { conditions(facts) };
+    Statement::bare(format!("{} fires {moment}, in {span}{held}.", facts.id))
 }
 
-fn will_not_fire(facts: &Facts) -> Option<Told> {
+fn will_not_fire(facts: &Facts) -> Option<Statement> {
     let at = scheduled(facts).filter(|at| *at > facts.now)?;
     let why = disabled(facts).or_else(|| job_paused(facts))?;
     let sentence = format!("{} is scheduled {} and will not fire then. {}", facts.id, facts.moment(at), why.sentence);
-    Some(Told { sentence, ..why })
+    Some(Statement { sentence, ..why })
 }
 
-fn not_fired_yet(facts: &Facts) -> Option<Told> {
+fn not_fired_yet(facts: &Facts) -> Option<Statement> {
     let at = scheduled(facts).filter(|at| *at <= facts.now)?;
     facts.overdue.as_ref().filter(|overdue| overdue.since <= at)?;
-    Told::bare(format!("{} was due {} and has not fired: {}.", facts.id, facts.moment(at), held_by(facts)))
+    Statement::bare(format!("{} was due {} and has not fired: {}.", facts.id, facts.moment(at), blocked_by(facts)))
 }
 
 /// Handles a local time that occurs twice. An expression with a fixed time fires only the first time.
-fn repeated_hour(facts: &Facts) -> Option<Told> {
+fn repeated_hour(facts: &Facts) -> Option<Statement> {
     let (from, _) = facts.asked?;
     let local = from.with_timezone(&facts.zone).naive_local();
     let LocalResult::Ambiguous(first, second) = facts.zone.from_local_datetime(&local) else { return None };
@@ -208,7 +214,11 @@ fn repeated_hour(facts: &Facts) -> Option<Told> {
     let shown = local.format("%H:%M");
     let sentence =
         format!("{} was not due again: the clocks showed {shown} twice, and it fires the first time.", facts.id);
-    Told::from(sentence, Source::Clock, format!("{shown} came at {} and at {} UTC", utc(first), utc(second.to_utc())))
+    Statement::from(
+        sentence,
+        Source::Clock,
+        format!("{shown} came at {} and at {} UTC", utc(first), utc(second.to_utc())),
+    )
 }
 
 fn utc(at: DateTime<Utc>) -> String {
@@ -216,7 +226,7 @@ fn utc(at: DateTime<Utc>) -> String {
 }
 
 /// Handles a time that the current schedule has, but the journal does not.
-fn did_not_count(facts: &Facts) -> Option<Told> {
+fn did_not_count(facts: &Facts) -> Option<Statement> {
     let at = scheduled(facts).filter(|at| *at <= facts.now)?;
     let moment = facts.moment(at);
     let counts_from = facts.seen.as_ref().map(|seen| seen.until);
@@ -234,14 +244,14 @@ fn did_not_count(facts: &Facts) -> Option<Told> {
         }
     };
     let sentence = format!("nothing is recorded of {} {moment}: {why}.", facts.id);
-    Some(Told { sentence, evidence: evidence.into_iter().collect() })
+    Some(Statement { sentence, evidence: evidence.into_iter().collect() })
 }
 
 fn changed_at(facts: &Facts, at: DateTime<Utc>) -> String {
     format!("the file was written or changed {}", facts.moment(at))
 }
 
-fn nothing_due(facts: &Facts) -> Option<Told> {
+fn nothing_due(facts: &Facts) -> Option<Statement> {
     let (from, to) = facts.asked?;
     let span = match to - from > TimeDelta::minutes(1) {
         true => format!("from {} to {}", facts.bare(from), facts.bare(to)),
@@ -256,7 +266,7 @@ fn nothing_due(facts: &Facts) -> Option<Told> {
         (None, None) => "it has no occurrence around it".to_owned(),
     };
     let was = if from > facts.now { "is" } else { "was" };
-    Told::bare(format!("nothing of {} {was} due {span}; {around}.", facts.id))
+    Statement::bare(format!("nothing of {} {was} due {span}; {around}.", facts.id))
 }
 
 /// Returns the definition of a reminder that has no occurrence left.
@@ -266,30 +276,30 @@ fn is_over(facts: &Facts) -> Option<&Definition> {
     facts.fired.as_ref().filter(|_| story.outcome.is_some() && story.occurrence.kind == Kind::Reminder)
 }
 
-fn chain_goes_on(facts: &Facts) -> Option<Told> {
+fn chain_goes_on(facts: &Facts) -> Option<Statement> {
     is_over(facts)?.chain()?;
     let link = facts.follow_up.as_ref()?;
     let at = link.trigger.run_at()?;
     let sentence = format!("Its chain goes on {}: {}.", facts.moment(at), link.id);
-    Told::from(sentence, Source::File, format!("{} is the next check", link.file.display()))
+    Statement::from(sentence, Source::File, format!("{} is the next check", link.file.display()))
 }
 
-fn chain_ended(facts: &Facts) -> Option<Told> {
+fn chain_ended(facts: &Facts) -> Option<Statement> {
     let chain = is_over(facts)?.chain()?;
     facts.story.as_ref().filter(|story| story.outcome == Some(RunState::Completed))?;
     let (check, checks) = (chain.depth + 1, chain.max + 1);
     let why = if chain.depth == chain.max { "it was the last" } else { "its run asked for no other" };
-    Told::bare(format!("Its chain ended with check {check} of {checks}: {why}."))
+    Statement::bare(format!("Its chain ended with check {check} of {checks}: {why}."))
 }
 
-fn kept_as_failed(facts: &Facts) -> Option<Told> {
+fn kept_as_failed(facts: &Facts) -> Option<Statement> {
     let is_kept = facts.kept_as_failed && facts.definition.is_none();
     let id = is_kept.then_some(&facts.id)?;
     let sentence = format!("Its file is kept in reminders/failed/: `ollim-bot reminder retry {id}` brings it back.");
-    Told::bare(sentence)
+    Statement::bare(sentence)
 }
 
-fn done(facts: &Facts) -> Option<Told> {
+fn done(facts: &Facts) -> Option<Statement> {
     is_over(facts)?;
     let removed = removed_at(facts).map(|at| Evidence {
         from: Source::Journal,
@@ -301,7 +311,7 @@ fn done(facts: &Facts) -> Option<Told> {
         RunState::Completed => "It is done, and does not fire again.",
         _ => "It is over, and does not fire again.",
     };
-    Some(Told { sentence: sentence.to_owned(), evidence: removed.into_iter().collect() })
+    Some(Statement { sentence: sentence.to_owned(), evidence: removed.into_iter().collect() })
 }
 
 /// Returns when the service noticed that the file was gone.
@@ -310,13 +320,13 @@ fn removed_at(facts: &Facts) -> Option<DateTime<Utc>> {
     facts.lately.iter().find(|event| is_removal(&event.kind)).map(|event| event.at)
 }
 
-fn removed(facts: &Facts) -> Option<Told> {
+fn removed(facts: &Facts) -> Option<Statement> {
     if facts.definition.is_some() || facts.problem.is_some() {
         return None;
     }
     let story = facts.story.as_ref();
     if story.is_some_and(|story| story.occurrence.kind == Kind::Session) {
-        return Told::bare("It runs once, and does not come again.".to_owned());
+        return Statement::bare("It runs once, and does not come again.".to_owned());
     }
     let when = match removed_at(facts).or(facts.seen.as_ref().and_then(|seen| seen.gone)) {
         Some(at) => format!("Its file was removed {}", facts.moment(at)),
@@ -324,32 +334,32 @@ fn removed(facts: &Facts) -> Option<Told> {
     };
     let file = story.map(|story| format!("{} is not there", file_of(story).display()));
     let evidence = file.map(|what| seen(Source::File, what));
-    Some(Told { sentence: format!("{when}. It does not fire again."), evidence: evidence.into_iter().collect() })
+    Some(Statement { sentence: format!("{when}. It does not fire again."), evidence: evidence.into_iter().collect() })
 }
 
-fn disabled(facts: &Facts) -> Option<Told> {
+fn disabled(facts: &Facts) -> Option<Statement> {
     let definition = facts.definition.as_ref().filter(|definition| !definition.enabled)?;
     let sentence =
         format!("It does not fire: it is paused in its file; `ollim-bot resume {}` ends that.", definition.id);
-    Told::from(sentence, Source::File, format!("{}: `enabled: false`", definition.file.display()))
+    Statement::from(sentence, Source::File, format!("{}: `enabled: false`", definition.file.display()))
 }
 
-fn job_paused(facts: &Facts) -> Option<Told> {
+fn job_paused(facts: &Facts) -> Option<Statement> {
     let failing = facts.failing.as_ref().filter(|_| facts.is_paused)?;
     let since = facts.bare(failing.paused?);
     let sentence = format!(
         "It is paused since {since}, after {} failures in a row; `ollim-bot resume {}` or an edit ends that.",
         failing.failures, facts.id
     );
-    Told::from(sentence, Source::Journal, format!("{} failures in a row", failing.failures))
+    Statement::from(sentence, Source::Journal, format!("{} failures in a row", failing.failures))
 }
 
 /// Returns the sentence for a job without times, which waits for an event.
-fn follows(facts: &Facts) -> Option<Told> {
+fn follows(facts: &Facts) -> Option<Statement> {
     let waits = facts.definition.as_ref()?.waits_for()?;
     let held = facts.all_paused.is_some() || facts.is_off() || facts.left().is_some();
-    let held = if held { format!(", if it can by then: {}", held_by(facts)) } else { conditions(facts) };
-    Told::bare(format!("It fires {waits}{held}."))
+    let held = if held { format!(", if it can by then: {}", blocked_by(facts)) } else { conditions(facts) };
+    Statement::bare(format!("It fires {waits}{held}."))
 }
 
 /// Returns `Next: tomorrow at 08:00 (in 22h)`, `Next: tomorrow at 08:00 (16:00 in Asia/Tokyo; in 22h)`.
@@ -362,32 +372,32 @@ pub(super) fn next_words(facts: &Facts) -> Option<String> {
     })
 }
 
-fn all_paused(facts: &Facts) -> Option<Told> {
+fn all_paused(facts: &Facts) -> Option<Statement> {
     let since = facts.bare(facts.all_paused?);
     let next = next_words(facts)?;
     let sentence = format!("{next}, if `ollim-bot resume` comes before: everything is paused since {since}.");
-    Told::from(sentence, Source::Journal, format!("everything is paused since {since}"))
+    Statement::from(sentence, Source::Journal, format!("everything is paused since {since}"))
 }
 
-fn service_off(facts: &Facts) -> Option<Told> {
+fn service_off(facts: &Facts) -> Option<Statement> {
     let next = next_words(facts).filter(|_| facts.is_off())?;
-    Told::bare(format!("{next}, if the service runs by then: it is not running."))
+    Statement::bare(format!("{next}, if the service runs by then: it is not running."))
 }
 
-fn no_login(facts: &Facts) -> Option<Told> {
+fn no_login(facts: &Facts) -> Option<Statement> {
     let lacks = facts.lacks_agent().filter(|lacks| lacks.missing.is_none())?;
     let (since, next) = (facts.bare(lacks.since), next_words(facts)?);
-    Told::bare(format!("{next}, if the agent is logged in by then: jobs wait for that since {since}."))
+    Statement::bare(format!("{next}, if the agent is logged in by then: jobs wait for that since {since}."))
 }
 
-fn no_agent(facts: &Facts) -> Option<Told> {
+fn no_agent(facts: &Facts) -> Option<Statement> {
     let lacks = facts.lacks_agent()?;
     let (since, next) = (facts.bare(lacks.since), next_words(facts)?);
     let sentence = format!("{next}, if the agent is there by then: jobs wait for it since {since}.");
-    Told::from(sentence, Source::Service, lacks.missing?)
+    Statement::from(sentence, Source::Service, lacks.missing?)
 }
 
-fn put_off(facts: &Facts) -> Option<Told> {
+fn deferred(facts: &Facts) -> Option<Statement> {
     let next = next_words(facts)?;
     let moved = facts.lately.iter().find_map(|event| match event.kind {
         EventKind::DueMoved { from, to } if Some(to) == facts.next => Some((event.at, from)),
@@ -397,18 +407,18 @@ fn put_off(facts: &Facts) -> Option<Told> {
         let way = if Some(from) < facts.next { "put off" } else { "brought forward" };
         let sentence = format!("{next}: it was {way} from {}.", facts.bare(from));
         let what = format!("its time was changed {}", facts.moment(at));
-        return Some(Told { sentence, evidence: vec![Evidence { from: Source::Journal, at: Some(at), what }] });
+        return Some(Statement { sentence, evidence: vec![Evidence { from: Source::Journal, at: Some(at), what }] });
     }
     let is_back = facts.definition.as_ref().is_some_and(|definition| definition.kind() == Kind::Reminder)
         && facts.story.as_ref().is_some_and(|story| story.outcome.is_some());
-    if is_back { Told::bare(format!("{next}: it was brought back.")) } else { None }
+    if is_back { Statement::bare(format!("{next}: it was brought back.")) } else { None }
 }
 
-fn budget_spent(facts: &Facts) -> Option<Told> {
+fn budget_spent(facts: &Facts) -> Option<Statement> {
     let (next, definition) = (next_words(facts)?, facts.definition.as_ref()?);
     let spent = facts.spent_at(facts.next?)?;
     let sentence = format!("{next}, and it is skipped then: {}.", spent_words(spent, facts));
-    Some(Told { sentence, evidence: vec![spent_evidence(spent, definition)] })
+    Some(Statement { sentence, evidence: vec![spent_evidence(spent, definition)] })
 }
 
 /// Returns `the budget of the day is spent until tomorrow at 00:00`.
@@ -438,11 +448,11 @@ fn conditions(facts: &Facts) -> String {
     conditions.map(|conditions| format!(", if {conditions}")).unwrap_or_default()
 }
 
-fn conditional(facts: &Facts) -> Option<Told> {
+fn conditional(facts: &Facts) -> Option<Statement> {
     let conditions = Some(conditions(facts)).filter(|conditions| !conditions.is_empty())?;
-    Told::bare(format!("{}{conditions}.", next_words(facts)?))
+    Statement::bare(format!("{}{conditions}.", next_words(facts)?))
 }
 
-fn next(facts: &Facts) -> Option<Told> {
-    next_words(facts).map(|next| Told { sentence: format!("{next}."), evidence: Vec::new() })
+fn next(facts: &Facts) -> Option<Statement> {
+    next_words(facts).map(|next| Statement { sentence: format!("{next}."), evidence: Vec::new() })
 }

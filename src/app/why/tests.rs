@@ -13,8 +13,9 @@ use crate::clock::Clock;
 use crate::definition::{Defaults, Kind, parse};
 use crate::home::Home;
 use crate::journal::{
-    After, Claim, ConsecutiveFailures, DelayCause, EventFilter, EventKind, Finish, Journal, JournalPlace, NewClaim,
-    NewMessage, NewQuestion, ObservedGeneration, Occasion, Occurrence, Punctuality, Purpose, RunState, testing,
+    AfterAttempt, Claim, ConsecutiveFailures, DelayCause, EventFilter, EventKind, Finish, Journal, JournalLocation,
+    NewClaim, NewMessage, NewQuestion, ObservedGeneration, Occasion, Occurrence, Punctuality, Purpose, RunState,
+    testing,
 };
 
 /// An event at a time on 2 March 2026, a Monday: `08:00`, or `01T08:00` on another day.
@@ -120,11 +121,11 @@ fn at(text: &str) -> DateTime<Utc> {
     format!("{text}{seconds}Z").parse().unwrap()
 }
 
-struct Scene {
+struct Fixture {
     folder: TempDir,
     clock: Clock,
     journal: Journal,
-    place: JournalPlace,
+    place: JournalLocation,
     id: DefinitionId,
     kind: Kind,
     file: String,
@@ -144,7 +145,7 @@ impl Service for Stub {
     }
 }
 
-impl Scene {
+impl Fixture {
     fn new(case: &Case) -> Self {
         let folder = TempDir::new().unwrap();
         let home = Home::new(folder.path());
@@ -153,7 +154,7 @@ impl Scene {
         }
         let mut config = "timezone: UTC\nbudget: { day: 5.00, tokens_day: 2000000 }\n".to_owned();
         let clock = Clock::simulated(at("01T00:00"));
-        let mut place = JournalPlace::File(home.journal());
+        let mut place = JournalLocation::File(home.journal());
         if case.steps.iter().any(|(_, step)| matches!(step, Host(..))) {
             place = testing::on_server(&home.journal());
             config += &format!("host: attic\njournal: {}\n", testing::server_url(&home.journal()));
@@ -195,7 +196,7 @@ impl Scene {
         let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
         let file = format!("routines/{}.md", self.id);
         let definition = parse(Kind::Routine, file.as_ref(), MAIL.as_bytes(), &defaults).definition.unwrap();
-        self.journal.note_payer(&self.run(), &definition).await.unwrap();
+        self.journal.record_payer(&self.run(), &definition).await.unwrap();
         let tokens = Some(crate::agent::Tokens { output, ..crate::agent::Tokens::default() });
         self.finish(Finish { cost_usd: Some(usd), tokens, ..Finish::closed(RunState::Completed, None) }).await;
     }
@@ -216,7 +217,7 @@ impl Scene {
             NoFile(file) => fs::remove_file(self.folder.path().join(file)).unwrap(),
             See => {
                 let seen = ObservedGeneration { id: self.id.clone(), trigger: "as it is".into(), text: self.text() };
-                journal.see(Arc::new([seen]), self.clock.now()).await.unwrap();
+                journal.observe(Arc::new([seen]), self.clock.now()).await.unwrap();
             }
             Claim(due) => self.claim(at(due), Purpose::Run).await,
             ByHand => self.claim(self.clock.now(), Purpose::RunByHand).await,
@@ -245,7 +246,7 @@ impl Scene {
             }
             Retry(why, again) => {
                 let end = Finish::closed(RunState::Failed, Some((*why).into()));
-                self.finish(Finish { after: After::RetryAt(at(again)), ..end }).await;
+                self.finish(Finish { after: AfterAttempt::RetryAt(at(again)), ..end }).await;
             }
             End(state, why) => self.finish(Finish::closed(*state, Some((*why).into()))).await,
             CutOff => drop(journal.recover().await.unwrap()),
@@ -349,18 +350,18 @@ impl Scene {
 
 /// Plays the steps, and asks five minutes after the last one.
 async fn answer_of(case: &Case) -> Result<Why, Refusal> {
-    let mut scene = Scene::new(case);
+    let mut fixture = Fixture::new(case);
     for (time, step) in case.steps {
         let time = at(time);
-        scene.clock.jump(time - scene.clock.now());
-        scene.do_step(step).await;
+        fixture.clock.jump(time - fixture.clock.now());
+        fixture.do_step(step).await;
     }
-    scene.clock.jump(TimeDelta::minutes(5));
+    fixture.clock.jump(TimeDelta::minutes(5));
     // Waits until the queued writes are on the disk.
-    scene.journal.setting("paused").await.unwrap();
-    let app = scene.app(case.up);
+    fixture.journal.setting("paused").await.unwrap();
+    let app = fixture.app(case.up);
     let (id, time) = case.ask;
-    let id = if id == "RUN" { scene.run().to_string() } else { id.to_owned() };
+    let id = if id == "RUN" { fixture.run().to_string() } else { id.to_owned() };
     tokio::task::spawn_blocking(move || why(&id, time, &app)).await.unwrap()
 }
 

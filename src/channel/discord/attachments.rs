@@ -9,7 +9,7 @@ use crate::channel::ReceivedFile;
 const LARGEST: u64 = 25 * 1024 * 1024;
 
 /// Timeout of one download.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Downloads the files one after another.
 pub(super) async fn fetch(attachments: Vec<Attachment>) -> Vec<ReceivedFile> {
@@ -27,7 +27,7 @@ fn content(attachment: &Attachment) -> Result<Vec<u8>, String> {
     if attachment.size > LARGEST {
         return Err(too_large());
     }
-    let agent: ureq::Agent = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).build().into();
+    let agent: ureq::Agent = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).build().into();
     let mut answer = agent.get(&attachment.url).call().map_err(|error| format!("it cannot be fetched: {error}"))?;
     match answer.body_mut().with_config().limit(LARGEST).read_to_vec() {
         Ok(bytes) => Ok(bytes),

@@ -10,13 +10,13 @@ use crate::channel::progress::interrupt;
 use crate::channel::split::{length, split};
 use crate::channel::{Outgoing, OutgoingButton, terminal};
 use crate::definition::DefinitionId;
-use crate::journal::Rich;
+use crate::journal::RichContent;
 
 /// Maximum length of a message's text, in UTF-16 code units.
 pub(super) const LONGEST: usize = 2000;
 
 /// Maximum number of messages that answer one command. Discord's limit for an application without a server.
-const MOST_ANSWERS: usize = 5;
+const MAX_ANSWERS: usize = 5;
 
 /// Message flags: no link previews; visible to one person only.
 pub(super) const NO_PREVIEWS: u64 = 1 << 2;
@@ -73,8 +73,8 @@ pub(super) fn printed(text: &str) -> Vec<Value> {
     }
     // The output must not end the block.
     let mut bodies = for_one(&format!("```\n{}\n```", text.replace("```", "'''")));
-    if bodies.len() > MOST_ANSWERS {
-        bodies.truncate(MOST_ANSWERS - 1);
+    if bodies.len() > MAX_ANSWERS {
+        bodies.truncate(MAX_ANSWERS - 1);
         bodies.extend(for_one("-# It is too long for Discord. The same command in a terminal shows the rest."));
     }
     bodies
@@ -169,7 +169,7 @@ fn label(text: &str) -> String {
 }
 
 /// Returns the embed of a message. Returns `None` if it exceeds a limit; the text has the same content.
-fn embed(rich: &Rich) -> Option<Value> {
+fn embed(rich: &RichContent) -> Option<Value> {
     let clean = |text: &str| terminal::plain_lines(text).trim().to_owned();
     let mut sum = 0;
     let mut fits = |text: &str, most: usize| {
@@ -227,14 +227,14 @@ mod tests {
         let bodies = printed("a  b\n```\n@everyone\n");
         assert_eq!(bodies[0]["content"], "```\na  b\n'''\n@everyone\n```");
         let bodies = printed(&"a line of a table\n".repeat(1000));
-        assert_eq!(bodies.len(), MOST_ANSWERS);
+        assert_eq!(bodies.len(), MAX_ANSWERS);
         assert!(bodies[4]["content"].as_str().unwrap().contains("too long"));
         assert!(bodies.iter().all(|body| body["flags"] == 68));
     }
 
     #[test]
     fn what_does_not_fit_into_an_embed_is_text() {
-        let rich = |description: &str| Rich {
+        let rich = |description: &str| RichContent {
             title: "Build".into(),
             description: description.into(),
             color: Some(0xff_0000),

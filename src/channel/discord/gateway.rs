@@ -17,20 +17,20 @@ use twilight_http::request::Method;
 use twilight_model::id::Id;
 use twilight_model::id::marker::UserMarker;
 
-use super::heard::{Incoming, NOT_UNDERSTOOD};
 use super::incoming::{self, Event, Interaction, Message, Ready};
-use super::rest::{Failure, for_good};
-use super::{Inner, Known, body};
-use crate::channel::Ear;
+use super::listener::{Incoming, NOT_UNDERSTOOD};
+use super::rest::{Failure, permanent};
+use super::{CachedIds, Inner, body};
+use crate::channel::Inbound;
 
 /// Longest wait before a retry.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
 /// Listens until Discord refuses the bot for good. Returns the reason.
-pub(super) async fn listen(inner: Arc<Inner>, ear: Ear) -> String {
+pub(super) async fn listen(inner: Arc<Inner>, inbound: Inbound) -> String {
     // Aborting this task ends all that it spawned. A panic in the library ends only this task.
     let mut task = JoinSet::new();
-    task.spawn(run(inner, ear));
+    task.spawn(run(inner, inbound));
     match task.join_next().await {
         Some(Ok(why)) => why,
         Some(Err(error)) => format!("the connection to Discord failed ({error}): start the service again"),
@@ -38,12 +38,12 @@ pub(super) async fn listen(inner: Arc<Inner>, ear: Ear) -> String {
     }
 }
 
-async fn run(inner: Arc<Inner>, ear: Ear) -> String {
-    let known = match patiently(|| inner.known()).await {
+async fn run(inner: Arc<Inner>, inbound: Inbound) -> String {
+    let known = match with_retries(|| inner.known()).await {
         Ok(known) => known,
         Err(failure) => return failure.why,
     };
-    let url = match patiently(|| inner.gateway_url()).await {
+    let url = match with_retries(|| inner.gateway_url()).await {
         Ok(url) => url,
         Err(failure) => return failure.why,
     };
@@ -51,9 +51,9 @@ async fn run(inner: Arc<Inner>, ear: Ear) -> String {
     let mut shard = Shard::with_config(ShardId::ONE, config);
     let (heard, hearing) = mpsc::unbounded_channel();
     let mut tasks = JoinSet::new();
-    tasks.spawn(Arc::clone(&inner).hear(known, ear.clone(), hearing));
+    tasks.spawn(Arc::clone(&inner).forward_incoming(known, inbound.clone(), hearing));
     tasks.spawn(register(Arc::clone(&inner), known));
-    let mut connection = Connection { inner, known, ear, heard, tasks, own: None, failures: 0, closed: None };
+    let mut connection = Connection { inner, known, inbound, heard, tasks, own: None, failures: 0, closed: None };
     while let Some(frame) = shard.next().await {
         match frame {
             Ok(Frame::Text(text)) => connection.take(&text),
@@ -76,8 +76,8 @@ async fn run(inner: Arc<Inner>, ear: Ear) -> String {
 /// The state of the connection.
 struct Connection {
     inner: Arc<Inner>,
-    known: Known,
-    ear: Ear,
+    known: CachedIds,
+    inbound: Inbound,
     heard: UnboundedSender<Incoming>,
     tasks: JoinSet<()>,
     /// User id of the bot.
@@ -109,7 +109,7 @@ impl Connection {
     /// Waits after repeated failures. The library itself waits if it cannot open a connection.
     async fn pause(&self) {
         if let Some(doublings @ 1..) = self.failures.checked_sub(1) {
-            sleep(LONGEST_PAUSE.min(Duration::from_secs(1) * 2_u32.saturating_pow(doublings.min(8)))).await;
+            sleep(MAX_BACKOFF.min(Duration::from_secs(1) * 2_u32.saturating_pow(doublings.min(8)))).await;
         }
     }
 
@@ -126,10 +126,10 @@ impl Connection {
                 self.works();
                 Ok(())
             }
-            Some("MESSAGE_CREATE") => parsed(event.data).map(|message| self.said(message)),
+            Some("MESSAGE_CREATE") => parsed(event.data).map(|message| self.forward_message(message)),
             Some("INTERACTION_CREATE") => parsed(event.data).map(|interaction: Interaction| {
-                let (inner, ear) = (Arc::clone(&self.inner), self.ear.clone());
-                self.tasks.spawn(inner.interact(self.known, ear, interaction));
+                let (inner, inbound) = (Arc::clone(&self.inner), self.inbound.clone());
+                self.tasks.spawn(inner.interact(self.known, inbound, interaction));
             }),
             _ => Ok(()),
         };
@@ -138,13 +138,13 @@ impl Connection {
         }
     }
 
-    fn said(&mut self, message: Message) {
+    fn forward_message(&mut self, message: Message) {
         // The gateway also delivers the bot's own messages.
-        if Some(message.author.id) == self.own || !Inner::is_said(&message) {
+        if Some(message.author.id) == self.own || !Inner::is_from_person(&message) {
             return;
         }
         let eyes = match message.author.id == self.known.owner {
-            true => self.inner.look(message.channel_id, message.id),
+            true => self.inner.add_reaction(message.channel_id, message.id),
             false => tokio::spawn(async {}),
         };
         let _sent = self.heard.send(Incoming::Message(Box::new(message), eyes));
@@ -156,16 +156,16 @@ fn parsed<T: for<'de> Deserialize<'de>>(data: Value) -> Result<T, serde_json::Er
 }
 
 /// Registers the commands with Discord.
-async fn register(inner: Arc<Inner>, known: Known) {
+async fn register(inner: Arc<Inner>, known: CachedIds) {
     let path = format!("applications/{}/commands", known.application);
     let commands = body::commands();
-    if let Err(failure) = patiently(|| inner.rest.send(Method::Put, path.clone(), &commands)).await {
+    if let Err(failure) = with_retries(|| inner.rest.send(Method::Put, path.clone(), &commands)).await {
         tracing::error!(%failure, "the commands could not be told to Discord; those of before stay");
     }
 }
 
 /// Retries a request until it succeeds or fails for good.
-async fn patiently<T, F: Future<Output = Result<T, Failure>>>(mut ask: impl FnMut() -> F) -> Result<T, Failure> {
+async fn with_retries<T, F: Future<Output = Result<T, Failure>>>(mut ask: impl FnMut() -> F) -> Result<T, Failure> {
     let mut pause = Duration::from_secs(1);
     loop {
         match ask().await {
@@ -173,7 +173,7 @@ async fn patiently<T, F: Future<Output = Result<T, Failure>>>(mut ask: impl FnMu
             other => return other,
         }
         sleep(pause).await;
-        pause = LONGEST_PAUSE.min(pause * 2);
+        pause = MAX_BACKOFF.min(pause * 2);
     }
 }
 
@@ -185,7 +185,7 @@ impl Inner {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]/".contains(c);
         match host.is_some_and(|host| !host.is_empty() && host.chars().all(plain)) {
             true => Ok(url),
-            false => Err(for_good("Discord's address of the gateway cannot be used")),
+            false => Err(permanent("Discord's address of the gateway cannot be used")),
         }
     }
 }

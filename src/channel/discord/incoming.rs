@@ -173,11 +173,11 @@ struct Member {
 pub(super) struct InteractionData {
     pub(super) custom_id: String,
     pub(super) name: String,
-    pub(super) options: Vec<OptionGiven>,
+    pub(super) options: Vec<CommandOption>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct OptionGiven {
+pub(super) struct CommandOption {
     pub(super) value: Value,
 }
 
@@ -191,5 +191,5 @@ pub(super) struct Pressed {
 /// Parses an answer of Discord.
 pub(super) fn read<T: for<'de> Deserialize<'de>>(what: &str, value: Value) -> Result<T, super::rest::Failure> {
     serde_json::from_value(value)
-        .map_err(|error| super::rest::for_now(format!("Discord's {what} cannot be read: {error}")))
+        .map_err(|error| super::rest::temporary(format!("Discord's {what} cannot be read: {error}")))
 }

@@ -7,36 +7,39 @@ use twilight_http::request::Method;
 
 use super::incoming::Interaction;
 use super::rest::Failure;
-use super::{Inner, Known, body};
-use crate::channel::hearing::TO_STRANGERS;
+use super::{CachedIds, Inner, body};
+use crate::channel::incoming::STRANGER_REPLY;
 use crate::channel::status::{self, Turn};
-use crate::channel::{Ear, Heard, Response};
+use crate::channel::{Inbound, IncomingEvent, Response};
 
 /// Types of interactions.
 const COMMAND: u8 = 2;
 const BUTTON: u8 = 3;
 
 /// Types of responses: immediate; deferred, to a command; deferred, to a button, optionally as an edit of its message.
-const AT_ONCE: u8 = 4;
+const IMMEDIATE: u8 = 4;
 const COMMAND_LATER: u8 = 5;
 const BUTTON_LATER: u8 = 6;
 
 impl Inner {
     /// Handles an interaction and shows its outcome.
-    pub(super) async fn interact(self: Arc<Self>, known: Known, ear: Ear, interaction: Interaction) {
+    pub(super) async fn interact(self: Arc<Self>, known: CachedIds, inbound: Inbound, interaction: Interaction) {
         let Some(by) = interaction.by().filter(|_| interaction.has_token()) else { return };
         let heard = match interaction.kind {
-            BUTTON => Heard::Pressed { button: interaction.data.custom_id.clone() },
-            COMMAND => Heard::Asked { command: interaction.data.name.clone(), argument: argument(&interaction) },
+            BUTTON => IncomingEvent::Pressed { button: interaction.data.custom_id.clone() },
+            COMMAND => {
+                IncomingEvent::Command { command: interaction.data.name.clone(), argument: argument(&interaction) }
+            }
             _ => return,
         };
         let is_owner = by == known.owner;
         let is_deferred = is_owner && self.defer(&interaction).await;
-        let response = ear.hear(&by.to_string(), Some(&known.owner.to_string()), heard).await;
+        let response = inbound.receive(&by.to_string(), Some(&known.owner.to_string()), heard).await;
         let shown = match response {
             Response::Stranger { tell: false } => Ok(()),
             Response::Stranger { tell: true } => {
-                self.call_back(&interaction, AT_ONCE, json!({ "content": TO_STRANGERS, "flags": body::FOR_ONE })).await
+                self.call_back(&interaction, IMMEDIATE, json!({ "content": STRANGER_REPLY, "flags": body::FOR_ONE }))
+                    .await
             }
             Response::Done(outcome) if interaction.kind == BUTTON => {
                 match (self.settle_pressed(&interaction, &outcome).await, body::fits_a_label(&outcome)) {
@@ -48,12 +51,12 @@ impl Inner {
                 self.tell(&known, &interaction, &text, is_deferred).await
             }
             Response::Turn(turn) => {
-                let progress = ear.follow(turn.clone());
+                let progress = inbound.follow(turn.clone());
                 if interaction.kind == COMMAND && is_deferred {
                     self.drop_answer(&known, &interaction).await;
                 }
-                let turn = Turn::begin(turn, None, &ear).await;
-                status::follow(&*self, &ear, turn, progress, async {}).await;
+                let turn = Turn::begin(turn, None, &inbound).await;
+                status::follow(&*self, &inbound, turn, progress, async {}).await;
                 Ok(())
             }
         };
@@ -83,7 +86,7 @@ impl Inner {
 
     async fn settle_pressed(&self, interaction: &Interaction, outcome: &str) -> Result<(), Failure> {
         match &interaction.message {
-            Some(message) => self.settle(message.channel_id, message.id, outcome).await,
+            Some(message) => self.remove_buttons(message.channel_id, message.id, outcome).await,
             None => Ok(()),
         }
     }
@@ -91,7 +94,7 @@ impl Inner {
     /// Shows a text to the person who asked.
     async fn tell(
         &self,
-        known: &Known,
+        known: &CachedIds,
         interaction: &Interaction,
         text: &str,
         is_deferred: bool,
@@ -112,7 +115,7 @@ impl Inner {
         Ok(())
     }
 
-    async fn drop_answer(&self, known: &Known, interaction: &Interaction) {
+    async fn drop_answer(&self, known: &CachedIds, interaction: &Interaction) {
         let path = format!("webhooks/{}/{}/messages/@original", known.application, interaction.token);
         if let Err(failure) = self.rest.delete(path).await {
             tracing::debug!(%failure, "the mark of a command that is being answered was not removed");

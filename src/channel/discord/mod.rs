@@ -6,9 +6,9 @@
 mod attachments;
 mod body;
 mod gateway;
-mod heard;
 mod incoming;
 mod interaction;
+mod listener;
 mod progress;
 mod rest;
 #[cfg(test)]
@@ -24,14 +24,14 @@ use twilight_http::request::Method;
 use twilight_model::id::Id;
 use twilight_model::id::marker::{ApplicationMarker, ChannelMarker, MessageMarker, UserMarker};
 
-use super::lost::Lost;
+use super::permanent_failure::PermanentFailure;
 use super::sent::last_part;
 use super::status::{self, Statuses};
 use super::terminal::plain;
-use super::{Channel, Ear, NotSent, Outgoing, Sent};
+use super::{Channel, Inbound, Outgoing, SendError, SentParts};
 use crate::config::DiscordChannel;
 use crate::definition::DefinitionId;
-use rest::{Failure, Rest, UNKNOWN_MESSAGE, for_good};
+use rest::{Failure, Rest, UNKNOWN_MESSAGE, permanent};
 
 /// The Discord channel.
 pub struct Discord {
@@ -43,15 +43,15 @@ struct Inner {
     settings: DiscordChannel,
     token: String,
     rest: Rest,
-    known: OnceCell<Known>,
+    known: OnceCell<CachedIds>,
     statuses: Statuses,
     /// The reason why the channel cannot work again, if so.
-    lost: Lost,
+    lost: PermanentFailure,
 }
 
 /// Ids that are requested once.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct CachedIds {
     application: Id<ApplicationMarker>,
     owner: Id<UserMarker>,
     /// The private conversation of the owner with the bot.
@@ -73,13 +73,13 @@ impl Discord {
             token,
             known: OnceCell::new(),
             statuses: Statuses::default(),
-            lost: Lost::new(lost),
+            lost: PermanentFailure::new(lost),
         };
         Self { inner: Arc::new(inner) }
     }
 
     /// Checks the token. Returns the name of its bot.
-    pub(super) async fn probe(&self) -> Result<String, NotSent> {
+    pub(super) async fn probe(&self) -> Result<String, SendError> {
         self.inner.lost.check()?;
         let bot = self.inner.rest.get("users/@me".into()).await?;
         let name = bot["username"].as_str().map(|name| format!(" for {}", plain(name))).unwrap_or_default();
@@ -89,45 +89,45 @@ impl Discord {
 
 #[async_trait]
 impl Channel for Discord {
-    async fn send(&self, message: &Outgoing, sent: &mut Sent) -> Result<Option<String>, NotSent> {
+    async fn send(&self, message: &Outgoing, sent: &mut SentParts) -> Result<Option<String>, SendError> {
         self.inner.lost.check()?;
         self.inner.deliver(message, sent).await?;
         Ok(Some(sent.name()))
     }
 
-    async fn listen(&self, ear: Ear) {
+    async fn listen(&self, inbound: Inbound) {
         if self.inner.lost.check().is_ok() {
-            let why = gateway::listen(Arc::clone(&self.inner), ear).await;
+            let why = gateway::listen(Arc::clone(&self.inner), inbound).await;
             tracing::error!(%why, "Discord is not listened to any more");
             self.inner.lost.set(why);
         }
         std::future::pending().await
     }
 
-    async fn lost(&self) -> String {
+    async fn permanent_failure(&self) -> String {
         self.inner.lost.until().await
     }
 
-    async fn settle(&self, external: &str, _message: &Outgoing, outcome: &str) -> Result<(), NotSent> {
+    async fn remove_buttons(&self, external: &str, _message: &Outgoing, outcome: &str) -> Result<(), SendError> {
         // The id belongs to a message of another channel.
         let Some(id) = last_part(external) else { return Ok(()) };
         let known = self.inner.known().await?;
-        Ok(self.inner.settle(known.dm, id, outcome).await?)
+        Ok(self.inner.remove_buttons(known.dm, id, outcome).await?)
     }
 
-    async fn hide(&self, turn: &DefinitionId, external: &str) -> Result<(), NotSent> {
+    async fn remove_status(&self, turn: &DefinitionId, external: &str) -> Result<(), SendError> {
         self.inner.lost.check()?;
-        status::hide(&*self.inner, turn, external).await
+        status::remove_status(&*self.inner, turn, external).await
     }
 }
 
 impl Inner {
     /// Returns the ids of the application, the owner and their conversation.
-    async fn known(&self) -> Result<Known, Failure> {
+    async fn known(&self) -> Result<CachedIds, Failure> {
         self.known.get_or_try_init(|| self.ask()).await.copied()
     }
 
-    async fn ask(&self) -> Result<Known, Failure> {
+    async fn ask(&self) -> Result<CachedIds, Failure> {
         let application: incoming::Application =
             incoming::read("application", self.rest.get("applications/@me".into()).await?)?;
         let owner = match &self.settings.owner {
@@ -135,16 +135,16 @@ impl Inner {
             None => application.owner(),
         };
         let owner = owner.ok_or_else(|| {
-            for_good("Discord does not say whose the application is: set `owner` of the channel to your user id")
+            permanent("Discord does not say whose the application is: set `owner` of the channel to your user id")
         })?;
         let body = json!({ "recipient_id": owner.to_string() });
         let dm = self.rest.send(Method::Post, "users/@me/channels".into(), &body).await?;
         let dm: incoming::Channel = incoming::read("channel", dm)?;
-        Ok(Known { application: application.id, owner, dm: dm.id })
+        Ok(CachedIds { application: application.id, owner, dm: dm.id })
     }
 
     /// Sends the parts of a message that were not sent yet. The last part has the buttons.
-    async fn deliver(&self, message: &Outgoing, sent: &mut Sent) -> Result<(), NotSent> {
+    async fn deliver(&self, message: &Outgoing, sent: &mut SentParts) -> Result<(), SendError> {
         let known = self.known().await?;
         let bodies = body::messages(message);
         let last = bodies.len() - 1;
@@ -181,7 +181,12 @@ impl Inner {
     }
 
     /// Replaces a message's buttons by their outcome.
-    async fn settle(&self, of: Id<ChannelMarker>, message: Id<MessageMarker>, outcome: &str) -> Result<(), Failure> {
+    async fn remove_buttons(
+        &self,
+        of: Id<ChannelMarker>,
+        message: Id<MessageMarker>,
+        outcome: &str,
+    ) -> Result<(), Failure> {
         // A message that the person deleted has no buttons.
         self.edit(of, message, &body::settled(outcome)).await.map(drop)
     }

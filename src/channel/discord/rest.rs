@@ -11,14 +11,14 @@ use twilight_http::client::ClientBuilder;
 use twilight_http::error::{Error, ErrorType};
 use twilight_http::request::{Method, Request, RequestBuilder};
 
-use crate::channel::{NotSent, terminal};
+use crate::channel::{SendError, terminal};
 
 /// Timeout of a request, including waits for a rate limit.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum number of attempts of a rate-limited request. The library would retry without end, and without a pause if the answer gives no
 /// delay.
-const TRIES: u8 = 4;
+const MAX_TRIES: u8 = 4;
 
 /// Discord's error codes.
 pub(super) const UNKNOWN_MESSAGE: u64 = 10008;
@@ -41,7 +41,7 @@ pub(super) struct Failure {
     pub(super) again: bool,
 }
 
-impl From<Failure> for NotSent {
+impl From<Failure> for SendError {
     fn from(failure: Failure) -> Self {
         Self { why: failure.why, again: failure.again }
     }
@@ -76,28 +76,28 @@ impl Rest {
     }
 
     async fn call(&self, request: Result<Request, Error>) -> Result<Value, Failure> {
-        let late = |_| for_now(format!("Discord did not answer within {} s", PATIENCE.as_secs()));
-        timeout(PATIENCE, self.called(request)).await.map_err(late)?
+        let late = |_| temporary(format!("Discord did not answer within {} s", TIMEOUT.as_secs()));
+        timeout(TIMEOUT, self.called(request)).await.map_err(late)?
     }
 
     async fn called(&self, request: Result<Request, Error>) -> Result<Value, Failure> {
         let mut answer = self.client.request::<()>(request.map_err(failure)?);
         let tries = AtomicU8::new(0);
-        answer.set_pre_flight(move || tries.fetch_add(1, Ordering::Relaxed) < TRIES);
+        answer.set_pre_flight(move || tries.fetch_add(1, Ordering::Relaxed) < MAX_TRIES);
         let answer = answer.await.map_err(failure)?;
-        let bytes = answer.bytes().await.map_err(|error| for_now(format!("Discord's answer broke off: {error}")))?;
+        let bytes = answer.bytes().await.map_err(|error| temporary(format!("Discord's answer broke off: {error}")))?;
         if bytes.is_empty() {
             return Ok(Value::Null);
         }
-        serde_json::from_slice(&bytes).map_err(|_| for_now("Discord's answer is not JSON".into()))
+        serde_json::from_slice(&bytes).map_err(|_| temporary("Discord's answer is not JSON".into()))
     }
 }
 
-pub(super) fn for_now(why: String) -> Failure {
+pub(super) fn temporary(why: String) -> Failure {
     Failure { why, code: 0, again: true }
 }
 
-pub(super) fn for_good(why: impl Into<String>) -> Failure {
+pub(super) fn permanent(why: impl Into<String>) -> Failure {
     Failure { why: why.into(), code: 0, again: false }
 }
 
@@ -106,13 +106,13 @@ fn failure(error: Error) -> Failure {
     let source = source.map(|source| format!(": {source}")).unwrap_or_default();
     match kind {
         ErrorType::Response { body, status, .. } => refused(status.get(), &body),
-        ErrorType::RequestTimedOut => for_now("Discord did not answer".into()),
-        ErrorType::RequestError => for_now(format!("Discord cannot be reached{source}")),
-        ErrorType::RequestCanceled => for_now("Discord limits how often the bot may ask".into()),
+        ErrorType::RequestTimedOut => temporary("Discord did not answer".into()),
+        ErrorType::RequestError => temporary(format!("Discord cannot be reached{source}")),
+        ErrorType::RequestCanceled => temporary("Discord limits how often the bot may ask".into()),
         // An error answer that is not JSON comes from a proxy between us and Discord.
-        ErrorType::Parsing { .. } => for_now("Discord answered with an error that is not JSON".into()),
-        ErrorType::CreatingHeader { .. } => for_good("`DISCORD_TOKEN` has characters that no token has"),
-        _ => for_good(format!("the request cannot be made{source}")),
+        ErrorType::Parsing { .. } => temporary("Discord answered with an error that is not JSON".into()),
+        ErrorType::CreatingHeader { .. } => permanent("`DISCORD_TOKEN` has characters that no token has"),
+        _ => permanent(format!("the request cannot be made{source}")),
     }
 }
 

@@ -11,13 +11,13 @@ use twilight_model::id::marker::{ChannelMarker, MessageMarker};
 use super::progress::{STYLE, is_status};
 use super::rest::{Failure, UNKNOWN_MESSAGE};
 use super::{Inner, body};
-use crate::channel::NotSent;
+use crate::channel::SendError;
 use crate::channel::progress::Style;
-use crate::channel::status::{Board, Statuses, Turn};
+use crate::channel::status::{EditableChannel, Statuses, Turn};
 use crate::definition::DefinitionId;
 
 #[async_trait]
-impl Board for Inner {
+impl EditableChannel for Inner {
     fn style(&self) -> &'static Style {
         &STYLE
     }
@@ -26,26 +26,26 @@ impl Board for Inner {
         &self.statuses
     }
 
-    async fn type_on(&self) {
+    async fn show_typing(&self) {
         if let Ok(known) = self.known().await {
             // The typing indicator is optional.
             let _typing = self.rest.send(Method::Post, format!("channels/{}/typing", known.dm), &Value::Null).await;
         }
     }
 
-    async fn post(&self, turn: &Turn, text: &str) -> Result<String, NotSent> {
+    async fn post(&self, turn: &Turn, text: &str) -> Result<String, SendError> {
         let answered = turn.answers.as_deref().and_then(|answered| answered.parse().ok());
         let body = body::replying(body::status(text, Some(&turn.id)), answered);
         let dm = self.known().await?.dm;
         Ok(self.create(dm, &body::once(body, &nonce(&turn.id))).await?.to_string())
     }
 
-    async fn change(&self, message: &str, turn: Option<&DefinitionId>, text: &str) -> Result<bool, NotSent> {
+    async fn change(&self, message: &str, turn: Option<&DefinitionId>, text: &str) -> Result<bool, SendError> {
         let Ok(message) = message.parse() else { return Ok(false) };
         Ok(self.edit(self.known().await?.dm, message, &body::edit(body::status(text, turn))).await?)
     }
 
-    async fn remove(&self, message: &str) -> Result<(), NotSent> {
+    async fn remove(&self, message: &str) -> Result<(), SendError> {
         let Ok(message) = message.parse::<Id<MessageMarker>>() else { return Ok(()) };
         let dm = self.known().await?.dm;
         match self.rest.delete(format!("channels/{dm}/messages/{message}")).await {

@@ -14,13 +14,13 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 use super::USER_AGENT;
-use crate::channel::NotSent;
+use crate::channel::SendError;
 
 /// Maximum wait for the start of the server's answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Silence after which a stream counts as dead. The server sends a keepalive every 45 s.
-const SILENCE: Duration = Duration::from_secs(150);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(150);
 
 /// Maximum length of a line, in bytes. The server accepts messages of up to 4,096.
 const LONGEST: usize = 64 * 1024;
@@ -70,25 +70,25 @@ impl Topic {
     ///
     /// # Errors
     /// Returns the reason of the failure, and whether a retry may succeed.
-    pub(super) async fn open(&self, since: Option<&str>) -> Result<Stream<Incoming>, NotSent> {
+    pub(super) async fn open(&self, since: Option<&str>) -> Result<Stream<Incoming>, SendError> {
         let since = since.filter(|id| is_id(id)).unwrap_or("all");
         let mut request = Request::get(format!("{}?since={since}", self.url));
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
         let request = request.header("User-Agent", USER_AGENT).body(Empty::new());
-        let request = request.map_err(|error| NotSent { why: error.to_string(), again: false })?;
-        let answer = timeout(PATIENCE, self.client.request(request)).await;
-        let late = |_| NotSent::for_now(format!("the ntfy server did not answer within {} s", PATIENCE.as_secs()));
+        let request = request.map_err(|error| SendError { why: error.to_string(), again: false })?;
+        let answer = timeout(TIMEOUT, self.client.request(request)).await;
+        let late = |_| SendError::temporary(format!("the ntfy server did not answer within {} s", TIMEOUT.as_secs()));
         let answer = answer.map_err(late)?.map_err(|error| {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            NotSent::for_now(format!("the ntfy server cannot be reached: {error}{cause}"))
+            SendError::temporary(format!("the ntfy server cannot be reached: {error}{cause}"))
         })?;
         match answer.status().as_u16() {
             200 => Ok(Stream::new(answer.into_body())),
             status => {
                 let again = status == 429 || status >= 500;
-                Err(NotSent { why: format!("the ntfy server answered {status}"), again })
+                Err(SendError { why: format!("the ntfy server answered {status}"), again })
             }
         }
     }
@@ -115,8 +115,8 @@ impl<B: Body<Data = Bytes> + Unpin> Stream<B> {
                     return Ok(event);
                 }
             }
-            let frame = timeout(SILENCE, self.body.frame()).await;
-            let frame = frame.map_err(|_| format!("the ntfy server was silent for {} s", SILENCE.as_secs()))?;
+            let frame = timeout(IDLE_TIMEOUT, self.body.frame()).await;
+            let frame = frame.map_err(|_| format!("the ntfy server was silent for {} s", IDLE_TIMEOUT.as_secs()))?;
             let frame = frame.ok_or("the ntfy server has ended the stream")?;
             let frame = frame.map_err(|_| "the connection to the ntfy server was cut")?;
             if let Ok(data) = frame.into_data() {

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::channel::NotSent;
+use crate::channel::SendError;
 
 /// Telegram's own server.
 const SERVER: &str = "https://api.telegram.org";
 
 /// Timeout of a request. A poll adds its own wait.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum length of an answer, in bytes.
 const LONGEST: u64 = 16 * 1024 * 1024;
@@ -35,7 +35,7 @@ pub(super) struct Failure {
     pub retry_after: Option<u64>,
 }
 
-impl From<Failure> for NotSent {
+impl From<Failure> for SendError {
     fn from(failure: Failure) -> Self {
         // 401 and 404: bad token; 403: the person has blocked the bot; other 4xx: bad message.
         let again = failure.code.is_none_or(|code| code == 429 || code >= 500);
@@ -68,10 +68,10 @@ impl Api {
 
     /// Calls a method. Waits and retries once if the server requests it.
     pub(super) async fn call(&self, method: &str, body: Value) -> Result<Value, Failure> {
-        match self.once(method, body.clone(), PATIENCE).await {
+        match self.once(method, body.clone(), TIMEOUT).await {
             Err(Failure { retry_after: Some(seconds), .. }) if seconds <= LONGEST_WAIT => {
                 tokio::time::sleep(Duration::from_secs(seconds)).await;
-                self.once(method, body, PATIENCE).await
+                self.once(method, body, TIMEOUT).await
             }
             other => other,
         }
@@ -79,7 +79,7 @@ impl Api {
 
     /// Calls a method that the server may hold for `wait`.
     pub(super) async fn poll(&self, method: &str, body: Value, wait: Duration) -> Result<Value, Failure> {
-        self.once(method, body, wait + PATIENCE).await
+        self.once(method, body, wait + TIMEOUT).await
     }
 
     async fn once(&self, method: &str, body: Value, patience: Duration) -> Result<Value, Failure> {
@@ -110,7 +110,7 @@ impl Api {
         let url = format!("{}/file/bot{}/{path}", self.server, self.token);
         let agent = self.agent.clone();
         let content = tokio::task::spawn_blocking(move || {
-            let mut answer = agent.get(&url).config().timeout_global(Some(PATIENCE * 4)).build().call()?;
+            let mut answer = agent.get(&url).config().timeout_global(Some(TIMEOUT * 4)).build().call()?;
             let status = answer.status().as_u16();
             let content = answer.body_mut().with_config().limit(LARGEST_FILE + 1).read_to_vec()?;
             Ok::<_, ureq::Error>((status, content))

@@ -16,13 +16,13 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::lost::Lost;
+use super::permanent_failure::PermanentFailure;
 use super::progress::{Style, interrupt};
 use super::sent::last_part;
 use super::split::{length, split};
-use super::status::{self, Board, Statuses, Turn};
+use super::status::{self, EditableChannel, Statuses, Turn};
 use super::terminal::plain;
-use super::{Channel, Ear, NotSent, Outgoing, OutgoingButton, Progress, Sent};
+use super::{Channel, Inbound, Outgoing, OutgoingButton, Progress, SendError, SentParts};
 use crate::config::TelegramChannel;
 use crate::definition::DefinitionId;
 use api::{Api, Failure};
@@ -62,7 +62,7 @@ struct Inner {
     owner: Option<i64>,
     statuses: Statuses,
     /// The reason why the channel cannot work again, if so.
-    lost: Lost,
+    lost: PermanentFailure,
 }
 
 impl Telegram {
@@ -71,12 +71,12 @@ impl Telegram {
     pub fn new(settings: &TelegramChannel, token: Option<String>) -> Self {
         let api = token.map(|token| Api::new(settings.api.as_deref(), token));
         let lost = api.is_none().then(|| "`TELEGRAM_TOKEN` is not set: put the bot's token into .env".to_owned());
-        let (statuses, lost) = (Statuses::default(), Lost::new(lost));
+        let (statuses, lost) = (Statuses::default(), PermanentFailure::new(lost));
         Self { inner: Arc::new(Inner { api, owner: settings.owner, statuses, lost }) }
     }
 
     /// Checks the token. Returns the name of its bot.
-    pub(super) async fn probe(&self) -> Result<String, NotSent> {
+    pub(super) async fn probe(&self) -> Result<String, SendError> {
         let (api, _) = self.inner.chat()?;
         let bot = api.call("getMe", json!({})).await?;
         let name = bot["username"].as_str().map(|name| format!(" for @{}", plain(name))).unwrap_or_default();
@@ -86,7 +86,7 @@ impl Telegram {
 
 #[async_trait]
 impl Channel for Telegram {
-    async fn send(&self, message: &Outgoing, sent: &mut Sent) -> Result<Option<String>, NotSent> {
+    async fn send(&self, message: &Outgoing, sent: &mut SentParts) -> Result<Option<String>, SendError> {
         self.inner.lost.check()?;
         let (api, chat) = self.inner.chat()?;
         let parts = split(&text(message), LONGEST);
@@ -108,35 +108,35 @@ impl Channel for Telegram {
         Ok((sent.count() > 0).then(|| sent.name()))
     }
 
-    async fn listen(&self, ear: Ear) {
+    async fn listen(&self, inbound: Inbound) {
         if let Some(api) = &self.inner.api {
-            let why = updates::listen(api, &self.inner, ear).await;
+            let why = updates::listen(api, &self.inner, inbound).await;
             tracing::error!(%why, "Telegram is not listened to any more");
             self.inner.lost.set(why);
         }
         std::future::pending().await
     }
 
-    async fn lost(&self) -> String {
+    async fn permanent_failure(&self) -> String {
         self.inner.lost.until().await
     }
 
-    async fn settle(&self, external: &str, message: &Outgoing, outcome: &str) -> Result<(), NotSent> {
+    async fn remove_buttons(&self, external: &str, message: &Outgoing, outcome: &str) -> Result<(), SendError> {
         // The id belongs to a message of another channel.
         let Some(id) = last_part::<i64>(external) else { return Ok(()) };
         let (api, chat) = self.inner.chat()?;
-        settle(api, chat, id, Some(message), outcome).await.map_err(NotSent::from)
+        remove_buttons(api, chat, id, Some(message), outcome).await.map_err(SendError::from)
     }
 
-    async fn hide(&self, turn: &DefinitionId, external: &str) -> Result<(), NotSent> {
+    async fn remove_status(&self, turn: &DefinitionId, external: &str) -> Result<(), SendError> {
         self.inner.lost.check()?;
-        status::hide(&*self.inner, turn, external).await
+        status::remove_status(&*self.inner, turn, external).await
     }
 }
 
 impl Inner {
-    fn chat(&self) -> Result<(&Api, i64), NotSent> {
-        let missing = |why: &str| NotSent { why: why.to_owned(), again: false };
+    fn chat(&self) -> Result<(&Api, i64), SendError> {
+        let missing = |why: &str| SendError { why: why.to_owned(), again: false };
         let api = self.api.as_ref().ok_or_else(|| missing("`TELEGRAM_TOKEN` is not set"))?;
         let owner = self.owner.ok_or_else(|| {
             missing("the channel has no `owner`: write `/start` to the bot, which answers with your number")
@@ -157,7 +157,7 @@ impl Inner {
         let shown = status.message.as_deref().and_then(number_of);
         let answered = match shown {
             // An edit does not notify the phone.
-            Some(shown) if status.is_soon() && edit_to(api, shown, part, body.clone()).await? => shown,
+            Some(shown) if status.is_recent() && edit_to(api, shown, part, body.clone()).await? => shown,
             _ => create(api, part, body).await?,
         };
         self.statuses.closed(turn, &mut status);
@@ -176,15 +176,15 @@ impl Inner {
     }
 
     /// Shows a turn until it ends. Marks the message that it answers until then.
-    async fn show(&self, turn: Turn, ear: &Ear, progress: UnboundedReceiver<Progress>) {
+    async fn show(&self, turn: Turn, inbound: &Inbound, progress: UnboundedReceiver<Progress>) {
         let answered = turn.answers.as_deref().and_then(number_of);
         self.react(answered, Some(EYES)).await;
-        status::follow(self, ear, turn, progress, self.react(answered, None)).await;
+        status::follow(self, inbound, turn, progress, self.react(answered, None)).await;
     }
 }
 
 #[async_trait]
-impl Board for Inner {
+impl EditableChannel for Inner {
     fn style(&self) -> &'static Style {
         &STYLE
     }
@@ -193,13 +193,13 @@ impl Board for Inner {
         &self.statuses
     }
 
-    async fn type_on(&self) {
+    async fn show_typing(&self) {
         if let Ok((api, chat)) = self.chat() {
             unimportant(api.call("sendChatAction", json!({ "chat_id": chat, "action": "typing" })).await);
         }
     }
 
-    async fn post(&self, turn: &Turn, text: &str) -> Result<String, NotSent> {
+    async fn post(&self, turn: &Turn, text: &str) -> Result<String, SendError> {
         let (api, chat) = self.chat()?;
         let mut body = body(chat);
         body["text"] = text.into();
@@ -211,7 +211,7 @@ impl Board for Inner {
         Ok(message_id(&api.call("sendMessage", body).await?)?.to_string())
     }
 
-    async fn change(&self, message: &str, turn: Option<&DefinitionId>, text: &str) -> Result<bool, NotSent> {
+    async fn change(&self, message: &str, turn: Option<&DefinitionId>, text: &str) -> Result<bool, SendError> {
         let (api, chat) = self.chat()?;
         let mut body = body(chat);
         body["message_id"] = number_of(message).into();
@@ -222,10 +222,10 @@ impl Board for Inner {
         Ok(edit(api, body).await?)
     }
 
-    async fn remove(&self, message: &str) -> Result<(), NotSent> {
+    async fn remove(&self, message: &str) -> Result<(), SendError> {
         let (api, chat) = self.chat()?;
         let body = json!({ "chat_id": chat, "message_id": number_of(message) });
-        api.call("deleteMessage", body).await.map(drop).map_err(NotSent::from)
+        api.call("deleteMessage", body).await.map(drop).map_err(SendError::from)
     }
 }
 
@@ -300,7 +300,13 @@ async fn edit_to(api: &Api, message: i64, text: &str, mut body: Value) -> Result
 
 /// Replaces a message's buttons by their outcome. `sent` is the message as it was sent. Telegram's copy has lost its formatting marks, so
 /// its data would be parsed as formatting.
-async fn settle(api: &Api, chat: i64, message: i64, sent: Option<&Outgoing>, outcome: &str) -> Result<(), Failure> {
+async fn remove_buttons(
+    api: &Api,
+    chat: i64,
+    message: i64,
+    sent: Option<&Outgoing>,
+    outcome: &str,
+) -> Result<(), Failure> {
     if let Some(last) = sent.and_then(|sent| split(&text(sent), LONGEST).pop()) {
         let room = MOST.saturating_sub(length(&last) + 2);
         let outcome: String = outcome.chars().take(room / 2).collect();

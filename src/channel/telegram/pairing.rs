@@ -11,7 +11,7 @@ use super::api::Api;
 const POLL: Duration = Duration::from_secs(20);
 
 /// Maximum wait for the code.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A bot that is being set up.
 pub struct Pairing {
@@ -42,8 +42,8 @@ impl Pairing {
     /// # Errors
     /// Returns Telegram's refusal, or that no code arrived within ten minutes.
     pub async fn owner(&self, code: &str) -> Result<i64, String> {
-        let late = |_| format!("nobody sent the code within {} minutes", PATIENCE.as_secs() / 60);
-        timeout(PATIENCE, self.wait(code)).await.map_err(late)?
+        let late = |_| format!("nobody sent the code within {} minutes", TIMEOUT.as_secs() / 60);
+        timeout(TIMEOUT, self.wait(code)).await.map_err(late)?
     }
 
     async fn wait(&self, code: &str) -> Result<i64, String> {

@@ -8,21 +8,21 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::api::{Api, Failure, LARGEST_FILE};
-use super::{EYES, Inner, body, escaped, settle, unimportant};
+use super::{EYES, Inner, body, escaped, remove_buttons, unimportant};
 use crate::channel::commands::COMMANDS;
-use crate::channel::hearing::TO_STRANGERS;
+use crate::channel::incoming::STRANGER_REPLY;
 use crate::channel::status::Turn;
-use crate::channel::{Ear, Heard, ReceivedFile, Response, Said};
+use crate::channel::{Inbound, IncomingEvent, IncomingMessage, ReceivedFile, Response};
 use crate::definition::DefinitionId;
 
 /// Maximum time for which the server holds an empty poll.
 const POLL: Duration = Duration::from_secs(50);
 
 /// Maximum number of updates in one answer. Update ids rise by one, and restart at a random number after a week without updates.
-const MOST_AT_ONCE: i64 = 100;
+const MAX_AT_ONCE: i64 = 100;
 
 /// Shortest and longest wait after a failure.
-const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// Maximum length of a command's output in a message, in characters.
 const LONGEST_OUTPUT: usize = 3500;
@@ -110,42 +110,42 @@ struct File {
 }
 
 /// Handles updates in order until Telegram rejects the token. Returns the reason.
-pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, ear: Ear) -> String {
+pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, inbound: Inbound) -> String {
     let commands: Vec<Value> =
         COMMANDS.iter().map(|known| json!({ "command": known.name, "description": known.about })).collect();
     unimportant(api.call("setMyCommands", json!({ "commands": commands })).await);
-    let (mut offset, mut pause) = (None, PAUSES.0);
+    let (mut offset, mut pause) = (None, BACKOFF.0);
     // Telegram repeats handled updates, also to the next process, until the next poll confirms them.
-    let taken = ear.last_heard().await.and_then(|last| last.parse::<i64>().ok());
-    let is_taken = |id: i64| taken.is_some_and(|last| (last - MOST_AT_ONCE + 1..=last).contains(&id));
+    let taken = inbound.cursor().await.and_then(|last| last.parse::<i64>().ok());
+    let is_taken = |id: i64| taken.is_some_and(|last| (last - MAX_AT_ONCE + 1..=last).contains(&id));
     let mut tasks = JoinSet::new();
-    for turn in Turn::left(&ear).await {
-        let (inner, ear) = (Arc::clone(inner), ear.clone());
-        let progress = ear.follow(turn.id.clone());
-        tasks.spawn(async move { inner.show(turn, &ear, progress).await });
+    for turn in Turn::left(&inbound).await {
+        let (inner, inbound) = (Arc::clone(inner), inbound.clone());
+        let progress = inbound.follow(turn.id.clone());
+        tasks.spawn(async move { inner.show(turn, &inbound, progress).await });
     }
-    for (name, update) in ear.kept().await {
+    for (name, update) in inbound.stored().await {
         if DefinitionId::new(&name).is_turn() {
             continue;
         }
         match serde_json::from_str(&update) {
             Ok(Update { message: Some(message), .. }) => {
-                tasks.spawn(fetch(message, name, api.clone(), Arc::clone(inner), ear.clone()));
+                tasks.spawn(fetch(message, name, api.clone(), Arc::clone(inner), inbound.clone()));
             }
-            _ => ear.let_go(&name).await,
+            _ => inbound.discard(&name).await,
         }
     }
     loop {
         match poll(api, offset).await {
             Ok(updates) => {
-                pause = PAUSES.0;
+                pause = BACKOFF.0;
                 for update in updates {
                     if let Some(id) = update["update_id"].as_i64() {
                         offset = Some(id + 1);
                     }
                     match Update::deserialize(&update) {
                         Ok(read) if is_taken(read.update_id) => {}
-                        Ok(read) => take(read, &update, api, inner, &ear, &mut tasks).await,
+                        Ok(read) => take(read, &update, api, inner, &inbound, &mut tasks).await,
                         Err(error) => {
                             tracing::warn!(%error, "something that Telegram said was not understood, and is left out")
                         }
@@ -164,7 +164,7 @@ pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, ear: Ear) -> String {
                 tracing::warn!(%failure, "Telegram is not heard now");
                 let asked = failure.retry_after.map(Duration::from_secs).unwrap_or_default();
                 tokio::time::sleep(pause.max(asked)).await;
-                pause = PAUSES.1.min(pause * 2);
+                pause = BACKOFF.1.min(pause * 2);
             }
         }
     }
@@ -180,7 +180,7 @@ async fn poll(api: &Api, offset: Option<i64>) -> Result<Vec<Value>, Failure> {
 }
 
 /// Handles one update. `raw` is its JSON.
-async fn take(update: Update, raw: &Value, api: &Api, inner: &Arc<Inner>, ear: &Ear, tasks: &mut JoinSet<()>) {
+async fn take(update: Update, raw: &Value, api: &Api, inner: &Arc<Inner>, inbound: &Inbound, tasks: &mut JoinSet<()>) {
     let mark = update.update_id;
     let owner = inner.owner.map(|owner| owner.to_string());
     if let Some(message) = update.message {
@@ -189,87 +189,87 @@ async fn take(update: Update, raw: &Value, api: &Api, inner: &Arc<Inner>, ear: &
         };
         let (by, chat, id) = (from.id.to_string(), message.chat.id, message.message_id);
         let is_owner = owner.as_deref() == Some(&*by);
-        let (api, inner, ear) = (api.clone(), Arc::clone(inner), ear.clone());
+        let (api, inner, inbound) = (api.clone(), Arc::clone(inner), inbound.clone());
         if is_owner && message.has_files() {
             // The next poll confirms the update, so `keep` saves it from a crash. Downloads run concurrently, so they delay no message.
             // message.
             let name = mark.to_string();
-            if ear.keep(&name, raw.to_string()).await {
-                ear.mark(mark).await;
-                tasks.spawn(fetch(message, name, api, inner, ear));
+            if inbound.store(&name, raw.to_string()).await {
+                inbound.set_cursor(mark).await;
+                tasks.spawn(fetch(message, name, api, inner, inbound));
             } else {
-                fetch(message, name, api, inner, ear.clone()).await;
-                ear.mark(mark).await;
+                fetch(message, name, api, inner, inbound.clone()).await;
+                inbound.set_cursor(mark).await;
             }
             return;
         }
         let heard = heard(message, &api, is_owner).await;
         match heard {
             // Messages stay in order. Commands run concurrently, so they delay no message.
-            Heard::Said(_) => {
-                let response = ear.hear(&by, owner.as_deref(), heard).await;
+            IncomingEvent::Message(_) => {
+                let response = inbound.receive(&by, owner.as_deref(), heard).await;
                 if is_owner {
-                    ear.mark(mark).await;
+                    inbound.set_cursor(mark).await;
                 }
-                tasks.spawn(async move { show(response, chat, Some(id), &api, inner, &ear).await });
+                tasks.spawn(async move { show(response, chat, Some(id), &api, inner, &inbound).await });
             }
             _ => {
                 if is_owner {
-                    ear.mark(mark).await;
+                    inbound.set_cursor(mark).await;
                 }
                 tasks.spawn(async move {
-                    let response = ear.hear(&by, owner.as_deref(), heard).await;
-                    show(response, chat, Some(id), &api, inner, &ear).await;
+                    let response = inbound.receive(&by, owner.as_deref(), heard).await;
+                    show(response, chat, Some(id), &api, inner, &inbound).await;
                 });
             }
         }
     } else if let Some(query) = update.callback_query {
         if owner.as_deref() == Some(&*query.from.id.to_string()) {
-            ear.mark(mark).await;
+            inbound.set_cursor(mark).await;
         }
-        let (api, inner, ear) = (api.clone(), Arc::clone(inner), ear.clone());
-        tasks.spawn(async move { pressed(query, owner, &api, inner, &ear).await });
+        let (api, inner, inbound) = (api.clone(), Arc::clone(inner), inbound.clone());
+        tasks.spawn(async move { pressed(query, owner, &api, inner, &inbound).await });
     }
 }
 
 /// Downloads the files of the owner's message, then handles it. It stays stored under `name` until then. Handling it twice makes one turn.
-async fn fetch(message: Message, name: String, api: Api, inner: Arc<Inner>, ear: Ear) {
+async fn fetch(message: Message, name: String, api: Api, inner: Arc<Inner>, inbound: Inbound) {
     let (chat, id) = (message.chat.id, message.message_id);
     inner.react(Some(id), Some(EYES)).await;
     let heard = heard(message, &api, true).await;
     let owner = inner.owner.map(|owner| owner.to_string()).unwrap_or_default();
-    let response = ear.hear(&owner, Some(&owner), heard).await;
-    ear.let_go(&name).await;
+    let response = inbound.receive(&owner, Some(&owner), heard).await;
+    inbound.discard(&name).await;
     let is_turn = matches!(response, Response::Turn(_));
-    show(response, chat, Some(id), &api, Arc::clone(&inner), &ear).await;
+    show(response, chat, Some(id), &api, Arc::clone(&inner), &inbound).await;
     if !is_turn {
         inner.react(Some(id), None).await;
     }
 }
 
-async fn pressed(query: Pressed, owner: Option<String>, api: &Api, inner: Arc<Inner>, ear: &Ear) {
+async fn pressed(query: Pressed, owner: Option<String>, api: &Api, inner: Arc<Inner>, inbound: &Inbound) {
     let (by, button) = (query.from.id.to_string(), query.data);
-    let response = ear.hear(&by, owner.as_deref(), Heard::Pressed { button }).await;
+    let response = inbound.receive(&by, owner.as_deref(), IncomingEvent::Pressed { button }).await;
     // Stop the button's progress indicator in any case.
     let toast: Option<String> = match &response {
         Response::Done(text) | Response::Refused(text) => Some(text.chars().take(190).collect()),
-        Response::Stranger { tell: true } => Some(TO_STRANGERS.to_owned()),
+        Response::Stranger { tell: true } => Some(STRANGER_REPLY.to_owned()),
         _ => None,
     };
     unimportant(api.call("answerCallbackQuery", json!({ "callback_query_id": query.id, "text": toast })).await);
     let Some(message) = query.message else { return };
     match response {
         Response::Done(outcome) => {
-            let sent = ear.sent(&message.message_id.to_string()).await;
-            unimportant(settle(api, message.chat.id, message.message_id, sent.as_ref(), &outcome).await);
+            let sent = inbound.sent_message(&message.message_id.to_string()).await;
+            unimportant(remove_buttons(api, message.chat.id, message.message_id, sent.as_ref(), &outcome).await);
         }
         // The toast has shown it.
         Response::Refused(_) | Response::Stranger { .. } => {}
-        other => show(other, message.chat.id, None, api, inner, ear).await,
+        other => show(other, message.chat.id, None, api, inner, inbound).await,
     }
 }
 
-async fn heard(message: Message, api: &Api, is_owner: bool) -> Heard {
+async fn heard(message: Message, api: &Api, is_owner: bool) -> IncomingEvent {
     let mut files = Vec::new();
     // Files of strangers are not downloaded.
     if is_owner {
@@ -302,7 +302,7 @@ async fn heard(message: Message, api: &Api, is_owner: bool) -> Heard {
         let lines: Vec<String> = text.lines().map(|line| format!("> {line}")).collect();
         text = format!("A message that I hand on:\n{}", lines.join("\n"));
     }
-    let heard = Heard::of_text(Said {
+    let heard = IncomingEvent::of_text(IncomingMessage {
         // Another bot numbers its messages from 1 again.
         id: Some(format!("{}x{}", api.bot(), message.message_id)),
         text,
@@ -312,23 +312,25 @@ async fn heard(message: Message, api: &Api, is_owner: bool) -> Heard {
     });
     match heard {
         // Telegram's app sends `/start` when the person opens the chat.
-        Heard::Asked { command, .. } if command == "start" => Heard::Asked { command: "help".into(), argument: None },
+        IncomingEvent::Command { command, .. } if command == "start" => {
+            IncomingEvent::Command { command: "help".into(), argument: None }
+        }
         heard => heard,
     }
 }
 
-async fn show(response: Response, chat: i64, answered: Option<i64>, api: &Api, inner: Arc<Inner>, ear: &Ear) {
+async fn show(response: Response, chat: i64, answered: Option<i64>, api: &Api, inner: Arc<Inner>, inbound: &Inbound) {
     let text = match response {
         Response::Turn(turn) => {
-            let progress = ear.follow(turn.clone());
-            let turn = Turn::begin(turn, answered.map(|answered| answered.to_string()), ear).await;
-            return inner.show(turn, ear, progress).await;
+            let progress = inbound.follow(turn.clone());
+            let turn = Turn::begin(turn, answered.map(|answered| answered.to_string()), inbound).await;
+            return inner.show(turn, inbound, progress).await;
         }
         Response::Stranger { tell: false } => return,
         Response::Stranger { tell: true } if inner.owner.is_none() => format!(
             "Your number is {chat}. Put `owner: {chat}` into the channel's settings, and start the service again."
         ),
-        Response::Stranger { tell: true } => TO_STRANGERS.to_owned(),
+        Response::Stranger { tell: true } => STRANGER_REPLY.to_owned(),
         Response::Text(text) | Response::Done(text) | Response::Refused(text) => text,
     };
     let cut = text.char_indices().nth(LONGEST_OUTPUT).map_or(text.clone(), |(end, _)| format!("{}\n…", &text[..end]));

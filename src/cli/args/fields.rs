@@ -19,7 +19,7 @@ use crate::definition::{FieldValue, Kind};
 pub struct FieldFlags<C>(pub Vec<FieldChange>, PhantomData<C>);
 
 /// A command that sets fields.
-pub trait Sets {
+pub trait FieldCommand {
     /// Kinds of definition whose fields have flags.
     const KINDS: &'static [Kind];
     /// Whether the command creates a file. It then also has the hidden flags.
@@ -36,22 +36,22 @@ pub struct NewReminder;
 #[derive(Clone, Copy, Debug)]
 pub struct Edit;
 
-impl Sets for NewRoutine {
+impl FieldCommand for NewRoutine {
     const KINDS: &'static [Kind] = &[Kind::Routine];
     const MAKES: bool = true;
 }
 
-impl Sets for NewReminder {
+impl FieldCommand for NewReminder {
     const KINDS: &'static [Kind] = &[Kind::Reminder];
     const MAKES: bool = true;
 }
 
-impl Sets for Edit {
+impl FieldCommand for Edit {
     const KINDS: &'static [Kind] = &Kind::WITH_FILES;
     const MAKES: bool = false;
 }
 
-impl<C: Sets> FieldFlags<C> {
+impl<C: FieldCommand> FieldFlags<C> {
     /// Returns the flags of this command, with their fields.
     fn flags() -> impl Iterator<Item = (&'static Field, &'static Flag)> {
         let fields = FIELDS.iter().filter(|field| C::KINDS.iter().any(|kind| field.on.has(*kind)));
@@ -60,7 +60,7 @@ impl<C: Sets> FieldFlags<C> {
     }
 }
 
-impl<C: Sets> Args for FieldFlags<C> {
+impl<C: FieldCommand> Args for FieldFlags<C> {
     fn augment_args(command: Command) -> Command {
         Self::flags().fold(command, |command, (field, flag)| command.arg(arg(field, flag, C::MAKES)))
     }
@@ -70,7 +70,7 @@ impl<C: Sets> Args for FieldFlags<C> {
     }
 }
 
-impl<C: Sets> FromArgMatches for FieldFlags<C> {
+impl<C: FieldCommand> FromArgMatches for FieldFlags<C> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let given = Self::flags().filter_map(|(field, flag)| {
             let value = match flag.sets {
@@ -129,14 +129,14 @@ fn arg(field: &'static Field, flag: &'static Flag, makes: bool) -> Arg {
 
 /// Returns the parser of a value. For `edit` it also accepts an empty text, which removes the field.
 fn parser(read: impl TypedValueParser<Value = FieldValue>, makes: bool) -> ValueParser {
-    if makes { ValueParser::new(read) } else { ValueParser::new(OrNothing(read)) }
+    if makes { ValueParser::new(read) } else { ValueParser::new(OrEmpty(read)) }
 }
 
 /// A parser that also accepts an empty text.
 #[derive(Clone)]
-struct OrNothing<P>(P);
+struct OrEmpty<P>(P);
 
-impl<P: TypedValueParser<Value = FieldValue>> TypedValueParser for OrNothing<P> {
+impl<P: TypedValueParser<Value = FieldValue>> TypedValueParser for OrEmpty<P> {
     type Value = FieldValue;
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<FieldValue, Error> {

@@ -5,11 +5,11 @@ use std::io::{self, Read as _};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use super::Guide;
-use crate::app::Talk;
+use crate::app::ChatService;
 use crate::channel::discord::Discord;
 use crate::channel::telegram::{Pairing, Telegram};
 use crate::channel::terminal::plain;
-use crate::channel::{Channel, Outgoing, Sent};
+use crate::channel::{Channel, Outgoing, SentParts};
 use crate::cli::output::{BAD, GOOD, HINT, Output, STRONG, paint};
 use crate::config::{DiscordChannel, TelegramChannel};
 use crate::definition::Urgency;
@@ -25,7 +25,11 @@ pub(super) fn variable(kind: &str) -> &'static str {
 
 impl Guide<'_> {
     /// Returns the service that the person chose, with the bot's token, after a test message was sent there.
-    pub(super) fn talk(&self, api: Option<String>, output: &mut Output) -> Result<Option<(Talk, String)>, Refusal> {
+    pub(super) fn talk(
+        &self,
+        api: Option<String>,
+        output: &mut Output,
+    ) -> Result<Option<(ChatService, String)>, Refusal> {
         let kind = loop {
             match &*self.ask("Talk with the bot? `discord`, `telegram`, or Enter for neither:", output)?.to_lowercase()
             {
@@ -45,7 +49,7 @@ impl Guide<'_> {
             if token.is_empty() {
                 return Ok(None);
             }
-            let talk = Talk { kind, owner: None, api: api.clone() };
+            let talk = ChatService { kind, owner: None, api: api.clone() };
             let greeted = match kind {
                 "discord" => runtime.block_on(self.by_discord(talk, &token)),
                 _ => runtime.block_on(self.by_telegram(talk, &token, output))?,
@@ -61,7 +65,12 @@ impl Guide<'_> {
     }
 
     /// Finds the bot's owner and sends them the test message. The outer error means that the code could not be created or shown.
-    async fn by_telegram(&self, talk: Talk, token: &str, output: &mut Output) -> Result<Result<Talk, String>, Refusal> {
+    async fn by_telegram(
+        &self,
+        talk: ChatService,
+        token: &str,
+        output: &mut Output,
+    ) -> Result<Result<ChatService, String>, Refusal> {
         let code = self.app.new_code()?;
         let pairing = match Pairing::begin(talk.api.as_deref(), token).await {
             Ok(pairing) => pairing,
@@ -77,13 +86,15 @@ impl Guide<'_> {
             Err(why) => return Ok(Err(why)),
         };
         let settings = TelegramChannel { owner: Some(owner), api: talk.api.clone() };
-        let sent = Telegram::new(&settings, Some(token.to_owned())).send(&self.greeting(), &mut Sent::default()).await;
-        Ok(sent.map(|_| Talk { owner: Some(owner), ..talk }).map_err(|error| error.why))
+        let sent =
+            Telegram::new(&settings, Some(token.to_owned())).send(&self.greeting(), &mut SentParts::default()).await;
+        Ok(sent.map(|_| ChatService { owner: Some(owner), ..talk }).map_err(|error| error.why))
     }
 
-    async fn by_discord(&self, talk: Talk, token: &str) -> Result<Talk, String> {
+    async fn by_discord(&self, talk: ChatService, token: &str) -> Result<ChatService, String> {
         let settings = DiscordChannel { owner: None, api: talk.api.clone() };
-        let sent = Discord::new(settings, Some(token.to_owned())).send(&self.greeting(), &mut Sent::default()).await;
+        let sent =
+            Discord::new(settings, Some(token.to_owned())).send(&self.greeting(), &mut SentParts::default()).await;
         sent.map(|_| talk).map_err(|error| error.why)
     }
 
@@ -107,7 +118,7 @@ impl Guide<'_> {
     /// Reads a line without echo. Returns it trimmed.
     fn hidden(&self, question: &str, output: &mut Output) -> Result<String, Refusal> {
         let cannot = |error: io::Error| Refusal::environment(format!("cannot read from the terminal: {error}"));
-        let hidden = Hidden::begin().map_err(cannot)?;
+        let hidden = EchoDisabled::begin().map_err(cannot)?;
         output.stderr.push_str(&format!("{} ", paint(HINT, question)));
         output.print_now(self.color)?;
         let line = read_line();
@@ -133,9 +144,9 @@ fn steps(kind: &str) -> &'static [&'static str] {
 }
 
 /// Disables echo and line editing of the terminal until it is dropped.
-struct Hidden(Termios);
+struct EchoDisabled(Termios);
 
-impl Hidden {
+impl EchoDisabled {
     fn begin() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut now = before.clone();
@@ -146,7 +157,7 @@ impl Hidden {
     }
 }
 
-impl Drop for Hidden {
+impl Drop for EchoDisabled {
     fn drop(&mut self) {
         // The terminal may be gone.
         let _gone = tcsetattr(io::stdin(), OptionalActions::Drain, &self.0);

@@ -4,7 +4,7 @@ use bytesize::ByteSize;
 use serde_json::json;
 
 use super::View;
-use crate::app::{BackedUp, Differences, Restored, Unread};
+use crate::app::{BackupResult, Differences, RestoreResult, UnreadablePath};
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
 
@@ -12,13 +12,13 @@ use crate::cli::output::{BAD, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
 const NAMED: usize = 10;
 
 /// Shows the content of a backup and what is missing. The exit code is 1 if something could not be read.
-pub(super) fn written(backup: &BackedUp, view: &View, output: &mut Output) {
+pub(super) fn written(backup: &BackupResult, view: &View, output: &mut Output) {
     output.exit = u8::from(!backup.unread.is_empty());
     if view.json {
         output.json(backup);
         return;
     }
-    let BackedUp { file, bytes, files, left_out, journal_on, unread } = backup;
+    let BackupResult { file, bytes, files, left_out, journal_on, unread } = backup;
     let file = plain(&file.display().to_string());
     output.line(format!("{} {file}: {files} files, {}", paint(GOOD, "wrote"), ByteSize(*bytes)));
     if !left_out.is_empty() {
@@ -37,7 +37,7 @@ pub(super) fn written(backup: &BackedUp, view: &View, output: &mut Output) {
     }
     if !unread.is_empty() {
         output.note(format!("{} {} of it could not be backed up:", paint(BAD, "error:"), unread.len()));
-        for Unread { path, why } in unread.iter().take(NAMED) {
+        for UnreadablePath { path, why } in unread.iter().take(NAMED) {
             output.note(format!("  {}: {}", plain(path), plain(why)));
         }
         if unread.len() > NAMED {
@@ -55,9 +55,9 @@ pub(super) fn written(backup: &BackedUp, view: &View, output: &mut Output) {
 }
 
 /// Shows a restored folder, or how it differs. The exit code is 1 if nothing was written or the journal is damaged.
-pub(super) fn restored(restored: &Restored, view: &View, output: &mut Output) {
+pub(super) fn restored(restored: &RestoreResult, view: &View, output: &mut Output) {
     match restored {
-        Restored::Done { files, made, journal, secrets } => {
+        RestoreResult::Done { files, made, journal, secrets } => {
             if view.json {
                 let home = &view.home;
                 output.json(
@@ -79,7 +79,7 @@ pub(super) fn restored(restored: &Restored, view: &View, output: &mut Output) {
             }
             output.note(format!("{} look at it: `ollim-bot doctor`; then start the service", paint(HINT, "hint:")));
         }
-        Restored::Differs(differences) => differs(differences, view, output),
+        RestoreResult::Differs(differences) => differs(differences, view, output),
     }
 }
 

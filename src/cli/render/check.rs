@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::View;
-use crate::app::Checked;
+use crate::app::CheckResult;
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
 use crate::definition::{Definition, DefinitionId, Problem};
 use crate::policy::BOT;
 
 /// Renders all problems and a summary. The exit code is 1 if any is an error.
-pub(super) fn checked(checked: &Checked, view: &View, output: &mut Output) {
+pub(super) fn checked(checked: &CheckResult, view: &View, output: &mut Output) {
     let errors = checked.problems.iter().filter(|problem| problem.is_error()).count();
     if errors > 0 {
         output.exit = 1;
@@ -55,7 +55,7 @@ pub(super) fn checked(checked: &Checked, view: &View, output: &mut Output) {
 }
 
 /// Shows what the Bash rules of definitions include, and how they are enforced here.
-fn explain(checked: &Checked, output: &mut Output) {
+fn explain(checked: &CheckResult, output: &mut Output) {
     let mut any = false;
     for definition in &checked.definitions {
         let included = included(definition);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{View, style};
 use crate::agent::Observation;
 use crate::app::times;
-use crate::app::words::{self, Tone};
+use crate::app::words::{self, Emphasis};
 use crate::channel::terminal::plain_lines;
 use crate::cli::output::{FAINT, Output, paint, wrapped};
 use crate::journal::{Event, EventKind};
@@ -61,7 +61,7 @@ impl<'a> Events<'a> {
         }
         let full = self.full.then_some(&self.results);
         let shown = allowed(&event.kind).or_else(|| words::event(&event.kind, full, self.view.now, self.view.zone));
-        let Some((name, tone, mut text)) = shown else { return };
+        let Some((name, emphasis, mut text)) = shown else { return };
         text.push_str(&self.belongs_to(&event.kind));
         let time = event.at.with_timezone(&self.view.zone).format("%H:%M:%S");
         let id = event.id.as_ref().filter(|_| self.named).map(|id| format!("  {id}")).unwrap_or_default();
@@ -69,7 +69,7 @@ impl<'a> Events<'a> {
         let first = lines.next().map(|line| format!("{:1$}{line}", "", 10 - name.len())).unwrap_or_default();
         output.line(format!(
             "{}{first}{}",
-            paint(style(tone), &format!("{time}  {name}")),
+            paint(style(emphasis), &format!("{time}  {name}")),
             paint(FAINT, &plain_lines(&id))
         ));
         for line in lines {
@@ -115,9 +115,9 @@ impl<'a> Events<'a> {
 }
 
 /// Describes that a call is allowed, and by which rule.
-fn allowed(kind: &EventKind) -> Option<(&'static str, Tone, String)> {
+fn allowed(kind: &EventKind) -> Option<(&'static str, Emphasis, String)> {
     let EventKind::Observed(Observation::ToolDecided { allowed: true, rule, .. }) = kind else { return None };
-    Some(("allowed", Tone::Faint, rule.as_ref().map(|rule| format!("by `{rule}`")).unwrap_or_default()))
+    Some(("allowed", Emphasis::Faint, rule.as_ref().map(|rule| format!("by `{rule}`")).unwrap_or_default()))
 }
 
 /// Returns the JSON of an event, with its time in the zone of records.

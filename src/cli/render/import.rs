@@ -1,12 +1,12 @@
 //! Renders the result of an import.
 
 use super::View;
-use crate::app::{Imported, Left};
+use crate::app::{ImportRemark, ImportResult};
 use crate::channel::terminal::plain;
 use crate::cli::output::{FAINT, GOOD, HINT, Output, WARN, paint};
 
 /// Renders what was imported, what needs a look, and what was left. The exit code is 1 if nothing was imported.
-pub(super) fn imported(imported: &Imported, view: &View, output: &mut Output) {
+pub(super) fn imported(imported: &ImportResult, view: &View, output: &mut Output) {
     if imported.taken.is_empty() {
         output.exit = 1;
     }
@@ -18,8 +18,8 @@ pub(super) fn imported(imported: &Imported, view: &View, output: &mut Output) {
     for file in &imported.taken {
         output.line(format!("{}  {}", paint(GOOD, word), plain(&file.display().to_string())));
     }
-    said(&imported.look, "look at", output);
-    said(&imported.left, "left", output);
+    render_files(&imported.look, "look at", output);
+    render_files(&imported.left, "left", output);
     let count = imported.taken.len();
     let files = if count == 1 { "file" } else { "files" };
     output.line("");
@@ -35,10 +35,10 @@ pub(super) fn imported(imported: &Imported, view: &View, output: &mut Output) {
 }
 
 /// Renders a line for each file. Files with the same reason share a line.
-fn said(files: &[Left], word: &str, output: &mut Output) {
-    let is_same = |one: &Left, other: &Left| (&one.why, &one.hint) == (&other.why, &other.hint);
-    let is_shared = |one: &Left| files.iter().filter(|other| is_same(one, other)).count() > 1;
-    let mut line = |of: &str, all: &[&Left]| {
+fn render_files(files: &[ImportRemark], word: &str, output: &mut Output) {
+    let is_same = |one: &ImportRemark, other: &ImportRemark| (&one.why, &one.hint) == (&other.why, &other.hint);
+    let is_shared = |one: &ImportRemark| files.iter().filter(|other| is_same(one, other)).count() > 1;
+    let mut line = |of: &str, all: &[&ImportRemark]| {
         let why: Vec<&str> = all.iter().map(|one| one.why.as_str()).collect();
         output.line(format!("{}  {}: {}", paint(WARN, word), plain(of), plain(&why.join("; "))));
         for hint in all.iter().filter_map(|one| one.hint.as_ref()) {
@@ -46,14 +46,15 @@ fn said(files: &[Left], word: &str, output: &mut Output) {
         }
     };
     for (number, one) in files.iter().enumerate() {
-        let is_first = |is_it: &dyn Fn(&Left) -> bool| !files[..number].iter().any(is_it);
+        let is_first = |is_it: &dyn Fn(&ImportRemark) -> bool| !files[..number].iter().any(is_it);
         if is_shared(one) {
             if is_first(&|other| is_same(one, other)) {
                 let of = files.iter().filter(|other| is_same(one, other)).map(|other| other.file.display().to_string());
                 line(&of.collect::<Vec<_>>().join(", "), &[one]);
             }
         } else if is_first(&|other| other.file == one.file && !is_shared(other)) {
-            let all: Vec<&Left> = files.iter().filter(|other| other.file == one.file && !is_shared(other)).collect();
+            let all: Vec<&ImportRemark> =
+                files.iter().filter(|other| other.file == one.file && !is_shared(other)).collect();
             line(&one.file.display().to_string(), &all);
         }
     }

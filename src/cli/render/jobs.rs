@@ -4,15 +4,15 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
 use super::{View, check};
-use crate::app::{Job, JobList, Recorded, summary, times};
+use crate::app::{Job, JobList, SavedDefinition, summary, times};
 use crate::channel::terminal::{plain, plain_lines};
 use crate::cli::output::{BAD, Cell, FAINT, HINT, Output, STRONG, paint};
 use crate::definition::fields::FIELDS;
 use crate::definition::{Background, Cadence, Chain, Definition, Draft, Kind, Trigger};
 
 /// Confirms that a definition was written and fires: `scheduled ID: at Sun 22 Nov 09:00 CET (in 19h 4m)`.
-pub(super) fn scheduled(recorded: &Recorded, view: &View, output: &mut Output) {
-    let Recorded { job, warnings, chain, is_new, times, plain_by_default } = recorded;
+pub(super) fn scheduled(recorded: &SavedDefinition, view: &View, output: &mut Output) {
+    let SavedDefinition { job, warnings, chain, is_new, times, plain_by_default } = recorded;
     for warning in warnings {
         output.note(check::problem(warning));
     }
@@ -50,7 +50,7 @@ pub(super) fn scheduled(recorded: &Recorded, view: &View, output: &mut Output) {
 }
 
 /// Confirms that a routine was written and is disabled.
-pub(super) fn disabled(recorded: &Recorded, view: &View, output: &mut Output) {
+pub(super) fn disabled(recorded: &SavedDefinition, view: &View, output: &mut Output) {
     for warning in &recorded.warnings {
         output.note(check::problem(warning));
     }

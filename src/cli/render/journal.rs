@@ -5,11 +5,11 @@ use serde_json::json;
 use super::View;
 use crate::app::CopiedJournal;
 use crate::cli::output::{Cell, FAINT, Output};
-use crate::journal::Copied;
+use crate::journal::CopySummary;
 
 /// Renders what was copied, and the next step.
 pub(super) fn copied(copied: &CopiedJournal, view: &View, output: &mut Output) {
-    let CopiedJournal { from, to, setting, is_used, copied: Copied { tables, kept_aside } } = copied;
+    let CopiedJournal { from, to, setting, is_used, copied: CopySummary { tables, kept_aside } } = copied;
     if view.json {
         let tables: serde_json::Map<_, _> =
             tables.iter().map(|table| (table.table.to_owned(), json!(table.rows))).collect();

@@ -42,7 +42,7 @@ pub(super) use logs::line as log_line;
 pub(super) use runs::{as_json as run_json, inbox_message};
 
 use super::output::{BAD, FAINT, GOOD, Output, STRONG, WARN, paint};
-use crate::app::words::{self, Tone};
+use crate::app::words::{self, Emphasis};
 use crate::app::{App, Outcome, times};
 use crate::bot::budget::{CAPACITY, PingBudget};
 use crate::channel::terminal::plain;
@@ -75,14 +75,14 @@ impl View {
 }
 
 /// Returns the style of a tone.
-fn style(tone: Tone) -> anstyle::Style {
-    match tone {
-        Tone::Plain => anstyle::Style::new(),
-        Tone::Strong => STRONG,
-        Tone::Faint => FAINT,
-        Tone::Good => GOOD,
-        Tone::Warn => WARN,
-        Tone::Bad => BAD,
+fn style(emphasis: Emphasis) -> anstyle::Style {
+    match emphasis {
+        Emphasis::Plain => anstyle::Style::new(),
+        Emphasis::Strong => STRONG,
+        Emphasis::Faint => FAINT,
+        Emphasis::Good => GOOD,
+        Emphasis::Warn => WARN,
+        Emphasis::Bad => BAD,
     }
 }
 

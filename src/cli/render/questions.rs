@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::View;
-use crate::app::{Answered, times};
+use crate::app::{AnswerResult, times};
 use crate::channel::terminal::plain_lines;
 use crate::cli::output::{FAINT, Output, STRONG, paint};
 use crate::journal::Question;
@@ -46,9 +46,9 @@ pub(super) fn list(questions: &[Question], view: &View, output: &mut Output) {
 }
 
 /// Renders the result of an answer.
-pub(super) fn answered(answered: &Answered, view: &View, output: &mut Output) {
+pub(super) fn answered(answered: &AnswerResult, view: &View, output: &mut Output) {
     if view.json {
-        let Answered { question, change } = answered;
+        let AnswerResult { question, change } = answered;
         let not_changed = change.as_ref().and_then(|change| change.as_ref().err());
         let change = change.as_ref().and_then(|change| change.as_ref().ok());
         output.json(&json!({ "question": question, "change": change, "not_changed": not_changed }));

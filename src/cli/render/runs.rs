@@ -34,7 +34,7 @@ pub(super) fn list(runs: &[RunRecord], filter: &RunFilter, view: &View, output: 
             times::local(run.scheduled, now, zone).into(),
             late(run).into(),
             took(run).into(),
-            Cell::new(outcome(run, now), style(words::tone(run))),
+            Cell::new(outcome(run, now), style(words::emphasis(run))),
             Cell::new(remarks(run, now, zone), FAINT),
         ]);
     }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::View;
 use crate::app::words::money;
-use crate::app::{Fate, Foreseen, Simulated, Taken, times};
+use crate::app::{PredictedOccurrence, Prediction, RunEstimate, Simulated, times};
 use crate::channel::terminal::plain;
 use crate::cli::output::{Cell, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
 
@@ -20,7 +20,7 @@ pub(super) fn simulated(simulated: &Simulated, view: &View, output: &mut Output)
     }
     let rows: Vec<Vec<Cell>> = simulated.occurrences.iter().map(|one| row(one, simulated, view)).collect();
     output.table(&rows);
-    if simulated.is_cut {
+    if simulated.is_truncated {
         output.note(format!("{}: only the first {} are shown", paint(WARN, "cut"), simulated.occurrences.len()));
     }
     if simulated.is_paused {
@@ -29,15 +29,15 @@ pub(super) fn simulated(simulated: &Simulated, view: &View, output: &mut Output)
             paint(HINT, "note")
         ));
     }
-    let (known, unknown): (Vec<&Taken>, Vec<&Taken>) = simulated.jobs.iter().partition(|job| job.runs > 0);
-    for Taken { definition, takes, costs, tokens, runs, .. } in known {
+    let (known, unknown): (Vec<&RunEstimate>, Vec<&RunEstimate>) = simulated.jobs.iter().partition(|job| job.runs > 0);
+    for RunEstimate { definition, takes, costs, tokens, runs, .. } in known {
         let past = if *runs == 1 { "its one past run".to_owned() } else { format!("the median of {runs} past runs") };
         let id = plain(definition.id.as_str());
         let tokens = if *tokens > 0 { format!(", {tokens} tokens") } else { String::new() };
         output.note(format!("{id}: each run is taken for {past}: {}, {}{tokens}", times::span(*takes), money(*costs)));
     }
     if !unknown.is_empty() {
-        let shown = |job: &&Taken| format!("{} ({})", job.definition.id, money(job.costs));
+        let shown = |job: &&RunEstimate| format!("{} ({})", job.definition.id, money(job.costs));
         let jobs: Vec<String> = unknown.iter().map(shown).collect();
         output.note(plain(&format!(
             "no past run is known, so a run is taken to last no time, to take no tokens and to cost its cap: {}",
@@ -56,25 +56,25 @@ pub(super) fn simulated(simulated: &Simulated, view: &View, output: &mut Output)
     }
 }
 
-fn row(one: &Foreseen, simulated: &Simulated, view: &View) -> Vec<Cell> {
-    let Taken { definition, .. } = &simulated.jobs[one.subject];
+fn row(one: &PredictedOccurrence, simulated: &Simulated, view: &View) -> Vec<Cell> {
+    let RunEstimate { definition, .. } = &simulated.jobs[one.subject];
     let zone = definition.zone;
-    let (word, style, text) = match &one.fate {
-        Fate::Runs { begins, ends, late, ended } => {
+    let (word, style, text) = match &one.prediction {
+        Prediction::Runs { begins, ends, late, ended } => {
             let late = late.map(|late| format!("begins {}: {late}", times::local(*begins, view.now, zone)));
             let ended = ended.then(|| format!("a newer one ends it {}", times::local(*ends, view.now, zone)));
             let clock = simulated.jobs[one.subject].clock_words(one.at).map(str::to_owned);
             let text = late.into_iter().chain(ended).chain(clock).collect::<Vec<_>>().join("; ");
             ("runs", GOOD, text)
         }
-        Fate::Asks { since, until } => {
+        Prediction::Asks { since, until } => {
             let begins =
                 if *since > one.at { format!("{}, ", times::local(*since, view.now, zone)) } else { String::new() };
             let until = times::local(*until, view.now, zone);
             ("asks", WARN, format!("{begins}skipped unless you approve it by {until}"))
         }
-        Fate::Skipped(why) => ("skipped", WARN, why.clone()),
-        Fate::SkippedSince(from, why) => {
+        Prediction::Skipped(why) => ("skipped", WARN, why.clone()),
+        Prediction::SkippedSince(from, why) => {
             ("skipped", WARN, format!("all since {}: {why}", times::local(*from, view.now, zone)))
         }
     };
@@ -92,24 +92,24 @@ fn as_json(simulated: &Simulated, view: &View) -> Value {
     let occurrences = simulated.occurrences.iter().map(|one| {
         let job = &simulated.jobs[one.subject];
         let mut value = json!({ "id": job.definition.id, "at": at(one.at), "clock": job.clock_words(one.at) });
-        match &one.fate {
-            Fate::Runs { begins, ends, late, ended } => {
+        match &one.prediction {
+            Prediction::Runs { begins, ends, late, ended } => {
                 value["fate"] = "runs".into();
                 value["begins"] = at(*begins).into();
                 value["ends"] = at(*ends).into();
                 value["late"] = json!(late);
                 value["ended_by_newer"] = json!(ended);
             }
-            Fate::Asks { since, until } => {
+            Prediction::Asks { since, until } => {
                 value["fate"] = "asks".into();
                 value["begins"] = at(*since).into();
                 value["until"] = at(*until).into();
             }
-            Fate::Skipped(why) => {
+            Prediction::Skipped(why) => {
                 value["fate"] = "skipped".into();
                 value["reason"] = why.clone().into();
             }
-            Fate::SkippedSince(from, why) => {
+            Prediction::SkippedSince(from, why) => {
                 value["fate"] = "skipped".into();
                 value["reason"] = why.clone().into();
                 value["since"] = at(*from).into();
@@ -117,7 +117,7 @@ fn as_json(simulated: &Simulated, view: &View) -> Value {
         }
         value
     });
-    let jobs = simulated.jobs.iter().map(|Taken { definition, takes, costs, tokens, runs, .. }| {
+    let jobs = simulated.jobs.iter().map(|RunEstimate { definition, takes, costs, tokens, runs, .. }| {
         let takes = takes.num_milliseconds();
         json!({ "id": definition.id, "takes_ms": takes, "cost_usd": costs, "tokens": tokens, "past_runs": runs })
     });
@@ -126,7 +126,7 @@ fn as_json(simulated: &Simulated, view: &View) -> Value {
         "from": at(simulated.from),
         "until": at(simulated.until),
         "occurrences": occurrences.collect::<Vec<_>>(),
-        "cut": simulated.is_cut,
+        "cut": simulated.is_truncated,
         "paused": simulated.is_paused,
         "jobs": jobs.collect::<Vec<_>>(),
         "on_events": on_events.collect::<Vec<_>>(),

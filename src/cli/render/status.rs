@@ -166,7 +166,7 @@ impl Facts {
         }
         for cap in spent {
             let words =
-                format!("{}: no job that costs begins; it {}", cap.is_spent_words(), times::begins_anew(cap, now));
+                format!("{}: no job that costs begins; it {}", cap.is_spent_words(), times::resets_in(cap, now));
             fact("budget", Cell::new(words, BAD));
         }
         if service.paused.is_some() {

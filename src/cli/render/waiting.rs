@@ -12,7 +12,7 @@ use crate::journal::{RunRecord, RunState};
 fn words(due: &Overdue, view: &View) -> String {
     let times = match due.count {
         1 => return format!("due {}", times::relative(due.since, view.now)),
-        count if due.is_cut() => format!("{count} times or more"),
+        count if due.is_truncated() => format!("{count} times or more"),
         count => format!("{count} times"),
     };
     format!("due {times} since {}", view.moment(due.since))

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::View;
-use crate::app::{Evidence, Said, Why, times};
+use crate::app::{Evidence, Sentence, Why, times};
 use crate::channel::terminal::plain;
 use crate::cli::output::{FAINT, Output, STRONG, paint, wrapped};
 
@@ -31,7 +31,7 @@ pub(super) fn why(why: &Why, view: &View, output: &mut Output) {
 
 /// Returns the explanation as JSON with stable keys.
 fn as_json(why: &Why, view: &View) -> Value {
-    let said = |said: &Said| json!({ "situation": said.situation, "sentence": said.sentence });
+    let said = |said: &Sentence| json!({ "situation": said.situation, "sentence": said.sentence });
     let at = |at: chrono::DateTime<chrono::Utc>| times::rfc3339(at, view.zone);
     let evidence = why.evidence.iter().map(|one| json!({ "from": one.from, "at": one.at.map(at), "what": one.what }));
     json!({
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_phone_gets_whole_words_in_lines_that_fit() {
-        let said = |sentence: &str| Said { situation: "late".into(), sentence: sentence.into() };
+        let said = |sentence: &str| Sentence { situation: "late".into(), sentence: sentence.into() };
         let seen = |from, what: &str| Evidence { from, at: None, what: what.into() };
         let answer = Why {
             id: DefinitionId::new("mail"),

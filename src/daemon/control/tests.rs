@@ -8,7 +8,7 @@ use crate::journal::{Denial, EventKind, RunId};
 use crate::policy::{self, Decision, Layer, PathRoots, Verdict};
 use crate::run::delegation::DelegationLimit;
 use crate::run::spawn::SpawnRequest;
-use crate::run::tokens::OnBehalf;
+use crate::run::tokens::RunActions;
 
 /// Echoes each request.
 struct Echo;
@@ -30,7 +30,7 @@ impl Handler for Echo {
     fn now(&self) -> DateTime<Utc> {
         DateTime::UNIX_EPOCH
     }
-    fn live(&self) -> broadcast::Receiver<Seen> {
+    fn live(&self) -> broadcast::Receiver<TurnUpdate> {
         crate::bot::live::LiveTurns::default().listen()
     }
     fn newest_event(&self) -> i64 {
@@ -80,10 +80,10 @@ fn service() -> Service {
 }
 
 /// Grants everything, and does nothing.
-struct Nobody;
+struct NoopService;
 
 #[async_trait]
-impl OnBehalf for Nobody {
+impl RunActions for NoopService {
     fn decide_command(&self, _words: &[String], _agent: Option<&str>) -> Decision {
         Decision {
             verdict: Verdict::Allow,
@@ -115,7 +115,7 @@ fn authority() -> RunAuthority {
     let places = PathRoots { root: "/b".into(), work: "/b/work".into(), user_home: "/".into() };
     let policy = policy::main_session(&settings.main_tools, &[], &places);
     let limit = DelegationLimit::of(&definition, &policy, &settings);
-    RunAuthority::new(RunId::new("0badcafe"), "routine triage".into(), limit, Arc::new(Nobody))
+    RunAuthority::new(RunId::new("0badcafe"), "routine triage".into(), limit, Arc::new(NoopService))
 }
 
 /// Sends raw bytes and returns the answer.
@@ -279,7 +279,8 @@ fn silent_callers_hold_up_nobody() {
 #[test]
 fn the_oldest_caller_that_says_nothing_makes_room() {
     let service = service();
-    let mut held: Vec<StdStream> = (0..STRANGERS).map(|_| StdStream::connect(service.home.socket()).unwrap()).collect();
+    let mut held: Vec<StdStream> =
+        (0..MAX_UNIDENTIFIED).map(|_| StdStream::connect(service.home.socket()).unwrap()).collect();
     assert!(matches!(call::as_person(&service.home, &Request::Service(ServiceCommand::Pause)), Ok(Reply::Done(_))));
     // The service drops the connection, whether or not it sends something first.
     assert!(matches!(held[0].read(&mut [0; 1]), Ok(0) | Err(_)));
@@ -307,7 +308,7 @@ fn a_run_that_asks_nothing_has_a_few_places_too() {
 fn a_run_has_a_few_places_at_a_time() {
     let run = authority();
     let held: Vec<_> = std::iter::from_fn(|| run.call()).collect();
-    assert!(!held.is_empty() && held.len() < STRANGERS / 4, "{}", held.len());
+    assert!(!held.is_empty() && held.len() < MAX_UNIDENTIFIED / 4, "{}", held.len());
     drop(held);
     assert!(run.call().is_some());
 }

@@ -7,15 +7,15 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 
-use super::opened::Opened;
-use super::parts::Read;
-use crate::channel::{Channel, Ear};
+use super::opened_home::OpenedHome;
+use super::parts::LoadedDefinitions;
+use crate::channel::{Channel, Inbound};
 use crate::daemon::control::Control;
-use crate::daemon::ending::{Ending, Hangups, Until};
 use crate::daemon::handlers::Handlers;
-use crate::daemon::hearing::{ExecuteWords, ServiceHearing};
+use crate::daemon::incoming::{ExecuteWords, ServiceInbound};
 use crate::daemon::problems::Problems;
-use crate::daemon::settings::{Current, InForce};
+use crate::daemon::settings::{CurrentSettings, SettingsTargets};
+use crate::daemon::shutdown::{EndConditions, Hangups, Shutdown};
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::{heartbeat, idle_client, runtime_files};
 use crate::definition;
@@ -23,7 +23,7 @@ use crate::heartbeat::Heartbeats;
 use crate::journal::Question;
 use crate::run::forks::Forks;
 use crate::run::tokens::Tokens;
-use crate::run::watching::Watching;
+use crate::run::watching::FolderWatches;
 use crate::schedule::Schedule;
 use crate::web::Listener;
 use crate::webhooks::Webhooks;
@@ -33,45 +33,51 @@ const FORKS: Duration = Duration::from_secs(60);
 
 /// The parts of all background tasks.
 pub(super) struct Background {
-    pub(super) read: Read,
+    pub(super) read: LoadedDefinitions,
     pub(super) handlers: Handlers,
     pub(super) control: Control,
     pub(super) tokens: Tokens,
     /// The listener of the page, or `None` if it is not served.
     pub(super) listener: Option<Listener>,
     pub(super) problems: Problems,
-    pub(super) in_force: InForce,
+    pub(super) in_force: SettingsTargets,
     pub(super) channels: BTreeMap<String, Arc<dyn Channel>>,
     pub(super) webhooks: Webhooks,
-    pub(super) watching: Watching,
+    pub(super) watching: FolderWatches,
     pub(super) hearts: Heartbeats,
-    pub(super) settings: Current,
+    pub(super) settings: CurrentSettings,
 }
 
 /// The parts that only a lasting service needs. A service for a single run does not listen.
-struct Lasting {
-    hearing: Arc<ServiceHearing>,
+struct LongRunningParts {
+    hearing: Arc<ServiceInbound>,
     channels: BTreeMap<String, Arc<dyn Channel>>,
     webhooks: Webhooks,
-    watching: Watching,
+    watching: FolderWatches,
     hearts: Heartbeats,
-    settings: Current,
+    settings: CurrentSettings,
 }
 
 impl Background {
     /// Starts all tasks. Dropping the set ends them.
-    pub(super) fn begin(self, opened: Opened, until: Until, execute: ExecuteWords, of_service: bool) -> JoinSet<()> {
-        let Read { schedule, definitions, watch, problems_of_files } = self.read;
+    pub(super) fn begin(
+        self,
+        opened: OpenedHome,
+        until: EndConditions,
+        execute: ExecuteWords,
+        of_service: bool,
+    ) -> JoinSet<()> {
+        let LoadedDefinitions { schedule, definitions, watch, problems_of_files } = self.read;
         let (handlers, journal) = (self.handlers, opened.journal.clone());
         let mut tasks = JoinSet::new();
         if let Some(listener) = self.listener {
             let web = handlers.page.web(handlers.clone(), definitions.clone(), &journal, self.tokens);
             tasks.spawn(web.serve(listener));
         }
-        tasks.spawn(look_at_answers(handlers.questions.ended(), schedule.clone()));
+        tasks.spawn(forward_answers(handlers.questions.ended(), schedule.clone()));
         tasks.spawn(handlers.questions.clone().follow());
         if of_service {
-            let hearing = Arc::new(ServiceHearing {
+            let hearing = Arc::new(ServiceInbound {
                 handlers: handlers.clone(),
                 channels: self.channels.clone(),
                 execute,
@@ -79,7 +85,7 @@ impl Background {
             });
             let (webhooks, watching, hearts) = (self.webhooks, self.watching, self.hearts);
             let (channels, settings) = (self.channels, self.settings.clone());
-            Lasting { hearing, channels, webhooks, watching, hearts, settings }.begin(&mut tasks, &handlers);
+            LongRunningParts { hearing, channels, webhooks, watching, hearts, settings }.begin(&mut tasks, &handlers);
             if let Some(files) = opened.shared_files {
                 tasks.spawn(files.follow());
             }
@@ -101,11 +107,11 @@ impl Background {
         tasks.spawn(definitions.follow(watch));
         tasks.spawn(self.problems.follow(problems_of_files));
         tasks.spawn(self.control.serve(Arc::new(handlers)));
-        tasks.spawn(runtime_files::watch(opened.lock, opened.home, schedule.clone(), journal.trouble()));
+        tasks.spawn(runtime_files::watch(opened.lock, opened.home, schedule.clone(), journal.fault()));
         let supervisor = opened.supervisor;
-        tasks.spawn(supervisor.clone().pulse(schedule.clone()));
+        tasks.spawn(supervisor.clone().send_heartbeats(schedule.clone()));
         tasks.spawn(supervisor.clone().status(schedule.clone(), self.in_force.app.clone()));
-        let ending = Ending {
+        let ending = Shutdown {
             signals: opened.signals,
             until,
             schedule,
@@ -118,18 +124,18 @@ impl Background {
     }
 }
 
-impl Lasting {
+impl LongRunningParts {
     fn begin(self, tasks: &mut JoinSet<()>, handlers: &Handlers) {
         let Handlers { journal, main, forks, schedule, questions, .. } = handlers;
         for (name, channel) in self.channels {
-            let (ear, journal) = (Ear::new(name, self.hearing.clone()), journal.clone());
+            let (inbound, journal) = (Inbound::new(name, self.hearing.clone()), journal.clone());
             tasks.spawn(async move {
                 journal.until_main().await;
-                channel.listen(ear).await;
+                channel.listen(inbound).await;
             });
         }
         let (journal, main, forks) = (journal.clone(), main.clone(), forks.clone());
-        let trouble = journal.trouble();
+        let trouble = journal.fault();
         tasks.spawn(async move {
             if !journal.is_main() {
                 journal.until_main().await;
@@ -137,7 +143,7 @@ impl Lasting {
                     tracing::error!(%error, "the conversation of the host that had it before is not known here");
                 }
             }
-            look_after_forks(forks).await;
+            monitor_forks(forks).await;
         });
         tasks.spawn(self.watching.run());
         if let Some(address) = self.settings.borrow().webhooks.clone() {
@@ -152,7 +158,7 @@ impl Lasting {
 }
 
 /// Reports readiness when the schedule is loaded, then reloads the settings at each SIGHUP. Never returns.
-async fn serve_hangups(mut hangups: Hangups, in_force: InForce, supervisor: Supervisor) {
+async fn serve_hangups(mut hangups: Hangups, in_force: SettingsTargets, supervisor: Supervisor) {
     // The schedule may end before it is loaded, which ends this wait too.
     let _ended = in_force.schedule.activity().wait_for(|now| now.loaded).await.is_err();
     supervisor.ready("nothing is going").await;
@@ -165,17 +171,17 @@ async fn serve_hangups(mut hangups: Hangups, in_force: InForce, supervisor: Supe
 }
 
 /// Asks about idle forks, and ends those that stay idle. Never returns.
-async fn look_after_forks(forks: Forks) {
+async fn monitor_forks(forks: Forks) {
     loop {
         tokio::time::sleep(FORKS).await;
-        if let Err(error) = forks.look_after().await {
+        if let Err(error) = forks.end_idle().await {
             tracing::warn!(%error, "the person's forks could not be looked after");
         }
     }
 }
 
 /// Notifies the schedule of each answer, since a run may wait for it. Never returns.
-async fn look_at_answers(mut answers: broadcast::Receiver<Question>, schedule: Schedule) {
+async fn forward_answers(mut answers: broadcast::Receiver<Question>, schedule: Schedule) {
     // A missed answer is handled with the next one.
     while !matches!(answers.recv().await, Err(broadcast::error::RecvError::Closed)) {
         schedule.answered();

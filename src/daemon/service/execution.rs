@@ -1,12 +1,12 @@
 //! The agent clients that execute runs, and the control groups of their processes.
 
-use agent_sandbox::cgroup::Delegated;
+use agent_sandbox::cgroup::DelegatedCgroup;
 
-use super::opened::Opened;
+use super::opened_home::OpenedHome;
 use crate::agent::claude::IdleClient;
 use crate::agent::claude::options::ClientEnvironment;
 use crate::app::Sandbox;
-use crate::daemon::client::{self, Chosen, Wish};
+use crate::daemon::client::{self, ChosenClients, ClientSelection};
 use crate::run::client_environment;
 use crate::run::kernel_support::kernel_support;
 
@@ -15,18 +15,18 @@ pub(super) struct Execution {
     /// The source of the gates' environment.
     pub(super) client_environment: ClientEnvironment,
     /// The control groups of runs, or `None` if none is delegated to the service.
-    pub(super) groups: Option<Delegated>,
+    pub(super) groups: Option<DelegatedCgroup>,
     /// The status of the sandbox.
     pub(super) sandbox: Sandbox,
     /// The main session's client, while it waits between two turns.
     pub(super) idle_client: IdleClient,
-    pub(super) chosen: Chosen,
+    pub(super) chosen: ChosenClients,
 }
 
 impl Execution {
-    pub(super) async fn choose(opened: &Opened) -> Self {
-        let Opened { config, home, env, own_binary, .. } = opened;
-        let groups = Delegated::take();
+    pub(super) async fn choose(opened: &OpenedHome) -> Self {
+        let OpenedHome { config, home, env, own_binary, .. } = opened;
+        let groups = DelegatedCgroup::take();
         let sandbox = sandbox(&groups);
         let held = groups.as_ref().is_ok_and(|groups| groups.controllers().iter().any(|name| name == "cpu"));
         if config.limits.cpus.is_some() && !held {
@@ -37,7 +37,7 @@ impl Execution {
         let groups = groups.ok();
         let idle_client = IdleClient::default();
         let client_environment = client_environment::client_environment(config, home, env, own_binary);
-        let wish = Wish {
+        let selection = ClientSelection {
             config,
             home,
             env,
@@ -47,12 +47,12 @@ impl Execution {
             groups: groups.clone(),
             idle_client: idle_client.clone(),
         };
-        let chosen = client::choose(wish).await;
+        let chosen = client::choose(selection).await;
         Self { client_environment, groups, sandbox, idle_client, chosen }
     }
 }
 
-fn sandbox(groups: &Result<Delegated, String>) -> Sandbox {
+fn sandbox(groups: &Result<DelegatedCgroup, String>) -> Sandbox {
     let support = kernel_support();
     let limits = match groups {
         Ok(groups) => format!("limits by control groups ({})", groups.controllers().join(", ")),

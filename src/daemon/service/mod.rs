@@ -4,14 +4,14 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::ending::Until;
 use super::event_stream::ShowEvent;
 use super::handlers::ExecuteLine;
-use super::hearing::ExecuteWords;
 use super::heartbeat;
 use super::hosts;
+use super::incoming::ExecuteWords;
 use super::lock::LockError;
-use super::settings::Current;
+use super::settings::CurrentSettings;
+use super::shutdown::EndConditions;
 use crate::app::App;
 use crate::channel::ntfy;
 use crate::config::secrets::SecretsError;
@@ -20,12 +20,12 @@ use crate::journal::{JournalError, RunId};
 use crate::refusal::Refusal;
 use crate::run::folder;
 use crate::schedule::{FireError, HousekeepingError, Schedule, ScheduleError, StageView};
-use opened::Opened;
+use opened_home::OpenedHome;
 use parts::Parts;
 
 mod background;
 mod execution;
-mod opened;
+mod opened_home;
 mod parts;
 
 /// The inputs of the service.
@@ -33,7 +33,7 @@ pub struct Start {
     /// The application, on a data folder whose folders exist.
     pub app: App,
     /// The conditions under which the service ends by itself.
-    pub until: Until,
+    pub until: EndConditions,
     /// A definition to fire by hand. The service ends when its run is over.
     pub only: Option<DefinitionId>,
     /// Executes runs' command lines.
@@ -105,7 +105,7 @@ pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
 async fn serve(start: Start) -> Result<Option<RunId>, DaemonError> {
     let Start { app, until, only, execute, execute_words, events } = start;
     let of_service = only.is_none();
-    let Some(opened) = Opened::open(app, !of_service, events).await? else { return Ok(None) };
+    let Some(opened) = OpenedHome::open(app, !of_service, events).await? else { return Ok(None) };
     let (home, journal, lock) = (opened.home.clone(), opened.journal.clone(), Arc::clone(&opened.lock));
     let events = opened.events.clone();
     let parts = Parts::construct(&opened, of_service, execute).await?;
@@ -151,7 +151,7 @@ fn failed(what: &'static str) -> impl FnOnce(std::io::Error) -> DaemonError {
 const LOOKS_AGAIN: Duration = Duration::from_millis(100);
 
 /// Fires one definition by hand and stops the schedule when its run is over.
-async fn fire_only(id: DefinitionId, schedule: Schedule, settings: Current) -> Result<RunId, FireError> {
+async fn fire_only(id: DefinitionId, schedule: Schedule, settings: CurrentSettings) -> Result<RunId, FireError> {
     let mut activity = schedule.activity();
     // If the schedule ends before it is loaded, the call is still answered.
     let _ended = activity.wait_for(|now| now.loaded).await.is_err();

@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::background::Background;
 use super::execution::Execution;
-use super::opened::{Opened, user_home};
+use super::opened_home::{OpenedHome, user_home};
 use super::{DaemonError, failed};
 use crate::agent::claude::IdleClient;
 use crate::agents;
@@ -17,16 +17,16 @@ use crate::bot::budget::SharedBudget;
 use crate::bot::fork_turns::ForkTurns;
 use crate::bot::live::LiveTurns;
 use crate::bot::main_session::MainSession;
-use crate::bot::meanwhile::Meanwhile;
+use crate::bot::mid_turn::MidTurnMessages;
 use crate::channel::{Channel, Deliveries, OpenChats, ntfy};
-use crate::daemon::channels::{Means, channels};
+use crate::daemon::channels::{ChannelDeps, channels};
 use crate::daemon::control::Control;
 use crate::daemon::files::HomeFiles;
 use crate::daemon::handlers::{ExecuteLine, Handlers};
 use crate::daemon::maintenance::Maintenance;
 use crate::daemon::page::Page;
 use crate::daemon::problems::Problems;
-use crate::daemon::settings::{Current, InForce};
+use crate::daemon::settings::{CurrentSettings, SettingsTargets};
 use crate::daemon::sign_in::SignIns;
 use crate::definition::{Defaults, Store, Watch};
 use crate::heartbeat::Heartbeats;
@@ -37,9 +37,9 @@ use crate::run::questions::Questions;
 use crate::run::runner::{RunSettings, Runner};
 use crate::run::spawn::Spawner;
 use crate::run::tokens::{LastingTokens, Tokens};
-use crate::run::watching::Watching;
+use crate::run::watching::FolderWatches;
 use crate::schedule::{Dispatcher, Housekeeping, Inbox, LiveDefinitions, ProblemsOfFile, Schedule};
-use crate::webhooks::{Listening, Webhooks};
+use crate::webhooks::{ListenState, Webhooks};
 
 /// The parts that are ended in order, and the background tasks.
 pub(super) struct Parts {
@@ -47,7 +47,7 @@ pub(super) struct Parts {
     pub(super) deliveries: Deliveries,
     pub(super) housekeeping: Housekeeping,
     pub(super) schedule: Schedule,
-    pub(super) settings: Current,
+    pub(super) settings: CurrentSettings,
     pub(super) hearts: Heartbeats,
     pub(super) idle_client: IdleClient,
     pub(super) background: Background,
@@ -56,13 +56,13 @@ pub(super) struct Parts {
 impl Parts {
     /// Constructs all parts. Nothing fires yet. `of_service` is false for a service that makes a single run.
     pub(super) async fn construct(
-        opened: &Opened,
+        opened: &OpenedHome,
         of_service: bool,
         execute: ExecuteLine,
     ) -> Result<Self, DaemonError> {
-        let Opened { home, journal, clock, config, .. } = opened;
+        let OpenedHome { home, journal, clock, config, .. } = opened;
         let execution = Execution::choose(opened).await;
-        let (read, inbox) = Read::begin(opened).await?;
+        let (read, inbox) = LoadedDefinitions::begin(opened).await?;
         let (schedule, definitions) = (read.schedule.clone(), read.definitions.clone());
         let shared = Shared::construct(opened, &read).await?;
         let runner = shared.runner(opened, &execution, &read);
@@ -116,15 +116,15 @@ impl Parts {
 }
 
 /// The loaded definitions, the schedule that receives them, and the watch on their files.
-pub(super) struct Read {
+pub(super) struct LoadedDefinitions {
     pub(super) schedule: Schedule,
     pub(super) definitions: LiveDefinitions,
     pub(super) watch: Watch,
     pub(super) problems_of_files: mpsc::UnboundedReceiver<ProblemsOfFile>,
 }
 
-impl Read {
-    async fn begin(opened: &Opened) -> Result<(Self, Inbox), DaemonError> {
+impl LoadedDefinitions {
+    async fn begin(opened: &OpenedHome) -> Result<(Self, Inbox), DaemonError> {
         // Start the watch first: it reports all later changes, and reading covers all earlier ones.
         let own_agents = user_home(&opened.env).map(agents::user_folder);
         let watch = Watch::start(&opened.home, own_agents.as_deref())?;
@@ -142,7 +142,7 @@ async fn read_all(home: &Home, defaults: Defaults) -> Result<Store, DaemonError>
     Ok(store.map_err(|error| failed("read the definitions")(error.into()))??)
 }
 
-fn maintenance(opened: &Opened, read: &Read, settings: &Current) -> Maintenance {
+fn maintenance(opened: &OpenedHome, read: &LoadedDefinitions, settings: &CurrentSettings) -> Maintenance {
     Maintenance {
         home: opened.home.clone(),
         journal: opened.journal.clone(),
@@ -166,30 +166,31 @@ struct Shared {
 }
 
 impl Shared {
-    async fn construct(opened: &Opened, read: &Read) -> Result<Self, DaemonError> {
-        let Opened { home, journal, clock, config, secrets, surroundings, .. } = opened;
-        let mcp_servers = McpServers::new(&config.mcp_servers, home.clone(), surroundings.clone(), secrets.clone());
-        let means = Means { surroundings: surroundings.clone(), secrets, buttons: &ntfy::Secret::of(journal).await? };
+    async fn construct(opened: &OpenedHome, read: &LoadedDefinitions) -> Result<Self, DaemonError> {
+        let OpenedHome { home, journal, clock, config, secrets, program_env, .. } = opened;
+        let mcp_servers = McpServers::new(&config.mcp_servers, home.clone(), program_env.clone(), secrets.clone());
+        let means =
+            ChannelDeps { program_env: program_env.clone(), secrets, buttons: &ntfy::Secret::of(journal).await? };
         // With an event stream, events report messages in place of the console.
         let console = opened.events.is_none().then(|| opened.app.clone());
         let channels = channels(config, home, &means, console);
         let for_runs = Arc::new(RwLock::new(RunSettings::of(config)));
         let bot = Bot {
             main: MainSession::load(journal.clone()).await?,
-            meanwhile: Meanwhile::default(),
+            mid_turn: MidTurnMessages::default(),
             budget: SharedBudget::new(journal.clone()),
             live: LiveTurns::default(),
             forks: ForkTurns::default(),
         };
         let spawner = Arc::new(Spawner {
             home: home.clone(),
-            user_home: surroundings.user_home.clone(),
+            user_home: program_env.user_home.clone(),
             clock: clock.clone(),
             journal: journal.clone(),
             settings: Arc::clone(&for_runs),
             defaults: opened.defaults.clone(),
             schedule: read.schedule.clone(),
-            meanwhile: bot.meanwhile.clone(),
+            mid_turn: bot.mid_turn.clone(),
             running: tokio::sync::Mutex::default(),
         });
         let questions = Questions::new(journal.clone(), clock.clone());
@@ -198,13 +199,13 @@ impl Shared {
         Ok(Self { channels, mcp_servers, tokens, for_runs, bot, spawner, questions, hearts })
     }
 
-    fn runner(&self, opened: &Opened, execution: &Execution, read: &Read) -> Runner {
+    fn runner(&self, opened: &OpenedHome, execution: &Execution, read: &LoadedDefinitions) -> Runner {
         Runner {
             questions: self.questions.clone(),
             home: opened.home.clone(),
-            user_home: opened.surroundings.user_home.clone(),
-            path: opened.surroundings.path.clone(),
-            shell_binary: opened.surroundings.shell_binary.clone(),
+            user_home: opened.program_env.user_home.clone(),
+            path: opened.program_env.path.clone(),
+            shell_binary: opened.program_env.shell_binary.clone(),
             client_environment: execution.client_environment.clone(),
             clock: opened.clock.clone(),
             journal: opened.journal.clone(),
@@ -223,8 +224,8 @@ impl Shared {
         }
     }
 
-    fn in_force(&self, opened: &Opened, execution: &Execution, read: &Read) -> InForce {
-        InForce {
+    fn in_force(&self, opened: &OpenedHome, execution: &Execution, read: &LoadedDefinitions) -> SettingsTargets {
+        SettingsTargets {
             app: opened.app.clone(),
             started: Arc::clone(&opened.config),
             current: watch::Sender::new(Arc::clone(&opened.config)),
@@ -237,8 +238,8 @@ impl Shared {
         }
     }
 
-    fn webhooks(&self, opened: &Opened, read: &Read) -> Webhooks {
-        let Opened { home, env, clock, journal, .. } = opened;
+    fn webhooks(&self, opened: &OpenedHome, read: &LoadedDefinitions) -> Webhooks {
+        let OpenedHome { home, env, clock, journal, .. } = opened;
         let (definitions, schedule) = (read.definitions.clone(), read.schedule.clone());
         Webhooks::new(
             (home.clone(), env.clone()),
@@ -250,20 +251,26 @@ impl Shared {
         )
     }
 
-    fn watching(&self, opened: &Opened, read: &Read) -> Watching {
+    fn watching(&self, opened: &OpenedHome, read: &LoadedDefinitions) -> FolderWatches {
         let (definitions, schedule) = (read.definitions.clone(), read.schedule.clone());
-        Watching::new(opened.home.clone(), definitions, schedule, opened.journal.clone(), Arc::clone(&self.spawner))
+        FolderWatches::new(
+            opened.home.clone(),
+            definitions,
+            schedule,
+            opened.journal.clone(),
+            Arc::clone(&self.spawner),
+        )
     }
 
     fn handlers(
         self,
-        opened: &Opened,
+        opened: &OpenedHome,
         execution: Execution,
-        (page, webhooks): (Page, watch::Receiver<Listening>),
+        (page, webhooks): (Page, watch::Receiver<ListenState>),
         chats: OpenChats,
         execute: ExecuteLine,
     ) -> Handlers {
-        let Opened { journal, clock, .. } = opened;
+        let OpenedHome { journal, clock, .. } = opened;
         let Execution { idle_client, chosen, .. } = execution;
         let schedule = self.spawner.schedule.clone();
         let forks = Forks {

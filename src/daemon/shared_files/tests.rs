@@ -48,21 +48,21 @@ impl World {
         fs::read_to_string(self.path(host, file)).ok()
     }
 
-    async fn look(&self, host: usize) {
+    async fn run_pass(&self, host: usize) {
         // A time far enough ahead that all changes count as settled.
         self.hosts[host].pass(SystemTime::now() + Duration::from_secs(60)).await.unwrap();
     }
 
     /// Runs passes until nothing changes any more.
-    async fn settle(&self) {
+    async fn run_until_stable(&self) {
         for _ in 0..4 {
             for host in 0..self.hosts.len() {
-                self.look(host).await;
+                self.run_pass(host).await;
             }
         }
     }
 
-    fn told(&self) -> Vec<String> {
+    fn notifications(&self) -> Vec<String> {
         let messages = self.journal.reader().unwrap().messages(Some(100)).unwrap();
         messages.into_iter().map(|message| message.text).collect()
     }
@@ -77,39 +77,39 @@ async fn a_file_a_change_and_a_removal_come_to_all_hosts() {
     fs::create_dir(world.path(1, "agents/deep")).unwrap();
     world.write(1, "agents/deep/mail.md", "an agent");
     world.write(2, "routines/notes.txt", "no definition");
-    world.settle().await;
+    world.run_until_stable().await;
     assert_eq!(world.text(2, TEA).as_deref(), Some("one"));
     assert_eq!(world.text(0, "agents/deep/mail.md").as_deref(), Some("an agent"));
     assert_eq!(world.text(0, "routines/notes.txt"), None);
     world.write(2, TEA, "two");
-    world.settle().await;
+    world.run_until_stable().await;
     assert_eq!([0, 1].map(|host| world.text(host, TEA)), [Some("two".into()), Some("two".into())]);
     fs::remove_file(world.path(1, TEA)).unwrap();
-    world.settle().await;
+    world.run_until_stable().await;
     assert_eq!([0, 1, 2].map(|host| world.text(host, TEA)), [None, None, None]);
     world.write(0, TEA, "two");
-    world.settle().await;
+    world.run_until_stable().await;
     assert_eq!(world.text(2, TEA).as_deref(), Some("two"), "it was made again");
-    assert!(world.told().is_empty());
+    assert!(world.notifications().is_empty());
 }
 
 #[tokio::test]
 async fn of_two_changes_at_once_one_counts_and_the_other_is_kept() {
     let world = World::new(2);
     world.write(0, TEA, "one");
-    world.settle().await;
+    world.run_until_stable().await;
     world.write(0, TEA, "of 0");
     world.write(1, TEA, "of 1");
-    world.settle().await;
+    world.run_until_stable().await;
     assert_eq!([0, 1].map(|host| world.text(host, TEA).unwrap()), ["of 0", "of 0"]);
     assert_eq!(world.text(1, "routines/tea.md.kept-host-1").as_deref(), Some("of 1"));
-    let told = world.told();
+    let told = world.notifications();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].contains("the other text is kept on host-1 as routines/tea.md.kept-host-1"), "{told:?}");
     // A change wins over a removal.
     fs::remove_file(world.path(0, TEA)).unwrap();
     world.write(1, TEA, "changed");
-    world.settle().await;
+    world.run_until_stable().await;
     assert_eq!([0, 1].map(|host| world.text(host, TEA).unwrap()), ["changed", "changed"]);
 }
 
@@ -119,26 +119,26 @@ async fn a_host_that_was_away_learns_what_was_removed_and_keeps_what_it_wrote() 
     for file in ["routines/a.md", "routines/b.md", "routines/c.md"] {
         world.write(0, file, "old");
     }
-    world.settle().await;
+    world.run_until_stable().await;
     world.write(1, "routines/b.md", "changed while away");
     for file in ["routines/a.md", "routines/b.md"] {
         fs::remove_file(world.path(0, file)).unwrap();
     }
     world.write(0, "routines/c.md", "new");
-    world.look(0).await;
-    world.look(0).await;
+    world.run_pass(0).await;
+    world.run_pass(0).await;
     world.hosts[1] = world.started(1);
-    world.look(1).await;
+    world.run_pass(1).await;
     assert_eq!(world.text(1, "routines/a.md"), None);
     assert_eq!(world.text(1, "routines/c.md").as_deref(), Some("new"));
-    world.settle().await;
+    world.run_until_stable().await;
     assert_eq!(world.text(0, "routines/b.md").as_deref(), Some("changed while away"));
     // An older copy of the folder, which has nothing in common with the journal yet.
     fs::remove_file(world.path(1, "state/shared.json")).unwrap();
     world.write(1, "routines/a.md", "old");
     world.write(1, "routines/c.md", "old");
     world.hosts[1] = world.started(1);
-    world.settle().await;
+    world.run_until_stable().await;
     assert_eq!([0, 1].map(|host| world.text(host, "routines/a.md")), [None, None]);
     assert_eq!([0, 1].map(|host| world.text(host, "routines/c.md").unwrap()), ["new", "new"]);
     assert_eq!(world.text(1, "routines/c.md.kept-host-1").as_deref(), Some("old"));
@@ -151,7 +151,7 @@ async fn what_was_common_with_another_journal_does_not_count() {
     for name in ["a", "b"] {
         world.write(0, &format!("routines/{name}.md"), "old");
     }
-    world.settle().await;
+    world.run_until_stable().await;
     // The server forgets the last publication, as a replica may that takes over.
     let known = world.journal.reader().unwrap().shared_files(0, 100).unwrap();
     let over = known.iter().find(|file| file.path == "routines/b.md").unwrap().version;
@@ -162,7 +162,7 @@ async fn what_was_common_with_another_journal_does_not_count() {
         .unwrap();
     world.journal.set_setting("shared_files", Some("another".into())).await.unwrap();
     world.write(0, "routines/a.md", "new");
-    world.settle().await;
+    world.run_until_stable().await;
     assert_eq!([0, 1].map(|host| world.text(host, "routines/a.md").unwrap()), ["old", "old"]);
     assert_eq!(world.text(0, "routines/a.md.kept-host-0").as_deref(), Some("new"));
     assert_eq!([0, 1].map(|host| world.text(host, "routines/b.md")), [None, None]);
@@ -172,16 +172,16 @@ async fn what_was_common_with_another_journal_does_not_count() {
 async fn a_folder_that_is_not_there_removes_nothing_elsewhere() {
     let world = World::new(2);
     world.write(0, TEA, "one");
-    world.settle().await;
+    world.run_until_stable().await;
     fs::rename(world.path(0, "routines"), world.path(0, "elsewhere")).unwrap();
-    world.settle().await;
+    world.run_until_stable().await;
     assert_eq!(world.text(1, TEA).as_deref(), Some("one"));
     fs::rename(world.path(0, "elsewhere"), world.path(0, "routines")).unwrap();
     // An editor moves the file away for a moment.
     fs::rename(world.path(0, TEA), world.path(0, "routines/tea.md~")).unwrap();
-    world.look(0).await;
+    world.run_pass(0).await;
     fs::rename(world.path(0, "routines/tea.md~"), world.path(0, TEA)).unwrap();
-    world.settle().await;
+    world.run_until_stable().await;
     assert_eq!([0, 1].map(|host| world.text(host, TEA).unwrap()), ["one", "one"]);
 }
 
@@ -206,17 +206,17 @@ async fn another_folder_in_its_place_removes_nothing_elsewhere() {
         for file in [TEA, "routines/mail.md"] {
             world.write(0, file, "one");
         }
-        world.settle().await;
+        world.run_until_stable().await;
         fs::rename(world.path(0, "routines"), world.path(0, "elsewhere")).unwrap();
         put(&world);
-        world.settle().await;
+        world.run_until_stable().await;
         world.write(1, "routines/new.md", "new");
-        world.settle().await;
+        world.run_until_stable().await;
         for file in [TEA, "routines/mail.md", "routines/new.md"] {
             assert!(world.text(1, file).is_some(), "{what}: {file}");
         }
         // For the link, the message says that nothing can be written there.
-        let told = world.told();
+        let told = world.notifications();
         assert_eq!(told.len(), 1, "{what}: {told:?}");
     }
 }
@@ -226,11 +226,11 @@ async fn what_is_no_text_any_more_is_not_taken_for_removed() {
     let world = World::new(2);
     world.write(0, TEA, "one");
     world.write(0, "routines/mail.md", "one");
-    world.settle().await;
+    world.run_until_stable().await;
     fs::rename(world.path(0, TEA), world.path(0, "state/tea.md")).unwrap();
     std::os::unix::fs::symlink(world.path(0, "state/tea.md"), world.path(0, TEA)).unwrap();
     world.write(0, "routines/mail.md", &"x".repeat(LARGEST_FILE + 1));
-    world.settle().await;
+    world.run_until_stable().await;
     assert_eq!([TEA, "routines/mail.md"].map(|file| world.text(1, file).unwrap()), ["one", "one"]);
 }
 
@@ -238,16 +238,16 @@ async fn what_is_no_text_any_more_is_not_taken_for_removed() {
 async fn what_was_cancelled_does_not_come_back_after_a_failover() {
     let mut world = World::new(2);
     world.write(0, TEA, "one");
-    world.settle().await;
+    world.run_until_stable().await;
     // The other host is away.
     world.write(0, TEA, "two");
-    world.look(0).await;
+    world.run_pass(0).await;
     fs::remove_file(world.path(0, TEA)).unwrap();
-    world.look(0).await;
-    world.look(0).await;
+    world.run_pass(0).await;
+    world.run_pass(0).await;
     world.journal.set_setting("shared_files", Some("another".into())).await.unwrap();
     world.hosts[1] = world.started(1);
-    world.settle().await;
+    world.run_until_stable().await;
     assert_eq!([0, 1].map(|host| world.text(host, TEA)), [None, None]);
 }
 
@@ -256,13 +256,13 @@ async fn a_journal_that_was_restored_from_before_is_noticed() {
     let world = World::new(2);
     for number in 0..5 {
         world.write(0, TEA, &format!("text {number}"));
-        world.settle().await;
+        world.run_until_stable().await;
     }
     // Restore an older dump.
     let file = rusqlite::Connection::open(world._state.path().join("journal.db")).unwrap();
     file.execute("UPDATE shared_file SET version = 1, text = 'text 0'", []).unwrap();
     world.write(1, "routines/mail.md", "mail");
-    world.settle().await;
+    world.run_until_stable().await;
     assert_eq!([0, 1].map(|host| world.text(host, TEA).unwrap()), ["text 0", "text 0"]);
     assert_eq!(world.text(0, "routines/tea.md.kept-host-0").as_deref(), Some("text 4"));
     assert_eq!(world.text(0, "routines/mail.md").as_deref(), Some("mail"));
@@ -272,16 +272,16 @@ async fn a_journal_that_was_restored_from_before_is_noticed() {
 async fn an_edit_counts_more_than_what_the_same_host_published_before_it_was_killed() {
     let mut world = World::new(2);
     world.write(0, TEA, "one");
-    world.settle().await;
+    world.run_until_stable().await;
     let kept = fs::read(world.path(0, "state/shared.json")).unwrap();
     world.write(0, TEA, "two");
-    world.look(0).await;
+    world.run_pass(0).await;
     fs::write(world.path(0, "state/shared.json"), kept).unwrap();
     world.write(0, TEA, "three");
     world.hosts[0] = world.started(0);
-    world.settle().await;
+    world.run_until_stable().await;
     assert_eq!([0, 1].map(|host| world.text(host, TEA).unwrap()), ["three", "three"]);
-    assert!(world.told().is_empty());
+    assert!(world.notifications().is_empty());
 }
 
 #[tokio::test]
@@ -289,19 +289,19 @@ async fn what_is_being_written_is_not_published_and_what_cannot_be_written_is_to
     let world = World::new(2);
     world.write(0, TEA, "ha");
     world.hosts[0].pass(SystemTime::now()).await.unwrap();
-    world.look(1).await;
+    world.run_pass(1).await;
     assert_eq!(world.text(1, TEA), None);
     world.write(0, TEA, "half and whole");
     // Nothing can be written in the linked folder.
     fs::remove_dir(world.path(1, "routines")).unwrap();
     std::os::unix::fs::symlink(world.folders[0].path(), world.path(1, "routines")).unwrap();
-    world.settle().await;
-    world.settle().await;
-    let told = world.told();
+    world.run_until_stable().await;
+    world.run_until_stable().await;
+    let told = world.notifications();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].contains("routines/tea.md is not kept equal with the other hosts"), "{told:?}");
     fs::remove_file(world.path(1, "routines")).unwrap();
-    world.settle().await;
+    world.run_until_stable().await;
     assert_eq!(world.text(1, TEA).as_deref(), Some("half and whole"));
 }
 
@@ -312,7 +312,7 @@ async fn what_a_journal_says_of_other_files_is_not_written() {
     let publication = |path: &str| Publication { path: path.to_owned(), text: Some("evil".into()), over: 0 };
     world.journal.publish_files("attic".into(), evil.map(publication).to_vec()).await.unwrap();
     world.write(0, TEA, "one");
-    world.settle().await;
+    world.run_until_stable().await;
     assert_eq!(world.text(1, TEA).as_deref(), Some("one"));
     for path in &evil[..5] {
         assert_eq!(world.text(1, path), None, "{path}");
@@ -375,7 +375,7 @@ proptest! {
                         replaced.extend(world.text(host, &name(file)));
                         let _none = fs::remove_file(world.path(host, &name(file)));
                     }
-                    Act::Look { host } => world.look(host).await,
+                    Act::Look { host } => world.run_pass(host).await,
                     Act::Start { host } => world.hosts[host] = world.started(host),
                     Act::FailOver => {
                         let history = format!("history {number}");
@@ -383,7 +383,7 @@ proptest! {
                     }
                 }
             }
-            world.settle().await;
+            world.run_until_stable().await;
             let texts = |host: usize| [0, 1].map(|file| world.text(host, &name(file)));
             prop_assert_eq!(texts(0), texts(1));
             prop_assert_eq!(texts(1), texts(2));

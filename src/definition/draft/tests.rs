@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::definition::{Defaults, OnMissed, OnOverlap, Thinking, parse};
-use crate::policy::{AskTerms, Silence, ToolPattern, UpdateMode};
+use crate::policy::{AskDefault, AskTerms, ToolPattern, UpdateMode};
 use chrono::TimeZone as _;
 use proptest::prelude::*;
 use std::path::Path;
@@ -148,7 +148,7 @@ prop_compose! {
         draft.ask_tools = ask_tools;
         draft.ask = ask.map(|(seconds, nanos, allow, channel)| AskTerms {
             deadline: Duration::new(seconds, nanos),
-            default: if allow { Silence::Allow } else { Silence::Deny },
+            default: if allow { AskDefault::Allow } else { AskDefault::Deny },
             channel,
         });
         draft

@@ -21,7 +21,7 @@ use super::super::{
     DefinitionId, Deliver, Expect, Follows, JobClient, Kind, Mode, Need, OnMissed, OnOverlap, PayloadSchema, Remember,
     Signature, Thinking, Trigger, Urgency, WatchedFolder,
 };
-use super::{FALSE, Field, FieldType, INTERNET, Limit, NO_NETWORK, On, TRUE, sets, takes};
+use super::{FALSE, Field, FieldKinds, FieldType, INTERNET, Limit, NO_NETWORK, TRUE, sets, takes};
 use crate::policy::{AskTerms, JobNetwork, ToolPattern, UpdateMode};
 
 macro_rules! fields {
@@ -117,21 +117,21 @@ fields! {
     }
     /// Minute hour day month weekday: `30 8 * * 1-5`, or `@daily`
     cron: Option<String> = None, |v: &V| v.cron(), {
-        on: On::Routine, required: true, unset: ONE_OF_THESE, example: "'30 8 * * 1-5'", may_be_empty: true,
+        on: FieldKinds::Routine, required: true, unset: ONE_OF_THESE, example: "'30 8 * * 1-5'", may_be_empty: true,
         not_with: &["every", "after", "watch"],
         flags: &[takes("cron", "WHEN").help("When it recurs: `30 8 * * 1-5`, `@daily`, `weekdays at 8:30`, `monthly on the 1st at 9`")],
         details: "`add` and `edit` take [phrases](#times) too, and write the expression.",
     }
     /// The time from one occurrence to the next: `2h`, `90m`
     every: Option<Duration> = None, |v: &V| v.period(), {
-        on: On::Routine, unset: ONE_OF_THESE, example: "90m", not_with: &["cron", "after", "watch"],
+        on: FieldKinds::Routine, unset: ONE_OF_THESE, example: "90m", not_with: &["cron", "after", "watch"],
         flags: &[takes("every", "SPAN")],
         details: "A minute or more, as it elapses. It is counted from Monday, 1 January 2024, 0:00 in its zone, so that it does not drift, and knows no daylight \
                   saving: `24h` is an hour later in summer. See [times](cron.md#spans).",
     }
     /// The job that this one follows: it fires when that job ends
     after: Option<Follows> = None, |v: &V| v.follows(), {
-        on: On::Routine, unset: ONE_OF_THESE, example: "email-triage", not_with: &["cron", "every", "watch"],
+        on: FieldKinds::Routine, unset: ONE_OF_THESE, example: "email-triage", not_with: &["cron", "every", "watch"],
         flags: &[takes("after", "ID").help("Fires after this job: its id, or 'job: ID, outcome: failed'")],
         details: "An id, or `{ job: ID, outcome: completed }` with `completed`, `failed` (it timed out, too) or `any` (it was cancelled, too). Each end \
                   is an occurrence of its own. One that was skipped has not run, and nothing follows it. See [jobs that follow](events.md).",
@@ -139,7 +139,7 @@ fields! {
     }
     /// The folder to watch: the job fires when something in it changes
     watch: Option<WatchedFolder> = None, |v: &V| v.folder(), {
-        on: On::Routine, unset: ONE_OF_THESE, example: "inbox", not_with: &["cron", "every", "after"],
+        on: FieldKinds::Routine, unset: ONE_OF_THESE, example: "inbox", not_with: &["cron", "every", "after"],
         flags: &[takes("watch", "PATH").help("Fires when something below this folder has changed")],
         details: "A folder of `work/` (`.` is all of it), or an absolute path that the job's rules let it read. What changes within 2 seconds \
                   is one occurrence, and the paths stand in the prompt. See [files that change](events.md#files-that-change).",
@@ -147,33 +147,33 @@ fields! {
     }
     /// Spreads its times: delays each one by less than this
     jitter: Option<Duration> = None, |v: &V| v.jitter(), {
-        on: On::Routine, unset: "none", example: "5m", flags: &[takes("jitter", "SPAN")],
+        on: FieldKinds::Routine, unset: "none", example: "5m", flags: &[takes("jitter", "SPAN")],
         details: "At most a day. How much later is always the same for the same job and time, never before its time, and always before the \
                   next one.",
     }
     /// How the sender authenticates: `bearer`, `github`, `stripe` or `slack`
     signature: Signature = Signature::Bearer, |v: &V| v.one_of::<Signature>(), {
-        on: On::Webhook, restricts: true, example: "github",
+        on: FieldKinds::Webhook, restricts: true, example: "github",
         details: "`bearer`: the header `Authorization: Bearer SECRET`. The others sign what they send with the secret, as GitHub, Stripe and Slack \
                   do. See [webhooks](webhooks.md).",
     }
     /// The variable in `.env` with the secret that the sender shares
     secret_env: String = DEFAULT_SECRET.to_owned(), |v: &V| v.variable(), {
-        on: On::Webhook, restricts: true, example: "GITHUB_WEBHOOK_SECRET",
+        on: FieldKinds::Webhook, restricts: true, example: "GITHUB_WEBHOOK_SECRET",
         details: "A secret has 16 characters or more. Without it, nothing is accepted.",
     }
     /// A JSON Schema that each delivery must match
     fields: Option<PayloadSchema> = None, |v: &V| v.payload_schema(), {
-        on: On::Webhook, restricts: true, unset: "any JSON object",
+        on: FieldKinds::Webhook, restricts: true, unset: "any JSON object",
         example: "{ type: object, required: [ref], properties: { ref: { type: string, maxLength: 200 } } }",
         details: "One that is not is refused, and the answer says why. `{{ref}}` in the text stands for the field `ref` of what was delivered. \
                   See [webhooks](webhooks.md#fields).",
     }
     /// Maximum number of deliveries a minute
-    per_minute: u32 = 30, |v: &V| v.count(1), { on: On::Webhook, restricts: true, example: "5" , }
+    per_minute: u32 = 30, |v: &V| v.count(1), { on: FieldKinds::Webhook, restricts: true, example: "5" , }
     /// When it fires: a time with its offset, or a local time of `timezone`
     run_at: Option<DateTime<FixedOffset>> = None, |v: &V| v.instant(), {
-        on: On::Reminder, required: true, example: "2027-01-31T18:30:00+01:00", may_be_empty: true,
+        on: FieldKinds::Reminder, required: true, example: "2027-01-31T18:30:00+01:00", may_be_empty: true,
     }
     /// Wakes the machine from sleep, if the service has the privilege
     wake as wake: bool = false, |v: &V| v.flag(), {
@@ -406,13 +406,13 @@ fields! {
     }
     /// What happens to times that were missed: latest, all, skip
     on_missed as on_missed: OnMissed = OnMissed::All, |v: &V| v.one_of::<OnMissed>(), {
-        on: On::Timed, example: "skip", flags: &[takes("on-missed", "WHAT")],
+        on: FieldKinds::Timed, example: "skip", flags: &[takes("on-missed", "WHAT")],
         details: "The misfire policy, for occurrences that fell due while nothing could run. `latest`: one late run, for the newest. \
                   `all`: every one, late. `skip`: none; each is recorded.",
     }
     /// What happens if the previous run is still running
     on_overlap: OnOverlap = OnOverlap::Skip, |v: &V| v.one_of::<OnOverlap>(), {
-        on: On::Routine, example: "queue", flags: &[takes("on-overlap", "WHAT")],
+        on: FieldKinds::Routine, example: "queue", flags: &[takes("on-overlap", "WHAT")],
         details: "The concurrency policy. `skip`: the new occurrence is recorded as skipped. `queue`: it waits; at most one does. \
                   `cancel`: the previous run is ended.",
     }
@@ -422,7 +422,7 @@ fields! {
     }
     /// After how many failures in a row the bot notifies you: `1` is the first
     alert_after as alert_after: Option<u32> = None, |v: &V| v.count(1), {
-        on: On::Recurring, unset: "`alert_after` of config.yaml, 1", example: "3", flags: &[takes("alert-after", "N")],
+        on: FieldKinds::Recurring, unset: "`alert_after` of config.yaml, 1", example: "3", flags: &[takes("alert-after", "N")],
         details: "You are told once for each series of failures, and when the routine works again. A reminder that fails is always told.",
     }
     /// The channel of its messages: a name of `channels` in config.yaml
@@ -447,16 +447,16 @@ fields! {
     }
     /// Maximum number of follow-ups that the agent may schedule
     max_chain: u32 = 0, |v: &V| v.count(0), {
-        on: On::Reminder, example: "3", flags: &[takes("max-chain", "N")],
+        on: FieldKinds::Reminder, example: "3", flags: &[takes("max-chain", "N")],
         limit: Limit::Other("What a reminder makes has at most the follow-ups that the reminder has left."),
     }
     /// The position of this reminder in its chain
     chain_depth: u32 = 0, |v: &V| v.count(0), {
-        on: On::Reminder, example: "1", flags: &[takes("chain-depth", "N").hidden()], details: "Follow-ups set it.",
+        on: FieldKinds::Reminder, example: "1", flags: &[takes("chain-depth", "N").hidden()], details: "Follow-ups set it.",
     }
     /// The first reminder of the chain
     chain_parent: Option<DefinitionId> = None, |v: &V| v.identity(), {
-        on: On::Reminder, unset: "its own id", example: "check-the-oven", may_be_empty: true,
+        on: FieldKinds::Reminder, unset: "its own id", example: "check-the-oven", may_be_empty: true,
         flags: &[takes("chain-parent", "ID").hidden()], details: "Follow-ups set it.",
     }
     /// The job whose run created it
@@ -467,7 +467,7 @@ fields! {
     }
     /// Why the reminder in reminders/failed/ failed
     failed_reason: Option<String> = None, |v: &V| Ok(v.text().ok()), {
-        on: On::Reminder, unset: "none", example: "'the client ended with 1'", may_be_empty: true, note: true,
+        on: FieldKinds::Reminder, unset: "none", example: "'the client ended with 1'", may_be_empty: true, note: true,
         details: "The program sets it, and takes it out when the reminder comes back.",
     }
 }

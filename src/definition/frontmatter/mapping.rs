@@ -13,17 +13,17 @@ use serde_json::Value as Json;
 
 /// Maximum number of values in a file, counted after aliases are followed: far more than a person writes, and few
 /// enough to refuse an alias bomb before it takes memory or time.
-const MOST_VALUES: u32 = 1_000;
+const MAX_VALUES: u32 = 1_000;
 
 /// Maximum length of a YAML text, in bytes. The parser takes quadratic time in the nesting: a megabyte of `[` keeps it
 /// busy for minutes.
 const LONGEST: usize = 64 << 10;
 
 /// Maximum number of entries in a mapping. Each unknown entry is located by reading the text again.
-const MOST_ENTRIES: usize = 100;
+const MAX_ENTRIES: usize = 100;
 
 /// Maximum number of `[` and `{` in a YAML text, since parsing takes quadratic time in the nesting.
-const MOST_BRACKETS: usize = 2_000;
+const MAX_BRACKETS: usize = 2_000;
 
 const TOO_MANY: &str = "too many values (do aliases repeat each other?)";
 
@@ -125,10 +125,10 @@ pub(super) fn read(yaml: &str) -> Result<Vec<Entry>, Fault> {
     if yaml.len() > LONGEST {
         return Err(Fault::at_start("it is longer than 64 KiB".into()));
     }
-    if yaml.bytes().filter(|b| matches!(b, b'[' | b'{')).count() > MOST_BRACKETS {
+    if yaml.bytes().filter(|b| matches!(b, b'[' | b'{')).count() > MAX_BRACKETS {
         return Err(Fault::at_start("it has more than 2000 brackets".into()));
     }
-    let left = Cell::new(MOST_VALUES);
+    let left = Cell::new(MAX_VALUES);
     let root = serde_yaml::Deserializer::from_str(yaml);
     if yaml.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Vec::new());
@@ -189,7 +189,7 @@ fn without_positions(message: &str) -> String {
     out + rest
 }
 
-/// Reads any value, and counts values against [`MOST_VALUES`].
+/// Reads any value, and counts values against [`MAX_VALUES`].
 #[derive(Clone, Copy)]
 struct Walk<'a> {
     left: &'a Cell<u32>,
@@ -250,7 +250,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
         // location.
         while let Some(key) = map.next_key::<String>()? {
             let value = map.next_value_seed(self)?;
-            if entries.len() == MOST_ENTRIES {
+            if entries.len() == MAX_ENTRIES {
                 return Err(A::Error::custom(TOO_MANY));
             }
             entries.push(Entry { key, value });

@@ -227,8 +227,8 @@ impl Reading<'_> {
             self.at_field(Severity::Warning, "allowed_tools", message, &hint);
         }
         self.said_of("allowed_tools", list, |pattern| BOT.warnings(pattern));
-        for (item, said) in BOT.together(list) {
-            self.said("allowed_tools", item, said);
+        for (item, said) in BOT.pair_warnings(list) {
+            self.warn_item("allowed_tools", item, said);
         }
         self.unknown_commands(definition.enabled, "allowed_tools", list);
     }
@@ -269,13 +269,13 @@ impl Reading<'_> {
     fn said_of(&mut self, field: &'static str, list: &[ToolPattern], warnings: impl Fn(&ToolPattern) -> Vec<String>) {
         for (item, pattern) in list.iter().enumerate() {
             for said in warnings(pattern) {
-                self.said(field, item, said);
+                self.warn_item(field, item, said);
             }
         }
     }
 
     /// Adds a warning at an item. The text after the first `; ` is the hint.
-    fn said(&mut self, field: &'static str, item: usize, said: String) {
+    fn warn_item(&mut self, field: &'static str, item: usize, said: String) {
         match said.split_once("; ") {
             Some((what, hint)) => self.at_item(field, item, what.into(), Some(hint.into())),
             None => self.at_item(field, item, said, None),

@@ -15,7 +15,7 @@ use super::{DEEPEST, Event, IN_ROOT, ITSELF, watch, watch_tree};
 const ABOVE: usize = 2;
 
 #[derive(Debug)]
-pub(super) struct Elsewhere {
+pub(super) struct OutsideWatch {
     folder: Option<PathBuf>,
     /// The watches on the folder and its subfolders.
     inside: Vec<i32>,
@@ -23,7 +23,7 @@ pub(super) struct Elsewhere {
     above: Vec<(i32, OsString)>,
 }
 
-impl Elsewhere {
+impl OutsideWatch {
     pub(super) fn new(folder: Option<&Path>) -> Self {
         Self { folder: folder.map(Path::to_owned), inside: Vec::new(), above: Vec::new() }
     }

@@ -43,15 +43,15 @@ impl Followed {
             }
             let changed = tokio::time::timeout(Duration::from_secs(60), self.watch.next()).await;
             match changed.unwrap_or_else(|_| panic!("still {now:?}, not {expected:?}")) {
-                Changed::Files(files) => self.store.refresh(&files),
-                Changed::Everything => self.store.reload(),
+                PossibleChange::Files(files) => self.store.refresh(&files),
+                PossibleChange::Everything => self.store.reload(),
             };
         }
     }
 }
 
 /// Waits for a change; simultaneous events may be reported in parts.
-async fn until_told(watch: &mut Watch, expected: &Changed) {
+async fn expect_change(watch: &mut Watch, expected: &PossibleChange) {
     let told = async { while watch.next().await != *expected {} };
     tokio::time::timeout(Duration::from_secs(60), told).await.unwrap_or_else(|_| panic!("never {expected:?}"));
 }
@@ -149,13 +149,13 @@ async fn agents_in_the_folder_above_the_data_folder_share_its_watch() {
     fs::create_dir_all(home.routines()).unwrap();
     let folder = dir.path().join(".claude/agents");
     let mut watch = Watch::start(&home, Some(&folder)).unwrap();
-    let agents = Changed::Files(vec![PathBuf::from("agents")]);
+    let agents = PossibleChange::Files(vec![PathBuf::from("agents")]);
     fs::create_dir_all(&folder).unwrap();
-    until_told(&mut watch, &agents).await;
+    expect_change(&mut watch, &agents).await;
     fs::create_dir(home.reminders()).unwrap();
-    until_told(&mut watch, &Changed::Everything).await;
+    expect_change(&mut watch, &PossibleChange::Everything).await;
     fs::write(folder.join("scout.md"), "").unwrap();
-    until_told(&mut watch, &agents).await;
+    expect_change(&mut watch, &agents).await;
 }
 
 #[tokio::test]
@@ -248,7 +248,7 @@ async fn lost_events_are_everything() {
     let mut bot = Followed::new();
     let lost = Event { watch: -1, what: ReadFlags::QUEUE_OVERFLOW, name: None };
     bot.watch.take(lost);
-    assert_eq!(bot.watch.next().await, Changed::Everything);
+    assert_eq!(bot.watch.next().await, PossibleChange::Everything);
 }
 
 #[tokio::test]
@@ -262,7 +262,7 @@ async fn other_files_are_no_news() {
     // Reading is not reported.
     fs::read(bot.home.routines().join("a.md")).unwrap();
     fs::write(bot.home.routines().join("z.md"), "x").unwrap();
-    assert_eq!(bot.watch.next().await, Changed::Files(vec!["routines/z.md".into()]));
+    assert_eq!(bot.watch.next().await, PossibleChange::Files(vec!["routines/z.md".into()]));
 }
 
 #[tokio::test]

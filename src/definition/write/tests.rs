@@ -63,7 +63,7 @@ fn tea() -> Draft {
 #[test]
 fn a_link_becomes_a_file_of_its_own() {
     let folder = Folder::new();
-    let written: Vec<Written> = (0..3).map(|_| create_link(&folder.home, &tea(), &defaults()).unwrap()).collect();
+    let written: Vec<WrittenFile> = (0..3).map(|_| create_link(&folder.home, &tea(), &defaults()).unwrap()).collect();
     assert_eq!(
         folder.files(),
         ["reminders/check-the-oven-2.md", "reminders/check-the-oven-3.md", "reminders/check-the-oven.md"]
@@ -81,7 +81,7 @@ fn a_link_becomes_a_file_of_its_own() {
 }
 
 /// Creates a draft where `gone` is the only id that was used before.
-fn named(folder: &Folder, draft: &Draft) -> Result<Written, DefinitionError> {
+fn named(folder: &Folder, draft: &Draft) -> Result<WrittenFile, DefinitionError> {
     create(&folder.home, draft, |id| id.as_str() == "gone", &defaults())
 }
 

@@ -7,7 +7,7 @@ mod postgres;
 mod sqlite;
 mod value;
 
-pub(super) use postgres::{Link, Place};
+pub(super) use postgres::{Link, ServerAddress};
 pub(super) use value::{Params, Row, ToValue, Value};
 
 use std::time::Duration;
@@ -107,7 +107,7 @@ impl Connection {
     }
 
     /// Makes the next row of `table` get a number above `number`.
-    pub(super) fn go_on_from(&self, table: &str, number: i64) -> Result<(), JournalError> {
+    pub(super) fn set_next_number(&self, table: &str, number: i64) -> Result<(), JournalError> {
         if number == 0 {
             return Ok(());
         }
@@ -140,7 +140,7 @@ impl Connection {
     }
 
     /// Connects again if the connection has broken.
-    pub(super) fn mend(&mut self, server: &Server) -> Result<(), JournalError> {
+    pub(super) fn reconnect(&mut self, server: &Server) -> Result<(), JournalError> {
         match self {
             Self::Postgres(link) if link.is_closed() => {
                 *link = server.connect()?.like(link);
@@ -159,16 +159,16 @@ impl Connection {
     }
 
     /// Forgets a commit whose answer was lost, since nobody waits for its outcome any more.
-    pub(super) fn forget_doubt(&self) {
+    pub(super) fn discard_lost_commit(&self) {
         if let Self::Postgres(link) = self {
-            link.forget_doubt();
+            link.discard_lost_commit();
         }
     }
 
     /// Sets how long to wait for an answer of a server from now on.
-    pub(super) fn set_patience(&mut self, patience: Duration) {
+    pub(super) fn set_timeout(&mut self, patience: Duration) {
         if let Self::Postgres(link) = self {
-            link.set_patience(patience);
+            link.set_timeout(patience);
         }
     }
 

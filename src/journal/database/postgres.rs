@@ -2,7 +2,7 @@
 //!
 //! Each statement is one round trip. Its parameters are text, and the server infers their types. Nothing is
 //! prepared, so a pooler in transaction mode may stand between. One thread talks to all servers. A caller
-//! blocks on its own thread, so any code can ask. No caller waits for longer than [`PATIENCE`].
+//! blocks on its own thread, so any code can ask. No caller waits for longer than [`TIMEOUT`].
 
 use std::error::Error;
 use std::fmt;
@@ -21,7 +21,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::{JournalError, ToValue as _, Value};
 
 /// Maximum wait for an answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum wait for a connection.
 const CONNECT: Duration = Duration::from_secs(3);
@@ -33,7 +33,7 @@ const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL idle_in_tra
 
 /// The address of a server, with credentials.
 #[derive(Clone)]
-pub(in crate::journal) struct Place {
+pub(in crate::journal) struct ServerAddress {
     config: Config,
     /// The TLS settings; `None`: without TLS.
     tls: Option<MakeRustlsConnect>,
@@ -41,19 +41,19 @@ pub(in crate::journal) struct Place {
     shown: String,
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
     }
 }
 
-impl Place {
+impl ServerAddress {
     /// Parses `postgres://user@host:5432/name?sslmode=…&sslrootcert=…`. Verifies the server's certificate over the
     /// network, unless `sslmode=disable` switches TLS off.
     ///
@@ -137,7 +137,7 @@ pub(in crate::journal) struct Link {
     /// Whether an answer did not come in time. Then nothing more is asked.
     broken: AtomicBool,
     /// Maximum wait for an answer.
-    patience: Duration,
+    timeout: Duration,
     /// The host and epoch whose lease each writing transaction checks first.
     fence: Option<(String, i64)>,
     /// The id of the transaction that writes.
@@ -154,8 +154,8 @@ impl fmt::Debug for Link {
 
 impl Link {
     /// Connects to the server.
-    pub(in crate::journal) fn open(place: &Place) -> Result<Self, JournalError> {
-        let Place { config, tls, .. } = place.clone();
+    pub(in crate::journal) fn open(place: &ServerAddress) -> Result<Self, JournalError> {
+        let ServerAddress { config, tls, .. } = place.clone();
         let connected = talking()?.spawn(async move {
             match tls {
                 None => {
@@ -175,7 +175,7 @@ impl Link {
         Ok(Self {
             client: client?,
             broken: AtomicBool::new(false),
-            patience: PATIENCE,
+            timeout: TIMEOUT,
             fence: None,
             transaction: AtomicI64::new(0),
             in_doubt: AtomicI64::new(0),
@@ -188,8 +188,8 @@ impl Link {
     }
 
     /// Sets the maximum wait for an answer.
-    pub(in crate::journal) fn set_patience(&mut self, patience: Duration) {
-        self.patience = patience;
+    pub(in crate::journal) fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = timeout;
     }
 
     /// Returns the connection with the fence of `other`, and its commit in doubt.
@@ -306,7 +306,7 @@ impl Link {
     }
 
     /// Forgets the commit in doubt.
-    pub(in crate::journal) fn forget_doubt(&self) {
+    pub(in crate::journal) fn discard_lost_commit(&self) {
         self.in_doubt.store(0, Ordering::Relaxed);
     }
 
@@ -315,7 +315,7 @@ impl Link {
         if self.broken.load(Ordering::Relaxed) {
             return Err(JournalError::Away(Arc::new(std::io::Error::from(std::io::ErrorKind::TimedOut))));
         }
-        waited(answer, self.patience).inspect_err(|_| self.broken.store(true, Ordering::Relaxed))
+        waited(answer, self.timeout).inspect_err(|_| self.broken.store(true, Ordering::Relaxed))
     }
 }
 
@@ -330,9 +330,9 @@ fn talking() -> Result<&'static tokio::runtime::Handle, JournalError> {
 }
 
 /// Blocks the caller's thread until the answer comes, for at most `patience`.
-fn waited<T>(answer: impl Future<Output = T>, patience: Duration) -> Result<T, JournalError> {
+fn waited<T>(answer: impl Future<Output = T>, timeout: Duration) -> Result<T, JournalError> {
     let _timers = talking()?.enter();
-    futures::executor::block_on(async { tokio::time::timeout(patience, answer).await })
+    futures::executor::block_on(async { tokio::time::timeout(timeout, answer).await })
         .map_err(|elapsed| JournalError::Away(Arc::new(elapsed)))
 }
 
@@ -413,7 +413,7 @@ mod tests {
 
     #[test]
     fn an_address() {
-        let read = |url: &str| Place::read(url, None).map(|place| (place.to_string(), place.tls.is_some()));
+        let read = |url: &str| ServerAddress::read(url, None).map(|place| (place.to_string(), place.tls.is_some()));
         let near = Ok(("postgres://bot@localhost/ollim".to_owned(), false));
         assert_eq!(read("postgres://bot:secret@localhost/ollim"), near);
         assert_eq!(read("postgres://bot@db.example.org/ollim").map(|(_, tls)| tls), Ok(true));

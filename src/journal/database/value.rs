@@ -224,16 +224,16 @@ impl<T: Field> Field for Option<T> {
     fn read(row: &Row<'_>, column: &impl Column) -> Result<Self, JournalError> {
         let empty = match row {
             Row::Sqlite(row) => matches!(row.get_ref(*column)?, rusqlite::types::ValueRef::Null),
-            Row::Postgres(row) => row.try_get::<_, Empty>(*column)?.0,
+            Row::Postgres(row) => row.try_get::<_, IsNull>(*column)?.0,
         };
         if empty { Ok(None) } else { T::read(row, column).map(Some) }
     }
 }
 
 /// Whether a column is NULL, for a column of any type.
-struct Empty(bool);
+struct IsNull(bool);
 
-impl<'a> tokio_postgres::types::FromSql<'a> for Empty {
+impl<'a> tokio_postgres::types::FromSql<'a> for IsNull {
     fn from_sql(_: &Type, _: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
         Ok(Self(false))
     }
@@ -245,7 +245,7 @@ impl<'a> tokio_postgres::types::FromSql<'a> for Empty {
     }
 }
 
-fn there<T>(value: Option<T>, column: &impl Column) -> Result<T, JournalError> {
+fn not_null<T>(value: Option<T>, column: &impl Column) -> Result<T, JournalError> {
     value.ok_or_else(|| JournalError::Unreadable(format!("nothing in the column {column}")))
 }
 
@@ -253,7 +253,7 @@ macro_rules! integer_fields {
     ($($type:ty),*) => {$(
         impl Field for $type {
             fn read(row: &Row<'_>, column: &impl Column) -> Result<Self, JournalError> {
-                let value = there(row.integer(column)?, column)?;
+                let value = not_null(row.integer(column)?, column)?;
                 Self::try_from(value).map_err(|_| JournalError::Unreadable(format!("{value} in the column {column}")))
             }
         }
@@ -263,18 +263,18 @@ integer_fields!(i64, i32, u32, u16, u64);
 
 impl Field for bool {
     fn read(row: &Row<'_>, column: &impl Column) -> Result<Self, JournalError> {
-        Ok(there(row.integer(column)?, column)? != 0)
+        Ok(not_null(row.integer(column)?, column)? != 0)
     }
 }
 
 impl Field for f64 {
     fn read(row: &Row<'_>, column: &impl Column) -> Result<Self, JournalError> {
-        there(row.real(column)?, column)
+        not_null(row.real(column)?, column)
     }
 }
 
 impl Field for String {
     fn read(row: &Row<'_>, column: &impl Column) -> Result<Self, JournalError> {
-        Ok(there(row.text(column)?, column)?.to_owned())
+        Ok(not_null(row.text(column)?, column)?.to_owned())
     }
 }

@@ -20,12 +20,12 @@ use tokio::net::UnixStream;
 use tokio::process::Child;
 use tokio_util::sync::CancellationToken;
 
-use super::metered::{Metered, Unasked};
-use super::tools::{Listed, MOST, listed};
+use super::metered::{MeteredReader, UnrequestedBytes};
+use super::tools::{ListedTool, MOST, listed};
 use crate::agent::{ExternalAnswer, ExternalTool};
 use crate::config::{McpServer, McpTransport};
 use crate::home::Home;
-use crate::program::{Network, Process, Program, Reads, Surroundings};
+use crate::program::{Network, Process, Program, ProgramEnv, ReadScope};
 
 /// Maximum size of a message, in bytes.
 const LONGEST: usize = 4 * 1024 * 1024;
@@ -34,10 +34,10 @@ const LONGEST: usize = 4 * 1024 * 1024;
 const LARGEST_ANSWER: usize = 1024 * 1024;
 
 /// Maximum number of pages of a tool list.
-const MOST_PAGES: usize = 32;
+const MAX_PAGES: usize = 32;
 
 /// Time for a server that did not answer a call to answer a ping.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A running server. Dropping it ends the server and its descendants.
 pub struct Connection {
@@ -46,11 +46,11 @@ pub struct Connection {
     pub(super) per_run: bool,
     timeout: Duration,
     service: RunningService<RoleClient, Handler>,
-    tools: Mutex<Vec<Listed>>,
-    unasked: Unasked,
+    tools: Mutex<Vec<ListedTool>>,
+    unasked: UnrequestedBytes,
     /// Whether it was given up because it did not even answer a ping.
     is_hung: AtomicBool,
-    last_words: LastWords,
+    last_words: LastStderrLine,
     /// Ends the process, if there is one.
     end: CancellationToken,
 }
@@ -63,11 +63,11 @@ impl Connection {
     pub(super) async fn start(
         settings: &McpServer,
         home: &Home,
-        surroundings: &Surroundings,
+        program_env: &ProgramEnv,
         secrets: BTreeMap<String, String>,
     ) -> Result<Self, String> {
-        let last_words = LastWords::default();
-        match Self::begin(settings, home, surroundings, secrets, last_words.clone()).await {
+        let last_words = LastStderrLine::default();
+        match Self::begin(settings, home, program_env, secrets, last_words.clone()).await {
             Ok(connection) => Ok(connection),
             Err(why) => {
                 let said = last_words.at_end().await;
@@ -80,11 +80,11 @@ impl Connection {
     async fn begin(
         settings: &McpServer,
         home: &Home,
-        surroundings: &Surroundings,
+        program_env: &ProgramEnv,
         secrets: BTreeMap<String, String>,
-        last_words: LastWords,
+        last_words: LastStderrLine,
     ) -> Result<Self, String> {
-        let (unasked, handler) = (Unasked::default(), Handler::default());
+        let (unasked, handler) = (UnrequestedBytes::default(), Handler::default());
         let changed = handler.changed.clone();
         let (service, process) = match &settings.transport {
             McpTransport::Command { command, env: _, reads, writes, network } => {
@@ -92,15 +92,15 @@ impl Connection {
                 let program = Program {
                     command: command.clone(),
                     own_folder: home.mcp_server(&settings.name),
-                    reads: Reads::Only(reads.clone()),
+                    reads: ReadScope::Only(reads.clone()),
                     writes: writes.clone(),
                     network: if *network { Network::Internet } else { Network::None },
                     env: secrets,
                 };
-                let process = Process::start(&program, surroundings).await.map_err(|error| error.to_string())?;
+                let process = Process::start(&program, program_env).await.map_err(|error| error.to_string())?;
                 let Process { stdin, stdout, stderr, runner, socket } = process;
                 last_words.follow(stderr, hidden);
-                let transport = AsyncRwTransport::new_client(Metered::new(stdout, unasked.clone()), stdin)
+                let transport = AsyncRwTransport::new_client(MeteredReader::new(stdout, unasked.clone()), stdin)
                     .with_max_line_length(LONGEST);
                 let served = rmcp::serve_client(handler, transport).await;
                 (served.map_err(|error| error.to_string())?, Some((runner, socket)))
@@ -138,7 +138,7 @@ impl Connection {
     }
 
     /// Returns why it ended, or its last line on standard error.
-    pub(super) fn last_words(&self) -> String {
+    pub(super) fn last_stderr_line(&self) -> String {
         if self.unasked.is_flood() {
             return "it wrote more than anybody had asked for".to_owned();
         }
@@ -182,7 +182,7 @@ impl Connection {
                 }
             };
             let names =
-                |tools: &[Listed]| tools.iter().map(|tool| tool.tool.name.clone()).collect::<Vec<_>>().join(" ");
+                |tools: &[ListedTool]| tools.iter().map(|tool| tool.tool.name.clone()).collect::<Vec<_>>().join(" ");
             let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
             tracing::warn!(
                 server = self.server,
@@ -217,11 +217,11 @@ impl Connection {
                 let _said = self.last_words.at_end().await;
                 ExternalAnswer::refused(format!(
                     "`{name}` was cut off: {} ({error}). Whether it did something is not known.",
-                    self.last_words()
+                    self.last_stderr_line()
                 ))
             }
             Err(_) => {
-                self.look_for_life().await;
+                self.ping().await;
                 let seconds = self.timeout.as_secs();
                 ExternalAnswer::refused(format!(
                     "`{name}` did not answer within {seconds} s. Whether it did something is not known."
@@ -247,9 +247,9 @@ impl Connection {
     }
 
     /// Gives the server up if it does not even answer a ping. The next call starts another one, except for one run's own.
-    async fn look_for_life(&self) {
+    async fn ping(&self) {
         let ping = self.service.send_request(ClientRequest::PingRequest(PingRequest::default()));
-        let is_alive = tokio::time::timeout(SIGN_OF_LIFE, ping).await.is_ok_and(|answer| {
+        let is_alive = tokio::time::timeout(PING_TIMEOUT, ping).await.is_ok_and(|answer| {
             // A server that answers with an error, since it does not know pings, is alive.
             !matches!(answer, Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)))
         });
@@ -269,7 +269,7 @@ impl Drop for Connection {
 }
 
 /// Holds a process until the token is cancelled, or it floods. Its runner ends with it, and so do all descendants.
-fn held(process: Option<(Child, UnixStream)>, unasked: Unasked) -> CancellationToken {
+fn held(process: Option<(Child, UnixStream)>, unasked: UnrequestedBytes) -> CancellationToken {
     let end = CancellationToken::new();
     if let Some(process) = process {
         let end = end.clone();
@@ -287,7 +287,7 @@ fn held(process: Option<(Child, UnixStream)>, unasked: Unasked) -> CancellationT
 /// Reads the tools that a server lists, page by page, up to the maximum.
 async fn all_tools(server: &RunningService<RoleClient, Handler>) -> Result<Vec<Tool>, ServiceError> {
     let (mut tools, mut cursor) = (Vec::new(), None);
-    for _ in 0..MOST_PAGES {
+    for _ in 0..MAX_PAGES {
         let page = server.list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor))).await?;
         tools.extend(page.tools);
         cursor = page.next_cursor;
@@ -318,7 +318,7 @@ impl ClientHandler for Handler {
 
 /// The last line that a server wrote to standard error.
 #[derive(Clone, Default)]
-struct LastWords {
+struct LastStderrLine {
     line: Arc<Mutex<String>>,
     /// Locked while there may be more.
     reading: Arc<tokio::sync::Mutex<()>>,
@@ -330,7 +330,7 @@ const END: Duration = Duration::from_secs(1);
 /// Minimum length of a secret to hide. A shorter one would hide half of the text.
 const SHORTEST_SECRET: usize = 4;
 
-impl LastWords {
+impl LastStderrLine {
     fn get(&self) -> String {
         self.line.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -13,27 +13,27 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Maximum number of bytes read in one [`WINDOW`]. The rest waits in the pipe.
-const AT_ONCE: u64 = 8 * 1024 * 1024;
+const MAX_PER_WINDOW: u64 = 8 * 1024 * 1024;
 
-/// See [`AT_ONCE`].
+/// See [`MAX_PER_WINDOW`].
 const WINDOW: Duration = Duration::from_secs(1);
 
 /// Maximum number of unrequested bytes. After that, the output is not read any more.
-const UNASKED: u64 = 64 * 1024 * 1024;
+const MAX_UNREQUESTED: u64 = 64 * 1024 * 1024;
 
 /// Number of bytes that a server has written since one of its calls last began or ended.
 #[derive(Clone, Default)]
-pub(super) struct Unasked(Arc<Counted>);
+pub(super) struct UnrequestedBytes(Arc<ByteCounts>);
 
 #[derive(Default)]
-struct Counted {
+struct ByteCounts {
     bytes: AtomicU64,
     /// Whether it was a flood once. No later call resets this.
     is_flood: AtomicBool,
     flooded: Notify,
 }
 
-impl Unasked {
+impl UnrequestedBytes {
     /// Resets the count, because a call begins or ends.
     pub(super) fn forget(&self) {
         self.0.bytes.store(0, Ordering::Relaxed);
@@ -50,7 +50,7 @@ impl Unasked {
     }
 
     fn add(&self, bytes: u64) {
-        if self.0.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > UNASKED {
+        if self.0.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_UNREQUESTED {
             self.0.is_flood.store(true, Ordering::Relaxed);
             self.0.flooded.notify_one();
         }
@@ -58,25 +58,25 @@ impl Unasked {
 }
 
 /// A reader that delays large output, and ends when there is more than any call can have requested.
-pub(super) struct Metered<R> {
+pub(super) struct MeteredReader<R> {
     inner: R,
-    unasked: Unasked,
+    unasked: UnrequestedBytes,
     window: Pin<Box<Sleep>>,
     read: u64,
 }
 
-impl<R> Metered<R> {
-    pub(super) fn new(inner: R, unasked: Unasked) -> Self {
+impl<R> MeteredReader<R> {
+    pub(super) fn new(inner: R, unasked: UnrequestedBytes) -> Self {
         Self { inner, unasked, window: Box::pin(sleep_until(Instant::now() + WINDOW)), read: 0 }
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Metered<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for MeteredReader<R> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.unasked.is_flood() {
             return Poll::Ready(Ok(()));
         }
-        if self.read >= AT_ONCE {
+        if self.read >= MAX_PER_WINDOW {
             ready!(self.window.as_mut().poll(cx));
         }
         if self.window.is_elapsed() {
@@ -100,8 +100,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn much_at_once_waits_and_a_flood_ends() {
-        let unasked = Unasked::default();
-        let mut metered = Metered::new(tokio::io::repeat(b'x'), unasked.clone());
+        let unasked = UnrequestedBytes::default();
+        let mut metered = MeteredReader::new(tokio::io::repeat(b'x'), unasked.clone());
         let began = Instant::now();
         let mut buffer = vec![0; 1024 * 1024];
         for _ in 0..16 {
@@ -116,6 +116,6 @@ mod tests {
                 read => total += read as u64,
             }
         }
-        assert!((UNASKED..UNASKED + AT_ONCE).contains(&total), "{total}");
+        assert!((MAX_UNREQUESTED..MAX_UNREQUESTED + MAX_PER_WINDOW).contains(&total), "{total}");
     }
 }

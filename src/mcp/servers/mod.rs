@@ -18,11 +18,11 @@ use tokio::time::Instant;
 use crate::agent::{ExternalAnswer, ExternalTool, ServerState};
 use crate::config::McpServer;
 use crate::home::Home;
-use crate::program::Surroundings;
+use crate::program::ProgramEnv;
 pub use connection::Connection;
 
 /// The first and the longest pause before a server that failed to start is started again.
-const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// All servers of the settings. Clones share them.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ pub struct McpServers(Arc<Shared>);
 struct Shared {
     servers: RwLock<BTreeMap<String, Arc<Server>>>,
     home: Home,
-    surroundings: Surroundings,
+    program_env: ProgramEnv,
     /// The variables of `.env` and the service's environment.
     secrets: BTreeMap<String, String>,
 }
@@ -56,13 +56,8 @@ struct State {
 impl McpServers {
     /// Creates the servers. None is started before it is needed.
     #[must_use]
-    pub fn new(
-        settings: &[McpServer],
-        home: Home,
-        surroundings: Surroundings,
-        secrets: BTreeMap<String, String>,
-    ) -> Self {
-        let servers = Self(Arc::new(Shared { servers: RwLock::default(), home, surroundings, secrets }));
+    pub fn new(settings: &[McpServer], home: Home, program_env: ProgramEnv, secrets: BTreeMap<String, String>) -> Self {
+        let servers = Self(Arc::new(Shared { servers: RwLock::default(), home, program_env, secrets }));
         servers.replace(settings);
         servers
     }
@@ -99,7 +94,11 @@ impl McpServers {
             return Ok(running.clone());
         }
         if let Some(ended) = state.running.take() {
-            tracing::warn!(server = name, why = ended.last_words(), "an MCP server has ended; it is started again");
+            tracing::warn!(
+                server = name,
+                why = ended.last_stderr_line(),
+                "an MCP server has ended; it is started again"
+            );
         }
         if let Some((until, why)) = state.failed.as_ref().filter(|(until, _)| *until > Instant::now()) {
             let left = until.duration_since(Instant::now()).as_secs() + 1;
@@ -114,7 +113,7 @@ impl McpServers {
                 Ok(connection)
             }
             Err(why) => {
-                let pause = PAUSES.1.min(PAUSES.0 * 2_u32.saturating_pow(state.failures.min(10)));
+                let pause = BACKOFF.1.min(BACKOFF.0 * 2_u32.saturating_pow(state.failures.min(10)));
                 state.failures += 1;
                 state.failed = Some((Instant::now() + pause, why.clone()));
                 tracing::warn!(server = name, %why, "an MCP server does not start");
@@ -138,7 +137,7 @@ impl McpServers {
             };
             let running = state.running.as_ref().filter(|running| !running.is_over());
             let ended = state.running.as_ref().filter(|running| running.is_over());
-            let ended = ended.map(|ended| format!("it has ended: {}", ended.last_words()));
+            let ended = ended.map(|ended| format!("it has ended: {}", ended.last_stderr_line()));
             states.push(ServerState {
                 tools: running.map(|running| running.listed().len()),
                 says: running.and_then(|running| running.says()),
@@ -162,7 +161,7 @@ impl McpServers {
             None => Err(format!("the MCP server `{}` needs {name}, which .env does not have", settings.name)),
         };
         let secrets = settings.secrets().iter().map(secret).collect::<Result<_, _>>()?;
-        let started = Connection::start(settings, &shared.home, &shared.surroundings, secrets);
+        let started = Connection::start(settings, &shared.home, &shared.program_env, secrets);
         match tokio::time::timeout(settings.timeout, started).await {
             Ok(started) => started,
             Err(_) => Err(format!(
@@ -198,7 +197,7 @@ impl RunServers {
             return ExternalAnswer::refused(format!("`{tool}` of `{server}` is not among this job's tools."));
         };
         if known.connection.per_run && known.connection.is_over() {
-            let why = known.connection.last_words();
+            let why = known.connection.last_stderr_line();
             return ExternalAnswer::refused(format!(
                 "`{tool}` was not called: `{server}` has ended ({why}), and this run has it no more."
             ));

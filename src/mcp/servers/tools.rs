@@ -17,7 +17,7 @@ const LARGEST_SCHEMA: usize = 64 * 1024;
 
 /// A tool under the name that runs use.
 #[derive(Clone, Debug)]
-pub(super) struct Listed {
+pub(super) struct ListedTool {
     /// The server's name of the tool.
     pub real_name: String,
     pub tool: ExternalTool,
@@ -25,7 +25,7 @@ pub(super) struct Listed {
 
 /// Selects the tools of a server's list to offer. Skips, and logs, those that no client can show: a second tool with
 /// the same name, arguments that are too large, and all beyond [`MOST`].
-pub(super) fn listed(server: &str, tools: Vec<Tool>) -> Vec<Listed> {
+pub(super) fn listed(server: &str, tools: Vec<Tool>) -> Vec<ListedTool> {
     let mut names = BTreeSet::new();
     let mut listed = Vec::new();
     let left_out = |tool: &str, why: &str| tracing::warn!(server, tool, why, "a tool of an MCP server is left out");
@@ -43,7 +43,7 @@ pub(super) fn listed(server: &str, tools: Vec<Tool>) -> Vec<Listed> {
             left_out(&name, "another one has its name");
         } else {
             let description = tool.description.unwrap_or_default().chars().take(LONGEST).collect();
-            listed.push(Listed {
+            listed.push(ListedTool {
                 real_name: tool.name.into_owned(),
                 tool: ExternalTool { name, description, schema: tool.input_schema },
             });

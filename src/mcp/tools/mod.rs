@@ -29,29 +29,29 @@ trait Arguments: DeserializeOwned + JsonSchema + 'static {
 
 /// A tool as the server offers it.
 #[derive(Clone, Copy)]
-pub(super) struct Offered {
+pub(super) struct OfferedTool {
     pub name: &'static str,
     pub description: &'static str,
     pub schema: fn() -> Arc<Map<String, Value>>,
     pub check: fn(&Value) -> Result<(), serde_json::Error>,
 }
 
-const fn offered<A: Arguments>() -> Offered {
-    Offered { name: A::NAME, description: A::DESCRIPTION, schema: schema::<A>, check: check::<A> }
+const fn offered<A: Arguments>() -> OfferedTool {
+    OfferedTool { name: A::NAME, description: A::DESCRIPTION, schema: schema::<A>, check: check::<A> }
 }
 
-const OFFERED: &[Offered] = &[
+const OFFERED: &[OfferedTool] = &[
     offered::<PingUser>(),
     offered::<DiscordEmbed>(),
     offered::<ReportUpdates>(),
     offered::<FollowUpChain>(),
     offered::<EnterFork>(),
     offered::<SpawnAgent>(),
-    Offered { name: spawn_agent::OTHER_NAME, ..offered::<SpawnAgent>() },
+    OfferedTool { name: spawn_agent::OTHER_NAME, ..offered::<SpawnAgent>() },
 ];
 
 /// Returns a tool by its bare name.
-pub(super) fn find(name: &str) -> Option<Offered> {
+pub(super) fn find(name: &str) -> Option<OfferedTool> {
     OFFERED.iter().find(|tool| tool.name == name).copied()
 }
 

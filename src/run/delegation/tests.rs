@@ -1,6 +1,6 @@
 use super::*;
 use crate::definition::{Background, Kind, Mode, When, parse};
-use crate::policy::{self, AgentRules, AskTerms, PathRoots, PermissionMode, Silence, UpdateMode};
+use crate::policy::{self, AgentRules, AskDefault, AskTerms, PathRoots, PermissionMode, UpdateMode};
 use crate::run::prompt::tests::reminder;
 
 pub(in crate::run) fn settings() -> RunSettings {
@@ -112,7 +112,7 @@ fn what_it_makes_requires_what_it_requires() {
         careful.narrow(&mut made).unwrap();
         // The same applies to an agent that it spawns.
         let mut spawned = draft();
-        careful.soften(&mut spawned).unwrap();
+        careful.limit_draft(&mut spawned).unwrap();
         (made.requires, spawned.requires)
     };
     assert_eq!(made(Vec::new()), (vec![Power], vec![Power]));
@@ -377,7 +377,7 @@ mod properties {
     }
 
     fn silence() -> impl Strategy<Value = Option<AskTerms>> {
-        proptest::option::of(proptest::sample::select(&[Silence::Deny, Silence::Allow][..]))
+        proptest::option::of(proptest::sample::select(&[AskDefault::Deny, AskDefault::Allow][..]))
             .prop_map(|default| Some(AskTerms { default: default?, ..AskTerms::default() }))
     }
 
@@ -414,8 +414,8 @@ mod properties {
 
             let child = made.restrictions().unwrap();
             let tools = settings().main_tools;
-            let silent = child.ask_terms().default == Silence::Allow
-                && silence.is_none_or(|terms| terms.default == Silence::Deny);
+            let silent = child.ask_terms().default == AskDefault::Allow
+                && silence.is_none_or(|terms| terms.default == AskDefault::Deny);
             let child = policy::background("child", &child, &tools, &places());
             let parent = &limit.policy;
             for (tool, input) in [

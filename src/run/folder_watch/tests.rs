@@ -18,8 +18,8 @@ impl Folder {
         Self { dir, base }
     }
 
-    fn place(&self) -> Place {
-        Place { base: self.base.clone(), below: "in".into(), links: Vec::new() }
+    fn place(&self) -> FolderLocation {
+        FolderLocation { base: self.base.clone(), below: "in".into(), links: Vec::new() }
     }
 
     fn watch(&self) -> FolderWatch {
@@ -34,7 +34,7 @@ impl Folder {
 }
 
 async fn files(watch: &mut FolderWatch) -> Vec<String> {
-    match watch.burst().await.unwrap().occasion {
+    match watch.next_burst().await.unwrap().occasion {
         Occasion::Changed { files, lost: false, .. } => files,
         other => panic!("{other:?}"),
     }
@@ -84,9 +84,9 @@ async fn no_link_leads_it_out() {
     // A symlink replaces the watched folder itself, or one above it.
     fs::rename(folder.base.join("in"), folder.base.join("away")).unwrap();
     symlink(&outside, folder.base.join("in")).unwrap();
-    assert_eq!(watch.burst().await, Err(End::Gone));
+    assert_eq!(watch.next_burst().await, Err(WatchEnd::Gone));
     assert_eq!(folder.place().open().unwrap_err(), Errno::LOOP);
-    let above = Place { base: folder.base.clone(), below: "in/sub".into(), links: Vec::new() };
+    let above = FolderLocation { base: folder.base.clone(), below: "in/sub".into(), links: Vec::new() };
     assert_eq!(above.open().unwrap_err(), Errno::LOOP);
 }
 
@@ -97,7 +97,7 @@ async fn a_folder_that_goes_ends_it() {
     folder.write("a");
     fs::remove_dir_all(folder.base.join("in")).unwrap();
     assert_eq!(files(&mut watch).await, ["a"]);
-    assert_eq!(watch.burst().await, Err(End::Gone));
+    assert_eq!(watch.next_burst().await, Err(WatchEnd::Gone));
     assert_eq!(FolderWatch::open(&folder.place(), QUIET, false).unwrap_err().kind(), io::ErrorKind::NotFound);
     // When the folder exists again, all its files are new.
     folder.write("b/c");
@@ -105,10 +105,10 @@ async fn a_folder_that_goes_ends_it() {
     assert_eq!(files(&mut watch).await, ["b/c"]);
     // A folder above is moved.
     fs::create_dir_all(folder.base.join("x/y")).unwrap();
-    let below = Place { base: folder.base.clone(), below: "x/y".into(), links: Vec::new() };
+    let below = FolderLocation { base: folder.base.clone(), below: "x/y".into(), links: Vec::new() };
     let mut watch = FolderWatch::open(&below, QUIET, false).unwrap();
     fs::rename(folder.base.join("x"), folder.base.join("z")).unwrap();
-    assert_eq!(watch.burst().await, Err(End::Gone));
+    assert_eq!(watch.next_burst().await, Err(WatchEnd::Gone));
 }
 
 #[tokio::test]
@@ -116,7 +116,9 @@ async fn what_is_told_is_bounded() {
     let folder = Folder::new();
     let mut watch = folder.watch();
     (0..1100).for_each(|n| folder.write(&format!("{n:04}{}", "n".repeat(240))));
-    let Occasion::Changed { files, more, lost } = watch.burst().await.unwrap().occasion else { panic!("no files") };
+    let Occasion::Changed { files, more, lost } = watch.next_burst().await.unwrap().occasion else {
+        panic!("no files")
+    };
     assert_eq!((files.len(), files.len() + more, lost), (50, 1100, false));
     assert!(files.iter().all(|name| name.chars().count() == 201 && name.ends_with('…')), "{files:?}");
 }
@@ -126,9 +128,9 @@ async fn what_is_lost_is_said() {
     let folder = Folder::new();
     let mut watch = folder.watch();
     watch.take(FolderEvent { watch: -1, what: ReadFlags::QUEUE_OVERFLOW, name: None });
-    let occasion = watch.burst().await.unwrap().occasion;
+    let occasion = watch.next_burst().await.unwrap().occasion;
     assert_eq!(occasion, Occasion::Changed { files: vec![], more: 0, lost: true });
-    assert_eq!(watch.burst().await, Err(End::Lost));
+    assert_eq!(watch.next_burst().await, Err(WatchEnd::Lost));
 }
 
 #[test]
@@ -164,7 +166,7 @@ async fn a_link_on_the_way_that_is_turned_ends_it() {
     let links = links_on(&dir.join("way/./current/in"));
     assert_eq!(links, [dir.join("way"), dir.join("links/current")]);
     let below = dir.join("old/in").strip_prefix("/").unwrap().to_owned();
-    let place = Place { base: "/".into(), below, links };
+    let place = FolderLocation { base: "/".into(), below, links };
     for turn in 0..2 {
         let mut watch = FolderWatch::open(&place, Duration::from_millis(100), false).unwrap();
         fs::write(dir.join("old/in/a"), "x").unwrap();
@@ -177,10 +179,10 @@ async fn a_link_on_the_way_that_is_turned_ends_it() {
         } else {
             fs::remove_file(dir.join("way")).unwrap();
         }
-        assert_eq!(watch.burst().await, Err(End::Gone), "{turn}");
+        assert_eq!(watch.next_burst().await, Err(WatchEnd::Gone), "{turn}");
     }
     // A loop of symlinks leads nowhere and is not an error.
     symlink("b", dir.join("a")).unwrap();
     symlink("a", dir.join("b")).unwrap();
-    assert_eq!(links_on(&dir.join("a/in")).len(), MOST_LINKS);
+    assert_eq!(links_on(&dir.join("a/in")).len(), MAX_LINKS);
 }

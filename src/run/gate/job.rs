@@ -7,18 +7,18 @@ use serde_json::json;
 
 use super::state::KeptState;
 use super::{Gate, GateEnd, GateVerdict, USUAL_TIMEOUT};
-use crate::agent::{AttemptEnd, Failure, FailureClass, Skip};
+use crate::agent::{AttemptEnd, Failure, FailureClass, SkipReason};
 use crate::journal::{Denial, EventKind};
 use crate::refusal::Refusal;
 use crate::run::exec::may_ping;
 use crate::run::host::Host;
 use crate::run::runner::{RunSettings, Runner};
 use crate::run::sandbox::Judged;
-use crate::run::shell_line::{LineOfFile, OfJob};
+use crate::run::shell_line::{FileLine, JobLine};
 use crate::schedule::Job;
 
 /// The consequence of a gate for its run.
-pub(in crate::run) enum Gated {
+pub(in crate::run) enum GateOutcome {
     /// The agent is woken.
     Woken {
         /// The output of the gate; `None` if the job has no gate.
@@ -38,13 +38,14 @@ impl Runner {
         job: &Job,
         host: &Arc<Host>,
         settings: &RunSettings,
-    ) -> Result<Gated, Refusal> {
-        let Some(line) = &job.definition.gate else { return Ok(Gated::Woken { said: None }) };
-        let failed = |why: String| Ok(Gated::Ended(AttemptEnd::Failed(Failure::new(FailureClass::GateFailed, why))));
+    ) -> Result<GateOutcome, Refusal> {
+        let Some(line) = &job.definition.gate else { return Ok(GateOutcome::Woken { said: None }) };
+        let failed =
+            |why: String| Ok(GateOutcome::Ended(AttemptEnd::Failed(Failure::new(FailureClass::GateFailed, why))));
         let internal = |what: &str, error: std::io::Error| Refusal::environment(format!("{what}: {error}"));
         let runner = self.line_runner()?;
-        let OfJob { line, own } =
-            match self.shell_line(LineOfFile { text: line, effect: None }, job, host, runner, settings).await? {
+        let JobLine { line, own } =
+            match self.shell_line(FileLine { text: line, effect: None }, job, host, runner, settings).await? {
                 Ok(line) => line,
                 Err(why) => return failed(format!("the job's tools do not cover its gate: {why}")),
             };
@@ -58,13 +59,13 @@ impl Runner {
             }),
         };
         let (state, folder) = (KeptState::of(&self.home, &job.definition), gate.state());
-        self.settle(&state).await?;
+        self.resolve_states(&state).await?;
         state.copy_into(&folder, None).map_err(|error| internal("what the gate keeps cannot be read", error))?;
         let ended = gate.run(job.cancel.cancelled()).await;
         drop(own);
         let Some(GateEnd { verdict, refused }) = ended.map_err(|error| internal("the gate cannot be run", error))?
         else {
-            return Ok(Gated::Ended(AttemptEnd::Cancelled));
+            return Ok(GateOutcome::Ended(AttemptEnd::Cancelled));
         };
         for decision in refused {
             let input = json!({ "command": decision.commands.first() });
@@ -80,9 +81,9 @@ impl Runner {
         match verdict {
             GateVerdict::Wake(said) => {
                 note("the gate woke the agent".into());
-                Ok(Gated::Woken { said: Some(said) })
+                Ok(GateOutcome::Woken { said: Some(said) })
             }
-            GateVerdict::Skip(why) => Ok(Gated::Ended(AttemptEnd::Skipped(Skip::Gate(why)))),
+            GateVerdict::Skip(why) => Ok(GateOutcome::Ended(AttemptEnd::Skipped(SkipReason::Gate(why)))),
             // The reason contains the gate's own words, which may not reach the person.
             GateVerdict::Failed(why) if !may_ping(&job.definition) => {
                 note(why);
@@ -102,7 +103,7 @@ impl Runner {
     }
 
     /// Promotes or discards the states of earlier runs, depending on their ends.
-    async fn settle(&self, state: &KeptState) -> Result<(), Refusal> {
+    async fn resolve_states(&self, state: &KeptState) -> Result<(), Refusal> {
         let waiting = state.waiting();
         if waiting.is_empty() {
             return Ok(());

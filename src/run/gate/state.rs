@@ -21,8 +21,8 @@ use crate::home::Home;
 use crate::journal::RunId;
 
 /// Maximum size of a job's state, in bytes, and maximum number of its files and folders.
-const MOST_BYTES: u64 = 16 << 20;
-const MOST_FILES: u32 = 1000;
+const MAX_BYTES: u64 = 16 << 20;
+const MAX_FILES: u32 = 1000;
 
 /// Maximum depth of folders.
 const DEEPEST: u32 = 16;
@@ -167,8 +167,8 @@ impl Copy {
             let facts = path.symlink_metadata()?;
             self.files += 1;
             self.bytes = self.bytes.saturating_add(facts.len());
-            if self.files > MOST_FILES || self.bytes > MOST_BYTES {
-                return refuse(format!("it holds more than {MOST_FILES} files or {} MiB", MOST_BYTES >> 20));
+            if self.files > MAX_FILES || self.bytes > MAX_BYTES {
+                return refuse(format!("it holds more than {MAX_FILES} files or {} MiB", MAX_BYTES >> 20));
             }
             if facts.is_dir() {
                 to.as_deref().map_or(Ok(()), own_folder)?;
@@ -272,10 +272,10 @@ mod tests {
             refused(&|folder| std::os::unix::fs::symlink("/etc/passwd", folder.join("x")).unwrap()).contains("link")
         );
         assert!(
-            refused(&|folder| fs::File::create(folder.join("x")).unwrap().set_len(MOST_BYTES + 1).unwrap())
+            refused(&|folder| fs::File::create(folder.join("x")).unwrap().set_len(MAX_BYTES + 1).unwrap())
                 .contains("MiB")
         );
-        let many = |folder: &Path| (0..=MOST_FILES).for_each(|n| fs::write(folder.join(n.to_string()), "").unwrap());
+        let many = |folder: &Path| (0..=MAX_FILES).for_each(|n| fs::write(folder.join(n.to_string()), "").unwrap());
         assert!(refused(&many).contains("1000 files"));
         let deep = |folder: &Path| fs::create_dir_all(folder.join("d/".repeat(20))).unwrap();
         assert!(refused(&deep).contains("folders within"));

@@ -57,8 +57,8 @@ fn facts<'a>(restrictions: &'a Restrictions, tools: &'a [String], nearby_jobs: &
         busy: false,
         budget,
         nearby_jobs,
-        goes_on: false,
-        begins_anew: None,
+        resumes: false,
+        restart_reason: None,
         memories: &[],
         gate: None,
     }

@@ -49,13 +49,13 @@ pub(in crate::run) fn tool(name: &str, input: &Value, agent: Option<&str>, (fold
 }
 
 /// Maximum number of symlinks that are followed.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// Resolves the symlinks of a path, as far as it exists. Also follows a symlink whose target does not exist yet.
 fn real(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     let mut missing: Vec<OsString> = Vec::new();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         if let Ok(real) = std::fs::canonicalize(&path) {
             return missing.iter().rev().fold(real, |path, name| path.join(name));
         }

@@ -9,7 +9,7 @@ use chrono_tz::Tz;
 
 use super::{Questions, shown};
 use crate::definition::Definition;
-use crate::journal::{Button, JournalError, NewMessage, NewQuestion, Question, QuestionEnd, Rich};
+use crate::journal::{Button, JournalError, NewMessage, NewQuestion, Question, QuestionEnd, RichContent};
 use crate::policy::AskTerms;
 use crate::schedule::{Approval, Job};
 
@@ -30,7 +30,7 @@ impl Questions {
             let end = if job.by_hand { QuestionEnd::Once } else { QuestionEnd::Ended };
             if let Some(question) = asked.filter(|one| one.answer.is_none()) {
                 let ended = self.journal.end_question(question.number, end, None, None).await?;
-                self.say_ended(&ended.map_or(question, |(question, _)| question));
+                self.announce_end(&ended.map_or(question, |(question, _)| question));
             }
             return Ok(Approval::Granted);
         }
@@ -45,7 +45,7 @@ impl Questions {
             None => {
                 let ended = self.journal.end_question(question.number, QuestionEnd::SilenceDeny, None, None).await?;
                 let (question, _) = ended.unwrap_or((question, false));
-                self.say_ended(&question);
+                self.announce_end(&question);
                 question
             }
             Some(_) => question,
@@ -91,12 +91,12 @@ fn message(definition: &Definition, terms: &AskTerms, question: &Question, zone:
     let text = format!("{title}\n\n{call}\n\n{silence}\nAnswer: `ollim-bot questions answer {number} run|skip`");
     let button =
         |(label, answer): (&str, &str)| Button { label: label.to_owned(), action: format!("answer:{number}:{answer}") };
-    let rich = Rich {
+    let rich = RichContent {
         title,
         description: call,
         fields: vec![("Silence".into(), silence)],
         buttons: [("Run", "once"), ("Skip", "deny")].into_iter().map(button).collect(),
-        ..Rich::default()
+        ..RichContent::default()
     };
     NewMessage {
         channel: terms.channel.clone().or_else(|| definition.channel.clone()),

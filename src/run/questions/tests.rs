@@ -11,13 +11,13 @@ use crate::policy::BgForkConfig;
 use crate::run::prompt::tests::reminder;
 
 /// A journal and the questions of test runs.
-struct Scene {
+struct Fixture {
     _folder: TempDir,
     journal: Journal,
     questions: Questions,
 }
 
-impl Scene {
+impl Fixture {
     fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let noon = Utc.with_ymd_and_hms(2026, 3, 1, 12, 0, 0).unwrap();
@@ -39,11 +39,11 @@ impl Scene {
 
     /// Asks in a separate task, and waits until the question is open.
     async fn asked(&self, run: &Arc<RunQuestions>, rule: &'static str) -> tokio::task::JoinHandle<Result<(), String>> {
-        let before = *run.parked().borrow();
+        let before = *run.waiting_for_person().borrow();
         let known = self.questions.waiting().len();
         let asking = run.clone();
         let task = tokio::spawn(async move { asking.ask(rule, "Bash", "git push".into()).await });
-        run.parked().wait_for(|parked| *parked > before).await.unwrap();
+        run.waiting_for_person().wait_for(|waiting_for_person| *waiting_for_person > before).await.unwrap();
         while self.questions.waiting().len() == known && !task.is_finished() {
             tokio::task::yield_now().await;
         }
@@ -66,61 +66,61 @@ const RULE: &str = "Bash(git push *)";
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_wakes_whoever_waits_and_only_the_first_counts() {
-    let scene = Scene::new();
-    let run = scene.run("1", Some(&[]), AskTerms::default());
+    let fixture = Fixture::new();
+    let run = fixture.run("1", Some(&[]), AskTerms::default());
     for (number, answer, allowed) in [(1, Answer::Once, true), (2, Answer::Deny, false)] {
-        let waiting = scene.asked(&run, RULE).await;
-        assert_eq!(*run.parked().borrow(), 1);
-        assert_eq!(scene.answer(number, answer).await.unwrap().answer, Some(answer.into()));
+        let waiting = fixture.asked(&run, RULE).await;
+        assert_eq!(*run.waiting_for_person().borrow(), 1);
+        assert_eq!(fixture.answer(number, answer).await.unwrap().answer, Some(answer.into()));
         assert_eq!(waiting.await.unwrap().is_ok(), allowed);
-        assert_eq!(*run.parked().borrow(), 0);
-        let late = scene.answer(number, Answer::Always).await.unwrap_err();
+        assert_eq!(*run.waiting_for_person().borrow(), 0);
+        let late = fixture.answer(number, Answer::Always).await.unwrap_err();
         assert!(late.reason.starts_with(&format!("question {number} was already answered: ")), "{late}");
     }
-    assert!(scene.answer(3, Answer::Once).await.unwrap_err().reason.contains("there is no question 3"));
-    let waiting = scene.asked(&run, RULE).await;
+    assert!(fixture.answer(3, Answer::Once).await.unwrap_err().reason.contains("there is no question 3"));
+    let waiting = fixture.asked(&run, RULE).await;
     let sentence = Some("Not today.".to_owned());
-    scene.questions.answer(3, Answer::Deny, sentence, "phone").await.unwrap();
+    fixture.questions.answer(3, Answer::Deny, sentence, "phone").await.unwrap();
     assert_eq!(waiting.await.unwrap(), Err("denied by the person: Not today.".into()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_for_the_run_ends_the_same_questions_of_this_run_alone() {
-    let scene = Scene::new();
-    let (one, other) = (scene.run("1", None, AskTerms::default()), scene.run("2", None, AskTerms::default()));
+    let fixture = Fixture::new();
+    let (one, other) = (fixture.run("1", None, AskTerms::default()), fixture.run("2", None, AskTerms::default()));
     let waiting = [
-        scene.asked(&one, RULE).await,
-        scene.asked(&one, RULE).await,
-        scene.asked(&one, "Bash(git *)").await,
-        scene.asked(&other, RULE).await,
+        fixture.asked(&one, RULE).await,
+        fixture.asked(&one, RULE).await,
+        fixture.asked(&one, "Bash(git *)").await,
+        fixture.asked(&other, RULE).await,
     ];
-    scene.answer(2, Answer::Run).await.unwrap();
+    fixture.answer(2, Answer::Run).await.unwrap();
     let [first, second, wider, elsewhere] = waiting;
     assert_eq!((first.await.unwrap(), second.await.unwrap()), (Ok(()), Ok(())));
     assert!(!wider.is_finished() && !elsewhere.is_finished());
     // This run asks no more about the rule; another one does.
     assert_eq!(one.ask(RULE, "Bash", "git push".into()).await, Ok(()));
     assert!(!one.is_granted("Bash(git *)") && !other.is_granted(RULE));
-    assert_eq!(scene.questions.waiting().len(), 2);
+    assert_eq!(fixture.questions.waiting().len(), 2);
     one.close().await;
     assert_eq!(wider.await.unwrap(), Err("denied: the run has ended".into()));
-    assert_eq!(scene.end(3).await, Some(QuestionEnd::Ended));
+    assert_eq!(fixture.end(3).await, Some(QuestionEnd::Ended));
     assert!(one.ask("Bash(git *)", "Bash", String::new()).await.is_err(), "a run that is over asks nothing");
-    scene.answer(4, Answer::Deny).await.unwrap();
+    fixture.answer(4, Answer::Deny).await.unwrap();
     assert!(elsewhere.await.unwrap().is_err());
 }
 
 #[tokio::test(start_paused = true)]
 async fn silence_is_what_the_file_says() {
     for (default, allowed, end) in
-        [(Silence::Deny, false, QuestionEnd::SilenceDeny), (Silence::Allow, true, QuestionEnd::SilenceAllow)]
+        [(AskDefault::Deny, false, QuestionEnd::SilenceDeny), (AskDefault::Allow, true, QuestionEnd::SilenceAllow)]
     {
-        let scene = Scene::new();
-        let run = scene.run("1", Some(&[]), AskTerms { default, ..AskTerms::default() });
-        let waiting = scene.asked(&run, RULE).await;
+        let fixture = Fixture::new();
+        let run = fixture.run("1", Some(&[]), AskTerms { default, ..AskTerms::default() });
+        let waiting = fixture.asked(&run, RULE).await;
         // Nothing else happens before the deadline.
         assert_eq!(waiting.await.unwrap().is_ok(), allowed);
-        assert_eq!(scene.end(1).await, Some(end));
+        assert_eq!(fixture.end(1).await, Some(end));
         // Silence decides only the one call.
         assert!(!run.is_granted(RULE));
     }
@@ -128,33 +128,33 @@ async fn silence_is_what_the_file_says() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_gone_takes_its_question_along() {
-    let scene = Scene::new();
-    let run = scene.run("1", Some(&[]), AskTerms::default());
-    let waiting = scene.asked(&run, RULE).await;
+    let fixture = Fixture::new();
+    let run = fixture.run("1", Some(&[]), AskTerms::default());
+    let waiting = fixture.asked(&run, RULE).await;
     waiting.abort();
     assert!(waiting.await.unwrap_err().is_cancelled());
-    assert_eq!(*run.parked().borrow(), 0);
-    assert_eq!(scene.end(1).await, Some(QuestionEnd::Ended));
-    assert!(scene.questions.waiting().is_empty());
+    assert_eq!(*run.waiting_for_person().borrow(), 0);
+    assert_eq!(fixture.end(1).await, Some(QuestionEnd::Ended));
+    assert!(fixture.questions.waiting().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_asks_so_much_and_no_more() {
-    let scene = Scene::new();
-    let run = scene.run("1", Some(&[]), AskTerms::default());
+    let fixture = Fixture::new();
+    let run = fixture.run("1", Some(&[]), AskTerms::default());
     let mut waiting = Vec::new();
-    for _ in 0..OPEN_OF_RUN {
-        waiting.push(scene.asked(&run, RULE).await);
+    for _ in 0..MAX_OPEN_OF_RUN {
+        waiting.push(fixture.asked(&run, RULE).await);
     }
     let refused = run.ask(RULE, "Bash", "git push".into()).await.unwrap_err();
     assert!(refused.contains("8 questions to the person are open already"), "{refused}");
     for (number, waiting) in (1..).zip(waiting) {
-        scene.answer(number, Answer::Once).await.unwrap();
+        fixture.answer(number, Answer::Once).await.unwrap();
         waiting.await.unwrap().unwrap();
     }
-    for number in 9..=i64::from(OF_RUN) {
-        let waiting = scene.asked(&run, RULE).await;
-        scene.answer(number, Answer::Once).await.unwrap();
+    for number in 9..=i64::from(MAX_OF_RUN) {
+        let waiting = fixture.asked(&run, RULE).await;
+        fixture.answer(number, Answer::Once).await.unwrap();
         waiting.await.unwrap().unwrap();
     }
     let refused = run.ask(RULE, "Bash", "git push".into()).await.unwrap_err();
@@ -163,25 +163,25 @@ async fn a_run_asks_so_much_and_no_more() {
     assert!(long.contains("too long to be shown"), "{long}");
     // Other runs may ask, up to the limit of all runs together.
     let mut others = Vec::new();
-    for number in 0..OPEN / OPEN_OF_RUN {
-        let other = scene.run(&format!("other {number}"), Some(&[]), AskTerms::default());
-        for _ in 0..OPEN_OF_RUN {
-            others.push(scene.asked(&other, RULE).await);
+    for number in 0..MAX_OPEN / MAX_OPEN_OF_RUN {
+        let other = fixture.run(&format!("other {number}"), Some(&[]), AskTerms::default());
+        for _ in 0..MAX_OPEN_OF_RUN {
+            others.push(fixture.asked(&other, RULE).await);
         }
     }
-    let refused = scene.run("2", Some(&[]), AskTerms::default()).ask(RULE, "Bash", String::new()).await.unwrap_err();
+    let refused = fixture.run("2", Some(&[]), AskTerms::default()).ask(RULE, "Bash", String::new()).await.unwrap_err();
     assert!(refused.contains("64 questions"), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_open_at_a_restart_is_denied() {
-    let scene = Scene::new();
-    let run = scene.run("1", Some(&[]), AskTerms::default());
-    let _waiting = scene.asked(&run, RULE).await;
-    let later = Questions::new(scene.journal.clone(), Clock::system());
+    let fixture = Fixture::new();
+    let run = fixture.run("1", Some(&[]), AskTerms::default());
+    let _waiting = fixture.asked(&run, RULE).await;
+    let later = Questions::new(fixture.journal.clone(), Clock::system());
     assert_eq!(later.end_left_open().await.unwrap(), 1);
     assert_eq!(later.end_left_open().await.unwrap(), 0);
-    assert_eq!(scene.end(1).await, Some(QuestionEnd::Restarted));
+    assert_eq!(fixture.end(1).await, Some(QuestionEnd::Restarted));
     assert!(!QuestionEnd::Restarted.allows());
 }
 
@@ -233,9 +233,9 @@ fn a_question_says_what_each_answer_is() {
 
 #[tokio::test(start_paused = true)]
 async fn a_rule_can_become_one_of_the_file_where_the_file_can_grant_it() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     // A file with an allowlist can take any rule; otherwise the main session must have the tool.
-    assert!(scene.run("1", Some(&[]), AskTerms::default()).may_become_a_rule(RULE));
-    assert!(!scene.run("1", None, AskTerms::default()).may_become_a_rule(RULE));
-    assert!(scene.run("1", None, AskTerms::default()).may_become_a_rule("Read(notes/**)"));
+    assert!(fixture.run("1", Some(&[]), AskTerms::default()).can_be_saved_as_rule(RULE));
+    assert!(!fixture.run("1", None, AskTerms::default()).can_be_saved_as_rule(RULE));
+    assert!(fixture.run("1", None, AskTerms::default()).can_be_saved_as_rule("Read(notes/**)"));
 }

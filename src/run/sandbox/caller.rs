@@ -12,10 +12,10 @@ use super::{Judged, SandboxPlan, resolved};
 use crate::policy::{BOT, Location, Policy, ProgramDecision, ProgramStart, Rights, ShellRights, Writes, on_one_line};
 
 /// Maximum length of a message to a command line, in characters.
-const MOST_SAID: usize = 2000;
+const MAX_SAID: usize = 2000;
 
 /// Maximum number of programs whose domains are cached.
-const MOST_KEPT: usize = 256;
+const MAX_KEPT: usize = 256;
 
 /// A program's domain, and its variables in addition to the clean environment.
 pub(super) type ProgramDomain = (Domain, BTreeMap<String, String>);
@@ -137,7 +137,7 @@ impl Caller {
         }
         let domain = work_out()?;
         let mut kept = kept();
-        if kept.len() >= MOST_KEPT {
+        if kept.len() >= MAX_KEPT {
             kept.clear();
         }
         kept.insert(key, domain.clone());
@@ -185,5 +185,5 @@ impl Caller {
 
 fn deny(code: u8, message: String) -> Answer {
     // The message may contain words of the agent.
-    Answer::Deny { code, message: on_one_line(&message, MOST_SAID) }
+    Answer::Deny { code, message: on_one_line(&message, MAX_SAID) }
 }

@@ -44,7 +44,7 @@ impl SandboxPlan {
         let work = self.home.work();
         if self.trees(true).write.iter().any(|tree| tree.starts_with(&work)) {
             // A missing folder may be created later. Until then, the closest existing folder above it is opened.
-            read = read.into_iter().filter_map(|tree| there(&tree, &work)).collect();
+            read = read.into_iter().filter_map(|tree| existing_ancestor(&tree, &work)).collect();
         } else {
             read.push(work);
         }
@@ -92,8 +92,8 @@ impl SandboxPlan {
                 true => (name.clone(), file.clone()),
                 false => self.trampoline(name),
             });
-        farm::lay(&all, &links.collect())?;
-        farm::lay(&self.judged_farm(), &programs.keys().map(|name| self.trampoline(name)).collect())?;
+        farm::sync_links(&all, &links.collect())?;
+        farm::sync_links(&self.judged_farm(), &programs.keys().map(|name| self.trampoline(name)).collect())?;
         std::fs::write(stamped, stamp)
     }
 
@@ -106,11 +106,11 @@ impl SandboxPlan {
         let denied_free = free_programs().filter(|name| !rights.free.contains(name) && programs.contains_key(*name));
         let denied_free = denied_free.map(|name| self.trampoline(name));
         let judged = programs.keys().filter(judged).map(String::as_str).chain(["ollim-bot"]);
-        farm::lay(&self.overlay(), &judged.map(|name| self.trampoline(name)).chain(denied_free).collect())?;
+        farm::sync_links(&self.overlay(), &judged.map(|name| self.trampoline(name)).chain(denied_free).collect())?;
         let guard = programs.keys().filter(asked).map(String::as_str).chain(["ollim-bot"]);
-        farm::lay(&self.guard(), &guard.map(|name| self.trampoline(name)).collect())?;
+        farm::sync_links(&self.guard(), &guard.map(|name| self.trampoline(name)).collect())?;
         let link = self.run_dir.join(agent_sandbox::shell::FOLDER);
-        farm::lay(&link, &BTreeMap::from([("bash".to_owned(), self.shell_binary.clone())]))
+        farm::sync_links(&link, &BTreeMap::from([("bash".to_owned(), self.shell_binary.clone())]))
     }
 
     /// Returns a link by which a program's start reaches the broker.
@@ -243,7 +243,7 @@ impl SandboxPlan {
                 if !files.is_empty() {
                     // These programs run in the program's own domain, so they need no rule of their own.
                     let own = self.run_dir.join("helpers").join(program.file_name().unwrap_or_default());
-                    farm::lay(&own, &files)?;
+                    farm::sync_links(&own, &files)?;
                     domain.read.push(own.clone());
                     env.insert("PATH".to_owned(), joined(&[own, self.judged_farm()]));
                 }
@@ -374,7 +374,7 @@ fn joined(path: &[PathBuf]) -> String {
 }
 
 /// Returns a path or, if it is missing within `work`, the closest existing path above it.
-fn there(place: &Path, work: &Path) -> Option<PathBuf> {
+fn existing_ancestor(place: &Path, work: &Path) -> Option<PathBuf> {
     let is_there = |place: &&Path| !place.starts_with(work) || *place == work || place.symlink_metadata().is_ok();
     place.ancestors().find(is_there).map(Path::to_owned)
 }

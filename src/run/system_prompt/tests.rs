@@ -5,7 +5,7 @@ fn system_prompt(reminders: bool, routines: bool) -> SystemPrompt {
         bot: "ollim".into(),
         person: "Ada".into(),
         persona: None,
-        makes: Makes { reminders, routines },
+        makes: CreatableJobs { reminders, routines },
         agent: None,
     }
 }

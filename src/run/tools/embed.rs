@@ -1,6 +1,6 @@
 //! Rich messages: the check of their limits, and their form as plain text.
 
-use crate::journal::{Button, Rich};
+use crate::journal::{Button, RichContent};
 use crate::mcp::tools::DiscordEmbed;
 
 /// Discord's limits, in characters. They apply to every channel, so that a message fits any channel.
@@ -62,12 +62,12 @@ const COLORS: [(&str, u32); 6] = [
 ];
 
 /// Converts a message for channels with rich messages.
-pub(super) fn rich(embed: &DiscordEmbed, footer: &str) -> Rich {
+pub(super) fn rich(embed: &DiscordEmbed, footer: &str) -> RichContent {
     let color = embed.color.as_deref().and_then(|color| {
         let named = COLORS.iter().find(|(name, _)| *name == color).map(|(_, value)| *value);
         named.or_else(|| u32::from_str_radix(color.strip_prefix('#')?, 16).ok().filter(|value| *value <= 0xff_ffff))
     });
-    Rich {
+    RichContent {
         title: embed.title.clone(),
         description: embed.description.clone().unwrap_or_default(),
         color,
@@ -82,7 +82,7 @@ pub(super) fn rich(embed: &DiscordEmbed, footer: &str) -> Rich {
 }
 
 /// Formats a message as lines, for channels without rich messages.
-pub(super) fn as_text(rich: &Rich) -> String {
+pub(super) fn as_text(rich: &RichContent) -> String {
     let mut lines = vec![rich.title.clone()];
     lines.extend(Some(&rich.description).filter(|text| !text.is_empty()).map(|text| closed(text)));
     lines.extend(rich.fields.iter().map(|(name, value)| closed(&format!("{name}: {value}"))));
@@ -119,7 +119,7 @@ mod tests {
         }));
         assert_eq!(check(&embed), Ok(()));
         assert_eq!(as_text(&rich(&embed, "bg")), "Mail\n2 new\nFrom: the bank\n[Read it]\n— bg");
-        let open = Rich { description: "```\nls".into(), ..rich(&embed, "bg") };
+        let open = RichContent { description: "```\nls".into(), ..rich(&embed, "bg") };
         assert!(as_text(&open).starts_with("Mail\n```\nls\n```\nFrom: the bank\n"), "{}", as_text(&open));
     }
 

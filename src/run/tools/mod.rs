@@ -39,7 +39,7 @@ const LONGEST_MESSAGE: usize = 8000;
 pub(super) const LONGEST_REPORT: usize = 4000;
 
 /// Maximum number of reports of one run.
-const MOST_REPORTS: u32 = 20;
+const MAX_REPORTS: u32 = 20;
 
 /// The messages and reports that a run has sent.
 #[derive(Debug, Default)]
@@ -116,7 +116,7 @@ async fn send(host: &Host, tool: &str, mut message: NewMessage, critical: bool) 
             reason: reason.into(),
         };
         host.record_with(held, Some("held back")).await;
-        if let Err(error) = host.journal.hold_back().await {
+        if let Err(error) = host.journal.count_suppressed().await {
             tracing::error!(run = %host.run, %error, "a message that was held back could not be counted");
         }
         return Err(format!("{reason} {instead}"));
@@ -140,8 +140,8 @@ async fn report(host: &Host, arguments: Value) -> Result<String, String> {
     let ReportUpdates { message } = read(REPORT_UPDATES, arguments)?;
     let message = filled(REPORT_UPDATES, &message, LONGEST_REPORT)?;
     let mut delivery = host.delivery.lock().await;
-    if delivery.reports == MOST_REPORTS {
-        return Err(format!("This run has reported {MOST_REPORTS} times already, and that is the most."));
+    if delivery.reports == MAX_REPORTS {
+        return Err(format!("This run has reported {MAX_REPORTS} times already, and that is the most."));
     }
     let text = format!("{}: {message}", host.definition.title());
     host.journal.report(&host.run, text).await.map_err(|error| format!("The report was not kept: {error}."))?;

@@ -37,7 +37,7 @@ impl Dispatcher {
     }
 
     /// Makes occurrences that wait for an agent look for it again, if it is time.
-    pub(super) fn look_for_agent(&mut self) {
+    pub(super) fn recheck_agent(&mut self) {
         if self.gate.agent_missing.is_some_and(|missing| missing.again <= Instant::now()) {
             let waits = self.active.iter().any(|(_, active)| active.awaits_agent);
             let again = Instant::now() + LOGIN_PROBE;
@@ -48,7 +48,7 @@ impl Dispatcher {
     }
 
     /// Makes occurrences that wait for a login or an agent look for it at once.
-    pub(super) fn look_for_login(&mut self) {
+    pub(super) fn recheck_login(&mut self) {
         self.gate.stop_waiting_for_login(self.clock.now());
         self.retry_login_probes();
         self.release_for_agent();

@@ -11,9 +11,9 @@ use tokio::time::Instant;
 use super::super::definitions::due_at;
 use super::super::files::{Files, Removal};
 use super::Dispatcher;
-use crate::agent::Skip;
+use crate::agent::SkipReason;
 use crate::definition::DefinitionId;
-use crate::journal::{Recorded, RunState};
+use crate::journal::{ConcludedReminder, RunState};
 
 /// Pause before a failed cleanup is retried.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// A pending cleanup.
 #[derive(Debug)]
 pub(super) struct Cleanup {
-    recorded: Recorded,
+    recorded: ConcludedReminder,
     /// When it is retried, if it failed. Otherwise the file has changed, and the watch on the folders reports that.
     pub(super) retry_at: Option<Instant>,
 }
@@ -37,11 +37,11 @@ enum Action {
 
 impl Dispatcher {
     /// Cleans up a reminder's file. `again`: whether an earlier try failed.
-    pub(super) fn clean_up(&mut self, recorded: Recorded, again: bool) {
+    pub(super) fn clean_up(&mut self, recorded: ConcludedReminder, again: bool) {
         let loaded = self.definitions.get(&recorded.occurrence.id).map(|entry| &entry.loaded);
         let file = loaded.map_or(&recorded.file, |loaded| &loaded.definition.file).clone();
         // A gate that found nothing to do has completed the reminder.
-        let by_gate = recorded.error.as_deref().is_some_and(|why| why.starts_with(Skip::BY_GATE));
+        let by_gate = recorded.error.as_deref().is_some_and(|why| why.starts_with(SkipReason::BY_GATE));
         let completed = match recorded.outcome {
             RunState::Skipped => by_gate,
             outcome => outcome == RunState::Completed,
@@ -77,7 +77,7 @@ impl Dispatcher {
         });
     }
 
-    fn on_cleaned(&mut self, recorded: Recorded, result: io::Result<Removal>, again: bool) {
+    fn on_cleaned(&mut self, recorded: ConcludedReminder, result: io::Result<Removal>, again: bool) {
         let id = recorded.occurrence.id.clone();
         let retry_at = match result {
             Ok(Removal::Removed) => {

@@ -11,10 +11,10 @@ const JUST_DUE: TimeDelta = TimeDelta::seconds(2);
 
 impl Dispatcher {
     /// Compares the wall clock with steady time.
-    pub(super) fn look_at_the_clock(&mut self) {
-        let jump = self.drift.look(&self.clock).unwrap_or_default();
+    pub(super) fn check_clock(&mut self) {
+        let jump = self.drift.measure(&self.clock).unwrap_or_default();
         let (now, shown) = (self.clock.now(), self.wall_clock.shown());
-        let trusted = self.wall_clock.look(now, jump);
+        let trusted = self.wall_clock.record(now, jump);
         let slept = self.drift.was_asleep(jump);
         if jump.num_seconds() != 0 {
             self.journal.record_apart(None, EventKind::ClockSet { seconds: jump.num_seconds(), slept });
@@ -30,17 +30,17 @@ impl Dispatcher {
             self.definitions.fire_again_after(now);
         }
         if trusted {
-            self.trust_the_clock(now);
+            self.trust_clock(now);
         }
     }
 
     /// Trusts a clock that is behind. From now on, occurrences that fall due and cannot run count as missed.
-    fn trust_the_clock(&mut self, now: DateTime<Utc>) {
+    fn trust_clock(&mut self, now: DateTime<Utc>) {
         // The other hosts have clocks of their own.
         if !self.sharing.is_shared() {
             let journal = self.journal.clone();
-            self.note(async move { journal.wound_back().await });
+            self.note(async move { journal.rewind_watermarks().await });
         }
-        self.definitions.wind_back(now);
+        self.definitions.rewind(now);
     }
 }

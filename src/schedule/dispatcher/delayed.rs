@@ -48,7 +48,7 @@ impl Dispatcher {
             return None;
         } else if self.is_behind(number, id) {
             return Some(DelayCause::EarlierRun);
-        } else if self.launcher.tells_only(definition) {
+        } else if self.launcher.is_message_only(definition) {
             return None;
         } else if definition.mode == Mode::Foreground {
             return (self.active.running(true) > 0).then_some(DelayCause::MainSession);

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::super::command::{Accepted, DeliverError, Delivery};
 use super::Dispatcher;
 use crate::definition::DefinitionId;
-use crate::journal::{Claim, Delivered, NewClaim, Occasion, Purpose};
+use crate::journal::{Claim, DeliveryClaim, NewClaim, Occasion, Purpose};
 
 /// Maximum number of waiting occurrences of one webhook, since they are held in memory.
 const WAITING: usize = 200;
@@ -34,10 +34,10 @@ impl Dispatcher {
             let delivered = journal.claim_delivery(claim, since).await;
             fail_point!(Delivered);
             let answer = match &delivered {
-                Ok(Delivered::New(_, Claim::Claimed(run))) => Ok(Accepted { run: run.clone(), again: false }),
-                Ok(Delivered::Again(run)) => Ok(Accepted { run: run.clone(), again: true }),
+                Ok(DeliveryClaim::New(_, Claim::Claimed(run))) => Ok(Accepted { run: run.clone(), again: false }),
+                Ok(DeliveryClaim::Again(run)) => Ok(Accepted { run: run.clone(), again: true }),
                 // The same commit chose a free time, so this cannot happen.
-                Ok(Delivered::New(_, Claim::AlreadyRecorded(_))) => Err(DeliverError::Stopping),
+                Ok(DeliveryClaim::New(_, Claim::AlreadyRecorded(_))) => Err(DeliverError::Stopping),
                 Err(error) => Err(DeliverError::Journal(error.clone())),
             };
             // The caller may have gone away. The delivery runs all the same.
@@ -47,8 +47,8 @@ impl Dispatcher {
         self.spawn(task, move |this, delivered| {
             this.end_claims(&begun);
             match delivered? {
-                Delivered::New(claim, answer) => this.on_claimed(vec![*claim], vec![answer], asked, None),
-                Delivered::Again(run) => tracing::debug!(%run, "it was delivered again"),
+                DeliveryClaim::New(claim, answer) => this.on_claimed(vec![*claim], vec![answer], asked, None),
+                DeliveryClaim::Again(run) => tracing::debug!(%run, "it was delivered again"),
             }
             Ok(())
         });

@@ -12,7 +12,7 @@ use super::super::cron::Times;
 use super::super::definitions::due_at;
 use super::super::delays::{fold, missed};
 use super::super::missed::{Window, is_late, plan};
-use super::super::overlap::{Ahead, purposes};
+use super::super::overlap::{Predecessor, purposes};
 use super::super::sharing::{GRACE, Share};
 use super::Dispatcher;
 use crate::definition::{Definition, DefinitionId, Kind, OnMissed, OnOverlap, Trigger};
@@ -25,19 +25,19 @@ const HELD_UP: Duration = Duration::from_secs(5);
 
 /// The state when claims were made: the time, since when runs could start, and why not before.
 #[derive(Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct ClaimTime {
     now: DateTime<Utc>,
     since: DateTime<Utc>,
     by: DelayCause,
 }
 
 /// The caller that waits for a claim by hand.
-pub(super) type Firing = oneshot::Sender<Result<RunId, FireError>>;
+pub(super) type FireReply = oneshot::Sender<Result<RunId, FireError>>;
 
 impl Dispatcher {
     /// Claims everything that is due by now.
     pub(super) fn claim_due(&mut self) {
-        if !self.sharing.has_the_time() {
+        if !self.sharing.has_correct_time() {
             return;
         }
         let now = self.clock.now() - self.sharing.waits();
@@ -108,8 +108,8 @@ impl Dispatcher {
     }
 
     /// Returns the active occurrences of a routine.
-    pub(super) fn ahead_of(&self, id: &DefinitionId) -> impl Iterator<Item = Ahead> {
-        let ahead = |active: &ActiveOccurrence| Ahead {
+    pub(super) fn ahead_of(&self, id: &DefinitionId) -> impl Iterator<Item = Predecessor> {
+        let ahead = |active: &ActiveOccurrence| Predecessor {
             waits: active.awaits_first_attempt(),
             name: format!("run {}", active.run),
         };
@@ -129,12 +129,12 @@ impl Dispatcher {
     }
 
     /// Has the journal commit claims, and the messages about late ones.
-    pub(super) fn claim(&mut self, claims: Vec<NewClaim>, delays: Vec<Delay>, firing: Option<Firing>) {
+    pub(super) fn claim(&mut self, claims: Vec<NewClaim>, delays: Vec<Delay>, firing: Option<FireReply>) {
         self.claim_after(Duration::ZERO, claims, delays, firing);
     }
 
     /// Like [`Self::claim`], after a wait in which another host may claim them.
-    fn claim_after(&mut self, wait: Duration, claims: Vec<NewClaim>, delays: Vec<Delay>, firing: Option<Firing>) {
+    fn claim_after(&mut self, wait: Duration, claims: Vec<NewClaim>, delays: Vec<Delay>, firing: Option<FireReply>) {
         self.begin_claims(&claims);
         if !wait.is_zero() {
             // Occurrences of this host do not wait for those that another host will claim.
@@ -166,8 +166,8 @@ impl Dispatcher {
     }
 
     /// Returns the current state for claims made now.
-    pub(super) fn asked(&self) -> Asked {
-        Asked { now: self.clock.now(), since: self.gate.eligible_since, by: self.gate.missed_by }
+    pub(super) fn asked(&self) -> ClaimTime {
+        ClaimTime { now: self.clock.now(), since: self.gate.eligible_since, by: self.gate.missed_by }
     }
 
     /// Keeps the definitions of these claims out of the queue until [`Self::end_claims`].
@@ -191,8 +191,8 @@ impl Dispatcher {
         &mut self,
         claims: Vec<NewClaim>,
         answers: Vec<Claim>,
-        asked: Asked,
-        firing: Option<Firing>,
+        asked: ClaimTime,
+        firing: Option<FireReply>,
     ) {
         if let (Some(firing), [claim], [answer]) = (firing, claims.as_slice(), answers.as_slice()) {
             let id = claim.occurrence.id.clone();
@@ -215,13 +215,13 @@ impl Dispatcher {
     }
 
     /// Records why an occurrence could not begin at its time.
-    fn note_missed(&self, claim: &NewClaim, run: &RunId, asked: Asked) {
+    fn note_missed(&self, claim: &NewClaim, run: &RunId, asked: ClaimTime) {
         let is_missed = match &claim.purpose {
             Purpose::Run => true,
             Purpose::Skip(why) | Purpose::SkipSince(_, why) => why.starts_with("missed"),
             Purpose::RunByHand => false,
         };
-        let Asked { now, since, by } = asked;
+        let ClaimTime { now, since, by } = asked;
         if is_missed && claim.occurrence.at < since && is_late(claim.occurrence.at, now) {
             self.journal.record(run, EventKind::Delayed { by, until: Some(since), what: None });
         }

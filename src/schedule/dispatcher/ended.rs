@@ -2,12 +2,12 @@
 
 use super::super::active::{ActiveOccurrence, LastAttempt, Priority, Stage};
 use super::super::command::CancelError;
-use super::super::conclusion::{Attempted, LOGIN_BUTTONS, LOGIN_PROBE, buttons_of, conclude, given_up};
+use super::super::conclusion::{AttemptData, LOGIN_BUTTONS, LOGIN_PROBE, buttons_of, conclude, given_up};
 use super::Dispatcher;
 use super::recovery::NO_LOGIN;
 use crate::agent::{AttemptEnd, AttemptReport, FailureClass};
 use crate::definition::Kind;
-use crate::journal::{After, Finish, JournalError, NewMessage, Recorded, RunState};
+use crate::journal::{AfterAttempt, ConcludedReminder, Finish, JournalError, NewMessage, RunState};
 
 impl Dispatcher {
     /// Concludes an ended attempt. `had_side_effect`: whether any attempt of its occurrence had one.
@@ -17,7 +17,7 @@ impl Dispatcher {
         let Some(active) = self.active.get(number) else { return };
         let Some(running) = active.running() else { return };
         let login = login(&report);
-        let attempted = Attempted {
+        let attempted = AttemptData {
             run: &active.run,
             definition: &running.definition,
             failures: active.failures,
@@ -27,7 +27,7 @@ impl Dispatcher {
             consecutive_failures: self.definitions.failures(&running.definition.id),
             alert_after: self.alert_after,
             now: self.clock.now(),
-            chance: chance(),
+            chance: random_fraction(),
         };
         let mut finish = conclude(&attempted, report);
         // A turn of the main session, or of a fork. Its answer goes to the person, in the same commit as the outcome.
@@ -52,7 +52,7 @@ impl Dispatcher {
         let (id, kind) = (&active.occurrence.id, active.occurrence.kind);
         let finish = match self.definitions.definition(id) {
             Some(definition) => given_up(
-                &Attempted {
+                &AttemptData {
                     run: &active.run,
                     definition,
                     failures: active.failures,
@@ -103,7 +103,7 @@ impl Dispatcher {
         };
         self.spawn(task, move |this, result| {
             this.end_claims(&claimed);
-            if let Some(followers) = this.unless_lost(number, result)? {
+            if let Some(followers) = this.ignore_unknown_run(number, result)? {
                 this.on_recorded(number, finish);
                 let (claims, answers) = followers.into_iter().unzip();
                 this.on_claimed(claims, answers, asked, None);
@@ -118,7 +118,7 @@ impl Dispatcher {
         let id = &active.occurrence.id;
         tracing::info!(run = %active.run, %id, state = %finish.state, error = finish.error, "ended");
         match finish.after {
-            After::RetryAt(at) => {
+            AfterAttempt::RetryAt(at) => {
                 active.last = LastAttempt::Failed(finish.state);
                 active.last_error.clone_from(&finish.error);
                 // An occurrence that found no login has not failed at its own work.
@@ -130,8 +130,8 @@ impl Dispatcher {
                 self.active.set_stage(number, Stage::RetryAt(at));
                 self.close_superseded(number);
             }
-            After::Open => drop(self.active.remove(number)),
-            After::Closed => {
+            AfterAttempt::Open => drop(self.active.remove(number)),
+            AfterAttempt::Closed => {
                 if let Some(active) = self.active.remove(number) {
                     self.after_outcome(active, finish.state, finish.error);
                 }
@@ -142,7 +142,7 @@ impl Dispatcher {
 
     /// Drops a run that the journal does not know as running: the file was replaced while open, and its new
     /// content counts. Returns every other error.
-    pub(super) fn unless_lost<T>(
+    pub(super) fn ignore_unknown_run<T>(
         &mut self,
         number: u64,
         result: Result<T, JournalError>,
@@ -168,7 +168,7 @@ impl Dispatcher {
         }
         match occurrence.kind {
             Kind::Routine | Kind::Webhook => {}
-            Kind::Reminder => self.clean_up(Recorded { occurrence, file, text, outcome, error }, false),
+            Kind::Reminder => self.clean_up(ConcludedReminder { occurrence, file, text, outcome, error }, false),
             // A session has no file to remove, and never runs again.
             Kind::Session => drop(self.definitions.remove(&occurrence.id)),
         }
@@ -187,7 +187,7 @@ impl Dispatcher {
             let job =
                 self.active.get(number).map(|active| format!("{} {}", active.occurrence.kind, active.occurrence.id));
             let again = match (&finish.after, job) {
-                (After::RetryAt(_), Some(job)) => {
+                (AfterAttempt::RetryAt(_), Some(job)) => {
                     format!("; {job} is tried again every {} minutes", LOGIN_PROBE.as_secs() / 60)
                 }
                 (_, Some(job)) => format!("; {job} is not tried again"),
@@ -247,7 +247,7 @@ fn login(report: &AttemptReport) -> Option<bool> {
 }
 
 /// Returns a number from 0 to 1 for the jitter, which need not be unpredictable.
-fn chance() -> f64 {
+fn random_fraction() -> f64 {
     use std::hash::BuildHasher;
     let word = std::hash::RandomState::new().hash_one(0u8);
     f64::from(u32::try_from(word >> 32).unwrap_or_default()) / f64::from(u32::MAX)

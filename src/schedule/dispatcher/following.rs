@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 
 use super::super::active::{ActiveOccurrence, Stage};
 use super::super::command::Loaded;
-use super::super::definitions::{Inserted, Observed, due_at};
+use super::super::definitions::{InsertEffects, Observed, due_at};
 use super::Dispatcher;
 use crate::definition::{Definition, DefinitionId, Kind};
 use crate::journal::{ConsecutiveFailures, EventKind, Journal, JournalError, ObservedGeneration};
@@ -29,7 +29,7 @@ pub(super) async fn observe(
     for batch in unobserved.chunks(BATCH) {
         let (definitions, generations): (Vec<Arc<Definition>>, Vec<_>) = batch.iter().cloned().unzip();
         fail_point!(BeforeSight);
-        let watermark = journal.see(generations.into(), latest).await?;
+        let watermark = journal.observe(generations.into(), latest).await?;
         fail_point!(Sighted);
         for (definition, accounted_until) in definitions.into_iter().zip(watermark) {
             let last_due = match definition.jitter() {
@@ -64,9 +64,9 @@ impl Dispatcher {
             self.journal.record_apart(Some(id), EventKind::DueMoved { from, to });
         }
         let is_edited = self.definitions.get(id).is_some_and(|entry| entry.loaded.text != loaded.text);
-        let Inserted { unobserved, enabled_again, mended } = self.definitions.insert(loaded);
+        let InsertEffects { unobserved, enabled_again, mended } = self.definitions.insert(loaded);
         if is_edited {
-            self.take_part_anew(id);
+            self.claim_again(id);
         }
         if let Some(generation) = unobserved {
             let (journal, latest) = (self.journal.clone(), self.wall_clock.latest());
@@ -86,8 +86,8 @@ impl Dispatcher {
             self.enabled_again(id);
         }
         self.definitions.enqueue(id);
-        self.take_another_look(|active| active.occurrence.id == *id);
-        self.look_at_edit(id);
+        self.recheck_where(|active| active.occurrence.id == *id);
+        self.recheck_edited(id);
         self.cleanup_again(id);
     }
 
@@ -99,20 +99,20 @@ impl Dispatcher {
     /// Removes a definition whose file is gone or not valid.
     pub(super) fn remove(&mut self, id: &DefinitionId) {
         if let Some(entry) = self.definitions.remove(id) {
-            self.look_at_edit(id);
+            self.recheck_edited(id);
             let (files, id) = (Arc::clone(&self.files), id.clone());
             // A file that exists but is not valid keeps its watermark: once corrected, it is the same definition.
             let exists = tokio::task::spawn_blocking(move || files.is_there(&entry.loaded.definition.file));
             self.spawn(exists, |this, exists| {
                 if !exists.unwrap_or(true) {
-                    this.forget_gone(vec![id]);
+                    this.forget_removed(vec![id]);
                 }
                 Ok(())
             });
         }
     }
 
-    pub(super) fn forget_gone(&mut self, mut ids: Vec<DefinitionId>) {
+    pub(super) fn forget_removed(&mut self, mut ids: Vec<DefinitionId>) {
         if self.others_have_files {
             return;
         }
@@ -120,7 +120,7 @@ impl Dispatcher {
         ids.retain(|id| self.definitions.get(id).is_none());
         if !ids.is_empty() {
             let journal = self.journal.clone();
-            self.note(async move { journal.gone(ids).await });
+            self.note(async move { journal.record_removed(ids).await });
         }
     }
 
@@ -150,11 +150,11 @@ impl Dispatcher {
     }
 
     /// Makes occurrences that wait for this file check it again.
-    pub(super) fn look_again(&mut self, file: &Path) {
-        self.take_another_look(|active| active.file == file);
+    pub(super) fn recheck(&mut self, file: &Path) {
+        self.recheck_where(|active| active.file == file);
     }
 
-    fn take_another_look(&mut self, concerns: impl Fn(&ActiveOccurrence) -> bool) {
+    fn recheck_where(&mut self, concerns: impl Fn(&ActiveOccurrence) -> bool) {
         for number in self.active.numbers(|active| matches!(active.stage, Stage::FileInvalid) && concerns(active)) {
             self.active.set_stage(number, Stage::Waiting { reread: false });
         }

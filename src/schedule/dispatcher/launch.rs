@@ -12,17 +12,17 @@ use super::super::delays::punctuality;
 use super::super::job::{AgentNeed, Approval, Job, Launcher, attempt};
 use super::super::missed::late_line;
 use super::Dispatcher;
-use super::due::Firing;
+use super::due::FireReply;
 use super::pre_launch::Verdict;
 use crate::agent::{AttemptEnd, AttemptReport, NoAgent};
 use crate::definition::{Chain, Definition, DefinitionId, Kind, Mode, Remember};
 use crate::journal::{Journal, JournalError, Occasion, Punctuality};
 
 /// Maximum pause between two attempts.
-const LONGEST_PAUSE: Duration = Duration::from_secs(900);
+const MAX_BACKOFF: Duration = Duration::from_secs(900);
 
 /// Why an attempt was not begun.
-enum NotBegun {
+enum LaunchBlock {
     FileChanged,
     Unmet(&'static str),
     AgentMissing(NoAgent),
@@ -51,7 +51,7 @@ impl Dispatcher {
         let next = self.active.waiting().find(|(number, active)| {
             let id = &active.occurrence.id;
             let definition = self.definitions.definition(id);
-            let plain = definition.is_some_and(|definition| self.launcher.tells_only(definition));
+            let plain = definition.is_some_and(|definition| self.launcher.is_message_only(definition));
             let waits_for_no_login = definition.is_some_and(|definition| definition.is_without_agent());
             let has_slot = match definition {
                 // It takes no time.
@@ -109,23 +109,23 @@ impl Dispatcher {
         self.recent.push(now, Arc::clone(&definition));
         let may_be_asked_about = active.may_be_asked_about;
         if !active.occasion.as_ref().is_some_and(Occasion::is_of_runs) {
-            self.self_triggered.begins_anew(&definition);
+            self.self_triggered.restart_count(&definition);
         }
-        let foreground = definition.mode == Mode::Foreground && !self.launcher.tells_only(&definition);
+        let foreground = definition.mode == Mode::Foreground && !self.launcher.is_message_only(&definition);
         let running = Running { definition, since: now, begun: Instant::now(), foreground, cancel, cause: None };
         self.active.set_stage(number, Stage::Running(running));
         let (journal, launcher, cut_off) = (self.journal.clone(), Arc::clone(&self.launcher), self.cut_off.clone());
         let answers = self.answers;
-        let begun = begin(journal, launcher, cut_off, Beginning { job, text, punctuality, may_be_asked_about });
-        let task = async move { if check.await { begun.await } else { Err(NotBegun::FileChanged) } };
+        let begun = begin(journal, launcher, cut_off, PendingLaunch { job, text, punctuality, may_be_asked_about });
+        let task = async move { if check.await { begun.await } else { Err(LaunchBlock::FileChanged) } };
         self.spawn(task, move |this, made| {
             match made {
-                Err(NotBegun::FileChanged) => this.on_file_changed(number),
-                Err(NotBegun::Unmet(why)) => this.on_unmet(number, why),
-                Err(NotBegun::Unapproved(approval)) => this.on_unapproved(number, approval, answers),
-                Err(NotBegun::AgentMissing(missing)) => this.on_agent_missing(number, &missing),
+                Err(LaunchBlock::FileChanged) => this.on_file_changed(number),
+                Err(LaunchBlock::Unmet(why)) => this.on_unmet(number, why),
+                Err(LaunchBlock::Unapproved(approval)) => this.on_unapproved(number, approval, answers),
+                Err(LaunchBlock::AgentMissing(missing)) => this.on_agent_missing(number, &missing),
                 Ok(made) => {
-                    if let Some((report, had_side_effect)) = this.unless_lost(number, made)? {
+                    if let Some((report, had_side_effect)) = this.ignore_unknown_run(number, made)? {
                         this.on_ended(number, report, had_side_effect);
                     }
                 }
@@ -144,7 +144,7 @@ impl Dispatcher {
     }
 
     /// Has the journal record another attempt, which then waits for a slot. `firing`: the caller that asked for it.
-    pub(super) fn begin_next_attempt(&mut self, number: u64, firing: Option<Firing>) {
+    pub(super) fn begin_next_attempt(&mut self, number: u64, firing: Option<FireReply>) {
         let Some(active) = self.active.get(number) else { return };
         let (journal, last, occurrence) = (self.journal.clone(), active.run.clone(), active.occurrence.clone());
         self.active.expect(&occurrence);
@@ -157,7 +157,7 @@ impl Dispatcher {
         };
         self.spawn(task, move |this, run| {
             this.active.arrived(&occurrence);
-            let run = this.unless_lost(number, run)?;
+            let run = this.ignore_unknown_run(number, run)?;
             if let (Some(run), Some(active)) = (run, this.active.get_mut(number)) {
                 active.last = LastAttempt::Claimed { after_interruption: active.last == LastAttempt::Interrupted };
                 active.run = run;
@@ -187,7 +187,7 @@ impl Dispatcher {
     /// Returns the steady time at which the wall clock, left alone, will read `at`. Never far ahead, whatever the
     /// clock showed when `at` was recorded.
     pub(super) fn retry_instant(&self, at: DateTime<Utc>) -> Instant {
-        Instant::now() + self.clock.until(at).min(LONGEST_PAUSE)
+        Instant::now() + self.clock.until(at).min(MAX_BACKOFF)
     }
 }
 
@@ -211,7 +211,7 @@ async fn record_launch(
 }
 
 /// An attempt that is about to be made.
-struct Beginning {
+struct PendingLaunch {
     job: Job,
     /// The text of the file at the launch.
     text: Arc<str>,
@@ -224,22 +224,22 @@ async fn begin(
     journal: Journal,
     launcher: Arc<dyn Launcher>,
     cut_off: CancellationToken,
-    beginning: Beginning,
-) -> Result<Result<(AttemptReport, bool), JournalError>, NotBegun> {
-    let Beginning { job, text, punctuality, may_be_asked_about } = beginning;
+    beginning: PendingLaunch,
+) -> Result<Result<(AttemptReport, bool), JournalError>, LaunchBlock> {
+    let PendingLaunch { job, text, punctuality, may_be_asked_about } = beginning;
     if !job.by_hand
-        && let Some(why) = launcher.unmet(&job.definition).await
+        && let Some(why) = launcher.unmet_requirement(&job.definition).await
     {
-        return Err(NotBegun::Unmet(why));
+        return Err(LaunchBlock::Unmet(why));
     }
     if let AgentNeed::Missing(missing) = launcher.agent_for(&job.definition).await {
-        return Err(NotBegun::AgentMissing(missing));
+        return Err(LaunchBlock::AgentMissing(missing));
     }
     if job.definition.approve || may_be_asked_about {
         fail_point!(BeforeApproval);
         match launcher.approval(&job).await {
             Ok(Approval::Granted) => {}
-            Ok(other) => return Err(NotBegun::Unapproved(other)),
+            Ok(other) => return Err(LaunchBlock::Unapproved(other)),
             Err(error) => return Ok(Err(error)),
         }
         fail_point!(Approved);

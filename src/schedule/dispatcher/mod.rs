@@ -39,7 +39,7 @@ use super::sharing::Sharing;
 use super::wall_clock::WallClock;
 use crate::clock::{Alarm, Clock, Drift, Waker};
 use crate::definition::DefinitionId;
-use crate::journal::{ConsecutiveFailures, Journal, JournalError, Recorded};
+use crate::journal::{ConcludedReminder, ConsecutiveFailures, Journal, JournalError};
 
 pub use phase::LONGEST_END;
 pub use waking::cannot_wake;
@@ -92,7 +92,7 @@ pub struct Dispatcher {
     /// The hosts that share the work.
     sharing: Sharing,
     /// Tasks that wait for occurrences of other hosts. The schedule ends without them.
-    tasks_of_others: JoinSet<Result<Option<Recorded>, JournalError>>,
+    tasks_of_others: JoinSet<Result<Option<ConcludedReminder>, JournalError>>,
     /// Whether this host had the main session at the last look.
     was_main: bool,
     /// Whether this host's clock was wrong at the last look; `None`: there was none.
@@ -174,14 +174,14 @@ impl Dispatcher {
     /// [`ScheduleError`]: a fault that a new start may cure. The next process finds running attempts as interrupted.
     pub async fn run(mut self) -> Result<(), ScheduleError> {
         loop {
-            self.look_at_the_clock();
-            self.look_at_pause();
+            self.check_clock();
+            self.sync_pause();
             if self.phase.is_running() && self.gate.paused.is_none() {
                 self.claim_due();
             }
             self.begin_due_retries();
-            self.look_for_agent();
-            self.look_for_needs();
+            self.recheck_agent();
+            self.recheck_requirements();
             self.clean_up_due();
             self.launch_waiting();
             self.note_delays();
@@ -197,29 +197,30 @@ impl Dispatcher {
             }
             let wake = self.next_wake();
             // A host with a wrong clock looks again when the state of the hosts changes.
-            let due = self.next_claim().filter(|_| self.sharing.has_the_time()).map(|due| due + self.sharing.waits());
+            let due =
+                self.next_claim().filter(|_| self.sharing.has_correct_time()).map(|due| due + self.sharing.waits());
             tokio::select! {
                 command = self.commands.recv(), if !abandoned => {
-                    command.into_iter().for_each(|command| self.obey(command));
-                    self.obey_waiting();
+                    command.into_iter().for_each(|command| self.handle(command));
+                    self.handle_waiting();
                 }
-                Some(ended) = self.tasks.join_next() => self.take_in(ended),
+                Some(ended) = self.tasks.join_next() => self.finish_task(ended),
                 () = tokio::time::sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
                 () = self.alarm.wait(due) => {}
-                () = self.sharing.changed() => self.look_at_hosts(),
+                () = self.sharing.changed() => self.on_hosts_changed(),
                 Some(Ok(recorded)) = self.tasks_of_others.join_next() => self.on_recorded_elsewhere(recorded),
             }
         }
     }
 
     /// Obeys all commands in the channel.
-    fn obey_waiting(&mut self) {
+    fn handle_waiting(&mut self) {
         while let Ok(command) = self.commands.try_recv() {
-            self.obey(command);
+            self.handle(command);
         }
     }
 
-    fn take_in(&mut self, done: Result<Reaction, JoinError>) {
+    fn finish_task(&mut self, done: Result<Reaction, JoinError>) {
         match done {
             Ok(react) => {
                 if let Err(error) = react(self) {
@@ -268,7 +269,7 @@ impl Dispatcher {
             .chain(cleanups)
             .chain(agents)
             .chain(needs)
-            .chain(self.pause_looks())
+            .chain(self.next_pause_sync())
             .chain(self.phase.deadline())
             .min()
     }

@@ -13,10 +13,10 @@ use crate::definition::{Definition, DefinitionId, Kind};
 use crate::journal::{DelayCause, EventKind, Finish, NewMessage, RunState};
 
 /// Time between checks of the requirements.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Maximum wait if the file does not set one.
-const USUAL_WAIT: Duration = Duration::from_secs(6 * 60 * 60);
+const DEFAULT_WAIT: Duration = Duration::from_secs(6 * 60 * 60);
 
 impl Dispatcher {
     /// Makes an occurrence wait for its requirements and records that, or skips it after its maximum wait. The wait
@@ -26,19 +26,19 @@ impl Dispatcher {
         let (cause, definition) = (running.cause, running.definition.clone());
         self.recent.retract(&definition);
         self.waits_again(number, cause, false);
-        if !self.probes_no_more(number) {
+        if !self.stop_probing(number) {
             return;
         }
         let now = self.clock.now();
         let Some(active) = self.active.get_mut(number) else { return };
-        let longest = definition.requires_for.unwrap_or(USUAL_WAIT);
+        let longest = definition.requires_for.unwrap_or(DEFAULT_WAIT);
         let is_first = active.attempt == 1;
         let since = *active.unmet_since.get_or_insert(if is_first { active.claimed } else { now });
         let waited = (now - since).max(TimeDelta::zero()).to_std().unwrap_or_default();
         let left = longest.saturating_sub(waited);
         let run = active.run.clone();
         if !left.is_zero() {
-            let again = Instant::now() + LOOK_AGAIN.min(left);
+            let again = Instant::now() + POLL_INTERVAL.min(left);
             active.unmet = Some(again);
             self.gate.needs_again = Some(self.gate.needs_again.map_or(again, |first| first.min(again)));
             if active.delayed_by.replace(DelayCause::Requires) != Some(DelayCause::Requires) {
@@ -49,7 +49,7 @@ impl Dispatcher {
             self.note(async move { journal.note_waiting(&run, why).await });
             return;
         }
-        self.never_begins(number, &definition, format!("{why}, for {}", humantime::format_duration(longest)));
+        self.skip_unstarted(number, &definition, format!("{why}, for {}", humantime::format_duration(longest)));
     }
 
     /// Makes an occurrence wait for approval, or skips it. `answers`: number of the person's answers before the check.
@@ -58,12 +58,12 @@ impl Dispatcher {
         let (cause, definition) = (running.cause, running.definition.clone());
         self.recent.retract(&definition);
         self.waits_again(number, cause, false);
-        if !self.probes_no_more(number) {
+        if !self.stop_probing(number) {
             return;
         }
         match approval {
             Approval::Granted => {}
-            Approval::Refused(why) => self.never_begins(number, &definition, why),
+            Approval::Refused(why) => self.skip_unstarted(number, &definition, why),
             Approval::Waits(until) => {
                 // An answer or an edit that came meanwhile may concern this occurrence.
                 let is_current =
@@ -87,7 +87,7 @@ impl Dispatcher {
     }
 
     /// Makes occurrences that wait for an answer check it, since one was given.
-    pub(super) fn look_at_answers(&mut self) {
+    pub(super) fn recheck_answers(&mut self) {
         self.answers += 1;
         let approved = |active: &ActiveOccurrence| {
             self.definitions.definition(&active.occurrence.id).is_some_and(|definition| definition.approve)
@@ -100,7 +100,7 @@ impl Dispatcher {
     }
 
     /// Makes occurrences check their requirements and approval again, since the file was edited or is gone.
-    pub(super) fn look_at_edit(&mut self, id: &DefinitionId) {
+    pub(super) fn recheck_edited(&mut self, id: &DefinitionId) {
         let waiting: Vec<u64> = self.active.of(id).filter(|(_, one)| one.unmet.is_some()).map(|(n, _)| n).collect();
         for number in waiting {
             if let Some(active) = self.active.get_mut(number) {
@@ -110,7 +110,7 @@ impl Dispatcher {
     }
 
     /// Lets others probe for a login, since this one cannot begin. Returns `false` if it is gone, or is being ended.
-    fn probes_no_more(&mut self, number: u64) -> bool {
+    fn stop_probing(&mut self, number: u64) -> bool {
         let Some(active) = self.active.get_mut(number).filter(|active| active.is_idle()) else { return false };
         if active.priority == Priority::LoginProbe {
             active.priority = Priority::Scheduled;
@@ -120,7 +120,7 @@ impl Dispatcher {
     }
 
     /// Skips an occurrence, and notifies the person if it is a reminder. One that has failed before counts as failed.
-    fn never_begins(&mut self, number: u64, definition: &Definition, why: String) {
+    fn skip_unstarted(&mut self, number: u64, definition: &Definition, why: String) {
         let Some(active) = self.active.get(number) else { return };
         let run = active.run.clone();
         if active.attempt > 1 {
@@ -138,7 +138,7 @@ impl Dispatcher {
     }
 
     /// Makes occurrences with missing requirements check them again, if it is time.
-    pub(super) fn look_for_needs(&mut self) {
+    pub(super) fn recheck_requirements(&mut self) {
         let now = Instant::now();
         if self.gate.needs_again.is_none_or(|again| again > now) {
             return;

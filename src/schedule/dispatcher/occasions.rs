@@ -10,16 +10,16 @@ use tokio::time::Instant;
 use super::super::active::ActiveOccurrence;
 use super::super::command::Burst;
 use super::super::missed::Plan;
-use super::super::overlap::{Ahead, purposes};
-use super::super::self_triggered::{Cut, Lineage, PastRun};
+use super::super::overlap::{Predecessor, purposes};
+use super::super::self_triggered::{FiringLimit, Lineage, PastRun};
 use super::Dispatcher;
 use crate::definition::{Definition, DefinitionId, OnMissed, Trigger};
-use crate::journal::{After, Finish, NewClaim, NewMessage, Occasion, Purpose};
+use crate::journal::{AfterAttempt, Finish, NewClaim, NewMessage, Occasion, Purpose};
 
 impl Dispatcher {
     /// Adds the follow-ups of an end, to be claimed in the same commit.
     pub(super) fn add_followers(&mut self, number: u64, finish: &mut Finish) {
-        let Some(active) = self.active.get(number).filter(|_| finish.after == After::Closed) else { return };
+        let Some(active) = self.active.get(number).filter(|_| finish.after == AfterAttempt::Closed) else { return };
         let (job, run, outcome) = (active.occurrence.id.clone(), active.run.clone(), finish.state);
         for follower in self.definitions.followers(&job, outcome) {
             let occasion = Occasion::After { job: job.clone(), run: run.clone(), outcome };
@@ -119,7 +119,7 @@ impl Dispatcher {
         if purpose == Purpose::Run {
             let counted = self.self_triggered.count(id, causes, Instant::now());
             origin = Some(counted.origin);
-            if let Some(Cut { why, until }) = counted.cut {
+            if let Some(FiringLimit { why, until }) = counted.cut {
                 purpose = Purpose::Skip(format!("cut: {why}"));
                 let text = format!(
                     "{} was cut: {why}. It fires again {until}; `ollim-bot runs {id}` shows what set it off.",
@@ -147,9 +147,9 @@ impl Dispatcher {
         if self.gate.paused.is_some() && definition.on_missed == OnMissed::Skip {
             return skipped("missed: nothing could run at its time (on_missed: skip)");
         }
-        let mut ahead: Vec<Ahead> = self.ahead_of(id).collect();
+        let mut ahead: Vec<Predecessor> = self.ahead_of(id).collect();
         if self.definitions.claiming.contains(id) {
-            ahead.push(Ahead { waits: true, name: "an earlier one".to_owned() });
+            ahead.push(Predecessor { waits: true, name: "an earlier one".to_owned() });
         }
         let plan = Plan { run: vec![now], ..Plan::default() };
         let purpose = purposes(plan, definition.on_missed, on_overlap, ahead).pop();

@@ -70,7 +70,7 @@ impl Dispatcher {
     /// must not keep its job from running.
     pub(super) fn on_file_changed(&mut self, number: u64) {
         // The new content was reported before this event.
-        self.obey_waiting();
+        self.handle_waiting();
         let Some(running) = self.active.get(number).and_then(|active| active.running()) else { return };
         let cause = running.cause;
         self.recent.retract(&running.definition);

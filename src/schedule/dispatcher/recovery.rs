@@ -16,16 +16,16 @@ use super::following::{Unobserved, observe};
 use super::phase::Phase;
 use crate::definition::{Definition, DefinitionId};
 use crate::journal::{
-    ConsecutiveFailures, DelayCause, EventKind, Journal, JournalError, Origin, Recovered, RunState, SERVICE_ENDED,
-    Unfinished,
+    ConsecutiveFailures, DelayCause, EventKind, Journal, JournalError, Origin, RecoveryWork, RunState, SERVICE_ENDED,
+    UnfinishedOccurrence,
 };
 
 /// Key of the time at which the person was notified of a missing login.
 pub(super) const NO_LOGIN: &str = "no_login";
 
 /// The data of the journal at a start.
-pub(super) struct Found {
-    recovered: Recovered,
+pub(super) struct JournalState {
+    recovered: RecoveryWork,
     paused: Option<String>,
     login_notified: bool,
     observed: Vec<Observed>,
@@ -40,7 +40,7 @@ async fn find(
     latest: DateTime<Utc>,
     unobserved: Unobserved,
     happening: Vec<DefinitionId>,
-) -> Result<Found, JournalError> {
+) -> Result<JournalState, JournalError> {
     fail_point!(BeforeRecovery);
     for process in journal.leftovers().await? {
         // Fails only when the runtime shuts down.
@@ -56,7 +56,7 @@ async fn find(
     let login_notified = journal.setting(NO_LOGIN).await?.is_some();
     let observed = observe(journal, latest, unobserved).await?;
     let (origins, known) = (journal.origins(happening).await?, journal.known().await?);
-    Ok(Found { recovered, paused, login_notified, observed, origins, known })
+    Ok(JournalState { recovered, paused, login_notified, observed, origins, known })
 }
 
 impl Dispatcher {
@@ -75,8 +75,8 @@ impl Dispatcher {
         self.spawn(async move { find(&journal, latest, unobserved, happening).await }, Self::on_recovered);
     }
 
-    fn on_recovered(&mut self, found: Result<Found, JournalError>) -> Result<(), JournalError> {
-        let Found { recovered, paused, login_notified, observed, origins, known } = found?;
+    fn on_recovered(&mut self, found: Result<JournalState, JournalError>) -> Result<(), JournalError> {
+        let JournalState { recovered, paused, login_notified, observed, origins, known } = found?;
         // When the service is stopping, the next process recovers it.
         let Phase::Starting { deferred, .. } = &mut self.phase else { return Ok(()) };
         let deferred = std::mem::take(deferred);
@@ -86,7 +86,7 @@ impl Dispatcher {
         let paused = paused.map(|since| since.parse().unwrap_or_else(|_| self.clock.now()));
         (self.gate.paused, self.gate.login_notified) = (paused, login_notified);
         self.definitions.were_disabled = recovered.disabled;
-        self.self_triggered.take_up(origins);
+        self.self_triggered.resume_from(origins);
         for observed in &observed {
             self.set_watermark(observed);
         }
@@ -95,9 +95,9 @@ impl Dispatcher {
         }
         for unfinished in recovered.unfinished {
             self.supersede(&unfinished.occurrence);
-            self.take_up(unfinished);
+            self.resume_occurrence(unfinished);
         }
-        self.look_at_hosts();
+        self.on_hosts_changed();
         for recorded in recovered.recorded {
             self.mark_claimed(&recorded.occurrence.id, recorded.occurrence.at);
             self.clean_up(recorded, false);
@@ -109,8 +109,8 @@ impl Dispatcher {
             }
             self.definitions.enqueue(&id);
         }
-        self.forget_gone(known);
-        deferred.into_iter().for_each(|command| self.obey(command));
+        self.forget_removed(known);
+        deferred.into_iter().for_each(|command| self.handle(command));
         Ok(())
     }
 
@@ -129,7 +129,7 @@ impl Dispatcher {
         }
     }
 
-    pub(super) fn take_up(&mut self, left: Unfinished) {
+    pub(super) fn resume_occurrence(&mut self, left: UnfinishedOccurrence) {
         self.mark_claimed(&left.occurrence.id, left.occurrence.at);
         let definition = self.definitions.definition(&left.occurrence.id).map(Arc::clone);
         let given_up = reason_to_give_up(&left, definition.as_deref());
@@ -152,7 +152,7 @@ impl Dispatcher {
 }
 
 /// Returns why an interrupted attempt is not retried. `None` if it is.
-fn reason_to_give_up(left: &Unfinished, definition: Option<&Definition>) -> Option<String> {
+fn reason_to_give_up(left: &UnfinishedOccurrence, definition: Option<&Definition>) -> Option<String> {
     let why = left.error.as_deref().unwrap_or(SERVICE_ENDED);
     if left.interruptions >= CUT_OFF_AT_MOST {
         return Some(format!("it was cut off {} times, at last because {why}", left.interruptions));

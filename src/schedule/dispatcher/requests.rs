@@ -5,17 +5,17 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::super::active::{ActiveOccurrence, Cause, Priority, Stage};
-use super::super::command::{ActiveView, CancelError, Command, Decided, FireError, Snapshot, StageView};
+use super::super::command::{ActiveView, CancelError, Command, DecisionReply, FireError, Snapshot, StageView};
 use super::super::conclusion::ended_by_a_person;
 use super::super::definitions::due_at;
 use super::Dispatcher;
-use super::due::Firing;
+use super::due::FireReply;
 use super::phase::Phase;
 use crate::definition::DefinitionId;
 use crate::journal::{EventKind, Finish, JournalError, NewClaim, PAUSED, Purpose, RunId, RunState};
 
 impl Dispatcher {
-    pub(super) fn obey(&mut self, command: Command) {
+    pub(super) fn handle(&mut self, command: Command) {
         let Some(command) = self.phase.defer(command) else { return };
         match command {
             Command::Replace(all) => match &mut self.phase {
@@ -33,7 +33,7 @@ impl Dispatcher {
                 self.journal.record_apart(Some(&id), EventKind::DefinitionRemoved);
                 self.remove(&id);
             }
-            Command::LookAgain(file) => self.look_again(&file),
+            Command::LookAgain(file) => self.recheck(&file),
             Command::Changed(id, burst) => self.changed(&id, burst),
             Command::Deliver(id, delivery, reply) => self.deliver(&id, delivery, reply),
             Command::Fire(id, reply) => self.fire(&id, reply),
@@ -46,10 +46,10 @@ impl Dispatcher {
             Command::Resume(reply) => {
                 self.gate.resume(self.clock.now());
                 self.record_pause(reply);
-                self.look_for_login();
+                self.recheck_login();
             }
-            Command::LoggedIn => self.look_for_login(),
-            Command::Answered => self.look_at_answers(),
+            Command::LoggedIn => self.recheck_login(),
+            Command::Answered => self.recheck_answers(),
             Command::ResumeRoutine(id, reply) => self.resume_routine(&id, reply),
             Command::Limit(limit) => self.max_concurrent_runs = limit.max(1),
             Command::AlertAfter(failures) => self.alert_after = failures.max(1),
@@ -60,13 +60,13 @@ impl Dispatcher {
         }
     }
 
-    fn record_pause(&mut self, reply: Decided<()>) {
+    fn record_pause(&mut self, reply: DecisionReply<()>) {
         self.decided += 1;
         let (journal, since) = (self.journal.clone(), self.gate.paused.map(|since| since.to_rfc3339()));
         self.note_for(reply, (), async move { journal.set_setting(PAUSED, since).await });
     }
 
-    fn resume_routine(&mut self, id: &DefinitionId, reply: Decided<bool>) {
+    fn resume_routine(&mut self, id: &DefinitionId, reply: DecisionReply<bool>) {
         if self.definitions.is_paused(id) {
             let ended = self.pause_ended(id);
             self.note_for(reply, true, ended);
@@ -77,7 +77,7 @@ impl Dispatcher {
     }
 
     /// Spawns work for the journal, and answers a person when it is on the disk.
-    fn note_for<T, F>(&mut self, reply: Decided<T>, answer: T, work: F)
+    fn note_for<T, F>(&mut self, reply: DecisionReply<T>, answer: T, work: F)
     where
         T: Send + 'static,
         F: Future<Output = Result<(), JournalError>> + Send + 'static,
@@ -90,7 +90,7 @@ impl Dispatcher {
         });
     }
 
-    fn fire(&mut self, id: &DefinitionId, firing: Firing) {
+    fn fire(&mut self, id: &DefinitionId, firing: FireReply) {
         if !self.phase.is_stopping()
             && let Some(number) = self.held_back(id)
             && let Some(active) = self.active.get_mut(number)

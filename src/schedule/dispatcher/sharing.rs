@@ -11,16 +11,16 @@ use super::Dispatcher;
 use super::following::observe;
 use crate::definition::{Definition, DefinitionId, Kind};
 use crate::failpoints::of_lease;
-use crate::journal::{ConsecutiveFailures, JournalError, NewMessage, Occurrence, PAUSED, Recorded};
+use crate::journal::{ConcludedReminder, ConsecutiveFailures, JournalError, NewMessage, Occurrence, PAUSED};
 
 /// Time between requests for the pause, while this host and the others disagree.
-const PAUSE_LOOKS: Duration = Duration::from_secs(1);
+const PAUSE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Beginning of the key under which the journal records that the person knows of a host's wrong clock. The host's name follows.
 const WRONG_CLOCK: &str = "wrong_clock";
 
 /// Time between checks whether another host has ended a reminder.
-const LOOKS: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 impl Dispatcher {
     /// Leaves a due definition that only other hosts may run.
@@ -44,7 +44,7 @@ impl Dispatcher {
         let journal = self.journal.clone();
         self.tasks_of_others.spawn(async move {
             loop {
-                tokio::time::sleep(of_lease(LOOKS)).await;
+                tokio::time::sleep(of_lease(POLL_INTERVAL)).await;
                 match journal.recorded(&occurrence).await {
                     Ok(None) => {}
                     recorded => return recorded,
@@ -54,7 +54,7 @@ impl Dispatcher {
     }
 
     /// Cleans up after a reminder that another host ran.
-    pub(super) fn on_recorded_elsewhere(&mut self, recorded: Result<Option<Recorded>, JournalError>) {
+    pub(super) fn on_recorded_elsewhere(&mut self, recorded: Result<Option<ConcludedReminder>, JournalError>) {
         match recorded {
             Ok(Some(recorded)) => self.clean_up(recorded, false),
             Ok(None) => {}
@@ -63,7 +63,7 @@ impl Dispatcher {
     }
 
     /// Reacts to a change of the hosts: takes over from hosts that went away, and takes the main host's part if it is this host now.
-    pub(super) fn look_at_hosts(&mut self) {
+    pub(super) fn on_hosts_changed(&mut self) {
         if !self.phase.is_running() {
             return;
         }
@@ -78,16 +78,16 @@ impl Dispatcher {
                 for unfinished in left? {
                     tracing::warn!(id = %unfinished.occurrence.id, run = %unfinished.run, "taken over from a host that went away");
                     this.supersede(&unfinished.occurrence);
-                    this.take_up(unfinished);
+                    this.resume_occurrence(unfinished);
                 }
                 Ok(())
             });
         }
-        self.look_at_failures();
+        self.sync_failures();
         self.look_at_clock_of_host();
         let is_main = self.sharing.is_main();
         if is_main && !self.was_main {
-            self.take_part();
+            self.take_over_due();
         }
         self.was_main = is_main;
     }
@@ -95,7 +95,7 @@ impl Dispatcher {
     /// Notifies the person, once, if this host fires nothing because of its clock.
     fn look_at_clock_of_host(&mut self) {
         let Some((host, ahead)) = self.sharing.clock() else { return };
-        let is_wrong = !self.sharing.has_the_time();
+        let is_wrong = !self.sharing.has_correct_time();
         if self.clock_was_wrong.replace(is_wrong) == Some(is_wrong) {
             return;
         }
@@ -117,14 +117,14 @@ impl Dispatcher {
 
     /// Follows a pause or resume on another host. The last state of the hosts may be older than a decision made
     /// here, so the journal is asked, which has that decision.
-    pub(super) fn look_at_pause(&mut self) {
+    pub(super) fn sync_pause(&mut self) {
         let is_known = self.sharing.is_paused().is_none_or(|paused| paused == self.gate.paused.is_some());
         if is_known || !self.phase.is_running() {
             self.pause_looked = None;
             return;
         }
         let now = Instant::now();
-        if self.pause_asking || self.pause_looked.is_some_and(|looked| now < looked + PAUSE_LOOKS) {
+        if self.pause_asking || self.pause_looked.is_some_and(|looked| now < looked + PAUSE_POLL_INTERVAL) {
             return;
         }
         (self.pause_looked, self.pause_asking) = (Some(now), true);
@@ -139,9 +139,9 @@ impl Dispatcher {
         });
     }
 
-    /// Returns when [`Self::look_at_pause`] has to look again.
-    pub(super) fn pause_looks(&self) -> Option<Instant> {
-        self.pause_looked.filter(|_| !self.pause_asking).map(|looked| looked + PAUSE_LOOKS)
+    /// Returns when [`Self::sync_pause`] has to look again.
+    pub(super) fn next_pause_sync(&self) -> Option<Instant> {
+        self.pause_looked.filter(|_| !self.pause_asking).map(|looked| looked + PAUSE_POLL_INTERVAL)
     }
 
     fn take_over_pause(&mut self, paused: Option<String>) {
@@ -151,14 +151,14 @@ impl Dispatcher {
             Some(since) => self.gate.paused = Some(since.parse().unwrap_or(now)),
             None => {
                 self.gate.resume(now);
-                self.look_for_login();
+                self.recheck_login();
             }
         }
     }
 
     /// Follows failures and recoveries of jobs on other hosts, and resumes there. This host knows its own counts
     /// before the journal reports them.
-    fn look_at_failures(&mut self) {
+    fn sync_failures(&mut self) {
         let Some(failing) = self.sharing.failing().filter(|failing| *failing != self.failing_by_journal) else {
             return;
         };
@@ -187,7 +187,7 @@ impl Dispatcher {
     }
 
     /// Lets this host fire a definition that it had left to others, since its file has changed. Claims find existing records.
-    pub(super) fn take_part_anew(&mut self, id: &DefinitionId) {
+    pub(super) fn claim_again(&mut self, id: &DefinitionId) {
         if self.sharing.is_shared()
             && self.active.of(id).next().is_none()
             && let Some(entry) = self.definitions.get_mut(id)
@@ -197,7 +197,7 @@ impl Dispatcher {
     }
 
     /// Makes occurrences due here that were left to the previous main host, from the journal's watermarks.
-    fn take_part(&mut self) {
+    fn take_over_due(&mut self) {
         tracing::info!("this host has the main session and the channels now");
         let now = self.clock.now();
         let ids: Vec<_> = self.definitions.ids().cloned().collect();

@@ -19,13 +19,13 @@ fn each(cron: &str) -> Vec<Definition> {
 }
 
 /// Starts with the clock behind by `by`, and corrects it a second later.
-async fn starts_behind(world: &World, all: &[Definition], by: TimeDelta) -> Life {
+async fn starts_behind(world: &World, all: &[Definition], by: TimeDelta) -> Process {
     world.clock.jump(-by);
-    let life = world.start(all);
+    let process = world.start(all);
     seconds(1).await;
     world.clock.jump(by);
     seconds(5).await;
-    life
+    process
 }
 
 fn shared(reader: &JournalReader) -> Vec<(DateTime<Utc>, DateTime<Utc>)> {
@@ -41,13 +41,13 @@ async fn a_clock_that_was_behind_makes_no_backlog_for_what_is_new_or_enabled() {
     world.begin(&disabled).crash().await;
     let all = each("0 11 * * *");
     world.begin(&all).stop(Duration::ZERO).await;
-    let life = starts_behind(&world, &all, TimeDelta::hours(6)).await;
+    let process = starts_behind(&world, &all, TimeDelta::hours(6)).await;
     assert_eq!(world.attempts(), [""; 0]);
     // The clock is behind during the run, while routines are edited.
     for definition in &all {
         world.clock.jump(TimeDelta::days(-40));
         seconds(1).await;
-        life.schedule.upsert(loaded(&with_cron(definition.clone(), "15 11 * * *", OnOverlap::Queue)));
+        process.schedule.upsert(loaded(&with_cron(definition.clone(), "15 11 * * *", OnOverlap::Queue)));
         seconds(1).await;
         world.clock.jump(TimeDelta::days(40));
         seconds(1).await;
@@ -56,26 +56,26 @@ async fn a_clock_that_was_behind_makes_no_backlog_for_what_is_new_or_enabled() {
     minutes(24 * 60).await;
     assert_eq!(world.started().len(), 3, "{:?}", world.started());
     assert!(world.starts().iter().all(|start| start.late.is_none() && start.due == march("02T11:15:00")));
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_was_behind_runs_nothing_again_that_retention_has_forgotten() {
     let world = World::new();
     let all = each("0 * * * *");
-    let life = world.begin(&all);
+    let process = world.begin(&all);
     minutes(100 * 60 + 1).await;
     assert_eq!(world.starts().len(), 300);
     // The last occurrence of each is kept, since its answer may be needed.
-    assert_eq!(life.journal.prune(world.clock.now()).await.unwrap(), 297);
+    assert_eq!(process.journal.prune(world.clock.now()).await.unwrap(), 297);
     world.clock.jump(TimeDelta::hours(-90));
     seconds(1).await;
     world.clock.jump(TimeDelta::hours(90));
     seconds(5).await;
-    life.stop(Duration::ZERO).await;
-    let life = starts_behind(&world, &all, TimeDelta::hours(50)).await;
+    process.stop(Duration::ZERO).await;
+    let process = starts_behind(&world, &all, TimeDelta::hours(50)).await;
     assert_eq!((world.starts().len(), world.attempts().len()), (300, 3));
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 /// A record that stands for many skipped occurrences stays, and still stands for them.
@@ -85,7 +85,7 @@ async fn a_clock_that_was_behind_runs_nothing_that_is_recorded_as_skipped() {
     let all = each("* * * * *");
     world.begin(&all).stop(Duration::ZERO).await;
     world.clock.jump(TimeDelta::hours(30));
-    let life = world.start(&all);
+    let process = world.start(&all);
     minutes(2).await;
     let (before, stretches) = (world.started(), shared(&world.reader()));
     assert_eq!(stretches.len(), 3);
@@ -96,14 +96,14 @@ async fn a_clock_that_was_behind_runs_nothing_that_is_recorded_as_skipped() {
     seconds(5).await;
     assert_eq!(world.started(), before);
     assert_eq!(shared(&world.reader()), stretches);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
     // The policy for missed occurrences makes no difference from now on.
     let everything: Vec<Definition> =
         all.into_iter().map(|routine| Definition { on_missed: OnMissed::All, ..routine }).collect();
     world.write(&everything);
-    let life = starts_behind(&world, &everything, TimeDelta::hours(29)).await;
+    let process = starts_behind(&world, &everything, TimeDelta::hours(29)).await;
     assert_eq!(world.started(), before);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 /// The clock was ahead at the start. Occurrences on time run at once. Occurrences missed a day later run late, and are not lost.
@@ -113,27 +113,27 @@ async fn a_clock_that_was_ahead_for_a_moment_silences_nothing() {
     let mail = routine("mail");
     world.begin(std::slice::from_ref(&mail)).stop(Duration::ZERO).await;
     world.clock.jump(TimeDelta::days(400));
-    let life = world.start(std::slice::from_ref(&mail));
+    let process = world.start(std::slice::from_ref(&mail));
     seconds(5).await;
     world.clock.jump(TimeDelta::days(-400));
     minutes(90).await;
     assert_eq!(world.started()[1..], ["mail 01T13:00:00"]);
     minutes(24 * 60).await;
     assert_eq!(world.starts().len(), 26);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
     world.clock.jump(TimeDelta::hours(3));
-    let life = world.start(std::slice::from_ref(&mail));
+    let process = world.start(std::slice::from_ref(&mail));
     seconds(5).await;
     let last = world.starts().pop().unwrap();
     assert_eq!((last.due, world.starts().len()), (march("02T16:00:00"), 27));
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_was_ahead_for_long_is_taken_for_right_after_a_day() {
     let world = World::new();
     let mail = routine("mail");
-    let life = world.begin(std::slice::from_ref(&mail));
+    let process = world.begin(std::slice::from_ref(&mail));
     minutes(10).await;
     world.clock.jump(TimeDelta::days(400));
     minutes(90).await;
@@ -149,7 +149,7 @@ async fn a_clock_that_was_ahead_for_long_is_taken_for_right_after_a_day() {
     seconds(5).await;
     let last = world.starts().pop().unwrap();
     assert!(last.late.is_some(), "{last:?}");
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 /// A time that the clock shows twice is due once. The routine did not exist the first time.
@@ -158,13 +158,13 @@ async fn a_clock_that_is_set_back_a_little_fires_each_time_once() {
     let world = World::new();
     let all = each("55 11,12 * * *");
     world.clock.jump(TimeDelta::minutes(-3));
-    let life = world.begin(&all);
+    let process = world.begin(&all);
     seconds(1).await;
     world.clock.jump(TimeDelta::minutes(-30));
     minutes(20).await;
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
     world.clock.jump(TimeDelta::minutes(-10));
-    let life = world.start(&all);
+    let process = world.start(&all);
     minutes(19).await;
     // It fired at 11:55, a time that the clock now shows again.
     world.clock.jump(TimeDelta::minutes(-2));
@@ -174,7 +174,7 @@ async fn a_clock_that_is_set_back_a_little_fires_each_time_once() {
     let due: Vec<_> = starts.iter().map(|start| start.due).collect();
     let [first, second] = [march("01T11:55:00"), march("01T12:55:00")];
     assert_eq!(due, [first, first, first, second, second, second]);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 /// Events of the clock and the service, in minutes.
@@ -206,7 +206,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 struct Wrong {
     world: World,
     all: Vec<Definition>,
-    life: Option<Life>,
+    process: Option<Process>,
     behind: TimeDelta,
     /// What the clock showed when it was last set back.
     shown: DateTime<Utc>,
@@ -222,12 +222,12 @@ impl Wrong {
     fn begin() -> Self {
         let world = World::new();
         let all = each("*/30 * * * *");
-        let life = Some(world.begin(&all));
+        let process = Some(world.begin(&all));
         let seen = all.iter().map(|routine| (routine.id.to_string(), world.clock.now())).collect();
         let (behind, checked) = (TimeDelta::zero(), 0);
         let (started_behind, ran) = (false, BTreeSet::new());
         let shown = world.clock.now();
-        Self { world, all, life, behind, shown, started_behind, seen, checked, ran }
+        Self { world, all, process, behind, shown, started_behind, seen, checked, ran }
     }
 
     /// Returns the time that a correct clock would show.
@@ -236,14 +236,14 @@ impl Wrong {
     }
 
     async fn down(&mut self) {
-        if let Some(life) = self.life.take() {
-            life.crash().await;
+        if let Some(process) = self.process.take() {
+            process.crash().await;
         }
     }
 
     fn up(&mut self) {
-        if self.life.is_none() {
-            self.life = Some(self.world.start(&self.all));
+        if self.process.is_none() {
+            self.process = Some(self.world.start(&self.all));
             self.started_behind |= !self.behind.is_zero();
         }
     }
@@ -278,7 +278,7 @@ impl Wrong {
                 let routine = &mut self.all[*which];
                 edit(routine);
                 self.world.write(std::slice::from_ref(routine));
-                self.life.as_ref().unwrap().schedule.upsert(loaded(routine));
+                self.process.as_ref().unwrap().schedule.upsert(loaded(routine));
                 let id = routine.id.to_string();
                 // A clock that reaches the time from which it was set back is trusted. A later forward correction
                 // looks like sleep.
@@ -320,8 +320,8 @@ impl Wrong {
             let found = starts.iter().filter(|start| start.id == definition.id.as_str()).map(|start| start.due);
             assert_eq!(found.collect::<Vec<_>>(), due.collect::<Vec<_>>(), "{}", definition.title());
         }
-        if let Some(life) = self.life.take() {
-            life.stop(Duration::ZERO).await;
+        if let Some(process) = self.process.take() {
+            process.stop(Duration::ZERO).await;
         }
         for record in self.world.reader().occurrences(None).unwrap() {
             let (id, at) = (record.occurrence.id.to_string(), record.occurrence.at);

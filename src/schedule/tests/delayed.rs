@@ -37,13 +37,13 @@ async fn a_service_that_was_off() {
         routine("mail"),
         Definition { on_missed: OnMissed::Skip, ..with_cron(routine("web"), "30 13 * * *", OnOverlap::Skip) },
     ];
-    let life = world.begin(&all);
+    let process = world.begin(&all);
     minutes(10).await;
-    life.crash().await;
+    process.crash().await;
     minutes(110).await;
-    let life = world.start(&all);
+    let process = world.start(&all);
     minutes(60).await;
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
     // The service starts at 14:00, so that occurrence is on time. So is 15:00.
     assert_eq!(world.delays(), ["mail 13:00 service_off until 14:00", "web 13:30 service_off until 14:00"]);
 }
@@ -51,20 +51,20 @@ async fn a_service_that_was_off() {
 #[tokio::test(start_paused = true)]
 async fn everything_was_paused_and_a_clock_was_set_and_a_machine_slept() {
     let world = World::new();
-    let life = world.begin(&[routine("mail")]);
-    life.schedule.pause().await.unwrap();
+    let process = world.begin(&[routine("mail")]);
+    process.schedule.pause().await.unwrap();
     minutes(70).await;
-    life.schedule.resume().await.unwrap();
+    process.schedule.resume().await.unwrap();
     minutes(10).await;
     world.clock.jump(TimeDelta::minutes(50));
     minutes(10).await;
     world.clock.sleep(TimeDelta::minutes(60));
     minutes(10).await;
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
     let expected =
         ["mail 13:00 paused until 13:10", "mail 14:00 clock_forward until 14:09", "mail 15:00 slept until 15:19"];
     assert_eq!(world.delays(), expected);
-    let apart = world.reader().lately(&routine("mail").id).unwrap();
+    let apart = world.reader().recent_events(&routine("mail").id).unwrap();
     let set: Vec<_> = apart.into_iter().map(|event| event.kind).collect();
     let [slept, forward] = [(3600, true), (3000, false)].map(|(seconds, slept)| EventKind::ClockSet { seconds, slept });
     assert_eq!(set, [slept, forward]);
@@ -80,22 +80,22 @@ async fn what_waits_says_for_what_once() {
     });
     let hog = with_cron(routine("hog"), "0 13,14 * * *", OnOverlap::Queue);
     let mail = with_cron(routine("mail"), "5 13 * * *", OnOverlap::Skip);
-    let life = world.begin(&[hog, mail]);
+    let process = world.begin(&[hog, mail]);
     minutes(200).await;
     // The hog's second occurrence waits for its first, and then for nothing.
     assert_eq!(world.delays(), ["mail 13:05 slot", "hog 14:00 earlier_run", "hog 14:00 slot"]);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_the_machine_lacks_stays_known_after_the_start() {
     let world = World::new();
     world.is_offline.store(true, std::sync::atomic::Ordering::SeqCst);
-    let life = world.begin(&[Definition { requires: vec![Need::Online], ..routine("mail") }]);
+    let process = world.begin(&[Definition { requires: vec![Need::Online], ..routine("mail") }]);
     minutes(65).await;
     world.is_offline.store(false, std::sync::atomic::Ordering::SeqCst);
     minutes(2).await;
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
     assert_eq!(world.delays(), ["mail 13:00 requires (it is offline)"]);
     assert_eq!(world.attempts(), ["mail 01T13:00 completed"]);
 }
@@ -103,14 +103,14 @@ async fn what_the_machine_lacks_stays_known_after_the_start() {
 #[tokio::test(start_paused = true)]
 async fn a_reminder_that_is_put_off_is_known_to_have_been() {
     let world = World::new();
-    let life = world.begin(&[reminder("tea")]);
+    let process = world.begin(&[reminder("tea")]);
     minutes(1).await;
     let later = at_time(reminder("tea"), march("01T15:00:00"));
     world.write(std::slice::from_ref(&later));
-    life.schedule.upsert(loaded(&later));
+    process.schedule.upsert(loaded(&later));
     minutes(1).await;
     let [from, to] = [march("01T13:00:00"), march("01T15:00:00")];
-    let kinds: Vec<_> = world.reader().lately(&later.id).unwrap().into_iter().map(|event| event.kind).collect();
+    let kinds: Vec<_> = world.reader().recent_events(&later.id).unwrap().into_iter().map(|event| event.kind).collect();
     assert_eq!(kinds, [EventKind::DueMoved { from, to }, EventKind::DefinitionChanged]);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }

@@ -13,17 +13,17 @@ async fn what_was_missed_together_is_told_together_and_once() {
         Definition { on_missed: OnMissed::Skip, ..with_cron(routine("web"), "30 13 * * *", OnOverlap::Skip) },
         reminder("tea"),
     ];
-    let life = world.begin(&all);
+    let process = world.begin(&all);
     minutes(10).await;
-    life.crash().await;
+    process.crash().await;
     minutes(200).await;
     for _ in 0..3 {
-        let life = world.start(&all);
+        let process = world.start(&all);
         minutes(1).await;
-        life.crash().await;
+        process.crash().await;
     }
     assert_eq!(
-        world.told(),
+        world.notifications(),
         ["3 jobs did not run at their time:\n\
           - routine mail was due 3 times from 13:00 UTC to 15:00 UTC, when nothing could run: one runs now, the others \
           are skipped (`on_missed: latest`).\n\
@@ -43,9 +43,9 @@ async fn what_is_late_again_is_counted_until_it_is_on_time() {
     });
     let hog = with_cron(routine("hog"), "0,10,20 13 1 3 *", OnOverlap::Queue);
     let mail = with_cron(routine("mail"), "1,11,21,50 13 1 3 *", OnOverlap::Skip);
-    let life = world.begin(&[hog, mail]);
+    let process = world.begin(&[hog, mail]);
     minutes(112).await;
-    let told: Vec<String> = world.told().into_iter().filter(|text| text.starts_with("routine mail")).collect();
+    let told: Vec<String> = world.notifications().into_iter().filter(|text| text.starts_with("routine mail")).collect();
     assert_eq!(
         told,
         [
@@ -54,7 +54,7 @@ async fn what_is_late_again_is_counted_until_it_is_on_time() {
             "routine mail is on time again; it was late or skipped once more since 13:12 UTC.",
         ]
     );
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -66,14 +66,14 @@ async fn what_waited_in_the_queue_of_a_service_that_died_is_told_when_it_starts(
         _ => vec![Act::Hang],
     });
     let all = [at_time(reminder("stuck"), march("01T12:59:00")), reminder("tea")];
-    let life = world.begin(&all);
+    let process = world.begin(&all);
     minutes(61).await;
-    life.crash().await;
+    process.crash().await;
     world.script(|_| vec![]);
-    let life = world.start(&all);
+    let process = world.start(&all);
     minutes(1).await;
-    let told = world.told();
+    let told = world.notifications();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].starts_with("reminder tea is late: it was due at 13:00 UTC, had to wait"), "{told:?}");
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }

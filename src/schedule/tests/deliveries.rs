@@ -20,8 +20,8 @@ fn delivery(key: &str) -> Delivery {
     Delivery { key: key.to_owned(), payload: format!(r#"{{"key":"{key}"}}"#), since: DateTime::UNIX_EPOCH }
 }
 
-async fn deliver(life: &Life, key: &str) -> Result<Accepted, DeliverError> {
-    life.schedule.deliver(DefinitionId::new("deploy"), delivery(key)).await
+async fn deliver(process: &Process, key: &str) -> Result<Accepted, DeliverError> {
+    process.schedule.deliver(DefinitionId::new("deploy"), delivery(key)).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -29,21 +29,21 @@ async fn each_is_one_occurrence_that_a_crash_leaves_one() {
     let world = World::new();
     world.script(|_| vec![Act::Take(Duration::from_secs(30))]);
     let all = [webhook("deploy")];
-    let mut life = world.begin(&all);
+    let mut process = world.begin(&all);
     let mut runs = BTreeSet::new();
     for n in 0..5u64 {
         minutes(3).await;
         // At the same moment, so that they would have the same time.
         let both = [format!("{n}"), format!("{n}-too")];
         for key in &both {
-            let accepted = deliver(&life, key).await.unwrap();
+            let accepted = deliver(&process, key).await.unwrap();
             assert!(!accepted.again && runs.insert(accepted.run.to_string()), "{key}");
         }
         seconds(n * 9).await;
-        life.crash().await;
-        life = world.start(&all);
+        process.crash().await;
+        process = world.start(&all);
         for key in &both {
-            let accepted = deliver(&life, key).await.unwrap();
+            let accepted = deliver(&process, key).await.unwrap();
             assert!(accepted.again && runs.contains(accepted.run.as_str()), "{key}");
         }
     }
@@ -55,18 +55,18 @@ async fn each_is_one_occurrence_that_a_crash_leaves_one() {
     let kept = world.reader().runs(&Default::default()).unwrap();
     let has_none = |occasion: &Option<Occasion>| matches!(occasion, Some(Occasion::Delivered { payload, .. }) if payload.is_empty());
     assert!(kept.iter().all(|run| has_none(&run.occasion)), "{kept:?}");
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_same_content_is_another_delivery_later_on() {
     let world = World::new();
     world.script(|_| vec![Act::Take(Duration::from_secs(1))]);
-    let life = world.begin(&[webhook("deploy")]);
+    let process = world.begin(&[webhook("deploy")]);
     minutes(1).await;
     let id = DefinitionId::new("deploy");
     let now = || world.clock.now();
-    let within = |since: DateTime<Utc>| life.schedule.deliver(id.clone(), Delivery { since, ..delivery("content") });
+    let within = |since: DateTime<Utc>| process.schedule.deliver(id.clone(), Delivery { since, ..delivery("content") });
     let first = within(now() - TimeDelta::hours(1)).await.unwrap();
     minutes(59).await;
     let again = within(now() - TimeDelta::hours(1)).await.unwrap();
@@ -74,37 +74,37 @@ async fn the_same_content_is_another_delivery_later_on() {
     minutes(2).await;
     let another = within(now() - TimeDelta::hours(1)).await.unwrap();
     assert!(!another.again && another.run != first.run);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_taken_is_refused() {
     let world = World::new();
     world.script(|_| vec![Act::Take(Duration::from_secs(3600))]);
-    let life = world.begin(&[webhook("deploy"), routine("mail")]);
+    let process = world.begin(&[webhook("deploy"), routine("mail")]);
     minutes(1).await;
-    let to = |id: &str| life.schedule.deliver(DefinitionId::new(id), delivery("k"));
+    let to = |id: &str| process.schedule.deliver(DefinitionId::new(id), delivery("k"));
     for id in ["nobody", "mail"] {
         assert!(matches!(to(id).await, Err(DeliverError::NotFound(_))), "{id}");
     }
-    life.schedule.pause().await.unwrap();
+    process.schedule.pause().await.unwrap();
     assert!(matches!(to("deploy").await, Err(DeliverError::Paused)));
-    life.schedule.resume().await.unwrap();
+    process.schedule.resume().await.unwrap();
     let off = Definition { enabled: false, ..webhook("deploy") };
     world.write(std::slice::from_ref(&off));
-    life.schedule.upsert(loaded(&off));
+    process.schedule.upsert(loaded(&off));
     assert!(matches!(to("deploy").await, Err(DeliverError::Paused)));
     world.write(&[webhook("deploy")]);
-    life.schedule.upsert(loaded(&webhook("deploy")));
+    process.schedule.upsert(loaded(&webhook("deploy")));
     let mut taken = 0;
     let refused = loop {
-        match deliver(&life, &taken.to_string()).await {
+        match deliver(&process, &taken.to_string()).await {
             Ok(_) => taken += 1,
             Err(error) => break error,
         }
     };
     assert!(taken == 200 && matches!(refused, DeliverError::Full), "{taken}: {refused}");
-    life.schedule.stop(Duration::from_secs(1));
+    process.schedule.stop(Duration::from_secs(1));
     assert!(matches!(to("deploy").await, Err(DeliverError::Stopping)));
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }

@@ -63,7 +63,7 @@ async fn each_end_is_followed_by_those_that_wait_for_it() {
         after("third", "well", FollowedEnd::Completed),
         after("nobody", "there-is-none", FollowedEnd::Any),
     ];
-    let life = world.begin(&all);
+    let process = world.begin(&all);
     minutes(4 * 60 + 1).await;
     assert_eq!(followed(&world, "well"), runs_of(&world, "mail", RunState::Completed));
     let badly = [runs_of(&world, "mail", RunState::Failed), runs_of(&world, "mail", RunState::TimedOut)].concat();
@@ -73,7 +73,7 @@ async fn each_end_is_followed_by_those_that_wait_for_it() {
     assert_eq!(followed(&world, "nobody"), [""; 0]);
     let times = world.reader().occurrences(Some(&DefinitionId::new("any"))).unwrap();
     assert!(times.windows(2).all(|two| two[0].occurrence.at < two[1].occurrence.at), "{times:?}");
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,9 +83,9 @@ async fn a_crash_neither_loses_nor_repeats_what_follows() {
     world.write(&all);
     world.script(|_| vec![Act::Take(Duration::from_secs(2))]);
     // Crashes at every moment around both runs, from 13:00:00 to 13:00:04 and later.
-    for (life, second) in (0..8u64).enumerate() {
+    for (process, second) in (0..8u64).enumerate() {
         let service = world.start(&all);
-        let begins = 60 * 60 - if life == 0 { 0 } else { second };
+        let begins = 60 * 60 - if process == 0 { 0 } else { second };
         seconds(begins + second).await;
         service.crash().await;
         let service = world.start(&all);
@@ -120,7 +120,7 @@ async fn what_cannot_run_is_recorded() {
         after("slow", "mail", FollowedEnd::Completed),
         overlapping(after("queues", "mail", FollowedEnd::Completed), OnOverlap::Queue),
     ];
-    let life = world.begin(&all);
+    let process = world.begin(&all);
     minutes(3 * 60 + 1).await;
     let outcomes = |id: &str| {
         let runs = world.reader().runs(&RunFilter { id: Some(DefinitionId::new(id)), ..RunFilter::default() }).unwrap();
@@ -133,7 +133,7 @@ async fn what_cannot_run_is_recorded() {
     let queues = outcomes("queues");
     assert_eq!((queues[0].as_str(), queues[1].as_str()), ("running ", "claimed "), "{queues:?}");
     assert!(queues[2].ends_with("waits already (on_overlap: queue)"), "{queues:?}");
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,19 +144,19 @@ async fn while_everything_is_paused_it_waits_or_is_skipped_as_its_file_says() {
         _ => vec![],
     });
     let skips = Definition { on_missed: OnMissed::Skip, ..after("skips", "mail", FollowedEnd::Completed) };
-    let life = world.begin(&[routine("mail"), after("waits", "mail", FollowedEnd::Completed), skips]);
+    let process = world.begin(&[routine("mail"), after("waits", "mail", FollowedEnd::Completed), skips]);
     minutes(61).await;
-    life.schedule.pause().await.unwrap();
+    process.schedule.pause().await.unwrap();
     minutes(30).await;
     assert_eq!(world.started(), ["mail 01T13:00:00"]);
     assert!(world.attempts()[1].contains("skipped: missed"), "{:?}", world.attempts());
-    life.crash().await;
-    let life = world.start(&[routine("mail"), after("waits", "mail", FollowedEnd::Completed)]);
+    process.crash().await;
+    let process = world.start(&[routine("mail"), after("waits", "mail", FollowedEnd::Completed)]);
     minutes(1).await;
-    life.schedule.resume().await.unwrap();
+    process.schedule.resume().await.unwrap();
     minutes(1).await;
     assert!(world.starts().iter().any(|start| start.id == "waits"), "{:?}", world.started());
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -168,12 +168,12 @@ async fn one_that_sets_itself_off_is_cut_and_told() {
         at_time(made, march(&format!("01T13:00:{second:02}")))
     };
     let news = after("news", "made", FollowedEnd::Completed);
-    let life = world.begin(&[news.clone(), made(0)]);
+    let process = world.begin(&[news.clone(), made(0)]);
     minutes(59).await;
     for second in (10..60).step_by(10) {
         seconds(if second == 10 { 65 } else { 10 }).await;
         world.write(&[made(second)]);
-        life.schedule.upsert(loaded(&made(second)));
+        process.schedule.upsert(loaded(&made(second)));
     }
     seconds(20).await;
     let outcomes: Vec<_> = world
@@ -185,9 +185,10 @@ async fn one_that_sets_itself_off_is_cut_and_told() {
         .collect();
     let ran = outcomes.iter().filter(|outcome| **outcome == Some(RunState::Completed)).count();
     assert!(ran == 3 && outcomes.len() > 4, "{outcomes:?}");
-    let told: Vec<_> = world.told().into_iter().filter(|text| text.starts_with("routine news was cut")).collect();
+    let told: Vec<_> =
+        world.notifications().into_iter().filter(|text| text.starts_with("routine news was cut")).collect();
     assert_eq!(told.len(), 1, "{told:?}");
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 fn watching(id: &str) -> Definition {
@@ -206,15 +207,15 @@ async fn each_burst_is_an_occurrence_that_a_crash_leaves_one() {
     let world = World::new();
     world.script(|_| vec![Act::Take(Duration::from_secs(30))]);
     let all = [watching("mail")];
-    let mut life = world.begin(&all);
+    let mut process = world.begin(&all);
     for n in 0..5u64 {
         seconds(100).await;
         // Reported at the same moment, so that they would have the same time.
-        life.schedule.changed(DefinitionId::new("mail"), burst(&format!("{n}")));
-        life.schedule.changed(DefinitionId::new("mail"), burst(&format!("{n}-too")));
+        process.schedule.changed(DefinitionId::new("mail"), burst(&format!("{n}")));
+        process.schedule.changed(DefinitionId::new("mail"), burst(&format!("{n}-too")));
         seconds(n).await;
-        life.crash().await;
-        life = world.start(&all);
+        process.crash().await;
+        process = world.start(&all);
     }
     minutes(10).await;
     let seen: BTreeSet<String> = followed(&world, "mail").into_iter().collect();
@@ -223,23 +224,23 @@ async fn each_burst_is_an_occurrence_that_a_crash_leaves_one() {
     assert!(seen.is_subset(&expected) && seen.len() >= 8, "{seen:?}");
     let outcomes = world.reader().occurrences(Some(&DefinitionId::new("mail"))).unwrap();
     assert!(outcomes.iter().all(|one| one.outcome.is_some()) && outcomes.len() == seen.len(), "{outcomes:?}");
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_that_writes_where_it_watches_is_cut_and_told() {
     let world = World::new();
     world.script(|_| vec![Act::Take(Duration::from_secs(1))]);
-    let life = world.begin(&[watching("mail")]);
+    let process = world.begin(&[watching("mail")]);
     let id = DefinitionId::new("mail");
     minutes(2).await;
     // First a person's change, then one by each run: it is made during the run, and reported after it.
-    life.schedule.changed(id.clone(), burst("by hand"));
+    process.schedule.changed(id.clone(), burst("by hand"));
     for n in 0..4 {
         tokio::time::sleep(Duration::from_millis(500)).await;
         let own = burst(&format!("own {n}"));
         seconds(2).await;
-        life.schedule.changed(id.clone(), own);
+        process.schedule.changed(id.clone(), own);
     }
     seconds(2).await;
     let ran = |world: &World| {
@@ -248,20 +249,21 @@ async fn one_that_writes_where_it_watches_is_cut_and_told() {
     };
     assert_eq!(ran(&world), 4, "{:?}", world.attempts());
     assert!(world.attempts()[4].contains("cut: it has set itself off 3 times in a row"), "{:?}", world.attempts());
-    let told: Vec<_> = world.told().into_iter().filter(|text| text.starts_with("routine mail was cut")).collect();
+    let told: Vec<_> =
+        world.notifications().into_iter().filter(|text| text.starts_with("routine mail was cut")).collect();
     assert_eq!(told.len(), 1, "{told:?}");
     // A person's change fires as before.
     minutes(2).await;
-    life.schedule.changed(id.clone(), burst("by hand"));
+    process.schedule.changed(id.clone(), burst("by hand"));
     seconds(2).await;
     assert_eq!(ran(&world), 5);
     // Neither a disabled routine nor one that watches nothing fires.
     world.write(&[Definition { enabled: false, ..watching("mail") }]);
-    life.schedule.upsert(loaded(&Definition { enabled: false, ..watching("mail") }));
-    life.schedule.changed(id, burst("by hand"));
+    process.schedule.upsert(loaded(&Definition { enabled: false, ..watching("mail") }));
+    process.schedule.changed(id, burst("by hand"));
     seconds(1).await;
     assert_eq!(ran(&world), 5);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -273,26 +275,26 @@ async fn one_that_writes_while_it_runs_is_cut_whatever_its_overlap() {
         if let Trigger::Routine { on_overlap: own, .. } = &mut definition.trigger {
             *own = on_overlap;
         }
-        let life = world.begin(&[definition]);
+        let process = world.begin(&[definition]);
         let id = DefinitionId::new("mail");
         minutes(2).await;
-        life.schedule.changed(id.clone(), burst("by hand"));
+        process.schedule.changed(id.clone(), burst("by hand"));
         let mut own = 0;
         for _ in 0..30 {
             tokio::time::sleep(Duration::from_millis(2300)).await;
             let all = world.reader().occurrences(Some(&id)).unwrap();
             // Each run writes into the folder that it watches.
             if all.iter().any(|one| one.outcome.is_none()) {
-                life.schedule.changed(id.clone(), burst(&format!("own {own}")));
+                process.schedule.changed(id.clone(), burst(&format!("own {own}")));
                 own += 1;
             }
         }
         let all = world.reader().occurrences(Some(&id)).unwrap();
         let began = all.iter().filter(|one| one.outcome != Some(RunState::Skipped)).count();
         assert!(began == 4 && all.len() == own + 1, "{on_overlap:?}: {began} of {}", all.len());
-        let told = world.told().into_iter().filter(|text| text.starts_with("routine mail was cut")).count();
+        let told = world.notifications().into_iter().filter(|text| text.starts_with("routine mail was cut")).count();
         assert_eq!(told, 1, "{on_overlap:?}");
-        life.stop(Duration::ZERO).await;
+        process.stop(Duration::ZERO).await;
     }
 }
 
@@ -302,8 +304,8 @@ fn completed(world: &World, id: &str) -> usize {
     all.iter().filter(|one| one.outcome == Some(RunState::Completed)).count()
 }
 
-fn told_of(world: &World, words: &str) -> usize {
-    world.told().into_iter().filter(|text| text.starts_with(words)).count()
+fn notifications_with(world: &World, words: &str) -> usize {
+    world.notifications().into_iter().filter(|text| text.starts_with(words)).count()
 }
 
 /// The runs are so long that the limit per minute is never reached.
@@ -311,57 +313,67 @@ fn told_of(world: &World, words: &str) -> usize {
 async fn one_that_takes_long_and_writes_where_it_watches_is_cut_as_well() {
     let world = World::new();
     world.script(|_| vec![Act::Take(Duration::from_secs(90))]);
-    let life = world.begin(&[watching("mail")]);
+    let process = world.begin(&[watching("mail")]);
     let id = DefinitionId::new("mail");
     minutes(2).await;
-    life.schedule.changed(id.clone(), burst("by hand"));
+    process.schedule.changed(id.clone(), burst("by hand"));
     for _ in 0..4 {
         // Near the end of the run, but seen two seconds after it.
         tokio::time::sleep(Duration::from_millis(89_500)).await;
         let own = burst("own");
         seconds(3).await;
-        life.schedule.changed(id.clone(), own);
+        process.schedule.changed(id.clone(), own);
         seconds(1).await;
     }
-    assert_eq!((completed(&world, "mail"), told_of(&world, "routine mail was cut")), (4, 1), "{:?}", world.attempts());
+    assert_eq!(
+        (completed(&world, "mail"), notifications_with(&world, "routine mail was cut")),
+        (4, 1),
+        "{:?}",
+        world.attempts()
+    );
     // Changes a few seconds after the end of each run are no loop.
     for _ in 0..6 {
         seconds(100).await;
-        life.schedule.changed(id.clone(), burst("by hand"));
+        process.schedule.changed(id.clone(), burst("by hand"));
     }
     seconds(100).await;
-    assert_eq!((completed(&world, "mail"), told_of(&world, "routine mail was cut")), (10, 1), "{:?}", world.attempts());
-    life.stop(Duration::ZERO).await;
+    assert_eq!(
+        (completed(&world, "mail"), notifications_with(&world, "routine mail was cut")),
+        (10, 1),
+        "{:?}",
+        world.attempts()
+    );
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_that_write_into_each_others_folder_are_cut_and_told() {
     let world = World::new();
     world.script(|_| vec![Act::Take(Duration::from_secs(20))]);
-    let life = world.begin(&[watching("ping"), watching("pong")]);
+    let process = world.begin(&[watching("ping"), watching("pong")]);
     minutes(2).await;
     let ids = ["ping", "pong"].map(DefinitionId::new);
-    life.schedule.changed(ids[0].clone(), burst("by hand"));
+    process.schedule.changed(ids[0].clone(), burst("by hand"));
     for n in 1..9 {
         seconds(19).await;
         let written = burst("by the other");
         seconds(3).await;
-        life.schedule.changed(ids[n % 2].clone(), written);
+        process.schedule.changed(ids[n % 2].clone(), written);
     }
     seconds(30).await;
     // The first firing is a person's doing, and so is the first that it triggers.
     assert_eq!((completed(&world, "ping"), completed(&world, "pong")), (4, 4), "{:?}", world.attempts());
     assert_eq!(
-        told_of(&world, "routine ping was cut: it has set itself off 3 times in a row"),
+        notifications_with(&world, "routine ping was cut: it has set itself off 3 times in a row"),
         1,
         "{:?}",
-        world.told()
+        world.notifications()
     );
     // A person's edit starts a new row.
-    life.schedule.changed(ids[0].clone(), burst("by hand"));
+    process.schedule.changed(ids[0].clone(), burst("by hand"));
     seconds(30).await;
     assert_eq!(completed(&world, "ping"), 5);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 /// A run without write access there is not the cause, however long it runs.
@@ -373,15 +385,15 @@ async fn what_changes_while_a_run_goes_that_may_not_write_there_is_somebody_else
     if let Trigger::Routine { on_overlap, .. } = &mut reads.trigger {
         *on_overlap = OnOverlap::Queue;
     }
-    let life = world.begin(&[reads]);
+    let process = world.begin(&[reads]);
     minutes(2).await;
     for _ in 0..8 {
-        life.schedule.changed(DefinitionId::new("reads"), burst("by hand"));
+        process.schedule.changed(DefinitionId::new("reads"), burst("by hand"));
         seconds(19).await;
     }
     minutes(5).await;
-    assert_eq!((completed(&world, "reads"), told_of(&world, "routine reads was cut")), (8, 0));
-    life.stop(Duration::ZERO).await;
+    assert_eq!((completed(&world, "reads"), notifications_with(&world, "routine reads was cut")), (8, 0));
+    process.stop(Duration::ZERO).await;
 }
 
 /// A restart is no outside cause, neither for a routine that writes where it watches, nor if its follow-up does so.
@@ -394,30 +406,30 @@ async fn a_loop_is_cut_however_often_the_service_starts_anew() {
             "mail" => vec![watching(id)],
             _ => vec![watching(id), after("writes", id, FollowedEnd::Completed)],
         };
-        let mut life = world.begin(&all);
+        let mut process = world.begin(&all);
         minutes(2).await;
-        life.schedule.changed(DefinitionId::new(id), burst("by hand"));
+        process.schedule.changed(DefinitionId::new(id), burst("by hand"));
         for _ in 0..4 {
             // Just before the end of the last run, but reported after it.
             seconds(takes - 1).await;
             let own = burst("own");
             seconds(2).await;
-            life.schedule.changed(DefinitionId::new(id), own);
+            process.schedule.changed(DefinitionId::new(id), own);
             tokio::time::sleep(Duration::from_millis(10)).await;
-            life.crash().await;
-            life = world.start(&all);
+            process.crash().await;
+            process = world.start(&all);
         }
         seconds(60).await;
-        let told = told_of(&world, &format!("routine {id} was cut"));
+        let told = notifications_with(&world, &format!("routine {id} was cut"));
         assert_eq!((completed(&world, id), told), (4, 1), "{id}: {:?}", world.attempts());
         // A person's edit starts a new row, and a restart after it changes nothing.
-        life.schedule.changed(DefinitionId::new(id), burst("by hand"));
+        process.schedule.changed(DefinitionId::new(id), burst("by hand"));
         seconds(10).await;
-        life.crash().await;
-        let life = world.start(&all);
+        process.crash().await;
+        let process = world.start(&all);
         seconds(60).await;
         assert_eq!(completed(&world, id), 5, "{id}: {:?}", world.attempts());
-        life.stop(Duration::ZERO).await;
+        process.stop(Duration::ZERO).await;
     }
 }
 
@@ -426,18 +438,23 @@ async fn a_loop_is_cut_however_often_the_service_starts_anew() {
 async fn a_restart_takes_up_the_last_run_that_there_was() {
     let world = World::new();
     let all = [watching("mail")];
-    let mut life = world.begin(&all);
+    let mut process = world.begin(&all);
     let id = DefinitionId::new("mail");
     minutes(2).await;
-    life.schedule.changed(id.clone(), burst("by hand"));
+    process.schedule.changed(id.clone(), burst("by hand"));
     for _ in 0..6 {
         seconds(20).await;
-        life.crash().await;
-        life = world.start(&all);
+        process.crash().await;
+        process = world.start(&all);
         seconds(1).await;
-        life.schedule.changed(id.clone(), burst("by hand"));
+        process.schedule.changed(id.clone(), burst("by hand"));
     }
     seconds(20).await;
-    assert_eq!((completed(&world, "mail"), told_of(&world, "routine mail was cut")), (7, 0), "{:?}", world.attempts());
-    life.stop(Duration::ZERO).await;
+    assert_eq!(
+        (completed(&world, "mail"), notifications_with(&world, "routine mail was cut")),
+        (7, 0),
+        "{:?}",
+        world.attempts()
+    );
+    process.stop(Duration::ZERO).await;
 }

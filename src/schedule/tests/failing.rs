@@ -23,7 +23,7 @@ fn fails_until_it_works(world: &World, class: FailureClass) -> Arc<AtomicBool> {
 async fn a_failure_that_may_pass_is_tried_again_after_a_pause() {
     let world = World::new();
     world.script(|_| vec![fails(FailureClass::Overloaded)]);
-    let life = world.begin(&[reminder("tea"), routine("mail")]);
+    let process = world.begin(&[reminder("tea"), routine("mail")]);
     minutes(10).await;
     minutes(59).await;
     let tea: Vec<_> = world.starts().into_iter().filter(|start| start.id == "tea").collect();
@@ -35,7 +35,7 @@ async fn a_failure_that_may_pass_is_tried_again_after_a_pause() {
         ["mail 01T13:00 failed: no network."],
         "a routine is not tried again unless it says so"
     );
-    let told = world.told();
+    let told = world.notifications();
     assert_eq!(told.len(), 2, "each once: {told:?}");
     assert!(
         told[0].starts_with("routine mail failed: no network. It runs again at 14:00 UTC; `ollim-bot fire mail`"),
@@ -47,8 +47,8 @@ async fn a_failure_that_may_pass_is_tried_again_after_a_pause() {
          it back."
     );
     assert_eq!(world.files_failed(), [("reminders/tea.md".to_owned(), "failed: no network.".to_owned())]);
-    assert_eq!(world.files_left(), ["routines/mail.md"]);
-    life.stop(Duration::ZERO).await;
+    assert_eq!(world.remaining_files(), ["routines/mail.md"]);
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -56,11 +56,11 @@ async fn after_an_effect_only_an_explicit_retry_tries_again() {
     for (retry, attempts) in [(None, 1), (Some(1), 2)] {
         let world = World::new();
         world.script(|_| vec![Act::Effect, fails(FailureClass::Overloaded)]);
-        let life = world.begin(&[Definition { retry, ..reminder("tea") }]);
+        let process = world.begin(&[Definition { retry, ..reminder("tea") }]);
         minutes(90).await;
         assert_eq!(world.starts().len(), attempts, "{retry:?}");
-        assert_eq!(world.told().len(), 1);
-        life.stop(Duration::ZERO).await;
+        assert_eq!(world.notifications().len(), 1);
+        process.stop(Duration::ZERO).await;
     }
 }
 
@@ -70,11 +70,11 @@ async fn what_does_not_pass_is_not_tried_again() {
         let world = World::new();
         let shown = format!("{act:?}");
         world.script(move |_| vec![act.clone()]);
-        let life = world.begin(&[reminder("tea")]);
+        let process = world.begin(&[reminder("tea")]);
         minutes(120).await;
         assert_eq!(world.starts().len(), 1, "{shown}");
-        assert_eq!((world.told().len(), world.files_failed().len()), (1, 1), "{shown}");
-        life.stop(Duration::ZERO).await;
+        assert_eq!((world.notifications().len(), world.files_failed().len()), (1, 1), "{shown}");
+        process.stop(Duration::ZERO).await;
     }
 }
 
@@ -82,18 +82,18 @@ async fn what_does_not_pass_is_not_tried_again() {
 async fn a_streak_is_told_once_and_paused_until_an_edit_or_resume() {
     let world = World::new();
     let works = fails_until_it_works(&world, FailureClass::ErrorResult);
-    let life = world.begin(&[routine("mail")]);
+    let process = world.begin(&[routine("mail")]);
     minutes(20 * 60).await;
     assert_eq!(world.starts().len(), 10, "paused after ten");
-    assert_eq!(world.told().len(), 2, "{:?}", world.told());
-    life.crash().await;
+    assert_eq!(world.notifications().len(), 2, "{:?}", world.notifications());
+    process.crash().await;
 
-    let life = world.start(&[routine("mail")]);
+    let process = world.start(&[routine("mail")]);
     minutes(5 * 60).await;
     assert_eq!(world.starts().len(), 10, "still paused");
     works.store(true, Ordering::SeqCst);
-    assert!(life.schedule.resume_routine(routine("mail").id).await.unwrap());
-    assert!(!life.schedule.resume_routine(routine("mail").id).await.unwrap());
+    assert!(process.schedule.resume_routine(routine("mail").id).await.unwrap());
+    assert!(!process.schedule.resume_routine(routine("mail").id).await.unwrap());
     minutes(90).await;
     assert_eq!(world.starts().len(), 11, "no backlog: {:?}", &world.started()[10..]);
 
@@ -101,14 +101,14 @@ async fn a_streak_is_told_once_and_paused_until_an_edit_or_resume() {
     minutes(11 * 60).await;
     assert_eq!(world.starts().len(), 21);
     // An edit while the service is down ends the suppression as well.
-    life.crash().await;
+    process.crash().await;
     let edited = Definition { body: "better".to_owned(), ..routine("mail") };
     world.write(std::slice::from_ref(&edited));
     works.store(true, Ordering::SeqCst);
-    let life = world.start(&[edited]);
+    let process = world.start(&[edited]);
     minutes(120).await;
     assert_eq!(world.starts().len(), 23, "{:?}", &world.started()[20..]);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,29 +119,29 @@ async fn a_recovery_is_told() {
         0..4 => vec![fails(FailureClass::ErrorResult)],
         _ => vec![],
     });
-    let life = world.begin(&[routine("mail")]);
+    let process = world.begin(&[routine("mail")]);
     minutes(10 * 60).await;
-    let told = world.told();
+    let told = world.notifications();
     assert!(told[0].starts_with("routine mail failed: no network. It runs again at 14:00 UTC;"), "{told:?}");
     assert_eq!(told[1..], ["routine mail works again after 4 failures."]);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_definition_or_the_settings_say_which_failure_is_told() {
     let world = World::new();
     world.script(|_| vec![fails(FailureClass::ErrorResult)]);
-    let life = world.begin(&[routine("mail"), Definition { alert_after: Some(3), ..routine("web") }]);
-    life.schedule.alert_after(2);
+    let process = world.begin(&[routine("mail"), Definition { alert_after: Some(3), ..routine("web") }]);
+    process.schedule.alert_after(2);
     minutes(4 * 60 + 10).await;
-    let told = world.told();
+    let told = world.notifications();
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(
         told[0].starts_with("routine mail failed 2 times in a row: no network. It runs again at 15:00"),
         "{told:?}"
     );
     assert!(told[1].starts_with("routine web failed 3 times in a row: no network. It runs again at 16:00"), "{told:?}");
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -149,22 +149,22 @@ async fn without_a_login_jobs_wait_and_one_tries() {
     let world = World::new();
     let logged_in = fails_until_it_works(&world, FailureClass::NotLoggedIn);
     let all = Definition { on_missed: OnMissed::All, ..with_cron(routine("mail"), "*/10 * * * *", OnOverlap::Skip) };
-    let life = world.begin(&[reminder("tea"), all, at_time(reminder("milk"), march("01T13:05:00"))]);
+    let process = world.begin(&[reminder("tea"), all, at_time(reminder("milk"), march("01T13:05:00"))]);
     minutes(60 + 31).await;
     let ids: std::collections::BTreeSet<_> = world.starts().into_iter().map(|start| start.id).collect();
     assert_eq!(ids, std::collections::BTreeSet::from(["mail".to_owned()]), "only the first one tries");
-    assert!(life.schedule.snapshot(0).await.waiting_for_login.is_some());
-    assert_eq!(world.told().len(), 1, "{:?}", world.told());
+    assert!(process.schedule.snapshot(0).await.waiting_for_login.is_some());
+    assert_eq!(world.notifications().len(), 1, "{:?}", world.notifications());
     logged_in.store(true, Ordering::SeqCst);
     minutes(8).await;
-    assert_eq!(life.schedule.snapshot(0).await.waiting_for_login, None);
-    let told = world.told();
+    assert_eq!(process.schedule.snapshot(0).await.waiting_for_login, None);
+    let told = world.notifications();
     assert_eq!(told[1], "The agent client is logged in again; the jobs that waited go on.");
     assert!(told.len() == 3 && told[2].starts_with("3 jobs did not run at their time:"), "{told:?}");
     let outcomes = world.reader().occurrences(None).unwrap();
     assert!(outcomes.iter().all(|found| found.outcome == Some(crate::journal::RunState::Completed)), "{outcomes:?}");
-    assert_eq!(world.files_left(), ["routines/mail.md"]);
-    life.stop(Duration::ZERO).await;
+    assert_eq!(world.remaining_files(), ["routines/mail.md"]);
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -174,20 +174,20 @@ async fn a_missing_login_is_told_once_however_often_the_service_starts() {
     let all = [reminder("tea"), at_time(reminder("milk"), march("01T13:05:00"))];
     world.write(&all);
     let is_it = |text: &String| text.starts_with("The agent client") || text.starts_with("Jobs for the agent");
-    let of_the_client = || -> Vec<String> { world.told().into_iter().filter(is_it).collect() };
+    let of_the_client = || -> Vec<String> { world.notifications().into_iter().filter(is_it).collect() };
     for _ in 0..3 {
-        let life = world.start(&all);
+        let process = world.start(&all);
         minutes(70).await;
-        assert!(life.schedule.snapshot(0).await.waiting_for_login.is_some());
-        life.crash().await;
-        assert_eq!(of_the_client().len(), 1, "{:?}", world.told());
+        assert!(process.schedule.snapshot(0).await.waiting_for_login.is_some());
+        process.crash().await;
+        assert_eq!(of_the_client().len(), 1, "{:?}", world.notifications());
     }
     logged_in.store(true, Ordering::SeqCst);
-    let life = world.start(&all);
+    let process = world.start(&all);
     minutes(10).await;
     assert_eq!(of_the_client()[1..], ["The agent client is logged in again; the jobs that waited go on."]);
-    assert_eq!(world.told().len(), 3, "and that milk is late, once: {:?}", world.told());
-    life.stop(Duration::ZERO).await;
+    assert_eq!(world.notifications().len(), 3, "and that milk is late, once: {:?}", world.notifications());
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -195,15 +195,15 @@ async fn a_file_that_cannot_be_removed_is_tried_again() {
     for faults in [1, 8] {
         let world = World::new();
         world.files.faults.store(faults, Ordering::SeqCst);
-        let life = world.begin(&[reminder("tea")]);
+        let process = world.begin(&[reminder("tea")]);
         minutes(61).await;
         if faults == 8 {
-            assert_eq!(world.files_left(), ["reminders/tea.md"]);
+            assert_eq!(world.remaining_files(), ["reminders/tea.md"]);
         }
         minutes(5).await;
-        assert_eq!(world.files_left(), [""; 0]);
+        assert_eq!(world.remaining_files(), [""; 0]);
         assert_eq!(world.starts().len(), 1);
-        life.stop(Duration::ZERO).await;
+        process.stop(Duration::ZERO).await;
     }
 }
 
@@ -211,18 +211,18 @@ async fn a_file_that_cannot_be_removed_is_tried_again() {
 async fn a_run_by_hand_that_does_well_ends_a_pause_and_brings_no_backlog() {
     let world = World::new();
     let works = fails_until_it_works(&world, FailureClass::ErrorResult);
-    let life = world.begin(&[routine("mail")]);
+    let process = world.begin(&[routine("mail")]);
     minutes(20 * 60 + 10).await;
     assert_eq!(world.starts().len(), 10, "paused after ten");
     works.store(true, Ordering::SeqCst);
-    life.schedule.fire(routine("mail").id).await.unwrap();
+    process.schedule.fire(routine("mail").id).await.unwrap();
     minutes(30).await;
     assert_eq!(world.starts().len(), 11, "the one by hand: {:?}", &world.started()[10..]);
     minutes(60).await;
     assert_eq!(world.starts().len(), 12, "no backlog: {:?}", &world.started()[10..]);
     let outcomes = world.reader().occurrences(None).unwrap();
     assert_eq!(outcomes.len(), 12, "{outcomes:?}");
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -232,23 +232,28 @@ async fn without_an_agent_only_what_needs_one_waits() {
     let all = [reminder("agent"), routine("agents"), with_cron(routine("plain"), "30 * * * *", OnOverlap::Skip)];
     world.write(&all);
     for hours in 1..=3 {
-        let life = world.start(&all);
+        let process = world.start(&all);
         minutes(61).await;
         assert_eq!(world.starts().len(), hours, "{:?}", world.started());
-        assert!(hours == 1 || life.schedule.snapshot(0).await.waiting_for_login.is_some());
-        life.crash().await;
+        assert!(hours == 1 || process.schedule.snapshot(0).await.waiting_for_login.is_some());
+        process.crash().await;
     }
-    let told = world.told();
+    let told = world.notifications();
     let waits = told.iter().filter(|text| text.starts_with("Jobs that need the agent wait until it is there")).count();
     assert_eq!(waits, 1, "once, however often it starts: {told:?}");
     let spent = |line: &&String| line.contains("failed") || line.contains("interrupted");
     assert_eq!(world.attempts().iter().filter(spent).count(), 0, "{:?}", world.attempts());
-    let life = world.start(&all);
+    let process = world.start(&all);
     minutes(1).await;
     world.agent_is_missing.store(false, Ordering::SeqCst);
     minutes(6).await;
-    assert_eq!(life.schedule.snapshot(0).await.waiting_for_login, None);
-    assert_eq!(world.told().iter().filter(|text| text.contains("is logged in again")).count(), 1, "{:?}", world.told());
-    assert_eq!(world.files_left(), ["routines/agents.md", "routines/plain.md"]);
-    life.stop(Duration::ZERO).await;
+    assert_eq!(process.schedule.snapshot(0).await.waiting_for_login, None);
+    assert_eq!(
+        world.notifications().iter().filter(|text| text.contains("is logged in again")).count(),
+        1,
+        "{:?}",
+        world.notifications()
+    );
+    assert_eq!(world.remaining_files(), ["routines/agents.md", "routines/plain.md"]);
+    process.stop(Duration::ZERO).await;
 }

@@ -14,67 +14,67 @@ fn slow(world: &World) {
     world.script(|_| vec![Act::Take(Duration::from_secs(600))]);
 }
 
-fn edit(world: &World, life: &Life, definition: &Definition) {
+fn edit(world: &World, process: &Process, definition: &Definition) {
     world.write(std::slice::from_ref(definition));
-    life.schedule.upsert(loaded(definition));
+    process.schedule.upsert(loaded(definition));
 }
 
-fn delete(world: &World, life: &Life, definition: &Definition) {
+fn delete(world: &World, process: &Process, definition: &Definition) {
     world.files.files.lock().unwrap().remove(&definition.file);
-    life.schedule.remove(definition.id.clone());
+    process.schedule.remove(definition.id.clone());
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_definition_that_counts_is_that_of_the_moment() {
     let world = World::new();
-    let life = world.begin(&[reminder("tea"), routine("mail")]);
+    let process = world.begin(&[reminder("tea"), routine("mail")]);
     minutes(30).await;
-    edit(&world, &life, &Definition { body: "green tea".to_owned(), ..reminder("tea") });
-    edit(&world, &life, &with_cron(routine("mail"), "45 * * * *", OnOverlap::Skip));
+    edit(&world, &process, &Definition { body: "green tea".to_owned(), ..reminder("tea") });
+    edit(&world, &process, &with_cron(routine("mail"), "45 * * * *", OnOverlap::Skip));
     minutes(31).await;
     assert_eq!(world.started(), ["mail 01T12:45:00", "tea 01T13:00:00"]);
     assert_eq!(world.starts()[1].body, "green tea");
     let record = world.reader().runs(&crate::journal::RunFilter::default()).unwrap();
     assert!(record[0].definition.as_ref().unwrap().contains("green tea"));
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_or_disabled_one_does_not_fire() {
     let world = World::new();
-    let life = world.begin(&[reminder("tea"), reminder("milk"), routine("mail")]);
+    let process = world.begin(&[reminder("tea"), reminder("milk"), routine("mail")]);
     minutes(30).await;
-    delete(&world, &life, &reminder("tea"));
-    edit(&world, &life, &Definition { enabled: false, ..reminder("milk") });
-    edit(&world, &life, &Definition { enabled: false, ..routine("mail") });
+    delete(&world, &process, &reminder("tea"));
+    edit(&world, &process, &Definition { enabled: false, ..reminder("milk") });
+    edit(&world, &process, &Definition { enabled: false, ..routine("mail") });
     minutes(300).await;
     assert_eq!(world.started(), [""; 0]);
     // Enabled again: there is no backlog, and a reminder whose time has passed is reported.
-    edit(&world, &life, &routine("mail"));
-    edit(&world, &life, &reminder("milk"));
+    edit(&world, &process, &routine("mail"));
+    edit(&world, &process, &reminder("milk"));
     minutes(5).await;
     assert_eq!(world.started(), [""; 0]);
     assert_eq!(world.files_failed().len(), 1);
-    assert!(world.told()[0].starts_with("reminder milk was disabled when it fell due"));
+    assert!(world.notifications()[0].starts_with("reminder milk was disabled when it fell due"));
     minutes(60).await;
     assert_eq!(world.started(), ["mail 01T18:00:00"]);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_new_time_given_while_it_runs_is_a_new_occurrence() {
     let world = World::new();
     slow(&world);
-    let life = world.begin(&[reminder("tea")]);
+    let process = world.begin(&[reminder("tea")]);
     minutes(65).await;
     let later = at_time(reminder("tea"), march("01T15:00:00"));
-    edit(&world, &life, &later);
+    edit(&world, &process, &later);
     minutes(10).await;
-    assert_eq!(world.files_left(), ["reminders/tea.md"], "the edit is not lost");
+    assert_eq!(world.remaining_files(), ["reminders/tea.md"], "the edit is not lost");
     minutes(120).await;
     assert_eq!(world.started(), ["tea 01T13:00:00", "tea 01T15:00:00"]);
-    assert_eq!(world.files_left(), [""; 0]);
-    life.stop(Duration::ZERO).await;
+    assert_eq!(world.remaining_files(), [""; 0]);
+    process.stop(Duration::ZERO).await;
 }
 
 /// The file is written, but the edit is not reported yet when the run ends.
@@ -82,31 +82,31 @@ async fn a_new_time_given_while_it_runs_is_a_new_occurrence() {
 async fn an_edit_that_was_not_heard_of_yet_is_not_lost_either() {
     let world = World::new();
     slow(&world);
-    let life = world.begin(&[reminder("tea")]);
+    let process = world.begin(&[reminder("tea")]);
     minutes(65).await;
     let later = at_time(reminder("tea"), march("01T15:00:00"));
     world.write(std::slice::from_ref(&later));
     minutes(10).await;
-    assert_eq!(world.files_left(), ["reminders/tea.md"]);
-    life.schedule.upsert(loaded(&later));
+    assert_eq!(world.remaining_files(), ["reminders/tea.md"]);
+    process.schedule.upsert(loaded(&later));
     minutes(120).await;
     assert_eq!(world.started(), ["tea 01T13:00:00", "tea 01T15:00:00"]);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn other_words_given_while_it_runs_are_kept() {
     let world = World::new();
     slow(&world);
-    let life = world.begin(&[reminder("tea")]);
+    let process = world.begin(&[reminder("tea")]);
     minutes(65).await;
-    edit(&world, &life, &Definition { body: "green tea".to_owned(), ..reminder("tea") });
+    edit(&world, &process, &Definition { body: "green tea".to_owned(), ..reminder("tea") });
     minutes(60).await;
     assert_eq!(world.starts().len(), 1);
     let [(file, reason)] = &world.files_failed()[..] else { panic!("it is gone") };
     assert_eq!(file, "reminders/tea.md");
     assert!(reason.contains("completed before this edit"), "{reason}");
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,22 +120,22 @@ async fn what_waits_for_a_slot_follows_its_file() {
     let first = at_time(reminder("first"), march("01T12:59:59"));
     let names = ["deleted", "disabled", "moved", "broken", "broken-deleted", "broken-another"];
     let waiting: Vec<Definition> = names.iter().map(|id| reminder(id)).collect();
-    let life = world.begin(&[vec![first], waiting.clone()].concat());
+    let process = world.begin(&[vec![first], waiting.clone()].concat());
     minutes(65).await;
     assert_eq!(world.starts().len(), 1);
-    delete(&world, &life, &waiting[0]);
-    edit(&world, &life, &Definition { enabled: false, ..waiting[1].clone() });
-    edit(&world, &life, &at_time(waiting[2].clone(), march("01T14:00:00")));
+    delete(&world, &process, &waiting[0]);
+    edit(&world, &process, &Definition { enabled: false, ..waiting[1].clone() });
+    edit(&world, &process, &at_time(waiting[2].clone(), march("01T14:00:00")));
     // The file is not valid at the moment, but exists.
     for broken in &waiting[3..] {
-        life.schedule.remove(broken.id.clone());
+        process.schedule.remove(broken.id.clone());
     }
     minutes(7).await;
-    delete(&world, &life, &waiting[4]);
-    life.schedule.look_again(waiting[4].file.clone());
+    delete(&world, &process, &waiting[4]);
+    process.schedule.recheck(waiting[4].file.clone());
     let another = Definition { id: DefinitionId::new("another"), ..waiting[5].clone() };
-    edit(&world, &life, &at_time(another, march("01T15:00:00")));
-    life.schedule.look_again(waiting[5].file.clone());
+    edit(&world, &process, &at_time(another, march("01T15:00:00")));
+    process.schedule.recheck(waiting[5].file.clone());
     minutes(3).await;
     let mut attempts = world.attempts();
     attempts.sort();
@@ -152,12 +152,16 @@ async fn what_waits_for_a_slot_follows_its_file() {
         ]
     );
     let mended = Definition { body: "mended".to_owned(), ..waiting[3].clone() };
-    edit(&world, &life, &mended);
+    edit(&world, &process, &mended);
     minutes(60).await;
     assert_eq!(world.started()[1..], ["broken 01T13:15:00", "moved 01T14:00:00"]);
     assert_eq!(world.starts()[1].body, "mended");
-    assert_eq!(world.files_left(), ["reminders/broken-another.md"], "another reminder's by now, whose time is to come");
-    life.stop(Duration::ZERO).await;
+    assert_eq!(
+        world.remaining_files(),
+        ["reminders/broken-another.md"],
+        "another reminder's by now, whose time is to come"
+    );
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -167,16 +171,16 @@ async fn a_file_that_is_another_reminders_when_a_run_ends_stays() {
         let world = World::new();
         let script = end.clone();
         world.script(move |_| [vec![Act::Take(Duration::from_secs(600))], script.clone()].concat());
-        let life = world.begin(&[reminder("tea")]);
+        let process = world.begin(&[reminder("tea")]);
         minutes(65).await;
         let milk = Definition { id: DefinitionId::new("milk"), ..at_time(reminder("tea"), march("01T15:00:00")) };
-        life.schedule.remove(reminder("tea").id);
-        edit(&world, &life, &milk);
+        process.schedule.remove(reminder("tea").id);
+        edit(&world, &process, &milk);
         minutes(30).await;
-        assert_eq!(world.files_left(), ["reminders/tea.md"], "{end:?}");
+        assert_eq!(world.remaining_files(), ["reminders/tea.md"], "{end:?}");
         minutes(90).await;
         assert_eq!(world.started(), ["tea 01T13:00:00", "milk 01T15:00:00"]);
-        life.stop(Duration::ZERO).await;
+        process.stop(Duration::ZERO).await;
     }
 }
 
@@ -187,7 +191,7 @@ async fn one_that_is_renamed_just_as_it_is_cleaned_up_is_not_left_over() {
         let script = end.clone();
         world.script(move |_| [vec![Act::Take(Duration::from_secs(60))], script.clone()].concat());
         let tea = reminder("tea");
-        let life = world.begin(std::slice::from_ref(&tea));
+        let process = world.begin(std::slice::from_ref(&tea));
         minutes(60).await;
         seconds(30).await;
         // The rename is not reported yet when the run ends.
@@ -197,13 +201,13 @@ async fn one_that_is_renamed_just_as_it_is_cleaned_up_is_not_left_over() {
         files.insert(renamed.file.clone(), text(&tea));
         *world.files.files.lock().unwrap() = files;
         minutes(2).await;
-        assert_eq!(world.files_left(), ["reminders/renamed/tea.md"]);
-        life.schedule.upsert(Loaded { definition: Arc::new(renamed), text: text(&tea).into() });
+        assert_eq!(world.remaining_files(), ["reminders/renamed/tea.md"]);
+        process.schedule.upsert(Loaded { definition: Arc::new(renamed), text: text(&tea).into() });
         minutes(1).await;
-        assert_eq!(world.files_left(), [""; 0], "{end:?}");
+        assert_eq!(world.remaining_files(), [""; 0], "{end:?}");
         assert_eq!(world.files_failed().len(), end.len(), "{end:?}");
         assert_eq!(world.starts().len(), 1);
-        life.stop(Duration::ZERO).await;
+        process.stop(Duration::ZERO).await;
     }
 }
 
@@ -214,7 +218,7 @@ async fn an_edit_just_before_it_fires_counts() {
     let names = ["deleted", "disabled", "moved", "broken", "another", "edited"];
     let tea: Vec<Definition> = names.iter().map(|id| reminder(id)).collect();
     let mail: Vec<Definition> = ["mail", "mail-gone"].iter().map(|id| routine(id)).collect();
-    let life = world.begin(&[tea.clone(), mail.clone()].concat());
+    let process = world.begin(&[tea.clone(), mail.clone()].concat());
     minutes(59).await;
     world.write(&[
         Definition { enabled: false, ..tea[1].clone() },
@@ -251,21 +255,21 @@ async fn an_edit_just_before_it_fires_counts() {
     let mut bodies: Vec<String> = world.starts().into_iter().map(|start| start.body).collect();
     bodies.sort();
     assert_eq!(bodies, ["by hand", "green tea"]);
-    edit(&world, &life, &tea[3]);
+    edit(&world, &process, &tea[3]);
     minutes(60).await;
     let started = world.started();
     assert!(started[2] == "broken 01T13:01:00" && started.contains(&"moved 01T14:00:00".to_owned()), "{started:?}");
-    assert_eq!(world.files_left(), ["reminders/another.md", "routines/mail.md"]);
-    life.stop(Duration::ZERO).await;
+    assert_eq!(world.remaining_files(), ["reminders/another.md", "routines/mail.md"]);
+    process.stop(Duration::ZERO).await;
 }
 
 /// Removes the file a minute before its time. The removal is not reported when the time comes.
-async fn gone_just_before_it_fires(world: &World, one: &Definition) -> Life {
-    let life = world.begin(std::slice::from_ref(one));
+async fn gone_just_before_it_fires(world: &World, one: &Definition) -> Process {
+    let process = world.begin(std::slice::from_ref(one));
     minutes(59).await;
     world.files.files.lock().unwrap().remove(&one.file);
     seconds(60).await;
-    life
+    process
 }
 
 /// During a rename, a file has neither name.
@@ -273,58 +277,58 @@ async fn gone_just_before_it_fires(world: &World, one: &Definition) -> Life {
 async fn one_that_is_renamed_just_before_it_fires_runs_once() {
     let world = World::new();
     let tea = reminder("tea");
-    let life = gone_just_before_it_fires(&world, &tea).await;
+    let process = gone_just_before_it_fires(&world, &tea).await;
     let renamed = Definition { file: "reminders/renamed/tea.md".into(), ..tea.clone() };
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(world.started(), [""; 0]);
-    edit(&world, &life, &renamed);
+    edit(&world, &process, &renamed);
     minutes(10).await;
     assert_eq!(world.attempts(), ["tea 01T13:00 completed"]);
-    assert_eq!(world.files_left(), [""; 0]);
-    life.stop(Duration::ZERO).await;
+    assert_eq!(world.remaining_files(), [""; 0]);
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_file_that_never_stops_changing_keeps_nothing_from_running() {
     let world = World::new();
     world.files.restless.store(true, Ordering::SeqCst);
-    let life = world.begin(&[reminder("tea"), routine("mail")]);
+    let process = world.begin(&[reminder("tea"), routine("mail")]);
     minutes(61).await;
     let mut bodies: Vec<String> = world.starts().into_iter().map(|start| start.body).collect();
     bodies.sort();
     assert_eq!(bodies, ["mail!", "tea!"], "as they were read again");
-    let recent = life.schedule.snapshot(0).await.recent;
+    let recent = process.schedule.snapshot(0).await.recent;
     assert_eq!(recent.len(), 2, "what was not launched is not among what was: {recent:?}");
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_that_is_ended_while_its_file_is_looked_at_does_not_run() {
     let world = World::new();
     let tea = reminder("tea");
-    let life = gone_just_before_it_fires(&world, &tea).await;
+    let process = gone_just_before_it_fires(&world, &tea).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
-    let run = life.schedule.snapshot(0).await.active[0].run.clone();
-    assert_eq!(life.schedule.cancel_run(run).await, Ok(RunState::Cancelled));
+    let run = process.schedule.snapshot(0).await.active[0].run.clone();
+    assert_eq!(process.schedule.cancel_run(run).await, Ok(RunState::Cancelled));
     assert_eq!(world.attempts(), ["tea 01T13:00 cancelled: a person ended it"]);
     assert_eq!(world.starts().len(), 0);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_paused_while_its_file_is_looked_at_waits() {
     let world = World::new();
     let tea = reminder("tea");
-    let life = gone_just_before_it_fires(&world, &tea).await;
+    let process = gone_just_before_it_fires(&world, &tea).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
-    life.schedule.pause().await.unwrap();
+    process.schedule.pause().await.unwrap();
     world.write(std::slice::from_ref(&tea));
     minutes(10).await;
     assert_eq!(world.started(), [""; 0]);
-    life.schedule.resume().await.unwrap();
+    process.schedule.resume().await.unwrap();
     minutes(1).await;
     assert_eq!(world.started(), ["tea 01T13:10:00"]);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 /// An editor or a sync tool removes the file and puts it back.
@@ -332,33 +336,33 @@ async fn what_is_paused_while_its_file_is_looked_at_waits() {
 async fn a_replaced_file_keeps_its_place_and_a_restored_one_has_no_backlog() {
     let world = World::new();
     let mail = || routine("mail");
-    let life = world.begin(&[mail()]);
+    let process = world.begin(&[mail()]);
     minutes(59).await;
     seconds(59).await;
-    delete(&world, &life, &mail());
+    delete(&world, &process, &mail());
     seconds(2).await;
-    edit(&world, &life, &mail());
+    edit(&world, &process, &mail());
     seconds(1).await;
     assert_eq!(world.started(), ["mail 01T13:00:01"], "it fell due while the file was being replaced");
-    delete(&world, &life, &mail());
+    delete(&world, &process, &mail());
     minutes(180).await;
-    edit(&world, &life, &mail());
+    edit(&world, &process, &mail());
     minutes(30).await;
     assert_eq!(world.starts().len(), 1, "back after three hours: {:?}", world.started());
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 /// A completed reminder whose file comes back (`git checkout`) is only cleaned up.
 #[tokio::test(start_paused = true)]
 async fn a_done_reminder_that_comes_back_is_cleaned_up() {
     let world = World::new();
-    let life = world.begin(&[reminder("tea")]);
+    let process = world.begin(&[reminder("tea")]);
     minutes(61).await;
-    life.schedule.remove(reminder("tea").id);
-    edit(&world, &life, &reminder("tea"));
+    process.schedule.remove(reminder("tea").id);
+    edit(&world, &process, &reminder("tea"));
     minutes(1).await;
-    assert_eq!((world.starts().len(), world.files_left().len()), (1, 0));
-    life.stop(Duration::ZERO).await;
+    assert_eq!((world.starts().len(), world.remaining_files().len()), (1, 0));
+    process.stop(Duration::ZERO).await;
 }
 
 /// A full re-read: definitions missing from it are gone, unchanged ones stay as they were.
@@ -366,9 +370,9 @@ async fn a_done_reminder_that_comes_back_is_cleaned_up() {
 async fn the_safety_net_changes_nothing_that_has_not_changed() {
     let world = World::new();
     slow(&world);
-    let life = world.begin(&[reminder("tea"), routine("mail"), routine("gone")]);
+    let process = world.begin(&[reminder("tea"), routine("mail"), routine("gone")]);
     minutes(61).await;
-    life.schedule.replace(vec![loaded(&reminder("tea")), loaded(&routine("mail"))]);
+    process.schedule.replace(vec![loaded(&reminder("tea")), loaded(&routine("mail"))]);
     minutes(120).await;
     let mut started = world.started();
     started.sort();
@@ -376,5 +380,5 @@ async fn the_safety_net_changes_nothing_that_has_not_changed() {
         started,
         ["gone 01T13:00:00", "mail 01T13:00:00", "mail 01T14:00:00", "mail 01T15:00:00", "tea 01T13:00:00"]
     );
-    life.stop(Duration::from_secs(700)).await;
+    process.stop(Duration::from_secs(700)).await;
 }

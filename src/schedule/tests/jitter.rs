@@ -33,22 +33,22 @@ fn two(apart: i64) -> (Definition, Definition) {
 /// Returns when it fired on 1 and 2 March, if edited two minutes after `edited_after`; `off`: while the service was off.
 async fn fired(before: &Definition, after: &Definition, edited_after: DateTime<Utc>, off: bool) -> Vec<DateTime<Utc>> {
     let world = World::new();
-    let mut life = world.begin(std::slice::from_ref(before));
+    let mut process = world.begin(std::slice::from_ref(before));
     let edited = edited_after + TimeDelta::minutes(2);
     tokio::time::sleep((edited - world.clock.now()).to_std().unwrap()).await;
     world.write(std::slice::from_ref(after));
     if off {
-        life.crash().await;
-        life = world.start(std::slice::from_ref(after));
+        process.crash().await;
+        process = world.start(std::slice::from_ref(after));
     } else {
-        life.schedule.upsert(loaded(after));
+        process.schedule.upsert(loaded(after));
     }
     let end = march("02T12:59:00");
     tokio::time::sleep((end - world.clock.now()).to_std().unwrap()).await;
     let times = world.starts().iter().map(|start| start.at).collect();
     minutes(62).await;
     assert_eq!(world.starts().last().unwrap().due.date_naive(), march("02T00:00:00").date_naive(), "the next day, too");
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
     times
 }
 
@@ -86,13 +86,13 @@ async fn a_time_that_is_still_to_come_fires_once() {
 async fn it_may_be_edited_again_and_again() {
     let (early, late) = two(10);
     let world = World::new();
-    let life = world.begin(std::slice::from_ref(&early));
+    let process = world.begin(std::slice::from_ref(&early));
     for n in 0..240 {
         let edited = if n % 2 == 0 { &late } else { &early };
         world.write(std::slice::from_ref(edited));
-        life.schedule.upsert(loaded(edited));
+        process.schedule.upsert(loaded(edited));
         minutes(1).await;
     }
     assert_eq!(world.starts().len(), 1, "{:?}", world.started());
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }

@@ -13,15 +13,15 @@ use crate::definition::{Cadence, Definition, DefinitionId, Mode, OnMissed, OnOve
 #[tokio::test(start_paused = true)]
 async fn a_reminder_fires_at_its_time_and_its_file_goes() {
     let world = World::new();
-    let life = world.begin(&[reminder("tea")]);
+    let process = world.begin(&[reminder("tea")]);
     minutes(59).await;
     assert_eq!(world.started(), [""; 0]);
     minutes(2).await;
     assert_eq!(world.started(), ["tea 01T13:00:00"]);
     assert_eq!(world.attempts(), ["tea 01T13:00 completed"]);
-    assert_eq!(world.files_left(), [""; 0]);
+    assert_eq!(world.remaining_files(), [""; 0]);
     assert_eq!(world.starts()[0].late, None);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -30,14 +30,14 @@ async fn half_past_eight_in_new_york_all_year() {
     let world = World::at(Utc.with_ymd_and_hms(2026, 3, 1, 0, 0, 0).unwrap());
     let mut mail = with_cron(routine("mail"), "30 8 * * *", OnOverlap::Skip);
     mail.zone = zone;
-    let life = world.begin(&[mail]);
+    let process = world.begin(&[mail]);
     minutes(270 * 24 * 60).await;
     let local: Vec<_> = world.starts().iter().map(|start| start.at.with_timezone(&zone)).collect();
     assert_eq!(local.len(), 270);
     assert!(local.iter().all(|at| at.format("%H:%M:%S").to_string() == "08:30:00"), "{local:?}");
     let offsets: BTreeSet<_> = local.iter().map(|at| at.format("%z").to_string()).collect();
     assert_eq!(offsets, BTreeSet::from(["-0400".to_owned(), "-0500".to_owned()]));
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 /// A routine fires at the predicted times, across a clock change and a restart.
@@ -51,37 +51,37 @@ async fn a_span_with_jitter_fires_when_it_is_shown_to() {
     let mut mail = routine("mail");
     (mail.zone, mail.trigger) = (zone, Trigger::Routine { recurs, on_overlap: OnOverlap::Skip });
     let shown: Vec<_> = occurrences(&mail, start).take(32).collect();
-    let life = world.begin(std::slice::from_ref(&mail));
+    let process = world.begin(std::slice::from_ref(&mail));
     minutes(24 * 60).await;
-    life.stop(Duration::ZERO).await;
-    let life = world.begin(&[mail]);
+    process.stop(Duration::ZERO).await;
+    let process = world.begin(&[mail]);
     minutes(24 * 60).await;
     let started: Vec<_> = world.starts().iter().map(|start| (start.at, start.due)).collect();
     assert_eq!(started, shown.iter().map(|at| (*at, *at)).take(started.len()).collect::<Vec<_>>());
     assert!(started.len() >= 31, "{started:?}");
     let nominal = shown.iter().map(|at| at.timestamp().rem_euclid(90 * 60)).collect::<BTreeSet<_>>();
     assert!(nominal.len() > 25, "{nominal:?}");
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_in_the_same_second_run_once_each() {
     let world = World::new();
     let all: Vec<Definition> = (0..1000).map(|n| reminder(&format!("r{n:03}"))).collect();
-    let life = world.begin(&all);
+    let process = world.begin(&all);
     minutes(59).await;
-    let before = life.journal.commits();
-    let mut activity = life.schedule.activity();
+    let before = process.journal.commits();
+    let mut activity = process.schedule.activity();
     activity.wait_for(|now| now.active == 1000).await.unwrap();
     activity.wait_for(|now| now.active < 1000 || now.next.is_none()).await.unwrap();
-    assert!(life.journal.commits() - before < 20, "claimed in {} commits", life.journal.commits() - before);
+    assert!(process.journal.commits() - before < 20, "claimed in {} commits", process.journal.commits() - before);
     minutes(2).await;
     let starts = world.starts();
     assert_eq!(starts.len(), 1000);
     assert_eq!(starts.iter().map(|start| &start.id).collect::<BTreeSet<_>>().len(), 1000);
     assert!(world.attempts().iter().all(|line| line.ends_with("completed")));
-    assert_eq!(world.files_left(), [""; 0]);
-    life.stop(Duration::ZERO).await;
+    assert_eq!(world.remaining_files(), [""; 0]);
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -99,7 +99,7 @@ async fn missed_ones_follow_their_policy_and_say_they_are_late() {
         seconds(1).await;
         known.crash().await;
         world.clock.jump(TimeDelta::minutes(260) - TimeDelta::seconds(1));
-        let life = world.start(&[mail, tea]);
+        let process = world.start(&[mail, tea]);
         minutes(30).await;
         let mut expected = expected;
         if policy != OnMissed::Skip {
@@ -117,24 +117,24 @@ async fn missed_ones_follow_their_policy_and_say_they_are_late() {
         assert!(records.iter().all(|record| record.outcome.is_some()));
         let kept = usize::from(policy == OnMissed::Skip);
         assert_eq!(world.files_failed().len(), kept, "{policy:?}");
-        life.stop(Duration::ZERO).await;
+        process.stop(Duration::ZERO).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_new_or_edited_routine_has_no_backlog_and_a_late_reminder_always_runs() {
     let world = World::new();
-    let life = world.begin(&[routine("mail"), at_time(reminder("tea"), march("01T11:00:00"))]);
+    let process = world.begin(&[routine("mail"), at_time(reminder("tea"), march("01T11:00:00"))]);
     minutes(30).await;
     assert_eq!(world.started(), ["tea 01T12:00:00"]);
-    life.crash().await;
+    process.crash().await;
     world.clock.jump(TimeDelta::hours(5));
     let edited = with_cron(routine("mail"), "15 * * * *", OnOverlap::Skip);
     world.write(std::slice::from_ref(&edited));
-    let life = world.start(&[edited]);
+    let process = world.start(&[edited]);
     minutes(50).await;
     assert_eq!(world.started(), ["tea 01T12:00:00", "mail 01T18:15:00"]);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -147,7 +147,8 @@ async fn slots_are_limited_and_given_in_due_order() {
     });
     let due = |id: &str, second: &str| at_time(reminder(id), march(&format!("01T13:00:{second}")));
     let chat = |id: &str| Definition { mode: Mode::Foreground, ..due(id, "00") };
-    let life = world.begin(&[due("c", "03"), due("b", "02"), due("a", "01"), due("stuck", "00"), chat("x"), chat("y")]);
+    let process =
+        world.begin(&[due("c", "03"), due("b", "02"), due("a", "01"), due("stuck", "00"), chat("x"), chat("y")]);
     minutes(120).await;
     let mut started = world.started();
     started.sort();
@@ -158,17 +159,17 @@ async fn slots_are_limited_and_given_in_due_order() {
     // A run that waited for long says so.
     assert_eq!(world.starts()[3].late.as_deref(), Some("[late: was scheduled for 13:00, running now]"));
     // A turn of the main session answers the person. The first late reminder is reported, later ones are counted.
-    let told = world.told();
+    let told = world.notifications();
     assert_eq!((told.len(), &told[0], &told[2]), (3, &"x is done".to_owned(), &"y is done".to_owned()), "{told:?}");
     assert!(told[1].contains(" is late: it was due at 13:00 UTC, had to wait"), "{told:?}");
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_goes_forwards_makes_missed_ones_and_no_early_ones() {
     let world = World::new();
     let quiet = Definition { on_missed: OnMissed::Skip, ..routine("quiet") };
-    let life = world.begin(&[routine("mail"), quiet, reminder("tea")]);
+    let process = world.begin(&[routine("mail"), quiet, reminder("tea")]);
     minutes(30).await;
     world.clock.jump(TimeDelta::minutes(160));
     seconds(1).await;
@@ -194,13 +195,13 @@ async fn a_clock_that_goes_forwards_makes_missed_ones_and_no_early_ones() {
     world.clock.jump(TimeDelta::seconds(59));
     seconds(1).await;
     assert!(world.attempts().contains(&"quiet 01T16:00 completed".to_owned()), "{:?}", world.attempts());
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_goes_back_runs_nothing_twice() {
     let world = World::new();
-    let life = world.begin(&[routine("mail"), reminder("tea")]);
+    let process = world.begin(&[routine("mail"), reminder("tea")]);
     minutes(150).await;
     assert_eq!(world.started().len(), 3);
     world.clock.jump(TimeDelta::minutes(-120));
@@ -209,21 +210,21 @@ async fn a_clock_that_goes_back_runs_nothing_twice() {
     minutes(40).await;
     assert_eq!(world.started()[3..], ["mail 01T15:00:00"]);
     // The clock is set back while the service is down.
-    life.crash().await;
+    process.crash().await;
     world.clock.jump(TimeDelta::minutes(-120));
-    let life = world.start(&[routine("mail")]);
+    let process = world.start(&[routine("mail")]);
     minutes(60 + 60 + 25).await;
     assert_eq!(world.started()[4..], ["mail 01T16:00:00"; 0], "{:?}", world.started());
     minutes(60).await;
     assert_eq!(world.started()[4..], ["mail 01T16:00:00"]);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 /// A clock that was years ahead for a moment does not silence a routine for years.
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_was_far_ahead_leaves_no_gap() {
     let world = World::new();
-    let life = world.begin(&[routine("mail")]);
+    let process = world.begin(&[routine("mail")]);
     minutes(1).await;
     world.clock.jump(TimeDelta::days(4000));
     seconds(5).await;
@@ -231,7 +232,7 @@ async fn a_clock_that_was_far_ahead_leaves_no_gap() {
     minutes(179).await;
     let started = world.started();
     assert_eq!(started[1..], ["mail 01T13:00:00", "mail 01T14:00:00", "mail 01T15:00:00"], "{started:?}");
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 /// On the machine's own clock: the reminder runs when due, never early (the launcher checks it).
@@ -239,12 +240,12 @@ async fn a_clock_that_was_far_ahead_leaves_no_gap() {
 async fn the_real_clock_is_followed() {
     let world = World::real();
     let at = world.clock.now() + TimeDelta::milliseconds(200);
-    let life = world.begin(&[at_time(reminder("tea"), at)]);
-    let mut activity = life.schedule.activity();
+    let process = world.begin(&[at_time(reminder("tea"), at)]);
+    let mut activity = process.schedule.activity();
     activity.wait_for(|now| now.loaded && now.next.is_none() && now.active == 0).await.unwrap();
-    life.stop(Duration::from_secs(30)).await;
+    process.stop(Duration::from_secs(30)).await;
     assert_eq!(world.starts().len(), 1);
-    assert_eq!(world.files_left(), [""; 0]);
+    assert_eq!(world.remaining_files(), [""; 0]);
 }
 
 /// One job can make any number of others. The person's own jobs have slots all the same.
@@ -262,7 +263,7 @@ async fn what_runs_have_made_leaves_slots_for_the_persons_own() {
             .map(|made| at_time(made, march("01T12:01:00")))
             .collect();
         all.push(at_time(reminder("own"), march("01T12:02:00")));
-        let life = world.begin(&all);
+        let process = world.begin(&all);
         minutes(3).await;
         let started = world.started();
         assert_eq!(
@@ -274,7 +275,7 @@ async fn what_runs_have_made_leaves_slots_for_the_persons_own() {
         minutes(10 * 60).await;
         let outcomes = world.reader().occurrences(None).unwrap();
         assert_eq!(outcomes.iter().filter(|found| found.outcome.is_some()).count(), 9, "{slots}: {outcomes:?}");
-        life.stop(Duration::ZERO).await;
+        process.stop(Duration::ZERO).await;
     }
 }
 
@@ -285,10 +286,10 @@ async fn what_a_run_has_made_and_a_person_fires_has_a_slot() {
     world.slots = 2;
     world.script(|_| vec![Act::Hang]);
     let made = |id: &str| Definition { created_by: Some(DefinitionId::new("mail")), ..reminder(id) };
-    let life = world.begin(&[at_time(made("first"), march("01T12:01:00")), made("second")]);
+    let process = world.begin(&[at_time(made("first"), march("01T12:01:00")), made("second")]);
     minutes(2).await;
-    life.schedule.fire(DefinitionId::new("second")).await.unwrap();
+    process.schedule.fire(DefinitionId::new("second")).await.unwrap();
     seconds(1).await;
     assert_eq!(world.started(), ["first 01T12:01:00", "second 01T12:02:00"]);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }

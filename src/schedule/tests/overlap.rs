@@ -37,7 +37,7 @@ async fn an_overlap_is_skipped_queued_or_cancels() {
     ] {
         let world = World::new();
         world.script(|_| vec![Act::Take(Duration::from_secs(130 * 60))]);
-        let life = world.begin(&[with_cron(routine("mail"), "0 * * * *", overlap)]);
+        let process = world.begin(&[with_cron(routine("mail"), "0 * * * *", overlap)]);
         minutes(200).await;
         assert_eq!(world.started(), started, "{overlap:?}");
         let found = world.attempts();
@@ -45,7 +45,7 @@ async fn an_overlap_is_skipped_queued_or_cancels() {
         for (found, expected) in found.iter().zip(&attempts) {
             assert!(found.starts_with(expected), "{overlap:?}: {found}");
         }
-        life.stop(Duration::ZERO).await;
+        process.stop(Duration::ZERO).await;
     }
 }
 
@@ -56,17 +56,17 @@ async fn what_fails_and_is_cancelled_before_its_next_try_has_failed() {
         let world = World::new();
         world.script(|_| vec![fails(FailureClass::Overloaded)]);
         let mail = every_minute(OnOverlap::Cancel, 2);
-        let mut life = world.begin(std::slice::from_ref(&mail));
+        let mut process = world.begin(std::slice::from_ref(&mail));
         for _ in 0..15 {
             seconds(50).await;
             if restarts {
-                life.crash().await;
-                life = world.start(std::slice::from_ref(&mail));
+                process.crash().await;
+                process = world.start(std::slice::from_ref(&mail));
             }
             seconds(10).await;
         }
         let why = "no network; not tried again: a newer occurrence fell due (on_overlap: cancel)";
-        let told = world.told();
+        let told = world.notifications();
         assert!(told[0].starts_with(&format!("routine mail failed: {why}. It runs again at 12:")), "{told:?}");
         assert_eq!(
             told[1..],
@@ -79,7 +79,7 @@ async fn what_fails_and_is_cancelled_before_its_next_try_has_failed() {
         let outcomes = world.reader().occurrences(None).unwrap();
         assert_eq!(outcomes.len(), 11, "ten failed; the newest one ended the tenth: {outcomes:?}");
         assert!(world.attempts().contains(&format!("mail 01T12:01 failed: {why}")), "{:?}", world.attempts());
-        life.stop(Duration::ZERO).await;
+        process.stop(Duration::ZERO).await;
     }
 }
 
@@ -92,7 +92,7 @@ async fn what_failed_and_is_cancelled_while_its_next_try_waits_for_a_slot_has_fa
         _ => vec![Act::Hang],
     });
     let stuck = at_time(reminder("stuck"), march("01T12:01:10"));
-    let life = world.begin(&[every_minute(OnOverlap::Cancel, 2), stuck]);
+    let process = world.begin(&[every_minute(OnOverlap::Cancel, 2), stuck]);
     minutes(3).await;
     seconds(30).await;
     let why = "a newer occurrence fell due (on_overlap: cancel)";
@@ -108,7 +108,7 @@ async fn what_failed_and_is_cancelled_while_its_next_try_waits_for_a_slot_has_fa
             "mail 01T12:03 claimed".to_owned(),
         ]
     );
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 /// The process is killed at each step while the newer occurrence replaces the old one. The next process closes the old one, too.
@@ -121,22 +121,22 @@ async fn what_is_cancelled_before_its_next_try_stays_so_after_a_restart() {
             _ => vec![Act::Hang],
         });
         let mail = every_minute(OnOverlap::Cancel, 2);
-        let life = world.begin(std::slice::from_ref(&mail));
+        let process = world.begin(std::slice::from_ref(&mail));
         minutes(2).await;
         for _ in 0..steps {
             tokio::task::yield_now().await;
         }
-        life.crash().await;
-        let life = world.start(&[mail]);
+        process.crash().await;
+        let process = world.start(&[mail]);
         seconds(30).await;
-        let open = life.schedule.snapshot(0).await.active;
+        let open = process.schedule.snapshot(0).await.active;
         let due: Vec<_> = open.iter().map(|open| (open.scheduled, open.stage)).collect();
         assert!(
             matches!(due[..], [(at, StageView::Running(_))] if at == march("01T12:02:00")),
             "{steps} steps: {due:?} {:?}",
             world.attempts()
         );
-        life.stop(Duration::ZERO).await;
+        process.stop(Duration::ZERO).await;
     }
 }
 
@@ -148,7 +148,7 @@ async fn what_fails_as_it_is_cancelled_is_not_tried_again() {
         let failure = Failure { class: FailureClass::ExitedEarly, message: "it left.".to_owned() };
         vec![Act::EndWhenTold(AttemptEnd::Failed(failure))]
     });
-    let life = world.begin(&[every_minute(OnOverlap::Cancel, 2)]);
+    let process = world.begin(&[every_minute(OnOverlap::Cancel, 2)]);
     minutes(4).await;
     seconds(30).await;
     assert_eq!(
@@ -157,9 +157,9 @@ async fn what_fails_as_it_is_cancelled_is_not_tried_again() {
         "the old ones are over"
     );
     let why = "it left; not tried again: a newer occurrence fell due (on_overlap: cancel)";
-    let told = world.told();
+    let told = world.notifications();
     assert!(told.len() == 1 && told[0].starts_with(&format!("routine mail failed: {why}. It runs again")), "{told:?}");
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 /// An occurrence that a person ends does not count as a failure of the job.
@@ -167,15 +167,15 @@ async fn what_fails_as_it_is_cancelled_is_not_tried_again() {
 async fn what_a_person_ends_before_its_next_try_is_no_failure() {
     let world = World::new();
     world.script(|_| vec![fails(FailureClass::Overloaded)]);
-    let life = world.begin(&[Definition { retry: Some(2), ..routine("mail") }]);
+    let process = world.begin(&[Definition { retry: Some(2), ..routine("mail") }]);
     seconds(5).await;
     for _ in 0..12 {
         minutes(60).await;
-        let run = life.schedule.snapshot(0).await.active.remove(0).run;
-        life.schedule.cancel_run(run).await.unwrap();
+        let run = process.schedule.snapshot(0).await.active.remove(0).run;
+        process.schedule.cancel_run(run).await.unwrap();
     }
-    assert_eq!((world.starts().len(), world.told().len()), (12, 0));
-    life.stop(Duration::ZERO).await;
+    assert_eq!((world.starts().len(), world.notifications().len()), (12, 0));
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,7 +185,7 @@ async fn one_at_most_queues_behind_an_occurrence_that_waits_for_another_try() {
         (at, 1..3) if at == march("01T12:01:00") => vec![fails(FailureClass::Overloaded)],
         _ => vec![],
     });
-    let life = world.begin(&[every_minute(OnOverlap::Queue, 2)]);
+    let process = world.begin(&[every_minute(OnOverlap::Queue, 2)]);
     minutes(5).await;
     seconds(30).await;
     let starts: Vec<_> =
@@ -199,7 +199,7 @@ async fn one_at_most_queues_behind_an_occurrence_that_waits_for_another_try() {
             && skipped.ends_with(" waits already (on_overlap: queue)"),
         "{skipped}"
     );
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 /// A retry that waits for its slot is still the earlier run, not the one that is waiting.
@@ -213,7 +213,7 @@ async fn one_queues_behind_an_occurrence_whose_next_try_waits_for_a_slot() {
         _ => vec![Act::Take(Duration::from_secs(120))],
     });
     let long = at_time(reminder("long"), march("01T12:01:10"));
-    let life = world.begin(&[every_minute(OnOverlap::Queue, 2), long]);
+    let process = world.begin(&[every_minute(OnOverlap::Queue, 2), long]);
     minutes(3).await;
     seconds(30).await;
     assert_eq!(
@@ -223,7 +223,7 @@ async fn one_queues_behind_an_occurrence_whose_next_try_waits_for_a_slot() {
         world.attempts()
     );
     assert_eq!(world.starts()[3].due, march("01T12:02:00"));
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -234,16 +234,16 @@ async fn missed_ones_that_run_in_a_row_wait_for_each_others_tries() {
         _ => vec![],
     });
     let mail = Definition { on_missed: OnMissed::All, retry: Some(1), ..routine("mail") };
-    let life = world.begin(std::slice::from_ref(&mail));
+    let process = world.begin(std::slice::from_ref(&mail));
     seconds(1).await;
-    life.crash().await;
+    process.crash().await;
     world.clock.jump(chrono::TimeDelta::minutes(150));
-    let life = world.start(&[mail]);
+    let process = world.start(&[mail]);
     minutes(1).await;
     let starts: Vec<_> = world.starts().iter().map(|start| (start.due, start.attempt)).collect();
     let (one, two) = (march("01T13:00:00"), march("01T14:00:00"));
     assert_eq!(starts, [(one, 1), (one, 2), (two, 1)]);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 /// A reminder with a new time does not wait for a retry that its old time will not get.
@@ -254,14 +254,14 @@ async fn a_new_time_is_kept_while_the_old_one_waits_for_another_try() {
         at if at == march("01T13:00:00") => vec![fails(FailureClass::Overloaded)],
         _ => vec![],
     });
-    let life = world.begin(&[reminder("tea")]);
+    let process = world.begin(&[reminder("tea")]);
     minutes(60).await;
     seconds(1).await;
     let sooner = at_time(reminder("tea"), march("01T13:00:10"));
     world.write(std::slice::from_ref(&sooner));
-    life.schedule.upsert(loaded(&sooner));
+    process.schedule.upsert(loaded(&sooner));
     minutes(2).await;
     assert_eq!(world.started(), ["tea 01T13:00:00", "tea 01T13:00:10"]);
     assert!(world.attempts().contains(&"tea 01T13:00 skipped: its time was changed".to_owned()));
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }

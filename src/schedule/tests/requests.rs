@@ -13,52 +13,52 @@ use crate::journal::{RunFilter, RunId, RunState};
 #[tokio::test(start_paused = true)]
 async fn a_reminder_fired_by_hand_has_had_its_run() {
     let world = World::new();
-    let life = world.begin(&[reminder("tea"), Definition { enabled: false, ..reminder("off") }]);
+    let process = world.begin(&[reminder("tea"), Definition { enabled: false, ..reminder("off") }]);
     minutes(10).await;
-    let run = life.schedule.fire(DefinitionId::new("tea")).await.unwrap();
-    life.schedule.fire(DefinitionId::new("off")).await.unwrap();
+    let run = process.schedule.fire(DefinitionId::new("tea")).await.unwrap();
+    process.schedule.fire(DefinitionId::new("off")).await.unwrap();
     minutes(120).await;
     assert_eq!(world.started(), ["tea 01T12:10:00", "off 01T12:10:00"]);
     assert_eq!(world.reader().run(&run).unwrap().unwrap().outcome, RunState::Completed);
-    assert_eq!(world.files_left(), [""; 0]);
+    assert_eq!(world.remaining_files(), [""; 0]);
     assert_eq!(
-        life.schedule.fire(DefinitionId::new("tea")).await,
+        process.schedule.fire(DefinitionId::new("tea")).await,
         Err(FireError::Done { id: DefinitionId::new("tea"), state: RunState::Completed })
     );
     let nobody = DefinitionId::new("nobody");
-    assert_eq!(life.schedule.fire(nobody.clone()).await, Err(FireError::NotFound(nobody)));
-    life.stop(Duration::ZERO).await;
+    assert_eq!(process.schedule.fire(nobody.clone()).await, Err(FireError::NotFound(nobody)));
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_fired_by_hand_while_the_service_starts_waits_for_that() {
     let world = World::new();
-    let life = world.begin(&[reminder("tea")]);
-    let run = life.schedule.fire(DefinitionId::new("tea")).await.unwrap();
+    let process = world.begin(&[reminder("tea")]);
+    let run = process.schedule.fire(DefinitionId::new("tea")).await.unwrap();
     minutes(1).await;
     assert_eq!(world.reader().run(&run).unwrap().unwrap().outcome, RunState::Completed);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_routine_fired_by_hand_keeps_its_times() {
     let world = World::new();
     world.script(|_| vec![Act::Take(Duration::from_secs(60))]);
-    let life = world.begin(&[routine("mail")]);
+    let process = world.begin(&[routine("mail")]);
     minutes(10).await;
     let mail = || DefinitionId::new("mail");
-    let run = life.schedule.fire(mail()).await.unwrap();
-    assert_eq!(life.schedule.fire(mail()).await, Err(FireError::Going { id: mail(), run }));
+    let run = process.schedule.fire(mail()).await.unwrap();
+    assert_eq!(process.schedule.fire(mail()).await, Err(FireError::Going { id: mail(), run }));
     minutes(60).await;
     assert_eq!(world.started(), ["mail 01T12:10:00", "mail 01T13:00:00"]);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_its_next_try_is_fired_at_once() {
     let world = World::new();
     world.script(|job| if job.attempt < 3 { vec![fails(FailureClass::Overloaded)] } else { vec![] });
-    let life = world.begin(&[reminder("tea")]);
+    let process = world.begin(&[reminder("tea")]);
     // Two attempts have failed by now. The third follows after at least a minute.
     minutes(61).await;
     let runs = world.reader().unfinished().unwrap();
@@ -67,7 +67,7 @@ async fn what_waits_for_its_next_try_is_fired_at_once() {
     let runs = world.reader().runs(&RunFilter::default()).unwrap();
     assert_eq!(runs.iter().map(|run| run.retry_at.is_some()).collect::<Vec<_>>(), [true, false]);
     let fired = world.clock.now();
-    let run = life.schedule.fire(DefinitionId::new("tea")).await.unwrap();
+    let run = process.schedule.fire(DefinitionId::new("tea")).await.unwrap();
     seconds(1).await;
     let third = world.reader().run(&run).unwrap().unwrap();
     assert_eq!((third.attempt, third.outcome), (3, RunState::Completed), "{third:?}");
@@ -75,7 +75,7 @@ async fn what_waits_for_its_next_try_is_fired_at_once() {
     minutes(20).await;
     assert_eq!(world.starts().len(), 3, "the pending try is superseded");
     assert_eq!(world.reader().occurrences(None).unwrap().len(), 1);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -87,16 +87,16 @@ async fn what_waits_for_a_login_or_for_resume_is_fired_at_once() {
         true => vec![],
         false => vec![fails(FailureClass::NotLoggedIn)],
     });
-    let life = world.begin(&[reminder("tea")]);
+    let process = world.begin(&[reminder("tea")]);
     minutes(61).await;
     logged_in.store(true, Ordering::SeqCst);
     let fired = world.clock.now();
-    let run = life.schedule.fire(DefinitionId::new("tea")).await.unwrap();
+    let run = process.schedule.fire(DefinitionId::new("tea")).await.unwrap();
     seconds(1).await;
     assert_eq!(world.reader().run(&run).unwrap().unwrap().outcome, RunState::Completed);
     assert_eq!(world.starts().last().unwrap().at, fired, "it did not wait");
-    assert_eq!(life.schedule.snapshot(0).await.waiting_for_login, None);
-    life.stop(Duration::ZERO).await;
+    assert_eq!(process.schedule.snapshot(0).await.waiting_for_login, None);
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -104,19 +104,19 @@ async fn who_cancels_before_the_next_try_keeps_why_it_failed() {
     for (class, restarts) in [(FailureClass::Overloaded, false), (FailureClass::NotLoggedIn, true)] {
         let world = World::new();
         world.script(move |_| vec![fails(class)]);
-        let mut life = world.begin(&[reminder("tea")]);
+        let mut process = world.begin(&[reminder("tea")]);
         minutes(60).await;
         seconds(5).await;
         if restarts {
-            life.crash().await;
-            life = world.start(&[reminder("tea")]);
+            process.crash().await;
+            process = world.start(&[reminder("tea")]);
             seconds(1).await;
         }
-        let run = life.schedule.snapshot(0).await.active.remove(0).run;
-        assert_eq!(life.schedule.cancel_run(run.clone()).await, Ok(RunState::Cancelled));
+        let run = process.schedule.snapshot(0).await.active.remove(0).run;
+        assert_eq!(process.schedule.cancel_run(run.clone()).await, Ok(RunState::Cancelled));
         let record = world.reader().run(&run).unwrap().unwrap();
         assert_eq!(record.error.as_deref(), Some("no network; not tried again: a person ended it"), "{class:?}");
-        life.stop(Duration::ZERO).await;
+        process.stop(Duration::ZERO).await;
     }
 }
 
@@ -129,10 +129,10 @@ async fn a_run_is_cancelled_wherever_it_stands() {
         _ => vec![Act::Hang],
     });
     let due = |id: &str, second: &str| at_time(reminder(id), march(&format!("01T13:00:{second}")));
-    let life = world.begin(&[due("flaky", "00"), due("going", "01"), due("waiting", "02")]);
+    let process = world.begin(&[due("flaky", "00"), due("going", "01"), due("waiting", "02")]);
     minutes(60).await;
     seconds(5).await;
-    let snapshot = life.schedule.snapshot(5).await;
+    let snapshot = process.schedule.snapshot(5).await;
     assert_eq!(snapshot.active.len(), 3);
     for active in &snapshot.active {
         let stage = matches!(
@@ -142,42 +142,42 @@ async fn a_run_is_cancelled_wherever_it_stands() {
         assert!(stage, "{active:?}");
     }
     // All at once, since the end of one would let another begin.
-    let ended = snapshot.active.into_iter().map(|active| life.schedule.cancel_run(active.run));
+    let ended = snapshot.active.into_iter().map(|active| process.schedule.cancel_run(active.run));
     assert_eq!(futures::future::join_all(ended).await, vec![Ok(RunState::Cancelled); 3]);
     minutes(10).await;
     assert_eq!(world.starts().len(), 2, "{:?}", world.started());
     assert!(world.attempts().iter().all(|line| line.contains("cancelled")), "{:?}", world.attempts());
     assert_eq!(world.files_failed().len(), 3);
     let over = RunId::new("00000000");
-    assert_eq!(life.schedule.cancel_run(over.clone()).await, Err(CancelError::NotGoing(over)));
-    assert_eq!(world.told(), [""; 0], "who cancelled it knows");
-    life.stop(Duration::ZERO).await;
+    assert_eq!(process.schedule.cancel_run(over.clone()).await, Err(CancelError::NotGoing(over)));
+    assert_eq!(world.notifications(), [""; 0], "who cancelled it knows");
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn paused_nothing_starts_in_this_life_or_the_next() {
     let world = World::new();
-    let life = world.begin(&[routine("mail"), reminder("tea")]);
+    let process = world.begin(&[routine("mail"), reminder("tea")]);
     minutes(10).await;
-    life.schedule.pause().await.unwrap();
+    process.schedule.pause().await.unwrap();
     minutes(200).await;
-    life.crash().await;
-    let life = world.start(&[routine("mail"), reminder("tea")]);
+    process.crash().await;
+    let process = world.start(&[routine("mail"), reminder("tea")]);
     minutes(59).await;
     assert_eq!(world.started(), [""; 0]);
-    let since = life.schedule.snapshot(0).await.paused;
+    let since = process.schedule.snapshot(0).await.paused;
     assert!(since.is_some());
     minutes(1).await;
-    life.schedule.pause().await.unwrap();
-    assert_eq!(life.schedule.snapshot(0).await.paused, since, "it has been paused since the first time");
+    process.schedule.pause().await.unwrap();
+    assert_eq!(process.schedule.snapshot(0).await.paused, since, "it has been paused since the first time");
     // A run by hand ignores the pause.
-    life.schedule.fire(DefinitionId::new("tea")).await.unwrap();
+    process.schedule.fire(DefinitionId::new("tea")).await.unwrap();
     minutes(1).await;
     assert_eq!(world.started(), ["tea 01T16:30:00"]);
-    life.schedule.resume().await.unwrap();
+    process.schedule.resume().await.unwrap();
     minutes(1).await;
     assert_eq!(world.started()[1..], ["mail 01T16:31:00"], "the newest missed one");
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 /// If the service is killed right after its answer, the next process knows the decision.
@@ -185,27 +185,27 @@ async fn paused_nothing_starts_in_this_life_or_the_next() {
 async fn what_a_person_was_answered_holds_in_the_next_life() {
     let world = World::new();
     world.script(|_| vec![Act::Hang]);
-    let life = world.begin(&[reminder("tea")]);
+    let process = world.begin(&[reminder("tea")]);
     minutes(10).await;
-    life.schedule.pause().await.unwrap();
-    life.crash().await;
-    let life = world.start(&[reminder("tea")]);
+    process.schedule.pause().await.unwrap();
+    process.crash().await;
+    let process = world.start(&[reminder("tea")]);
     minutes(60).await;
     assert_eq!(world.started(), [""; 0]);
-    life.schedule.resume().await.unwrap();
-    life.crash().await;
-    let life = world.start(&[reminder("tea")]);
+    process.schedule.resume().await.unwrap();
+    process.crash().await;
+    let process = world.start(&[reminder("tea")]);
     minutes(1).await;
     let begun = world.starts().len();
     assert!(begun > 0);
-    let run = life.schedule.snapshot(0).await.active[0].run.clone();
-    assert_eq!(life.schedule.cancel_run(run).await, Ok(RunState::Cancelled));
-    life.crash().await;
-    let life = world.start(&[reminder("tea")]);
+    let run = process.schedule.snapshot(0).await.active[0].run.clone();
+    assert_eq!(process.schedule.cancel_run(run).await, Ok(RunState::Cancelled));
+    process.crash().await;
+    let process = world.start(&[reminder("tea")]);
     minutes(10).await;
     assert_eq!(world.starts().len(), begun, "it does not begin again");
     assert_eq!(world.attempts().last().unwrap(), "tea 01T13:00 cancelled: a person ended it");
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -215,12 +215,12 @@ async fn nobody_is_answered_before_it_is_on_the_disk() {
         "tea" => vec![Act::Hang],
         _ => vec![fails(FailureClass::ErrorResult)],
     });
-    let life = world.begin(&[routine("mail"), reminder("tea")]);
+    let process = world.begin(&[routine("mail"), reminder("tea")]);
     // The routine has failed ten times by now.
     minutes(11 * 60).await;
-    let run = life.schedule.snapshot(0).await.active[0].run.clone();
+    let run = process.schedule.snapshot(0).await.active[0].run.clone();
     let held = world.hold_journal();
-    let schedule = || life.schedule.clone();
+    let schedule = || process.schedule.clone();
     let (one, two, three, four) = (schedule(), schedule(), schedule(), schedule());
     let asked = [
         tokio::spawn(async move { one.pause().await.is_ok() }),
@@ -236,36 +236,37 @@ async fn nobody_is_answered_before_it_is_on_the_disk() {
     for answered in futures::future::join_all(asked).await {
         assert!(answered.unwrap());
     }
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 /// The decisions of the previous process are not known yet, and must not override the newer one.
 #[tokio::test(start_paused = true)]
 async fn what_a_person_says_while_the_service_starts_counts() {
     let world = World::new();
-    let life = world.begin(&[routine("mail")]);
-    life.schedule.pause().await.unwrap();
+    let process = world.begin(&[routine("mail")]);
+    process.schedule.pause().await.unwrap();
     minutes(90).await;
     assert_eq!(world.started(), [""; 0]);
-    life.crash().await;
-    let life = world.start(&[routine("mail")]);
-    life.schedule.resume().await.unwrap();
+    process.crash().await;
+    let process = world.start(&[routine("mail")]);
+    process.schedule.resume().await.unwrap();
     minutes(1).await;
     assert_eq!(world.started(), ["mail 01T13:30:00"]);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn whoever_ends_a_run_is_answered() {
     let world = World::new();
     world.script(|_| vec![Act::Hang]);
-    let life = world.begin(&[reminder("tea")]);
+    let process = world.begin(&[reminder("tea")]);
     minutes(61).await;
-    let run = life.schedule.snapshot(0).await.active[0].run.clone();
-    let (first, second) = tokio::join!(life.schedule.cancel_run(run.clone()), life.schedule.cancel_run(run.clone()));
+    let run = process.schedule.snapshot(0).await.active[0].run.clone();
+    let (first, second) =
+        tokio::join!(process.schedule.cancel_run(run.clone()), process.schedule.cancel_run(run.clone()));
     assert_eq!((first, second), (Ok(RunState::Cancelled), Ok(RunState::Cancelled)));
-    assert_eq!(life.schedule.cancel_run(run.clone()).await, Err(CancelError::NotGoing(run)));
-    life.stop(Duration::ZERO).await;
+    assert_eq!(process.schedule.cancel_run(run.clone()).await, Err(CancelError::NotGoing(run)));
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -276,31 +277,31 @@ async fn stopping_lets_runs_finish_and_then_cuts_them_off() {
         _ => vec![Act::Take(Duration::from_secs(100))],
     });
     let late = at_time(reminder("late"), march("01T13:00:20"));
-    let life = world.begin(&[reminder("quick"), reminder("slow"), late.clone()]);
+    let process = world.begin(&[reminder("quick"), reminder("slow"), late.clone()]);
     minutes(60).await;
     seconds(1).await;
-    life.stop(Duration::from_secs(30)).await;
+    process.stop(Duration::from_secs(30)).await;
     let mut attempts = world.attempts();
     attempts.sort();
     assert_eq!(
         attempts,
         ["quick 01T13:00 completed", "slow 01T13:00 interrupted: the service ended while it was going"]
     );
-    assert_eq!(world.files_left(), ["reminders/late.md", "reminders/slow.md"]);
+    assert_eq!(world.remaining_files(), ["reminders/late.md", "reminders/slow.md"]);
 
-    let life = world.start(&[reminder("slow"), late]);
+    let process = world.start(&[reminder("slow"), late]);
     minutes(5).await;
-    assert_eq!(world.files_left(), [""; 0]);
+    assert_eq!(world.remaining_files(), [""; 0]);
     let again = world.starts().into_iter().rfind(|start| start.id == "slow").unwrap();
     assert!(again.cut_off && again.attempt == 2);
-    assert_eq!(world.told(), [""; 0]);
-    life.stop(Duration::ZERO).await;
+    assert_eq!(world.notifications(), [""; 0]);
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn dropping_every_handle_stops() {
     let world = World::new();
-    let Life { schedule, .. } = world.begin(&[routine("mail")]);
+    let Process { schedule, .. } = world.begin(&[routine("mail")]);
     let mut activity = schedule.activity();
     activity.wait_for(|now| now.loaded).await.unwrap();
     drop(schedule);
@@ -311,26 +312,26 @@ async fn dropping_every_handle_stops() {
 async fn ending_now_waits_for_nobody() {
     let world = World::new();
     world.script(|_| vec![Act::Deaf]);
-    let life = world.begin(&[reminder("tea")]);
+    let process = world.begin(&[reminder("tea")]);
     minutes(61).await;
-    life.schedule.stop(Duration::from_secs(3600));
+    process.schedule.stop(Duration::from_secs(3600));
     minutes(1).await;
     let before = world.clock.now();
-    life.schedule.end_now();
-    life.ended().await;
+    process.schedule.end_now();
+    process.ended().await;
     assert_eq!(world.clock.now(), before);
     assert_eq!(world.attempts(), ["tea 01T13:00 interrupted: the service ended while it was going"]);
-    assert_eq!(world.files_left(), ["reminders/tea.md"]);
+    assert_eq!(world.remaining_files(), ["reminders/tea.md"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_does_not_end_when_told_is_recorded_as_cut_off_all_the_same() {
     let world = World::new();
     world.script(|_| vec![Act::Deaf]);
-    let life = world.begin(&[reminder("tea")]);
+    let process = world.begin(&[reminder("tea")]);
     minutes(61).await;
     let told = world.clock.now();
-    life.stop(Duration::from_secs(30)).await;
+    process.stop(Duration::from_secs(30)).await;
     assert!((world.clock.now() - told).to_std().unwrap() < Duration::from_secs(30) + LONGEST_END);
     assert_eq!(world.attempts(), ["tea 01T13:00 interrupted: the service ended while it was going"]);
 }
@@ -339,10 +340,10 @@ async fn a_run_that_does_not_end_when_told_is_recorded_as_cut_off_all_the_same()
 async fn a_dispatcher_answers_while_it_goes_and_no_longer() {
     let world = World::new();
     world.script(|_| vec![Act::Deaf]);
-    let life = world.begin(&[reminder("tea")]);
+    let process = world.begin(&[reminder("tea")]);
     minutes(61).await;
-    assert!(life.schedule.is_alive().await, "a run that hangs does not hold it up");
-    let schedule = life.schedule.clone();
-    life.crash().await;
+    assert!(process.schedule.is_alive().await, "a run that hangs does not hold it up");
+    let schedule = process.schedule.clone();
+    process.crash().await;
     assert!(!schedule.is_alive().await);
 }

@@ -17,10 +17,10 @@ async fn cut_off_before_its_first_effect_it_runs_once_more() {
         1 => vec![Act::Hang],
         _ => vec![Act::Effect],
     });
-    let life = world.begin(&[reminder("tea"), routine("mail")]);
+    let process = world.begin(&[reminder("tea"), routine("mail")]);
     minutes(61).await;
-    life.crash().await;
-    let life = world.start(&[reminder("tea"), routine("mail")]);
+    process.crash().await;
+    let process = world.start(&[reminder("tea"), routine("mail")]);
     minutes(10).await;
     let again: Vec<_> = world.starts().into_iter().filter(|start| start.attempt == 2).collect();
     assert_eq!(again.len(), 2);
@@ -36,8 +36,8 @@ async fn cut_off_before_its_first_effect_it_runs_once_more() {
             "tea 01T13:00 interrupted: the service ended while it was going",
         ]
     );
-    assert_eq!(world.files_left(), ["routines/mail.md"]);
-    life.stop(Duration::ZERO).await;
+    assert_eq!(world.remaining_files(), ["routines/mail.md"]);
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -48,10 +48,10 @@ async fn cut_off_after_an_effect_it_fails_and_is_told_unless_it_says_retry() {
         _ => vec![],
     });
     let brave = Definition { retry: Some(1), ..reminder("brave") };
-    let life = world.begin(&[reminder("tea"), brave.clone()]);
+    let process = world.begin(&[reminder("tea"), brave.clone()]);
     minutes(61).await;
-    life.crash().await;
-    let life = world.start(&[reminder("tea"), brave]);
+    process.crash().await;
+    let process = world.start(&[reminder("tea"), brave]);
     minutes(10).await;
     let mut attempts = world.attempts();
     attempts.sort();
@@ -63,10 +63,10 @@ async fn cut_off_after_an_effect_it_fails_and_is_told_unless_it_says_retry() {
         attempts[2]
             .starts_with("tea 01T13:00 failed: the service ended while it was going, after its first effect (Write)")
     );
-    assert_eq!(world.told().len(), 1);
+    assert_eq!(world.notifications().len(), 1);
     assert_eq!(world.files_failed().len(), 1);
-    assert_eq!(world.files_left(), [""; 0]);
-    life.stop(Duration::ZERO).await;
+    assert_eq!(world.remaining_files(), [""; 0]);
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,15 +74,15 @@ async fn cut_off_after_an_effect_for_the_last_time_it_says_that_no_retry_is_left
     let world = World::new();
     world.script(|_| vec![Act::Effect, Act::Hang]);
     let tea = Definition { retry: Some(1), ..reminder("tea") };
-    let mut life = world.begin(std::slice::from_ref(&tea));
+    let mut process = world.begin(std::slice::from_ref(&tea));
     minutes(61).await;
     for _ in 0..2 {
-        life.crash().await;
-        life = world.start(std::slice::from_ref(&tea));
+        process.crash().await;
+        process = world.start(std::slice::from_ref(&tea));
         minutes(1).await;
     }
     assert_eq!(world.starts().len(), 2);
-    let [told] = &world.told()[..] else { panic!("{:?}", world.told()) };
+    let [told] = &world.notifications()[..] else { panic!("{:?}", world.notifications()) };
     assert!(
         told.starts_with(
             "reminder tea failed: the service ended while it was going, after its first effect (Write); it is not run \
@@ -90,7 +90,7 @@ async fn cut_off_after_an_effect_for_the_last_time_it_says_that_no_retry_is_left
         ),
         "{told}"
     );
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -100,34 +100,34 @@ async fn a_retry_outlives_the_service() {
         1 => vec![fails(crate::agent::FailureClass::Overloaded)],
         _ => vec![],
     });
-    let life = world.begin(&[reminder("tea")]);
+    let process = world.begin(&[reminder("tea")]);
     minutes(60).await;
     seconds(5).await;
-    life.crash().await;
-    let life = world.start(&[reminder("tea")]);
+    process.crash().await;
+    let process = world.start(&[reminder("tea")]);
     minutes(2).await;
     let starts = world.starts();
     assert_eq!(starts.len(), 2);
     assert!((24..=36).contains(&(starts[1].at - starts[0].at).num_seconds()));
     assert!(!starts[1].cut_off);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_takes_the_service_down_each_time_is_given_up() {
     let world = World::new();
     world.script(|_| vec![Act::Hang]);
-    let mut life = world.begin(&[reminder("tea")]);
+    let mut process = world.begin(&[reminder("tea")]);
     minutes(60).await;
     for _ in 0..12 {
         minutes(1).await;
-        life.crash().await;
-        life = world.start(&[reminder("tea")]);
+        process.crash().await;
+        process = world.start(&[reminder("tea")]);
     }
     minutes(1).await;
     assert_eq!(world.starts().len(), 10);
-    assert_eq!((world.told().len(), world.files_failed().len()), (1, 1));
-    life.stop(Duration::ZERO).await;
+    assert_eq!((world.notifications().len(), world.files_failed().len()), (1, 1));
+    process.stop(Duration::ZERO).await;
 }
 
 /// Running attempts, pending retries, waiting and missed occurrences: all continue in due order.
@@ -142,21 +142,21 @@ async fn the_next_start_goes_on_in_due_order() {
     let due = |id: &str, second: u32| at_time(reminder(id), march(&format!("01T13:00:{second:02}")));
     let mut all =
         vec![due("d-failed", 0), due("c-going", 1), due("b-going", 2), due("a-queued", 4), due("a-queued-too", 5)];
-    let life = world.begin(&all);
+    let process = world.begin(&all);
     minutes(60).await;
     seconds(10).await;
-    life.crash().await;
+    process.crash().await;
     assert_eq!(world.started(), ["d-failed 01T13:00:00", "c-going 01T13:00:01", "b-going 01T13:00:02"]);
     world.clock.jump(TimeDelta::minutes(2));
     all.push(due("a-new", 3));
     world.write(&all);
     // One slot: if two are launched together, either may be the first to begin.
     world.slots = 1;
-    let life = world.start(&all);
+    let process = world.start(&all);
     minutes(40).await;
     let started: Vec<_> = world.starts()[3..].iter().map(|start| start.id.clone()).collect();
     assert_eq!(started, ["d-failed", "c-going", "b-going", "a-new", "a-queued", "a-queued-too"]);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -164,31 +164,31 @@ async fn a_newer_one_ends_what_was_cut_off_where_the_routine_says_so() {
     let world = World::new();
     world.script(|_| vec![Act::Hang]);
     let mail = with_cron(routine("mail"), "0 * * * *", OnOverlap::Cancel);
-    let life = world.begin(std::slice::from_ref(&mail));
+    let process = world.begin(std::slice::from_ref(&mail));
     minutes(90).await;
-    life.crash().await;
+    process.crash().await;
     world.clock.jump(TimeDelta::minutes(60));
-    let life = world.start(&[mail]);
+    let process = world.start(&[mail]);
     minutes(1).await;
     let starts: Vec<_> = world.starts().iter().map(|start| start.due).collect();
     assert_eq!(starts, [march("01T13:00:00"), march("01T14:00:00")], "{:?}", world.attempts());
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cut_off_run_whose_file_was_deleted_is_closed() {
     let world = World::new();
     world.script(|_| vec![Act::Hang]);
-    let life = world.begin(&[reminder("tea")]);
+    let process = world.begin(&[reminder("tea")]);
     minutes(61).await;
-    life.crash().await;
+    process.crash().await;
     world.files.files.lock().unwrap().clear();
-    let life = world.start(&[]);
+    let process = world.start(&[]);
     minutes(1).await;
     assert_eq!(world.starts().len(), 1);
     let [record] = &world.reader().occurrences(None).unwrap()[..] else { panic!() };
     assert_eq!(record.outcome, Some(RunState::Skipped));
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 /// The jobs of a random world. `before`, `after`: seconds before and after the side effect.
@@ -217,7 +217,7 @@ fn plans() -> impl Strategy<Value = Plan> {
 }
 
 /// The state after several lives of the service.
-struct Lived {
+struct WorldSummary {
     world: World,
     all: Vec<Definition>,
     deaths: Vec<DateTime<Utc>>,
@@ -226,7 +226,7 @@ struct Lived {
     first_seen: BTreeMap<DefinitionId, DateTime<Utc>>,
 }
 
-async fn live_through(plan: &Plan) -> Lived {
+async fn live_through(plan: &Plan) -> WorldSummary {
     let mut world = World::new();
     world.slots = 2;
     let (before, after) = (Duration::from_secs(plan.before), Duration::from_secs(plan.after));
@@ -244,13 +244,13 @@ async fn live_through(plan: &Plan) -> Lived {
     let (mut deaths, mut first_seen) = (Vec::new(), BTreeMap::new());
     for (alive, steps, dead) in &plan.lives {
         let start = world.clock.now();
-        let life = world.start(&all);
+        let process = world.start(&all);
         seconds(*alive).await;
         for _ in 0..*steps {
             tokio::task::yield_now().await;
         }
         deaths.push(world.clock.now());
-        life.crash().await;
+        process.crash().await;
         for id in world.reader().accounts().unwrap().into_keys() {
             first_seen.entry(id).or_insert(start);
         }
@@ -259,20 +259,20 @@ async fn live_through(plan: &Plan) -> Lived {
     for definition in &all {
         first_seen.entry(definition.id.clone()).or_insert(world.clock.now());
     }
-    let life = world.start(&all);
+    let process = world.start(&all);
     minutes(45).await;
-    life.schedule.pause().await.unwrap();
+    process.schedule.pause().await.unwrap();
     minutes(240).await;
-    let left = life.schedule.snapshot(0).await.active;
+    let left = process.schedule.snapshot(0).await.active;
     assert!(left.iter().all(|open| open.kind == Kind::Routine), "{left:?}");
-    life.stop(Duration::from_secs(300)).await;
-    Lived { world, all, deaths, first_seen }
+    process.stop(Duration::from_secs(300)).await;
+    WorldSummary { world, all, deaths, first_seen }
 }
 
 /// Whatever dies at whatever moment: one outcome each, no second side effect, no file lost or left behind.
 fn every_occurrence_is_accounted_for(plan: &Plan) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-    let Lived { world, all, deaths, first_seen } = runtime.block_on(live_through(plan));
+    let WorldSummary { world, all, deaths, first_seen } = runtime.block_on(live_through(plan));
     let records = world.reader().occurrences(None).unwrap();
     for definition in all.iter().filter(|definition| definition.kind() == Kind::Reminder) {
         let mine: Vec<_> = records.iter().filter(|record| record.occurrence.id == definition.id).collect();
@@ -280,7 +280,11 @@ fn every_occurrence_is_accounted_for(plan: &Plan) {
         let outcome = mine[0].outcome.unwrap_or_else(|| panic!("{} has no outcome", definition.title()));
         let failed = world.files.failed.lock().unwrap().contains_key(&definition.file);
         assert_eq!(failed, outcome != RunState::Completed, "{} {outcome}", definition.title());
-        assert!(!world.files_left().contains(&definition.file.display().to_string()), "{} is left", definition.title());
+        assert!(
+            !world.remaining_files().contains(&definition.file.display().to_string()),
+            "{} is left",
+            definition.title()
+        );
     }
     // A second start needs a death in between, and a second side effect needs a `retry` in the file.
     let mut starts: BTreeMap<(String, DateTime<Utc>), Vec<DateTime<Utc>>> = BTreeMap::new();

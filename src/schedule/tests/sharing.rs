@@ -43,7 +43,7 @@ async fn what_another_host_comes_first_for_is_left_to_it_for_a_moment() {
     let (_tell, hosts) = watch::channel(home(TimeDelta::zero()));
     world.hosts = Some(hosts);
     let (ours, others) = (tea(true), tea(false));
-    let life = world.begin(&[ours.clone(), others.clone()]);
+    let process = world.begin(&[ours.clone(), others.clone()]);
     minutes(61).await;
     let late = |definition: &Definition| {
         let start = world.starts().into_iter().find(|start| start.id == definition.id.as_str()).unwrap();
@@ -52,7 +52,7 @@ async fn what_another_host_comes_first_for_is_left_to_it_for_a_moment() {
     assert_eq!(late(&ours), Duration::ZERO);
     assert_eq!(late(&others), GRACE);
     assert!(!GRACE.is_zero());
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -61,11 +61,11 @@ async fn a_host_whose_clock_is_ahead_waits_for_the_servers() {
         let mut world = World::new();
         let (_tell, hosts) = watch::channel(home(TimeDelta::milliseconds(ahead)));
         world.hosts = Some(hosts);
-        let life = world.begin(&[tea(true)]);
+        let process = world.begin(&[tea(true)]);
         minutes(61).await;
         let lateness: Vec<_> = world.starts().iter().map(|start| start.at - start.due).collect();
         assert_eq!(lateness, [TimeDelta::milliseconds(late)]);
-        life.stop(Duration::ZERO).await;
+        process.stop(Duration::ZERO).await;
     }
 }
 
@@ -75,13 +75,13 @@ async fn a_host_whose_clock_is_wrong_fires_nothing_until_it_is_right() {
         let mut world = World::new();
         let (tell, hosts) = watch::channel(home(TimeDelta::seconds(ahead)));
         world.hosts = Some(hosts);
-        let life = world.begin(&[tea(true)]);
+        let process = world.begin(&[tea(true)]);
         minutes(90).await;
         assert_eq!(world.starts().len(), 0);
         tell.send_replace(home(TimeDelta::zero()));
         minutes(1).await;
         assert_eq!(world.starts().len(), 1);
-        life.stop(Duration::ZERO).await;
+        process.stop(Duration::ZERO).await;
     }
 }
 
@@ -91,23 +91,23 @@ async fn the_person_is_told_of_a_wrong_clock_once() {
     let (tell, hosts) = watch::channel(home(TimeDelta::seconds(7)));
     world.hosts = Some(hosts);
     let told = "The clock of the host home is 7 s ahead of the server's, so nothing fires there. Set it: `timedatectl set-ntp true`.";
-    let life = world.begin(&[]);
+    let process = world.begin(&[]);
     minutes(1).await;
-    assert_eq!(world.told(), [told]);
+    assert_eq!(world.notifications(), [told]);
     // A correction that does not suffice, and a new process.
     tell.send_replace(home(TimeDelta::seconds(6)));
     minutes(1).await;
-    life.stop(Duration::ZERO).await;
-    let life = world.begin(&[]);
+    process.stop(Duration::ZERO).await;
+    let process = world.begin(&[]);
     minutes(1).await;
-    assert_eq!(world.told().len(), 1);
+    assert_eq!(world.notifications().len(), 1);
     tell.send_replace(home(TimeDelta::zero()));
     minutes(1).await;
     tell.send_replace(home(TimeDelta::seconds(-9)));
     minutes(1).await;
-    assert_eq!(world.told().len(), 2);
-    assert!(world.told()[1].contains("home is 9 s behind the server's"), "{:?}", world.told());
-    life.stop(Duration::ZERO).await;
+    assert_eq!(world.notifications().len(), 2);
+    assert!(world.notifications()[1].contains("home is 9 s behind the server's"), "{:?}", world.notifications());
+    process.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -116,11 +116,11 @@ async fn what_was_left_to_another_host_fires_here_once_its_file_says_so() {
     let (_tell, hosts) = watch::channel(home(TimeDelta::zero()));
     world.hosts = Some(hosts);
     let elsewhere = Definition { hosts: vec!["attic".into()], ..tea(true) };
-    let life = world.begin(std::slice::from_ref(&elsewhere));
+    let process = world.begin(std::slice::from_ref(&elsewhere));
     minutes(61).await;
     assert_eq!(world.starts().len(), 0);
-    life.schedule.upsert(loaded(&Definition { hosts: Vec::new(), ..elsewhere }));
+    process.schedule.upsert(loaded(&Definition { hosts: Vec::new(), ..elsewhere }));
     minutes(1).await;
     assert_eq!(world.starts().len(), 1);
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
 }

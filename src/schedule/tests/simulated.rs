@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 
-use super::super::simulate::{Assumed, Fate, Subject, simulate};
+use super::super::simulate::{Assumptions, Prediction, SimulatedJob, simulate};
 use super::support::*;
 use crate::definition::{Definition, OnOverlap};
 
@@ -20,7 +20,7 @@ fn takes(id: &str) -> u32 {
 
 /// Returns the starts from noon to 15:00, by the simulation and by the schedule.
 async fn both(all: &[Definition], slots: usize) -> [Vec<String>; 2] {
-    let subject = |one: &Definition| Subject {
+    let subject = |one: &Definition| SimulatedJob {
         definition: Arc::new(one.clone()),
         takes: TimeDelta::minutes(takes(one.id.as_str()).into()),
         costs: 0.0,
@@ -30,20 +30,20 @@ async fn both(all: &[Definition], slots: usize) -> [Vec<String>; 2] {
     };
     let (now, until) = (march("01T12:00:00"), march("01T15:00:00"));
     let zone = chrono_tz::Tz::UTC;
-    let assumed = Assumed { now, from: now, until, slots, budget: Vec::new(), zone, limit: 1000 };
+    let assumed = Assumptions { now, from: now, until, slots, budget: Vec::new(), zone, limit: 1000 };
     let (foreseen, _) = simulate(&all.iter().map(subject).collect::<Vec<_>>(), &assumed);
-    let began = |fate: &Fate| match fate {
-        Fate::Runs { begins, .. } => Some(begins.format("%dT%H:%M:%S").to_string()),
-        Fate::Asks { .. } | Fate::Skipped(_) | Fate::SkippedSince(..) => None,
+    let began = |prediction: &Prediction| match prediction {
+        Prediction::Runs { begins, .. } => Some(begins.format("%dT%H:%M:%S").to_string()),
+        Prediction::Asks { .. } | Prediction::Skipped(_) | Prediction::SkippedSince(..) => None,
     };
-    let runs = foreseen.iter().filter_map(|one| Some(format!("{} {}", all[one.subject].id, began(&one.fate)?)));
+    let runs = foreseen.iter().filter_map(|one| Some(format!("{} {}", all[one.subject].id, began(&one.prediction)?)));
     let mut runs: Vec<String> = runs.collect();
     let mut world = World::new();
     world.slots = slots;
     world.script(|job| vec![Act::Take(Duration::from_secs(60) * takes(job.occurrence.id.as_str()))]);
-    let life = world.begin(all);
+    let process = world.begin(all);
     minutes(400).await;
-    life.stop(Duration::ZERO).await;
+    process.stop(Duration::ZERO).await;
     let mut started = world.started();
     started.sort();
     runs.sort();

@@ -110,13 +110,13 @@ pub(super) struct World {
 }
 
 /// One process of the service.
-pub(super) struct Life {
+pub(super) struct Process {
     pub(super) schedule: Schedule,
     pub(super) journal: Journal,
     task: JoinHandle<Result<(), ScheduleError>>,
 }
 
-struct Hand {
+struct TestLauncher {
     journal: Journal,
     clock: Clock,
     starts: Arc<Mutex<Vec<Start>>>,
@@ -127,7 +127,7 @@ struct Hand {
 }
 
 #[async_trait]
-impl Launcher for Hand {
+impl Launcher for TestLauncher {
     async fn agent_for(&self, definition: &Definition) -> AgentNeed {
         match definition.id.as_str().starts_with("agent") && self.agent_is_missing.load(Ordering::SeqCst) {
             true => AgentNeed::Missing(NoAgent { why: "no login".to_owned(), lacks_login: true }),
@@ -135,7 +135,7 @@ impl Launcher for Hand {
         }
     }
 
-    async fn unmet(&self, definition: &Definition) -> Option<&'static str> {
+    async fn unmet_requirement(&self, definition: &Definition) -> Option<&'static str> {
         (!definition.requires.is_empty() && self.is_offline.load(Ordering::SeqCst)).then_some("it is offline")
     }
 
@@ -355,13 +355,13 @@ impl World {
     }
 
     /// Starts the service on these definitions, as far as their files exist.
-    pub(super) fn start(&self, definitions: &[Definition]) -> Life {
+    pub(super) fn start(&self, definitions: &[Definition]) -> Process {
         let mut journal =
             Journal::open(testing::place(&self.folder.path().join("journal.db")), self.clock.clone()).unwrap();
         if let Some(hosts) = &self.hosts {
             journal.share(hosts.clone());
         }
-        let hand = Hand {
+        let hand = TestLauncher {
             journal: journal.clone(),
             clock: self.clock.clone(),
             starts: Arc::clone(&self.starts),
@@ -377,11 +377,11 @@ impl World {
         let task = tokio::spawn(dispatcher.run());
         let there = definitions.iter().filter(|definition| self.files.is_there(&definition.file));
         schedule.replace(there.map(loaded).collect());
-        Life { schedule, journal, task }
+        Process { schedule, journal, task }
     }
 
     /// Writes the files and starts the service on them.
-    pub(super) fn begin(&self, definitions: &[Definition]) -> Life {
+    pub(super) fn begin(&self, definitions: &[Definition]) -> Process {
         self.write(definitions);
         self.start(definitions)
     }
@@ -400,7 +400,7 @@ impl World {
     }
 
     /// Blocks writes to the journal until the returned lock is dropped.
-    pub(super) fn hold_journal(&self) -> testing::Held {
+    pub(super) fn hold_journal(&self) -> testing::LockedJournal {
         testing::hold(&self.folder.path().join("journal.db"))
     }
 
@@ -415,13 +415,13 @@ impl World {
         runs.iter().map(line).collect()
     }
 
-    pub(super) fn told(&self) -> Vec<String> {
+    pub(super) fn notifications(&self) -> Vec<String> {
         let mut messages = self.reader().messages(None).unwrap();
         messages.reverse();
         messages.into_iter().map(|message| message.text).collect()
     }
 
-    pub(super) fn files_left(&self) -> Vec<String> {
+    pub(super) fn remaining_files(&self) -> Vec<String> {
         self.files.files.lock().unwrap().keys().map(|file| file.display().to_string()).collect()
     }
 
@@ -431,7 +431,7 @@ impl World {
     }
 }
 
-impl Life {
+impl Process {
     /// Kills the service at once, whatever it is doing.
     pub(super) async fn crash(self) {
         self.task.abort();

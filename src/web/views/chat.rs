@@ -8,7 +8,7 @@ use crate::web::parts;
 
 /// A message that was not accepted, and the reason.
 #[derive(Default)]
-pub(in crate::web) struct Untaken {
+pub(in crate::web) struct UnsentMessage {
     pub text: String,
     pub why: String,
 }
@@ -17,7 +17,7 @@ pub(in crate::web) struct Untaken {
 pub(in crate::web) fn chat(
     exchanges: &[Exchange],
     last: usize,
-    untaken: &Untaken,
+    untaken: &UnsentMessage,
     attention: &Attention,
     context: &Context,
 ) -> Markup {

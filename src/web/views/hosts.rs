@@ -39,7 +39,7 @@ fn row(host: &HostRecord, context: &Context) -> Markup {
             td data-of="Jobs" { @if !host.alive && host.open > 0 { span .bad { (open) } } @else { (open) } }
             td data-of="Clock" {
                 @match words::clock(host) {
-                    Some(off) => { span .bad[!host.has_the_time()] .warn[host.has_the_time()] { (off) } @if !host.has_the_time() { ": nothing fires there" } }
+                    Some(off) => { span .bad[!host.has_correct_time()] .warn[host.has_correct_time()] { (off) } @if !host.has_correct_time() { ": nothing fires there" } }
                     None => { "right" }
                 }
             }

@@ -34,7 +34,7 @@ impl JobParts {
     pub(in crate::web) fn of(id: &str, app: &App) -> Result<Self, Refusal> {
         let found = match app.execute(Command::Show { kind: None, id: id.to_owned() }) {
             Ok(Outcome::Job(job)) => Ok(job),
-            Ok(_) => Err(crate::app::another_answer()),
+            Ok(_) => Err(crate::app::unexpected_reply()),
             Err(refusal) => Err(refusal),
         };
         let name = found.as_ref().map_or_else(|_| id.to_owned(), |job| job.definition.id.to_string());

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::app::{Allowing, App, PERSONS_ALONE, words};
+use crate::app::{AllowSuggestion, App, PERSONS_ALONE, words};
 use crate::channel::terminal::plain_lines;
 use crate::journal::{RefusedCalls, RefusedDeliveries};
 use crate::policy::ToolPattern;
@@ -27,7 +27,7 @@ enum Offer {
     /// The reason why there is no line.
     Why(&'static str),
     /// A rule, its grants beyond the call, and its way into the file.
-    Rule(String, String, Allowing),
+    Rule(String, String, AllowSuggestion),
 }
 
 impl Refused {
@@ -37,7 +37,7 @@ impl Refused {
             Some(Ok((rule, _))) => Some((&calls.id, &**rule)),
             _ => None,
         });
-        let mut ways = app.allowing(&rules.collect::<Vec<_>>()).into_iter();
+        let mut ways = app.allow_suggestions(&rules.collect::<Vec<_>>()).into_iter();
         let offers: Vec<Offer> = granting
             .into_iter()
             .map(|grant| match grant {
@@ -121,12 +121,12 @@ fn offered(offer: &Offer, edit: &str) -> Markup {
         @match offer {
             Offer::Nothing => {},
             Offer::Why(why) => p .faint { (parts::with_code(why)) },
-            Offer::Rule(rule, _, Allowing::Stands) => p .faint { "Its file has " code { (rule) } " by now." },
-            Offer::Rule(_, note, Allowing::Item(line)) => div .grant {
+            Offer::Rule(rule, _, AllowSuggestion::Stands) => p .faint { "Its file has " code { (rule) } " by now." },
+            Offer::Rule(_, note, AllowSuggestion::Item(line)) => div .grant {
                 p { "Allow this" (note) " by a line among those of " code { "allowed_tools" } ":" }
                 (copied(line))
             },
-            Offer::Rule(_, note, Allowing::Whole(lines)) => div .grant {
+            Offer::Rule(_, note, AllowSuggestion::Whole(lines)) => div .grant {
                 p { "Allow this" (note) " by this in the place of " code { "allowed_tools" } ":" }
                 (copied(lines))
             },

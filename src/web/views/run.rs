@@ -7,11 +7,11 @@ use maud::{Markup, html};
 
 use super::questions;
 use crate::agent::Observation;
-use crate::app::words::{self, Tone};
+use crate::app::words::{self, Emphasis};
 use crate::app::{RunDetails, Why};
 use crate::journal::{Event, EventKind, Occasion, Question, RunRecord};
 use crate::web::context::Context;
-use crate::web::parts::{self, fact, said};
+use crate::web::parts::{self, fact, text_value};
 
 /// Number of lines of a text shown unfolded.
 const LINES: usize = 12;
@@ -63,48 +63,55 @@ fn facts(run: &RunRecord, zone: Tz, context: &Context) -> Markup {
     html! {
         dl .facts {
             (fact("Scheduled", Some(context.moment_of_job(run.scheduled, zone))))
-            (fact("Fired", said(run.occasion.as_ref().map(Occasion::words).unwrap_or_default())))
+            (fact("Fired", text_value(run.occasion.as_ref().map(Occasion::words).unwrap_or_default())))
             (fact("Started", run.started.map(|at| context.moment(at))))
             (fact("Ended", run.ended.map(|at| context.moment(at))))
-            (fact("Took", said(words::took(run))))
+            (fact("Took", text_value(words::took(run))))
             (fact("Again", run.retry_at.map(|at| context.moment(at))))
             (fact("Attempt", (run.attempt > 1).then(|| html! { (run.attempt) })))
-            (fact("Client", said(run.client.as_ref().map(|name| format!("{name}{version}")).unwrap_or_default())))
-            (fact("Model", said(run.model.as_deref().unwrap_or_default())))
-            (fact("API", said(words::retries(run))))
-            (fact("Cost", said(words::taken(run.cost_usd, run.tokens))))
+            (fact("Client", text_value(run.client.as_ref().map(|name| format!("{name}{version}")).unwrap_or_default())))
+            (fact("Model", text_value(run.model.as_deref().unwrap_or_default())))
+            (fact("API", text_value(words::retries(run))))
+            (fact("Cost", text_value(words::taken(run.cost_usd, run.tokens))))
             (fact("Transcript", run.transcript.as_ref().map(|path| html! { code { (path.display()) } })))
         }
     }
 }
 
 /// The decision on a call, with the layer and the rule.
-struct Decided<'a> {
+struct CallDecision<'a> {
     allowed: bool,
     layer: Option<String>,
     rule: Option<&'a str>,
 }
 
 /// Returns the decisions of a run, by the client's id of the call.
-fn decisions(events: &[Event]) -> HashMap<&str, Decided<'_>> {
+fn decisions(events: &[Event]) -> HashMap<&str, CallDecision<'_>> {
     let mut decisions = HashMap::new();
     for event in events {
         if let EventKind::Observed(Observation::ToolDecided { call, allowed, layer, rule, .. }) = &event.kind {
             let layer = layer.map(|layer| layer.to_string());
-            decisions.insert(&**call, Decided { allowed: *allowed, layer, rule: rule.as_deref() });
+            decisions.insert(&**call, CallDecision { allowed: *allowed, layer, rule: rule.as_deref() });
         }
     }
     decisions
 }
 
 /// Renders one event. A call is shown together with its decision.
-fn happened(event: &Event, decisions: &HashMap<&str, Decided<'_>>, details: &RunDetails, context: &Context) -> Markup {
-    let Some((name, tone, text)) = words::event(&event.kind, None, context.now, context.zone) else { return html! {} };
-    let lines = if tone == Tone::Faint { 2 } else { LINES };
+fn happened(
+    event: &Event,
+    decisions: &HashMap<&str, CallDecision<'_>>,
+    details: &RunDetails,
+    context: &Context,
+) -> Markup {
+    let Some((name, emphasis, text)) = words::event(&event.kind, None, context.now, context.zone) else {
+        return html! {};
+    };
+    let lines = if emphasis == Emphasis::Faint { 2 } else { LINES };
     html! {
         li {
             time .num .faint datetime=(event.at.to_rfc3339()) { (event.at.with_timezone(&context.zone).format("%H:%M:%S")) }
-            span .(parts::class(tone)) { (name) }
+            span .(parts::class(emphasis)) { (name) }
             div {
                 @match &event.kind {
                     EventKind::Observed(Observation::ToolCall { call, input, .. }) => {
@@ -127,7 +134,7 @@ fn happened(event: &Event, decisions: &HashMap<&str, Decided<'_>>, details: &Run
     }
 }
 
-fn verdict(decided: &Decided<'_>) -> Markup {
+fn verdict(decided: &CallDecision<'_>) -> Markup {
     html! {
         p .faint {
             @if decided.allowed { span .good { "allowed" } } @else { span .bad { "refused" } }

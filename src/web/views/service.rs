@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::app::{Attention, ChannelState, ListenerState, Status};
 use crate::web::context::Context;
 use crate::web::frame::{NEEDS, place};
-use crate::web::parts::{self, fact, said};
+use crate::web::parts::{self, fact, text_value};
 
 pub(in crate::web) fn service(channels: &[ChannelState], attention: &Attention, context: &Context) -> Markup {
     let status = &attention.status;
@@ -20,16 +20,16 @@ pub(in crate::web) fn service(channels: &[ChannelState], attention: &Attention, 
                 }
             }
             dl .facts {
-                (fact("Process", said(service.pid.to_string())))
-                (fact("Client", said(format!("{} {} ({})", service.client.name, service.client.version.as_deref().unwrap_or_default(), service.client.why))))
+                (fact("Process", text_value(service.pid.to_string())))
+                (fact("Client", text_value(format!("{} {} ({})", service.client.name, service.client.version.as_deref().unwrap_or_default(), service.client.why))))
                 (fact("No agent", service.client.missing.as_ref().map(|missing| html! { span .bad { (parts::with_code(missing)) } })))
                 (fact("Login", service.waiting_for_login.as_ref().map(|_| html! { span .bad { "jobs wait until the agent is logged in: " code { "ollim-bot login" } } })))
                 (fact("Webhooks", service.webhooks.as_ref().map(|listener| match listener {
                     ListenerState::Served(at) => html! { "taken on " (at) },
                     ListenerState::Failed(why) => html! { span .bad { "not taken: " (why) } },
                 })))
-                (fact("Sandbox", said(&service.sandbox.detail)))
-                (fact("Messages left", said(format!("{} of {} for background jobs", status.budget.left(), crate::bot::budget::CAPACITY))))
+                (fact("Sandbox", text_value(&service.sandbox.detail)))
+                (fact("Messages left", text_value(format!("{} of {} for background jobs", status.budget.left(), crate::bot::budget::CAPACITY))))
             }
         }
         (problems(status))

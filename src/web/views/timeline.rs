@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::app::{Attention, Row, Timeline, Whose};
+use crate::app::{Attention, Row, RowSubject, Timeline};
 use crate::journal::{RunRecord, RunState};
 use crate::web::chart::{Scale, axis, bars};
 use crate::web::context::Context;
@@ -40,10 +40,10 @@ pub(in crate::web) fn timeline(timeline: &Timeline, attention: &Attention, week:
                     @let name = name(row);
                     div .row {
                         @match &row.whose {
-                            Whose::Routine(id) => a .name .bad[attention.status.failures.iter().any(|failing| failing.id == *id)] href=(link("/jobs/", id.as_str(), "")) { (name) },
-                            Whose::Reminders => a .name .faint href="/jobs#reminders" { (name) },
-                            Whose::Conversation => a .name .faint href="/chat" { (name) },
-                            Whose::Agents => a .name .faint href="/runs" { (name) },
+                            RowSubject::Routine(id) => a .name .bad[attention.status.failures.iter().any(|failing| failing.id == *id)] href=(link("/jobs/", id.as_str(), "")) { (name) },
+                            RowSubject::Reminders => a .name .faint href="/jobs#reminders" { (name) },
+                            RowSubject::Conversation => a .name .faint href="/chat" { (name) },
+                            RowSubject::Agents => a .name .faint href="/runs" { (name) },
                         }
                         (bars(row, &name, &scale, context))
                     }
@@ -55,7 +55,7 @@ pub(in crate::web) fn timeline(timeline: &Timeline, attention: &Attention, week:
             }
         }
         @if timeline.more > 0 {
-            @if let Some(Whose::Routine(last)) = &timeline.last {
+            @if let Some(RowSubject::Routine(last)) = &timeline.last {
                 @let days = if week { 7 } else { 1 };
                 p { a href={ "/?days=" (days) "&after=" (link("", last.as_str(), "")) } { (timeline.more) " more" } }
             }
@@ -71,10 +71,10 @@ pub(in crate::web) fn timeline(timeline: &Timeline, attention: &Attention, week:
 
 fn name(row: &Row) -> String {
     match &row.whose {
-        Whose::Routine(id) => id.to_string(),
-        Whose::Reminders => "reminders".to_owned(),
-        Whose::Agents => "spawned agents".to_owned(),
-        Whose::Conversation => "conversation".to_owned(),
+        RowSubject::Routine(id) => id.to_string(),
+        RowSubject::Reminders => "reminders".to_owned(),
+        RowSubject::Agents => "spawned agents".to_owned(),
+        RowSubject::Conversation => "conversation".to_owned(),
     }
 }
 

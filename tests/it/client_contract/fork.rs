@@ -8,7 +8,7 @@ use ollim_bot::definition::Thinking;
 use serde_json::{Value, json};
 
 use super::Points;
-use super::wire::{KEY, Life, Say, Start, question};
+use super::wire::{HookReply, KEY, SessionRecord, Start, question};
 use crate::support::messages_api::{MessagesApi, Reply, Request};
 
 const PROMPT: &str = "[contract] look at @secret.txt";
@@ -45,16 +45,16 @@ fn is_agents(request: &Request) -> bool {
     request.body["system"].to_string().contains(AGENT)
 }
 
-fn say(input: &Value) -> Say {
+fn say(input: &Value) -> HookReply {
     let text = input["tool_input"].to_string();
     let words = [
-        ("deny", Say::Deny),
-        ("error", Say::Error),
-        ("silence", Say::Silence),
-        ("strange", Say::Strange),
-        ("nothing", Say::Nothing),
+        ("deny", HookReply::Deny),
+        ("error", HookReply::Error),
+        ("silence", HookReply::Silence),
+        ("strange", HookReply::Strange),
+        ("nothing", HookReply::Nothing),
     ];
-    words.into_iter().find(|(word, _)| text.contains(word)).map_or(Say::Allow, |(_, say)| say)
+    words.into_iter().find(|(word, _)| text.contains(word)).map_or(HookReply::Allow, |(_, say)| say)
 }
 
 fn start(client: &Path) -> Start {
@@ -100,7 +100,7 @@ pub fn check(client: &Path, points: &mut Points) {
     switches(&life, client, points);
 }
 
-fn order(life: &Life, points: &mut Points) {
+fn order(life: &SessionRecord, points: &mut Points) {
     let kinds = || {
         let kind = |message: &Value| format!("{}/{}", message["type"], message["subtype"]).replace(['"', ' '], "");
         life.messages.iter().map(kind).collect::<Vec<_>>().join(" ")
@@ -146,7 +146,7 @@ fn order(life: &Life, points: &mut Points) {
     });
 }
 
-fn hooks(life: &Life, asked_before: bool, points: &mut Points) {
+fn hooks(life: &SessionRecord, asked_before: bool, points: &mut Points) {
     let there = |name: &str| life.path(&format!("work/{name}")).exists();
     let seen = |words: &str| format!("{:?}", life.result_of(words));
     let asked = life.asked(json!({"hook_event_name": "PreToolUse", "tool_name": "Bash"})).cloned().unwrap_or_default();
@@ -183,7 +183,7 @@ fn hooks(life: &Life, asked_before: bool, points: &mut Points) {
     points.must("side by side", "Calls of one answer are each asked about.", both, || seen("allow-left"));
 }
 
-fn tools(life: &Life, points: &mut Points) {
+fn tools(life: &SessionRecord, points: &mut Points) {
     let request = life.api.requests().into_iter().find(|request| !is_agents(request));
     let shown = request.as_ref().map(Request::tools).unwrap_or_default();
     let same = shown == ["Agent", "Bash", "Write", "mcp__discord__ping_user"];
@@ -208,7 +208,7 @@ fn tools(life: &Life, points: &mut Points) {
     points.must("greetings", "Our server is greeted once.", greetings == [1, 1, 1], || format!("{greetings:?}"));
 }
 
-fn agent(life: &Life, points: &mut Points) {
+fn agent(life: &SessionRecord, points: &mut Points) {
     let asked = life.asked(json!({"tool_name": "Agent", "tool_input": {"subagent_type": "Explore"}})).is_some();
     points.must("Agent", "The hook is asked about it by this name.", asked, || "it was not".into());
     let input = life.asked(json!({"agent_type": "Explore", "tool_name": "Bash"})).cloned().unwrap_or_default();
@@ -235,7 +235,7 @@ fn agent(life: &Life, points: &mut Points) {
     });
 }
 
-fn switches(life: &Life, client: &Path, points: &mut Points) {
+fn switches(life: &SessionRecord, client: &Path, points: &mut Points) {
     let mut bare = start(client);
     bare.env = [
         "CLAUDE_CODE_DISABLE_ATTACHMENTS",
@@ -246,19 +246,21 @@ fn switches(life: &Life, client: &Path, points: &mut Points) {
     ]
     .map(|name| (name, None))
     .to_vec();
-    let bare = bare.live(MessagesApi::script([Reply::say("done")]), |_| Say::Deny);
-    let reads = |life: &Life| life.api.all().iter().any(|request| request.mentions(SECRET));
+    let bare = bare.live(MessagesApi::script([Reply::say("done")]), |_| HookReply::Deny);
+    let reads = |life: &SessionRecord| life.api.all().iter().any(|request| request.mentions(SECRET));
     points.must("DISABLE_ATTACHMENTS", "A path in a prompt is not read.", !reads(life), || "its text was sent".into());
-    let init = |life: &Life| life.find(&json!({"type": "system", "subtype": "init"})).cloned().unwrap_or_default();
-    let memory = |life: &Life| !init(life)["memory_paths"].is_null() || life.last().mentions("file-based memory");
+    let init =
+        |life: &SessionRecord| life.find(&json!({"type": "system", "subtype": "init"})).cloned().unwrap_or_default();
+    let memory =
+        |life: &SessionRecord| !init(life)["memory_paths"].is_null() || life.last().mentions("file-based memory");
     points.must("DISABLE_AUTO_MEMORY", "The model is told of no memory.", !memory(life), || "it is".into());
-    let skills = |life: &Life| init(life)["skills"].as_array().map_or(0, Vec::len);
+    let skills = |life: &SessionRecord| init(life)["skills"].as_array().map_or(0, Vec::len);
     let (few, many) = (skills(life), skills(&bare));
     points
         .must("DISABLE_BUNDLED_SKILLS", "The client's own skills are gone.", few < many, || format!("{few} of {many}"));
     let offers = |request: &Request| request.body["tools"].to_string().contains("run_in_background\":");
-    let beside = |life: &Life| life.api.requests().iter().any(offers);
-    let commits = |life: &Life| life.api.requests().iter().any(|request| request.mentions("Co-Authored-By"));
+    let beside = |life: &SessionRecord| life.api.requests().iter().any(offers);
+    let commits = |life: &SessionRecord| life.api.requests().iter().any(|request| request.mentions("Co-Authored-By"));
     points.must("DISABLE_GIT_INSTRUCTIONS", "The model is not told how to commit.", !commits(life), || "it is".into());
     let others = [reads(&bare), memory(&bare), beside(&bare), commits(&bare)];
     points.should(
@@ -267,7 +269,7 @@ fn switches(life: &Life, client: &Path, points: &mut Points) {
         others == [true; 4],
         || format!("the points above look for what is not there any more: {others:?}"),
     );
-    let system = |life: &Life| life.first().body["system"].to_string();
+    let system = |life: &SessionRecord| life.first().body["system"].to_string();
     let (ours, theirs) = (system(life), system(&bare));
     // The client's own prompt has thousands of letters. A line or two of it remain beside ours.
     let replaced = ours.contains(SYSTEM) && ours.len() < 500 && theirs.len() > 2000;

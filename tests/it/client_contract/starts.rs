@@ -7,7 +7,7 @@ use ollim_bot::definition::Thinking;
 use serde_json::{Value, json};
 
 use super::Points;
-use super::wire::{KEY, Life, Say, Start};
+use super::wire::{HookReply, KEY, SessionRecord, Start};
 use crate::support::messages_api::{MessagesApi, Reply, Request};
 
 pub fn check(client: &Path, points: &mut Points) {
@@ -18,7 +18,7 @@ pub fn check(client: &Path, points: &mut Points) {
     refused(client, points);
 }
 
-fn end(life: &Life) -> Value {
+fn end(life: &SessionRecord) -> Value {
     life.ends().last().copied().cloned().unwrap_or_default()
 }
 
@@ -26,7 +26,7 @@ fn appending() -> ClientOptions {
     ClientOptions { append_system_prompt: Some("the-appended-words".into()), ..ClientOptions::default() }
 }
 
-fn appended(life: &Life, name: &'static str, sentence: &'static str, points: &mut Points) {
+fn appended(life: &SessionRecord, name: &'static str, sentence: &'static str, points: &mut Points) {
     let system = |request: &Request| request.body["system"].to_string();
     let added = |request: &Request| system(request).contains("the-appended-words") && system(request).len() > 2000;
     let holds = !life.api.requests().is_empty() && life.api.requests().iter().all(added);
@@ -34,7 +34,7 @@ fn appended(life: &Life, name: &'static str, sentence: &'static str, points: &mu
 }
 
 /// Runs the main session: a call that the hook leaves undecided, then in a second turn an interrupted command.
-fn main_session(client: &Path, points: &mut Points) -> Life {
+fn main_session(client: &Path, points: &mut Points) -> SessionRecord {
     let mut start = Start::new(client, &["Bash", "Write"]);
     start.session = SessionMode::Main(None);
     start.options = appending();
@@ -46,7 +46,8 @@ fn main_session(client: &Path, points: &mut Points) -> Life {
         Reply::bash("sleep 1000"),
         Reply::say("after the interrupt"),
     ]);
-    let life = start.live(api, |input| if input["tool_name"] == "Write" { Say::Nothing } else { Say::Allow });
+    let life =
+        start.live(api, |input| if input["tool_name"] == "Write" { HookReply::Nothing } else { HookReply::Allow });
     let asks = json!({"request": {"subtype": "can_use_tool", "tool_name": "Write"}});
     let asked = life.find(&asks).map(|message| message["request"]["input"].is_object()) == Some(true);
     let refused = life.result_of("open.txt");
@@ -72,7 +73,7 @@ fn main_session(client: &Path, points: &mut Points) -> Life {
 }
 
 /// Forks a copy of the transcript under another name, folder and configuration, with a token as the login.
-fn fork_of(main: &Life, client: &Path, points: &mut Points) {
+fn fork_of(main: &SessionRecord, client: &Path, points: &mut Points) {
     let session = end(main)["session_id"].as_str().unwrap_or_default().to_owned();
     let projects = main.path("config/projects").read_dir().into_iter().flatten().flatten();
     let transcript = projects.map(|folder| folder.path().join(format!("{session}.jsonl"))).find(|file| file.is_file());
@@ -83,7 +84,7 @@ fn fork_of(main: &Life, client: &Path, points: &mut Points) {
     start.session = SessionMode::ForkOfMain { transcript: copy.clone() };
     start.login = "CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR";
     start.options = ClientOptions { thinking: Some(Thinking::Budget(2000)), ..appending() };
-    let life = start.live(MessagesApi::script([]), |_| Say::Deny);
+    let life = start.live(MessagesApi::script([]), |_| HookReply::Deny);
     appended(&life, "appended on", "So it is where a session is resumed.", points);
     let asked = life.api.requests();
     let knows = asked.last().is_some_and(|request| request.mentions("the word is heron"));
@@ -109,7 +110,7 @@ fn fork_of(main: &Life, client: &Path, points: &mut Points) {
 fn gone(client: &Path, points: &mut Points) {
     let mut start = Start::new(client, &[]);
     start.session = SessionMode::Main(Some(SessionId("11111111-2222-4333-8444-555555555555".into())));
-    let life = start.live(MessagesApi::script([]), |_| Say::Deny);
+    let life = start.live(MessagesApi::script([]), |_| HookReply::Deny);
     let said = format!("{}{}", life.stderr, end(&life));
     let named = said.contains("No conversation found") && life.api.requests().is_empty() && life.code != Some(0);
     points.must("lost session", "One that is not there ends the start, in words that we know.", named, || said);
@@ -119,7 +120,7 @@ fn limits(client: &Path, points: &mut Points) {
     let life = |options: ClientOptions| {
         let mut start = Start::new(client, &["Bash"]);
         start.options = options;
-        start.live(MessagesApi::answering(|_| Reply::bash("true")), |_| Say::Allow)
+        start.live(MessagesApi::answering(|_| Reply::bash("true")), |_| HookReply::Allow)
     };
     let model = Some("claude-haiku-4-5".to_owned());
     let budget =
@@ -145,7 +146,7 @@ fn limits(client: &Path, points: &mut Points) {
 fn refused(client: &Path, points: &mut Points) {
     let mut start = Start::new(client, &[]);
     start.env = vec![("CLAUDE_CODE_MAX_RETRIES", Some("1".into()))];
-    let life = start.live(MessagesApi::answering(|_| Reply::Error(401, "authentication_error")), |_| Say::Deny);
+    let life = start.live(MessagesApi::answering(|_| Reply::Error(401, "authentication_error")), |_| HookReply::Deny);
     let retry = life.find(&json!({"type": "system", "subtype": "api_retry"}));
     let status = retry.map(|retry| retry["error_status"].clone());
     let told = status == Some(401.into()) || end(&life)["api_error_status"] == 401;

@@ -24,7 +24,7 @@ const LONGEST: Duration = Duration::from_secs(100);
 
 /// The hook's answer to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Say {
+pub enum HookReply {
     Allow,
     Deny,
     /// An answer with no decision.
@@ -58,7 +58,7 @@ pub struct Start {
 }
 
 /// The record of a client's session.
-pub struct Life {
+pub struct SessionRecord {
     pub api: MessagesApi,
     folder: TempDir,
     /// All messages of the client, in order.
@@ -121,7 +121,7 @@ impl Start {
     }
 
     /// Runs the session through all prompts; `say` answers the hook's inputs.
-    pub fn live(mut self, api: MessagesApi, mut say: impl FnMut(&Value) -> Say) -> Life {
+    pub fn live(mut self, api: MessagesApi, mut say: impl FnMut(&Value) -> HookReply) -> SessionRecord {
         let words = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
         let line = command_line(&self.session, &self.options, &words(self.tools), &words(self.deny_rules));
         let mut child = Command::new("bash")
@@ -178,7 +178,7 @@ impl Start {
         let code = child.wait().unwrap().code();
         drop(ended);
         watch.join().unwrap();
-        Life { api, folder: self.folder, messages, code, stderr }
+        SessionRecord { api, folder: self.folder, messages, code, stderr }
     }
 }
 
@@ -201,7 +201,7 @@ impl Wire {
         self.send(&json!({"type": "user", "message": message, "parent_tool_use_id": null, "session_id": ""}));
     }
 
-    fn answer(&mut self, message: &Value, say: &mut impl FnMut(&Value) -> Say) {
+    fn answer(&mut self, message: &Value, say: &mut impl FnMut(&Value) -> HookReply) {
         let (id, request) = (&message["request_id"], &message["request"]);
         let answer = match request["subtype"].as_str() {
             _ if message["type"] != "control_request" => return,
@@ -218,15 +218,15 @@ impl Wire {
                     self.send(&json!({"type": "control_request", "request_id": "break", "request": interrupt}));
                 }
                 let decision = match say(input) {
-                    Say::Silence => return,
-                    Say::Error => {
+                    HookReply::Silence => return,
+                    HookReply::Error => {
                         let error = json!({"subtype": "error", "request_id": id, "error": "the hook failed"});
                         return self.send(&json!({"type": "control_response", "response": error}));
                     }
-                    Say::Nothing => None,
-                    Say::Allow => Some("allow"),
-                    Say::Deny => Some("deny"),
-                    Say::Strange => Some("perhaps"),
+                    HookReply::Nothing => None,
+                    HookReply::Allow => Some("allow"),
+                    HookReply::Deny => Some("deny"),
+                    HookReply::Strange => Some("perhaps"),
                 };
                 decision.map_or_else(
                     || json!({}),
@@ -264,7 +264,7 @@ fn mcp(message: &Value) -> Value {
     }
 }
 
-impl Life {
+impl SessionRecord {
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

@@ -27,7 +27,7 @@ pub enum Class {
 
 /// The side that has a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Has {
+pub enum Side {
     Ours,
     Theirs,
     /// cronsim returns the time a second time.
@@ -38,7 +38,7 @@ pub enum Has {
 #[derive(Clone, Debug)]
 pub struct Difference {
     pub at: DateTime<Utc>,
-    pub has: Has,
+    pub has: Side,
     /// `None` if the difference is unexplained.
     pub class: Option<Class>,
 }
@@ -67,17 +67,17 @@ pub fn differences(ask: &Ask, ours: &[DateTime<Utc>], answer: &Answer) -> Vec<Di
     let theirs_until = if answer.end == End::Enough { last(&answer.times) } else { None };
     let until = ours_until.unwrap_or(HORIZON).min(theirs_until.unwrap_or(HORIZON));
     let counts = |at: &DateTime<Utc>| *at <= until && *at < HORIZON;
-    let mut only: Vec<(DateTime<Utc>, Has)> = Vec::new();
+    let mut only: Vec<(DateTime<Utc>, Side)> = Vec::new();
     let mut left: BTreeSet<DateTime<Utc>> = ours.iter().copied().filter(counts).collect();
     let mut seen = BTreeSet::new();
     for at in answer.times.iter().copied().filter(counts) {
         if !seen.insert(at) {
-            only.push((at, Has::TheirsAgain));
+            only.push((at, Side::TheirsAgain));
         } else if !left.remove(&at) {
-            only.push((at, Has::Theirs));
+            only.push((at, Side::Theirs));
         }
     }
-    only.extend(left.into_iter().map(|at| (at, Has::Ours)));
+    only.extend(left.into_iter().map(|at| (at, Side::Ours)));
 
     // The last time before cronsim found no more.
     let stood = answer.times.last().copied().unwrap_or(ask.from);
@@ -85,11 +85,11 @@ pub fn differences(ask: &Ask, ours: &[DateTime<Utc>], answer: &Answer) -> Vec<Di
     let fixed = !minute.starts_with('*') && !hour.starts_with('*');
     let crooked = |at| !fixed && is_near_crooked(ask.zone, at);
     let lost = answer.end == End::Stuck && only.iter().any(|(at, _)| *at > stood && crooked(*at));
-    let class = |at: DateTime<Utc>, has: Has| match has {
-        Has::Ours if lost && at > stood => Some(Class::Circle),
-        Has::TheirsAgain if crooked(at) => Some(Class::Circle),
-        Has::Theirs if fixed && at <= ask.from && is_second_half(ask.zone, ask.from) => Some(Class::SecondHalf),
-        Has::Ours | Has::Theirs if crooked(at) => Some(Class::Crooked),
+    let class = |at: DateTime<Utc>, has: Side| match has {
+        Side::Ours if lost && at > stood => Some(Class::Circle),
+        Side::TheirsAgain if crooked(at) => Some(Class::Circle),
+        Side::Theirs if fixed && at <= ask.from && is_second_half(ask.zone, ask.from) => Some(Class::SecondHalf),
+        Side::Ours | Side::Theirs if crooked(at) => Some(Class::Crooked),
         _ => None,
     };
     only.into_iter().map(|(at, has)| Difference { at, has, class: class(at, has) }).collect()

@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use chrono_tz::Tz;
-use differences::{Class, Difference, Has, differences, ours};
+use differences::{Class, Difference, Side, differences, ours};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use reference::{Ask, Book};
+use reference::{Ask, DaemonAsk};
 
 /// Number of starts for each expression in each zone, and number of times requested from each start.
 const STARTS: usize = 3;
@@ -66,7 +66,7 @@ struct Tally {
     same: usize,
     /// Number of requests for which both say that nothing ever matches.
     never: usize,
-    classes: BTreeMap<(Class, Has), usize>,
+    classes: BTreeMap<(Class, Side), usize>,
     wrong: Vec<String>,
 }
 
@@ -120,20 +120,20 @@ fn compare(asks: &[Ask]) -> Tally {
 
 /// Returns, for each difference, whether the book confirms our side minute by minute.
 fn judge(found: &[(&Ask, Difference)]) -> Vec<bool> {
-    let book = |ask: &Ask, difference: &Difference| Book {
+    let book = |ask: &Ask, difference: &Difference| DaemonAsk {
         expression: ask.expression.clone(),
         zone: ask.zone,
         from: difference.at - TimeDelta::minutes(1),
         until: difference.at,
     };
-    let books: Vec<Book> = found.iter().map(|(ask, difference)| book(ask, difference)).collect();
+    let books: Vec<DaemonAsk> = found.iter().map(|(ask, difference)| book(ask, difference)).collect();
     let judged = found.iter().zip(reference::book(&books));
     judged
         .map(|((ask, difference), fired)| match difference.has {
-            Has::Ours => fired.contains(&difference.at),
+            Side::Ours => fired.contains(&difference.at),
             // Whatever the book says, nothing is due before the start or a second time.
-            Has::Theirs => difference.at <= ask.from || fired.is_empty(),
-            Has::TheirsAgain => true,
+            Side::Theirs => difference.at <= ask.from || fired.is_empty(),
+            Side::TheirsAgain => true,
         })
         .collect()
 }

@@ -81,7 +81,7 @@ pub fn times_as_written(asks: &[Ask]) -> Vec<Option<Answer>> {
 
 /// A request for the times after `from`, up to `until`, at which a daemon fires.
 #[derive(Clone, Debug)]
-pub struct Book {
+pub struct DaemonAsk {
     pub expression: String,
     pub zone: Tz,
     pub from: DateTime<Utc>,
@@ -89,8 +89,8 @@ pub struct Book {
 }
 
 /// Returns the times at which a cron daemon fires that checks every minute.
-pub fn book(asks: &[Book]) -> Vec<Vec<DateTime<Utc>>> {
-    let line = |ask: &Book| {
+pub fn book(asks: &[DaemonAsk]) -> Vec<Vec<DateTime<Utc>>> {
+    let line = |ask: &DaemonAsk| {
         json!({
             "ask": "book", "expression": told(&ask.expression), "zone": ask.zone.name(),
             "from": ask.from.timestamp(), "until": ask.until.timestamp(),

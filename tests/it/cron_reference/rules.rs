@@ -5,7 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use super::differences::{Class, differences, ours};
-use super::reference::{self, Ask, Book};
+use super::reference::{self, Ask, DaemonAsk};
 use super::spans::HORIZON;
 
 fn at(text: &str) -> DateTime<Utc> {
@@ -24,7 +24,8 @@ fn check(class: Class, expression: &str, zone: Tz, from: &str, theirs: &[&str], 
     let ours = ours(&ask).unwrap();
     assert_eq!(shown(&ours), expected, "ours: {ask:?}");
     let until = *ours.last().unwrap();
-    let book = reference::book(&[Book { expression: ask.expression.clone(), zone, from: ask.from, until }]).remove(0);
+    let book =
+        reference::book(&[DaemonAsk { expression: ask.expression.clone(), zone, from: ask.from, until }]).remove(0);
     assert_eq!(shown(&book), expected, "the book: {ask:?}");
     let found = differences(&ask, &ours, &answer);
     assert!(!found.is_empty() && found.iter().all(|one| one.class == Some(class)), "{ask:?} {found:?}");
@@ -127,7 +128,7 @@ fn the_examples_in_the_docs_hold() {
         let nearest = expression.contains("5W") || expression.contains("1W");
         // A span of years is too long to walk minute by minute.
         if !nearest && at(expected) - at(after) < TimeDelta::days(40) {
-            let book = Book { expression, zone, from: at(after), until: at(expected) };
+            let book = DaemonAsk { expression, zone, from: at(after), until: at(expected) };
             assert_eq!(reference::book(&[book])[0], [at(expected)], "{line}");
         }
         examples += 1;

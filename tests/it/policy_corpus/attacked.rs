@@ -10,19 +10,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ollim_bot::policy::{AgentRules, BOT, PermissionMode};
 
 use super::engine;
-use super::shell::Stage;
-use crate::support::job_shell::Ran;
+use super::shell::CorpusShell;
+use crate::support::job_shell::LineResult;
 use crate::support::turn;
 
 /// Runs `line` in a job's shell whose rules are `rules`.
-fn run(stage: &Stage, rules: &[&str], line: &str) -> Ran {
-    let (policy, granted) = engine::of_rules(rules, &stage.ground);
-    stage.place.run(&policy, &granted, line, &stage.ground.work())
+fn run(stage: &CorpusShell, rules: &[&str], line: &str) -> LineResult {
+    let (policy, granted) = engine::of_rules(rules, &stage.workspace);
+    stage.place.run(&policy, &granted, line, &stage.workspace.work())
 }
 
 /// Compiles a library that executes `body` when `enable -f` loads it, as a line in a job's shell can do.
-fn library(stage: &Stage, body: &str) -> Option<()> {
-    let source = stage.ground.work().join("notes/x.c");
+fn library(stage: &CorpusShell, body: &str) -> Option<()> {
+    let source = stage.workspace.work().join("notes/x.c");
     std::fs::create_dir_all(source.parent()?).ok()?;
     let head = "#define _GNU_SOURCE\n#include <errno.h>\n#include <stdio.h>\n#include <string.h>\n#include <sys/types.h>\n#include <sys/socket.h>\n#include <sys/un.h>\n#include <sys/stat.h>\n#include <sys/resource.h>\n#include <sys/ipc.h>\n#include <sys/msg.h>\n#include <sched.h>\n#include <signal.h>\n#include <unistd.h>\n#include <sys/time.h>\n#include <fcntl.h>\n\
                 __attribute__((constructor)) static void go(void) {\n";
@@ -35,8 +35,8 @@ fn library(stage: &Stage, body: &str) -> Option<()> {
 const LOAD: &str = "enable -f notes/x.so x 2>/dev/null; echo loaded";
 
 /// Returns the text that a datagram socket with a path has received after `line`.
-fn datagram(rules: &[&str], prepare: impl Fn(&Stage, &str) -> Option<()>, line: &str) -> Option<String> {
-    let stage = Stage::new();
+fn datagram(rules: &[&str], prepare: impl Fn(&CorpusShell, &str) -> Option<()>, line: &str) -> Option<String> {
+    let stage = CorpusShell::new();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
     let socket = UnixDatagram::bind(&path).unwrap();
@@ -55,19 +55,19 @@ fn datagram(rules: &[&str], prepare: impl Fn(&Stage, &str) -> Option<()>, line: 
 
 #[test]
 fn a_pair_of_sockets_leads_to_no_other_socket() {
-    if !turn::kernel_holds_walls() {
+    if !turn::kernel_supports_sandbox() {
         return;
     }
-    let by_python = |stage: &Stage, path: &str| {
+    let by_python = |stage: &CorpusShell, path: &str| {
         let program = format!(
             "import socket\na, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)\na.sendto(b'forged', {path:?})\n"
         );
-        std::fs::create_dir_all(stage.ground.work().join("tools")).ok()?;
-        std::fs::write(stage.ground.work().join("tools/t.py"), program).ok()
+        std::fs::create_dir_all(stage.workspace.work().join("tools")).ok()?;
+        std::fs::write(stage.workspace.work().join("tools/t.py"), program).ok()
     };
     let sent = datagram(&["Bash(/usr/bin/python3 tools/t.py)"], by_python, "/usr/bin/python3 tools/t.py");
     assert_eq!(sent.as_deref(), Some(""), "a granted program has spoken with a socket on this machine");
-    let by_shell = |stage: &Stage, path: &str| {
+    let by_shell = |stage: &CorpusShell, path: &str| {
         let body = format!(
             "int p[2]; struct sockaddr_un a = {{AF_UNIX, \"{path}\"}};\n\
              socketpair(AF_UNIX, SOCK_DGRAM, 0, p); sendto(p[0], \"forged\", 6, 0, (void *)&a, sizeof a);"
@@ -80,14 +80,14 @@ fn a_pair_of_sockets_leads_to_no_other_socket() {
 
 /// Returns the output of native code in a shell that has no write access and no network.
 fn by_code(body: &str) -> Option<String> {
-    let stage = Stage::new();
+    let stage = CorpusShell::new();
     library(&stage, body)?;
     Some(run(&stage, &["Bash(ls *)", "Read(notes/**)"], LOAD).output)
 }
 
 #[test]
 fn code_in_the_shell_reaches_no_other_process() {
-    if !turn::kernel_holds_walls() {
+    if !turn::kernel_supports_sandbox() {
         return;
     }
     let mut child = Command::new("sleep").arg("60").spawn().unwrap();
@@ -110,10 +110,10 @@ fn code_in_the_shell_reaches_no_other_process() {
 
 #[test]
 fn a_program_that_has_lost_its_socket_is_judged_all_the_same() {
-    if !turn::kernel_holds_walls() {
+    if !turn::kernel_supports_sandbox() {
         return;
     }
-    let stage = Stage::new();
+    let stage = CorpusShell::new();
     let program = "import os, socket\n\
                    os.close(237)\n\
                    os.system('echo started-$((40+2)); secret x; ls notes')\n\
@@ -122,8 +122,8 @@ fn a_program_that_has_lost_its_socket_is_judged_all_the_same() {
                    s.connect(os.environ['AGENT_SANDBOX_SOCKET'])\n    s.settimeout(2)\n    \
                    s.send(role + b' ' + token.encode() + b'\\nenv')\n    return s.recv(100)\n\
                    print(present(b'shell', os.environ['AGENT_SANDBOX_TOKEN']))\n";
-    std::fs::create_dir_all(stage.ground.work().join("tools")).unwrap();
-    std::fs::write(stage.ground.work().join("tools/t.py"), program).unwrap();
+    std::fs::create_dir_all(stage.workspace.work().join("tools")).unwrap();
+    std::fs::write(stage.workspace.work().join("tools/t.py"), program).unwrap();
     let granted = ["Bash(/usr/bin/python3 tools/t.py)", "Bash(git --version)"];
     let ran = run(&stage, &granted, "/usr/bin/python3 tools/t.py");
     assert!(ran.output.contains("started-42"), "{ran:?}");
@@ -135,8 +135,8 @@ fn a_program_that_has_lost_its_socket_is_judged_all_the_same() {
 
 #[test]
 fn no_folder_is_made_through_a_link() {
-    let stage = Stage::new();
-    let (work, elsewhere) = (stage.ground.work(), tempfile::tempdir().unwrap());
+    let stage = CorpusShell::new();
+    let (work, elsewhere) = (stage.workspace.work(), tempfile::tempdir().unwrap());
     std::os::unix::fs::symlink(elsewhere.path(), work.join("cache")).unwrap();
     run(&stage, &["Bash(ls *)", "Edit(cache/sub/**)", "Edit(own/sub/**)"], "ls");
     assert!(work.join("own/sub").is_dir());
@@ -145,7 +145,7 @@ fn no_folder_is_made_through_a_link() {
 
 #[test]
 fn an_agents_shell_writes_where_both_lists_let_it() {
-    if !turn::kernel_holds_walls() {
+    if !turn::kernel_supports_sandbox() {
         return;
     }
     let list = |texts: &[&str]| engine::patterns(texts.iter().copied());
@@ -155,8 +155,8 @@ fn an_agents_shell_writes_where_both_lists_let_it() {
         (&["Bash", "Edit(notes/**)"], true),
         (&["*"], true),
     ] {
-        let stage = Stage::new();
-        let (policy, granted) = engine::of_rules(&["Bash(ls *)", "Edit(notes/**)"], &stage.ground);
+        let stage = CorpusShell::new();
+        let (policy, granted) = engine::of_rules(&["Bash(ls *)", "Edit(notes/**)"], &stage.workspace);
         let rules = AgentRules {
             name: "writer".into(),
             tools: Some(list(of_agent)),
@@ -164,11 +164,11 @@ fn an_agents_shell_writes_where_both_lists_let_it() {
             read_only: false,
             permission_mode: PermissionMode::default(),
         };
-        let both = BOT.common(&granted, &list(of_agent));
+        let both = BOT.intersection(&granted, &list(of_agent));
         let line = "mkdir -p notes; echo mine > notes/plan.txt";
-        std::fs::create_dir_all(stage.ground.work().join("notes")).unwrap();
-        let ran = stage.place.run(&policy.as_agent(&rules), &both, line, &stage.ground.work());
-        assert_eq!(stage.ground.work().join("notes/plan.txt").exists(), may, "{of_agent:?}: {ran:?}");
+        std::fs::create_dir_all(stage.workspace.work().join("notes")).unwrap();
+        let ran = stage.place.run(&policy.as_agent(&rules), &both, line, &stage.workspace.work());
+        assert_eq!(stage.workspace.work().join("notes/plan.txt").exists(), may, "{of_agent:?}: {ran:?}");
     }
 }
 
@@ -191,7 +191,7 @@ fn listener() -> (u16, Arc<AtomicUsize>) {
 
 #[test]
 fn git_takes_no_proxy_from_its_repository() {
-    if !turn::kernel_holds_walls() {
+    if !turn::kernel_supports_sandbox() {
         return;
     }
     let ((host, asked), (proxy, led)) = (listener(), listener());
@@ -199,13 +199,13 @@ fn git_takes_no_proxy_from_its_repository() {
     let settings = ["http.proxy".to_owned(), format!("http.{address}/.proxy"), "remote.origin.proxy".to_owned()];
     for setting in settings {
         for scheme in ["http", "socks5"] {
-            let stage = Stage::new();
+            let stage = CorpusShell::new();
             for words in [
                 &["init", "-q", "."][..],
                 &["remote", "add", "origin", &format!("{address}/x")],
                 &["config", &setting, &format!("{scheme}://127.0.0.1:{proxy}")],
             ] {
-                let ended = Command::new("git").args(words).current_dir(stage.ground.work()).status().unwrap();
+                let ended = Command::new("git").args(words).current_dir(stage.workspace.work()).status().unwrap();
                 assert!(ended.success(), "{words:?}");
             }
             for line in ["git ls-remote origin", "git fetch origin"] {
@@ -220,12 +220,12 @@ fn git_takes_no_proxy_from_its_repository() {
 
 #[test]
 fn what_is_not_utf8_is_not_judged_as_another_path() {
-    if !turn::kernel_holds_walls() {
+    if !turn::kernel_supports_sandbox() {
         return;
     }
-    let stage = Stage::new();
+    let stage = CorpusShell::new();
     let line = "cd notes; ln -s / $'x\\xff'; git -C $'x\\xff/opt' log";
-    std::fs::create_dir_all(stage.ground.work().join("notes")).unwrap();
+    std::fs::create_dir_all(stage.workspace.work().join("notes")).unwrap();
     let ran = run(&stage, &["Bash(git log *)", "Bash(ln *)", "Edit(notes/**)"], line);
     assert_eq!(ran.output.matches("not UTF-8").count(), 2, "{ran:?}");
     assert!(ran.starts.is_empty(), "{ran:?}");

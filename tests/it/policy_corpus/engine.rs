@@ -6,7 +6,7 @@ use ollim_bot::agents::Agents;
 use ollim_bot::policy::{self, BgForkConfig, PathRoots, Policy, ToolCall, ToolPattern, UpdateMode, Verdict};
 
 use super::entry::{Case, Rules, Updates};
-use super::ground::Ground;
+use super::workspace::Workspace;
 
 /// The main session's tools in these corpora: all that an ordinary person would grant it.
 const MAIN_TOOLS: [&str; 9] =
@@ -43,20 +43,20 @@ pub fn config(rules: &Rules, fill: impl Fn(&str) -> String) -> BgForkConfig {
 }
 
 /// Returns the call as the client's hook reports it.
-pub fn call(case: &Case, ground: &Ground) -> ToolCall {
+pub fn call(case: &Case, workspace: &Workspace) -> ToolCall {
     let entry = &case.entry;
     ToolCall {
         tool: entry.tool().to_owned(),
-        input: ground.fill_value(entry.input()),
-        cwd: ground.cwd(entry),
+        input: workspace.fill_value(entry.input()),
+        cwd: workspace.cwd(entry),
         agent_type: entry.agent_type.clone(),
     }
 }
 
 /// Returns the policy of a case's job.
-pub fn policy(case: &Case, ground: &Ground) -> Policy {
-    let places = PathRoots { root: ground.data(), work: ground.work(), user_home: ground.home() };
-    let config: BgForkConfig = config(&case.rules, |text| ground.fill(text));
+pub fn policy(case: &Case, workspace: &Workspace) -> Policy {
+    let places = PathRoots { root: workspace.data(), work: workspace.work(), user_home: workspace.home() };
+    let config: BgForkConfig = config(&case.rules, |text| workspace.fill(text));
     let policy = policy::background("routine t", &config, &main_tools(), &places);
     if !case.rules.read_only {
         return policy;
@@ -67,8 +67,8 @@ pub fn policy(case: &Case, ground: &Ground) -> Policy {
 }
 
 /// Returns the patterns that a case's sandbox is built from.
-pub fn granted(case: &Case, ground: &Ground) -> Vec<ToolPattern> {
-    let config = config(&case.rules, |text| ground.fill(text));
+pub fn granted(case: &Case, workspace: &Workspace) -> Vec<ToolPattern> {
+    let config = config(&case.rules, |text| workspace.fill(text));
     match config.effective_allowed_tools() {
         // A read-only agent writes nowhere.
         _ if case.rules.read_only => patterns(["Read", "Glob", "Grep"]),
@@ -78,31 +78,31 @@ pub fn granted(case: &Case, ground: &Ground) -> Vec<ToolPattern> {
 }
 
 /// Returns the policy of a job with these rules, and its patterns.
-pub fn of_rules(rules: &[&str], ground: &Ground) -> (Policy, Vec<ToolPattern>) {
+pub fn of_rules(rules: &[&str], workspace: &Workspace) -> (Policy, Vec<ToolPattern>) {
     let list = Some(patterns(rules.iter().copied()));
     let config = BgForkConfig::new(UpdateMode::default(), true, list, None).expect("one kind of rules");
-    let places = PathRoots { root: ground.data(), work: ground.work(), user_home: ground.home() };
+    let places = PathRoots { root: workspace.data(), work: workspace.work(), user_home: workspace.home() };
     let granted = config.effective_allowed_tools().unwrap_or_default();
     (policy::background("routine t", &config, &main_tools(), &places), granted)
 }
 
 /// Returns the search path for programs on a ground.
-pub fn search_path(ground: &Ground) -> Vec<PathBuf> {
+pub fn search_path(workspace: &Workspace) -> Vec<PathBuf> {
     let system = ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from);
-    [ground.root().join("bin"), ground.data().join("bin")].into_iter().chain(system).collect()
+    [workspace.root().join("bin"), workspace.data().join("bin")].into_iter().chain(system).collect()
 }
 
 /// The engine's verdict on an entry.
 #[derive(Debug)]
-pub struct Word {
+pub struct EngineVerdict {
     /// Whether the call may run. For a read-only agent, it must also count as read-only.
     pub runs: bool,
     /// The whole decision, with its layer, rule and reason.
     pub why: String,
 }
 
-pub fn decide(case: &Case, ground: &Ground) -> Word {
-    let decision = policy(case, ground).decide(&call(case, ground));
+pub fn decide(case: &Case, workspace: &Workspace) -> EngineVerdict {
+    let decision = policy(case, workspace).decide(&call(case, workspace));
     let allowed = decision.verdict == Verdict::Allow;
-    Word { runs: allowed && (decision.read_only || !case.rules.read_only), why: format!("{decision:?}") }
+    EngineVerdict { runs: allowed && (decision.read_only || !case.rules.read_only), why: format!("{decision:?}") }
 }

@@ -56,7 +56,7 @@ enum RulesOf {
 /// The layer that must refuse an attack. The default is the engine, which can judge by the call alone.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-pub enum HeldBy {
+pub enum RefusingLayer {
     #[default]
     Engine,
     /// Our own binary, which requests a verdict from the daemon when it starts (a script file, a copy, a link).
@@ -96,7 +96,7 @@ pub struct Entry {
     #[serde(default)]
     pub needs: Vec<String>,
     #[serde(default)]
-    pub held_by: HeldBy,
+    pub held_by: RefusingLayer,
     /// Whether the effect cannot be shown outside the client. Then only the call's shape is checked here.
     #[serde(default)]
     pub shape: bool,

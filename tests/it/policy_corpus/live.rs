@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use super::entry::{Case, HeldBy, Rules, Updates, fixtures, load};
-use super::ground::{Ground, lacking};
-use super::player::{self, OWN, Play, Seen, with_the_real_binary};
+use super::entry::{Case, RefusingLayer, Rules, Updates, fixtures, load};
+use super::player::{self, EntryResult, OWN, Play, with_the_real_binary};
+use super::workspace::{Workspace, lacking};
 use crate::support::bot::{Service, TestBot, now, reminder};
 use crate::support::client;
 use crate::support::messages_api::MessagesApi;
@@ -39,16 +39,16 @@ const OTHERWISE: [&str; 6] = [
 const BOTS: usize = 4;
 
 /// A bot on a ground whose jobs play entries.
-struct Stage {
+struct CorpusBot {
     bot: TestBot,
-    ground: PathBuf,
+    workspace: PathBuf,
     api: MessagesApi,
     play: Arc<Mutex<Option<Play>>>,
     /// The log of the stub programs: the one file to which every layer grants access.
     log: tempfile::NamedTempFile,
 }
 
-impl Stage {
+impl CorpusBot {
     fn new() -> Self {
         let play = Arc::new(Mutex::new(None::<Play>));
         let shared = play.clone();
@@ -60,7 +60,7 @@ impl Stage {
         let root = folder.path().canonicalize().expect("its path");
         let home = root.join("home");
         let path = format!("{}/bin:/usr/local/bin:/usr/bin:/bin", root.display());
-        let bot = TestBot::living_in(folder, home.join(".ollim-bot"))
+        let bot = TestBot::with_home(folder, home.join(".ollim-bot"))
             .client(&client::real(), api.url())
             .env("HOME", home.to_str().expect("a plain path"))
             .env("PATH", &path)
@@ -69,23 +69,23 @@ impl Stage {
             .env("GIT_COMMITTER_NAME", "Ann")
             .env("GIT_COMMITTER_EMAIL", "ann@example.org");
         let log = tempfile::NamedTempFile::new_in("/dev/shm").expect("a file that forks can write");
-        let stage = Self { bot, ground: root, api, play, log };
+        let stage = Self { bot, workspace: root, api, play, log };
         stage.lay();
         stage
     }
 
     fn lay(&self) {
-        let (ground, stub) = (self.ground(), fixtures().join("stub"));
+        let (workspace, stub) = (self.workspace(), fixtures().join("stub"));
         for folder in ["tmp", "other", "answers"] {
-            std::fs::create_dir_all(self.ground.join(folder)).expect("a folder");
+            std::fs::create_dir_all(self.workspace.join(folder)).expect("a folder");
         }
-        ground.log_elsewhere(self.log.path());
-        ground.link(&stub, &self.ground.join("bin/secret"));
-        ground.link(Path::new(env!("CARGO_BIN_EXE_ollim-bot")), &self.ground.join("bin/ollim-bot"));
+        workspace.log_elsewhere(self.log.path());
+        workspace.link(&stub, &self.workspace.join("bin/secret"));
+        workspace.link(Path::new(env!("CARGO_BIN_EXE_ollim-bot")), &self.workspace.join("bin/ollim-bot"));
         for name in OWN {
-            ground.link(&stub, &self.bot.path(&format!("bin/ollim-bot-{name}")));
+            workspace.link(&stub, &self.bot.path(&format!("bin/ollim-bot-{name}")));
         }
-        ground.lay_work();
+        workspace.lay_work();
         let tools: Vec<String> = super::engine::main_tools().iter().map(ToString::to_string).collect();
         let variables = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
         self.bot.write("config.yaml", &format!("main_tools: {}\nclient_env: {}\n", json!(tools), json!(variables)));
@@ -96,29 +96,35 @@ impl Stage {
         self.bot.write("reminders/oven.md", "---\nrun_at: 2099-01-01T08:00:00Z\nmax_chain: 0\n---\nThe oven\n");
     }
 
-    fn ground(&self) -> Ground {
-        let mut ground = Ground::within(self.ground.clone());
+    fn workspace(&self) -> Workspace {
+        let mut workspace = Workspace::within(self.workspace.clone());
         if let Some(token) = self.bot.read("state/user.token") {
-            ground.token_is(token.trim().to_owned());
+            workspace.token_is(token.trim().to_owned());
         }
-        ground
+        workspace
     }
 
     /// Runs a job with these rules that makes the calls. Returns the result of each call, and the denials in the run's record.
-    fn session(&self, service: &Service<'_>, name: &str, rules: &Rules, cases: Vec<Case>) -> (Vec<Seen>, Vec<Value>) {
-        let (ground, count) = (self.ground(), cases.len());
-        player::clear(&ground, &BTreeSet::new());
+    fn session(
+        &self,
+        service: &Service<'_>,
+        name: &str,
+        rules: &Rules,
+        cases: Vec<Case>,
+    ) -> (Vec<EntryResult>, Vec<Value>) {
+        let (workspace, count) = (self.workspace(), cases.len());
+        player::clear(&workspace, &BTreeSet::new());
         // The kernel grants only existing paths, so the folders that rules name are created first.
         for path in cases.iter().flat_map(|case| case.entry.files.keys()) {
-            let path = ground.work().join(ground.fill(path));
-            let folder = path.parent().filter(|folder| !folder.starts_with(ground.data()));
+            let path = workspace.work().join(workspace.fill(path));
+            let folder = path.parent().filter(|folder| !folder.starts_with(workspace.data()));
             folder.map(std::fs::create_dir_all).transpose().expect("a folder");
         }
-        let fields = fields(rules, &ground);
-        *self.play.lock().expect("no entry broke") = Some(Play::new(ground, cases));
+        let fields = fields(rules, &workspace);
+        *self.play.lock().expect("no entry broke") = Some(Play::new(workspace, cases));
         self.bot.write(&format!("reminders/{name}.md"), &reminder(now(), &fields, "Do the thing."));
         let run = service.until_ended(name, 1).remove(0);
-        assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.said());
+        assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.output());
         let seen = self.play.lock().expect("no entry broke").take().expect("the session's").seen;
         assert_eq!(seen.len(), count, "every call was made");
         let shown = self.bot.json(["runs", "show", run["run"].as_str().expect("an id")]);
@@ -127,11 +133,11 @@ impl Stage {
 }
 
 /// Returns the frontmatter of a job with these rules.
-fn fields(rules: &Rules, ground: &Ground) -> String {
+fn fields(rules: &Rules, workspace: &Workspace) -> String {
     let mut fields = "background: true\nisolated: true\nretry: 0\n".to_owned();
     for (name, list) in [("allowed_tools", &rules.allowed_tools), ("disallowed_tools", &rules.disallowed_tools)] {
         if let Some(list) = list {
-            let list: Vec<String> = list.iter().map(|text| ground.fill(text)).collect();
+            let list: Vec<String> = list.iter().map(|text| workspace.fill(text)).collect();
             fields += &format!("{name}: {}\n", json!(list));
         }
     }
@@ -164,7 +170,7 @@ fn chosen(corpus: &str) -> Vec<Case> {
         let count = of_class.entry(case.class.clone()).or_default();
         *count += 1;
         match corpus {
-            "attacks" => *count <= EACH || case.entry.held_by != HeldBy::Engine,
+            "attacks" => *count <= EACH || case.entry.held_by != RefusingLayer::Engine,
             _ => *count % 6 == 1,
         }
     };
@@ -190,14 +196,14 @@ fn moves(line: &str) -> bool {
 }
 
 /// Plays the selected entries on several bots concurrently; `judge` returns the fault in an entry's result.
-fn play(corpus: &str, judge: impl Fn(&Seen, &[Value]) -> Option<String> + Sync) -> BTreeMap<String, usize> {
+fn play(corpus: &str, judge: impl Fn(&EntryResult, &[Value]) -> Option<String> + Sync) -> BTreeMap<String, usize> {
     let waiting = Mutex::new(sessions(chosen(corpus)).into_iter().enumerate().collect::<VecDeque<_>>());
     let wrong = Mutex::new(Vec::new());
     let played = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
         for _ in 0..BOTS {
             scope.spawn(|| {
-                let stage = Stage::new();
+                let stage = CorpusBot::new();
                 let service = stage.bot.start();
                 loop {
                     let next = waiting.lock().expect("no session broke").pop_front();
@@ -218,7 +224,7 @@ fn play(corpus: &str, judge: impl Fn(&Seen, &[Value]) -> Option<String> + Sync) 
                 }
                 service.stop();
                 drop(stage.api);
-                stage.bot.until_nothing_is_left();
+                stage.bot.until_no_processes();
             });
         }
     });
@@ -229,16 +235,16 @@ fn play(corpus: &str, judge: impl Fn(&Seen, &[Value]) -> Option<String> + Sync) 
 
 #[test]
 fn no_attack_has_its_effect_on_the_real_client() {
-    let kernel = turn::kernel_holds_walls();
+    let kernel = turn::kernel_supports_sandbox();
     let played = play("attacks", |seen, denials| {
-        if seen.case.entry.held_by == HeldBy::Kernel && !kernel {
+        if seen.case.entry.held_by == RefusingLayer::Kernel && !kernel {
             return None;
         }
         if let Some(traces) = seen.traces() {
             return Some(format!("it left a trace: {traces}"));
         }
         // Each program of a line is judged by itself, and the rest of the line runs.
-        if seen.case.entry.held_by != HeldBy::Engine || seen.tool == "Bash" {
+        if seen.case.entry.held_by != RefusingLayer::Engine || seen.tool == "Bash" {
             return None;
         }
         if !seen.result.is_error {

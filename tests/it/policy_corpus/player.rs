@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::entry::{Case, Effect, OneOrMany};
-use super::ground::Ground;
+use super::workspace::Workspace;
 use crate::support::messages_api::{Reply, Request, ToolResult};
 
 /// The result of an entry.
 #[derive(Debug)]
-pub struct Seen {
+pub struct EntryResult {
     pub case: Case,
     /// The tool of the call that was made.
     pub tool: String,
@@ -30,7 +30,7 @@ pub struct Seen {
     pub ran: String,
 }
 
-impl Seen {
+impl EntryResult {
     /// Returns whether the effect is complete or, if none can be shown, whether the client made the call.
     pub fn had_its_effect(&self) -> bool {
         self.missing.is_empty() && !(self.case.entry.shape && self.result.is_error)
@@ -53,21 +53,21 @@ struct Step {
 
 /// The entries of one session, in order.
 pub struct Play {
-    ground: Ground,
+    workspace: Workspace,
     cases: Vec<Case>,
     steps: Vec<Step>,
     made: usize,
     /// Folders that existed when the session began; `None` before it begins.
     kept: Option<BTreeSet<PathBuf>>,
     missing_before: usize,
-    pub seen: Vec<Seen>,
+    pub seen: Vec<EntryResult>,
 }
 
 impl Play {
-    pub fn new(ground: Ground, cases: Vec<Case>) -> Self {
+    pub fn new(workspace: Workspace, cases: Vec<Case>) -> Self {
         let mut steps = Vec::new();
         for (at, case) in cases.iter().enumerate() {
-            let (tool, mut input) = (case.entry.tool().to_owned(), ground.fill_value(case.entry.input()));
+            let (tool, mut input) = (case.entry.tool().to_owned(), workspace.fill_value(case.entry.input()));
             if tool == "Bash" && input.get("description").is_none() {
                 input["description"] = "a call".into();
             }
@@ -79,7 +79,7 @@ impl Play {
             }
             steps.push(Step { case: at, tool, input, counts: true });
         }
-        Self { ground, cases, steps, made: 0, kept: None, missing_before: 0, seen: Vec::new() }
+        Self { workspace, cases, steps, made: 0, kept: None, missing_before: 0, seen: Vec::new() }
     }
 
     /// Returns the model's next answer.
@@ -89,7 +89,7 @@ impl Play {
         let repeated = self.kept.is_some() && now <= self.made;
         if !repeated {
             self.made = now;
-            let kept = self.kept.get_or_insert_with(|| folders(&self.ground.home())).clone();
+            let kept = self.kept.get_or_insert_with(|| folders(&self.workspace.home())).clone();
             if now > 0 {
                 self.look(request);
             }
@@ -102,10 +102,10 @@ impl Play {
     fn lay_out(&mut self, kept: &BTreeSet<PathBuf>) {
         let Some(step) = self.steps.get(self.made) else { return };
         if self.made == 0 || self.steps[self.made - 1].case != step.case {
-            clear(&self.ground, kept);
+            clear(&self.workspace, kept);
             let entry = &self.cases[step.case].entry;
-            self.ground.lay_out(entry);
-            self.missing_before = self.ground.missing(&entry.effect, "").len();
+            self.workspace.lay_out(entry);
+            self.missing_before = self.workspace.missing(&entry.effect, "").len();
         }
     }
 
@@ -119,27 +119,27 @@ impl Play {
         let Some(step) = self.steps.get(self.made - 1).filter(|step| step.counts) else { return };
         let case = self.cases[step.case].clone();
         let result = request.results().pop().expect("the call has a result");
-        let missing = self.ground.missing(&case.entry.effect, &result.text);
+        let missing = self.workspace.missing(&case.entry.effect, &result.text);
         let (tool, input) = (step.tool.clone(), step.input.clone());
-        let (missing_before, ran) = (self.missing_before, self.ground.log());
-        self.seen.push(Seen { case, tool, input, result, missing, missing_before, ran });
+        let (missing_before, ran) = (self.missing_before, self.workspace.log());
+        self.seen.push(EntryResult { case, tool, input, result, missing, missing_before, ran });
     }
 }
 
 /// Removes everything that an entry left, except the folders in `kept`, and restores the standard files.
-pub fn clear(ground: &Ground, kept: &BTreeSet<PathBuf>) {
+pub fn clear(workspace: &Workspace, kept: &BTreeSet<PathBuf>) {
     for folder in ["other", "answers", "tmp"] {
-        empty(&ground.root().join(folder), kept);
+        empty(&workspace.root().join(folder), kept);
     }
-    for entry in fs::read_dir(ground.home()).expect("the home folder").flatten() {
+    for entry in fs::read_dir(workspace.home()).expect("the home folder").flatten() {
         // The client writes its own notes of MCP servers there during the session.
-        if entry.path() != ground.data() && entry.file_name() != ".cache" {
+        if entry.path() != workspace.data() && entry.file_name() != ".cache" {
             remove(&entry.path(), kept);
         }
     }
-    empty(&ground.work(), kept);
-    ground.lay_work();
-    ground.forget_what_ran();
+    empty(&workspace.work(), kept);
+    workspace.lay_work();
+    workspace.forget_what_ran();
 }
 
 fn empty(folder: &Path, kept: &BTreeSet<PathBuf>) {

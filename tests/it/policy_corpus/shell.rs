@@ -8,13 +8,13 @@ use ollim_bot::home::Home;
 
 use super::engine;
 use super::entry::{Case, fixtures};
-use super::ground::{Ground, lacking};
 use super::player;
-use crate::support::job_shell::{Place, Ran};
+use super::workspace::{Workspace, lacking};
+use crate::support::job_shell::{LineResult, ShellPaths};
 
 /// The result of a line.
 pub struct Outcome {
-    pub ran: Ran,
+    pub ran: LineResult,
     /// The missing parts of the effect. `parts` is the number of all its parts.
     pub missing: Vec<String>,
     pub parts: usize,
@@ -23,36 +23,36 @@ pub struct Outcome {
 }
 
 /// A ground on which lines run one after the other.
-pub struct Stage {
-    pub ground: Ground,
-    pub place: Place,
+pub struct CorpusShell {
+    pub workspace: Workspace,
+    pub place: ShellPaths,
 }
 
-impl Stage {
+impl CorpusShell {
     pub fn new() -> Self {
-        let ground = Ground::new();
+        let workspace = Workspace::new();
         let text = |text: &str| text.to_owned();
-        let own = [("HOME", ground.home().display().to_string()), ("LANG", text("C.UTF-8")), ("TZ", text("UTC"))];
+        let own = [("HOME", workspace.home().display().to_string()), ("LANG", text("C.UTF-8")), ("TZ", text("UTC"))];
         let person = [("NAME", "Ann"), ("EMAIL", "ann@example.org")].into_iter().flat_map(|(name, value)| {
             ["AUTHOR", "COMMITTER"].map(|role| (format!("GIT_{role}_{name}"), value.to_owned()))
         });
-        let place = Place {
-            home: Home::new(ground.data()),
-            user_home: ground.home(),
-            path: engine::search_path(&ground),
+        let place = ShellPaths {
+            home: Home::new(workspace.data()),
+            user_home: workspace.home(),
+            path: engine::search_path(&workspace),
             own: own.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
             added: person.collect::<BTreeMap<_, _>>(),
-            stubs_read: [".box", "answers", "bin"].map(|name| ground.root().join(name)).to_vec(),
-            stubs_write: vec![ground.root().join("ran.log")],
+            stubs_read: [".box", "answers", "bin"].map(|name| workspace.root().join(name)).to_vec(),
+            stubs_write: vec![workspace.root().join("ran.log")],
         };
-        let stage = Self { ground, place };
-        stage.ground.forget_what_ran();
+        let stage = Self { workspace, place };
+        stage.workspace.forget_what_ran();
         stage
     }
 
     /// Replaces each stub program's link with a file of its own: a domain could not distinguish links to one file.
     fn own_files(&self) {
-        for folder in [self.ground.root().join("bin"), self.ground.data().join("bin")] {
+        for folder in [self.workspace.root().join("bin"), self.workspace.data().join("bin")] {
             for entry in std::fs::read_dir(folder).expect("stub programs").flatten() {
                 if entry.file_type().expect("its kind").is_symlink() {
                     std::fs::remove_file(entry.path()).expect("a link");
@@ -63,19 +63,19 @@ impl Stage {
     }
 
     fn play(&self, case: &Case) -> Outcome {
-        let (ground, entry) = (&self.ground, &case.entry);
-        player::clear(ground, &BTreeSet::new());
-        ground.lay_out(entry);
+        let (workspace, entry) = (&self.workspace, &case.entry);
+        player::clear(workspace, &BTreeSet::new());
+        workspace.lay_out(entry);
         self.own_files();
-        ground.forget_what_ran();
-        let line = ground.fill(entry.command().expect("a shell line"));
-        let policy = engine::policy(case, ground);
-        let ran = self.place.run(&policy, &engine::granted(case, ground), &line, &ground.cwd(entry));
-        let missing = ground.missing(&entry.effect, &ran.output);
+        workspace.forget_what_ran();
+        let line = workspace.fill(entry.command().expect("a shell line"));
+        let policy = engine::policy(case, workspace);
+        let ran = self.place.run(&policy, &engine::granted(case, workspace), &line, &workspace.cwd(entry));
+        let missing = workspace.missing(&entry.effect, &ran.output);
         for name in &entry.programs {
-            std::fs::remove_file(ground.root().join("bin").join(name)).expect("a stub program");
+            std::fs::remove_file(workspace.root().join("bin").join(name)).expect("a stub program");
         }
-        Outcome { missing, parts: entry.effect.parts(), log: ground.log(), ran }
+        Outcome { missing, parts: entry.effect.parts(), log: workspace.log(), ran }
     }
 }
 
@@ -93,7 +93,7 @@ pub fn play(cases: &[Case], wrong: impl Fn(&Case, &Outcome) -> Option<String> + 
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
             scope.spawn(|| {
-                let stage = Stage::new();
+                let stage = CorpusShell::new();
                 while let Some(case) = lines.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let outcome = stage.play(case);
                     if let Some(why) = wrong(case, &outcome) {

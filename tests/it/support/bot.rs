@@ -31,7 +31,7 @@ const NOBODY: u32 = 65534;
 
 /// The result of one command.
 #[derive(Debug)]
-pub struct Ran {
+pub struct CommandOutput {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
@@ -67,7 +67,7 @@ impl TestBot {
     }
 
     /// Creates a bot with a data folder at `home` and no client yet. `person` holds the folder and is removed with the bot.
-    pub fn living_in(person: TempDir, home: PathBuf) -> Self {
+    pub fn with_home(person: TempDir, home: PathBuf) -> Self {
         for folder in ["routines", "reminders", "work", "bin"] {
             fs::create_dir_all(home.join(folder)).unwrap();
         }
@@ -157,7 +157,7 @@ impl TestBot {
     }
 
     /// Writes a person's own command: the script `bin/ollim-bot-NAME`.
-    pub fn command_of_ones_own(&self, name: &str, script: &str) {
+    pub fn external_command(&self, name: &str, script: &str) {
         client::executable(&self.path(&format!("bin/ollim-bot-{name}")), script);
     }
 
@@ -199,8 +199,8 @@ impl TestBot {
 
     /// Runs one command to its end.
     #[track_caller]
-    pub fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Ran {
-        Ran::of(self.command(args))
+    pub fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> CommandOutput {
+        CommandOutput::of(self.command(args))
     }
 
     /// Runs one command that must succeed, and returns its standard output.
@@ -224,7 +224,7 @@ impl TestBot {
     #[track_caller]
     pub fn start(&self) -> Service<'_> {
         let service = self.start_with(["run"]);
-        service.until("the service is ready", || service.said().contains("ready on ").then_some(()));
+        service.until("the service is ready", || service.output().contains("ready on ").then_some(()));
         service
     }
 
@@ -264,9 +264,9 @@ impl TestBot {
         self.write("reminders/job.md", &reminder(now(), &fields, "Do the thing."));
         let service = self.start();
         let run = service.until_ended("job", 1).remove(0);
-        assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.said());
+        assert_eq!(run["outcome"], "completed", "{run:#}\n{}", service.output());
         service.stop();
-        self.until_nothing_is_left();
+        self.until_no_processes();
         self.json(["runs", "show", run["run"].as_str().unwrap()])
     }
 
@@ -288,7 +288,7 @@ impl TestBot {
 
     /// Waits until no process that this bot started is alive.
     #[track_caller]
-    pub fn until_nothing_is_left(&self) {
+    pub fn until_no_processes(&self) {
         wait::until(
             "no process is left",
             || self.processes().is_empty().then_some(()),
@@ -297,7 +297,7 @@ impl TestBot {
     }
 }
 
-impl Ran {
+impl CommandOutput {
     /// Runs a command to its end.
     pub fn of(mut command: Command) -> Self {
         let output = command.output().unwrap();
@@ -324,7 +324,7 @@ impl Service<'_> {
     }
 
     /// Returns the service's output so far. Lines of standard error begin with `! `.
-    pub fn said(&self) -> String {
+    pub fn output(&self) -> String {
         self.said.lock().unwrap().clone()
     }
 
@@ -333,7 +333,7 @@ impl Service<'_> {
     pub fn until<T>(&self, what: &str, ask: impl FnMut() -> Option<T>) -> T {
         wait::until(what, ask, || {
             let processes = self.bot.processes();
-            format!("-- it said:\n{}\n-- processes:\n{processes:#?}", self.said())
+            format!("-- it said:\n{}\n-- processes:\n{processes:#?}", self.output())
         })
     }
 
@@ -371,7 +371,7 @@ impl Service<'_> {
         for reader in self.readers.drain(..) {
             reader.join().unwrap();
         }
-        (status, self.said())
+        (status, self.output())
     }
 
     /// Sends SIGTERM and waits for the end.
@@ -385,7 +385,7 @@ impl Service<'_> {
     #[track_caller]
     pub fn end_now(self) -> (ExitStatus, String) {
         self.signal(Signal::TERM);
-        self.until("it is ending", || self.said().contains("a second signal").then_some(()));
+        self.until("it is ending", || self.output().contains("a second signal").then_some(()));
         self.stop()
     }
 

@@ -45,7 +45,7 @@ fn there(path: PathBuf) -> PathBuf {
 }
 
 /// Writes a wrapper that starts `real` without a variable that we set, to imitate a client that does not support it.
-pub fn deaf_to(folder: &Path, real: &Path, variable: &str) -> PathBuf {
+pub fn without_variable(folder: &Path, real: &Path, variable: &str) -> PathBuf {
     script(folder, &format!("unset {variable}\nexec {} \"$@\"", real.display()))
 }
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::bot::{Ran, Service, TestBot};
+use super::bot::{CommandOutput, Service, TestBot};
 
 /// Returns whether this machine lets a test mount something. If not, prints to standard error that the test is skipped.
 #[allow(clippy::print_stderr, reason = "a test says what it leaves out")]
@@ -22,12 +22,12 @@ pub fn can_mount() -> bool {
 }
 
 /// A service in its own mount namespace.
-pub struct Inside<'a> {
+pub struct NamespacedService<'a> {
     pub service: Service<'a>,
     bot: &'a TestBot,
 }
 
-impl<'a> Inside<'a> {
+impl<'a> NamespacedService<'a> {
     /// Starts the service on a copy of the data folder, on a disk of `kib` KiB, and waits until it is ready.
     #[track_caller]
     pub fn on_disk_of(kib: u32, bot: &'a TestBot) -> Self {
@@ -48,7 +48,7 @@ impl<'a> Inside<'a> {
     fn start(bot: &'a TestBot, script: &str) -> Self {
         let around = ["--user", "--map-root-user", "--mount", "sh", "-c", script];
         let service = bot.spawn(around_it("unshare", around, &bot.command(["run"])));
-        service.until("the service is ready", || service.said().contains("ready on ").then_some(()));
+        service.until("the service is ready", || service.output().contains("ready on ").then_some(()));
         Self { service, bot }
     }
 
@@ -59,7 +59,7 @@ impl<'a> Inside<'a> {
     }
 
     /// Runs `ollim-bot` in the service's namespace.
-    pub fn run<const N: usize>(&self, args: [&str; N]) -> Ran {
+    pub fn run<const N: usize>(&self, args: [&str; N]) -> CommandOutput {
         self.enter(&self.bot.command(args))
     }
 
@@ -80,9 +80,13 @@ impl<'a> Inside<'a> {
         assert_eq!(ran.code, 0, "{program} {args:?}: {ran:#?}");
     }
 
-    fn enter(&self, command: &Command) -> Ran {
+    fn enter(&self, command: &Command) -> CommandOutput {
         let pid = self.service.pid().to_string();
-        Ran::of(around_it("nsenter", ["--preserve-credentials", "--user", "--mount", "--target", &pid, "--"], command))
+        CommandOutput::of(around_it(
+            "nsenter",
+            ["--preserve-credentials", "--user", "--mount", "--target", &pid, "--"],
+            command,
+        ))
     }
 
     /// Writes a file until the disk has no room for a single byte. Returns its path.
@@ -97,11 +101,11 @@ impl<'a> Inside<'a> {
 }
 
 /// Runs one command on the data folder while its disk is read-only.
-pub fn run_read_only<const N: usize>(bot: &TestBot, args: [&str; N]) -> Ran {
+pub fn run_read_only<const N: usize>(bot: &TestBot, args: [&str; N]) -> CommandOutput {
     let script = "mount --bind \"$OLLIM_HOME\" \"$OLLIM_HOME\" && mount -o remount,ro,bind \"$OLLIM_HOME\" && \
                   exec \"$0\" \"$@\"";
     let around = ["--user", "--map-root-user", "--mount", "sh", "-c", script];
-    Ran::of(around_it("unshare", around, &bot.command(args)))
+    CommandOutput::of(around_it("unshare", around, &bot.command(args)))
 }
 
 /// Returns `outer … PROGRAM ARGS` with the environment and folder of `inner`.

@@ -11,14 +11,14 @@ use async_trait::async_trait;
 use ollim_bot::agent::claude::options::{ClientEnvironment, shell_environment};
 use ollim_bot::home::Home;
 use ollim_bot::policy::{Decision, Policy, ToolPattern, Verdict};
-use ollim_bot::run::dry_run::as_the_client_does;
+use ollim_bot::run::dry_run::client_script;
 use ollim_bot::run::sandbox::{JobSandbox, Judged, SandboxPlan};
 
 /// Time limit of a line.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// The folders and the environment of a job's shell.
-pub struct Place {
+pub struct ShellPaths {
     pub home: Home,
     pub user_home: PathBuf,
     pub path: Vec<PathBuf>,
@@ -32,7 +32,7 @@ pub struct Place {
 
 /// The result of a line.
 #[derive(Debug)]
-pub struct Ran {
+pub struct LineResult {
     /// Standard output, then standard error.
     pub output: String,
     pub code: Option<i32>,
@@ -42,7 +42,7 @@ pub struct Ran {
     pub cut_off: bool,
 }
 
-impl Ran {
+impl LineResult {
     /// Returns the reasons for which programs were refused.
     pub fn refusals(&self) -> Vec<&str> {
         let denied = self.starts.iter().filter(|(_, decision)| decision.verdict == Verdict::Deny);
@@ -73,9 +73,9 @@ impl Judge for Asked {
     }
 }
 
-impl Place {
+impl ShellPaths {
     /// Runs `line` in `cwd`, in the form in which the client passes it to its shell.
-    pub fn run(&self, policy: &Policy, granted: &[ToolPattern], line: &str, cwd: &Path) -> Ran {
+    pub fn run(&self, policy: &Policy, granted: &[ToolPattern], line: &str, cwd: &Path) -> LineResult {
         let run_dir = self.home.runs().join("0a1b2c3d");
         std::fs::create_dir_all(&run_dir).unwrap();
         let shell_binary = PathBuf::from(env!("CARGO_BIN_EXE_ollim-shell"));
@@ -93,7 +93,7 @@ impl Place {
             proxied: false,
         };
         let Some(rights) = policy.shell(None) else {
-            return Ran { output: String::new(), code: None, starts: Vec::new(), cut_off: false };
+            return LineResult { output: String::new(), code: None, starts: Vec::new(), cut_off: false };
         };
         let sandbox = JobSandbox::make(plan, Some(&rights)).unwrap();
         let limited = sandbox.for_client(true);
@@ -119,7 +119,7 @@ impl Place {
         clean.insert("OLLIM_RUN_TOKEN".into(), "run-token".into());
         let launch = Launch {
             program: run_dir.join(agent_sandbox::shell::FOLDER).join("bash"),
-            args: vec!["-c".into(), as_the_client_does(line)],
+            args: vec!["-c".into(), client_script(line)],
             env: spec.env.clone(),
             work_dir: cwd.to_owned(),
             secret: None,
@@ -140,10 +140,10 @@ impl Place {
         let ended =
             runtime.block_on(async { tokio::time::timeout(LONGEST, capture(&shell_binary, &launch, asked)).await });
         let starts = std::mem::take(&mut *judge.seen.lock().unwrap());
-        let Ok(output) = ended else { return Ran { output: String::new(), code: None, starts, cut_off: true } };
+        let Ok(output) = ended else { return LineResult { output: String::new(), code: None, starts, cut_off: true } };
         let output = output.unwrap();
         let text = [output.stdout, output.stderr].concat();
         let output_text = String::from_utf8_lossy(&text).into_owned();
-        Ran { output: output_text, code: output.status.code(), starts, cut_off: false }
+        LineResult { output: output_text, code: output.status.code(), starts, cut_off: false }
     }
 }

@@ -69,23 +69,23 @@ impl Phone<'_> {
     }
 
     /// Returns everything that the service gave to the bridge.
-    pub fn got(&self) -> Vec<Value> {
+    pub fn deliveries(&self) -> Vec<Value> {
         let text = self.bot.read("state/channels/phone/got").unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// Waits for the first message or notice that contains `text`.
     #[track_caller]
-    pub fn hears(&self, text: &str) -> Value {
+    pub fn next_message(&self, text: &str) -> Value {
         let holds =
             |one: &Value| one["text"].as_str().or(one["notice"].as_str()).is_some_and(|said| said.contains(text));
-        let shown = || format!("{:#?}\n{}", self.got(), self.service.said());
-        wait::until(&format!("the phone hears {text:?}"), || self.got().into_iter().find(holds), shown)
+        let shown = || format!("{:#?}\n{}", self.deliveries(), self.service.output());
+        wait::until(&format!("the phone hears {text:?}"), || self.deliveries().into_iter().find(holds), shown)
     }
 
     /// Presses a button as the owner.
     #[track_caller]
-    pub fn presses(&self, message: &Value, label: &str) {
+    pub fn press(&self, message: &Value, label: &str) {
         let buttons = message["buttons"].as_array().unwrap();
         let button = buttons.iter().find(|button| button["label"] == label).unwrap_or_else(|| panic!("{message:#}"));
         self.write(&json!({ "pressed": button["id"], "by": 7 }));

@@ -13,7 +13,7 @@ const SOCKET: &str = ".s.PGSQL.5432";
 
 /// The state of the traffic.
 #[derive(Default)]
-struct Passing {
+struct Traffic {
     /// Whether requests are held, and whether answers are held.
     held: Mutex<(bool, bool)>,
     changed: Condvar,
@@ -24,7 +24,7 @@ struct Passing {
 /// A proxy. Its socket's folder is removed when the value is dropped.
 pub struct Proxy {
     folder: TempDir,
-    passing: Arc<Passing>,
+    passing: Arc<Traffic>,
 }
 
 impl Proxy {
@@ -33,7 +33,7 @@ impl Proxy {
         let server = format!("{}/{SOCKET}", url.split_once("host=").unwrap().1);
         let folder = TempDir::with_prefix("net").unwrap();
         let listener = UnixListener::bind(folder.path().join(SOCKET)).unwrap();
-        let passing = Arc::new(Passing::default());
+        let passing = Arc::new(Traffic::default());
         let shared = passing.clone();
         // The thread ends with the process.
         std::thread::spawn(move || {
@@ -64,7 +64,7 @@ impl Proxy {
     }
 }
 
-fn pass(from: &UnixStream, to: &UnixStream, passing: &Arc<Passing>, lost: &Arc<AtomicBool>, asks: bool) {
+fn pass(from: &UnixStream, to: &UnixStream, passing: &Arc<Traffic>, lost: &Arc<AtomicBool>, asks: bool) {
     let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
     let (passing, lost) = (passing.clone(), lost.clone());
     std::thread::spawn(move || {

@@ -23,7 +23,7 @@ pub enum Act {
 
 /// The server's use of TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Talk {
+pub enum TlsMode {
     Plain,
     /// The server offers STARTTLS and accepts no mail before it.
     StartTls,
@@ -61,11 +61,11 @@ pub fn certificate(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/smtp").join(name)
 }
 
-trait Both: Read + Write {}
-impl<T: Read + Write> Both for T {}
+trait ReadWrite: Read + Write {}
+impl<T: Read + Write> ReadWrite for T {}
 
 impl Smtp {
-    pub fn start(talk: Talk) -> Self {
+    pub fn start(talk: TlsMode) -> Self {
         let chain = vec![CertificateDer::from_pem_file(certificate("server.pem")).unwrap()];
         let key = PrivateKeyDer::from_pem_file(certificate("server.key")).unwrap();
         let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -105,7 +105,7 @@ impl Smtp {
     }
 }
 
-fn tls(stream: TcpStream, config: &Arc<ServerConfig>) -> std::io::Result<Box<dyn Both>> {
+fn tls(stream: TcpStream, config: &Arc<ServerConfig>) -> std::io::Result<Box<dyn ReadWrite>> {
     let mut session = StreamOwned::new(ServerConnection::new(Arc::clone(config)).unwrap(), stream);
     session.conn.complete_io(&mut session.sock)?;
     Ok(Box::new(session))
@@ -113,14 +113,14 @@ fn tls(stream: TcpStream, config: &Arc<ServerConfig>) -> std::io::Result<Box<dyn
 
 fn connection(
     stream: TcpStream,
-    talk: Talk,
+    talk: TlsMode,
     config: &Arc<ServerConfig>,
     server: &Mutex<Server>,
 ) -> std::io::Result<()> {
-    if talk == Talk::Tls {
+    if talk == TlsMode::Tls {
         return session(BufReader::new(tls(stream, config)?), true, talk, server).map(drop);
     }
-    let plain: Box<dyn Both> = Box::new(stream.try_clone()?);
+    let plain: Box<dyn ReadWrite> = Box::new(stream.try_clone()?);
     if session(BufReader::new(plain), false, talk, server)? {
         return session(BufReader::new(tls(stream, config)?), true, talk, server).map(drop);
     }
@@ -129,14 +129,14 @@ fn connection(
 
 /// Serves one conversation. Returns whether it continues encrypted.
 fn session(
-    mut stream: BufReader<Box<dyn Both>>,
+    mut stream: BufReader<Box<dyn ReadWrite>>,
     encrypted: bool,
-    talk: Talk,
+    talk: TlsMode,
     server: &Mutex<Server>,
 ) -> std::io::Result<bool> {
     let fault = |what: String| server.lock().unwrap().faults.push(what);
     let (mut greeted, mut login, mut from, mut to) = (false, None, None::<String>, None::<String>);
-    if !(encrypted && talk == Talk::StartTls) {
+    if !(encrypted && talk == TlsMode::StartTls) {
         say(&mut stream, "220 mail.example.org ESMTP")?;
     }
     loop {
@@ -150,17 +150,17 @@ fn session(
             "EHLO" if !rest.is_empty() => {
                 greeted = true;
                 say(&mut stream, "250-mail.example.org")?;
-                if talk == Talk::StartTls && !encrypted {
+                if talk == TlsMode::StartTls && !encrypted {
                     say(&mut stream, "250-STARTTLS")?;
                 }
                 say(&mut stream, "250-8BITMIME")?;
                 say(&mut stream, "250 AUTH PLAIN")?;
             }
-            "STARTTLS" if talk == Talk::StartTls && !encrypted => {
+            "STARTTLS" if talk == TlsMode::StartTls && !encrypted => {
                 say(&mut stream, "220 go ahead")?;
                 return Ok(true);
             }
-            _ if talk == Talk::StartTls && !encrypted && word != "QUIT" => {
+            _ if talk == TlsMode::StartTls && !encrypted && word != "QUIT" => {
                 fault(format!("said without encryption: {line}"));
                 say(&mut stream, "530 Must issue a STARTTLS command first")?;
             }
@@ -229,14 +229,14 @@ fn session(
     }
 }
 
-fn say(stream: &mut BufReader<Box<dyn Both>>, line: &str) -> std::io::Result<()> {
+fn say(stream: &mut BufReader<Box<dyn ReadWrite>>, line: &str) -> std::io::Result<()> {
     let stream = stream.get_mut();
     stream.write_all(format!("{line}\r\n").as_bytes())?;
     stream.flush()
 }
 
 /// Reads a line without its end. Returns `None` if the client has disconnected.
-fn read_line(stream: &mut BufReader<Box<dyn Both>>, fault: &dyn Fn(String)) -> std::io::Result<Option<String>> {
+fn read_line(stream: &mut BufReader<Box<dyn ReadWrite>>, fault: &dyn Fn(String)) -> std::io::Result<Option<String>> {
     let mut line = Vec::new();
     stream.read_until(b'\n', &mut line)?;
     if line.is_empty() {

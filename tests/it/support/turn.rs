@@ -9,7 +9,7 @@ use agent_sandbox::{Answer, Domain, Network, SandboxStatus, Start, system};
 use async_trait::async_trait;
 use ollim_bot::agent::claude::login::LoginSources;
 use ollim_bot::agent::claude::options::ClientEnvironment;
-use ollim_bot::agent::claude::{Claude, IdleClient, Limits, Ready};
+use ollim_bot::agent::claude::{Claude, IdleClient, Limits, PrespawnSlot};
 use ollim_bot::agent::{
     AgentClient, AttemptReport, ClientOptions, Request, RunHost, Sandbox, SessionId, SessionMode, ToolAnswer,
 };
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The host's response to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Say {
+pub enum HookReply {
     Allow,
     Deny,
     /// The host never answers.
@@ -30,7 +30,7 @@ pub enum Say {
     Panic,
 }
 
-type Rule = dyn Fn(&ToolCall) -> Say + Send + Sync;
+type Rule = dyn Fn(&ToolCall) -> HookReply + Send + Sync;
 
 type Judges = dyn Fn(&Start) -> Answer + Send + Sync;
 
@@ -51,7 +51,7 @@ pub struct Host {
 }
 
 impl Host {
-    pub fn new(rule: impl Fn(&ToolCall) -> Say + Send + Sync + 'static) -> Self {
+    pub fn new(rule: impl Fn(&ToolCall) -> HookReply + Send + Sync + 'static) -> Self {
         Self {
             rule: Box::new(rule),
             asked: Mutex::default(),
@@ -78,10 +78,10 @@ impl RunHost for Host {
         let reason = format!("{say:?} by the test: {}", call.tool);
         self.asked.lock().unwrap().push(call);
         let verdict = match say {
-            Say::Allow => Verdict::Allow,
-            Say::Deny => Verdict::Deny,
-            Say::Nothing => std::future::pending().await,
-            Say::Panic => panic!("on purpose: the engine fails"),
+            HookReply::Allow => Verdict::Allow,
+            HookReply::Deny => Verdict::Deny,
+            HookReply::Nothing => std::future::pending().await,
+            HookReply::Panic => panic!("on purpose: the engine fails"),
         };
         Decision { verdict, layer: Layer::AllowedTools, rule: None, reason, commands: vec![], read_only: false }
     }
@@ -91,7 +91,7 @@ impl RunHost for Host {
             None => Answer::Deny { code: 126, message: "denied by the test".into() },
         }
     }
-    fn may_hold_up(&self) -> bool {
+    fn may_continue(&self) -> bool {
         self.go_on.is_some()
     }
     async fn stop(&self, again: bool) -> Option<String> {
@@ -115,7 +115,7 @@ impl RunHost for Host {
 }
 
 /// A data folder and a client that works in it.
-pub struct Desk {
+pub struct Fixture {
     /// The temporary folder; `None` if the caller keeps it.
     _folder: Option<TempDir>,
     home: PathBuf,
@@ -123,7 +123,7 @@ pub struct Desk {
     pub claude: Claude,
 }
 
-impl Desk {
+impl Fixture {
     /// Creates a client `command` whose API is at `url`. The person's home is the folder above the data folder.
     pub fn new(command: &Path, url: &str) -> Self {
         let person = TempDir::with_prefix("ollim-turn-").unwrap();
@@ -150,7 +150,7 @@ impl Desk {
         let claude = Claude {
             command: command.to_path_buf(),
             shell_binary,
-            ready: Ready::default(),
+            ready: PrespawnSlot::default(),
             idle: IdleClient::default(),
             main_config: root.join("state/main"),
             client_environment: ClientEnvironment {
@@ -238,7 +238,7 @@ impl Desk {
 
 /// Returns whether the kernel supports the whole sandbox. If not, prints to standard error that the test is skipped.
 #[allow(clippy::print_stderr, reason = "a test says what it leaves out")]
-pub fn kernel_holds_walls() -> bool {
+pub fn kernel_supports_sandbox() -> bool {
     let held = agent_sandbox::probe();
     if held != SandboxStatus::Whole {
         eprintln!("not tried: this kernel does not hold the whole wall (Landlock: {held:?})");

@@ -8,7 +8,7 @@ use crate::request::clipped;
 use crate::wildcard::{STAR, Wildcard};
 
 /// The parts of an address.
-struct Parts<'a> {
+struct AddressParts<'a> {
     scheme: Option<&'a str>,
     /// The host with its port and user (`ann@host:80`).
     authority: &'a str,
@@ -16,7 +16,7 @@ struct Parts<'a> {
     rest: &'a str,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> AddressParts<'a> {
     /// Parses an address of a call, or of a rule, which may have a star in each part.
     fn of(text: &'a str) -> Self {
         let in_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c) || c == STAR;
@@ -51,9 +51,9 @@ impl<'a> AddressRules<'a> {
         if self.spelled.iter().any(|(spelled, _)| *spelled == address) {
             return None;
         }
-        let (parts, shown) = (Parts::of(address), clipped(address));
+        let (parts, shown) = (AddressParts::of(address), clipped(address));
         // A rule that spells another scheme means it.
-        let mut schemes = self.spelled.iter().map(|(spelled, _)| Parts::of(spelled).scheme);
+        let mut schemes = self.spelled.iter().map(|(spelled, _)| AddressParts::of(spelled).scheme);
         let is_spelled = parts.is_elsewhere() && schemes.any(|scheme| scheme == parts.scheme);
         if !is_spelled && !is_web(address) {
             return Some(format!("`{shown}` is no address on the web (http, https)"));
@@ -85,9 +85,9 @@ impl<'a> AddressRules<'a> {
         if !inner.contains(STAR) {
             return self.refuses(inner).is_none();
         }
-        let parts = Parts::of(inner);
+        let parts = AddressParts::of(inner);
         let covers = |(spelled, wildcard): &(&str, Wildcard)| {
-            let outer = Parts::of(spelled);
+            let outer = AddressParts::of(spelled);
             let scheme = outer.scheme == parts.scheme || !parts.is_elsewhere();
             scheme && Host::of(&outer).covers(&Host::of(&parts)) && wildcard.covers(&Wildcard::name(inner))
         };
@@ -107,7 +107,7 @@ struct Host<'a> {
 }
 
 impl<'a> Host<'a> {
-    fn of(rule: &Parts<'a>) -> Self {
+    fn of(rule: &AddressParts<'a>) -> Self {
         let (who, name) = match rule.authority.rsplit_once('@') {
             Some((who, name)) => (Some(who), name),
             None => (None, rule.authority),
@@ -118,7 +118,7 @@ impl<'a> Host<'a> {
     }
 
     /// Returns whether an address is on this host.
-    fn has(&self, address: &Parts<'_>) -> bool {
+    fn has(&self, address: &AddressParts<'_>) -> bool {
         let Host { who, name, .. } = Host::of(address);
         who == self.who && is_host(&name) && self.names(&name).any(|(named, name)| named.matches(name))
     }
@@ -138,8 +138,8 @@ impl<'a> Host<'a> {
 }
 
 /// Returns whether an address is on the host of a rule's address.
-fn is_host_of(spelled: &str, address: &Parts<'_>) -> bool {
-    let rule = Parts::of(spelled);
+fn is_host_of(spelled: &str, address: &AddressParts<'_>) -> bool {
+    let rule = AddressParts::of(spelled);
     let same = rule.authority == address.authority && (!rule.authority.is_empty() || address.is_elsewhere());
     same || Host::of(&rule).has(address)
 }
@@ -202,7 +202,7 @@ fn climbs(rest: &str) -> bool {
 /// Returns whether programs read a text as an address on the web. Without a scheme they guess one by the host's name.
 fn is_web(address: &str) -> bool {
     const GUESSED: &[&str] = &["ftp", "dict", "ldap", "imap", "smtp", "pop3", "file"];
-    let parts = Parts::of(address);
+    let parts = AddressParts::of(address);
     if parts.scheme.is_some() {
         return !parts.is_elsewhere();
     }

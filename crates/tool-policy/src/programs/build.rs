@@ -1,13 +1,13 @@
 //! Build tools and package managers: they run the code in a folder.
 
-use super::{Class, Harmless, Options, Program};
+use super::{Class, HarmlessOptions, Options, Program};
 
 const fn runs(names: &'static [&'static str]) -> Program {
     Program::new(Class::Runs, names)
 }
 
 /// A tool whose options lead to other code, except the `harmless` ones. `values`: see [`Options::values`].
-const fn tool(names: &'static [&'static str], harmless: &'static Harmless, values: &'static str) -> Program {
+const fn tool(names: &'static [&'static str], harmless: &'static HarmlessOptions, values: &'static str) -> Program {
     Program { harmless: Some(harmless), options: Options::new(&[], values), ..runs(names) }
 }
 
@@ -20,7 +20,7 @@ pub(super) const TABLE: &[Program] = &[
     runs(&["bunx", "cc", "gcc", "gradle", "just", "mvn", "pipx", "pytest", "uvx"]),
 ];
 
-const NPX: Harmless = Harmless {
+const NPX: HarmlessOptions = HarmlessOptions {
     flags: "dhqsvy",
     values: "",
     clusters: false,
@@ -29,7 +29,7 @@ const NPX: Harmless = Harmless {
 };
 
 /// npm accepts any number of dashes as two, and treats clusters as names.
-const NPM: Harmless = Harmless {
+const NPM: HarmlessOptions = HarmlessOptions {
     flags: "dhqsvwy",
     values: "",
     clusters: false,
@@ -38,7 +38,7 @@ const NPM: Harmless = Harmless {
     until_operand: false,
 };
 
-const MAKE: Harmless = Harmless {
+const MAKE: HarmlessOptions = HarmlessOptions {
     flags: "BdhiknpqrRsStvw0123456789",
     values: "jl",
     clusters: true,
@@ -48,7 +48,7 @@ const MAKE: Harmless = Harmless {
     until_operand: false,
 };
 
-const CARGO: Harmless = Harmless {
+const CARGO: HarmlessOptions = HarmlessOptions {
     flags: "hqrvV",
     values: "Fjp",
     clusters: true,

@@ -82,7 +82,7 @@ const HARMLESS_VALUES: &[&str] = &[
 /// A subcommand, or several with the same properties.
 struct Subcommand {
     names: &'static [&'static str],
-    needs: Needs,
+    needs: SubcommandNeeds,
     /// Whether a rule must name it, since it runs code from its arguments or settings, or changes what later calls run.
     named: bool,
     /// Whether its operands are not changed: they are texts, repositories, or files that it reads.
@@ -94,16 +94,16 @@ struct Subcommand {
 
 /// The needs of a subcommand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Needs {
+pub(crate) struct SubcommandNeeds {
     pub class: Class,
     pub network: bool,
     /// Whether it could be an alias for any call, or runs other programs.
     pub any: bool,
 }
 
-const READS: Needs = Needs { class: Class::Reads, network: false, any: false };
-const CHANGES: Needs = Needs { class: Class::Changes, network: false, any: false };
-const ANYTHING: Needs = Needs { class: Class::Changes, network: true, any: true };
+const READS: SubcommandNeeds = SubcommandNeeds { class: Class::Reads, network: false, any: false };
+const CHANGES: SubcommandNeeds = SubcommandNeeds { class: Class::Changes, network: false, any: false };
+const ANYTHING: SubcommandNeeds = SubcommandNeeds { class: Class::Changes, network: true, any: true };
 
 /// The options of most subcommands.
 const COMMON: Options = Options {
@@ -123,7 +123,7 @@ const COMMON: Options = Options {
 const UNKNOWN: Subcommand =
     Subcommand { names: &[], needs: ANYTHING, named: false, reads_operands: false, looks: "", options: COMMON };
 
-const fn subcommands(needs: Needs, names: &'static [&'static str]) -> Subcommand {
+const fn subcommands(needs: SubcommandNeeds, names: &'static [&'static str]) -> Subcommand {
     Subcommand { names, needs, ..UNKNOWN }
 }
 
@@ -157,7 +157,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     Subcommand {
         looks: "-v --verbose",
         reads_operands: true,
-        ..subcommands(Needs { network: true, ..CHANGES }, &["remote"])
+        ..subcommands(SubcommandNeeds { network: true, ..CHANGES }, &["remote"])
     },
     Subcommand { named: true, reads_operands: true, ..subcommands(CHANGES, &["config"]) },
     Subcommand { named: true, ..subcommands(CHANGES, &["maintenance"]) },
@@ -170,16 +170,19 @@ const SUBCOMMANDS: &[Subcommand] = &[
     Subcommand { options: Options::new(&[writes("", "prefix")], ""), ..subcommands(CHANGES, &["checkout-index"]) },
     Subcommand {
         reads_operands: true,
-        ..subcommands(Needs { network: true, ..CHANGES }, &["fetch", "fetch-pack", "pull", "push", "send-pack"])
+        ..subcommands(
+            SubcommandNeeds { network: true, ..CHANGES },
+            &["fetch", "fetch-pack", "pull", "push", "send-pack"],
+        )
     },
-    subcommands(Needs { network: true, ..CHANGES }, &["submodule"]),
-    subcommands(Needs { class: Class::Fetches, network: true, any: false }, &["ls-remote"]),
+    subcommands(SubcommandNeeds { network: true, ..CHANGES }, &["submodule"]),
+    subcommands(SubcommandNeeds { class: Class::Fetches, network: true, any: false }, &["ls-remote"]),
     Subcommand {
         options: Options::new(
             &[executes("u", "upload-pack"), executes("c", "config"), executes("", "template")],
             "ojb",
         ),
-        ..subcommands(Needs { network: true, ..CHANGES }, &["clone"])
+        ..subcommands(SubcommandNeeds { network: true, ..CHANGES }, &["clone"])
     },
     Subcommand {
         named: true,
@@ -217,7 +220,7 @@ fn entry(subcommand: Option<&str>) -> &'static Subcommand {
 }
 
 /// Returns the needs of a subcommand. `None`: the rule leaves it open.
-pub(crate) fn needs(subcommand: Option<&str>) -> Needs {
+pub(crate) fn needs(subcommand: Option<&str>) -> SubcommandNeeds {
     entry(subcommand).needs
 }
 
@@ -521,9 +524,9 @@ mod tests {
 
     #[test]
     fn subcommands_need_what_they_are_for() {
-        assert_eq!(needs(Some("log")), Needs { class: Class::Reads, network: false, any: false });
-        assert_eq!(needs(Some("commit")), Needs { class: Class::Changes, network: false, any: false });
-        assert_eq!(needs(Some("push")), Needs { class: Class::Changes, network: true, any: false });
+        assert_eq!(needs(Some("log")), SubcommandNeeds { class: Class::Reads, network: false, any: false });
+        assert_eq!(needs(Some("commit")), SubcommandNeeds { class: Class::Changes, network: false, any: false });
+        assert_eq!(needs(Some("push")), SubcommandNeeds { class: Class::Changes, network: true, any: false });
         assert!(needs(None).network && needs(Some("my-alias")).any);
         assert_eq!(subcommand(&words("-C x log -1")), Some("log"));
         assert_eq!(subcommand(&words("lo\u{1}")), None);

@@ -89,7 +89,7 @@ pub(crate) struct Program {
     /// The options that a rule must spell, for [`Syntax::Options`].
     pub options: Options,
     /// The harmless options of a program that runs the code in a folder. All others may lead to other code.
-    pub harmless: Option<&'static Harmless>,
+    pub harmless: Option<&'static HarmlessOptions>,
     /// Options with which it only looks. A rule that spells one grants no more than reading.
     pub looks: Names,
 }
@@ -122,7 +122,7 @@ pub(crate) enum Effect {
 
 /// An option that a rule must spell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Guarded {
+pub(crate) struct GuardedOption {
     /// The letters of its short forms.
     pub short: &'static str,
     /// The long name, which identifies all spellings.
@@ -133,7 +133,7 @@ pub(crate) struct Guarded {
 /// The options of a program.
 pub(crate) struct Options {
     /// Options that a rule must spell.
-    pub guarded: &'static [Guarded],
+    pub guarded: &'static [GuardedOption],
     /// Letters with a value. In a cluster the rest is that value.
     pub values: &'static str,
     /// Harmless long options that are also prefixes of a guarded one.
@@ -150,7 +150,7 @@ pub(crate) struct Options {
 
 /// The options that lead to no other code, of a program that runs the code in a folder. None of the long ones has a value in a
 /// separate word.
-pub(crate) struct Harmless {
+pub(crate) struct HarmlessOptions {
     /// Letters without a value. They may form a cluster if `clusters` is set.
     pub flags: &'static str,
     /// Letters whose value is the rest of the word, or the next word.
@@ -165,12 +165,12 @@ impl Options {
     pub const NONE: Self =
         Self { guarded: &[], values: "", harmless: &[], one_dash: false, bundled: false, starting: "", patterns: &[] };
 
-    const fn new(guarded: &'static [Guarded], values: &'static str) -> Self {
+    const fn new(guarded: &'static [GuardedOption], values: &'static str) -> Self {
         Self { guarded, values, ..Self::NONE }
     }
 }
 
-impl Guarded {
+impl GuardedOption {
     /// Returns the spelling of the option. `one_dash`: with one dash, as for `find`.
     pub fn shown(&self, one_dash: bool) -> String {
         let dashes = if self.name.len() > 1 && !one_dash { "--" } else { "-" };
@@ -178,20 +178,20 @@ impl Guarded {
     }
 }
 
-const fn writes(short: &'static str, name: &'static str) -> Guarded {
-    Guarded { short, name, effect: Effect::Writes }
+const fn writes(short: &'static str, name: &'static str) -> GuardedOption {
+    GuardedOption { short, name, effect: Effect::Writes }
 }
 
-const fn executes(short: &'static str, name: &'static str) -> Guarded {
-    Guarded { short, name, effect: Effect::Executes }
+const fn executes(short: &'static str, name: &'static str) -> GuardedOption {
+    GuardedOption { short, name, effect: Effect::Executes }
 }
 
-const fn steers(short: &'static str, name: &'static str) -> Guarded {
-    Guarded { short, name, effect: Effect::Steers }
+const fn steers(short: &'static str, name: &'static str) -> GuardedOption {
+    GuardedOption { short, name, effect: Effect::Steers }
 }
 
-const fn scripts(short: &'static str, name: &'static str) -> Guarded {
-    Guarded { short, name, effect: Effect::Scripts }
+const fn scripts(short: &'static str, name: &'static str) -> GuardedOption {
+    GuardedOption { short, name, effect: Effect::Scripts }
 }
 
 impl Program {

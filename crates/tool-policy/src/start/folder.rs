@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Start;
+use super::StartWords;
 use crate::fetch;
 use crate::path::{Protected, Resolved, ResolvedRoots, resolve};
 use crate::programs::{self, Class, Effect, Options, base_name, git};
@@ -48,7 +48,7 @@ pub(super) fn fits(folder: &Path, holds: FolderScope, lists: &RuleSet, roots: &R
 }
 
 /// Returns the index from which words of a start may name what it changes, or `None` if it changes no named file.
-fn changed_from(start: &Start<'_>) -> Option<usize> {
+fn changed_from(start: &StartWords<'_>) -> Option<usize> {
     let program = programs::by_base_name(start.program);
     let writes = || start.guarded.iter().any(|option| option.effect == Effect::Writes);
     let others = (program.writes_operands || writes()).then_some(0);
@@ -83,7 +83,7 @@ fn patterns(options: &Options, words: &[String]) -> Vec<usize> {
 }
 
 /// Returns a protected place in which a program would work, or that an argument names, with that argument.
-pub(super) fn protected<'a>(start: &Start<'a>, roots: &ResolvedRoots) -> Option<(&'a str, Protected)> {
+pub(super) fn protected<'a>(start: &StartWords<'a>, roots: &ResolvedRoots) -> Option<(&'a str, Protected)> {
     let (words, folder, name) = (start.words, start.folder.as_path(), base_name(start.program));
     let place = |path: &Resolved| path.everywhere().find_map(|path| roots.protected(path));
     if let Some(found) = resolve(&folder.to_string_lossy(), Path::new("/"), Path::new("/"), roots.read_link)

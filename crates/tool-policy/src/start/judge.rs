@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::environment;
 use super::folder::FolderScope;
-use super::{Executes, Location, ProgramStart, Rights, Start, folder, suggested_rule};
+use super::{Executes, Location, ProgramStart, Rights, StartWords, folder, suggested_rule};
 use crate::Application;
 use crate::command_rule::Shortfall;
 use crate::path::ResolvedRoots;
@@ -99,7 +99,11 @@ impl fmt::Display for Refusal {
 }
 
 /// Matches one owner's lists against a start.
-pub(super) fn granted<'a>(lists: &'a RuleSet, start: &Start<'_>, context: &Context<'_>) -> Result<Grant<'a>, Refusal> {
+pub(super) fn granted<'a>(
+    lists: &'a RuleSet,
+    start: &StartWords<'_>,
+    context: &Context<'_>,
+) -> Result<Grant<'a>, Refusal> {
     let grant = by_lists(lists, start, context)?;
     if !lists.read_only || grant.location == Location::Here {
         return Ok(grant);
@@ -115,13 +119,13 @@ pub(super) fn granted<'a>(lists: &'a RuleSet, start: &Start<'_>, context: &Conte
 
 /// Returns the grant, with the rule under which the person is asked. Grants by name in the owner's file are not asked about. Grants of
 /// `main_tools` are, and an asking rule is then read as generously as a denial.
-fn by_lists<'a>(lists: &'a RuleSet, start: &Start<'_>, context: &Context<'_>) -> Result<Grant<'a>, Refusal> {
+fn by_lists<'a>(lists: &'a RuleSet, start: &StartWords<'_>, context: &Context<'_>) -> Result<Grant<'a>, Refusal> {
     let granted = by_rules(lists, false, start, context);
     if lists.ask.is_empty() || granted.as_ref().is_ok_and(|grant| grant.rule.is_some_and(Rule::is_named)) {
         return granted;
     }
     if let Ok(grant @ Grant { location: Location::Outside(_), .. }) = granted {
-        let asking = lists.asks_for("Bash").find(|rule| stands_in_the_way(rule, start));
+        let asking = lists.asks_for("Bash").find(|rule| blocks_start(rule, start));
         return Ok(Grant { asking, ..grant });
     }
     match by_rules(lists, true, start, context) {
@@ -134,7 +138,7 @@ fn by_lists<'a>(lists: &'a RuleSet, start: &Start<'_>, context: &Context<'_>) ->
 }
 
 /// Returns whether a rule denies a start, or asks about it.
-pub(super) fn stands_in_the_way(rule: &Rule, start: &Start<'_>) -> bool {
+pub(super) fn blocks_start(rule: &Rule, start: &StartWords<'_>) -> bool {
     match &rule.matcher {
         Matcher::Command(pattern) => pattern.denies(start),
         _ => true,
@@ -145,7 +149,7 @@ pub(super) fn stands_in_the_way(rule: &Rule, start: &Start<'_>) -> bool {
 fn by_rules<'a>(
     lists: &'a RuleSet,
     asking: bool,
-    start: &Start<'_>,
+    start: &StartWords<'_>,
     context: &Context<'_>,
 ) -> Result<Grant<'a>, Refusal> {
     let rules: Vec<&Rule> = match asking {
@@ -194,7 +198,7 @@ fn by_rules<'a>(
 }
 
 /// Returns why a rule with matching words does not apply.
-fn unfit(lists: &RuleSet, rule: &Rule, start: &Start<'_>, context: &Context<'_>) -> Option<Refusal> {
+fn unfit(lists: &RuleSet, rule: &Rule, start: &StartWords<'_>, context: &Context<'_>) -> Option<Refusal> {
     let Matcher::Command(pattern) = &rule.matcher else { return None };
     if let Some(shortfall) = pattern.shortfall(start) {
         let program = start.program.to_owned();
@@ -217,7 +221,7 @@ fn unfit_surroundings(
     lists: &RuleSet,
     rights: &Rights,
     holds: FolderScope,
-    start: &Start<'_>,
+    start: &StartWords<'_>,
     context: &Context<'_>,
 ) -> Option<Refusal> {
     let extends = start.own.as_deref().is_some_and(|words| context.application.extension(words).is_some());
@@ -232,7 +236,7 @@ fn unfit_surroundings(
         .map(|(name, _)| Refusal::Variable(name.clone()))
 }
 
-fn not_granted(lists: &RuleSet, start: &Start<'_>) -> Refusal {
+fn not_granted(lists: &RuleSet, start: &StartWords<'_>) -> Refusal {
     let name = base_name(start.program);
     if start.program.contains('/') && !name.is_empty() {
         let named = lists.grants_for("Bash").any(|rule| match &rule.matcher {
@@ -247,12 +251,12 @@ fn not_granted(lists: &RuleSet, start: &Start<'_>) -> Refusal {
 }
 
 /// Returns whether a program may run in the shell's own domain without a rule.
-fn is_free(start: &Start<'_>) -> bool {
+fn is_free(start: &StartWords<'_>) -> bool {
     !start.program.contains('/') && programs::named(start.program).is_free()
 }
 
 /// Returns the rights of a program that only reads, with options that only read. `None` for other programs.
-pub(super) fn reading(start: &Start<'_>) -> Option<Rights> {
+pub(super) fn reading(start: &StartWords<'_>) -> Option<Rights> {
     let mut guarded = start.guarded.iter();
     if start.program.contains('/') || guarded.any(|option| option.effect != Effect::Scripts) {
         return None;

@@ -18,7 +18,7 @@ pub(super) use environment::{is_known, is_name, is_word};
 pub use rights::{Executes, Location, Rights, Writes};
 pub use shell::ShellRights;
 pub(super) use shell::grants_some;
-pub(super) use words::Start;
+pub(super) use words::StartWords;
 
 use crate::policy::{allow, ask, deny};
 use crate::programs::{self, base_name, git};
@@ -49,7 +49,7 @@ pub struct ProgramDecision {
 }
 
 /// The combined grant of all lists.
-struct Granted<'a> {
+struct CombinedGrant<'a> {
     /// The location, or `None` if there is no list.
     location: Option<Location>,
     rule: Option<&'a Rule>,
@@ -60,7 +60,7 @@ struct Granted<'a> {
 }
 
 /// Approximate maximum length of a program's words in a decision, in bytes.
-const MOST_SHOWN: usize = 4096;
+const MAX_SHOWN: usize = 4096;
 
 /// Maximum number of matching steps for one decision.
 const MAX_STEPS: usize = 1024 * 1024;
@@ -101,7 +101,7 @@ impl Policy {
                 "denied, since its arguments are too long to judge; pass them in a file",
             );
         }
-        let start = Start::new(asked.argv, asked.cwd, self.application());
+        let start = StartWords::new(asked.argv, asked.cwd, self.application());
         // The person can be asked only about a call of the main session's own turn.
         let person = !self.is_fork() && asked.agent_type.is_none();
         if !person && let Some(why) = self.blocked_start(&start, asked) {
@@ -121,7 +121,7 @@ impl Policy {
             Ok(granted) => granted,
             Err(decision) => return ProgramDecision { decision, location: Location::Nowhere },
         };
-        let Granted { location, rule, asking, layer } = granted;
+        let CombinedGrant { location, rule, asking, layer } = granted;
         let location = location.unwrap_or(Location::Nowhere);
         let read_only = match &location {
             Location::Nowhere => false,
@@ -142,13 +142,13 @@ impl Policy {
     fn granted<'a>(
         &'a self,
         lists: Vec<&'a RuleSet>,
-        start: &Start<'_>,
+        start: &StartWords<'_>,
         asked: &ProgramStart<'_>,
         about: &str,
-    ) -> Result<Granted<'a>, Decision> {
+    ) -> Result<CombinedGrant<'a>, Decision> {
         let person = !self.is_fork() && asked.agent_type.is_none();
         let context = judge::Context { asked, roots: self.roots(), application: self.application() };
-        let mut granted = Granted { location: None, rule: None, asking: None, layer: Layer::AllowedTools };
+        let mut granted = CombinedGrant { location: None, rule: None, asking: None, layer: Layer::AllowedTools };
         for list in lists {
             let found = match judge::granted(list, start, &context) {
                 Ok(grant) => {
@@ -181,7 +181,7 @@ impl Policy {
     }
 
     /// Returns why no fork may start a program, whatever its rules.
-    fn blocked_start(&self, start: &Start<'_>, asked: &ProgramStart<'_>) -> Option<String> {
+    fn blocked_start(&self, start: &StartWords<'_>, asked: &ProgramStart<'_>) -> Option<String> {
         let application = self.application();
         let mut variables = asked.env.iter();
         if let Some((name, _)) = variables.find(|(name, value)| environment::is_reserved(name, value, application)) {
@@ -200,8 +200,8 @@ impl Policy {
 }
 
 /// Returns the denial in a list that matches a start.
-fn denying<'a>(lists: &'a RuleSet, start: &Start<'_>) -> Option<&'a Rule> {
-    lists.denials_for("Bash").find(|rule| judge::stands_in_the_way(rule, start))
+fn denying<'a>(lists: &'a RuleSet, start: &StartWords<'_>) -> Option<&'a Rule> {
+    lists.denials_for("Bash").find(|rule| judge::blocks_start(rule, start))
 }
 
 /// Estimates the steps of matching: the number of rules that search through all words, times the words' length.
@@ -218,13 +218,13 @@ fn shown(words: &[String]) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_-./+:=,@%^{}".contains(c);
     let mut line = String::new();
     for word in words {
-        if line.len() > MOST_SHOWN {
+        if line.len() > MAX_SHOWN {
             return line + " …";
         }
         if !line.is_empty() {
             line.push(' ');
         }
-        let part = match word.char_indices().nth(MOST_SHOWN) {
+        let part = match word.char_indices().nth(MAX_SHOWN) {
             Some((end, _)) => &word[..end],
             None => word,
         };
@@ -240,7 +240,7 @@ fn shown(words: &[String]) -> String {
 }
 
 /// Returns the rule that would grant a start and little more, for sentences.
-fn suggested_rule(start: &Start<'_>) -> String {
+fn suggested_rule(start: &StartWords<'_>) -> String {
     let words = start.own.as_deref().unwrap_or(start.words);
     let (name, arguments) = (base_name(start.program), words.get(1..).unwrap_or_default());
     let program = request::clipped(start.program);

@@ -93,7 +93,7 @@ impl Policy {
             let asked: Vec<ToolPattern> = lists.ask.iter().map(|rule| rule.pattern.clone()).collect();
             let open = |rule: &Rule| match rule.is_named() {
                 true => vec![rule.pattern.clone()],
-                false => self.application().without(std::slice::from_ref(&rule.pattern), &asked),
+                false => self.application().difference(std::slice::from_ref(&rule.pattern), &asked),
             };
             Some(lists.allow.as_ref()?.iter().flat_map(open).collect())
         };

@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 256 * 1024;
 const MAX_FOLDERS: usize = 16;
 
 /// The words of a start, in every form that rules match.
-pub(crate) struct Start<'a> {
+pub(crate) struct StartWords<'a> {
     pub words: &'a [String],
     /// The program's name or path, as called.
     pub program: &'a str,
@@ -36,7 +36,7 @@ pub(crate) struct Start<'a> {
     pub has_subcommands: bool,
 }
 
-impl<'a> Start<'a> {
+impl<'a> StartWords<'a> {
     /// Parses words, of which there must be at least one.
     pub fn new(words: &'a [String], cwd: &Path, application: &Application) -> Self {
         let program = words.first().map_or("", String::as_str);

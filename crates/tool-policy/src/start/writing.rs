@@ -15,7 +15,7 @@ impl Policy {
             if list.read_only || !grants_some(list) {
                 return None;
             }
-            let rule = list.grants_for("Bash").find(|rule| self.lets_write(rule));
+            let rule = list.grants_for("Bash").find(|rule| self.allows_writing(rule));
             found = rule.map(|rule| &rule.pattern).or(found);
             if list.allow.is_some() && rule.is_none() {
                 return None;
@@ -29,7 +29,7 @@ impl Policy {
         self.all_lists().iter().flat_map(move |list| list.grants_for(tool)).map(|rule| &rule.pattern)
     }
 
-    fn lets_write(&self, rule: &Rule) -> bool {
+    fn allows_writing(&self, rule: &Rule) -> bool {
         let Matcher::Command(command) = &rule.matcher else { return rule.is_all() };
         let Some(program) = command.program() else { return true };
         // An extension of the application writes elsewhere. The program that a wrapper starts is judged itself.

@@ -78,7 +78,7 @@ impl Application {
     /// Returns risks of pairs of entries: a job could change a file by one that the other one runs. Each has the index of the entry that
     /// runs the file, and a warning.
     #[must_use]
-    pub fn together(&'static self, list: &[ToolPattern]) -> Vec<(usize, String)> {
+    pub fn pair_warnings(&'static self, list: &[ToolPattern]) -> Vec<(usize, String)> {
         let edits: Vec<&ToolPattern> = list.iter().filter(|pattern| pattern.canonical_tool() == "Edit").collect();
         let mut out = Vec::new();
         if edits.is_empty() {
@@ -154,7 +154,8 @@ mod tests {
 
     #[test]
     fn a_file_that_is_run_and_may_be_changed_is_told() {
-        let told = |texts: &[&str]| BOT.together(&patterns(texts)).into_iter().map(|(at, _)| at).collect::<Vec<_>>();
+        let told =
+            |texts: &[&str]| BOT.pair_warnings(&patterns(texts)).into_iter().map(|(at, _)| at).collect::<Vec<_>>();
         assert_eq!(told(&["Edit(notes/**)", "Bash(python3 notes/report.py *)"]), [1]);
         assert_eq!(told(&["Bash(./notes/run.sh)", "Edit(notes/**)"]), [0]);
         assert_eq!(told(&["Edit", "Bash(bash backup.sh)"]), [1]);

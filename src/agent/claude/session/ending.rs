@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::{ClientState, End, Process, Turn};
+use super::{ClientState, Process, Turn, TurnEnd};
 use crate::agent::claude::protocol::{self, Incoming, TurnResult};
 
 impl Turn<'_> {
     /// Waits, for a limited time, until the host has processed all questions and notifications.
-    pub(super) async fn settle(&mut self) {
+    pub(super) async fn drain_pending(&mut self) {
         let _ = timeout(self.limits.host_ends, async { while self.asked.join_next().await.is_some() {} }).await;
     }
 
@@ -24,7 +24,7 @@ impl Turn<'_> {
         let within = self.limits.interrupt;
         let broken_off = async {
             while let Ok(Some(line)) = process.lines.next().await {
-                if self.hear_late(&line) {
+                if self.handle_late_lines(&line) {
                     break;
                 }
             }
@@ -40,21 +40,21 @@ impl Turn<'_> {
         self.client.tasks.close();
         let last_words = async {
             while let Ok(Some(line)) = process.lines.next().await {
-                self.hear_late(&line);
+                self.handle_late_lines(&line);
             }
         };
         let _ = timeout(grace, last_words).await;
-        self.settle().await;
+        self.drain_pending().await;
     }
 
     /// Processes a line without answering it; requested calls are counted. Returns whether the line ends a turn.
-    fn hear_late(&mut self, line: &[u8]) -> bool {
+    fn handle_late_lines(&mut self, line: &[u8]) -> bool {
         use protocol::Request::{BeforeTool, Permission, UnreadableCall};
         match protocol::read(line) {
-            Ok(Incoming::Assistant(blocks)) => self.said(blocks),
+            Ok(Incoming::Assistant(blocks)) => self.handle_blocks(blocks),
             Ok(Incoming::User(blocks)) => self.results(blocks),
-            Ok(Incoming::TakenUp { id }) => self.taken_up(&id),
-            Ok(Incoming::Tasks(news)) => self.client.tasks.hear(news),
+            Ok(Incoming::TakenUp { id }) => self.mark_received(&id),
+            Ok(Incoming::Tasks(news)) => self.client.tasks.apply(news),
             Ok(Incoming::Request { request: BeforeTool(_) | Permission(_) | UnreadableCall(_), .. }) => {
                 self.client.asked_too_late += 1;
             }
@@ -68,11 +68,11 @@ impl Turn<'_> {
     }
 
     /// Processes a result. Returns `None` if something that the client started is still running.
-    pub(super) fn ended(&mut self, mut result: Box<TurnResult>) -> Option<End> {
+    pub(super) fn ended(&mut self, mut result: Box<TurnResult>) -> Option<TurnEnd> {
         self.count(&mut result);
         // After an error the tasks are not awaited.
         if result.is_error || !self.client.tasks.any() {
-            return Some(End::Result(result));
+            return Some(TurnEnd::Result(result));
         }
         tracing::debug!(tasks = self.client.tasks.names(), "the turn has ended; what it started is waited for");
         self.held = Some(result);
@@ -85,7 +85,7 @@ impl Turn<'_> {
             if self.verdicts.refused(&denial.tool_use_id) {
                 let host = self.request.host.clone();
                 let reason = "denied by the agent client's own rules".to_string();
-                self.tell(async move { host.client_denied(denial.tool_name, denial.tool_input, reason).await });
+                self.notify_host(async move { host.client_denied(denial.tool_name, denial.tool_input, reason).await });
             }
         }
         self.now_in(std::mem::take(&mut result.session_id));

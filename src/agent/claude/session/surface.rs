@@ -6,7 +6,7 @@ use crate::agent::Request;
 use crate::agent::tools::SERVER;
 
 /// Returns the tools that are shown and must not be. The client's list calls `Agent` `Task`.
-pub(super) fn surplus(shown: &[String], request: &Request) -> Vec<String> {
+pub(super) fn forbidden_tools(shown: &[String], request: &Request) -> Vec<String> {
     let of_servers: Vec<String> = servers(request).flat_map(|(_, tools)| tools).collect();
     let known = |name: &String| {
         let name = if name == "Task" { "Agent" } else { name };
@@ -17,7 +17,7 @@ pub(super) fn surplus(shown: &[String], request: &Request) -> Vec<String> {
 }
 
 /// Returns a server of which no tool is shown. Without it the job could reach nobody, or not do its work.
-pub(super) fn lacking<'a>(shown: &[String], request: &'a Request) -> Option<&'a str> {
+pub(super) fn missing_server<'a>(shown: &[String], request: &'a Request) -> Option<&'a str> {
     let mut servers = servers(request);
     servers.find(|(_, tools)| !shown.iter().any(|shown| tools.contains(shown))).map(|(name, _)| name)
 }

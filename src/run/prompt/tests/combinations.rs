@@ -103,8 +103,8 @@ fn paragraphs(case: Case) -> Vec<String> {
             busy: case.busy,
             budget: Budget { left: case.budget, capacity: 5, next },
             nearby_jobs: &nearby_jobs,
-            goes_on: false,
-            begins_anew: None,
+            resumes: false,
+            restart_reason: None,
             memories: &[],
             gate: None,
         });

@@ -18,15 +18,20 @@ pub struct Status {
 const STATUS: &str = "status";
 
 /// Prefix of the keys that hold unprocessed input. The channel and a name follow.
-const UNHEARD: &str = "unheard";
+const UNPROCESSED: &str = "unheard";
 
 impl Journal {
     /// Records that a channel shows a turn with this message.
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn shows_turn(&self, channel: &str, turn: &DefinitionId, message: String) -> Result<(), JournalError> {
-        self.keep(key(STATUS, channel, turn.as_str()), message).await?;
+    pub async fn set_turn_status(
+        &self,
+        channel: &str,
+        turn: &DefinitionId,
+        message: String,
+    ) -> Result<(), JournalError> {
+        self.put(key(STATUS, channel, turn.as_str()), message).await?;
         // The turn may have ended already.
         self.rerouted();
         Ok(())
@@ -36,8 +41,8 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn hides_turn(&self, channel: &str, turn: &DefinitionId) -> Result<(), JournalError> {
-        self.let_go(key(STATUS, channel, turn.as_str())).await
+    pub async fn clear_turn_status(&self, channel: &str, turn: &DefinitionId) -> Result<(), JournalError> {
+        self.remove(key(STATUS, channel, turn.as_str())).await
     }
 
     /// Returns a channel's status messages of ended turns that no answer on the channel will replace. `all`:
@@ -45,12 +50,12 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
-    pub async fn left_statuses(&self, channel: &str, all: bool) -> Result<Vec<Status>, JournalError> {
+    pub async fn leftover_statuses(&self, channel: &str, all: bool) -> Result<Vec<Status>, JournalError> {
         let channel = channel.to_owned();
         self.writer
             .read(move |connection| {
                 let mut left = Vec::new();
-                for (turn, message) in kept(connection, STATUS, &channel)? {
+                for (turn, message) in get_all(connection, STATUS, &channel)? {
                     if !answer_waits(connection, &turn, &channel)? && (all || is_over(connection, &turn)?) {
                         left.push(Status { turn: DefinitionId::new(turn), message });
                     }
@@ -64,28 +69,28 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn keep_unheard(&self, channel: &str, name: &str, what: String) -> Result<(), JournalError> {
-        self.keep(key(UNHEARD, channel, name), what).await
+    pub async fn store_unprocessed(&self, channel: &str, name: &str, what: String) -> Result<(), JournalError> {
+        self.put(key(UNPROCESSED, channel, name), what).await
     }
 
     /// Returns a channel's unprocessed input, with the names.
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
-    pub async fn unheard(&self, channel: &str) -> Result<Vec<(String, String)>, JournalError> {
+    pub async fn unprocessed(&self, channel: &str) -> Result<Vec<(String, String)>, JournalError> {
         let channel = channel.to_owned();
-        self.writer.read(move |connection| kept(connection, UNHEARD, &channel)).await
+        self.writer.read(move |connection| get_all(connection, UNPROCESSED, &channel)).await
     }
 
     /// Removes input that is processed.
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn is_heard(&self, channel: &str, name: &str) -> Result<(), JournalError> {
-        self.let_go(key(UNHEARD, channel, name)).await
+    pub async fn mark_processed(&self, channel: &str, name: &str) -> Result<(), JournalError> {
+        self.remove(key(UNPROCESSED, channel, name)).await
     }
 
-    async fn keep(&self, key: String, value: String) -> Result<(), JournalError> {
+    async fn put(&self, key: String, value: String) -> Result<(), JournalError> {
         self.writer
             .commit(move |connection| {
                 connection.execute(
@@ -98,7 +103,7 @@ impl Journal {
             .await
     }
 
-    async fn let_go(&self, key: String) -> Result<(), JournalError> {
+    async fn remove(&self, key: String) -> Result<(), JournalError> {
         self.writer
             .commit(move |connection| {
                 connection.execute("DELETE FROM setting WHERE key = ?1", [&key])?;
@@ -114,7 +119,7 @@ fn key(what: &str, channel: &str, name: &str) -> String {
 }
 
 /// Returns the kept values of a channel, with their names.
-fn kept(connection: &Connection, what: &str, channel: &str) -> Result<Vec<(String, String)>, JournalError> {
+fn get_all(connection: &Connection, what: &str, channel: &str) -> Result<Vec<(String, String)>, JournalError> {
     let prefix = key(what, channel, "");
     // `!` follows the blank in ASCII.
     let end = format!("{what} {channel}!");
@@ -187,7 +192,7 @@ mod tests {
     use crate::clock::Clock;
     use crate::definition::{DefinitionId, Kind};
     use crate::journal::{
-        Claim, Finish, Journal, NewClaim, NewMessage, NewSession, Occurrence, Punctuality, Purpose, Rich, RunId,
+        Claim, Finish, Journal, NewClaim, NewMessage, NewSession, Occurrence, Punctuality, Purpose, RichContent, RunId,
         RunState, outbox::insert_message, testing,
     };
 
@@ -223,16 +228,16 @@ mod tests {
         let journal = Journal::open(testing::place(&folder.path().join("journal.db")), clock.clone()).unwrap();
         let (over, unknown) = (DefinitionId::new("chat-tg-1"), DefinitionId::new("chat-tg-2"));
         let left = async |channel: &str, all| -> Vec<String> {
-            journal.left_statuses(channel, all).await.unwrap().into_iter().map(|status| status.message).collect()
+            journal.leftover_statuses(channel, all).await.unwrap().into_iter().map(|status| status.message).collect()
         };
-        journal.shows_turn("tg", &over, "17".into()).await.unwrap();
-        journal.shows_turn("tg-2", &over, "18".into()).await.unwrap();
+        journal.set_turn_status("tg", &over, "17".into()).await.unwrap();
+        journal.set_turn_status("tg-2", &over, "18".into()).await.unwrap();
         let run = turn(&journal, &clock, &over).await;
         assert_eq!((left("tg", false).await, left("tg", true).await), (vec!["17".into()], vec!["17".into()]));
         // The turn's answer will take its place, whichever channel delivers it.
         let (id, now) = (Some(over.clone()), clock.now());
         let answer = NewMessage { id, run: Some(run), ..NewMessage::of_service("Green.") };
-        let rich = Some(Rich { title: "May I?".into(), ..Rich::default() });
+        let rich = Some(RichContent { title: "May I?".into(), ..RichContent::default() });
         let question = NewMessage { rich, ..answer.clone() };
         let insert = |message| journal.writer.commit(move |connection| insert_message(connection, &message, now));
         let question = insert(question).await.unwrap();
@@ -249,10 +254,10 @@ mod tests {
         assert_eq!((waiting.sent.as_deref(), waiting.status.as_deref()), (Some("17"), Some("17")));
         journal.delivered("tg", &[number], Some("17 19".into())).await.unwrap();
         assert!(left("tg", true).await.is_empty(), "the answer is in its place");
-        journal.hides_turn("tg-2", &over).await.unwrap();
+        journal.clear_turn_status("tg-2", &over).await.unwrap();
         assert!(left("tg-2", true).await.is_empty());
         // A turn that the journal does not know has ended.
-        journal.shows_turn("tg", &unknown, "20".into()).await.unwrap();
+        journal.set_turn_status("tg", &unknown, "20".into()).await.unwrap();
         assert_eq!(left("tg", false).await, ["20"]);
     }
 
@@ -262,11 +267,11 @@ mod tests {
         let clock = Clock::simulated("2026-11-24T12:00:00Z".parse().unwrap());
         let journal = Journal::open(testing::place(&folder.path().join("journal.db")), clock).unwrap();
         for channel in ["tg", "tg-2", "t"] {
-            journal.keep_unheard(channel, "5", format!("of {channel}")).await.unwrap();
+            journal.store_unprocessed(channel, "5", format!("of {channel}")).await.unwrap();
         }
-        assert_eq!(journal.unheard("tg").await.unwrap(), [("5".to_owned(), "of tg".to_owned())]);
-        journal.is_heard("tg", "5").await.unwrap();
-        assert!(journal.unheard("tg").await.unwrap().is_empty());
-        assert_eq!(journal.unheard("tg-2").await.unwrap().len(), 1);
+        assert_eq!(journal.unprocessed("tg").await.unwrap(), [("5".to_owned(), "of tg".to_owned())]);
+        journal.mark_processed("tg", "5").await.unwrap();
+        assert!(journal.unprocessed("tg").await.unwrap().is_empty());
+        assert_eq!(journal.unprocessed("tg-2").await.unwrap().len(), 1);
     }
 }

@@ -2,20 +2,20 @@
 
 use tokio::sync::watch;
 
-use super::NotSent;
+use super::SendError;
 
 /// The reason why a channel cannot work again. Empty while it can.
-pub(super) struct Lost(watch::Sender<Option<String>>);
+pub(super) struct PermanentFailure(watch::Sender<Option<String>>);
 
-impl Lost {
+impl PermanentFailure {
     pub(super) fn new(why: Option<String>) -> Self {
         Self(watch::Sender::new(why))
     }
 
     /// Fails permanently if the channel is lost.
-    pub(super) fn check(&self) -> Result<(), NotSent> {
+    pub(super) fn check(&self) -> Result<(), SendError> {
         match self.0.borrow().clone() {
-            Some(why) => Err(NotSent { why, again: false }),
+            Some(why) => Err(SendError { why, again: false }),
             None => Ok(()),
         }
     }

@@ -7,15 +7,15 @@ use std::process::Command;
 use ollim_bot::failpoints::Step;
 use tempfile::TempDir;
 
-use crate::life::{Life, STUCK, Setting};
+use crate::service_process::{STUCK, ServiceProcess, Setting};
 
 /// A data folder on which `notify` does the work.
-struct Desk {
+struct Fixture {
     folder: TempDir,
     setting: Setting,
 }
 
-impl Desk {
+impl Fixture {
     fn new() -> Self {
         let folder = TempDir::with_prefix("ollim-kill-").unwrap();
         let person = folder.path().canonicalize().unwrap();
@@ -49,7 +49,7 @@ impl Desk {
     /// Lives until `done`, then ends in order.
     fn live(&self, fail_at: Option<&str>, done: impl Fn() -> bool) {
         let (said, log) = (self.folder.path().join("said"), self.folder.path().join("log"));
-        let mut life = Life::start(self.command(&["run"], fail_at), &said, &log);
+        let mut life = ServiceProcess::start(self.command(&["run"], fail_at), &said, &log);
         let start = std::time::Instant::now();
         while !done() {
             assert!(life.ended_within(std::time::Duration::from_millis(5)).is_none(), "it ended: {}", self.log());
@@ -63,32 +63,32 @@ impl Desk {
 
 #[test]
 fn a_reminder_that_cannot_be_written_is_said_and_leaves_nothing_half_written() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let wish = format!("{}:1:io", Step::Staged.name());
-    let refused = desk.command(&["reminder", "add", "-m", "Tea.", "--in", "5m"], Some(&wish)).output().unwrap();
+    let refused = fixture.command(&["reminder", "add", "-m", "Tea.", "--in", "5m"], Some(&wish)).output().unwrap();
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     let words = String::from_utf8(refused.stderr).unwrap();
     assert!(words.starts_with("error: cannot write ") && words.contains("made to fail at staged"), "{words}");
-    assert_eq!(desk.names("reminders"), [""; 0]);
+    assert_eq!(fixture.names("reminders"), [""; 0]);
 }
 
 #[test]
 fn a_file_that_cannot_be_removed_once_is_removed_a_moment_later_and_does_not_fire_again() {
-    let desk = Desk::new();
-    fs::write(desk.setting.home.join("reminders/tea.md"), "---\nrun_at: \"2026-03-01T12:00:00Z\"\n---\nTea.\n")
+    let fixture = Fixture::new();
+    fs::write(fixture.setting.home.join("reminders/tea.md"), "---\nrun_at: \"2026-03-01T12:00:00Z\"\n---\nTea.\n")
         .unwrap();
     let wish = format!("{}:1:io", Step::BeforeFile.name());
-    desk.live(Some(&wish), || desk.names("reminders").is_empty());
-    assert!(desk.log().contains("cannot be removed or moved; trying again"), "{}", desk.log());
-    let said = fs::read_to_string(desk.folder.path().join("said")).unwrap();
+    fixture.live(Some(&wish), || fixture.names("reminders").is_empty());
+    assert!(fixture.log().contains("cannot be removed or moved; trying again"), "{}", fixture.log());
+    let said = fs::read_to_string(fixture.folder.path().join("said")).unwrap();
     assert_eq!(said.matches("Tea.").count(), 1, "{said}");
 }
 
 /// The test's own tool: a step that there is not is refused, not passed over.
 #[test]
 fn an_unknown_step_ends_the_program() {
-    let desk = Desk::new();
-    let ended = desk.command(&["run", "--until-idle"], Some("nowhere")).output().unwrap();
+    let fixture = Fixture::new();
+    let ended = fixture.command(&["run", "--until-idle"], Some("nowhere")).output().unwrap();
     assert!(!ended.status.success(), "{ended:?}");
     assert!(String::from_utf8(ended.stderr).unwrap().contains("OLLIM_FAIL_AT=nowhere"));
 }

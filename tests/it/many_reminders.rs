@@ -35,7 +35,7 @@ fn a_thousand_reminders_due_in_one_second_are_each_delivered_exactly_once() {
     }
     let expect: BTreeMap<String, u32> = (0..1000).map(|n| (format!("message number {n:04}."), 1)).collect();
     assert_eq!(seen, expect);
-    let shown = |n: usize| service.said().matches(&format!("message number {n:04}.")).count();
+    let shown = |n: usize| service.output().matches(&format!("message number {n:04}.")).count();
     service.until("each is shown", || (0..1000).all(|n| shown(n) >= 1).then_some(()));
     assert!((0..1000).all(|n| shown(n) == 1), "each is shown once");
     service.stop();

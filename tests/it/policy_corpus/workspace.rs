@@ -35,7 +35,7 @@ $1" < /dev/null
 /// Time limit of a trial. Only a trial that hangs reaches it.
 const LIMIT_SECONDS: &str = "30";
 
-pub struct Ground {
+pub struct Workspace {
     /// The temporary folder; `None` if the caller keeps it.
     _folder: Option<tempfile::TempDir>,
     root: PathBuf,
@@ -43,7 +43,7 @@ pub struct Ground {
     token: Option<String>,
 }
 
-impl Ground {
+impl Workspace {
     /// Creates the home that every trial starts from.
     pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("corpus").tempdir().expect("a temporary folder");
@@ -53,13 +53,13 @@ impl Ground {
 
     /// Creates the same home in the caller's folder.
     pub fn laid_in(root: PathBuf) -> Self {
-        let ground = Self::within(root);
+        let workspace = Self::within(root);
         for name in ["bin", "tmp", "other", "answers"] {
-            fs::create_dir_all(ground.root.join(name)).expect("a folder");
+            fs::create_dir_all(workspace.root.join(name)).expect("a folder");
         }
-        ground.write(".box", "", &ground.root.join(".box"));
-        ground.lay_home();
-        ground
+        workspace.write(".box", "", &workspace.root.join(".box"));
+        workspace.lay_home();
+        workspace
     }
 
     /// Creates a ground in the caller's folder, without laying out anything.
@@ -74,28 +74,28 @@ impl Ground {
 
     /// Creates a ground with all that `entry` needs.
     pub fn lay(entry: &Entry) -> Self {
-        let ground = Self::new();
-        ground.lay_out(entry);
-        ground
+        let workspace = Self::new();
+        workspace.lay_out(entry);
+        workspace
     }
 
     /// Lays out the files, links and programs that `entry` needs and runs its setup line.
     pub fn lay_out(&self, entry: &Entry) {
-        let ground = self;
+        let workspace = self;
         for (path, content) in &entry.files {
-            ground.write(path, &ground.fill(content), &ground.path(path));
+            workspace.write(path, &workspace.fill(content), &workspace.path(path));
         }
         for (path, target) in &entry.links {
-            ground.link(Path::new(&ground.fill(target)), &ground.path(path));
+            workspace.link(Path::new(&workspace.fill(target)), &workspace.path(path));
         }
         for name in &entry.programs {
-            ground.link(&fixtures().join("stub"), &ground.root.join("bin").join(name));
+            workspace.link(&fixtures().join("stub"), &workspace.root.join("bin").join(name));
         }
         for (name, text) in &entry.answers {
-            ground.write(name, text, &ground.root.join("answers").join(name));
+            workspace.write(name, text, &workspace.root.join("answers").join(name));
         }
         if let Some(setup) = &entry.setup {
-            let (output, done) = ground.shell("set -e; eval \"$1\"", &ground.fill(setup), &ground.work());
+            let (output, done) = workspace.shell("set -e; eval \"$1\"", &workspace.fill(setup), &workspace.work());
             assert!(done, "{}: the setup failed:\n{output}", entry.name);
         }
     }

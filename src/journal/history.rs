@@ -16,7 +16,7 @@ use crate::definition::DefinitionId;
 const LOOKED_THROUGH: i64 = 20_000;
 
 /// Maximum number of rows in one read.
-const READ: u32 = 50;
+const MAX_ROWS: u32 = 50;
 
 /// The cost of a completed run in time, money and tokens.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +31,7 @@ pub struct PastRun {
 
 /// An occurrence, and each attempt at it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Story {
+pub struct OccurrenceHistory {
     /// The definition and the scheduled time.
     pub occurrence: Occurrence,
     /// For a skipped one that stands for several: the scheduled time of the first.
@@ -81,7 +81,7 @@ pub struct Attempt {
 
 /// A definition's trigger as the journal last observed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct ObservedTrigger {
     /// The watermark: each occurrence up to then has a record, or does not count.
     pub until: DateTime<Utc>,
     /// When its file went missing.
@@ -97,7 +97,7 @@ impl JournalReader {
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
-    pub fn last_story(&self, id: &DefinitionId) -> Result<Option<Story>, JournalError> {
+    pub fn last_history(&self, id: &DefinitionId) -> Result<Option<OccurrenceHistory>, JournalError> {
         let sql = format!("{STORY} ORDER BY o.number DESC LIMIT 1");
         Ok(self.stories(&sql, &[&id.as_str()])?.pop())
     }
@@ -106,13 +106,14 @@ impl JournalReader {
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
-    pub fn stories_within(
+    pub fn histories_within(
         &self,
         id: &DefinitionId,
         from: DateTime<Utc>,
         to: DateTime<Utc>,
-    ) -> Result<Vec<Story>, JournalError> {
-        let sql = format!("{STORY} AND o.at >= ?2 AND coalesce(o.covers_from, o.at) < ?3 ORDER BY o.at LIMIT {READ}");
+    ) -> Result<Vec<OccurrenceHistory>, JournalError> {
+        let sql =
+            format!("{STORY} AND o.at >= ?2 AND coalesce(o.covers_from, o.at) < ?3 ORDER BY o.at LIMIT {MAX_ROWS}");
         self.stories(&sql, &[&id.as_str(), &ms(from), &ms(to)])
     }
 
@@ -138,19 +139,19 @@ impl JournalReader {
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
-    pub fn story_of(&self, run: &RunId) -> Result<Option<Story>, JournalError> {
+    pub fn history_of(&self, run: &RunId) -> Result<Option<OccurrenceHistory>, JournalError> {
         let sql = "SELECT o.id, o.at FROM occurrence o JOIN run r ON r.occurrence = o.number WHERE r.run = ?1";
         let found = self.all(sql, &[&run.as_str()], |row| Ok((row.id("id")?, row.at("at")?)))?.pop();
         let Some((id, at)) = found else { return Ok(None) };
-        Ok(self.stories_within(&id, at, at + TimeDelta::milliseconds(1))?.pop())
+        Ok(self.histories_within(&id, at, at + TimeDelta::milliseconds(1))?.pop())
     }
 
     /// Returns the open occurrences of a definition, the oldest first.
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
-    pub fn open_stories(&self, id: &DefinitionId) -> Result<Vec<Story>, JournalError> {
-        let sql = format!("{STORY} AND o.outcome IS NULL ORDER BY o.number LIMIT {READ}");
+    pub fn open_histories(&self, id: &DefinitionId) -> Result<Vec<OccurrenceHistory>, JournalError> {
+        let sql = format!("{STORY} AND o.outcome IS NULL ORDER BY o.number LIMIT {MAX_ROWS}");
         self.stories(&sql, &[&id.as_str()])
     }
 
@@ -161,7 +162,7 @@ impl JournalReader {
     pub fn delays_of(&self, run: &RunId) -> Result<Vec<Event>, JournalError> {
         let sql = format!(
             "SELECT number, at, run, id, data FROM event
-             WHERE run = ?1 AND kind IN ('delayed', 'requested') ORDER BY number LIMIT {READ}"
+             WHERE run = ?1 AND kind IN ('delayed', 'requested') ORDER BY number LIMIT {MAX_ROWS}"
         );
         self.all(&sql, &[&run.as_str()], event)
     }
@@ -170,12 +171,12 @@ impl JournalReader {
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
-    pub fn lately(&self, id: &DefinitionId) -> Result<Vec<Event>, JournalError> {
+    pub fn recent_events(&self, id: &DefinitionId) -> Result<Vec<Event>, JournalError> {
         let sql = format!(
             "SELECT number, at, run, id, data FROM event
              WHERE number > (SELECT coalesce(max(number), 0) FROM event) - {LOOKED_THROUGH} AND run IS NULL
                AND (id = ?1 AND kind IN ('definition_changed', 'definition_removed', 'due_moved') OR kind = 'clock_set')
-             ORDER BY number DESC LIMIT {READ}"
+             ORDER BY number DESC LIMIT {MAX_ROWS}"
         );
         self.all(&sql, &[&id.as_str()], event)
     }
@@ -184,9 +185,10 @@ impl JournalReader {
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
-    pub fn seen(&self, id: &DefinitionId) -> Result<Option<Seen>, JournalError> {
+    pub fn seen(&self, id: &DefinitionId) -> Result<Option<ObservedTrigger>, JournalError> {
         let sql = "SELECT accounted_until, gone FROM definition_seen WHERE id = ?1";
-        let read = |row: &Row<'_>| Ok(Seen { until: row.at("accounted_until")?, gone: row.maybe_at("gone")? });
+        let read =
+            |row: &Row<'_>| Ok(ObservedTrigger { until: row.at("accounted_until")?, gone: row.maybe_at("gone")? });
         Ok(self.all(sql, &[&id.as_str()], read)?.pop())
     }
 
@@ -205,11 +207,11 @@ impl JournalReader {
         })
     }
 
-    fn stories(&self, sql: &str, values: &[&dyn ToValue]) -> Result<Vec<Story>, JournalError> {
+    fn stories(&self, sql: &str, values: &[&dyn ToValue]) -> Result<Vec<OccurrenceHistory>, JournalError> {
         let mut found = self.all(sql, values, |row| Ok((row.get::<i64>("number")?, story(row)?)))?;
         let sql = format!(
             "SELECT run, host, attempt, state, launched, ended, class, error, cost_usd FROM run
-             WHERE occurrence = ?1 ORDER BY attempt LIMIT {READ}"
+             WHERE occurrence = ?1 ORDER BY attempt LIMIT {MAX_ROWS}"
         );
         for (number, story) in &mut found {
             story.attempts = self.all(&sql, &[number], attempt)?;
@@ -218,9 +220,9 @@ impl JournalReader {
     }
 }
 
-fn story(row: &Row<'_>) -> Result<Story, JournalError> {
+fn story(row: &Row<'_>) -> Result<OccurrenceHistory, JournalError> {
     let outcome: Option<String> = row.get("outcome")?;
-    Ok(Story {
+    Ok(OccurrenceHistory {
         occurrence: Occurrence { id: row.id("id")?, kind: kind(&row.get::<String>("kind")?)?, at: row.at("at")? },
         covers_from: row.maybe_at("covers_from")?,
         occasion: Occasion::read(row.get("occasion")?),

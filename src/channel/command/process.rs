@@ -13,17 +13,17 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::{id, last_line};
-use crate::channel::{Heard, NotSent, Said};
+use crate::channel::{IncomingEvent, IncomingMessage, SendError};
 use crate::program::Process;
 
 /// Maximum length of a line that it writes, in bytes.
 const LONGEST: u64 = 64 * 1024;
 
 /// Maximum wait for the rest of stderr after stdout has closed.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const STDERR_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The outcome of a delivery.
-type Outcome = Result<Option<String>, NotSent>;
+type Outcome = Result<Option<String>, SendError>;
 
 /// A line that the process writes.
 #[derive(Debug, Deserialize)]
@@ -75,13 +75,13 @@ enum Line {
 
 /// An event from the process that answers no message.
 #[derive(Debug)]
-pub(super) enum News {
+pub(super) enum ProcessEvent {
     /// A person sent a message or pressed a button.
     Heard {
         /// The service's id of the person.
         by: String,
         /// The event.
-        heard: Heard,
+        heard: IncomingEvent,
     },
     /// The process ended.
     Over {
@@ -91,7 +91,7 @@ pub(super) enum News {
 }
 
 /// A running process. It ends on drop.
-pub(super) struct Kept {
+pub(super) struct PersistentProcess {
     stdin: pipe::Sender,
     asked: Arc<Mutex<Asked>>,
     reader: JoinHandle<()>,
@@ -105,14 +105,14 @@ struct Asked {
     over: Option<String>,
 }
 
-impl Drop for Kept {
+impl Drop for PersistentProcess {
     fn drop(&mut self) {
         self.reader.abort();
     }
 }
 
-impl Kept {
-    pub(super) fn new(process: Process, news: mpsc::Sender<News>) -> Self {
+impl PersistentProcess {
+    pub(super) fn new(process: Process, news: mpsc::Sender<ProcessEvent>) -> Self {
         let Process { stdin, stdout, stderr, runner, socket } = process;
         let asked = Arc::new(Mutex::new(Asked::default()));
         let answers = Arc::clone(&asked);
@@ -126,7 +126,7 @@ impl Kept {
                 answers.waiting.clear();
             }
             // The receiver may be gone.
-            let _unheard = news.send(News::Over { why }).await;
+            let _unheard = news.send(ProcessEvent::Over { why }).await;
         });
         Self { stdin, asked, reader }
     }
@@ -160,14 +160,19 @@ impl Kept {
     }
 
     /// Writes a line that needs no answer.
-    pub(super) async fn tell(&mut self, line: Vec<u8>) {
+    pub(super) async fn send_line(&mut self, line: Vec<u8>) {
         // The reader notices if the process has ended.
         let _lost = self.stdin.write_all(&line).await;
     }
 }
 
 /// Reads the process's output to its end. Returns the reason why it ended.
-async fn read(stdout: ChildStdout, stderr: ChildStderr, asked: &Mutex<Asked>, news: &mpsc::Sender<News>) -> String {
+async fn read(
+    stdout: ChildStdout,
+    stderr: ChildStderr,
+    asked: &Mutex<Asked>,
+    news: &mpsc::Sender<ProcessEvent>,
+) -> String {
     let mut last_words = tokio::spawn(end_of(stderr));
     let mut lines = BufReader::new(stdout);
     loop {
@@ -180,10 +185,10 @@ async fn read(stdout: ChildStdout, stderr: ChildStderr, asked: &Mutex<Asked>, ne
             Ok(Line::Delivered { delivered, message }) => Some((delivered, Ok(id(&message)))),
             Ok(Line::Failed { failed, why, again }) => {
                 let why = if why.is_empty() { "it gave no reason".to_owned() } else { why };
-                Some((failed, Err(NotSent { why, again })))
+                Some((failed, Err(SendError { why, again })))
             }
             Ok(Line::Said { said, by, id: own, reply_to, quoted }) => {
-                let heard = Heard::of_text(Said {
+                let heard = IncomingEvent::of_text(IncomingMessage {
                     id: id(&own),
                     text: said,
                     reply_to: id(&reply_to),
@@ -191,12 +196,13 @@ async fn read(stdout: ChildStdout, stderr: ChildStderr, asked: &Mutex<Asked>, ne
                     files: Vec::new(),
                 });
                 let by = id(&by).unwrap_or_default();
-                let _unheard = news.send(News::Heard { by, heard }).await;
+                let _unheard = news.send(ProcessEvent::Heard { by, heard }).await;
                 None
             }
             Ok(Line::Pressed { pressed, by }) => {
                 let by = id(&by).unwrap_or_default();
-                let _unheard = news.send(News::Heard { by, heard: Heard::Pressed { button: pressed } }).await;
+                let _unheard =
+                    news.send(ProcessEvent::Heard { by, heard: IncomingEvent::Pressed { button: pressed } }).await;
                 None
             }
             Err(_) => {
@@ -211,7 +217,7 @@ async fn read(stdout: ChildStdout, stderr: ChildStderr, asked: &Mutex<Asked>, ne
             let _late = waiting.map(|waiting| waiting.send(outcome));
         }
     }
-    let stderr = tokio::time::timeout(LAST_WORDS, &mut last_words).await;
+    let stderr = tokio::time::timeout(STDERR_TIMEOUT, &mut last_words).await;
     let stderr = stderr.ok().and_then(Result::ok).unwrap_or_default();
     last_line(&stderr).unwrap_or_else(|| "it ended".to_owned())
 }

@@ -11,7 +11,7 @@ use crate::journal::RunId;
 
 /// The messages sent meanwhile. Clones share them.
 #[derive(Clone, Default)]
-pub struct Meanwhile(Arc<Shared>);
+pub struct MidTurnMessages(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -21,14 +21,14 @@ struct Shared {
 
 #[derive(Default)]
 struct Messages {
-    going: Option<Going>,
+    running: Option<RunningTurn>,
     /// The fate of messages whose own turn has not come yet.
-    taken_up: HashMap<DefinitionId, TakenUp>,
+    received: HashMap<DefinitionId, MessageOutcome>,
 }
 
 /// The turn that took a message up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TakenUp {
+pub enum MessageOutcome {
     /// The turn completed, and so has answered the message.
     Answered(RunId),
     /// The turn was cut off. The message may have been acted on.
@@ -36,7 +36,7 @@ pub enum TakenUp {
 }
 
 /// The running turn.
-struct Going {
+struct RunningTurn {
     run: RunId,
     /// The channel for its answer.
     channel: Option<String>,
@@ -47,39 +47,40 @@ struct Going {
     /// Messages that its client was given.
     given: Vec<DefinitionId>,
     /// Messages that its client has taken up.
-    taken_up: Vec<DefinitionId>,
+    received: Vec<DefinitionId>,
 }
 
-impl Meanwhile {
+impl MidTurnMessages {
     /// Begins a turn of the person.
     pub fn begin(&self, run: RunId, channel: Option<String>) {
-        let (waiting, given, taken_up) = (VecDeque::new(), Vec::new(), Vec::new());
-        self.messages().going = Some(Going { run, channel, accepts: true, waiting, given, taken_up });
+        let (waiting, given, received) = (VecDeque::new(), Vec::new(), Vec::new());
+        self.messages().running = Some(RunningTurn { run, channel, accepts: true, waiting, given, received });
     }
 
     /// Ends the turn. Only a completed turn has answered the messages that it took up.
     pub fn end(&self, has_answered: bool) {
         let mut messages = self.messages();
-        let Some(Going { run, taken_up, .. }) = messages.going.take() else { return };
-        let became = |run: RunId| if has_answered { TakenUp::Answered(run) } else { TakenUp::CutOff(run) };
-        messages.taken_up.extend(taken_up.into_iter().map(|message| (message, became(run.clone()))));
+        let Some(RunningTurn { run, received, .. }) = messages.running.take() else { return };
+        let became =
+            |run: RunId| if has_answered { MessageOutcome::Answered(run) } else { MessageOutcome::CutOff(run) };
+        messages.received.extend(received.into_iter().map(|message| (message, became(run.clone()))));
     }
 
     /// Stops giving messages to the running turn: the person's next message is for another conversation, or another model.
-    pub fn hold_back(&self) {
-        if let Some(going) = &mut self.messages().going {
-            going.accepts = false;
-            going.waiting.clear();
+    pub fn stop_accepting(&self) {
+        if let Some(running) = &mut self.messages().running {
+            running.accepts = false;
+            running.waiting.clear();
         }
     }
 
     /// Adds a message of the person. A turn that answers in another channel does not get it.
     pub fn say(&self, message: Arc<Definition>) {
-        if let Some(going) = &mut self.messages().going
-            && going.accepts
-            && going.channel == message.channel
+        if let Some(running) = &mut self.messages().running
+            && running.accepts
+            && running.channel == message.channel
         {
-            going.waiting.push_back(message);
+            running.waiting.push_back(message);
             self.0.said.notify_one();
         }
     }
@@ -88,10 +89,10 @@ impl Meanwhile {
     pub async fn next(&self) -> Arc<Definition> {
         loop {
             let said = self.0.said.notified();
-            if let Some(going) = &mut self.messages().going
-                && let Some(message) = going.waiting.pop_front()
+            if let Some(running) = &mut self.messages().running
+                && let Some(message) = running.waiting.pop_front()
             {
-                going.given.push(message.id.clone());
+                running.given.push(message.id.clone());
                 return message;
             }
             said.await;
@@ -99,9 +100,9 @@ impl Meanwhile {
     }
 
     /// Records that the client of the running turn has given the message to the model.
-    pub fn taken_up(&self, message: DefinitionId) {
-        if let Some(going) = &mut self.messages().going {
-            going.taken_up.push(message);
+    pub fn mark_received(&self, message: DefinitionId) {
+        if let Some(running) = &mut self.messages().running {
+            running.received.push(message);
         }
     }
 
@@ -109,15 +110,15 @@ impl Meanwhile {
     #[must_use]
     pub fn withdraw(&self, message: &DefinitionId) -> bool {
         let mut messages = self.messages();
-        let Some(going) = &mut messages.going else { return true };
-        going.waiting.retain(|waiting| waiting.id != *message);
-        !going.given.contains(message)
+        let Some(running) = &mut messages.running else { return true };
+        running.waiting.retain(|waiting| waiting.id != *message);
+        !running.given.contains(message)
     }
 
     /// Removes and returns the fate of a message whose own turn comes now.
     #[must_use]
-    pub fn became_of(&self, message: &DefinitionId) -> Option<TakenUp> {
-        self.messages().taken_up.remove(message)
+    pub fn take_outcome(&self, message: &DefinitionId) -> Option<MessageOutcome> {
+        self.messages().received.remove(message)
     }
 
     fn messages(&self) -> MutexGuard<'_, Messages> {
@@ -143,31 +144,31 @@ mod tests {
 
     #[test]
     fn a_turn_is_handed_what_is_said_on_its_own_channel_and_answers_what_it_took_up() {
-        let (meanwhile, phone) = (Meanwhile::default(), Some("phone".to_owned()));
-        let next = || meanwhile.next().now_or_never().map(|message| message.id.to_string());
-        meanwhile.say(message("chat-early", "phone"));
-        meanwhile.begin(RunId::new("a"), phone.clone());
-        meanwhile.say(message("chat-b", "phone"));
-        meanwhile.say(message("chat-elsewhere", "desk"));
-        meanwhile.say(message("chat-c", "phone"));
+        let (mid_turn, phone) = (MidTurnMessages::default(), Some("phone".to_owned()));
+        let next = || mid_turn.next().now_or_never().map(|message| message.id.to_string());
+        mid_turn.say(message("chat-early", "phone"));
+        mid_turn.begin(RunId::new("a"), phone.clone());
+        mid_turn.say(message("chat-b", "phone"));
+        mid_turn.say(message("chat-elsewhere", "desk"));
+        mid_turn.say(message("chat-c", "phone"));
         assert_eq!(next().as_deref(), Some("chat-b"));
         let [b, c] = ["chat-b", "chat-c"].map(DefinitionId::new);
-        assert!(!meanwhile.withdraw(&b), "its client has it");
-        assert!(meanwhile.withdraw(&c));
+        assert!(!mid_turn.withdraw(&b), "its client has it");
+        assert!(mid_turn.withdraw(&c));
         assert_eq!(next(), None);
-        meanwhile.taken_up(b.clone());
-        meanwhile.end(true);
-        assert_eq!(meanwhile.became_of(&b), Some(TakenUp::Answered(RunId::new("a"))));
-        assert_eq!((meanwhile.became_of(&b), meanwhile.became_of(&c)), (None, None));
+        mid_turn.mark_received(b.clone());
+        mid_turn.end(true);
+        assert_eq!(mid_turn.take_outcome(&b), Some(MessageOutcome::Answered(RunId::new("a"))));
+        assert_eq!((mid_turn.take_outcome(&b), mid_turn.take_outcome(&c)), (None, None));
 
-        meanwhile.begin(RunId::new("d"), phone);
-        meanwhile.say(message("chat-e", "phone"));
+        mid_turn.begin(RunId::new("d"), phone);
+        mid_turn.say(message("chat-e", "phone"));
         assert_eq!(next().as_deref(), Some("chat-e"));
-        meanwhile.taken_up(DefinitionId::new("chat-e"));
-        meanwhile.hold_back();
-        meanwhile.say(message("chat-f", "phone"));
+        mid_turn.mark_received(DefinitionId::new("chat-e"));
+        mid_turn.stop_accepting();
+        mid_turn.say(message("chat-f", "phone"));
         assert_eq!(next(), None);
-        meanwhile.end(false);
-        assert_eq!(meanwhile.became_of(&DefinitionId::new("chat-e")), Some(TakenUp::CutOff(RunId::new("d"))));
+        mid_turn.end(false);
+        assert_eq!(mid_turn.take_outcome(&DefinitionId::new("chat-e")), Some(MessageOutcome::CutOff(RunId::new("d"))));
     }
 }

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use super::settings::Current;
+use super::settings::CurrentSettings;
 use super::supervisor::Supervisor;
 use crate::clock::Clock;
 use crate::schedule::{Activity, LONGEST_END, Schedule};
@@ -19,7 +19,7 @@ const LAST_STEPS: Duration = Duration::from_secs(5);
 
 /// Conditions under which the service ends by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Until {
+pub struct EndConditions {
     /// Whether the service ends when nothing is running and nothing is due within a minute.
     pub idle: bool,
     /// Time after which the service ends.
@@ -64,16 +64,16 @@ impl Signals {
 }
 
 /// Everything that decides the end, and the parts that are notified of it.
-pub(super) struct Ending {
+pub(super) struct Shutdown {
     pub(super) signals: Signals,
-    pub(super) until: Until,
+    pub(super) until: EndConditions,
     pub(super) schedule: Schedule,
     pub(super) clock: Clock,
-    pub(super) settings: Current,
+    pub(super) settings: CurrentSettings,
     pub(super) supervisor: Supervisor,
 }
 
-impl Ending {
+impl Shutdown {
     /// Waits for a reason to end, then stops the schedule with a grace period for active runs. A second signal stops it at once.
     /// Polls `meanwhile` until there is a reason. Never returns: the schedule's end ends the service.
     pub(super) async fn watch(mut self, meanwhile: impl Future<Output = ()>) {

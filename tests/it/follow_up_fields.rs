@@ -12,7 +12,7 @@ use ollim_bot::cli::output::Output;
 use ollim_bot::definition::{self, Chain, Defaults, Definition, DefinitionId, Draft, Kind, Thinking, Trigger, When};
 use ollim_bot::definition::{OnMissed, parse};
 use ollim_bot::home::Home;
-use ollim_bot::policy::{AskTerms, Silence, ToolPattern, UpdateMode};
+use ollim_bot::policy::{AskDefault, AskTerms, ToolPattern, UpdateMode};
 use ollim_bot::run::chain::FollowUp;
 use proptest::prelude::*;
 
@@ -40,7 +40,7 @@ fn line() -> impl Strategy<Value = String> {
 
 /// Generates the tools that need approval, and the terms of asking.
 fn asking() -> impl Strategy<Value = (Option<Vec<ToolPattern>>, Option<AskTerms>)> {
-    let default = prop_oneof![Just(Silence::Deny), Just(Silence::Allow)];
+    let default = prop_oneof![Just(AskDefault::Deny), Just(AskDefault::Allow)];
     let channel = proptest::option::of("[-_0-9a-z]{1,12}");
     let terms =
         ((1u64..86_400, 0u32..1_000_000_000), default, channel).prop_map(|((seconds, nanos), default, channel)| {
@@ -120,12 +120,12 @@ prop_compose! {
 const SKILLS: [&str; 3] = ["mail", "2nd.notes", "a-b_c"];
 
 /// A separate data folder with the skills.
-struct Desk {
+struct Fixture {
     _folder: tempfile::TempDir,
     home: Home,
 }
 
-fn desk() -> Desk {
+fn fixture() -> Fixture {
     let folder = tempfile::TempDir::with_prefix("ollim-checks-").unwrap();
     let home = Home::new(folder.path().canonicalize().unwrap());
     std::fs::create_dir(home.reminders()).unwrap();
@@ -134,10 +134,10 @@ fn desk() -> Desk {
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("SKILL.md"), format!("---\nname: {name}\ndescription: x\n---\nDo it.\n")).unwrap();
     }
-    Desk { _folder: folder, home }
+    Fixture { _folder: folder, home }
 }
 
-impl Desk {
+impl Fixture {
     /// Returns the only reminder.
     fn only(&self) -> Result<Definition, TestCaseError> {
         let loaded = definition::load(&self.home, &defaults()).unwrap();
@@ -170,7 +170,7 @@ proptest! {
     ) {
         let delay = Duration::from_secs(seconds);
         let follow_up = FollowUp::of(&parent).expect("it is not the last check");
-        let (typed, by_command) = (desk(), desk());
+        let (typed, by_command) = (fixture(), fixture());
         let at = now() + delay;
         let draft = follow_up.at(at.fixed_offset());
         let written = definition::create(&typed.home, &draft, |_| false, &defaults());

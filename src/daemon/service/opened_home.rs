@@ -8,23 +8,23 @@ use super::{DaemonError, failed};
 use crate::app::App;
 use crate::clock::Clock;
 use crate::config::{Config, secrets};
-use crate::daemon::ending::{self, Hangups, Signals};
 use crate::daemon::event_stream::{EventStream, ShowEvent};
 use crate::daemon::hosts;
 use crate::daemon::lock::Lock;
-use crate::daemon::settings::{AppInForce, Settings};
+use crate::daemon::settings::{CurrentApp, Settings};
 use crate::daemon::shared_files::SharedFiles;
+use crate::daemon::shutdown::{self, Hangups, Signals};
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::waiting::Waiting;
 use crate::definition::Defaults;
 use crate::home::Home;
 use crate::journal::{Journal, JournalError, NewMessage};
-use crate::program::Surroundings;
+use crate::program::ProgramEnv;
 use crate::run::client_environment::{search_path, shell_binary};
 
 /// A data folder that this service has locked, and its journal.
-pub(super) struct Opened {
-    pub(super) app: AppInForce,
+pub(super) struct OpenedHome {
+    pub(super) app: CurrentApp,
     pub(super) config: Arc<Config>,
     pub(super) defaults: Defaults,
     pub(super) home: Home,
@@ -33,7 +33,7 @@ pub(super) struct Opened {
     /// Variables of the environment and of `.env`.
     pub(super) secrets: BTreeMap<String, String>,
     /// The environment for the person's programs.
-    pub(super) surroundings: Surroundings,
+    pub(super) program_env: ProgramEnv,
     /// Our own binary.
     pub(super) own_binary: PathBuf,
     pub(super) clock: Clock,
@@ -49,7 +49,7 @@ pub(super) struct Opened {
     pub(super) shared_files: Option<SharedFiles>,
 }
 
-impl Opened {
+impl OpenedHome {
     /// Returns `None` if a signal ended the service first. `for_one_run`: see [`super::Start::only`].
     pub(super) async fn open(
         app: App,
@@ -59,7 +59,7 @@ impl Opened {
         let Settings { config, defaults } = Settings::of(&app)?;
         let (home, env, clock) = (app.home.clone(), app.env.texts(), app.clock.clone());
         // From here on signals end the service in order.
-        let (mut signals, hangups) = ending::catch().map_err(failed("catch signals"))?;
+        let (mut signals, hangups) = shutdown::catch().map_err(failed("catch signals"))?;
         let lock = Arc::new(Lock::take(&home)?);
         fail_point!(Locked);
         end_leftovers(&home).await;
@@ -71,12 +71,12 @@ impl Opened {
             hosts::end_with_lease();
         }
         let own_binary = std::env::current_exe().map_err(failed("find our own binary"))?;
-        let surroundings = surroundings(&home, &env, &own_binary);
+        let program_env = program_env(&home, &env, &own_binary);
         // A person who starts a single run sees that it waits.
         let waiting = (!for_one_run).then(|| Waiting {
             app: app.clone(),
             config: config.clone(),
-            surroundings: surroundings.clone(),
+            program_env: program_env.clone(),
             secrets: secrets.clone(),
             has_console: events.is_none(),
             since: clock.now(),
@@ -89,7 +89,7 @@ impl Opened {
         };
         fail_point!(JournalOpened);
         let events = events.map(|events| Arc::new(EventStream::from_now(journal.clone(), events)));
-        say_kept_aside(&journal).await?;
+        notify_of_damaged_journal(&journal).await?;
         // Before the definitions are read: a job that was cancelled elsewhere while this host was away must not fire.
         let shared_files = SharedFiles::of(&home, app.host_name(), &journal, &config).await?;
         if let Some(files) = &shared_files {
@@ -99,13 +99,13 @@ impl Opened {
             }
         }
         Ok(Some(Self {
-            app: AppInForce::new(app),
+            app: CurrentApp::new(app),
             config,
             defaults,
             home,
             env,
             secrets,
-            surroundings,
+            program_env,
             own_binary,
             clock,
             lock,
@@ -119,13 +119,13 @@ impl Opened {
     }
 }
 
-fn surroundings(home: &Home, env: &BTreeMap<String, String>, own_binary: &Path) -> Surroundings {
-    Surroundings {
+fn program_env(home: &Home, env: &BTreeMap<String, String>, own_binary: &Path) -> ProgramEnv {
+    ProgramEnv {
         shell_binary: shell_binary(own_binary),
         path: search_path(env, own_binary, home),
         user_home: user_home(env).map_or_else(|| PathBuf::from("/"), Path::to_path_buf),
         data_folder: home.root().to_owned(),
-        locale: Surroundings::locale(env),
+        locale: ProgramEnv::locale(env),
     }
 }
 
@@ -147,7 +147,7 @@ async fn end_leftovers(home: &Home) {
     }
 }
 
-async fn say_kept_aside(journal: &Journal) -> Result<(), JournalError> {
+async fn notify_of_damaged_journal(journal: &Journal) -> Result<(), JournalError> {
     let Some(path) = journal.kept_aside() else { return Ok(()) };
     let text = format!(
         "The journal was damaged. It was kept as {}, and a new one was started: what ran before is not known to it.",

@@ -14,17 +14,19 @@ use super::control::Handler as _;
 use super::handlers::Handlers;
 use super::received;
 use crate::agent::Observation;
-use crate::app::{App, Command, Outcome, ServiceCommand, ServiceReply, another_answer, times};
-use crate::bot::live::{Seen, Sight};
+use crate::app::{App, Command, Outcome, ServiceCommand, ServiceReply, times, unexpected_reply};
+use crate::bot::live::{TurnUpdate, UpdateKind};
 use crate::bot::main_session::MAKE_SHORTER;
-use crate::channel::commands::{COMMANDS, ChatCommand, Does};
-use crate::channel::{Channel, Heard, Hearing, INTERRUPT, Outgoing, Progress, Response, Said};
+use crate::channel::commands::{COMMANDS, ChatCommand, CommandEffect};
+use crate::channel::{
+    Channel, INTERRUPT, IncomingEvent, IncomingHandler, IncomingMessage, Outgoing, Progress, Response,
+};
 use crate::definition::{DefinitionId, Period};
 use crate::journal::{
     Answer, Button, ForkEnd, Journal, JournalError, Message, Question, QuestionEnd, RunFilter, RunState,
 };
 use crate::refusal::Refusal;
-use crate::run::forks::{self, Ended, fork_action};
+use crate::run::forks::{self, EndForkResult, fork_action};
 use crate::schedule::{ActiveView, StageView};
 
 /// Executes a command line of the person's and returns its output. `Err` holds the reason of a failure. Runs on blocking threads.
@@ -34,23 +36,23 @@ pub type ExecuteWords = fn(&App, &[String]) -> Result<String, String>;
 const VALID: TimeDelta = TimeDelta::days(7);
 
 /// Maximum number of questions and maximum age at which they count as ended by this start of the service.
-const MOST_LEFT: i64 = 100;
-const JUST_NOW: TimeDelta = TimeDelta::minutes(1);
+const MAX_LEFT: i64 = 100;
+const RECENTLY_ENDED: TimeDelta = TimeDelta::minutes(1);
 
 /// Maximum length of a quote above an answer, in characters.
 const QUOTED: usize = 500;
 
 /// Time without news of a turn after which its record is read.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The same time once the turn's end is expected.
-const LOOK_AT_ONCE: Duration = Duration::from_millis(20);
+const FAST_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Maximum number of remembered strangers.
-const STRANGERS: usize = 1000;
+const MAX_STRANGERS: usize = 1000;
 
 /// Receives the person's input from all channels.
-pub(super) struct ServiceHearing {
+pub(super) struct ServiceInbound {
     pub handlers: Handlers,
     pub channels: BTreeMap<String, Arc<dyn Channel>>,
     pub execute: ExecuteWords,
@@ -59,24 +61,24 @@ pub(super) struct ServiceHearing {
 }
 
 #[async_trait]
-impl Hearing for ServiceHearing {
-    async fn heard(&self, channel: &str, heard: Heard) -> Response {
+impl IncomingHandler for ServiceInbound {
+    async fn receive(&self, channel: &str, heard: IncomingEvent) -> Response {
         let response = match heard {
-            Heard::Said(said) => self.said(channel, said).await,
-            Heard::Pressed { button } => self.pressed(channel, &button, None).await,
-            Heard::PressedOnce { button, at } => self.pressed(channel, &button, Some(at)).await,
-            Heard::Asked { command, argument } => self.asked(channel, &command, argument.as_deref()).await,
+            IncomingEvent::Message(said) => self.handle_message(channel, said).await,
+            IncomingEvent::Pressed { button } => self.pressed(channel, &button, None).await,
+            IncomingEvent::PressedOnce { button, at } => self.pressed(channel, &button, Some(at)).await,
+            IncomingEvent::Command { command, argument } => self.asked(channel, &command, argument.as_deref()).await,
         };
         response.unwrap_or_else(|refusal| Response::Refused(with_hints(&refusal)))
     }
 
-    async fn stranger(&self, channel: &str, by: &str) -> bool {
+    async fn record_stranger(&self, channel: &str, by: &str) -> bool {
         tracing::warn!(channel, "somebody who is not the owner has written to the bot; nothing was done");
         if let Err(error) = self.handlers.journal.count_strangers(channel, 1).await {
             tracing::warn!(%error, "a stranger could not be counted");
         }
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.len() < STRANGERS && told.insert((channel.to_owned(), by.to_owned()))
+        told.len() < MAX_STRANGERS && told.insert((channel.to_owned(), by.to_owned()))
     }
 
     fn follow(&self, turn: DefinitionId) -> mpsc::UnboundedReceiver<Progress> {
@@ -85,30 +87,30 @@ impl Hearing for ServiceHearing {
         receive
     }
 
-    async fn mark(&self, channel: &str, last: String) {
-        if let Err(error) = self.handlers.journal.heard(channel, &last).await {
+    async fn set_cursor(&self, channel: &str, last: String) {
+        if let Err(error) = self.handlers.journal.set_channel_cursor(channel, &last).await {
             tracing::warn!(%error, "what was heard last could not be kept");
         }
     }
 
-    async fn last_heard(&self, channel: &str) -> Option<String> {
-        let last = self.handlers.journal.last_heard(channel).await;
+    async fn cursor(&self, channel: &str) -> Option<String> {
+        let last = self.handlers.journal.channel_cursor(channel).await;
         last.inspect_err(|error| tracing::warn!(%error, "what was heard last is not known")).ok().flatten()
     }
 
-    async fn shows(&self, channel: &str, turn: &DefinitionId, message: String) {
-        if let Err(error) = self.handlers.journal.shows_turn(channel, turn, message).await {
+    async fn set_status(&self, channel: &str, turn: &DefinitionId, message: String) {
+        if let Err(error) = self.handlers.journal.set_turn_status(channel, turn, message).await {
             tracing::warn!(%error, %turn, "the message that shows a turn could not be recorded");
         }
     }
 
-    async fn shown(&self, channel: &str, turn: &DefinitionId) -> Option<String> {
-        let shown = self.handlers.journal.left_statuses(channel, true).await;
+    async fn status(&self, channel: &str, turn: &DefinitionId) -> Option<String> {
+        let shown = self.handlers.journal.leftover_statuses(channel, true).await;
         let shown = shown.inspect_err(|error| tracing::warn!(%error, "what shows a turn is not known"));
         shown.unwrap_or_default().into_iter().find(|status| status.turn == *turn).map(|status| status.message)
     }
 
-    async fn sent(&self, channel: &str, message: &str) -> Option<Outgoing> {
+    async fn sent_message(&self, channel: &str, message: &str) -> Option<Outgoing> {
         let sent = self.handlers.journal.message_sent_as(channel, message).await;
         sent.inspect_err(|error| tracing::warn!(%error, "what was sent is not known"))
             .ok()?
@@ -116,25 +118,25 @@ impl Hearing for ServiceHearing {
             .map(Outgoing::from)
     }
 
-    async fn keep(&self, channel: &str, name: &str, what: String) -> bool {
-        let kept = self.handlers.journal.keep_unheard(channel, name, what).await;
+    async fn store(&self, channel: &str, name: &str, what: String) -> bool {
+        let kept = self.handlers.journal.store_unprocessed(channel, name, what).await;
         kept.inspect_err(|error| tracing::warn!(%error, "what came in could not be kept")).is_ok()
     }
 
-    async fn kept(&self, channel: &str) -> Vec<(String, String)> {
-        let kept = self.handlers.journal.unheard(channel).await;
+    async fn stored(&self, channel: &str) -> Vec<(String, String)> {
+        let kept = self.handlers.journal.unprocessed(channel).await;
         kept.inspect_err(|error| tracing::warn!(%error, "what came in before is not known")).unwrap_or_default()
     }
 
-    async fn let_go(&self, channel: &str, name: &str) {
-        if let Err(error) = self.handlers.journal.is_heard(channel, name).await {
+    async fn discard(&self, channel: &str, name: &str) {
+        if let Err(error) = self.handlers.journal.mark_processed(channel, name).await {
             tracing::warn!(%error, "that something was heard could not be recorded; it is heard again after the next start");
         }
     }
 }
 
-impl ServiceHearing {
-    async fn said(&self, channel: &str, said: Said) -> Result<Response, Refusal> {
+impl ServiceInbound {
+    async fn handle_message(&self, channel: &str, said: IncomingMessage) -> Result<Response, Refusal> {
         if self.handlers.sign_ins.awaits(&said.text).await {
             return self.login(Some(&said.text)).await.map(Response::Text);
         }
@@ -161,7 +163,7 @@ impl ServiceHearing {
         text.push_str(said.text.trim());
         let work = self.handlers.forks.spawner.home.work();
         let files = said.files;
-        text.push_str(&blocking(move || received::keep(&work, &files)).await?);
+        text.push_str(&blocking(move || received::save(&work, &files)).await?);
         let turn = self.handlers.say_in(fork.as_ref(), text, Some(channel.to_owned()), said.id.clone()).await?;
         Ok(Response::Turn(turn))
     }
@@ -177,7 +179,7 @@ impl ServiceHearing {
         let (app, sentence, on) = (self.app(), Some(said.trim().to_owned()), channel.to_owned());
         let told = blocking(move || app.answer_question(number, Answer::Deny, sentence, &on)).await??;
         // `show_answers` updates the other channels. On this channel no button was pressed, so its buttons are removed here.
-        self.settle_where(|name| name == channel, message, &told).await;
+        self.remove_buttons_where(|name| name == channel, message, &told).await;
         Ok(Some(Response::Text(told)))
     }
 
@@ -223,11 +225,11 @@ impl ServiceHearing {
             ("snooze", span) => {
                 let id = message.id.as_ref().ok_or_else(gone)?.to_string();
                 let span = humantime::parse_duration(span).map_err(|_| gone())?;
-                Response::Done(format!("Comes again {}.", self.comes(Command::Snooze { id, span }).await?))
+                Response::Done(format!("Comes again {}.", self.schedule_reminder(Command::Snooze { id, span }).await?))
             }
             ("retry", _) => {
                 let id = message.id.as_ref().ok_or_else(gone)?.to_string();
-                Response::Done(format!("Tried again {}.", self.comes(Command::Retry { id }).await?))
+                Response::Done(format!("Tried again {}.", self.schedule_reminder(Command::Retry { id }).await?))
             }
             ("why", _) => {
                 let run = message.run.as_ref().ok_or_else(gone)?;
@@ -243,11 +245,11 @@ impl ServiceHearing {
                 if answered.is_err()
                     && let Some(end) = self.handlers.journal.question(question).await?.and_then(|asked| asked.end())
                 {
-                    self.settle_where(|name| name == channel, message, &end).await;
+                    self.remove_buttons_where(|name| name == channel, message, &end).await;
                 }
                 return answered.map(Response::Done);
             }
-            ("raise", raise) => Response::Done(self.raise(raise).await?),
+            ("raise", raise) => Response::Done(self.raise_cap(raise).await?),
             ("login", _) => return self.login(None).await.map(Response::Text),
             ("fork", _) => {
                 let (action, fork) = fork_action(action).ok_or_else(gone)?;
@@ -256,13 +258,13 @@ impl ServiceHearing {
             _ => return Err(gone()),
         };
         if let Response::Done(outcome) = &response {
-            self.settle(channel, message, outcome).await;
+            self.remove_buttons(channel, message, outcome).await;
         }
         Ok(response)
     }
 
     /// Raises a cap for the rest of its period (`day:2026-11-23:7.50`, `tokens_day:2026-11-23:3000000`), unless that is over.
-    async fn raise(&self, raise: &str) -> Result<String, Refusal> {
+    async fn raise_cap(&self, raise: &str) -> Result<String, Refusal> {
         let parts: Vec<&str> = raise.split(':').collect();
         let [name, label, amount] = parts[..] else { return Err(Refusal::user("this button is of no use any more")) };
         let (period, flag, unit) = match name {
@@ -275,7 +277,7 @@ impl ServiceHearing {
         if period.label(self.handlers.clock.now(), zone) != label {
             return Err(Refusal::user(format!("that {span} is over, so its budget is not raised")));
         }
-        let Outcome::Budget(_, caps) = self.execute(Command::Budget).await? else { return Err(another_answer()) };
+        let Outcome::Budget(_, caps) = self.execute(Command::Budget).await? else { return Err(unexpected_reply()) };
         let now = caps.iter().find(|cap| cap.name == name).map(|cap| cap.cap);
         if now.is_some_and(|now| amount.parse().is_ok_and(|amount: f64| now >= amount)) {
             return Ok(format!("It is raised already. `ollim-bot budget --{flag} {unit}` raises it further."));
@@ -298,7 +300,7 @@ impl ServiceHearing {
             None => format!("{}\n\n[button] {prompt}", quote(&message.text)),
         };
         let turn = self.handlers.say_in(fork.as_ref(), said, Some(channel.to_owned()), None).await?;
-        self.settle_where(|_| true, message, &format!("You chose: {label}")).await;
+        self.remove_buttons_where(|_| true, message, &format!("You chose: {label}")).await;
         Ok(Response::Turn(turn))
     }
 
@@ -310,10 +312,10 @@ impl ServiceHearing {
         channel: &str,
     ) -> Result<Response, Refusal> {
         let fork = self.handlers.forks.named(fork, channel).await?;
-        self.handlers.spawner.meanwhile.hold_back();
+        self.handlers.spawner.mid_turn.stop_accepting();
         match self.handlers.forks.end(&fork, how, anyway).await? {
-            Ended::Told(text) => Ok(Response::Done(text)),
-            Ended::Confirm(question) => {
+            EndForkResult::Reported(text) => Ok(Response::Done(text)),
+            EndForkResult::Confirm(question) => {
                 let asked = forks::confirmation(&fork.id, Some(channel.to_owned()), question.clone());
                 self.handlers.journal.message(asked).await?;
                 Ok(Response::Text(question))
@@ -329,7 +331,7 @@ impl ServiceHearing {
             return Err(Refusal::user(format!("`/{command}` needs a {}", needed.name)).hint(needed.about));
         }
         match known.does {
-            Does::Lines(lines) => {
+            CommandEffect::Lines(lines) => {
                 let mut texts = Vec::new();
                 for line in lines {
                     let words: Vec<&str> =
@@ -338,31 +340,31 @@ impl ServiceHearing {
                 }
                 Ok(Response::Text(texts.join("\n\n")))
             }
-            Does::Why => self.why(argument).await.map(Response::Text),
-            Does::Model => self.choose(argument, None).await,
-            Does::Thinking => self.choose(None, argument).await,
-            Does::Clear => {
+            CommandEffect::Why => self.why(argument).await.map(Response::Text),
+            CommandEffect::Model => self.choose(argument, None).await,
+            CommandEffect::Thinking => self.choose(None, argument).await,
+            CommandEffect::Clear => {
                 self.handlers.service(ServiceCommand::BeginAnew).await?;
                 Ok(Response::Text("A new conversation begins. `ollim-bot chat --history 20` shows the old one.".into()))
             }
-            Does::Compact => {
+            CommandEffect::Compact => {
                 let turn = self.handlers.say_in(None, MAKE_SHORTER.into(), Some(channel.to_owned()), None).await?;
                 Ok(Response::Turn(turn))
             }
-            Does::Interrupt => match self.interrupt(None).await? {
+            CommandEffect::Interrupt => match self.interrupt(None).await? {
                 Response::Done(text) => Ok(Response::Text(text)),
                 other => Ok(other),
             },
-            Does::Fork => {
+            CommandEffect::Fork => {
                 let (_, turn) = self.handlers.open_fork(argument.map(str::to_owned), channel).await?;
                 let opened = || Response::Text("The fork is open. What you say next stays in it.".into());
                 Ok(turn.map_or_else(opened, Response::Turn))
             }
-            Does::EndFork(how) => match self.end_fork(None, how, false, channel).await? {
+            CommandEffect::EndFork(how) => match self.end_fork(None, how, false, channel).await? {
                 Response::Done(text) => Ok(Response::Text(text)),
                 other => Ok(other),
             },
-            Does::Help => {
+            CommandEffect::Help => {
                 let line = |command: &ChatCommand| format!("{:<18} {}", command.usage(), command.about);
                 Ok(Response::Text(COMMANDS.iter().map(line).collect::<Vec<_>>().join("\n")))
             }
@@ -373,7 +375,7 @@ impl ServiceHearing {
         let [model, thinking] = [model, thinking].map(|word| word.map(str::to_owned));
         match self.handlers.service(ServiceCommand::Choose { model, thinking }).await? {
             ServiceReply::Chosen(choice) => Ok(Response::Text(choice.words())),
-            _ => Err(another_answer()),
+            _ => Err(unexpected_reply()),
         }
     }
 
@@ -424,16 +426,16 @@ impl ServiceHearing {
     async fn show_answer(&self, question: &Question) {
         let (Some(number), Some(end)) = (question.message, question.end()) else { return };
         if let Ok(Some(message)) = self.handlers.journal.sent_message(number).await {
-            self.settle(question.channel.as_deref().unwrap_or_default(), &message, &end).await;
+            self.remove_buttons(question.channel.as_deref().unwrap_or_default(), &message, &end).await;
         }
     }
 
     /// Returns the questions that this start of the service has ended.
     async fn ended_by_start(&self) -> Result<Vec<Question>, JournalError> {
         let (journal, now) = (&self.handlers.journal, self.handlers.clock.now());
-        let mut questions = journal.questions_after(journal.ended_up_to().await? - MOST_LEFT).await?;
+        let mut questions = journal.questions_after(journal.ended_up_to().await? - MAX_LEFT).await?;
         questions.retain(|question| {
-            let is_recent = question.answered.is_some_and(|at| now - at < JUST_NOW);
+            let is_recent = question.answered.is_some_and(|at| now - at < RECENTLY_ENDED);
             question.answer == Some(QuestionEnd::Restarted) && is_recent
         });
         Ok(questions)
@@ -448,22 +450,23 @@ impl ServiceHearing {
                 Err(broadcast::error::RecvError::Closed) => return std::future::pending().await,
             };
             for message in self.handlers.journal.messages_of_fork(&fork).await.unwrap_or_default() {
-                self.settle("", &message, forks::over(how)).await;
+                self.remove_buttons("", &message, forks::end_message(how)).await;
             }
         }
     }
 
     /// Removes the buttons from a message on all channels except `but`, which does it by itself.
-    async fn settle(&self, but: &str, message: &Message, outcome: &str) {
-        self.settle_where(|name| name != but, message, outcome).await;
+    async fn remove_buttons(&self, but: &str, message: &Message, outcome: &str) {
+        self.remove_buttons_where(|name| name != but, message, outcome).await;
     }
 
-    async fn settle_where(&self, is_there: impl Fn(&str) -> bool, message: &Message, outcome: &str) {
+    async fn remove_buttons_where(&self, is_there: impl Fn(&str) -> bool, message: &Message, outcome: &str) {
         let delivered = self.handlers.journal.delivered_by(message.number).await.unwrap_or_default();
         let outgoing = Outgoing::from(message);
         for (name, external) in delivered.iter().filter(|(name, _)| is_there(name)) {
             let Some(channel) = self.channels.get(name) else { continue };
-            let settled = tokio::time::timeout(Duration::from_secs(10), channel.settle(external, &outgoing, outcome));
+            let settled =
+                tokio::time::timeout(Duration::from_secs(10), channel.remove_buttons(external, &outgoing, outcome));
             if !matches!(settled.await, Ok(Ok(()))) {
                 tracing::warn!(channel = %name, "the buttons of a message could not be taken away");
             }
@@ -477,10 +480,10 @@ impl ServiceHearing {
     }
 
     /// Schedules a reminder and returns its time: `at 16:23 (in 10m)`.
-    async fn comes(&self, command: Command) -> Result<String, Refusal> {
+    async fn schedule_reminder(&self, command: Command) -> Result<String, Refusal> {
         let app = self.app();
         let (now, zone) = (app.now(), app.zone()?);
-        let Outcome::Scheduled(recorded) = self.execute(command).await? else { return Err(another_answer()) };
+        let Outcome::Scheduled(recorded) = self.execute(command).await? else { return Err(unexpected_reply()) };
         let at = recorded.job.next.unwrap_or(now).max(now);
         Ok(match at > now {
             true => format!("at {}", times::local_and_relative(at, now, zone)),
@@ -524,13 +527,13 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 async fn follow(
     turn: DefinitionId,
     journal: Journal,
-    mut live: broadcast::Receiver<Seen>,
+    mut live: broadcast::Receiver<TurnUpdate>,
     send: mpsc::UnboundedSender<Progress>,
 ) {
     let mut calls: BTreeMap<String, String> = BTreeMap::new();
     let (mut letters, mut last_call) = (false, String::new());
     // Only the record shows the end, and a turn that was over before this subscription.
-    let (mut next, mut pause) = (Instant::now(), LOOK_AGAIN);
+    let (mut next, mut pause) = (Instant::now(), POLL_INTERVAL);
     loop {
         let seen = match timeout_at(next, live.recv()).await {
             Ok(Ok(seen)) if seen.turn == turn => seen.what,
@@ -544,33 +547,33 @@ async fn follow(
                 Ok(None) => return,
                 _ => {
                     next = Instant::now() + pause;
-                    pause = LOOK_AGAIN.min(pause * 2);
+                    pause = POLL_INTERVAL.min(pause * 2);
                     continue;
                 }
             },
         };
         let progress = match seen {
-            Sight::Letters(text) => {
+            UpdateKind::Letters(text) => {
                 letters = true;
                 Progress::Text(text)
             }
             // The text was already streamed in pieces.
-            Sight::Did(Observation::Said { .. }) if std::mem::take(&mut letters) => continue,
-            Sight::Did(Observation::Said { text }) => Progress::Text(text),
-            Sight::Did(Observation::ToolCall { call, tool, input }) => {
+            UpdateKind::Did(Observation::Said { .. }) if std::mem::take(&mut letters) => continue,
+            UpdateKind::Did(Observation::Said { text }) => Progress::Text(text),
+            UpdateKind::Did(Observation::ToolCall { call, tool, input }) => {
                 let label = label(&tool, &input);
                 calls.insert(call, label.clone());
                 last_call.clone_from(&label);
                 Progress::Call { label }
             }
-            Sight::Did(Observation::ToolDecided { call, allowed: false, reason, .. }) => {
+            UpdateKind::Did(Observation::ToolDecided { call, allowed: false, reason, .. }) => {
                 Progress::Refused { label: calls.remove(&call).unwrap_or_default(), reason }
             }
-            Sight::ProgramRefused(reason) => Progress::Refused { label: last_call.clone(), reason },
-            Sight::Did(_) => continue,
-            Sight::Ended { completed } => {
+            UpdateKind::ProgramRefused(reason) => Progress::Refused { label: last_call.clone(), reason },
+            UpdateKind::Did(_) => continue,
+            UpdateKind::Ended { completed } => {
                 // The end is recorded in a moment, unless the service ends.
-                (next, pause) = (Instant::now() + LOOK_AT_ONCE, LOOK_AT_ONCE);
+                (next, pause) = (Instant::now() + FAST_POLL_INTERVAL, FAST_POLL_INTERVAL);
                 Progress::AttemptEnded { completed }
             }
         };
@@ -603,7 +606,8 @@ fn label(tool: &str, input: &serde_json::Value) -> String {
 
 /// Rewrites a command line's output for people who type commands on a channel: `ollim-bot resume` becomes `/resume`.
 fn as_typed(text: &str) -> String {
-    let same = COMMANDS.iter().filter(|known| matches!(known.does, Does::Lines([[word]]) if *word == known.name));
+    let same =
+        COMMANDS.iter().filter(|known| matches!(known.does, CommandEffect::Lines([[word]]) if *word == known.name));
     same.fold(text.to_owned(), |text, ChatCommand { name, .. }| {
         [" ", "`"]
             .iter()

@@ -31,7 +31,7 @@ fn lay(bot: &TestBot) {
         }
     }
     for name in ["gmail", "cal"] {
-        bot.command_of_ones_own(name, "#!/bin/sh\necho nothing\n");
+        bot.external_command(name, "#!/bin/sh\necho nothing\n");
     }
     executable(&bot.path("bin/deliver"), "#!/bin/sh\ncat >> messages\n");
     fs::create_dir_all(bot.path("state")).unwrap();
@@ -102,5 +102,5 @@ fn it_is_lived_as_before() {
     let inbox = bot.json(["inbox"]).to_string();
     assert!(!inbox.contains("skipped") && !inbox.contains("budget"), "{inbox}");
     service.stop();
-    bot.until_nothing_is_left();
+    bot.until_no_processes();
 }

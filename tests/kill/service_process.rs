@@ -53,11 +53,11 @@ impl Setting {
 }
 
 /// A running service; killed, hard, when it is dropped.
-pub struct Life {
+pub struct ServiceProcess {
     child: Child,
 }
 
-impl Life {
+impl ServiceProcess {
     /// Starts it: what it shows goes to `said`, its log to the end of `log`.
     pub fn start(mut command: Command, said: &Path, log: &Path) -> Self {
         let log = OpenOptions::new().create(true).append(true).open(log).unwrap();
@@ -130,7 +130,7 @@ impl Life {
     }
 }
 
-impl Drop for Life {
+impl Drop for ServiceProcess {
     fn drop(&mut self) {
         // It may have ended; then there is nothing to kill.
         let _ = self.child.kill();

@@ -4,7 +4,7 @@ use super::output::Output;
 use crate::refusal::Refusal;
 
 /// Executes the command for each item. With `--json`, combines the results into one list.
-pub(super) fn each<T>(
+pub(super) fn execute_each<T>(
     items: Vec<T>,
     json: bool,
     output: &mut Output,

@@ -2,14 +2,14 @@
 
 use super::args::Color;
 use super::output::{HINT, Output, WARN, paint};
-use crate::app::times::begins_anew;
+use crate::app::times::resets_in;
 use crate::app::{App, Command, Outcome, ServiceStatus, UnitAct, UnitCommand};
 use crate::channel::terminal::plain;
 use crate::journal::{RunRecord, RunState};
 use crate::refusal::Refusal;
 
 /// Whether the outcome promises that something will fire.
-pub(super) fn is_promise(outcome: &Outcome) -> bool {
+pub(super) fn will_fire(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Scheduled(recorded) => recorded.job.next.is_some(),
         Outcome::Upcoming(upcoming) => !upcoming.occurrences.is_empty(),
@@ -55,7 +55,7 @@ pub(super) fn needs_login(outcome: &Outcome) -> bool {
 ///
 /// # Errors
 /// Fails if the output cannot be written.
-pub(super) fn say_the_wait(command: &Command, app: &App, color: Color, output: &mut Output) -> Result<(), Refusal> {
+pub(super) fn show_wait(command: &Command, app: &App, color: Color, output: &mut Output) -> Result<(), Refusal> {
     let Command::Unit(UnitCommand { act: UnitAct::Stop | UnitAct::Restart | UnitAct::Uninstall, .. }) = command else {
         return Ok(());
     };
@@ -92,11 +92,8 @@ pub(super) fn warn(app: &App, needs_login: bool, home: Option<&std::path::Path>,
         // Another line reports unreadable settings or an unreadable journal.
         Ok(Some(_)) => match app.spent_caps().unwrap_or_default().first() {
             Some(cap) if needs_login => {
-                until = format!(
-                    "{}, so no job that costs begins; it {}",
-                    cap.is_spent_words(),
-                    begins_anew(cap, app.now())
-                );
+                until =
+                    format!("{}, so no job that costs begins; it {}", cap.is_spent_words(), resets_in(cap, app.now()));
                 (&*until, format!("raise it for this time: {}", command("budget --help")))
             }
             _ => return,

@@ -17,12 +17,12 @@ use ollim_bot::run::sandbox::{JobSandbox, SandboxPlan};
 use serde_json::json;
 
 use super::engine;
-use super::entry::{Case, HeldBy, fixtures, load};
-use super::ground::Ground;
+use super::entry::{Case, RefusingLayer, fixtures, load};
 use super::player::Play;
+use super::workspace::Workspace;
 use crate::support::client;
 use crate::support::messages_api::MessagesApi;
-use crate::support::turn::{self, Desk, Host, Say};
+use crate::support::turn::{self, Fixture, HookReply, Host};
 
 /// Number of attacks of a class that are tried. More are tried on look-alike names and on a read-only agent.
 const EACH: usize = 5;
@@ -76,20 +76,20 @@ const EVERY_TOOL: &[&str] = &[
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Wall {
+enum GuardLayer {
     Visibility,
     Hook,
     Client,
     Shell,
 }
 
-const WALLS: [Wall; 4] = [Wall::Visibility, Wall::Hook, Wall::Client, Wall::Shell];
+const LAYERS: [GuardLayer; 4] = [GuardLayer::Visibility, GuardLayer::Hook, GuardLayer::Client, GuardLayer::Shell];
 
 /// Writes a stand-in for the client's command with some layers off. With a log, it has the servers of [`FOREIGN`].
-fn stand_in(folder: &Path, wall: Option<Wall>, log: Option<&Path>) -> std::path::PathBuf {
-    let mode = if wall == Some(Wall::Client) { "dontAsk" } else { "bypassPermissions" };
+fn stand_in(folder: &Path, wall: Option<GuardLayer>, log: Option<&Path>) -> std::path::PathBuf {
+    let mode = if wall == Some(GuardLayer::Client) { "dontAsk" } else { "bypassPermissions" };
     // If the client's layer is tried, the hook is silent: under another name the client never calls it. Otherwise it allows.
-    let hook = if wall == Some(Wall::Client) { "1s/\"PreToolUse\":/\"PreCompact\":/" } else { "" };
+    let hook = if wall == Some(GuardLayer::Client) { "1s/\"PreToolUse\":/\"PreCompact\":/" } else { "" };
     let servers = log.map(every_server).unwrap_or_default();
     client::script(
         folder,
@@ -107,85 +107,89 @@ fn stand_in(folder: &Path, wall: Option<Wall>, log: Option<&Path>) -> std::path:
 }
 
 /// Returns the shell, its broker and the kernel's sandbox of a case's job.
-fn sandbox(case: &Case, ground: &Ground, desk: &Desk) -> JobSandbox {
+fn sandbox(case: &Case, workspace: &Workspace, fixture: &Fixture) -> JobSandbox {
     let plan = SandboxPlan {
-        home: Home::new(ground.data()),
-        user_home: ground.home(),
-        run_dir: desk.run_dir(),
-        links: desk.run_dir(),
-        granted: engine::granted(case, ground),
-        path: engine::search_path(ground),
-        shell_binary: desk.claude.shell_binary.clone(),
+        home: Home::new(workspace.data()),
+        user_home: workspace.home(),
+        run_dir: fixture.run_dir(),
+        links: fixture.run_dir(),
+        granted: engine::granted(case, workspace),
+        path: engine::search_path(workspace),
+        shell_binary: fixture.claude.shell_binary.clone(),
         required: false,
         limits: agent_sandbox::Limits::default(),
         network: true,
         proxied: false,
     };
-    JobSandbox::make(plan, engine::policy(case, ground).shell(None).as_ref()).expect("its folders")
+    JobSandbox::make(plan, engine::policy(case, workspace).shell(None).as_ref()).expect("its folders")
 }
 
 /// Returns the part of a session's settings that depends on the case. Cases with equal keys share a session.
-fn key(case: &Case, wall: Option<Wall>, ground: &Ground) -> String {
+fn key(case: &Case, wall: Option<GuardLayer>, workspace: &Workspace) -> String {
     match wall {
         // The policy is consulted for each call.
-        None | Some(Wall::Hook) => String::new(),
-        Some(Wall::Visibility) => {
-            let policy = engine::policy(case, ground);
+        None | Some(GuardLayer::Hook) => String::new(),
+        Some(GuardLayer::Visibility) => {
+            let policy = engine::policy(case, workspace);
             [policy.visible_tools(), policy.visible_mcp(&OURS)].concat().join(",")
         }
-        Some(Wall::Client) => engine::policy(case, ground).deny_rules().join(","),
-        Some(Wall::Shell) => format!("{:?} {}", case.rules, case.entry.name.len().is_multiple_of(2)),
+        Some(GuardLayer::Client) => engine::policy(case, workspace).deny_rules().join(","),
+        Some(GuardLayer::Shell) => format!("{:?} {}", case.rules, case.entry.name.len().is_multiple_of(2)),
     }
 }
 
 /// Plays cases with one layer on, or none, in one session. Returns the titles of the cases that had their effect.
-fn session(wall: Option<Wall>, cases: Vec<Case>) -> BTreeSet<String> {
+fn session(wall: Option<GuardLayer>, cases: Vec<Case>) -> BTreeSet<String> {
     let folder = tempfile::Builder::new().prefix("walls").tempdir().expect("a temporary folder");
     let root = folder.path().canonicalize().expect("its path");
-    let ground = Ground::laid_in(root.clone());
+    let workspace = Workspace::laid_in(root.clone());
     let log = tempfile::NamedTempFile::new_in("/dev/shm").expect("a file that forks can write");
-    ground.log_elsewhere(log.path());
+    workspace.log_elsewhere(log.path());
     let play: Arc<Mutex<Option<Play>>> = Arc::default();
     let shared = play.clone();
     let api = MessagesApi::answering(move |request| {
         shared.lock().expect("no entry broke").as_mut().expect("a session is going").reply(request)
     });
     let named = |case: &Case| case.entry.tool().starts_with("mcp__");
-    let servers = wall != Some(Wall::Visibility) && cases.iter().any(named);
-    let mut desk =
-        Desk::at(&ground.home(), ground.data(), &stand_in(&root, wall, servers.then_some(log.path())), api.url());
-    let programs = [root.join("bin"), ground.data().join("bin")];
-    desk.claude.client_environment.programs = programs.map(|path| path.display().to_string()).to_vec();
-    desk.claude.client_environment.own.insert("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into());
+    let servers = wall != Some(GuardLayer::Visibility) && cases.iter().any(named);
+    let mut fixture = Fixture::at(
+        &workspace.home(),
+        workspace.data(),
+        &stand_in(&root, wall, servers.then_some(log.path())),
+        api.url(),
+    );
+    let programs = [root.join("bin"), workspace.data().join("bin")];
+    fixture.claude.client_environment.programs = programs.map(|path| path.display().to_string()).to_vec();
+    fixture.claude.client_environment.own.insert("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into());
     for (name, value) in [("NAME", "Ann"), ("EMAIL", "ann@example.org")] {
         for role in ["AUTHOR", "COMMITTER"] {
-            desk.claude.client_environment.added.insert(format!("GIT_{role}_{name}"), value.into());
+            fixture.claude.client_environment.added.insert(format!("GIT_{role}_{name}"), value.into());
         }
     }
-    let first = engine::policy(&cases[0], &ground);
-    let (asked, hooked) = (play.clone(), wall == Some(Wall::Hook));
-    let place = Ground::within(root);
-    let sandbox = (wall == Some(Wall::Shell)).then(|| Arc::new(sandbox(&cases[0], &ground, &desk)));
+    let first = engine::policy(&cases[0], &workspace);
+    let (asked, hooked) = (play.clone(), wall == Some(GuardLayer::Hook));
+    let place = Workspace::within(root);
+    let sandbox = (wall == Some(GuardLayer::Shell)).then(|| Arc::new(sandbox(&cases[0], &workspace, &fixture)));
     let mut host = Host::new(move |call| {
         let play = asked.lock().expect("no entry broke");
-        let Some((case, true)) = play.as_ref().and_then(Play::now) else { return Say::Allow };
+        let Some((case, true)) = play.as_ref().and_then(Play::now) else { return HookReply::Allow };
         let allowed = !hooked || engine::policy(case, &place).decide(call).verdict == Verdict::Allow;
-        if allowed { Say::Allow } else { Say::Deny }
+        if allowed { HookReply::Allow } else { HookReply::Deny }
     });
     if let Some(sandbox) = sandbox.clone() {
         let policy = first.clone();
         host.judges = Some(Box::new(move |start| sandbox.judge(&policy, start).answer));
     }
     let host = Arc::new(host);
-    let mut request = desk.request(&host, "do it", &[]);
-    if wall == Some(Wall::Visibility) {
+    let mut request = fixture.request(&host, "do it", &[]);
+    if wall == Some(GuardLayer::Visibility) {
         request.visible_tools = first.visible_tools();
         request.mcp_tools = first.visible_mcp(&OURS);
     } else {
         request.visible_tools = EVERY_TOOL.iter().map(ToString::to_string).chain(foreign_tools()).collect();
         request.mcp_tools = OURS.map(str::to_owned).to_vec();
     }
-    if wall == Some(Wall::Client) {
+    if wall == Some(GuardLayer::Client) {
         request.deny_rules = first.deny_rules();
     }
     if let Some(sandbox) = &sandbox {
@@ -196,10 +200,10 @@ fn session(wall: Option<Wall>, cases: Vec<Case>) -> BTreeSet<String> {
         }
     }
     let count = cases.len();
-    *play.lock().expect("no entry broke") = Some(Play::new(ground, cases));
+    *play.lock().expect("no entry broke") = Some(Play::new(workspace, cases));
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-    let report = runtime.block_on(desk.run(request));
+    let report = runtime.block_on(fixture.run(request));
     assert_eq!(report.end, AttemptEnd::Completed, "{report:?}");
     let seen = play.lock().expect("no entry broke").take().expect("the session's").seen;
     assert_eq!(seen.len(), count, "every call was made");
@@ -207,11 +211,11 @@ fn session(wall: Option<Wall>, cases: Vec<Case>) -> BTreeSet<String> {
 }
 
 /// Plays all cases with one layer on, or none. Returns the titles of the cases that had their effect.
-fn with_effect(wall: Option<Wall>, cases: &[Case]) -> BTreeSet<String> {
-    let ground = Ground::new();
+fn with_effect(wall: Option<GuardLayer>, cases: &[Case]) -> BTreeSet<String> {
+    let workspace = Workspace::new();
     let mut groups: BTreeMap<String, Vec<Case>> = BTreeMap::new();
     for case in cases {
-        groups.entry(key(case, wall, &ground)).or_default().push(case.clone());
+        groups.entry(key(case, wall, &workspace)).or_default().push(case.clone());
     }
     // A single large group would delay all others.
     let groups: Vec<Vec<Case>> =
@@ -247,7 +251,7 @@ fn chosen() -> Vec<Case> {
                 || tool.strip_prefix("mcp__discord__").is_some_and(|ours| OURS.contains(&ours))
         } else {
             // Behind the shell layer a stub program could not log that it ran.
-            entry.held_by == HeldBy::Engine && entry.needs.is_empty() && entry.effect.ran.as_slice().is_empty()
+            entry.held_by == RefusingLayer::Engine && entry.needs.is_empty() && entry.effect.ran.as_slice().is_empty()
         };
         if tried && entry.agent_type.is_none() && entry.cwd.is_none() {
             classes.entry(case.class.clone()).or_default().push(case);
@@ -272,7 +276,7 @@ fn chosen() -> Vec<Case> {
 
 #[test]
 fn each_wall_alone_stops_what_the_table_says() {
-    if !turn::kernel_holds_walls() {
+    if !turn::kernel_supports_sandbox() {
         return;
     }
     let mut cases = chosen();
@@ -284,8 +288,8 @@ fn each_wall_alone_stops_what_the_table_says() {
         "{} of {chosen} attacks have their effect with all walls off",
         cases.len()
     );
-    let through: BTreeMap<Wall, BTreeSet<String>> =
-        WALLS.into_iter().map(|wall| (wall, with_effect(Some(wall), &cases))).collect();
+    let through: BTreeMap<GuardLayer, BTreeSet<String>> =
+        LAYERS.into_iter().map(|wall| (wall, with_effect(Some(wall), &cases))).collect();
 
     let few: Vec<String> = cases
         .iter()
@@ -298,16 +302,17 @@ fn each_wall_alone_stops_what_the_table_says() {
         let mine = cases.iter().filter(move |case| (case.entry.tool() == "Bash") == bash);
         mine.map(Case::title).collect::<BTreeSet<String>>()
     };
-    let let_through = |wall: Wall, bash: bool| through[&wall].intersection(&of_tool(bash)).cloned().collect::<Vec<_>>();
-    assert_eq!(let_through(Wall::Hook, false), Vec::<String>::new(), "calls that the hook alone lets through");
-    assert_eq!(let_through(Wall::Shell, true), Vec::<String>::new(), "lines that the shell alone lets through");
+    let let_through =
+        |wall: GuardLayer, bash: bool| through[&wall].intersection(&of_tool(bash)).cloned().collect::<Vec<_>>();
+    assert_eq!(let_through(GuardLayer::Hook, false), Vec::<String>::new(), "calls that the hook alone lets through");
+    assert_eq!(let_through(GuardLayer::Shell, true), Vec::<String>::new(), "lines that the shell alone lets through");
 
     let mut classes: Vec<&str> = cases.iter().map(|case| case.class.as_str()).collect();
     classes.dedup();
     let row = |name: &str, of: &dyn Fn(&Case) -> bool| {
         let titles: Vec<String> = cases.iter().filter(|case| of(case)).map(Case::title).collect();
-        let stopped = |wall: &Wall| titles.iter().filter(|title| !through[wall].contains(*title)).count();
-        let figures: Vec<String> = WALLS.iter().map(|wall| stopped(wall).to_string()).collect();
+        let stopped = |wall: &GuardLayer| titles.iter().filter(|title| !through[wall].contains(*title)).count();
+        let figures: Vec<String> = LAYERS.iter().map(|wall| stopped(wall).to_string()).collect();
         format!("| {name} | {} | {} |\n", titles.len(), figures.join(" | "))
     };
     let mut table = "| attacks | tried | visibility | hook | client | shell |\n|---|---|---|---|---|---|\n".to_owned();

@@ -14,10 +14,10 @@ use twilight_model::id::marker::{ChannelMarker, MessageMarker};
 
 use super::incoming::{self, Message};
 use super::rest::Failure;
-use super::{Inner, Known, attachments};
-use crate::channel::hearing::TO_STRANGERS;
+use super::{CachedIds, Inner, attachments};
+use crate::channel::incoming::STRANGER_REPLY;
 use crate::channel::status::{self, Turn};
-use crate::channel::{Ear, Heard, Response, Said};
+use crate::channel::{Inbound, IncomingEvent, IncomingMessage, Response};
 
 /// Reaction to a message that is being answered, as text and percent-encoded.
 const EYES: &str = "👀";
@@ -36,7 +36,7 @@ const PAGE: usize = 100;
 const RECENT: usize = 1000;
 
 /// Wait before failed requests for messages are repeated.
-const AGAIN: Duration = Duration::from_secs(5);
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// Types of a person's messages: ordinary and reply.
 const KINDS: [u8; 2] = [0, 19];
@@ -51,8 +51,13 @@ pub(super) enum Incoming {
 
 impl Inner {
     /// Passes messages to the service, one after another.
-    pub(super) async fn hear(self: Arc<Self>, known: Known, ear: Ear, mut incoming: UnboundedReceiver<Incoming>) {
-        let mut hearing = Listener { inner: self, known, ear, turns: JoinSet::new(), recent: VecDeque::new() };
+    pub(super) async fn forward_incoming(
+        self: Arc<Self>,
+        known: CachedIds,
+        inbound: Inbound,
+        mut incoming: UnboundedReceiver<Incoming>,
+    ) {
+        let mut hearing = Listener { inner: self, known, inbound, turns: JoinSet::new(), recent: VecDeque::new() };
         let mut is_first = true;
         while let Some(next) = incoming.recv().await {
             match next {
@@ -63,19 +68,23 @@ impl Inner {
                     }
                     hearing.catch_up().await;
                 }
-                Incoming::Message(message, eyes) => hearing.hear(*message, eyes).await,
+                Incoming::Message(message, eyes) => hearing.handle(*message, eyes).await,
             }
             while hearing.turns.try_join_next().is_some() {}
         }
     }
 
     /// Whether the message is from a person to the bot.
-    pub(super) fn is_said(message: &Message) -> bool {
+    pub(super) fn is_from_person(message: &Message) -> bool {
         message.guild_id.is_none() && !message.author.bot && KINDS.contains(&message.kind)
     }
 
     /// Adds the reaction to a message.
-    pub(super) fn look(self: &Arc<Self>, channel: Id<ChannelMarker>, message: Id<MessageMarker>) -> JoinHandle<()> {
+    pub(super) fn add_reaction(
+        self: &Arc<Self>,
+        channel: Id<ChannelMarker>,
+        message: Id<MessageMarker>,
+    ) -> JoinHandle<()> {
         let inner = Arc::clone(self);
         tokio::spawn(async move {
             let path = reaction(channel, message);
@@ -85,7 +94,7 @@ impl Inner {
         })
     }
 
-    async fn look_away(&self, channel: Id<ChannelMarker>, message: Id<MessageMarker>, eyes: JoinHandle<()>) {
+    async fn remove_reaction(&self, channel: Id<ChannelMarker>, message: Id<MessageMarker>, eyes: JoinHandle<()>) {
         // Remove the reaction even if that task panicked.
         let _looked = eyes.await;
         if let Err(failure) = self.rest.delete(reaction(channel, message)).await {
@@ -109,8 +118,8 @@ impl Inner {
 /// The task that passes messages to the service.
 struct Listener {
     inner: Arc<Inner>,
-    known: Known,
-    ear: Ear,
+    known: CachedIds,
+    inbound: Inbound,
     /// Running turns and pending replies.
     turns: JoinSet<()>,
     /// Ids of recent messages.
@@ -118,7 +127,7 @@ struct Listener {
 }
 
 impl Listener {
-    async fn hear(&mut self, message: Message, eyes: JoinHandle<()>) {
+    async fn handle(&mut self, message: Message, eyes: JoinHandle<()>) {
         // The gateway may deliver a message that was also fetched.
         if self.recent.contains(&message.id) {
             return;
@@ -129,35 +138,36 @@ impl Listener {
         }
         let (id, channel, by) = (message.id, message.channel_id, message.author.id.to_string());
         let owner = self.known.owner.to_string();
-        let heard = if by == owner { said(message).await } else { Said::default() };
-        let response = self.ear.hear(&by, Some(&owner), Heard::Said(heard)).await;
+        let heard = if by == owner { to_incoming(message).await } else { IncomingMessage::default() };
+        let response = self.inbound.receive(&by, Some(&owner), IncomingEvent::Message(heard)).await;
         let turn = match &response {
             Response::Turn(turn) => {
-                let progress = self.ear.follow(turn.clone());
-                Some((Turn::begin(turn.clone(), Some(id.to_string()), &self.ear).await, progress))
+                let progress = self.inbound.follow(turn.clone());
+                Some((Turn::begin(turn.clone(), Some(id.to_string()), &self.inbound).await, progress))
             }
             _ => None,
         };
         if by == owner {
-            self.ear.mark(id).await;
+            self.inbound.set_cursor(id).await;
         }
-        let (inner, ear) = (Arc::clone(&self.inner), self.ear.clone());
+        let (inner, inbound) = (Arc::clone(&self.inner), self.inbound.clone());
         self.turns.spawn(async move {
             if let Some((turn, progress)) = turn {
-                return status::follow(&*inner, &ear, turn, progress, inner.look_away(channel, id, eyes)).await;
+                return status::follow(&*inner, &inbound, turn, progress, inner.remove_reaction(channel, id, eyes))
+                    .await;
             }
             let told = match response {
                 Response::Turn(_) | Response::Stranger { tell: false } => Ok(()),
                 Response::Text(text) | Response::Done(text) | Response::Refused(text) => {
                     inner.reply(channel, id.get(), &text).await
                 }
-                Response::Stranger { tell: true } => inner.reply(channel, id.get(), TO_STRANGERS).await,
+                Response::Stranger { tell: true } => inner.reply(channel, id.get(), STRANGER_REPLY).await,
             };
             if let Err(failure) = told {
                 tracing::warn!(%failure, "a message was not answered");
             }
             if by == owner {
-                inner.look_away(channel, id, eyes).await;
+                inner.remove_reaction(channel, id, eyes).await;
             }
         });
     }
@@ -165,31 +175,31 @@ impl Listener {
     /// Continues to show the turns of an earlier process.
     async fn resume(&mut self) {
         let of = self.known.dm;
-        for turn in Turn::left(&self.ear).await {
-            let (inner, ear) = (Arc::clone(&self.inner), self.ear.clone());
-            let progress = ear.follow(turn.id.clone());
+        for turn in Turn::left(&self.inbound).await {
+            let (inner, inbound) = (Arc::clone(&self.inner), self.inbound.clone());
+            let progress = inbound.follow(turn.id.clone());
             self.turns.spawn(async move {
                 let answered = turn.answers.as_deref().and_then(|answered| answered.parse().ok());
-                let eyes = answered.map(|message| (message, inner.look(of, message)));
+                let eyes = answered.map(|message| (message, inner.add_reaction(of, message)));
                 let over = async {
                     if let Some((message, eyes)) = eyes {
-                        inner.look_away(of, message, eyes).await;
+                        inner.remove_reaction(of, message, eyes).await;
                     }
                 };
-                status::follow(&*inner, &ear, turn, progress, over).await;
+                status::follow(&*inner, &inbound, turn, progress, over).await;
             });
         }
     }
 
     /// Fetches the messages that the owner wrote while no connection was open.
     async fn catch_up(&mut self) {
-        let last = self.ear.last_heard().await.and_then(|last| last.parse::<Id<MessageMarker>>().ok());
+        let last = self.inbound.cursor().await.and_then(|last| last.parse::<Id<MessageMarker>>().ok());
         let Some(mut last) = last else {
             // On the first start earlier messages are ignored. Only later ones are handled.
             let Some((messages, count)) = self.fetched("limit=20").await else { return };
             let newest = messages.last().map(|message| message.id).or((count == 0).then_some(FIRST));
             if let Some(newest) = newest {
-                self.ear.mark(newest).await;
+                self.inbound.set_cursor(newest).await;
             }
             return;
         };
@@ -197,9 +207,9 @@ impl Listener {
             let Some((messages, count)) = self.fetched(&format!("after={last}&limit={PAGE}")).await else { return };
             last = messages.last().map_or(last, |message| message.id);
             let owner = self.known.owner;
-            for message in messages.into_iter().filter(|one| Inner::is_said(one) && one.author.id == owner) {
-                let eyes = self.inner.look(message.channel_id, message.id);
-                self.hear(message, eyes).await;
+            for message in messages.into_iter().filter(|one| Inner::is_from_person(one) && one.author.id == owner) {
+                let eyes = self.inner.add_reaction(message.channel_id, message.id);
+                self.handle(message, eyes).await;
             }
             if count < PAGE {
                 return;
@@ -214,7 +224,7 @@ impl Listener {
                 Ok(fetched) => return Some(fetched),
                 Err(failure) if failure.again => {
                     tracing::warn!(%failure, "what was written while nobody was connected cannot be fetched; it is tried again");
-                    sleep(AGAIN).await;
+                    sleep(RETRY_DELAY).await;
                 }
                 Err(failure) => {
                     tracing::error!(%failure, "what was written while nobody was connected cannot be fetched");
@@ -226,7 +236,7 @@ impl Listener {
 
     /// Removes reactions left over from a service that was killed.
     async fn tidy(&self) {
-        let last = self.ear.last_heard().await.and_then(|last| last.parse::<u64>().ok());
+        let last = self.inbound.cursor().await.and_then(|last| last.parse::<u64>().ok());
         let Some(next) = last.and_then(|last| last.checked_add(1)) else { return };
         let fetched = self.inner.messages(self.known.dm, &format!("before={next}&limit=20")).await;
         let Ok((messages, _)) = fetched else { return };
@@ -245,7 +255,7 @@ fn reaction(channel: Id<ChannelMarker>, message: Id<MessageMarker>) -> String {
 }
 
 /// Converts a message for the service.
-async fn said(message: Message) -> Said {
+async fn to_incoming(message: Message) -> IncomingMessage {
     let mut text = message.content;
     for sticker in &message.sticker_items {
         text.push_str(&format!("\n(a sticker: {})", sticker.name));
@@ -253,7 +263,7 @@ async fn said(message: Message) -> Said {
     let answered = message.message_reference.filter(|reference| reference.kind == 0);
     let forwarded = message.message_snapshots.into_iter().map(|snapshot| snapshot.message.content);
     let quoted = message.referenced_message.map(|quoted| quoted.content).or(forwarded.into_iter().next());
-    Said {
+    IncomingMessage {
         id: Some(message.id.to_string()),
         text: text.trim().to_owned(),
         reply_to: answered.and_then(|reference| reference.message_id).map(|id| id.to_string()),

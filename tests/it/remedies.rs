@@ -47,8 +47,9 @@ fn the_end_says_what_it_waits_for() {
     let expect = "1 run is going and has 1h to finish (`shutdown_grace`); the service ends when that is done\n";
     assert_eq!(restarted.stderr, expect, "{restarted:#?}");
     service.signal(rustix::process::Signal::TERM);
-    service
-        .until("it says that it waits", || service.said().contains("ending: 1 run is going and has 1h").then_some(()));
+    service.until("it says that it waits", || {
+        service.output().contains("ending: 1 run is going and has 1h").then_some(())
+    });
     let fired = bot.run(["fire", "slow"]);
     assert!(fired.code != 0 && fired.stderr.contains("hint: "), "{fired:#?}");
     service.stop();

@@ -9,7 +9,7 @@ use crate::definition::DefinitionId;
 
 /// Input through one channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HeardBy {
+pub struct ChannelInput {
     /// The channel's name.
     pub channel: String,
     /// Number of inputs from anyone but the owner.
@@ -114,7 +114,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn heard(&self, channel: &str, last: &str) -> Result<(), JournalError> {
+    pub async fn set_channel_cursor(&self, channel: &str, last: &str) -> Result<(), JournalError> {
         let (channel, last) = (channel.to_owned(), last.to_owned());
         self.writer
             .commit(move |connection| {
@@ -132,7 +132,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
-    pub async fn last_heard(&self, channel: &str) -> Result<Option<String>, JournalError> {
+    pub async fn channel_cursor(&self, channel: &str) -> Result<Option<String>, JournalError> {
         let channel = channel.to_owned();
         self.writer
             .read(move |connection| {
@@ -167,10 +167,10 @@ impl JournalReader {
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
-    pub fn heard_by(&self) -> Result<Vec<HeardBy>, JournalError> {
+    pub fn channel_inputs(&self) -> Result<Vec<ChannelInput>, JournalError> {
         self.all("SELECT channel, strangers FROM hearing ORDER BY channel", &[], |row| {
             let strangers: i64 = row.get("strangers")?;
-            Ok(HeardBy { channel: row.get("channel")?, strangers: u64::try_from(strangers).unwrap_or(0) })
+            Ok(ChannelInput { channel: row.get("channel")?, strangers: u64::try_from(strangers).unwrap_or(0) })
         })
     }
 }

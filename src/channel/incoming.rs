@@ -1,6 +1,6 @@
 //! Incoming messages, button presses and commands of a channel.
 //!
-//! A channel passes everything to its [`Ear`], together with the service's id of the sender. Input from anyone but the owner is ignored.
+//! A channel passes everything to its [`Inbound`], together with the service's id of the sender. Input from anyone but the owner is ignored.
 //! Input is recorded before the channel gets a response.
 
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use super::terminal::plain_lines;
 use crate::definition::DefinitionId;
 
 /// Reply to a sender who is not the owner. Each sender gets it once.
-pub(super) const TO_STRANGERS: &str = "This bot talks with its owner alone.";
+pub(super) const STRANGER_REPLY: &str = "This bot talks with its owner alone.";
 
 /// An incoming event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum IncomingEvent {
     /// A message.
-    Said(Said),
+    Message(IncomingMessage),
     /// A button of one of the bot's messages was pressed.
     Pressed {
         /// Id of the button, as in [`OutgoingButton`](super::OutgoingButton).
@@ -34,7 +34,7 @@ pub enum Heard {
         at: DateTime<Utc>,
     },
     /// A command of the [table](super::commands::COMMANDS), with its argument.
-    Asked {
+    Command {
         /// Name of the command.
         command: String,
         /// Text after the command.
@@ -42,13 +42,13 @@ pub enum Heard {
     },
 }
 
-impl Heard {
+impl IncomingEvent {
     /// Parses a message of a channel whose service has no commands of its own. As in Telegram, `/` and a word make a command. A path is
     /// not a command.
     #[must_use]
-    pub fn of_text(said: Said) -> Self {
+    pub fn of_text(said: IncomingMessage) -> Self {
         let Some(line) = said.text.trim().strip_prefix('/').filter(|_| said.files.is_empty()) else {
-            return Self::Said(said);
+            return Self::Message(said);
         };
         let (command, argument) = match line.split_once(char::is_whitespace) {
             Some((command, argument)) => (command, Some(argument.trim().to_owned())),
@@ -58,15 +58,15 @@ impl Heard {
         let command = command.split('@').next().unwrap_or_default();
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         match !command.is_empty() && command.chars().all(is_word) {
-            true => Self::Asked { command: command.to_owned(), argument },
-            false => Self::Said(said),
+            true => Self::Command { command: command.to_owned(), argument },
+            false => Self::Message(said),
         }
     }
 }
 
 /// A message from the person.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct IncomingMessage {
     /// The service's id of the message. Repeated deliveries of one id are handled once; a message without an id is always new.
     pub id: Option<String>,
     /// The text.
@@ -91,7 +91,7 @@ pub struct ReceivedFile {
 /// The response that a channel shows to incoming input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Response {
-    /// The turn that answers the input. Its answer arrives as a message of this definition; [`Ear::follow`] reports the progress.
+    /// The turn that answers the input. Its answer arrives as a message of this definition; [`Inbound::follow`] reports the progress.
     Turn(DefinitionId),
     /// A text. Where the channel can do that, only the sender sees it.
     Text(String),
@@ -108,7 +108,7 @@ pub enum Response {
 
 impl Response {
     /// Removes control characters from the text, whatever it quotes.
-    fn clean(self) -> Self {
+    fn sanitized(self) -> Self {
         match self {
             Self::Text(text) => Self::Text(plain_lines(&text)),
             Self::Done(text) => Self::Done(plain_lines(&text)),
@@ -149,50 +149,50 @@ pub enum Progress {
 
 /// The receiver of incoming events. The service implements it.
 #[async_trait]
-pub trait Hearing: Send + Sync {
+pub trait IncomingHandler: Send + Sync {
     /// Handles the owner's input from a channel.
-    async fn heard(&self, channel: &str, heard: Heard) -> Response;
+    async fn receive(&self, channel: &str, heard: IncomingEvent) -> Response;
     /// Records a sender who is not the owner. Returns whether it is this sender's first attempt.
-    async fn stranger(&self, channel: &str, by: &str) -> bool;
+    async fn record_stranger(&self, channel: &str, by: &str) -> bool;
     /// Returns the progress of a turn from now until its end.
     fn follow(&self, turn: DefinitionId) -> mpsc::UnboundedReceiver<Progress>;
     /// Stores the service's id of the last input that a channel handled.
-    async fn mark(&self, channel: &str, last: String);
-    /// Returns the [stored](Self::mark) id.
-    async fn last_heard(&self, channel: &str) -> Option<String>;
+    async fn set_cursor(&self, channel: &str, last: String);
+    /// Returns the [stored](Self::set_cursor) id.
+    async fn cursor(&self, channel: &str) -> Option<String>;
     /// Records the service's id of the status message of a turn.
-    async fn shows(&self, channel: &str, turn: &DefinitionId, message: String);
+    async fn set_status(&self, channel: &str, turn: &DefinitionId, message: String);
     /// Returns the recorded status message of a turn.
-    async fn shown(&self, channel: &str, turn: &DefinitionId) -> Option<String>;
+    async fn status(&self, channel: &str, turn: &DefinitionId) -> Option<String>;
     /// Returns the message that was sent under the service's id `message`.
-    async fn sent(&self, channel: &str, message: &str) -> Option<Outgoing>;
-    /// Stores an entry until [`let_go`](Self::let_go) removes it. Returns whether it was stored.
-    async fn keep(&self, channel: &str, name: &str, what: String) -> bool;
+    async fn sent_message(&self, channel: &str, message: &str) -> Option<Outgoing>;
+    /// Stores an entry until [`discard`](Self::discard) removes it. Returns whether it was stored.
+    async fn store(&self, channel: &str, name: &str, what: String) -> bool;
     /// Returns the stored entries with their names.
-    async fn kept(&self, channel: &str) -> Vec<(String, String)>;
+    async fn stored(&self, channel: &str) -> Vec<(String, String)>;
     /// Removes a stored entry.
-    async fn let_go(&self, channel: &str, name: &str);
+    async fn discard(&self, channel: &str, name: &str);
 }
 
 /// A channel's connection to the service.
 #[derive(Clone)]
-pub struct Ear {
+pub struct Inbound {
     channel: String,
-    hearing: Arc<dyn Hearing>,
+    hearing: Arc<dyn IncomingHandler>,
 }
 
-impl Ear {
+impl Inbound {
     /// Creates the ear of the channel of this name.
     #[must_use]
-    pub fn new(channel: String, hearing: Arc<dyn Hearing>) -> Self {
+    pub fn new(channel: String, hearing: Arc<dyn IncomingHandler>) -> Self {
         Self { channel, hearing }
     }
 
     /// Handles input from `by` if that is the owner. If `owner` is `None`, no owner is known yet and all input is ignored.
-    pub async fn hear(&self, by: &str, owner: Option<&str>, heard: Heard) -> Response {
+    pub async fn receive(&self, by: &str, owner: Option<&str>, heard: IncomingEvent) -> Response {
         match owner == Some(by) {
-            true => self.hearing.heard(&self.channel, heard).await.clean(),
-            false => Response::Stranger { tell: self.hearing.stranger(&self.channel, by).await },
+            true => self.hearing.receive(&self.channel, heard).await.sanitized(),
+            false => Response::Stranger { tell: self.hearing.record_stranger(&self.channel, by).await },
         }
     }
 
@@ -204,43 +204,43 @@ impl Ear {
 
     /// Stores the service's id of the owner's last input, over restarts. A message is marked after it was handled, since handling it twice
     /// changes nothing. A command or a button is marked before, since it acts each time.
-    pub async fn mark(&self, last: impl ToString + Send) {
-        self.hearing.mark(&self.channel, last.to_string()).await;
+    pub async fn set_cursor(&self, last: impl ToString + Send) {
+        self.hearing.set_cursor(&self.channel, last.to_string()).await;
     }
 
-    /// Returns the [stored](Self::mark) id.
-    pub async fn last_heard(&self) -> Option<String> {
-        self.hearing.last_heard(&self.channel).await
+    /// Returns the [stored](Self::set_cursor) id.
+    pub async fn cursor(&self) -> Option<String> {
+        self.hearing.cursor(&self.channel).await
     }
 
-    /// Records the service's id of the status message of a turn. The message is [hidden](super::Channel::hide) after the turn, unless the
+    /// Records the service's id of the status message of a turn. The message is [hidden](super::Channel::remove_status) after the turn, unless the
     /// answer replaces it.
-    pub async fn shows(&self, turn: &DefinitionId, message: String) {
-        self.hearing.shows(&self.channel, turn, message).await;
+    pub async fn set_status(&self, turn: &DefinitionId, message: String) {
+        self.hearing.set_status(&self.channel, turn, message).await;
     }
 
     /// Returns the status message of a turn. Another process may have recorded it.
-    pub async fn shown(&self, turn: &DefinitionId) -> Option<String> {
-        self.hearing.shown(&self.channel, turn).await
+    pub async fn status(&self, turn: &DefinitionId) -> Option<String> {
+        self.hearing.status(&self.channel, turn).await
     }
 
     /// Returns the message that was sent under the service's id `message`.
-    pub async fn sent(&self, message: &str) -> Option<Outgoing> {
-        self.hearing.sent(&self.channel, message).await
+    pub async fn sent_message(&self, message: &str) -> Option<Outgoing> {
+        self.hearing.sent_message(&self.channel, message).await
     }
 
-    /// Stores an entry, over restarts, until [`let_go`](Self::let_go) removes it. Returns whether it was stored.
-    pub async fn keep(&self, name: &str, what: String) -> bool {
-        self.hearing.keep(&self.channel, name, what).await
+    /// Stores an entry, over restarts, until [`discard`](Self::discard) removes it. Returns whether it was stored.
+    pub async fn store(&self, name: &str, what: String) -> bool {
+        self.hearing.store(&self.channel, name, what).await
     }
 
     /// Returns the stored entries with their names.
-    pub async fn kept(&self) -> Vec<(String, String)> {
-        self.hearing.kept(&self.channel).await
+    pub async fn stored(&self) -> Vec<(String, String)> {
+        self.hearing.stored(&self.channel).await
     }
 
     /// Removes a stored entry.
-    pub async fn let_go(&self, name: &str) {
-        self.hearing.let_go(&self.channel, name).await;
+    pub async fn discard(&self, name: &str) {
+        self.hearing.discard(&self.channel, name).await;
     }
 }

@@ -10,19 +10,19 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 
-use super::process::Waiting;
+use super::process::PrespawnedClient;
 
 /// The storage for the prespawned runner. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Ready(Arc<Mutex<Option<Waiting>>>);
+pub struct PrespawnSlot(Arc<Mutex<Option<PrespawnedClient>>>);
 
-impl Ready {
+impl PrespawnSlot {
     /// Starts a runner if none is waiting.
     pub(super) async fn fill(&self, shell_binary: &Path) {
         let mut place = self.0.lock().await;
         if place.as_mut().is_none_or(|waiting| !waiting.is_alive()) {
             // A failure is reported by `take`, which then starts a runner itself.
-            *place = Waiting::start(shell_binary).ok();
+            *place = PrespawnedClient::start(shell_binary).ok();
         }
     }
 
@@ -30,11 +30,11 @@ impl Ready {
     ///
     /// # Errors
     /// An error if the runner's program cannot be started.
-    pub(super) async fn take(&self, shell_binary: &Path) -> io::Result<Waiting> {
+    pub(super) async fn take(&self, shell_binary: &Path) -> io::Result<PrespawnedClient> {
         let waiting = self.0.lock().await.take();
         match waiting.and_then(|mut waiting| waiting.is_alive().then_some(waiting)) {
             Some(waiting) => Ok(waiting),
-            None => Waiting::start(shell_binary),
+            None => PrespawnedClient::start(shell_binary),
         }
     }
 }
@@ -47,8 +47,8 @@ mod tests {
     async fn there_is_one_at_most_and_a_dead_one_is_none() {
         // A program that runs until nobody reads its output.
         let lives = Path::new("yes");
-        let ready = Ready::default();
-        let waits = async || ready.0.lock().await.as_ref().and_then(Waiting::pid);
+        let ready = PrespawnSlot::default();
+        let waits = async || ready.0.lock().await.as_ref().and_then(PrespawnedClient::pid);
         ready.fill(lives).await;
         let first = waits().await;
         ready.fill(lives).await;
