@@ -314,7 +314,7 @@ fn a_job_runs_on_the_hosts_that_it_names() {
 fn a_journal_moves_to_a_server_and_back_with_all_that_was_in_it() {
     let server = Postgres::start();
     let bot = TestBot::new();
-    bot.write("routines/often.md", "---\nevery: 1m\nclient: notify\n---\nAgain.\n");
+    bot.write("routines/often.md", "---\ncron: '0 0 29 2 *'\nclient: notify\n---\nAgain.\n");
     bot.write("reminders/first.md", &reminder(now(), PLAIN, "The first, with \u{2713} and 'quotes'."));
     let service = bot.start();
     service.until_ended("first", 1);
