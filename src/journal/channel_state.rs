@@ -2,7 +2,7 @@
 
 use super::database::Connection;
 use super::outbox::{MESSAGE, read_message};
-use super::{Journal, JournalError, Message};
+use super::{Journal, JournalError, Message, settings};
 use crate::definition::DefinitionId;
 
 /// A channel's message that shows the progress of a turn.
@@ -31,7 +31,7 @@ impl Journal {
         turn: &DefinitionId,
         message: String,
     ) -> Result<(), JournalError> {
-        self.put(key(STATUS, channel, turn.as_str()), message).await?;
+        self.set_setting(key(STATUS, channel, turn.as_str()), Some(message)).await?;
         // The turn may have ended already.
         self.rerouted();
         Ok(())
@@ -42,7 +42,7 @@ impl Journal {
     /// # Errors
     /// Fails when the commit cannot be made.
     pub async fn clear_turn_status(&self, channel: &str, turn: &DefinitionId) -> Result<(), JournalError> {
-        self.remove(key(STATUS, channel, turn.as_str())).await
+        self.set_setting(key(STATUS, channel, turn.as_str()), None).await
     }
 
     /// Returns a channel's status messages of ended turns that no answer on the channel will replace. `all`:
@@ -70,7 +70,7 @@ impl Journal {
     /// # Errors
     /// Fails when the commit cannot be made.
     pub async fn store_unprocessed(&self, channel: &str, name: &str, what: String) -> Result<(), JournalError> {
-        self.put(key(UNPROCESSED, channel, name), what).await
+        self.set_setting(key(UNPROCESSED, channel, name), Some(what)).await
     }
 
     /// Returns a channel's unprocessed input, with the names.
@@ -87,29 +87,7 @@ impl Journal {
     /// # Errors
     /// Fails when the commit cannot be made.
     pub async fn mark_processed(&self, channel: &str, name: &str) -> Result<(), JournalError> {
-        self.remove(key(UNPROCESSED, channel, name)).await
-    }
-
-    async fn put(&self, key: String, value: String) -> Result<(), JournalError> {
-        self.writer
-            .commit(move |connection| {
-                connection.execute(
-                    "INSERT INTO setting (key, value) VALUES (?1, ?2)
-                         ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                    [&key, &value],
-                )?;
-                Ok(())
-            })
-            .await
-    }
-
-    async fn remove(&self, key: String) -> Result<(), JournalError> {
-        self.writer
-            .commit(move |connection| {
-                connection.execute("DELETE FROM setting WHERE key = ?1", [&key])?;
-                Ok(())
-            })
-            .await
+        self.set_setting(key(UNPROCESSED, channel, name), None).await
     }
 }
 
@@ -136,8 +114,7 @@ pub(super) fn status(
     channel: &str,
     turn: &DefinitionId,
 ) -> Result<Option<String>, JournalError> {
-    let sql = "SELECT value FROM setting WHERE key = ?1";
-    connection.one(sql, [&key(STATUS, channel, turn.as_str())], |row| row.get(0))
+    settings::get(connection, &key(STATUS, channel, turn.as_str()))
 }
 
 impl Message {
@@ -155,7 +132,7 @@ pub(super) fn replaced(connection: &Connection, channel: &str, message: i64) -> 
     let sql = format!("SELECT {MESSAGE} FROM message m WHERE number = ?1");
     let found = connection.one(&sql, [message], read_message)?;
     if let Some(turn) = found.as_ref().and_then(Message::answers) {
-        connection.execute("DELETE FROM setting WHERE key = ?1", [&key(STATUS, channel, turn.as_str())])?;
+        settings::delete(connection, &key(STATUS, channel, turn.as_str()))?;
     }
     Ok(())
 }

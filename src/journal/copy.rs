@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::claims::places;
 use super::database::{Connection, Row, ToValue, Value};
 use super::open::{keep_aside, open, open_reader};
-use super::{HostRecord, JournalError, JournalLocation, JournalReader};
+use super::{HostRecord, JournalError, JournalLocation, JournalReader, settings};
 use crate::clock::Clock;
 
 /// The tables, each after those that its rows refer to, with their key columns.
@@ -166,7 +166,7 @@ fn begin(
     let transaction = target.transaction()?;
     let is_empty = target.row("SELECT count(*) FROM occurrence", (), |row| row.get::<i64>(0))? == 0
         && target.row("SELECT count(*) FROM event", (), |row| row.get::<i64>(0))? == 0;
-    let marks = [COPYING, COPY_OF, MOVED_TO].map(|mark| setting(target, mark));
+    let marks = [COPYING, COPY_OF, MOVED_TO].map(|mark| settings::get(target, mark));
     let marks = marks.into_iter().collect::<Result<Vec<_>, _>>()?;
     let [copying, copy_of, moved] = &marks[..] else { return Err(CopyError::Taken(to.to_string())) };
     let is_ours = [copying, copy_of].contains(&&Some(from.clone())) || *moved == Some(moved_to);
@@ -179,10 +179,6 @@ fn begin(
     target.execute("INSERT INTO setting (key, value) VALUES (?1, ?2)", [COPYING, &from])?;
     transaction.commit()?;
     Ok(())
-}
-
-fn setting(connection: &Connection, key: &str) -> Result<Option<String>, JournalError> {
-    connection.one("SELECT value FROM setting WHERE key = ?1", [key], |row| row.get("value"))
 }
 
 /// Returns a place as other hosts know it: a path alone is the same on each.
@@ -207,13 +203,13 @@ pub fn mark_moved(from: &JournalLocation, to: &JournalLocation, host: &str, cloc
 
 /// Takes a journal into use. Fails if it is an incomplete copy, or was moved.
 pub(super) fn take_into_use(journal: &Connection, place: &JournalLocation) -> Result<(), JournalError> {
-    if let Some(from) = setting(journal, COPYING)? {
+    if let Some(from) = settings::get(journal, COPYING)? {
         return Err(JournalError::HalfCopied { place: place.to_string(), from });
     }
     refuse_moved(journal, place)?;
-    if setting(journal, COPY_OF)?.is_some() {
+    if settings::get(journal, COPY_OF)?.is_some() {
         let transaction = journal.transaction()?;
-        journal.execute("DELETE FROM setting WHERE key = ?1", [COPY_OF])?;
+        settings::delete(journal, COPY_OF)?;
         transaction.commit()?;
     }
     Ok(())
@@ -221,7 +217,7 @@ pub(super) fn take_into_use(journal: &Connection, place: &JournalLocation) -> Re
 
 /// A second copy of a journal that was moved would be a second live journal.
 fn refuse_moved(journal: &Connection, place: &JournalLocation) -> Result<(), JournalError> {
-    match setting(journal, MOVED_TO)? {
+    match settings::get(journal, MOVED_TO)? {
         Some(to) => Err(JournalError::Moved { place: place.to_string(), to }),
         None => Ok(()),
     }

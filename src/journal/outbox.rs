@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::events::{EventKind, NewEvent, insert_event};
 use super::rows::{Columns, ms};
 use super::runs::mark;
-use super::{Journal, JournalError, Message, RunId};
+use super::{Journal, JournalError, Message, RunId, settings};
 use crate::definition::{Definition, DefinitionId, Deliver, Urgency};
 
 /// The form of a message on channels that can show more than text.
@@ -187,7 +187,7 @@ fn held_back(connection: &Connection) -> Result<Option<String>, JournalError> {
     let found: Option<i64> =
         connection.one("SELECT CAST(value AS INTEGER) FROM setting WHERE key = ?1", [HELD_BACK], |row| row.get(0))?;
     if found.is_some() {
-        connection.execute("DELETE FROM setting WHERE key = ?1", [HELD_BACK])?;
+        settings::delete(connection, HELD_BACK)?;
     }
     Ok(found.map(|count| match count {
         1 => "1 message was held back: budget".to_owned(),

@@ -1,5 +1,6 @@
 //! Small values that outlive the service: the main session's id, whether a person has paused everything.
 
+use super::database::Connection;
 use super::outbox::insert_message;
 use super::{Journal, JournalError, NewMessage};
 
@@ -12,9 +13,7 @@ impl Journal {
     /// # Errors
     /// Fails when the journal cannot be read.
     pub async fn setting(&self, key: &'static str) -> Result<Option<String>, JournalError> {
-        self.writer
-            .read(move |connection| connection.one("SELECT value FROM setting WHERE key = ?1", [key], |row| row.get(0)))
-            .await
+        self.writer.read(move |connection| get(connection, key)).await
     }
 
     /// Changes the value of `key` in one commit, so that nobody changes it in between. `change` may be called more
@@ -44,12 +43,9 @@ impl Journal {
         let (newest, answer) = self
             .writer
             .commit(move |connection| {
-                let kept: Option<String> =
-                    connection.one("SELECT value FROM setting WHERE key = ?1", [&key], |row| row.get(0))?;
+                let kept = get(connection, &key)?;
                 let Some((value, messages, answer)) = change(kept.as_deref()) else { return Ok((0, None)) };
-                let sql = "INSERT INTO setting (key, value) VALUES (?1, ?2)
-                     ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-                connection.execute(sql, [&key, &value])?;
+                set(connection, &key, &value)?;
                 let mut newest = 0;
                 for message in messages {
                     newest = insert_message(connection, &message, clock.now())?;
@@ -68,17 +64,28 @@ impl Journal {
     pub async fn set_setting(&self, key: impl Into<String>, value: Option<String>) -> Result<(), JournalError> {
         let key = key.into();
         self.writer
-            .commit(move |connection| {
-                match &value {
-                    Some(value) => connection.execute(
-                        "INSERT INTO setting (key, value) VALUES (?1, ?2)
-                             ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                        [&key, value],
-                    )?,
-                    None => connection.execute("DELETE FROM setting WHERE key = ?1", [&key])?,
-                };
-                Ok(())
+            .commit(move |connection| match &value {
+                Some(value) => set(connection, &key, value),
+                None => delete(connection, &key),
             })
             .await
     }
+}
+
+/// Returns the value of `key`.
+pub(super) fn get(connection: &Connection, key: &str) -> Result<Option<String>, JournalError> {
+    connection.one("SELECT value FROM setting WHERE key = ?1", [key], |row| row.get(0))
+}
+
+/// Sets the value of `key`.
+pub(super) fn set(connection: &Connection, key: &str, value: &str) -> Result<(), JournalError> {
+    let sql = "INSERT INTO setting (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+    connection.execute(sql, [key, value])?;
+    Ok(())
+}
+
+/// Deletes the value of `key`.
+pub(super) fn delete(connection: &Connection, key: &str) -> Result<(), JournalError> {
+    connection.execute("DELETE FROM setting WHERE key = ?1", [key])?;
+    Ok(())
 }

@@ -10,7 +10,7 @@ use chrono_tz::Tz;
 
 use super::outbox::{NewMessage, insert_message};
 use super::rows::ms;
-use super::{Journal, JournalError, JournalReader, RunId};
+use super::{Journal, JournalError, JournalReader, RunId, settings};
 use crate::definition::{Budget, Definition, DefinitionId, Period};
 
 /// Amounts below this count as zero, since they pay for no answer of a model.
@@ -295,7 +295,7 @@ impl Journal {
                 // Messages about the old cap are sent again for the new one.
                 let told = format!("told\\_budget\\_{}\\_%", name.replace('_', "\\_"));
                 connection.execute("DELETE FROM setting WHERE key LIKE ?1 ESCAPE '\\'", [told])?;
-                put(connection, &raised_key(name), &format!("{label} {amount}"))
+                settings::set(connection, &raised_key(name), &format!("{label} {amount}"))
             })
             .await
     }
@@ -390,7 +390,7 @@ fn spendings(
     };
     let budget = caps.budget;
     let raised = |name: &str, period: Period, cap: Option<f64>| -> Result<Option<f64>, JournalError> {
-        let kept = get(connection, &raised_key(name))?;
+        let kept = settings::get(connection, &raised_key(name))?;
         let label = period.label(now, caps.zone);
         let usd = kept.as_deref().and_then(|kept| kept.split_once(' ')).filter(|(known, _)| *known == label);
         Ok(cap.map(|cap| usd.and_then(|(_, usd)| usd.parse().ok()).unwrap_or(cap)))
@@ -512,23 +512,11 @@ fn notify_once(
 ) -> Result<i64, JournalError> {
     let whose = if spending.name == "job_day" { payer } else { "" };
     let key = format!("told_budget_{}_{share}_{whose}", spending.name);
-    if get(connection, &key)?.as_deref() == Some(&spending.label) {
+    if settings::get(connection, &key)?.as_deref() == Some(&spending.label) {
         return Ok(0);
     }
-    put(connection, &key, &spending.label)?;
+    settings::set(connection, &key, &spending.label)?;
     let raise = spending.raise();
     let button = raise.as_ref().map(|(label, action)| (label.as_str(), action.as_str()));
     insert_message(connection, &NewMessage::of_service(text).with_buttons(button.as_slice()), now)
-}
-
-fn get(connection: &Connection, key: &str) -> Result<Option<String>, JournalError> {
-    connection.one("SELECT value FROM setting WHERE key = ?1", [key], |row| row.get(0))
-}
-
-fn put(connection: &Connection, key: &str, value: &str) -> Result<(), JournalError> {
-    connection.execute(
-        "INSERT INTO setting (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        [key, value],
-    )?;
-    Ok(())
 }
