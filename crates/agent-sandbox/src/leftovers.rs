@@ -7,8 +7,8 @@ use std::path::Path;
 
 use crate::token;
 
-/// Removes a folder and its contents, or a file or link in its place, even if a hostile program left folders without permissions, or folders deeper than a path
-/// can express. To be called when no process of the run is left.
+/// Removes a folder and its contents, or a file or link in its place, even if a hostile program left folders without permissions,
+/// or folders deeper than a path can express. To be called when no process of the run is left.
 ///
 /// Every folder is moved into a new one of our own beside it before it is emptied. So no path is longer than two names, and no name
 /// can be occupied.

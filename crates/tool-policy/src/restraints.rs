@@ -8,12 +8,12 @@ use crate::programs::{self, Effect, Names, Options, git};
 use crate::wildcard::STAR;
 
 /// Long options that hold any program back.
-const LONG: Names = "--cached --check --dry-run --ff-only --force-with-lease --ignore-scripts --interactive --just-print --keep --mixed \
-    --no-act --no-clobber --no-commit --no-force --numstat --offline --preserve-root --recon --simulate --soft --squash --staged --stat \
-    --summary";
+const OF_ALL: Names = "--cached --check --dry-run --ff-only --force-with-lease --ignore-scripts --interactive --just-print \
+    --keep --mixed --no-act --no-clobber --no-commit --no-force --numstat --offline --preserve-root --recon --simulate --soft \
+    --squash --staged --stat --summary";
 
-/// Letters that do, by program, and by subcommand of git.
-const LETTERS: &[(&str, &str)] = &[
+/// Options that hold one program back, or one subcommand of git.
+const OF_ONE: &[(&str, &str)] = &[
     ("cp", "--backup -b -i -n"),
     ("git add", "--patch -i -n -p"),
     ("git branch", "--all --list --merged --no-merged --remotes --sort -a -l -r"),
@@ -57,7 +57,8 @@ pub(super) fn revoking_option(program: &str, rule: &[String], call: &[String]) -
     if !is_restrained(program, rule) {
         return None;
     }
-    // The star of a word stands for a value (`--depth=*`), not for more letters behind `-i`, and not for the value that takes back.
+    // The star of a word stands for a value (`--depth=*`). It stands for no more letters behind `-i`, and not for the value
+    // that takes back.
     let spelled = |word: &str| {
         rule.iter().any(|known| match known.split_once(STAR) {
             Some((start, _)) if start.len() > 1 && start.ends_with('=') => {
@@ -95,6 +96,6 @@ fn is_restrained(program: &str, rule: &[String]) -> bool {
     let name = programs::base_name(program);
     let subcommand = || git::subcommand(rule).map(|subcommand| format!("{name} {subcommand}"));
     let name = if programs::named(name).is_git() { subcommand() } else { Some(name.to_owned()) };
-    let letters = LETTERS.iter().find(|(known, _)| name.as_deref() == Some(known)).map_or("", |(_, letters)| letters);
-    [LONG, letters].iter().any(|names| options::spells(names, &Options::NONE, rule))
+    let of_one = OF_ONE.iter().find(|(known, _)| name.as_deref() == Some(known)).map_or("", |(_, names)| names);
+    [OF_ALL, of_one].iter().any(|names| options::spells(names, &Options::NONE, rule))
 }

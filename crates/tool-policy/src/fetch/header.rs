@@ -11,8 +11,8 @@ const BEGIN: &[&str] = &["accept", "if-", "x-"];
 const END: &[&str] = &["-key", "-token", "-version"];
 
 /// Parts of names of headers by which proxies choose the server and the path, or a server another method.
-const ROUTING: Names = "accel backend envoy forward forwarded host method original path proxy rewrite route server upstream uri \
-    url";
+const ROUTING: Names = "accel backend envoy forward forwarded host method original path proxy rewrite route server \
+    upstream uri url";
 
 /// Splits a header into name and value, as `curl` and `wget` do.
 pub(super) fn parts(header: &str) -> (&str, &str) {
