@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::bot::{Service, TestBot, now, reminder};
+use crate::support::bot::{Service, TestBot, now, reminder, started_by_fire_only};
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
 
@@ -360,6 +360,9 @@ fn every_recipe_wakes_its_agent_for_news_and_for_nothing_else() {
     }
     let checked = bot.json(["check"]);
     assert_eq!((&checked["definitions"], &checked["problems"]), (&json!(10), &json!([])), "{checked:#}");
+    for (file, text) in recipes() {
+        bot.write(&file, &started_by_fire_only(&text));
+    }
     let service = bot.start();
     // Programs that a rule grants see the machine's programs.
     routine(

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::bot::TestBot;
+use crate::support::bot::{TestBot, started_by_fire_only};
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
 
@@ -102,6 +102,9 @@ fn inbox(bot: &TestBot) -> Vec<String> {
 }
 
 fn live(bot: &TestBot, id: &str) -> Value {
+    for recipe in recipes() {
+        bot.write(&recipe.file, &started_by_fire_only(&recipe.text));
+    }
     let service = bot.start();
     service.until("it fires", || (bot.run(["fire", id]).code == 0).then_some(()));
     let run = service.until_ended(id, 1).remove(0);
