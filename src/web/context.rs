@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use chrono::{DateTime, Offset as _, Utc};
 use chrono_tz::Tz;
 use maud::{Markup, html};
+use tokio::task::JoinError;
 
 use super::Web;
 use super::guard::SessionToken;
@@ -60,7 +61,7 @@ impl Context {
     ) -> Result<T, Refusal> {
         let app = self.app.clone();
         let asked = tokio::task::spawn_blocking(move || ask(&app)).await;
-        asked.unwrap_or_else(|error| Err(Refusal::environment(format!("a fault of ollim-bot itself: {error}"))))
+        asked.unwrap_or_else(|error| Err(fault(&error)))
     }
 
     /// Renders a time and its distance: `Tue 24 Nov 09:00 in 5m`.
@@ -95,4 +96,9 @@ impl Context {
             }
         }
     }
+}
+
+/// Returns the refusal for a task that panicked.
+pub(super) fn fault(error: &JoinError) -> Refusal {
+    Refusal::environment(format!("a fault of ollim-bot itself: {error}"))
 }

@@ -115,6 +115,11 @@ pub(super) fn refused(refusal: &Refusal) -> Response {
     page(status(refusal), "That was not done", &why(refusal))
 }
 
+/// Renders a refusal in the place of a page's content, when the page has already begun.
+pub(super) fn instead(refusal: &Refusal) -> Markup {
+    text("That cannot be shown", &why(refusal))
+}
+
 /// Answers that the content of a page does not exist.
 pub(super) fn missing(refusal: &Refusal) -> Response {
     match refusal.cause {

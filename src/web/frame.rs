@@ -1,7 +1,12 @@
 //! The frame of every page: the sentence on top, the navigation, and the age of the content.
 
+use std::convert::Infallible;
+use std::future::ready;
+
+use axum::body::Body;
 use axum::http::header;
 use axum::response::{Html, IntoResponse, Response};
+use futures::{StreamExt as _, stream};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::context::Context;
@@ -35,6 +40,25 @@ const GLYPHS: &str = include_str!("glyphs.svg");
 
 /// Builds a page around a view's content. `here`: the path of its entry in the navigation.
 pub(super) fn page(title: &str, here: &str, attention: &Attention, context: &Context, shown: &Markup) -> Response {
+    let (above, below) = around(title, here, attention, context);
+    Html(above + &shown.0 + &below).into_response()
+}
+
+/// Builds a page whose frame is sent at once, and its content as soon as it is known.
+pub(super) fn page_in_two(
+    (title, here): (&str, &str),
+    attention: &Attention,
+    context: &Context,
+    shown: impl Future<Output = Markup> + Send + 'static,
+) -> Response {
+    let (above, below) = around(title, here, attention, context);
+    let rest = stream::once(async move { shown.await.0 + &below });
+    let parts = stream::once(ready(above)).chain(rest).map(Ok::<_, Infallible>);
+    Html(Body::from_stream(parts)).into_response()
+}
+
+/// Returns the parts of a page above and below its content.
+fn around(title: &str, here: &str, attention: &Attention, context: &Context) -> (String, String) {
     let version = env!("CARGO_PKG_VERSION");
     let wrong = !attention.needs.is_empty();
     let several = attention.status.hosts.len() > 1;
@@ -66,7 +90,7 @@ pub(super) fn page(title: &str, here: &str, attention: &Attention, context: &Con
                         }
                     }
                 }
-                main id="main" tabindex="-1" { (shown) }
+                main id="main" tabindex="-1" {}
                 footer {
                     p id="service" {
                         @if let Some(service) = &attention.status.service {
@@ -82,7 +106,9 @@ pub(super) fn page(title: &str, here: &str, attention: &Attention, context: &Con
             }
         }
     };
-    Html(page.into_string()).into_response()
+    // All texts above are escaped, so only the frame itself has this tag.
+    let (above, below) = page.0.split_at(page.0.find("</main>").unwrap_or(page.0.len()));
+    (above.to_owned(), below.to_owned())
 }
 
 /// Renders the sentence on top: whether anything is wrong. Each need links to the page where the person can fix it.

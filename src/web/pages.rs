@@ -1,5 +1,6 @@
 //! The pages: each asks the application for the content of its view.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Path, Query};
@@ -53,6 +54,29 @@ async fn page<T: Send + 'static>(
     }
 }
 
+/// Like [`page`], for content that takes long to find: the frame is sent before it.
+async fn long_page<T: Send + 'static>(
+    context: Context,
+    (title, here): (&str, &str),
+    ask: impl FnOnce(&App) -> Result<T, Refusal> + Send + 'static,
+    show: impl FnOnce(&T, &Attention, &Context) -> Markup + Send + 'static,
+) -> Response {
+    let asked = context.clone();
+    let found = tokio::spawn(async move { asked.ask(ask).await });
+    let attention = match context.ask(App::attention).await {
+        Ok(attention) => Arc::new(attention),
+        Err(refusal) => return error::missing(&refusal),
+    };
+    let (known, viewer) = (attention.clone(), context.clone());
+    let shown = async move {
+        match found.await.unwrap_or_else(|error| Err(super::context::fault(&error))) {
+            Ok(found) => show(&found, &known, &viewer),
+            Err(refusal) => error::instead(&refusal),
+        }
+    };
+    frame::page_in_two((title, here), &attention, &context, shown)
+}
+
 /// The query `?days=7&after=ID`.
 #[derive(Deserialize)]
 pub(super) struct TimelineQuery {
@@ -67,11 +91,11 @@ pub(super) async fn timeline(context: Context, Query(query): Query<TimelineQuery
     let (before, ahead) =
         if week { (TimeDelta::days(7), TimeDelta::days(1)) } else { (TimeDelta::hours(24), TimeDelta::hours(8)) };
     let after = query.after.map(DefinitionId::new);
-    page(
+    long_page(
         context,
         ("Timeline", "/"),
         move |app| app.timeline(before, ahead, after.as_ref(), ROWS as usize),
-        |found, attention, context| views::timeline::timeline(found, attention, week, context),
+        move |found, attention, context| views::timeline::timeline(found, attention, week, context),
     )
     .await
 }
@@ -288,7 +312,7 @@ pub(super) struct CostsQuery {
 pub(super) async fn costs(context: Context, Query(query): Query<CostsQuery>) -> Response {
     let (days, since) = SinceQuery { since: query.since }.span();
     let rows = if query.all.is_some() { usize::MAX } else { ROWS as usize };
-    page(
+    long_page(
         context,
         ("Costs", "/costs"),
         move |app| {
@@ -297,7 +321,7 @@ pub(super) async fn costs(context: Context, Query(query): Query<CostsQuery>) -> 
             let (costs, months) = rayon::join(|| app.costs(by, since), || app.months());
             Ok((costs?, months?, caps))
         },
-        |(costs, months, caps), _, context| views::costs::costs(costs, (months, caps), (days, rows), context),
+        move |(costs, months, caps), _, context| views::costs::costs(costs, (months, caps), (days, rows), context),
     )
     .await
 }

@@ -55,10 +55,12 @@ impl Page {
         write!(stream, "{method} {path} HTTP/1.1\r\n{lines}\r\n{body}").unwrap();
         let mut text = Vec::new();
         stream.read_to_end(&mut text).unwrap();
-        let text = String::from_utf8_lossy(&text).into_owned();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let end = text.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap_or(text.len());
+        let (head, body) =
+            (String::from_utf8_lossy(&text[..end]).into_owned(), text.get(end + 4..).unwrap_or_default());
+        let body = if head.contains("transfer-encoding: chunked") { joined(body) } else { body.to_vec() };
         let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
-        Answer { status, head: head.to_owned(), body: body.to_owned() }
+        Answer { status, head, body: String::from_utf8_lossy(&body).into_owned() }
     }
 
     fn get(&self, path: &str, cookie: &str) -> Answer {
@@ -91,6 +93,21 @@ impl Page {
         let page = self.get("/service", cookie);
         let (_, rest) = page.body.split_once("name=\"token\" value=\"").unwrap();
         rest.split('"').next().unwrap().to_owned()
+    }
+}
+
+/// Joins the chunks of a body.
+fn joined(mut body: &[u8]) -> Vec<u8> {
+    let mut whole = Vec::new();
+    loop {
+        let line = body.iter().position(|byte| *byte == b'\r').expect("a chunk has its length");
+        let length = usize::from_str_radix(std::str::from_utf8(&body[..line]).unwrap(), 16).unwrap();
+        if length == 0 {
+            return whole;
+        }
+        let (chunk, rest) = body[line + 2..].split_at(length);
+        whole.extend_from_slice(chunk);
+        body = &rest[2..];
     }
 }
 
