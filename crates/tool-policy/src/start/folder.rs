@@ -47,6 +47,16 @@ pub(super) fn fits(folder: &Path, holds: FolderScope, lists: &RuleSet, roots: &R
     }
 }
 
+/// Returns whether the way to a folder stays in `work/` and the folders above it, step by step. Elsewhere a job can turn a link, or move a
+/// folder in front of a `..`, between the verdict and the program's own look.
+pub(super) fn is_led_within_work(folder: &Path, roots: &ResolvedRoots) -> bool {
+    folder.ancestors().all(|step| {
+        let resolved = resolve(&step.to_string_lossy(), Path::new("/"), Path::new("/"), roots.read_link);
+        let is_on_way = |path: &PathBuf| roots.work.iter().any(|work| path.starts_with(work) || work.starts_with(path));
+        resolved.is_some_and(|resolved| resolved.everywhere().all(is_on_way))
+    })
+}
+
 /// Returns the index from which words of a start may name what it changes, or `None` if it changes no named file.
 fn changed_from(start: &StartWords<'_>) -> Option<usize> {
     let program = programs::by_base_name(start.program);

@@ -226,7 +226,11 @@ fn unfit_surroundings(
 ) -> Option<Refusal> {
     let extends = start.own.as_deref().is_some_and(|words| context.application.extension(words).is_some());
     let holds = if extends { FolderScope::InWork } else { holds };
-    if !folder::fits(&start.folder, holds, lists, context.roots) {
+    let is_bound = matches!(holds, FolderScope::InWork | FolderScope::BelowWork);
+    let is_elsewhere = start.folder != context.asked.cwd && is_bound;
+    if !folder::fits(&start.folder, holds, lists, context.roots)
+        || (is_elsewhere && !folder::is_led_within_work(&start.folder, context.roots))
+    {
         return Some(Refusal::Folder { folder: start.folder.clone(), holds });
     }
     let runs_code = start.own.is_some() || rights.executes == Executes::Anything;

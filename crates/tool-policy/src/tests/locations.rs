@@ -1,5 +1,7 @@
 //! The place where a granted program runs, and its rights.
 
+use std::path::Path;
+
 use super::*;
 
 #[track_caller]
@@ -245,4 +247,37 @@ fn a_descriptor_is_the_programs_own() {
     ] {
         assert!(!runs(line.replace('@', &open)), "{line}");
     }
+}
+
+/// git looks its folder up once more, after the verdict.
+#[test]
+fn a_folder_of_git_that_a_job_could_turn_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path().canonicalize().unwrap();
+    let temporary = root.join("state/runs/r1/tmp");
+    let work = root.join("work");
+    for folder in [temporary.join("a"), work.join("repo")] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    std::os::unix::fs::symlink(work.join("repo"), temporary.join("link")).unwrap();
+    std::os::unix::fs::symlink("repo", work.join("own")).unwrap();
+    let roots = PathRoots { root: root.clone(), work: work.clone(), user_home: "/home/u".into() };
+    let rules = ["Bash(git fetch *)", "Bash(git -C * pull *)", "Bash(git status)", "Bash(git log *)"];
+    let policy = background(Some(&patterns(&rules)), &[], &roots);
+    let verdict = |line: &str, folder: &Path| {
+        let line = line.replace("TMP", &temporary.to_string_lossy()).replace("WORK", &work.to_string_lossy());
+        start_in(&policy, &line, &folder.to_string_lossy(), &[]).decision.verdict
+    };
+    for call in ["fetch", "pull"] {
+        for folder in ["repo", "own", ".", "repo/..", "WORK/repo"] {
+            assert_eq!(verdict(&format!("git -C {folder} {call}"), &work), Verdict::Allow, "{folder}");
+        }
+        for folder in ["TMP/link", "TMP/link/.", "TMP/a/../../../../work/repo", "WORK/../state/runs/r1/tmp/link"] {
+            assert_eq!(verdict(&format!("git -C {folder} {call}"), &work), Verdict::Deny, "{folder}");
+        }
+        assert_eq!(verdict(&format!("git -C ../../../../work {call}"), &temporary), Verdict::Deny);
+    }
+    assert_eq!(verdict("git -C TMP/link/.. status", &work), Verdict::Deny);
+    assert_eq!(verdict("git -C repo log", &work), Verdict::Allow);
+    assert_eq!(verdict("git -C TMP/link log", &work), Verdict::Allow);
 }
