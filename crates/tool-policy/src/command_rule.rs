@@ -38,6 +38,10 @@ enum Stars {
     Operands,
     /// Any words, and behind an option its value ([`Wildcard::matches_values`]).
     Values,
+    /// One operand each ([`Wildcard::matches_single_operands`]). Further words could be another command (`ssh * uptime`).
+    SingleOperands,
+    /// Nothing, so that the rule grants nothing: the first one would choose what the program does.
+    Nothing,
 }
 
 /// The reason why a rule with matching words does not grant a start.
@@ -83,6 +87,10 @@ impl CommandRule {
         let mut rule = Self { words, fixed: granting.fixed_words(), granting, plain, denying, stars, application };
         if rule.only_reads() {
             rule.stars = Stars::Anything;
+        } else if rule.stars == Stars::Operands && rule.chooses_what_runs() {
+            rule.stars = Stars::Nothing;
+        } else if rule.stars == Stars::Operands && rule.runs_words() {
+            rule.stars = Stars::SingleOperands;
         }
         rule
     }
@@ -91,6 +99,34 @@ impl CommandRule {
     fn only_reads(&self) -> bool {
         let rights = self.program().map(|program| self.rights(program));
         rights.is_some_and(|rights| rights.only_reads() && rights.executes != Executes::Anything)
+    }
+
+    /// Whether the first star is in the place of a subcommand or a script, with more words behind it.
+    fn chooses_what_runs(&self) -> bool {
+        let arguments = self.arguments();
+        if self.program().is_some_and(|program| programs::by_base_name(program).is_git()) {
+            return self.subcommand_behind_star().is_some();
+        }
+        self.program().is_some_and(|program| options::chooses_what_runs(program, arguments))
+    }
+
+    /// Whether its program may run what its operands say, in their order.
+    fn runs_words(&self) -> bool {
+        let Some(program) = self.program() else { return false };
+        let entry = programs::by_base_name(program);
+        !entry.takes_operands_anywhere() && self.rights(program).executes == Executes::Anything
+    }
+
+    /// Returns whether the rule grants no call at all, since its first star would choose what the program does.
+    pub(super) fn grants_nothing(&self) -> bool {
+        self.stars == Stars::Nothing
+    }
+
+    /// Returns the subcommand of `git` that a rule names behind a star in its place (`git * status`).
+    fn subcommand_behind_star(&self) -> Option<&str> {
+        let words = self.arguments();
+        let behind = words.split(|word| word.contains(STAR)).nth(1)?;
+        git::subcommand(words).is_none().then(|| git::subcommand(behind)).flatten()
     }
 
     /// Returns the program as the rule spells it, or `None` if its name contains a star.
@@ -150,6 +186,8 @@ impl CommandRule {
             Stars::Anything => self.granting.matches(text),
             Stars::Operands => self.granting.matches_operands(text),
             Stars::Values => self.granting.matches_values(text),
+            Stars::SingleOperands => self.granting.matches_single_operands(text),
+            Stars::Nothing => false,
         }
     }
 
@@ -159,10 +197,7 @@ impl CommandRule {
         if !is_git(program) || !self.program().is_some_and(is_git) {
             return true;
         }
-        // A star in its place stands for options of git (`git * status`), so the next word names it.
-        let words = self.arguments();
-        let behind_star = || words.split(|word| word.contains(STAR)).nth(1).and_then(git::subcommand);
-        let named = git::subcommand(words).or_else(behind_star);
+        let named = git::subcommand(self.arguments()).or_else(|| self.subcommand_behind_star());
         named.is_none_or(|named| git::subcommand(arguments) == Some(named))
     }
 
@@ -255,7 +290,7 @@ impl CommandRule {
     /// Returns whether stars before the end stand for no more in `other`.
     fn covers_middle(&self, other: &Self) -> bool {
         let alike = !other.granting.searches() || self.stars == other.stars;
-        self.stars == Stars::Anything || (alike && self.fits(&joined(&other.words)))
+        self.stars == Stars::Anything || self.granting_is_same(other) || (alike && self.fits(&joined(&other.words)))
     }
 
     /// Returns the same for calls whose harmless options have another position than in the rule.

@@ -168,6 +168,24 @@ pub(super) fn spells(names: Names, options: &Options, rule: &[String]) -> bool {
     })
 }
 
+/// Returns whether the first star of a rule with more words behind it is in the place of the subcommand or script of a program.
+pub(super) fn chooses_what_runs(program: &str, rule: &[String]) -> bool {
+    let program = programs::by_base_name(program);
+    // An option before it may take the star for its value.
+    let is_flag = |word: &&String| match word.strip_prefix("--") {
+        Some(long) => long.contains('='),
+        None => {
+            let letter = word.strip_prefix('-').and_then(|letters| letters.chars().last());
+            program.interpreter && letter.is_some_and(|letter| !program.options.values.contains(letter))
+        }
+    };
+    let mut words = rule.iter().skip_while(is_flag);
+    let (Some(first), Some(next)) = (words.next(), words.next()) else { return false };
+    let is_option = || program.class == Class::Runs && !program.takes_operands_anywhere() && next.starts_with('-');
+    let is_script = program.interpreter || program.harmless.is_some_and(|tool| tool.until_operand);
+    first.starts_with(STAR) && (program.subcommands || is_script || is_option())
+}
+
 /// Returns the end of the words with which a rule names the script of an interpreter: `report.py`, or `-m pytest`. What stands behind them
 /// belongs to the script. `None` if options stand before it, which could take the word for their value.
 pub(super) fn up_to_script(program: &str, fixed: &[String]) -> Option<usize> {

@@ -190,6 +190,13 @@ impl Wildcard {
         fits(&self.parts, self.tail, text, stands_for_operands)
     }
 
+    /// Returns the same where each star before the end stands for one operand, or for a part of one.
+    pub(super) fn matches_single_operands(&self, text: &str) -> bool {
+        fits(&self.parts, self.tail, text, |before, stands_for| {
+            stands_for_operands(before, stands_for) && !stands_for.contains(BREAK)
+        })
+    }
+
     /// Returns the same where each star before the end stands for one word if it is directly behind an option or within a word.
     pub(super) fn matches_values(&self, text: &str) -> bool {
         fits(&self.parts, self.tail, text, |before, stands_for| {

@@ -48,8 +48,7 @@ pub(super) const TABLE: &[Program] = &[
     ),
     interpreter(&["ruby"], Options::new(&[executes("e", "e"), executes("r", "require"), executes("x", "x")], "eErFIx")),
     interpreter(&["node"], NODE),
-    Program { subcommands: true, ..Program::with(Class::Runs, &["bun"], NODE) },
-    Program::with(Class::Runs, &["deno"], NODE),
+    Program { subcommands: true, ..Program::with(Class::Runs, &["bun", "deno"], NODE) },
     Program::new(Class::Runs, &["R", "Rscript", "expect", "fish", "java", "jshell", "julia", "ksh", "lua", "tclsh"]),
     Program::new(Class::Runs, &["osascript", "tsx", "zsh"]),
 ];

@@ -224,6 +224,11 @@ impl Program {
         matches!(self.syntax, Syntax::Git)
     }
 
+    /// Returns whether an operand means the same in every position: a target of `make`, a file of `rsync`.
+    pub fn takes_operands_anywhere(&self) -> bool {
+        self.variables || self.writes_operands
+    }
+
     /// Returns whether it may run in the shell's own domain without a rule.
     pub fn is_free(&self) -> bool {
         matches!(self.class, Class::Filter | Class::Wrapper)

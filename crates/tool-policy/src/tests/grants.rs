@@ -800,6 +800,28 @@ fn a_star_in_the_middle_stands_for_operands() {
                 "gh run view -R evil/x --repo acme/site",
             ],
         ),
+        (
+            "Bash(docker exec * ls *)",
+            &["docker exec c ls", "docker exec c ls -l /x"],
+            &["docker exec c rm x ls", "docker exec c sh ␣ ls y", "docker exec c sh -c x ls y", "docker exec -it c ls"],
+        ),
+        (
+            "Bash(ssh * uptime)",
+            &["ssh host uptime"],
+            &["ssh host rm x; uptime", "ssh host reboot uptime", "ssh -oX uptime"],
+        ),
+        ("Bash(docker * ps)", &[], &["docker run ps", "docker rm ps"]),
+        ("Bash(npm * --ignore-scripts)", &[], &["npm exec --ignore-scripts", "npm publish --ignore-scripts"]),
+        ("Bash(npx * --offline)", &[], &["npx evil --offline"]),
+        ("Bash(cargo * --offline)", &[], &["cargo publish --offline"]),
+        ("Bash(deno * --check)", &[], &["deno run --check"]),
+        ("Bash(node * --check)", &[], &["node evil.js --check", "node a --check"]),
+        ("Bash(python3 -u * --help)", &[], &["python3 -u evil.py --help"]),
+        ("Bash(lua * -v)", &[], &["lua evil.lua -v"]),
+        ("Bash(npm run * --silent)", &["npm run build --silent"], &["npm run build x --silent"]),
+        ("Bash(make * --dry-run)", &["make all check --dry-run"], &["make all -f x --dry-run"]),
+        ("Bash(rsync -n * host:)", &["rsync -n a host:"], &["rsync -n a -e x host:"]),
+        ("Bash(mytool * --check)", &["mytool a --check"], &["mytool run x --check"]),
         ("Bash(* --version)", &["cargo --version"], &["rm -rf notes --version", "cargo publish --no-verify --version"]),
     ];
     for (rule, granted, refused) in families {

@@ -41,6 +41,7 @@ impl Application {
                         "`{pattern}` grants nothing: `{name}` needs no rule, and what it starts is judged by itself; grant that"
                     ));
                 }
+                Some(name) if command.grants_nothing() => out.push(chosen_by_star(pattern, name)),
                 _ => self.command_warnings(pattern, command.fixed(), &mut out),
             },
             Matcher::Unsupported => {
@@ -152,6 +153,22 @@ impl Application {
     }
 }
 
+/// Returns the warning about a rule whose first star would choose what its program does.
+fn chosen_by_star(pattern: &ToolPattern, program: &str) -> String {
+    let specifier = pattern.specifier().unwrap_or_default();
+    let (before, behind) = specifier.split_once('*').unwrap_or((specifier, ""));
+    let (before, behind) = (before.trim_end(), behind.trim());
+    let entry = programs::by_base_name(program);
+    let instead = if entry.is_git() {
+        format!("write `Bash({before} {behind})`, or `Bash({before} -C * {behind})` for other folders")
+    } else if behind.starts_with('-') && !entry.subcommands {
+        format!("write `Bash({before} {behind} *)`")
+    } else {
+        format!("name that, as in `Bash({before} NAME {behind})`")
+    };
+    format!("`{pattern}` grants nothing: the `*` would choose what `{program}` does; {instead}")
+}
+
 fn is_whole_work(pattern: &ToolPattern) -> bool {
     matches!(pattern.specifier(), Some("**" | "**/*" | "./**" | "/**" | "//**" | "~/**" | "."))
 }
@@ -204,6 +221,24 @@ mod tests {
             "Agent(Explore, Plan)",
         ] {
             assert_eq!(of(text), "", "{text}");
+        }
+    }
+
+    #[test]
+    fn a_star_that_would_choose_what_a_program_does_is_told() {
+        for (rule, instead) in [
+            ("git * status", "write `Bash(git status)`, or `Bash(git -C * status)` for other folders"),
+            ("git * log *", "write `Bash(git log *)`, or `Bash(git -C * log *)` for other folders"),
+            ("npm * --ignore-scripts", "name that, as in `Bash(npm NAME --ignore-scripts)`"),
+            ("docker * ps", "name that, as in `Bash(docker NAME ps)`"),
+            ("node * --check", "write `Bash(node --check *)`"),
+            ("python3 -u * now", "name that, as in `Bash(python3 -u NAME now)`"),
+        ] {
+            let said = of(&format!("Bash({rule})"));
+            assert!(said.contains("grants nothing") && said.ends_with(instead), "{rule}: {said}");
+        }
+        for rule in ["git -C * status", "docker exec * ls", "make * --dry-run", "npm --prefix * test", "ssh * uptime"] {
+            assert_eq!(of(&format!("Bash({rule})")), "", "{rule}");
         }
     }
 
