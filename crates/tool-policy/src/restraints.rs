@@ -52,6 +52,30 @@ const PRINTING: &[&str] = &[
     "--no-progress",
 ];
 
+/// Options of one program, or of one subcommand, that leave what holds it back as it is: letters, and long ones.
+const BESIDE: &[(&str, &str, Names)] = &[
+    ("cp", "aprRv", "--archive --recursive"),
+    ("git push", "uv", "--porcelain --set-upstream"),
+    ("gmake", "jknsw0123456789", "--jobs --keep-going"),
+    ("make", "jknsw0123456789", "--jobs --keep-going"),
+    ("npm", "", "--omit"),
+    ("rsync", "ahinrtuvz", "--archive --compress --human-readable --itemize-changes --recursive --stats"),
+];
+
+/// Returns whether a word is an option that leaves what holds the program back as it is.
+fn is_beside(name: &str, word: &str) -> bool {
+    let Some((_, letters, long)) = BESIDE.iter().find(|(known, ..)| *known == name) else { return false };
+    match word.split_once('=') {
+        _ if !word.starts_with("--") => {
+            word.strip_prefix('-').is_some_and(|own| own.chars().all(|letter| letters.contains(letter)))
+        }
+        Some((option, value)) => {
+            programs::contains(long, option) && value.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        }
+        None => programs::contains(long, word),
+    }
+}
+
 /// The first word of a call that may take back what a rule for `program` holds back. `None` if the rule holds nothing back.
 pub(super) fn revoking_option(program: &str, rule: &[String], call: &[String]) -> Option<GivenOption> {
     if !is_restrained(program, rule) {
@@ -68,6 +92,7 @@ pub(super) fn revoking_option(program: &str, rule: &[String], call: &[String]) -
             None => known == word,
         })
     };
+    let full = full_name(program, rule).unwrap_or_default();
     let name = programs::base_name(program);
     let (is_git, is_make) = (programs::named(name).is_git(), ["make", "gmake"].contains(&name));
     // `git push` forces what begins with a plus, and a variable of `make` can be any of its options.
@@ -82,7 +107,8 @@ pub(super) fn revoking_option(program: &str, rule: &[String], call: &[String]) -
     // Options of git itself take nothing back, and a rule must spell those that are not harmless.
     for word in if is_git { git::from_subcommand(call) } else { call } {
         let value = is_option(before) && is_off(word);
-        if (value || is_option(word)) && !spelled(word) && !PRINTING.contains(&word.as_str()) {
+        let is_known = || PRINTING.contains(&word.as_str()) || is_beside(&full, word);
+        if (value || is_option(word)) && !spelled(word) && !is_known() {
             let shown = word.split('=').next().unwrap_or_default().to_owned();
             return Some(GivenOption { id: shown.clone(), shown, effect: Effect::Steers });
         }
@@ -93,9 +119,16 @@ pub(super) fn revoking_option(program: &str, rule: &[String], call: &[String]) -
 
 /// Returns whether a rule spells an option that holds the program back.
 fn is_restrained(program: &str, rule: &[String]) -> bool {
-    let name = programs::base_name(program);
-    let subcommand = || git::subcommand(rule).map(|subcommand| format!("{name} {subcommand}"));
-    let name = if programs::named(name).is_git() { subcommand() } else { Some(name.to_owned()) };
+    let name = full_name(program, rule);
     let of_one = OF_ONE.iter().find(|(known, _)| name.as_deref() == Some(known)).map_or("", |(_, names)| names);
     [OF_ALL, of_one].iter().any(|names| options::spells(names, &Options::NONE, rule))
+}
+
+/// Returns the name of a program, of `git` with the subcommand of a rule. `None` if the rule leaves that open.
+fn full_name(program: &str, rule: &[String]) -> Option<String> {
+    let name = programs::base_name(program);
+    match programs::named(name).is_git() {
+        true => git::subcommand(rule).map(|subcommand| format!("{name} {subcommand}")),
+        false => Some(name.to_owned()),
+    }
 }

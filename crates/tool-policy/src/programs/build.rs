@@ -34,7 +34,7 @@ const NPM: HarmlessOptions = HarmlessOptions {
     values: "",
     clusters: false,
     long: "color dry-run foreground-scripts help if-present ignore-scripts include-workspace-root json loglevel \
-        no-audit no-color no-fund offline prefer-offline quiet silent verbose version workspace workspaces yes",
+        no-audit no-color no-fund offline omit prefer-offline quiet silent verbose version workspace workspaces yes",
     until_operand: false,
 };
 

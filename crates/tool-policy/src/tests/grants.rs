@@ -747,6 +747,35 @@ fn what_a_rule_holds_back_stays_held_back() {
     );
 }
 
+/// Options that everybody writes beside one that holds the program back do not take it back.
+#[test]
+fn what_stands_beside_a_restraint_leaves_it_as_it_is() {
+    for (rule, granted, refused) in [
+        (
+            "make --dry-run",
+            &["make --dry-run -j4 all", "make --dry-run -ks --jobs=2"][..],
+            &["-f x", "-jC x", "-j4 SHELL=x"][..],
+        ),
+        ("cp -n", &["cp -n -r a b", "cp -n -av a b"], &["-rf a b", "-rt x a", "--recursive=x -f a b"]),
+        ("npm ci --ignore-scripts", &["npm ci --ignore-scripts --omit=dev"], &["--omit=--prefix=x", "--omit false"]),
+        (
+            "rsync -n",
+            &["rsync -n -av a b", "rsync -n -rz --stats a b"],
+            &["-ave x a b", "--no-n a b", "--no-dry-run a b"],
+        ),
+        (
+            "git push --dry-run",
+            &["git push --dry-run -u origin main"],
+            &["-uf origin main", "-u --no-dry-run origin main"],
+        ),
+    ] {
+        let policy = allowing(&[&format!("Bash({rule} *)")]);
+        grants(&policy, granted);
+        let calls: Vec<String> = refused.iter().map(|rest| format!("{rule} {rest}")).collect();
+        denies(&policy, &calls.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+}
+
 /// A star before the end stands for no subcommand and no option, and behind an option for its value alone.
 #[test]
 fn a_star_in_the_middle_stands_for_operands() {
