@@ -197,12 +197,16 @@ impl Wildcard {
         })
     }
 
-    /// Returns the same where each star before the end stands for one word if it is directly behind an option or within a word.
+    /// Returns the same where each star before the end stands for folders and whole tests of `find`, or for one word if it is directly
+    /// behind an option or within a word.
     pub(super) fn matches_values(&self, text: &str) -> bool {
         fits(&self.parts, self.tail, text, |before, stands_for| {
             let is_free =
                 before.strip_suffix(BREAK).is_some_and(|words| !words.rsplit(BREAK).next().is_some_and(is_option));
-            is_free || before.is_empty() || !stands_for.contains(BREAK)
+            match is_free {
+                true => is_whole_expression(stands_for),
+                false => before.is_empty() || !stands_for.contains(BREAK),
+            }
         })
     }
 
@@ -244,6 +248,15 @@ impl Wildcard {
 /// Returns whether a word is an option, and not `-` alone.
 fn is_option(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-')
+}
+
+/// Returns whether words of `find` neither turn the test behind them round nor do anything themselves.
+fn is_whole_expression(words: &str) -> bool {
+    let count = |word: &str| words.split(BREAK).filter(|other| *other == word).count();
+    let does =
+        |word: &str| ["-delete", "-exec", "-ok", "-fprint", "-fls"].iter().any(|action| word.starts_with(action));
+    let last = words.trim_end_matches(BREAK).rsplit(BREAK).next();
+    !matches!(last, Some("!" | "-not")) && count("(") == count(")") && !words.split(BREAK).any(does)
 }
 
 /// Returns whether a star behind the part `before` stands for operands there: see [`Wildcard::matches_operands`].

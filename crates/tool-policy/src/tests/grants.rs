@@ -860,7 +860,26 @@ fn a_star_in_the_middle_stands_for_operands() {
     }
     // Programs that only read take their options anywhere.
     grants(&allowing(&["Bash(git log * -- src)"]), &["git log -5 --stat -- src"]);
-    grants(&allowing(&["Bash(find * -delete)"]), &["find notes -name *.tmp -type f -delete"]);
+    grants(
+        &allowing(&["Bash(find * -delete)"]),
+        &[
+            "find notes -name *.tmp -type f -delete",
+            "find . ( -name a -o -name b ) -delete",
+            "find . ! -name a -delete",
+        ],
+    );
+    let temporary = allowing(&["Bash(find * -name *.tmp -delete)"]);
+    grants(&temporary, &["find . -name *.tmp -delete", "find a b -type f -name *.tmp -delete"]);
+    denies(
+        &temporary,
+        &[
+            "find . ! -name *.tmp -delete",
+            "find . -not -name *.tmp -delete",
+            "find . -type f ! -name *.tmp -delete",
+            "find . -delete -name *.tmp -delete",
+            "find . -exec rm {} + -name *.tmp -delete",
+        ],
+    );
 }
 
 /// What stands behind the script that a rule names is for the script.
