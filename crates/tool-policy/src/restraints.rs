@@ -16,7 +16,7 @@ const OF_ALL: Names = "--cached --check --dry-run --ff-only --force-with-lease -
 const OF_ONE: &[(&str, &str)] = &[
     ("cp", "--backup -b -i -n"),
     ("git add", "--patch -i -n -p"),
-    ("git branch", "--all --list --merged --no-merged --remotes --sort -a -l -r"),
+    ("git branch", "--all --delete --list --merged --no-merged --remotes --sort -a -d -l -r"),
     ("git checkout", "--patch -p"),
     ("git clean", "-i -n"),
     ("git fetch", "-n"),

@@ -10,9 +10,12 @@ const BEGIN: &[&str] = &["accept", "if-", "x-"];
 /// Ends of services' headers (`Private-Token`, `Idempotency-Key`, `Notion-Version`).
 const END: &[&str] = &["-key", "-token", "-version"];
 
-/// Parts of names of headers by which proxies choose the server and the path, or a server another method.
-const ROUTING: Names = "accel backend envoy forward forwarded host method original path proxy rewrite route server \
-    upstream uri url";
+/// Parts of names of headers by which proxies choose the server and the path.
+const ROUTING: Names =
+    "accel backend envoy forward forwarded host original path proxy rewrite route server upstream uri url";
+
+/// Words in names of headers by which servers choose another method.
+const METHOD: &[&str] = &["action", "method", "override", "verb"];
 
 /// Splits a header into name and value, as `curl` and `wget` do.
 pub(super) fn parts(header: &str) -> (&str, &str) {
@@ -34,7 +37,8 @@ pub(super) fn is_harmless(header: &str) -> bool {
     }
     let begins = BEGIN.iter().any(|begin| name.starts_with(begin));
     let listed = contains(NAMES, &name) || begins || END.iter().any(|end| name.ends_with(end));
-    is_name(&name) && listed && !name.split('-').any(|part| contains(ROUTING, part))
+    let routes = name.split('-').any(|part| contains(ROUTING, part)) || METHOD.iter().any(|word| name.contains(word));
+    is_name(&name) && listed && !routes
 }
 
 #[cfg(test)]
@@ -96,6 +100,10 @@ mod tests {
             "X-HTTP-Method-Override: DELETE",
             "X-HTTP-Method: DELETE",
             "X-Method-Override: DELETE",
+            "X-HTTPMethodOverride: DELETE",
+            "X-HttpMethod: DELETE",
+            "X-Verb: DELETE",
+            "X-Action: delete",
             "X-Envoy-Original-Path: /admin",
             "Accept; Host: c",
             "X-A\u{e9}: x",
