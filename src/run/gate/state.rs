@@ -9,7 +9,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -173,6 +173,8 @@ impl Copy {
             if facts.is_dir() {
                 to.as_deref().map_or(Ok(()), own_folder)?;
                 self.folder(&path, to.as_deref(), depth + 1)?;
+            } else if facts.is_file() && facts.nlink() > 1 && to.is_none() {
+                return refuse("it holds a file with a second name, which may be changed from there".into());
             } else if facts.is_file() {
                 to.map_or(Ok(0), |to| fs::copy(&path, to))?;
             } else {
@@ -275,6 +277,9 @@ mod tests {
             refused(&|folder| fs::File::create(folder.join("x")).unwrap().set_len(MAX_BYTES + 1).unwrap())
                 .contains("MiB")
         );
+        let twice = |folder: &Path| fs::hard_link(root.path().join("other"), folder.join("x")).unwrap();
+        fs::write(root.path().join("other"), "x").unwrap();
+        assert!(refused(&twice).contains("second name"));
         let many = |folder: &Path| (0..=MAX_FILES).for_each(|n| fs::write(folder.join(n.to_string()), "").unwrap());
         assert!(refused(&many).contains("1000 files"));
         let deep = |folder: &Path| fs::create_dir_all(folder.join("d/".repeat(20))).unwrap();
