@@ -158,6 +158,7 @@ impl DelegationLimit {
                 ask.channel = self.own.ask.as_ref().and_then(|own| own.channel.clone());
             }
         }
+        self.narrow_questions(draft)?;
         self.narrow_tools(draft)?;
         self.limit_draft(draft)?;
         if draft.client == Some(JobClient::Exec) {
@@ -223,11 +224,32 @@ impl DelegationLimit {
         if self.place != RunKind::Main && matches!(draft.deliver, Deliver::Always | Deliver::Digest) {
             return Err(Refusal::denied("only the person has output sent each time; leave `--deliver` out"));
         }
-        let sends = ["mcp__discord__ping_user", "mcp__discord__discord_embed"];
-        if self.place != RunKind::Main && !sends.iter().any(|tool| self.policy.names(tool)) {
+        if !self.may_send() {
             draft.deliver = Deliver::Never;
         }
         Ok(())
+    }
+
+    /// Returns whether the run may send messages to the person.
+    fn may_send(&self) -> bool {
+        let sends = ["mcp__discord__ping_user", "mcp__discord__discord_embed"];
+        self.place == RunKind::Main || self.restrictions.allow_ping && sends.iter().any(|tool| self.policy.names(tool))
+    }
+
+    /// Refuses new questions of a run that may send no messages, since a question is a message with words of the job.
+    fn narrow_questions(&self, draft: &Draft) -> Result<(), Refusal> {
+        let asks = |tools: &Option<Vec<_>>| tools.as_ref().is_some_and(|tools| !tools.is_empty());
+        let new = [
+            ("--approve", draft.approve && !self.own.approve),
+            ("--ask-tools", asks(&draft.ask_tools) && !asks(&self.restrictions.ask_tools)),
+        ];
+        match new.into_iter().find(|(_, is_new)| *is_new) {
+            Some((flag, _)) if !self.may_send() => Err(Refusal::denied(format!(
+                "`{flag}` has the person asked, and {} may send no messages; leave it out",
+                self.title
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the folders of the run's sandbox; `None` for a turn of the main session, which has no sandbox.

@@ -256,7 +256,7 @@ impl FolderWatches {
     }
 
     /// Notifies the person of a problem of a routine's watch, once for each problem, even over restarts. A folder that does not exist yet
-    /// is not reported; `status` shows it.
+    /// is not reported; `status` shows it. A folder that a run chose is not named and reported once only, so that its name is no message.
     async fn notify_person(&self, id: &DefinitionId, why: Option<&WatchError>) {
         let now = why.filter(|why| !matches!(why, WatchError::Missing(_))).map(ToString::to_string);
         let mut told = self.told.lock().await;
@@ -264,9 +264,12 @@ impl FolderWatches {
             return;
         }
         tracing::info!(%id, why = now, "what keeps a routine from seeing changes");
+        let is_made = self.definitions.of(id).await.is_some_and(|definition| definition.is_made_by_run());
         let message = match &now {
+            Some(_) if is_made && told.contains_key(id) => Ok(()),
             Some(why) => {
-                let text = format!("routine {id} sees no changes: {why}. `ollim-bot check {id}` says what to do.");
+                let why = if is_made { String::new() } else { format!(": {why}") };
+                let text = format!("routine {id} sees no changes{why}. `ollim-bot check {id}` says what to do.");
                 self.journal
                     .message(NewMessage { id: Some(id.clone()), ..NewMessage::of_service(text) })
                     .await

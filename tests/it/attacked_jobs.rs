@@ -48,6 +48,41 @@ fn a_line_that_forks_and_forks_is_ended() {
     bot.until_no_processes();
 }
 
+/// The name of a folder and the line of a question are words that reach the person, as a message does.
+#[test]
+fn a_job_that_may_not_ping_says_nothing_by_the_jobs_that_it_makes() {
+    let bot = TestBot::new();
+    let words = "Your bank account is locked";
+    let folder = bot.person().join(words);
+    std::fs::create_dir(&folder).unwrap();
+    let add = |id: &str, options: &str| format!("ollim-bot routine add --id {id} {options}");
+    let lines = [
+        add("watches", &format!("--command 'echo hi' --watch '{}'", folder.display())),
+        format!("ollim-bot routine edit watches --watch '{}/'", folder.parent().unwrap().display()),
+        add("approved", &format!("--every 1m --approve --command 'echo {words}'")),
+        add("asks", &format!("--every 1m --command \"ls '{words}'\" --allowed-tools '' --ask-tools 'Bash(ls *)'")),
+        "true".to_owned(),
+    ];
+    let service = bot.start();
+    command(
+        &bot,
+        "makes",
+        &lines.join("\n  "),
+        "allow_ping: false\nallowed_tools: ['Bash(ollim-bot *)', 'Bash(ls *)']\n",
+    );
+    let run = service.fire("makes");
+    let shown = bot.json(["runs", "show", run["run"].as_str().unwrap()]).to_string();
+    assert!(shown.contains("`--approve` has the person asked"), "{shown}");
+    assert!(shown.contains("`--ask-tools` has the person asked"), "{shown}");
+    let made = bot.names("routines");
+    assert_eq!(made, ["makes.md", "watches.md"], "{shown}");
+    service.until("the watch is reported", || inbox(&bot).contains("routine watches sees no changes").then_some(()));
+    let inbox = inbox(&bot);
+    assert!(!inbox.contains(words), "{inbox}");
+    assert_eq!(inbox.matches("sees no changes").count(), 1, "{inbox}");
+    service.stop();
+}
+
 /// A terminal and a phone show a command's output. It must be plain text, without control characters.
 #[test]
 fn what_a_command_prints_commands_no_terminal() {

@@ -144,6 +144,8 @@ fn what_it_makes_is_no_louder() {
     quiet.narrow(&mut silent).unwrap();
     assert_eq!(silent.deliver, Deliver::Failure, "it says nothing that could wait");
     refused(&quiet, |draft| draft.wake = true, "only the person has the machine woken");
+    refused(&quiet, |draft| draft.approve = true, "`--approve` has the person asked");
+    refused(&quiet, |draft| draft.ask_tools = texts(&["Read"]), "`--ask-tools` has the person asked");
     let urgent = job(&["Read"], |own| own.urgency = Urgency::Critical);
     for (asked, made) in [(Urgency::Normal, Urgency::Normal), (Urgency::Critical, Urgency::Critical)] {
         let mut draft = draft();
