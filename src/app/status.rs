@@ -11,7 +11,7 @@ use crate::agent::NOTIFY;
 use crate::agent::sockets::{self, PathSocket};
 use crate::bot::budget::PingBudget;
 use crate::config::ListenAddress;
-use crate::definition::{DefinitionId, Kind, Loaded, Problem};
+use crate::definition::{Definition, DefinitionId, Kind, Loaded, Problem};
 use crate::journal::{
     ChannelInput, ConsecutiveFailures, FailingChannel, HostRecord, JournalError, JournalReader, RefusedDeliveries,
     RunFilter, RunRecord, Spending,
@@ -97,6 +97,19 @@ fn for_person<T>(app: &App, read: impl FnOnce() -> Result<Vec<T>, JournalError>)
     match app.caller {
         Caller::Person => read(),
         Caller::Run(_) => Ok(Vec::new()),
+    }
+}
+
+impl Status {
+    /// Returns what would keep a job waiting at its next occurrence: the missing agent, or its login.
+    #[must_use]
+    pub fn keeps_waiting(&self, definition: &Definition) -> Option<&str> {
+        let service = self.service.as_ref()?;
+        match &service.client.missing {
+            Some(why) => self.need_agent.contains(&definition.id).then_some(why),
+            None => (service.waiting_for_login.is_some() && !definition.is_without_agent())
+                .then_some("the agent is not logged in; `ollim-bot login`"),
+        }
     }
 }
 

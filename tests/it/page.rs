@@ -435,6 +435,19 @@ fn an_error_is_a_page_like_any_other() {
     service.stop();
 }
 
+#[test]
+fn a_job_that_will_wait_for_an_agent_says_so() {
+    let page = Page::of(TestBot::new().env("OLLIM_AGENT_CLIENT", "auto"));
+    let reads = "---\ncron: '0 9 * * *'\nbackground: true\nallowed_tools: [Read]\n---\nRead.\n";
+    page.bot.write("routines/reads.md", reads);
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    let shown = page.get("/jobs/reads", &cookie).body;
+    assert!(shown.contains("When it falls due, it waits for an agent: "), "{shown}");
+    assert!(!page.get("/jobs/greets", &cookie).body.contains("waits for an agent"));
+    service.stop();
+}
+
 /// The page shows a refused delivery that had the secret. It keeps nothing of a stranger's.
 #[test]
 fn what_a_webhook_refused_is_shown() {

@@ -85,6 +85,9 @@ pub(in crate::web) fn job(parts: &JobParts, attention: &Attention, context: &Con
         @if let Some(why) = why {
             p .why { (parts::with_code(&why.said.sentence)) @if let Some(next) = &why.next { " " (parts::with_code(&next.sentence)) } }
         }
+        @if let Some(why) = job.as_ref().and_then(|job| attention.status.keeps_waiting(&job.definition)) {
+            p .warn { "When it falls due, it waits for an agent: " (parts::with_code(why)) "." }
+        }
         @for problem in &of_file {
             p .bad[problem.is_error()] .warn[!problem.is_error()] {
                 (parts::problem(problem))
