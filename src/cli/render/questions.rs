@@ -30,16 +30,17 @@ pub(super) fn list(questions: &[Question], view: &View, output: &mut Output) {
             }
             None if question.start => {
                 let until = times::relative(question.deadline, view.now);
-                output.line(format!("{}  is to run, and asks first, until {until}", paint(STRONG, &title)));
+                output.line(format!("{}  is to run, and asks first; the deadline is {until}", paint(STRONG, &title)));
                 plain_lines(call).lines().for_each(|line| output.line(format!("  {line}")));
                 output.note(paint(FAINT, &format!("`ollim-bot questions answer {number} run`, or skip")));
             }
             None => {
                 let until = times::relative(question.deadline, view.now);
-                output.line(format!("{}  `{asked_rule}` asks, until {until}", paint(STRONG, &title)));
+                output.line(format!("{}  `{asked_rule}` asks; the deadline is {until}", paint(STRONG, &title)));
                 plain_lines(call).lines().for_each(|line| output.line(format!("  {line}")));
+                let always = if question.always.is_some() { "always, " } else { "" };
                 output
-                    .note(paint(FAINT, &format!("`ollim-bot questions answer {number} allow`, or run, always, deny")));
+                    .note(paint(FAINT, &format!("`ollim-bot questions answer {number} allow`, or run, {always}deny")));
             }
         }
     }
