@@ -72,6 +72,10 @@ pub enum CommandEffect {
 const JOB: Argument = Argument { name: "job", about: "The id of a routine or reminder", required: true };
 const ANY_JOB: Argument = Argument { required: false, ..JOB };
 
+/// The word by which `/save` asks no more.
+pub const ANYWAY: Argument =
+    Argument { name: "anyway", about: "`anyway`, though the conversation has gone on meanwhile", required: false };
+
 /// All commands.
 pub const COMMANDS: &[ChatCommand] = &[
     command("status", "How the service is doing", None, CommandEffect::Lines(&[&["status"]])),
@@ -151,7 +155,7 @@ pub const COMMANDS: &[ChatCommand] = &[
         Some(Argument { name: "topic", about: "What it is about", required: false }),
         CommandEffect::Fork,
     ),
-    command("save", "Make the fork the conversation", None, CommandEffect::EndFork(ForkEnd::Save)),
+    command("save", "Make the fork the conversation", Some(ANYWAY), CommandEffect::EndFork(ForkEnd::Save)),
     command(
         "report",
         "End the fork: the conversation is told a summary",

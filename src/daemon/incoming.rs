@@ -17,7 +17,7 @@ use crate::agent::Observation;
 use crate::app::{App, Command, Outcome, ServiceCommand, ServiceReply, times, unexpected_reply};
 use crate::bot::live::{TurnUpdate, UpdateKind};
 use crate::bot::main_session::MAKE_SHORTER;
-use crate::channel::commands::{COMMANDS, ChatCommand, CommandEffect};
+use crate::channel::commands::{ANYWAY, COMMANDS, ChatCommand, CommandEffect};
 use crate::channel::{
     Channel, INTERRUPT, IncomingEvent, IncomingHandler, IncomingMessage, Outgoing, Progress, Response,
 };
@@ -316,9 +316,9 @@ impl ServiceInbound {
         match self.handlers.forks.end(&fork, how, anyway).await? {
             EndForkResult::Reported(text) => Ok(Response::Done(text)),
             EndForkResult::Confirm(question) => {
-                let asked = forks::confirmation(&fork.id, Some(channel.to_owned()), question.clone());
+                let asked = forks::confirmation(&fork.id, Some(channel.to_owned()), question);
                 self.handlers.journal.message(asked).await?;
-                Ok(Response::Text(question))
+                Ok(Response::Text("The fork is not saved yet: there is a question about it.".into()))
             }
         }
     }
@@ -360,10 +360,12 @@ impl ServiceInbound {
                 let opened = || Response::Text("The fork is open. What you say next stays in it.".into());
                 Ok(turn.map_or_else(opened, Response::Turn))
             }
-            CommandEffect::EndFork(how) => match self.end_fork(None, how, false, channel).await? {
-                Response::Done(text) => Ok(Response::Text(text)),
-                other => Ok(other),
-            },
+            CommandEffect::EndFork(how) => {
+                match self.end_fork(None, how, argument == Some(ANYWAY.name), channel).await? {
+                    Response::Done(text) => Ok(Response::Text(text)),
+                    other => Ok(other),
+                }
+            }
             CommandEffect::Help => {
                 let line = |command: &ChatCommand| format!("{:<18} {}", command.usage(), command.about);
                 Ok(Response::Text(COMMANDS.iter().map(line).collect::<Vec<_>>().join("\n")))

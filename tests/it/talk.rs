@@ -188,6 +188,15 @@ fn a_fork_is_saved_reported_or_dropped() {
     assert!(told(&api.last()).contains("holidays"), "{}", told(&api.last()));
     phone.say("/exit");
     phone.next_message("It was dropped");
+
+    // `/save anyway` asks nothing.
+    phone.say("/fork trains");
+    phone.next_message("trains)");
+    bot.ok(["chat", "said in between"]);
+    phone.say("/save");
+    phone.next_message("there is a question about it");
+    phone.say("/save anyway");
+    phone.next_message("it is the main session now");
     service.stop();
     bot.until_no_processes();
 }
