@@ -38,6 +38,7 @@ const DATA: &[&str] = &[
     "/etc/fonts",
     "/etc/gai.conf",
     "/etc/gitattributes",
+    "/etc/gitconfig",
     "/etc/group",
     "/etc/host.conf",
     "/etc/hostname",
