@@ -1,8 +1,9 @@
 //! The domains of a run's client, shell and programs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use agent_sandbox::{Attributes, Domain, Network, ShellSpec, farm, system};
@@ -25,6 +26,9 @@ const GIT_SETTINGS: [(&str, &str); 9] = [
     ("GIT_PROXY_COMMAND", ""),
     ("GIT_SSH_COMMAND", "ssh"),
 ];
+
+/// The folders with git's own programs.
+const GIT_CORE: [&str; 3] = ["/usr/lib/git-core", "/usr/libexec/git-core", "/usr/local/libexec/git-core"];
 
 /// Variables that exempt every host from proxies. Our settings cannot override a repository's proxy for one address or remote.
 const GIT_DIRECT: [(&str, &str); 2] = [("NO_PROXY", "*"), ("no_proxy", "*")];
@@ -222,7 +226,7 @@ impl SandboxPlan {
             (false, false) => Network::None,
         };
         let mut env = BTreeMap::from([("PATH".to_owned(), joined(&[self.judged_farm()]))]);
-        if program.file_name().is_some_and(|name| name == "git") && matches!(rights.executes, Executes::Itself(_)) {
+        if is_git(program) && matches!(rights.executes, Executes::Itself(_)) {
             let direct = if self.proxied { &[][..] } else { &GIT_DIRECT };
             let settings = GIT_SETTINGS.iter().chain(direct);
             env.extend(settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
@@ -250,6 +254,10 @@ impl SandboxPlan {
             }
             Executes::Anything => {
                 domain.execute.extend(anything.iter().cloned());
+                // Its own programs are guarded from all others, if a rule denies some use of git.
+                if is_git(program) {
+                    domain.execute.extend(GIT_CORE.iter().map(resolved));
+                }
                 let path: Vec<PathBuf> = [self.guard()].into_iter().chain(self.path.iter().cloned()).collect();
                 env.insert("PATH".to_owned(), joined(&path));
             }
@@ -314,7 +322,6 @@ impl SandboxPlan {
     /// Returns the files by which programs could be started past the broker: those that denials name, and the person's own
     /// commands, which only `ollim-bot` starts, after the service's verdict.
     pub(super) fn guarded(&self, rights: &ShellRights) -> Vec<PathBuf> {
-        const GIT: &[&str] = &["/usr/lib/git-core", "/usr/libexec/git-core", "/usr/local/libexec/git-core"];
         let folders: Vec<PathBuf> =
             self.path.iter().cloned().chain(["/usr/bin", "/usr/sbin", "/usr/local/bin"].map(PathBuf::from)).collect();
         let programs = farm::known_programs(&self.path);
@@ -328,9 +335,10 @@ impl SandboxPlan {
                 folders.iter().map(|folder| folder.join(name)).filter(|file| farm::is_program(file)).map(resolved),
             );
             if name == "git" {
-                files.extend(GIT.iter().map(resolved));
+                files.extend(GIT_CORE.iter().map(resolved));
             }
         }
+        files.extend(other_names(&files, &folders));
         files.sort();
         files.dedup();
         files
@@ -349,6 +357,22 @@ impl SandboxPlan {
     }
 }
 
+/// Returns the hard links in `folders` to one of these files. The kernel knows a program by its inode and not by its name.
+fn other_names(files: &[PathBuf], folders: &[PathBuf]) -> Vec<PathBuf> {
+    let facts = |file: &PathBuf| file.symlink_metadata().ok().filter(|facts| facts.is_file() && facts.nlink() > 1);
+    let inode = |file: &PathBuf| facts(file).map(|facts| (facts.dev(), facts.ino()));
+    let known: HashSet<_> = files.iter().filter_map(inode).collect();
+    if known.is_empty() {
+        return Vec::new();
+    }
+    let folders: Vec<PathBuf> = folders.iter().map(resolved).collect();
+    folders
+        .iter()
+        .flat_map(|folder| files_in(folder))
+        .filter(|file| inode(file).is_some_and(|inode| known.contains(&inode)))
+        .collect()
+}
+
 /// Returns what may be executed of a folder of `PATH`: the whole folder. If the folder is hidden or contains a hidden one (a person may
 /// keep the program beside the data folder), only the files directly in it.
 fn programs_of(folder: PathBuf, hidden: &[PathBuf]) -> Vec<PathBuf> {
@@ -364,6 +388,10 @@ fn is_command(file: &Path) -> bool {
 }
 
 /// Returns the entries of a folder; none if it cannot be listed.
+fn is_git(program: &Path) -> bool {
+    program.file_name().is_some_and(|name| name == "git")
+}
+
 fn files_in(folder: &Path) -> impl Iterator<Item = PathBuf> {
     std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
 }
