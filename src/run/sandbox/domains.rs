@@ -254,8 +254,8 @@ impl SandboxPlan {
             }
             Executes::Anything => {
                 domain.execute.extend(anything.iter().cloned());
-                // Its own programs are guarded from all others, if a rule denies some use of git.
-                if is_git(program) {
+                // If a rule denies some use of git, git's own programs are guarded from all others.
+                if self.is_installed_git(program) {
                     domain.execute.extend(GIT_CORE.iter().map(resolved));
                 }
                 let path: Vec<PathBuf> = [self.guard()].into_iter().chain(self.path.iter().cloned()).collect();
@@ -303,6 +303,12 @@ impl SandboxPlan {
 
     fn farm(&self) -> PathBuf {
         self.home.state().join(farm::FOLDER)
+    }
+
+    /// Returns whether the program is git itself. A file of that name elsewhere may be any program.
+    fn is_installed_git(&self, program: &Path) -> bool {
+        let of_path = self.path.iter().map(|folder| folder.join("git"));
+        of_path.chain(["/usr/bin/git", "/usr/local/bin/git"].map(PathBuf::from)).any(|git| resolved(git) == program)
     }
 
     fn network(&self) -> Network {
