@@ -27,6 +27,9 @@ impl Manager<'_> {
                        your services";
         match self.call(&["show", "--property", "Version"]) {
             Ok(output) if output.status.success() => Ok(()),
+            Ok(_) if !super::is_systemd_there() => {
+                Err(Refusal::environment("no systemd runs on this machine").hint(without))
+            }
             Ok(output) => {
                 let refused = Refusal::environment(format!("systemd cannot be asked: {}", last_line(&output.stderr)));
                 Err(if self.system {
