@@ -153,7 +153,13 @@ impl Guide<'_> {
             output.line(
                 "No systemd runs here: `ollim-bot run` ends with its terminal, and does not come back after a restart.",
             );
-            output.line(paint(FAINT, "Have what starts your services start it."));
+            let program = std::env::current_exe().unwrap_or_else(|_| "ollim-bot".into());
+            let home = self.app.home.root().display();
+            output.line(paint(
+                FAINT,
+                "Have what starts your services start it. With cron, it is this line in `crontab -e`:",
+            ));
+            output.line(plain(&format!("  @reboot {} --home {home} run", program.display())));
         }
         Ok(self.asks && possible && self.yes("Have systemd run it, from now on and after a restart?", true, output)?)
     }

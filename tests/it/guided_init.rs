@@ -58,6 +58,7 @@ fn a_person_is_asked_and_the_login_is_tried_with_a_real_call() {
     }
     let has_systemd = std::path::Path::new("/run/systemd/system").is_dir();
     assert_ne!(shown.contains("No systemd runs here"), has_systemd, "{shown}");
+    assert_ne!(shown.contains("@reboot "), has_systemd, "{shown}");
     assert!(!api.requests().is_empty(), "a real call");
     assert_eq!(ntfy.topic("mine")[0]["message"], "ollim-bot can reach you here.");
     assert_eq!(

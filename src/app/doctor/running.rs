@@ -7,6 +7,13 @@ use super::{Finding, agent};
 use crate::app::{App, service, unit};
 use crate::search_path;
 
+fn start_anew() -> &'static str {
+    match unit::is_systemd_there() {
+        true => "start it anew: `ollim-bot service restart`, or end it and `ollim-bot run`",
+        false => "start it anew: end it and `ollim-bot run`",
+    }
+}
+
 /// Checks whether the service is running, and does what it should.
 pub(super) fn service(app: &App) -> Vec<Finding> {
     if !app.home.root().is_dir() {
@@ -17,7 +24,7 @@ pub(super) fn service(app: &App) -> Vec<Finding> {
             let finding = Finding::wrong("service", format!("it cannot be asked: {refusal}"));
             let finding = refusal.hints.iter().fold(finding, |finding, hint| finding.step(hint.clone()));
             return vec![match refusal.hints[..] {
-                [] => finding.step("start it anew: `ollim-bot service restart`, or end it and `ollim-bot run`"),
+                [] => finding.step(start_anew()),
                 _ => finding,
             }];
         }
@@ -53,7 +60,7 @@ pub(super) fn service(app: &App) -> Vec<Finding> {
     if wants_agent && status.client.name == "notify" {
         found.push(
             Finding::look("service", format!("it delivers jobs without an agent: {}", status.client.why))
-                .step("mend that, then start it anew: `ollim-bot service restart`"),
+                .step(format!("mend that, then {}", start_anew())),
         );
     }
     found

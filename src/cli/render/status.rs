@@ -154,7 +154,7 @@ impl Facts {
                 fact("no agent", Cell::new(format!("{jobs}: {missing}"), BAD));
             }
         } else if service.waiting_for_login.is_some() {
-            fact("login", Cell::new("jobs wait until the client is logged in", BAD));
+            fact("login", Cell::new("jobs wait until the client is logged in; `ollim-bot doctor` says how", BAD));
         }
         let since = service.since.parse::<DateTime<Utc>>().map(|at| times::span(now - at));
         let up = since.map(|span| format!(", up {span}")).unwrap_or_default();
