@@ -71,7 +71,12 @@ fn the_check_sees_each_thing_that_is_not_as_it_must_be() {
         "these were followed",
     );
     journal(&world, "UPDATE run SET effect = NULL WHERE effect = 'Bash'", "an effect without its mark");
-    journal(&world, "UPDATE message SET delivered = NULL WHERE number = 1", "delivered: false");
+    // Messages of a channel of their own are checked where they arrive.
+    journal(
+        &world,
+        "UPDATE message SET delivered = NULL WHERE number = (SELECT min(number) FROM message WHERE channel IS NULL)",
+        "delivered: false",
+    );
     journal(&world, "DELETE FROM message WHERE text LIKE 'reminder % failed: %'", "told of a failure once");
     journal(&world, "INSERT INTO message (at, text, delivered) SELECT at, text, delivered FROM message", "was shown");
     journal(&world, "DELETE FROM message WHERE text LIKE 'answer x%'", "was said once and has 0 answers");
