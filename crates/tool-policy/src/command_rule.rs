@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::Application;
 use crate::fetch::{self, Fetch};
 use crate::options::{self, GivenOption};
-use crate::programs::{self, Effect, Syntax, base_name, git};
+use crate::programs::{self, Effect, Options, Syntax, base_name, git};
 use crate::restraints;
 use crate::start::{Executes, Rights, StartWords};
 use crate::wildcard::{STAR, Wildcard, joined};
@@ -185,7 +185,10 @@ impl CommandRule {
         match self.stars {
             Stars::Anything => self.granting.matches(text),
             Stars::Operands => self.granting.matches_operands(text),
-            Stars::Values => self.granting.matches_values(text),
+            Stars::Values => {
+                let options = self.program().map_or(&Options::NONE, |program| &programs::by_base_name(program).options);
+                self.granting.matches_values(text, |word| options.acts(word))
+            }
             Stars::SingleOperands => self.granting.matches_single_operands(text),
             Stars::Nothing => false,
         }

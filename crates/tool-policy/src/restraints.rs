@@ -92,7 +92,7 @@ pub(super) fn revoking_option(program: &str, rule: &[String], call: &[String]) -
             None => known == word,
         })
     };
-    let full = full_name(program, rule).unwrap_or_default();
+    let full = full_name(program, rule);
     let name = programs::base_name(program);
     let (is_git, is_make) = (programs::named(name).is_git(), ["make", "gmake"].contains(&name));
     // `git push` forces what begins with a plus, and a variable of `make` can be any of its options.
@@ -107,7 +107,8 @@ pub(super) fn revoking_option(program: &str, rule: &[String], call: &[String]) -
     // Options of git itself take nothing back, and a rule must spell those that are not harmless.
     for word in if is_git { git::from_subcommand(call) } else { call } {
         let value = is_option(before) && is_off(word);
-        let is_known = || PRINTING.contains(&word.as_str()) || is_beside(&full, word);
+        let is_known =
+            || PRINTING.contains(&word.as_str()) || full.as_deref().is_some_and(|name| is_beside(name, word));
         if (value || is_option(word)) && !spelled(word) && !is_known() {
             let shown = word.split('=').next().unwrap_or_default().to_owned();
             return Some(GivenOption { id: shown.clone(), shown, effect: Effect::Steers });

@@ -198,13 +198,13 @@ impl Wildcard {
     }
 
     /// Returns the same where each star before the end stands for folders and whole tests of `find`, or for one word if it is directly
-    /// behind an option or within a word.
-    pub(super) fn matches_values(&self, text: &str) -> bool {
+    /// behind an option or within a word. `acts` says of a word whether it does something.
+    pub(super) fn matches_values(&self, text: &str, acts: impl Fn(&str) -> bool) -> bool {
         fits(&self.parts, self.tail, text, |before, stands_for| {
             let is_free =
                 before.strip_suffix(BREAK).is_some_and(|words| !words.rsplit(BREAK).next().is_some_and(is_option));
             match is_free {
-                true => is_whole_expression(stands_for),
+                true => is_whole_test(stands_for) && !stands_for.split(BREAK).any(&acts),
                 false => before.is_empty() || !stands_for.contains(BREAK),
             }
         })
@@ -250,13 +250,11 @@ fn is_option(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-')
 }
 
-/// Returns whether words of `find` neither turn the test behind them round nor do anything themselves.
-fn is_whole_expression(words: &str) -> bool {
+/// Returns whether words of `find` leave the test behind them as it is: neither turned round nor in their brackets.
+fn is_whole_test(words: &str) -> bool {
     let count = |word: &str| words.split(BREAK).filter(|other| *other == word).count();
-    let does =
-        |word: &str| ["-delete", "-exec", "-ok", "-fprint", "-fls"].iter().any(|action| word.starts_with(action));
     let last = words.trim_end_matches(BREAK).rsplit(BREAK).next();
-    !matches!(last, Some("!" | "-not")) && count("(") == count(")") && !words.split(BREAK).any(does)
+    !matches!(last, Some("!" | "-not")) && count("(") == count(")")
 }
 
 /// Returns whether a star behind the part `before` stands for operands there: see [`Wildcard::matches_operands`].

@@ -168,6 +168,12 @@ impl Options {
     const fn new(guarded: &'static [GuardedOption], values: &'static str) -> Self {
         Self { guarded, values, ..Self::NONE }
     }
+
+    /// Returns whether a word begins like an option with one dash that writes, steers or starts a program (`find -delete`).
+    pub fn acts(&self, word: &str) -> bool {
+        let mut names = self.guarded.iter().map(|option| option.name).chain(self.starting.split_whitespace());
+        word.strip_prefix('-').is_some_and(|word| names.any(|name| word.starts_with(name)))
+    }
 }
 
 impl GuardedOption {
