@@ -1,6 +1,6 @@
 //! The domains of a run's client, shell and programs.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -308,7 +308,8 @@ impl SandboxPlan {
     /// Returns whether the program is git itself. A file of that name elsewhere may be any program.
     fn is_installed_git(&self, program: &Path) -> bool {
         let of_path = self.path.iter().map(|folder| folder.join("git"));
-        of_path.chain(["/usr/bin/git", "/usr/local/bin/git"].map(PathBuf::from)).any(|git| resolved(git) == program)
+        let mut known = of_path.chain(["/usr/bin/git", "/usr/local/bin/git"].map(PathBuf::from));
+        is_git(program) && known.any(|git| resolved(git) == program)
     }
 
     fn network(&self) -> Network {
@@ -371,7 +372,8 @@ fn other_names(files: &[PathBuf], folders: &[PathBuf]) -> Vec<PathBuf> {
     if known.is_empty() {
         return Vec::new();
     }
-    let folders: Vec<PathBuf> = folders.iter().map(resolved).collect();
+    // Folders of `PATH` may be links to one another.
+    let folders: BTreeSet<PathBuf> = folders.iter().map(resolved).collect();
     folders
         .iter()
         .flat_map(|folder| files_in(folder))
@@ -393,11 +395,11 @@ fn is_command(file: &Path) -> bool {
     file.file_name().is_some_and(|name| name.as_bytes().starts_with(b"ollim-bot"))
 }
 
-/// Returns the entries of a folder; none if it cannot be listed.
 fn is_git(program: &Path) -> bool {
     program.file_name().is_some_and(|name| name == "git")
 }
 
+/// Returns the entries of a folder; none if it cannot be listed.
 fn files_in(folder: &Path) -> impl Iterator<Item = PathBuf> {
     std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
 }
