@@ -8,7 +8,6 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use chrono::{DateTime, Offset as _, Utc};
 use chrono_tz::Tz;
 use maud::{Markup, html};
-use tokio::task::JoinError;
 
 use super::Web;
 use super::guard::SessionToken;
@@ -55,13 +54,15 @@ impl Context {
     }
 
     /// Asks the application on a blocking thread, since it reads files and the journal.
-    pub(super) async fn ask<T: Send + 'static>(
+    /// It begins at once, and goes on while the future waits.
+    pub(super) fn ask<T: Send + 'static, F: FnOnce(&App) -> Result<T, Refusal> + Send + 'static>(
         &self,
-        ask: impl FnOnce(&App) -> Result<T, Refusal> + Send + 'static,
-    ) -> Result<T, Refusal> {
+        ask: F,
+    ) -> impl Future<Output = Result<T, Refusal>> + Send + use<T, F> {
         let app = self.app.clone();
-        let asked = tokio::task::spawn_blocking(move || ask(&app)).await;
-        asked.unwrap_or_else(|error| Err(fault(&error)))
+        let asked = tokio::task::spawn_blocking(move || ask(&app));
+        let fault = |error| Err(Refusal::environment(format!("a fault of ollim-bot itself: {error}")));
+        async move { asked.await.unwrap_or_else(fault) }
     }
 
     /// Renders a time and its distance: `Tue 24 Nov 09:00 in 5m`.
@@ -96,9 +97,4 @@ impl Context {
             }
         }
     }
-}
-
-/// Returns the refusal for a task that panicked.
-pub(super) fn fault(error: &JoinError) -> Refusal {
-    Refusal::environment(format!("a fault of ollim-bot itself: {error}"))
 }

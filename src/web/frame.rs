@@ -44,21 +44,18 @@ pub(super) fn page(title: &str, here: &str, attention: &Attention, context: &Con
     Html(above + &shown.0 + &below).into_response()
 }
 
-/// Builds a page whose frame is sent at once, and its content as soon as it is known.
+/// Sends the frame of [`around`] at once, and the content as soon as it is known.
 pub(super) fn page_in_two(
-    (title, here): (&str, &str),
-    attention: &Attention,
-    context: &Context,
+    (above, below): (String, String),
     shown: impl Future<Output = Markup> + Send + 'static,
 ) -> Response {
-    let (above, below) = around(title, here, attention, context);
     let rest = stream::once(async move { shown.await.0 + &below });
     let parts = stream::once(ready(above)).chain(rest).map(Ok::<_, Infallible>);
     Html(Body::from_stream(parts)).into_response()
 }
 
 /// Returns the parts of a page above and below its content.
-fn around(title: &str, here: &str, attention: &Attention, context: &Context) -> (String, String) {
+pub(super) fn around(title: &str, here: &str, attention: &Attention, context: &Context) -> (String, String) {
     let version = env!("CARGO_PKG_VERSION");
     let wrong = !attention.needs.is_empty();
     let several = attention.status.hosts.len() > 1;

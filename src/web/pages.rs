@@ -1,6 +1,5 @@
 //! The pages: each asks the application for the content of its view.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Path, Query};
@@ -61,20 +60,17 @@ async fn long_page<T: Send + 'static>(
     ask: impl FnOnce(&App) -> Result<T, Refusal> + Send + 'static,
     show: impl FnOnce(&T, &Attention, &Context) -> Markup + Send + 'static,
 ) -> Response {
-    let asked = context.clone();
-    let found = tokio::spawn(async move { asked.ask(ask).await });
+    let found = context.ask(ask);
     let attention = match context.ask(App::attention).await {
-        Ok(attention) => Arc::new(attention),
+        Ok(attention) => attention,
         Err(refusal) => return error::missing(&refusal),
     };
-    let (known, viewer) = (attention.clone(), context.clone());
-    let shown = async move {
-        match found.await.unwrap_or_else(|error| Err(super::context::fault(&error))) {
-            Ok(found) => show(&found, &known, &viewer),
+    frame::page_in_two(frame::around(title, here, &attention, &context), async move {
+        match found.await {
+            Ok(found) => show(&found, &attention, &context),
             Err(refusal) => error::instead(&refusal),
         }
-    };
-    frame::page_in_two((title, here), &attention, &context, shown)
+    })
 }
 
 /// The query `?days=7&after=ID`.
