@@ -32,6 +32,12 @@ pub struct PayloadFault {
     pub message: String,
 }
 
+impl fmt::Display for PayloadFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(format!("{} {}", self.path, self.message).trim_start())
+    }
+}
+
 /// The rules for one value.
 #[derive(Default)]
 struct Rules {

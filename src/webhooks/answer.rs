@@ -105,10 +105,7 @@ impl Webhooks {
             }
             Ok(Acceptance::Here(said)) => answer(StatusCode::OK, &said),
             Err(no) => {
-                let why = no
-                    .faults
-                    .first()
-                    .map(|fault| format!("{}: {}", no.why, format!("{} {}", fault.path, fault.message).trim_start()));
+                let why = no.faults.first().map(|fault| format!("{}: {fault}", no.why));
                 let why = why.unwrap_or_else(|| no.recorded.unwrap_or(no.why).to_owned());
                 let refused = Refused { status: no.status.as_u16(), why, payload: seen.payload };
                 self.refusals.add(seen.of.as_ref(), refused);
