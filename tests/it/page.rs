@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::hosts::host;
 use crate::support::bot::{TestBot, now, reminder};
 use crate::support::client;
+use crate::support::http::{self, Answer};
 use crate::support::messages_api::MessagesApi;
 use crate::support::postgres::Postgres;
 use crate::support::terminal::Terminal;
@@ -18,13 +19,6 @@ use crate::support::terminal::Terminal;
 struct Page {
     bot: TestBot,
     address: SocketAddr,
-}
-
-/// An answer.
-struct Answer {
-    status: u16,
-    head: String,
-    body: String,
 }
 
 impl Page {
@@ -53,14 +47,7 @@ impl Page {
         let lines = [(!own).then_some(&*host), Some(&*length), Some("Connection: close")].into_iter().flatten();
         let lines: String = lines.chain(head.iter().copied()).map(|line| format!("{line}\r\n")).collect();
         write!(stream, "{method} {path} HTTP/1.1\r\n{lines}\r\n{body}").unwrap();
-        let mut text = Vec::new();
-        stream.read_to_end(&mut text).unwrap();
-        let end = text.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap_or(text.len());
-        let (head, body) =
-            (String::from_utf8_lossy(&text[..end]).into_owned(), text.get(end + 4..).unwrap_or_default());
-        let body = if head.contains("transfer-encoding: chunked") { joined(body) } else { body.to_vec() };
-        let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
-        Answer { status, head, body: String::from_utf8_lossy(&body).into_owned() }
+        http::answer(stream)
     }
 
     fn get(&self, path: &str, cookie: &str) -> Answer {
@@ -93,21 +80,6 @@ impl Page {
         let page = self.get("/service", cookie);
         let (_, rest) = page.body.split_once("name=\"token\" value=\"").unwrap();
         rest.split('"').next().unwrap().to_owned()
-    }
-}
-
-/// Joins the chunks of a body.
-fn joined(mut body: &[u8]) -> Vec<u8> {
-    let mut whole = Vec::new();
-    loop {
-        let line = body.iter().position(|byte| *byte == b'\r').expect("a chunk has its length");
-        let length = usize::from_str_radix(std::str::from_utf8(&body[..line]).unwrap(), 16).unwrap();
-        if length == 0 {
-            return whole;
-        }
-        let (chunk, rest) = body[line + 2..].split_at(length);
-        whole.extend_from_slice(chunk);
-        body = &rest[2..];
     }
 }
 

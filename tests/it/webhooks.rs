@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::bot::{Service, TestBot};
 use crate::support::client;
+use crate::support::http;
 use crate::support::messages_api::MessagesApi;
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
@@ -90,12 +91,10 @@ impl WebhookBot {
     }
 }
 
-fn answer(mut stream: TcpStream) -> Answer {
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    Answer { status, head: head.to_ascii_lowercase(), body: serde_json::from_str(body).unwrap_or_default() }
+fn answer(stream: TcpStream) -> Answer {
+    let http::Answer { status, head, body } = http::answer(stream);
+    assert_ne!(status, 0, "no answer: {head:?}");
+    Answer { status, head: head.to_ascii_lowercase(), body: serde_json::from_str(&body).unwrap_or_default() }
 }
 
 fn run_of(answer: &Answer) -> &str {

@@ -6,6 +6,7 @@ pub mod client;
 pub mod discord;
 pub mod disk;
 pub mod flags;
+pub mod http;
 pub mod job_shell;
 pub mod messages_api;
 pub mod network;
