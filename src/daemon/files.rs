@@ -1,6 +1,5 @@
 //! The file operations of the schedule: the pre-launch check, and the cleanup of a reminder's file.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -19,7 +18,8 @@ pub struct HomeFiles {
 #[async_trait]
 impl Files for HomeFiles {
     fn is_there(&self, file: &Path) -> bool {
-        fs::symlink_metadata(self.home.root().join(file)).is_ok()
+        // A data folder that is moved away may come back with its files.
+        !definition::is_gone(&self.home, file).is_ok_and(|gone| gone)
     }
 
     fn is_unchanged(&self, file: &Path, text: &str) -> bool {

@@ -8,6 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, FixedOffset, Utc};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
 
 use super::edit;
 use super::frontmatter;
@@ -278,16 +280,43 @@ pub fn read_text(home: &Home, file: &Path) -> Result<Option<String>, DefinitionE
     read::text(home, file)
 }
 
-/// Removes a definition's file (relative path) if it still contains `text`. Returns `false` and keeps the file if a
-/// person has changed it: it may name another time.
+/// Whether the data folder has no such file (relative path), valid or not. While the whole folder is moved away,
+/// nobody knows: that is an error.
 ///
 /// # Errors
-/// As [`read_text`].
+/// [`DefinitionError::Io`] if the data folder is not there, or cannot be searched.
+pub fn is_gone(home: &Home, file: &Path) -> Result<bool, DefinitionError> {
+    let root = home.root();
+    let failed = |error: Errno| DefinitionError::io("find", &root.join(file))(error.into());
+    // The folder is held open: a path could lead to it in one call and nowhere in the next.
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(root, flags, Mode::empty()).map_err(failed)?;
+    match rustix::fs::statat(folder, file, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(_) => Ok(false),
+        Err(Errno::NOENT) => Ok(true),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Removes a definition's file (relative path) if it still contains `text`. Returns `false` and keeps the file if a
+/// person has changed it: it may name another time. A file that is gone counts as removed, as [`is_gone`] says.
+///
+/// # Errors
+/// As [`read_text`] and [`is_gone`].
 pub fn remove_unchanged(home: &Home, file: &Path, text: &str) -> Result<bool, DefinitionError> {
     match read_text(home, file)? {
         Some(now) if now != text => Ok(false),
-        _ => remove(home, file).map(|_| true),
+        _ => remove_surely(home, file).map(|()| true),
     }
+}
+
+/// Removes a file, if it is not gone already, as [`is_gone`] says.
+fn remove_surely(home: &Home, file: &Path) -> Result<(), DefinitionError> {
+    if remove(home, file)? || is_gone(home, file)? {
+        return Ok(());
+    }
+    // The data folder has come back in between.
+    Err(DefinitionError::NotFound { file: file.to_owned() })
 }
 
 /// Moves a reminder's file (relative path) to `reminders/failed/`, and adds the reason to its frontmatter if the layout
@@ -295,12 +324,12 @@ pub fn remove_unchanged(home: &Home, file: &Path, text: &str) -> Result<bool, De
 /// the file does not exist.
 ///
 /// # Errors
-/// [`DefinitionError::NotADefinition`], [`DefinitionError::Io`].
+/// As [`remove_unchanged`].
 pub fn move_to_failed(home: &Home, file: &Path, reason: &str) -> Result<Option<PathBuf>, DefinitionError> {
     kind_of(home, file)?;
     let old = match text_of(home, file) {
         Ok(old) => old,
-        Err(DefinitionError::NotFound { .. }) => return Ok(None),
+        Err(DefinitionError::NotFound { .. }) if is_gone(home, file)? => return Ok(None),
         Err(error) => return Err(error),
     };
     let reason: String = reason.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(500).collect();
@@ -309,7 +338,7 @@ pub fn move_to_failed(home: &Home, file: &Path, reason: &str) -> Result<Option<P
     let new = keeping_id(new, &stem, &home.failed_reminders());
     let moved = put_new(home, &failed_folder(), &stem, &new)?;
     fail_point!(FailedCopied);
-    remove(home, file)?;
+    remove_surely(home, file)?;
     Ok(Some(moved))
 }
 

@@ -18,10 +18,10 @@ pub enum Removal {
 }
 
 /// Acts on definition files. Paths are relative to the data folder, as in [`crate::definition::Definition::file`].
-/// Synchronous methods are called on blocking threads. A missing file counts as success.
+/// Synchronous methods are called on blocking threads. A file that is missing in its folder counts as success.
 #[async_trait]
 pub trait Files: Send + Sync {
-    /// Returns whether the file exists, valid or not.
+    /// Returns whether the file exists, valid or not, or may come back with its folder.
     fn is_there(&self, file: &Path) -> bool;
 
     /// Returns whether the file exists and still holds `text`.

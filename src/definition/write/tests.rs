@@ -306,6 +306,23 @@ fn a_reminder_that_was_changed_while_it_ran_stays() {
 }
 
 #[test]
+fn a_file_is_not_gone_while_its_data_folder_is_away() {
+    let folder = Folder::new();
+    let file = create_link(&folder.home, &tea(), &defaults()).unwrap().definition.file;
+    let fired = read_text(&folder.home, &file).unwrap().unwrap();
+    let away = folder.home.root().with_extension("away");
+    std::fs::rename(folder.home.root(), &away).unwrap();
+    assert!(is_gone(&folder.home, &file).is_err());
+    assert!(remove_unchanged(&folder.home, &file, &fired).is_err());
+    assert!(move_to_failed(&folder.home, &file, "x").is_err());
+    std::fs::rename(&away, folder.home.root()).unwrap();
+    assert!(!is_gone(&folder.home, &file).unwrap());
+    assert!(remove_unchanged(&folder.home, &file, &fired).unwrap());
+    assert!(is_gone(&folder.home, &file).unwrap());
+    assert_eq!(move_to_failed(&folder.home, &file, "x").unwrap(), None);
+}
+
+#[test]
 fn a_full_or_locked_folder_is_said_plainly() {
     let folder = Folder::new();
     folder.put("reminders", "a file in the way");
