@@ -4,8 +4,11 @@
 //! body. If that fails (a frontmatter written as `{…}`, two keys on a line), the caller gets `None` and nothing is
 //! changed.
 
+use std::collections::HashMap;
+
 use super::fields::{self, FieldValue};
-use super::frontmatter::{self, Entry, Node, Spot};
+use super::frontmatter::{self, Block, Entry, Node, Spot, yaml_text};
+use crate::policy::{BOT, ToolPattern};
 
 /// Returns `text` with `field` (in snake_case) set to `value`, or without the field for `None`. Returns `None` if the
 /// change would touch anything else.
@@ -25,13 +28,21 @@ pub(super) fn set(text: &str, field: &str, value: Option<&FieldValue>) -> Option
     }
     let eol = if lines.get(close.checked_sub(1)?)?.ends_with("\r\n") { "\r\n" } else { "\n" };
     let target = entries.iter().position(|entry| is(&entry.key, field));
+    let value = value.map(|value| as_spelled(value, &entries));
+    let value = value.as_ref();
     let changed = match target {
         Some(n) => {
             let (start, column) = keys[n];
             let end = content_end(&lines, start, keys.get(n + 1).map_or(close, |next| next.0));
-            let new = match value {
-                Some(value) => replaced(lines[start], column, value, eol)?,
-                None => String::new(),
+            let by_item = match (value, &entries[n].value) {
+                (Some(FieldValue::Texts(texts)), Node::List(list)) => item_lines(&before.block, n, list.len(), &lines)
+                    .and_then(|items| with_items(&lines[..end], start, &items, list, texts, eol)),
+                _ => None,
+            };
+            let new = match (by_item, value) {
+                (Some(new), _) => new,
+                (None, Some(value)) => replaced(lines[start], column, value, eol)?,
+                (None, None) => String::new(),
             };
             format!("{}{new}{}", lines[..start].concat(), lines[end..].concat())
         }
@@ -46,6 +57,28 @@ pub(super) fn set(text: &str, field: &str, value: Option<&FieldValue>) -> Option
     proves(&before.body, &entries, &changed, field, value).then_some(changed)
 }
 
+/// Returns the value with each tool pattern spelled as a list of the file spells it: `mcp__bot__x` and `mcp__discord__x`
+/// are the same tool.
+fn as_spelled(value: &FieldValue, entries: &[Entry]) -> FieldValue {
+    let FieldValue::Texts(texts) = value else { return value.clone() };
+    let lists = entries.iter().filter_map(|entry| match &entry.value {
+        Node::List(list) => Some(list),
+        _ => None,
+    });
+    let known: HashMap<ToolPattern, &String> = lists
+        .flatten()
+        .filter_map(|node| match node {
+            Node::Text(text) => Some((ToolPattern::parse_for_job(text, &BOT).ok()?, text)),
+            _ => None,
+        })
+        .collect();
+    let spelled = |text: &String| {
+        let pattern = ToolPattern::parse_for_job(text, &BOT).ok()?;
+        known.get(&pattern).map(|text| (*text).clone())
+    };
+    FieldValue::Texts(texts.iter().map(|text| spelled(text).unwrap_or_else(|| text.clone())).collect())
+}
+
 fn is(key: &str, field: &str) -> bool {
     fields::named(key).is_some_and(|known| known.name == field)
 }
@@ -55,6 +88,45 @@ fn content_end(lines: &[&str], start: usize, next: usize) -> usize {
     let empty = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
     let trailing = lines[start + 1..next].iter().rev().take_while(|line| empty(line)).count();
     next - trailing
+}
+
+/// Returns the line of each item of the list at entry `n`, if each begins a line of its own.
+fn item_lines(block: &Block, n: usize, count: usize, lines: &[&str]) -> Option<Vec<usize>> {
+    let line = |item| Some(usize::try_from(block.locate(&Spot::Value(vec![n, item])).0).ok()? - 1);
+    let found: Vec<usize> = (0..count).map(line).collect::<Option<_>>()?;
+    let each_on_its_own = found.windows(2).all(|pair| pair[0] < pair[1])
+        && found.iter().all(|line| lines.get(*line).is_some_and(|line| line.trim_start().starts_with("- ")));
+    each_on_its_own.then_some(found)
+}
+
+/// Returns the lines of a list (from `start` to the end of `lines`) without the items that `texts` lacks and with those
+/// that it adds at its end. The other lines, comments too, stay. `None` if that does not make `texts`.
+fn with_items(
+    lines: &[&str],
+    start: usize,
+    items: &[usize],
+    list: &[Node],
+    texts: &[String],
+    eol: &str,
+) -> Option<String> {
+    let mut rest = texts.iter().peekable();
+    let kept: Vec<bool> =
+        list.iter().map(|node| rest.next_if(|text| *node == Node::Text((*text).clone())).is_some()).collect();
+    let last = kept.iter().rposition(|kept| *kept)?;
+    let mut new = lines[start..items[0]].concat();
+    for (n, line) in items.iter().enumerate() {
+        let next = items.get(n + 1).copied().unwrap_or(lines.len());
+        let end = content_end(lines, *line, next);
+        if kept[n] {
+            new.push_str(&lines[*line..end].concat());
+        }
+        if n == last {
+            let indent = &lines[*line][..lines[*line].find('-')?];
+            rest.by_ref().for_each(|text| new.push_str(&format!("{indent}- {}{eol}", yaml_text(text))));
+        }
+        new.push_str(&lines[end..next].concat());
+    }
+    Some(new)
 }
 
 /// Returns the entry with another value. Keeps the key as spelled, and the comment after the value. `first` is its first line.
@@ -170,11 +242,7 @@ mod tests {
         - "cron: '30 8 * * *'   # every morning\n"
         + "cron: '*/5 * * * *'   # every morning\n"
 
-        - "  # mail\n"
         - "  - Bash(ollim-bot gmail *)\n"
-        - "\n"
-        - "  - Read  # and this\n"
-        + "  - Read\n"
 
         - "allowed-tools:   # two of them\n"
         - "  # mail\n"
@@ -226,6 +294,39 @@ mod tests {
         - "cron: one\n"
         - "  two # note\n"
         + "cron: c\n"
+        "#);
+    }
+
+    #[test]
+    fn a_list_keeps_the_items_that_stay_as_they_are_spelled() {
+        let file = "---\nask_tools:\n  # for the mail\n  - 'mcp__bot__ping_user' # loud\n  # the rest\n  - Read\nallowed_tools: [Grep]\n---\nx";
+        let list = |items: &[&str]| Some(FieldValue::Texts(items.iter().map(|item| (*item).to_owned()).collect()));
+        let ping = "mcp__discord__ping_user";
+        let shown = [
+            check(file, "ask_tools", list(&["Read"])),
+            check(file, "ask_tools", list(&[ping])),
+            check(file, "ask_tools", list(&[ping, "Read", "Bash(ls *)"])),
+            check(file, "ask_tools", list(&["Read", ping])),
+            check(file, "allowed_tools", list(&["Grep", ping])),
+        ];
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+        - "  - 'mcp__bot__ping_user' # loud\n"
+
+        - "  - Read\n"
+
+        + "  - Bash(ls *)\n"
+
+        - "  - 'mcp__bot__ping_user' # loud\n"
+        - "  # the rest\n"
+        - "  - Read\n"
+        + "  # the rest\n"
+        + "  - Read\n"
+        + "  - mcp__bot__ping_user\n"
+
+        - "allowed_tools: [Grep]\n"
+        + "allowed_tools:\n"
+        + "  - Grep\n"
+        + "  - mcp__bot__ping_user\n"
         "#);
     }
 
