@@ -373,14 +373,15 @@ impl RunQuestions {
         Ok(question)
     }
 
-    /// Returns whether a job's file with this rule would grant the calls that the rule asks about.
+    /// Returns whether a job's file with this rule would grant the calls that the rule asks about, in later runs. A
+    /// reminder's file has none.
     fn can_be_saved_as_rule(&self, rule: &str) -> bool {
         let Some(background) = self.definition.background() else { return false };
         let in_main_tools = || {
             let pattern = ToolPattern::parse(rule).ok();
             pattern.is_some_and(|pattern| self.main_tools.iter().any(|grant| BOT.covers(grant, &pattern)))
         };
-        self.definition.kind() != Kind::Session
+        matches!(self.definition.kind(), Kind::Routine | Kind::Webhook)
             && (background.restrictions.allowed_tools().is_some() || in_main_tools())
     }
 

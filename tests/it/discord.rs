@@ -292,15 +292,16 @@ fn always_says_what_it_has_changed() {
     let api = MessagesApi::script([Reply::bash("touch made"), Reply::say("Made.")]);
     let bot = talking(&discord, &api);
     let fields = "background: true\nisolated: true\nallowed_tools: [Read]\nask_tools: ['Bash(touch *)']\n";
+    bot.write("routines/make.md", &format!("---\ncron: '0 0 29 2 *'\n{fields}---\nMake it.\n"));
     let service = listening(&bot, &discord);
-    bot.write("reminders/make.md", &reminder(now(), fields, "Make it."));
+    bot.ok(["fire", "make"]);
     let asked = service.until("it asks", || discord.messages().pop());
     let buttons = asked["components"][0]["components"].as_array().unwrap();
     let always = buttons.iter().find(|button| button["label"] == "Always").unwrap_or_else(|| panic!("{asked:#}"));
     let pressed = discord.press(OWNER, asked["id"].as_str().unwrap(), always["custom_id"].as_str().unwrap());
     let answer = service.until("it says what it has changed", || discord.asked(&pressed).answers.pop());
     let text = answer["content"].as_str().unwrap();
-    assert!(text.contains("reminders/make.md:\n") && text.contains("\n+  - Bash(touch *)"), "{text}");
+    assert!(text.contains("routines/make.md:\n") && text.contains("\n+  - Bash(touch *)"), "{text}");
     let label = || discord.messages()[0]["components"][0]["components"][0]["label"].as_str().map(str::to_owned);
     service
         .until("the buttons are gone", || label().filter(|label| label.starts_with("question 1 of make is answered")));

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::clock::Clock;
-use crate::definition::{Background, DefinitionId, Mode};
+use crate::definition::{self, Background, Defaults, DefinitionId, Mode};
 use crate::journal::testing;
 use crate::policy::BgForkConfig;
 use crate::run::prompt::tests::reminder;
@@ -234,8 +234,23 @@ fn a_question_says_what_each_answer_is() {
 #[tokio::test(start_paused = true)]
 async fn a_rule_can_become_one_of_the_file_where_the_file_can_grant_it() {
     let fixture = Fixture::new();
+    let can = |kind: Kind, list: &str, rule: &str| {
+        let when = if kind == Kind::Routine { "cron: '@daily'" } else { "run_at: 2026-03-02T08:00Z" };
+        let text = format!("---\n{when}\nbackground: true\n{list}ask_tools: ['{rule}']\n---\nPush.\n");
+        let file = if kind == Kind::Routine { "routines/x.md" } else { "reminders/x.md" };
+        let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
+        let parsed = definition::parse(kind, file.as_ref(), text.as_bytes(), &defaults);
+        let definition = Arc::new(parsed.definition.unwrap());
+        let (main_tools, timeout) = (vec![ToolPattern::new("Read", None)], Duration::from_secs(1800));
+        let questions = fixture.questions.clone();
+        RunQuestions::new(questions, RunId::new("1"), definition, timeout, main_tools, chrono_tz::UTC)
+            .can_be_saved_as_rule(rule)
+    };
+    let allows = "allowed_tools: []\n";
     // A file with an allowlist can take any rule; otherwise the main session must have the tool.
-    assert!(fixture.run("1", Some(&[]), AskTerms::default()).can_be_saved_as_rule(RULE));
-    assert!(!fixture.run("1", None, AskTerms::default()).can_be_saved_as_rule(RULE));
-    assert!(fixture.run("1", None, AskTerms::default()).can_be_saved_as_rule("Read(notes/**)"));
+    assert!(can(Kind::Routine, allows, RULE));
+    assert!(!can(Kind::Routine, "", RULE));
+    assert!(can(Kind::Routine, "", "Read(notes/**)"));
+    // The file of a reminder is gone before the next run.
+    assert!(!can(Kind::Reminder, allows, RULE));
 }
