@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::mcp_servers::{self, ServerProblem};
 use super::{App, Caller, add, gate, jobs, runs, waking, watched, webhooks};
+use crate::channel::probe::{ProbeContext, lack};
+use crate::config::{ChannelSettings, secrets};
 use crate::definition::{Definition, DefinitionId, Deliver, Loaded, Problem, Severity};
 use crate::policy::BOT;
 use crate::refusal::Refusal;
@@ -54,7 +56,7 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
     let hooks = webhooks::problems(&loaded.definitions, app);
     let costs = above_its_day(&loaded.definitions);
     let of_jobs = gates.into_iter().chain(unread).chain(unknown).chain(watched).chain(silent).chain(hooks).chain(costs);
-    let of_jobs = of_jobs.chain(servers_that_cannot_start(app));
+    let of_jobs = of_jobs.chain(servers_that_cannot_start(app)).chain(channels_that_cannot_deliver(app));
     let problems = loaded.problems.into_iter().chain(elsewhere).chain(of_jobs);
     let problems =
         problems.filter(|problem| wanted(&problem.file)).map(|problem| problem.at_field(&app.home)).collect();
@@ -123,6 +125,23 @@ fn servers_that_cannot_start(app: &App) -> Vec<Problem> {
         Problem { field: Some("mcp_servers".into()), ..problem }
     };
     mcp_servers::lacks(app).into_iter().map(problem).collect()
+}
+
+/// Warns of channels in the settings that can deliver nothing at present. Asks no service.
+fn channels_that_cannot_deliver(app: &App) -> Vec<Problem> {
+    // `doctor` reports errors of the settings and of `.env`.
+    let (Ok(config), Ok(secrets)) = (app.config(), secrets::read(&app.home, &app.env.texts())) else {
+        return Vec::new();
+    };
+    let (path, roots) = (app.command_folders(), app.places());
+    let means = ProbeContext { secrets: &secrets, path: &path, user_home: &roots.user_home };
+    let problem = |channel: &ChannelSettings| {
+        let message = format!("the channel `{}` can deliver nothing: {}", channel.name, lack(&channel.kind, means)?);
+        let hint = "`ollim-bot doctor` asks the service behind each channel as well".to_owned();
+        let problem = Problem::of_file(Path::new("config.yaml"), Severity::Warning, message, Some(hint));
+        Some(Problem { field: Some("channels".into()), ..problem })
+    };
+    config.channels.iter().filter_map(problem).collect()
 }
 
 /// Returns problems of rules about tools of unknown MCP servers.

@@ -38,6 +38,22 @@ pub async fn probe(channels: &[ChannelSettings], means: ProbeContext<'_>) -> Vec
     join_all(channels.iter().map(one)).await
 }
 
+/// Returns why a channel can deliver nothing, as far as the settings and this machine tell. Asks no service.
+#[must_use]
+pub fn lack(kind: &ChannelKind, means: ProbeContext<'_>) -> Option<String> {
+    let unset = |name: &str, whose: &str| {
+        (!means.secrets.contains_key(name)).then(|| format!("`{name}` is not set: put the {whose}'s token into .env"))
+    };
+    match kind {
+        ChannelKind::Command(command) => {
+            Command::probe(command, means.path, means.user_home).err().map(|error| error.why)
+        }
+        ChannelKind::Discord(_) => unset("DISCORD_TOKEN", "application"),
+        ChannelKind::Telegram(_) => unset("TELEGRAM_TOKEN", "bot"),
+        ChannelKind::Ntfy(_) | ChannelKind::Mail(_) => None,
+    }
+}
+
 async fn ask(kind: &ChannelKind, means: ProbeContext<'_>) -> Result<String, SendError> {
     let secret = |name: &str| means.secrets.get(name).cloned();
     match kind {

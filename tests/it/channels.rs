@@ -449,3 +449,20 @@ fn a_job_says_how_much_its_words_matter_and_what_may_wait_for_the_digest() {
     assert_eq!(bot.run(["check"]).code, 0);
     service.stop();
 }
+
+#[test]
+fn check_says_which_channel_can_deliver_nothing() {
+    let bot = TestBot::new();
+    let channels = "channels:\n  dm: { kind: discord }\n  tg: { kind: telegram, owner: 7 }\n  \
+                    sms: { kind: command, command: [no-such-bridge] }\n  phone: { kind: ntfy, url: 'https://ntfy.example/t' }\n";
+    bot.write("config.yaml", channels);
+    bot.secrets("TELEGRAM_TOKEN=1:abc\n");
+    let checked = bot.run(["check"]);
+    assert_eq!(checked.code, 0, "{checked:?}");
+    for part in ["`dm` can deliver nothing: `DISCORD_TOKEN` is not set", "`sms` can deliver nothing: "] {
+        assert!(checked.stdout.contains(part) || checked.stderr.contains(part), "{part}: {checked:?}");
+    }
+    let said = checked.stdout + &checked.stderr;
+    assert_eq!(said.matches("can deliver nothing").count(), 2, "{said}");
+    assert!(said.contains("no-such-bridge") && said.contains("ollim-bot doctor"), "{said}");
+}
