@@ -73,11 +73,25 @@ pub(super) fn chat(
         None if !io::stdin().is_terminal() => Some(read_all()?),
         text => text.map(str::to_owned),
     };
-    let events = app.open_chat()?;
     match said {
-        Some(text) => say_once(&text, events, app, view, global, output),
-        None => Conversation::begin(events, history, app, view, global, output)?.talk(),
+        Some(text) => match command_in(&text) {
+            Some("/compact") => say_once(MAKE_SHORTER, app.open_chat()?, app, view, global, output),
+            Some(command) => {
+                // No thread fills this queue.
+                Conversation::new(channel().1, app, view, global, output).typed(command);
+                Ok(())
+            }
+            None => say_once(&text, app.open_chat()?, app, view, global, output),
+        },
+        None => Conversation::begin(app.open_chat()?, history, app, view, global, output)?.talk(),
     }
+}
+
+/// Returns the command that a text is, if it is one of the conversation's. Any other text is for the model.
+fn command_in(text: &str) -> Option<&str> {
+    let line = text.trim();
+    let name = line.strip_prefix('/')?.split_whitespace().next()?;
+    (!line.contains('\n') && COMMANDS.iter().any(|known| known.name == name)).then_some(line)
 }
 
 fn read_all() -> Result<String, Refusal> {
@@ -178,21 +192,22 @@ impl<'a> Conversation<'a> {
         std::thread::spawn(move || type_lines(&typed));
         std::thread::spawn(move || forward_events(events, &happened));
         on_interrupt(send)?;
-        let shown = Chat::new(view, true);
-        let mut conversation = Self {
-            next,
-            app,
-            view,
-            shown,
-            global,
-            output,
-            open: BTreeSet::new(),
-            answering: Vec::new(),
-            warned: false,
-        };
+        let mut conversation = Self::new(next, app, view, global, output);
         conversation.history(history)?;
         conversation.output.line(paint(FAINT, "/help lists what can be typed, Ctrl-D leaves."));
         Ok(conversation)
+    }
+
+    fn new(
+        next: Receiver<QueueItem>,
+        app: &'a App,
+        view: &'a View,
+        global: &'a Global,
+        output: &'a mut Output,
+    ) -> Self {
+        let shown = Chat::new(view, true);
+        let (open, answering) = (BTreeSet::new(), Vec::new());
+        Self { next, app, view, shown, global, output, open, answering, warned: false }
     }
 
     fn talk(mut self) -> Result<(), Refusal> {
@@ -356,7 +371,7 @@ impl<'a> Conversation<'a> {
                 return Ok(());
             }
         };
-        let view = View::of(self.app, global.json);
+        let view = View::of(self.app, global.json || self.view.json);
         let opens = open::is_wanted(command.as_ref(), view.json, &self.app.env);
         let typed = command::typed(command, Some(Path::new(".")))?;
         if let ParsedCommand::Own(own) = &typed {

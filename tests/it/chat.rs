@@ -47,6 +47,13 @@ fn what_is_said_is_answered_and_remembered() {
     assert_eq!(message["deliveries"][0]["channel"], "terminal", "{message:#}");
     assert!(!service.output().contains("green"), "it was said at the terminal: {}", service.output());
     assert!(!bot.ok(["sessions", "list"]).contains("chat-"), "turns are no sessions of their own");
+    // A command is not for the model.
+    let asked = api.requests().len();
+    let budget = bot.run(["chat", "/budget"]);
+    assert_eq!((budget.code, budget.stdout), (0, bot.ok(["budget"])), "{}", budget.stderr);
+    assert!(bot.json(["chat", "/budget"]).is_object());
+    assert_eq!(bot.run(["chat", "/snooze"]).code, 1);
+    assert_eq!(api.requests().len(), asked);
     let failed = bot.run(["chat", "Again?"]);
     assert_eq!(failed.code, 1, "{failed:#?}");
     assert!(failed.stderr.contains("no answer: "), "{failed:#?}");
