@@ -70,6 +70,16 @@ pub fn retries(run: &RunRecord) -> String {
     format!("{fault}; the client tried again {times}")
 }
 
+/// Returns in a line why a run ended as it did. Of a run that was cancelled, names what kept it from an answer as well.
+/// `runs show` has the whole error.
+#[must_use]
+pub fn cause(run: &RunRecord) -> Option<String> {
+    let error = run.error.as_deref().and_then(|error| error.lines().next()).map(str::to_owned);
+    let retries = Some(retries(run)).filter(|words| run.outcome == RunState::Cancelled && !words.is_empty());
+    let causes: Vec<String> = error.into_iter().chain(retries).collect();
+    (!causes.is_empty()).then(|| causes.join("; "))
+}
+
 /// Returns how late an occurrence began; empty below a minute. For a later attempt, how late the occurrence was claimed.
 #[must_use]
 pub fn late(run: &RunRecord) -> String {

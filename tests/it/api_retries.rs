@@ -28,3 +28,21 @@ fn an_api_that_cannot_be_reached_is_named_while_it_runs_and_afterwards() {
     let shown = bot.ok(["runs", "show", run["run"].as_str().unwrap()]);
     assert!(shown.contains("API         the API cannot be reached; the client tried again "), "{shown}");
 }
+
+#[test]
+fn a_run_that_is_cancelled_while_its_api_cannot_be_reached_says_so() {
+    let bot = TestBot::with_client(&client::real(), "http://127.0.0.1:9");
+    bot.write("reminders/job.md", &reminder(now(), "background: true\nisolated: true\n", "Do the thing."));
+    let service = bot.start();
+    let run = service.until("its retries are seen", || {
+        let run = bot.json(["status"])["running"][0].clone();
+        run["api_retries"].as_u64().filter(|retries| *retries > 0)?;
+        Some(run["run"].as_str()?.to_owned())
+    });
+    bot.ok(["cancel-run", &run]);
+    let ended = service.until_ended("job", 1).remove(0);
+    assert_eq!(ended["outcome"], "cancelled", "{ended:#}");
+    let runs = bot.ok(["runs"]);
+    assert!(runs.contains("the API cannot be reached; the client tried again "), "{runs}");
+    service.stop();
+}

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::events::{self, Events};
 use super::{View, style};
-use crate::app::words::{self, call, late, money, outcome, retries, taken, took};
+use crate::app::words::{self, call, cause, late, money, outcome, retries, taken, took};
 use crate::app::{RunDetails, times};
 use crate::channel::terminal::{plain, plain_lines};
 use crate::cli::output::{Cell, FAINT, Output, STRONG, paint, wrapped};
@@ -246,9 +246,6 @@ fn remarks(run: &RunRecord, now: DateTime<Utc>, zone: Tz) -> String {
     if let Some(cost) = run.cost_usd.filter(|cost| *cost > 0.0) {
         remarks.push(money(cost));
     }
-    // `runs show` has the whole error.
-    if let Some(line) = run.error.as_deref().and_then(|error| error.lines().next()) {
-        remarks.push(line.to_owned());
-    }
+    remarks.extend(cause(run));
     remarks.join(", ")
 }

@@ -80,7 +80,7 @@ fn remark(run: &RunRecord) -> String {
         1 => words.push("1 call refused".to_owned()),
         more => words.push(format!("{more} calls refused")),
     }
-    words.extend(run.error.as_deref().and_then(|error| error.lines().next()).map(str::to_owned));
+    words.extend(words::cause(run));
     cut(words.join(", "))
 }
 
