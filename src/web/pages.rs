@@ -122,7 +122,7 @@ pub(super) async fn next(context: Context, Query(query): Query<NextQuery>) -> Re
             let routines = if query.after.is_none() { views::next::routines(app)? } else { (Vec::new(), 0) };
             Ok((next, routines))
         },
-        |(next, routines), _, context| views::next::next(next, routines, context),
+        |(next, routines), attention, context| views::next::next(next, routines, &attention.status, context),
     )
     .await
 }

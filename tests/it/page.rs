@@ -417,6 +417,8 @@ fn a_job_that_will_wait_for_an_agent_says_so() {
     let shown = page.get("/jobs/reads", &cookie).body;
     assert!(shown.contains("When it falls due, it waits for an agent: "), "{shown}");
     assert!(!page.get("/jobs/greets", &cookie).body.contains("waits for an agent"));
+    let next = page.get("/next", &cookie).body;
+    assert_eq!(next.matches("will wait for an agent").count(), 1, "{next}");
     service.stop();
 }
 

@@ -7,7 +7,7 @@ use chrono::{DateTime, Offset as _, SecondsFormat, Utc};
 use chrono_tz::Tz;
 use maud::{Markup, html};
 
-use crate::app::{App, Command, Outcome, Upcoming, summary, words};
+use crate::app::{App, Command, Outcome, Status, Upcoming, summary, words};
 use crate::definition::{Definition, DefinitionId, Kind, Trigger};
 use crate::refusal::Refusal;
 use crate::schedule::cron::in_words;
@@ -52,13 +52,18 @@ pub(in crate::web) fn of(definition: &Arc<Definition>, app: &App) -> Routine {
     Routine { definition: Arc::clone(definition), words, times }
 }
 
-pub(in crate::web) fn next(next: &Upcoming, (routines, others): &(Vec<Routine>, usize), context: &Context) -> Markup {
+pub(in crate::web) fn next(
+    next: &Upcoming,
+    (routines, others): &(Vec<Routine>, usize),
+    status: &Status,
+    context: &Context,
+) -> Markup {
     html! {
         h1 { "Next 24 hours" }
         @if next.occurrences.is_empty() {
             p .empty { "Nothing falls due in the next 24 hours." }
         } @else {
-            (coming(next, context))
+            (coming(next, status, context))
         }
         @for definition in &next.on_events {
             p { (parts::job(definition.id.as_str())) " fires " (parts::with_code(&definition.waits_for().unwrap_or_default())) "." }
@@ -73,7 +78,7 @@ pub(in crate::web) fn next(next: &Upcoming, (routines, others): &(Vec<Routine>, 
 }
 
 /// Renders one row per occurrence. `next` has one occurrence more than shown for a job with further ones.
-fn coming(next: &Upcoming, context: &Context) -> Markup {
+fn coming(next: &Upcoming, status: &Status, context: &Context) -> Markup {
     let mut of_each: HashMap<&DefinitionId, usize> = HashMap::new();
     for one in &next.occurrences {
         *of_each.entry(&one.definition.id).or_default() += 1;
@@ -99,6 +104,7 @@ fn coming(next: &Upcoming, context: &Context) -> Markup {
                             td .wide {
                                 (summary(&one.definition))
                                 @if *has_more { " " span .faint { "(and more times)" } }
+                                @if status.keeps_waiting(&one.definition).is_some() { " " span .warn { "will wait for an agent" } }
                             }
                             td .faint data-of="Last" {
                                 @if let Some((state, at)) = one.last {
