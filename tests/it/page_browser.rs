@@ -161,6 +161,44 @@ fn five_questions_are_each_answered_by_one_look() {
     holds_of("walk", &bot, &url, service);
 }
 
+/// Writes 100,000 runs of 1,000 jobs: a tenth of them in the last week, the others in the 83 days before.
+const LONG_PAST: &str = r#"
+BEGIN;
+CREATE TEMP TABLE past AS
+WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99999)
+SELECT i, 'job-' || (i * 7 % 1000) AS id, printf('%08x', i) AS run,
+       CASE i % 50 WHEN 0 THEN 'failed' WHEN 1 THEN 'skipped' ELSE 'completed' END AS state,
+       unixepoch() * 1000 - CASE WHEN i < 90000 THEN 7 * 86400000 + (90000 - i) * 79680
+                                 ELSE (100000 - i) * 60480 END AS at
+FROM n;
+INSERT INTO occurrence (id, kind, at, by_hand, file, claimed, outcome, file_done)
+SELECT id, 'routine', at, 0, 'routines/' || id || '.md', at, state, 1 FROM past ORDER BY i;
+INSERT INTO run (run, occurrence, attempt, state, launched, started, ended, cost_usd, model, tokens, client)
+SELECT run, (SELECT max(rowid) FROM occurrence) - 99999 + i, 1, state, iif(state = 'skipped', NULL, at), iif(state = 'skipped', NULL, at),
+       at + i % 600 * 1000, (i % 97) / 1000.0, iif(i % 3, 'claude-haiku-4-5', 'claude-sonnet-4-5'),
+       '{"input":20000,"cache_read":20000,"cache_write":800,"output":340}', 'claude'
+FROM past ORDER BY i;
+COMMIT;
+"#;
+
+#[test]
+fn a_hundred_thousand_runs_of_a_thousand_jobs_are_shown_on_any_screen() {
+    let (bot, address) = (TestBot::new(), free_address());
+    for job in 0..1000 {
+        let minute = job % 60;
+        bot.write(
+            &format!("routines/job-{job}.md"),
+            &format!("---\ncron: '{minute} 4 * * *'\n---\nWater plant {job}.\n"),
+        );
+    }
+    bot.write("config.yaml", &format!("web: {address}\n"));
+    // The service creates the journal. The past is written while it is off.
+    bot.start().stop();
+    rusqlite::Connection::open(bot.path("state/journal.db")).unwrap().execute_batch(LONG_PAST).unwrap();
+    let service = bot.start();
+    holds_of("many", &bot, &format!("http://{address}"), service);
+}
+
 #[test]
 fn a_name_that_only_the_person_knows_keeps_the_session_from_other_ports() {
     let (bot, address) = (TestBot::new(), free_address());
