@@ -9,7 +9,7 @@ const QUESTIONS = [
   { asks: 'Is anything wrong?', answers: [/^\d+ things? needs? you: .*photo-backup failed/] },
   { asks: 'What ran?', answers: ['email-triage', 'photo-backup', 'reading-list', 'completed', 'failed', 'now'] },
   { asks: 'What will run?', press: 'Next', answers: ['Next 24 hours', /^in \d/, 'price-watch', 'email-triage'] },
-  { asks: 'What was refused?', press: 'Refusals', answers: [/^\d+ calls?$/, /no rule grants it/, /^Allow this/] },
+  { asks: 'What was refused?', press: 'Refusals', answers: [/^\d+ calls?$/, /no rule grants it/, /^To allow this/] },
   { asks: 'What did it cost?', press: 'Costs', answers: [/this month\. At the pace/, /^Last month: \$/, /of \$60\.00 spent this month/] },
 ];
 

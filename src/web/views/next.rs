@@ -100,7 +100,7 @@ fn coming(next: &Upcoming, status: &Status, context: &Context) -> Markup {
                         tr {
                             td .num .faint { (context.relative(one.at)) }
                             td { (parts::job(one.definition.id.as_str())) }
-                            td .num { (context.time_of_job(one.at, one.definition.zone)) }
+                            td .num .when { (context.time_of_job(one.at, one.definition.zone)) }
                             td .wide {
                                 (summary(&one.definition))
                                 @if *has_more { " " span .faint { "(and more times)" } }

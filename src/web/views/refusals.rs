@@ -123,11 +123,11 @@ fn offered(offer: &Offer, edit: &str) -> Markup {
             Offer::Why(why) => p .faint { (parts::with_code(why)) },
             Offer::Rule(rule, _, AllowSuggestion::Stands) => p .faint { "Its file has " code { (rule) } " by now." },
             Offer::Rule(_, note, AllowSuggestion::Item(line)) => div .grant {
-                p { "Allow this" (note) " by a line among those of " code { "allowed_tools" } ":" }
+                p { "To allow this" (note) ", add a line to " code { "allowed_tools" } ":" }
                 (copied(line))
             },
             Offer::Rule(_, note, AllowSuggestion::Whole(lines)) => div .grant {
-                p { "Allow this" (note) " by this in the place of " code { "allowed_tools" } ":" }
+                p { "To allow this" (note) ", replace " code { "allowed_tools" } " by:" }
                 (copied(lines))
             },
         }
@@ -145,13 +145,13 @@ fn grant(refused: &RefusedCalls) -> Option<Grant> {
     let field = |key: &str| refused.input.get(key)?.as_str();
     let (rule, note) = match &*refused.tool {
         // The rule grants the program that the line starts, not the line.
-        "Bash" => (needed(&refused.reason)?.to_owned(), " and what else the rule names".to_owned()),
+        "Bash" => (needed(&refused.reason)?.to_owned(), " and whatever else the rule matches".to_owned()),
         tool @ ("Read" | "Write" | "Edit") => match plain(field("file_path")) {
             Ok(what) => (format!("{tool}({what})"), String::new()),
             Err(why) => return Some(Err(why)),
         },
         "WebFetch" => match field("url").and_then(host) {
-            Some(host) => (format!("WebFetch(domain:{host})"), format!(" and all else of {host}")),
+            Some(host) => (format!("WebFetch(domain:{host})"), format!(" and everything else of {host}")),
             None => return Some(Err("No line allows it: its address has no host that a rule can name.")),
         },
         tool => (tool.to_owned(), format!(" and each other call of {tool}")),
