@@ -9,8 +9,8 @@ use super::output::Output;
 use super::{Cli, execute};
 use crate::app::App;
 
-/// Width of a line of a code block on a phone, in characters. Channels show the output in one.
-const WIDTH: usize = 36;
+/// Width of a line on a phone, in characters.
+const WIDTH: usize = 60;
 
 /// Executes a command line for the person. Returns its output.
 ///
