@@ -34,15 +34,14 @@ pub(super) fn set(text: &str, field: &str, value: Option<&FieldValue>) -> Option
         Some(n) => {
             let (start, column) = keys[n];
             let end = content_end(&lines, start, keys.get(n + 1).map_or(close, |next| next.0));
-            let by_item = match (value, &entries[n].value) {
-                (Some(FieldValue::Texts(texts)), Node::List(list)) => item_lines(&before.block, n, list.len(), &lines)
+            let by_item = |value: &FieldValue| match (value, &entries[n].value) {
+                (FieldValue::Texts(texts), Node::List(list)) => item_lines(&before.block, n, list.len(), &lines)
                     .and_then(|items| with_items(&lines[..end], start, &items, list, texts, eol)),
                 _ => None,
             };
-            let new = match (by_item, value) {
-                (Some(new), _) => new,
-                (None, Some(value)) => replaced(lines[start], column, value, eol)?,
-                (None, None) => String::new(),
+            let new = match value {
+                Some(value) => by_item(value).or_else(|| replaced(lines[start], column, value, eol))?,
+                None => String::new(),
             };
             format!("{}{new}{}", lines[..start].concat(), lines[end..].concat())
         }
