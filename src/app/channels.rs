@@ -4,6 +4,8 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::{App, runs};
+use crate::channel::probe::ProbeContext;
+use crate::config::secrets::{self, SecretsError};
 use crate::config::{CONSOLE, ChannelKind, Config};
 use crate::journal::FailingChannel;
 use crate::refusal::Refusal;
@@ -53,6 +55,12 @@ pub(super) fn channels(app: &App) -> Result<Vec<ChannelState>, Refusal> {
         strangers: heard.iter().find(|heard| heard.channel == name).map_or(0, |heard| heard.strangers),
     };
     Ok(config.channel_names().map(state).collect())
+}
+
+/// Returns what a channel needs besides its settings.
+pub(super) fn probe_context(app: &App) -> Result<ProbeContext, SecretsError> {
+    let secrets = secrets::read(&app.home, &app.env.texts())?;
+    Ok(ProbeContext { secrets, path: app.command_folders(), user_home: app.places().user_home })
 }
 
 fn kind(name: &str, config: &Config) -> &'static str {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::mcp_servers::{self, ServerProblem};
-use super::{App, Caller, add, gate, jobs, runs, waking, watched, webhooks};
-use crate::channel::probe::{ProbeContext, lack};
-use crate::config::{ChannelSettings, secrets};
+use super::{App, Caller, add, channels, gate, jobs, runs, waking, watched, webhooks};
+use crate::channel::probe::lack;
+use crate::config::ChannelSettings;
 use crate::definition::{Definition, DefinitionId, Deliver, Loaded, Problem, Severity};
 use crate::policy::BOT;
 use crate::refusal::Refusal;
@@ -130,13 +130,9 @@ fn servers_that_cannot_start(app: &App) -> Vec<Problem> {
 /// Warns of channels in the settings that can deliver nothing at present. Asks no service.
 fn channels_that_cannot_deliver(app: &App) -> Vec<Problem> {
     // `doctor` reports errors of the settings and of `.env`.
-    let (Ok(config), Ok(secrets)) = (app.config(), secrets::read(&app.home, &app.env.texts())) else {
-        return Vec::new();
-    };
-    let (path, roots) = (app.command_folders(), app.places());
-    let means = ProbeContext { secrets: &secrets, path: &path, user_home: &roots.user_home };
+    let (Ok(config), Ok(means)) = (app.config(), channels::probe_context(app)) else { return Vec::new() };
     let problem = |channel: &ChannelSettings| {
-        let message = format!("the channel `{}` can deliver nothing: {}", channel.name, lack(&channel.kind, means)?);
+        let message = format!("the channel `{}` can deliver nothing: {}", channel.name, lack(&channel.kind, &means)?);
         let hint = "`ollim-bot doctor` asks the service behind each channel as well".to_owned();
         let problem = Problem::of_file(Path::new("config.yaml"), Severity::Warning, message, Some(hint));
         Some(Problem { field: Some("channels".into()), ..problem })

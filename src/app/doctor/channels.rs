@@ -3,8 +3,8 @@
 use super::Finding;
 use crate::app::{App, ChannelState, channels, times};
 use crate::channel::SendError;
-use crate::channel::probe::{ProbeContext, probe};
-use crate::config::{CONSOLE, ChannelSettings, secrets};
+use crate::channel::probe::probe;
+use crate::config::{CONSOLE, ChannelSettings};
 
 /// Returns one finding for each channel.
 pub(super) fn channels(app: &App) -> Vec<Finding> {
@@ -22,13 +22,11 @@ pub(super) fn channels(app: &App) -> Vec<Finding> {
     states.iter().filter(|state| state.kind != CONSOLE || config.channels.is_empty()).map(of).collect()
 }
 
-fn ask(channels: &[ChannelSettings], app: &App) -> Result<Vec<Result<String, SendError>>, String> {
-    let secrets = secrets::read(&app.home, &app.env.texts()).map_err(|error| error.to_string())?;
-    let (path, roots) = (app.command_folders(), app.places());
-    let means = ProbeContext { secrets: &secrets, path: &path, user_home: &roots.user_home };
+fn ask(settings: &[ChannelSettings], app: &App) -> Result<Vec<Result<String, SendError>>, String> {
+    let means = channels::probe_context(app).map_err(|error| error.to_string())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    let answers = runtime.block_on(probe(channels, means));
+    let answers = runtime.block_on(probe(settings, &means));
     // A request that timed out may still be waiting on its own thread.
     runtime.shutdown_background();
     Ok(answers)

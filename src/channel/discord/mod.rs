@@ -58,13 +58,16 @@ struct CachedIds {
     dm: Id<ChannelMarker>,
 }
 
+/// The reason why a channel without a token delivers nothing.
+pub(super) const NO_TOKEN: &str = "`DISCORD_TOKEN` is not set: put the application's token into .env";
+
 impl Discord {
     /// Creates the channel. Nothing is sent before the first message. Must be called in a Tokio runtime.
     #[must_use]
     pub fn new(settings: DiscordChannel, token: Option<String>) -> Self {
         let lost = match token {
             Some(_) => None,
-            None => Some("`DISCORD_TOKEN` is not set: put the application's token into .env".to_owned()),
+            None => Some(NO_TOKEN.to_owned()),
         };
         let token = token.unwrap_or_default();
         let inner = Inner {

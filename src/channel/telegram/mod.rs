@@ -65,12 +65,15 @@ struct Inner {
     lost: PermanentFailure,
 }
 
+/// The reason why a channel without a token delivers nothing.
+pub(super) const NO_TOKEN: &str = "`TELEGRAM_TOKEN` is not set: put the bot's token into .env";
+
 impl Telegram {
     /// Creates the channel. Nothing is sent before the first message.
     #[must_use]
     pub fn new(settings: &TelegramChannel, token: Option<String>) -> Self {
         let api = token.map(|token| Api::new(settings.api.as_deref(), token));
-        let lost = api.is_none().then(|| "`TELEGRAM_TOKEN` is not set: put the bot's token into .env".to_owned());
+        let lost = api.is_none().then(|| NO_TOKEN.to_owned());
         let (statuses, lost) = (Statuses::default(), PermanentFailure::new(lost));
         Self { inner: Arc::new(Inner { api, owner: settings.owner, statuses, lost }) }
     }
