@@ -35,7 +35,8 @@ pub(super) fn set(text: &str, field: &str, value: Option<&FieldValue>) -> Option
             let (start, column) = keys[n];
             let end = content_end(&lines, start, keys.get(n + 1).map_or(close, |next| next.0));
             let by_item = |value: &FieldValue| match (value, &entries[n].value) {
-                (FieldValue::Texts(texts), Node::List(list)) => item_lines(&before.block, n, list.len(), &lines)
+                (FieldValue::Texts(texts), Node::List(list)) => item_lines(&before.block, n, list.len(), &lines[..end])
+                    .filter(|items| items.first().is_some_and(|first| *first > start))
                     .and_then(|items| with_items(&lines[..end], start, &items, list, texts, eol)),
                 _ => None,
             };
@@ -308,6 +309,10 @@ mod tests {
             check(file, "ask_tools", list(&["Read", ping])),
             check(file, "allowed_tools", list(&["Grep", ping])),
         ];
+        // YAML places an item that repeats another where the other is, so the list is written anew.
+        let repeats = "---\nask_tools:\n  - &one Read\nallowed_tools:\n  - *one\n  - Grep\n---\nx";
+        let anew = "- \"  - *one\\n\"\n- \"  - Grep\\n\"\n+ \"  - Read\\n\"\n";
+        assert_eq!(check(repeats, "allowed_tools", list(&["Read"])), anew);
         insta::assert_snapshot!(shown.join("\n"), @r#"
         - "  - 'mcp__bot__ping_user' # loud\n"
 
