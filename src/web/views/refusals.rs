@@ -151,7 +151,7 @@ fn grant(refused: &RefusedCalls) -> Option<Grant> {
             Err(why) => return Some(Err(why)),
         },
         "WebFetch" => match field("url").and_then(host) {
-            Some(host) => (format!("WebFetch(domain:{host})"), format!(" and everything else of {host}")),
+            Some(host) => (format!("WebFetch(domain:{host})"), format!(" and all else of {host}")),
             None => return Some(Err("No line allows it: its address has no host that a rule can name.")),
         },
         tool => (tool.to_owned(), format!(" and each other call of {tool}")),
