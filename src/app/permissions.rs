@@ -23,6 +23,7 @@ impl App {
                 .hint("`ollim-bot follow-up-chain` makes the next link of a chain"));
         }
         run.limit.narrow(draft)?;
+        run.limit.silence(draft)?;
         self.require_readable(draft)?;
         let making = self.one_more()?;
         begin(run, "makes a job")?;

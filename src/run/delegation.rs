@@ -252,6 +252,32 @@ impl DelegationLimit {
         }
     }
 
+    /// Takes the words of a new job out of the messages about it, if this run may send none. The service still tells of its failures, by
+    /// its id.
+    ///
+    /// # Errors
+    /// A sentence if the run chooses the id.
+    pub fn silence(&self, draft: &mut Draft) -> Result<(), Refusal> {
+        // The service sends what a failed command printed.
+        let is_told =
+            self.own.client == Some(JobClient::Exec) && self.own.allow_ping && self.own.deliver != Deliver::Never;
+        if self.may_send() || is_told {
+            return Ok(());
+        }
+        draft.allow_ping = false;
+        draft.deliver = match draft.deliver {
+            Deliver::Digest => Deliver::default(),
+            other => other,
+        };
+        match draft.id {
+            None => Ok(()),
+            Some(_) => Err(Refusal::denied(format!(
+                "`--id` is in the messages about a job, and {} may send no messages; leave it out",
+                self.title
+            ))),
+        }
+    }
+
     /// Returns the folders of the run's sandbox; `None` for a turn of the main session, which has no sandbox.
     fn sandbox(&self) -> Option<&PathRoots> {
         (self.place != RunKind::Main).then(|| self.policy.path_roots())

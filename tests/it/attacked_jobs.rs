@@ -55,12 +55,15 @@ fn a_job_that_may_not_ping_says_nothing_by_the_jobs_that_it_makes() {
     let words = "Your bank account is locked";
     let folder = bot.person().join(words);
     std::fs::create_dir(&folder).unwrap();
-    let add = |id: &str, options: &str| format!("ollim-bot routine add --id {id} {options}");
+    let add = |options: &str| format!("ollim-bot routine add {options}");
     let lines = [
-        add("watches", &format!("--command 'echo hi' --watch '{}'", folder.display())),
-        format!("ollim-bot routine edit watches --watch '{}/'", folder.parent().unwrap().display()),
-        add("approved", &format!("--every 1m --approve --command 'echo {words}'")),
-        add("asks", &format!("--every 1m --command \"ls '{words}'\" --allowed-tools '' --ask-tools 'Bash(ls *)'")),
+        add(&format!("--command 'echo hi' --watch '{}'", folder.display())),
+        format!("ollim-bot routine edit makes-2 --watch '{}/'", folder.parent().unwrap().display()),
+        add(&format!("--every 1m --approve --command 'echo {words}'")),
+        add(&format!("--every 1m --command \"ls '{words}'\" --allowed-tools '' --ask-tools 'Bash(ls *)'")),
+        add("--every 1m --id your-bank-account-is-locked --command false"),
+        // Its name is made of the words, too. It fails at once.
+        format!("ollim-bot reminder add --in 1s -d '{words}' --command false"),
         "true".to_owned(),
     ];
     let service = bot.start();
@@ -75,10 +78,12 @@ fn a_job_that_may_not_ping_says_nothing_by_the_jobs_that_it_makes() {
     assert!(shown.contains("`--approve` has the person asked"), "{shown}");
     assert!(shown.contains("`--ask-tools` has the person asked"), "{shown}");
     let made = bot.names("routines");
-    assert_eq!(made, ["makes.md", "watches.md"], "{shown}");
-    service.until("the watch is reported", || inbox(&bot).contains("routine watches sees no changes").then_some(()));
+    assert_eq!(made, ["makes-2.md", "makes.md"], "{shown}");
+    assert!(shown.contains("`--id` is in the messages about a job"), "{shown}");
+    service.until("the watch is reported", || inbox(&bot).contains("routine makes-2 sees no changes").then_some(()));
+    service.until("the reminder fails", || inbox(&bot).contains("reminder makes-3 failed").then_some(()));
     let inbox = inbox(&bot);
-    assert!(!inbox.contains(words), "{inbox}");
+    assert!(!inbox.contains(words) && !inbox.contains("bank"), "{inbox}");
     assert_eq!(inbox.matches("sees no changes").count(), 1, "{inbox}");
     service.stop();
 }

@@ -118,7 +118,7 @@ fn a_child_is_heard_and_asks_where_its_maker_does() {
     let api = MessagesApi::script([
         Reply::bash("ollim-bot reminder add --in 2h --id other --background --allowed-tools Read -m x --channel other"),
         Reply::bash(
-            "ollim-bot reminder add --in 2h --id asks --background -m x --allowed-tools Read --ask-tools 'Bash(touch *)' --ask 'deadline: 5m, default: deny, channel: other'",
+            "ollim-bot reminder add --in 2h --background -m x --allowed-tools Read --ask-tools 'Bash(touch *)' --ask 'deadline: 5m, default: deny, channel: other'",
         ),
     ]);
     let bot = TestBot::with_client(&client::real(), api.url());
@@ -131,7 +131,7 @@ fn a_child_is_heard_and_asks_where_its_maker_does() {
     let results = results(&api);
     assert!(results[0].contains("only the person chooses where messages go"), "{results:#?}");
     assert_eq!(bot.read("reminders/other.md"), None);
-    let made = bot.read("reminders/asks.md").unwrap_or_else(|| panic!("{results:#?}"));
+    let made = bot.read("reminders/job-2.md").unwrap_or_else(|| panic!("{results:#?}"));
     assert!(made.contains("channel: safe") && !made.contains("other"), "{made}");
 }
 

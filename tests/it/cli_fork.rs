@@ -309,6 +309,7 @@ fn a_job_makes_jobs_that_have_no_more_than_it_has() {
     background: true
     allowed_tools:
       - Bash(ollim-bot gmail *)
+    allow_ping: false
     timeout: 1m
     created_by: triage
     ---
@@ -319,6 +320,7 @@ fn a_job_makes_jobs_that_have_no_more_than_it_has() {
     allowed_tools:
       - Read
       - Bash(ollim-bot *)
+    allow_ping: false
     timeout: 10m
     created_by: triage
     ---

@@ -266,15 +266,15 @@ fn a_persons_command_calls_ollim_bot_as_its_rules_say() {
 /// An agent tries to get a command with more rights than its own: by a reminder, an edit, a follow-up and a spawned agent.
 #[test]
 fn a_run_makes_no_command_with_more_than_it_has() {
-    let add = |rest: &str| Reply::bash(&format!("ollim-bot reminder add --in 1h --id made {rest}"));
+    let add = |rest: &str| Reply::bash(&format!("ollim-bot reminder add --in 1h {rest}"));
     let api = MessagesApi::script([
         add("--command 'touch evil' --allowed-tools 'Bash(touch *)'"),
         add("--command 'touch evil' --allowed-tools Bash"),
         add("--command 'echo spam' --deliver always"),
-        add("--command 'echo x' --network --client notify"),
+        add("--command 'echo x' --id evil"),
         add("--command 'touch evil' --deliver failure"),
-        Reply::bash("ollim-bot reminder edit made --deliver always"),
-        Reply::bash("ollim-bot reminder edit made --allowed-tools Bash"),
+        Reply::bash("ollim-bot reminder edit job-2 --deliver always"),
+        Reply::bash("ollim-bot reminder edit job-2 --allowed-tools Bash"),
         Reply::bash("ollim-bot routine edit other --client exec --command 'touch evil'"),
         Reply::call(
             "mcp__discord__follow_up_chain",
@@ -309,7 +309,7 @@ fn a_run_makes_no_command_with_more_than_it_has() {
     assert_eq!((&made["allow_ping"], &made["network"]), (&json!(false), &json!("none")), "{made:#}");
     // The creator may send the person nothing, so none of its words reach the person.
     assert_eq!((&made["created_by"], &made["deliver"]), (&json!("job"), &json!("never")));
-    let run = fire(&bot, &service, "made");
+    let run = fire(&bot, &service, "job-2");
     assert!(run["error"].as_str().unwrap().contains("refused a program; `deliver: never` keeps its name"), "{run:#}");
     assert!(run["denials"].to_string().contains("touch evil"), "{run:#}");
     assert!(!inbox(&bot).iter().any(|told| told.contains("evil")), "{:?}", inbox(&bot));

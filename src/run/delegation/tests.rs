@@ -155,6 +155,22 @@ fn what_it_makes_is_no_louder() {
     }
 }
 
+/// The failures of the new job are told to the person, with its id and what a check of it printed.
+#[test]
+fn what_a_job_that_may_send_nothing_makes_says_no_words_of_its_own() {
+    let quiet = job(&["Read"], |own| own.deliver = Deliver::Digest);
+    let loud = job(&["Read", "mcp__discord__ping_user"], |own| own.deliver = Deliver::Digest);
+    for (limit, expected) in [(&quiet, (false, Deliver::Failure)), (&loud, (true, Deliver::Digest))] {
+        let mut made = draft();
+        limit.narrow(&mut made).unwrap();
+        limit.silence(&mut made).unwrap();
+        assert_eq!((made.allow_ping, made.deliver), expected);
+    }
+    let mut named = Draft { id: Some(DefinitionId::new("the-oven-is-on")), ..draft() };
+    assert!(quiet.silence(&mut named).unwrap_err().reason.contains("`--id` is in the messages about a job"));
+    loud.silence(&mut named).unwrap();
+}
+
 #[test]
 fn what_is_more_is_refused_with_its_name() {
     let limit = job(&["Read", "Bash(ollim-bot gmail *)"], |own| {
