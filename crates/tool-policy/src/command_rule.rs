@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use crate::Application;
+use crate::expression;
 use crate::fetch::{self, Fetch};
 use crate::options::{self, GivenOption};
 use crate::programs::{self, Effect, Options, Syntax, base_name, git};
+use crate::request::clipped;
 use crate::restraints;
 use crate::start::{Executes, Rights, StartWords};
 use crate::wildcard::{STAR, Wildcard, joined};
@@ -36,8 +38,8 @@ enum Stars {
     Anything,
     /// Operands, and behind an option its value ([`Wildcard::matches_operands`]).
     Operands,
-    /// Any words, and behind an option its value ([`Wildcard::matches_values`]).
-    Values,
+    /// Folders and whole tests of an expression ([`expression::may_stand_for`]).
+    Tests,
     /// One operand each ([`Wildcard::matches_single_operands`]). Further words could be another command (`ssh * uptime`).
     SingleOperands,
     /// Nothing, so that the rule grants nothing: the first one would choose what the program does.
@@ -78,9 +80,9 @@ impl CommandRule {
             Box::new((Wildcard::words_of(&plain), harmless))
         });
         // Words of `find` that look like options are what it looks for.
-        let is_expression = words.first().is_some_and(|program| programs::by_base_name(program).options.one_dash);
+        let is_expression = words.first().is_some_and(|program| programs::by_base_name(program).options.one_dash());
         let stars = match is_expression {
-            true => Stars::Values,
+            true => Stars::Tests,
             false if granting.searches() && plain.is_none() => Stars::Operands,
             false => Stars::Anything,
         };
@@ -185,9 +187,12 @@ impl CommandRule {
         match self.stars {
             Stars::Anything => self.granting.matches(text),
             Stars::Operands => self.granting.matches_operands(text),
-            Stars::Values => {
+            Stars::Tests => {
                 let options = self.program().map_or(&Options::NONE, |program| &programs::by_base_name(program).options);
-                self.granting.matches_values(text, |word| options.acts(word))
+                let stands = |before: &str, words: &str| {
+                    options.expression.is_some_and(|known| expression::may_stand_for(options, known, before, words))
+                };
+                self.granting.matches_where(text, stands)
             }
             Stars::SingleOperands => self.granting.matches_single_operands(text),
             Stars::Nothing => false,
@@ -221,7 +226,20 @@ impl CommandRule {
             }
             return fetch::elsewhere(&rule, call).map(Shortfall::Address);
         }
-        self.beyond(start.program, arguments, spelled, given).map(Shortfall::Option)
+        let beyond = self.beyond(start.program, arguments, spelled, given).map(Shortfall::Option);
+        beyond.or_else(|| self.climbing(arguments).map(Shortfall::Address))
+    }
+
+    /// Returns why an address of a call leads out of the one that the rule names before a star: servers follow `..` (`git clone
+    /// https://h/acme/*`).
+    fn climbing(&self, arguments: &[String]) -> Option<String> {
+        let starts = self.arguments().iter().filter_map(|word| word.split_once(STAR).map(|(start, _)| start));
+        let is_up = |part: &str| part.to_ascii_lowercase().replace("%2e", ".") == "..";
+        starts.filter(|start| start.contains(":")).find_map(|start| {
+            let mut within = arguments.iter().filter_map(|word| Some((word, word.strip_prefix(start)?)));
+            let (word, _) = within.find(|(_, rest)| rest.split(['/', '\\']).any(is_up))?;
+            Some(format!("`{}` leads out of `{}` by `..`", clipped(word), clipped(start)))
+        })
     }
 
     /// Returns the first option among a program's arguments that goes beyond the rule. `given` are those that a rule must spell.
@@ -258,7 +276,7 @@ impl CommandRule {
         if !self.is_bound_to_work() {
             given.retain(|option| option.effect != Effect::Leads);
         }
-        if !self.fixed.split_first().is_some_and(|(program, words)| options::names_script(program, words)) {
+        if !self.program().is_some_and(|program| options::names_script(program, self.arguments())) {
             given.retain(|option| option.effect != Effect::Scripts);
         }
         options::unspelled(spelled, given)
@@ -283,6 +301,7 @@ impl CommandRule {
         // Words and rights follow from the text, so the child must not spell options that the parent does not.
         let narrower = self.beyond(program, other.arguments(), self.spelled(program), other.spelled(program)).is_none()
             && self.rights(program).covers(&other.rights(program))
+            && self.climbing(other.arguments()).is_none()
             && self.has_subcommand_of(program, other.arguments())
             && self.covers_middle(other);
         let read = |rule: &Self, options| fetch::read_rule(options, &rule.words);

@@ -95,7 +95,7 @@ fn excluded_options(program: &str, arguments: &[String]) -> Vec<(String, String)
         Syntax::Fetch(options) => {
             options.mentioned.split_whitespace().map(|name| (name.to_owned(), format!("--{name}"))).collect()
         }
-        Syntax::Options => shown(program.options.guarded, program.options.one_dash),
+        Syntax::Options => shown(program.options.guarded, program.options.one_dash()),
     }
 }
 

@@ -9,6 +9,7 @@ mod attenuation;
 mod client_tools;
 mod command_rule;
 mod describe;
+mod expression;
 mod fetch;
 mod options;
 mod path;

@@ -90,11 +90,18 @@ pub(super) fn names_code(program: &str, arguments: &[String]) -> bool {
     })
 }
 
-/// Returns whether the words of a rule before its first star contain the script of a filter: an operand, or an option with its value.
-pub(super) fn names_script(program: &str, arguments: &[String]) -> bool {
-    let options = &programs::by_base_name(program).options;
+/// Returns whether a rule contains the script of a filter before its first star: an operand, or an option with its value. Or whether it
+/// names targets, and no star before its end stands for others.
+pub(super) fn names_script(program: &str, rule: &[String]) -> bool {
+    let program = programs::by_base_name(program);
+    if program.variables {
+        let closed = rule.strip_suffix(&[STAR.to_string()]).unwrap_or(rule);
+        let named = targets(program, closed);
+        return !named.is_empty() && !named.iter().any(|word| word.starts_with(STAR));
+    }
+    let options = &program.options;
     let gives = |option: &GivenOption| option.effect == Effect::Scripts;
-    let mut rest = arguments.iter();
+    let mut rest = rule.iter().take_while(|word| !word.contains(STAR));
     while let Some(word) = rest.next() {
         let Some(option) = word.strip_prefix('-').filter(|option| !option.is_empty()) else { return true };
         let valued = option.find(|letter| options.values.contains(letter)).map(|at| at + 1);
@@ -110,6 +117,42 @@ pub(super) fn names_script(program: &str, arguments: &[String]) -> bool {
     false
 }
 
+/// Returns whether a word sets the variable of `make` that makes the output verbose, by convention.
+pub(super) fn is_verbose(word: &str) -> bool {
+    let value = word.strip_prefix("V=").or_else(|| word.strip_prefix("V:="));
+    value.is_some_and(|value| value.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Returns the operands of a program that takes targets and variables, without its variables.
+fn targets<'a>(program: &Program, arguments: &'a [String]) -> Vec<&'a str> {
+    // Letters with an optional value take the next word only if it is a number.
+    let optional = program.harmless.map_or("", |tool| tool.values);
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let mut found = Vec::new();
+    let mut rest = arguments.iter().map(String::as_str).peekable();
+    while let Some(word) = rest.next() {
+        let Some(letters) = word.strip_prefix('-') else {
+            found.extend((!word.contains('=')).then_some(word));
+            continue;
+        };
+        let valued = letters.find(|letter| program.options.values.contains(letter));
+        let last = valued.filter(|at| at + 1 == letters.len() && !letters.starts_with('-'));
+        if last.is_some_and(|at| !optional.contains(&letters[at..])) {
+            rest.next();
+        } else if last.is_some() {
+            rest.next_if(|next| is_number(next));
+        }
+    }
+    found
+}
+
+/// Returns the targets of a call that a rule must spell, if it names one.
+fn given_targets(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
+    let found = if program.variables { targets(program, arguments) } else { Vec::new() };
+    let given = |word: &str| GivenOption { id: "target".into(), shown: word.into(), effect: Effect::Scripts };
+    found.into_iter().filter(|word| !word.starts_with(STAR)).map(given).collect()
+}
+
 /// Returns variables among the operands of a program that passes them to everything it starts. One with more than a word is code, and
 /// any name that is not known as harmless may be read by some program. A rule must spell each by its name.
 fn variables(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
@@ -117,10 +160,8 @@ fn variables(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
         let (name, value) = word.split_once('=').filter(|_| !word.starts_with('-'))?;
         let name = name.trim_end_matches([':', '+', '?']);
         let value = value.split(STAR).next().unwrap_or_default();
-        // By convention this makes the output verbose.
-        let verbose = name == "V" && value.bytes().all(|byte| byte.is_ascii_digit());
         let shown = format!("{name}=*");
-        let harmless = verbose || (is_word(value) && is_known(name, value));
+        let harmless = is_verbose(word) || (is_word(value) && is_known(name, value));
         (!harmless || word.contains(STAR)).then(|| GivenOption { id: shown.clone(), shown, effect: Effect::Leads })
     };
     if program.variables { arguments.iter().filter_map(more).collect() } else { Vec::new() }
@@ -222,6 +263,7 @@ pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<GivenOption> {
             let mut found = scan(&program.options, arguments);
             found.extend(code_on_input(program, arguments));
             found.extend(variables(program, arguments));
+            found.extend(given_targets(program, arguments));
             found.extend(started_by_path(&program.options, arguments));
             found.extend(program.harmless.map(|tool| leading(tool, arguments)).unwrap_or_default());
             found
@@ -237,12 +279,12 @@ pub(super) fn scan(options: &Options, arguments: &[String]) -> Vec<GivenOption> 
     }
     let found = |guarded: &GuardedOption| GivenOption {
         id: guarded.name.into(),
-        shown: guarded.shown(options.one_dash),
+        shown: guarded.shown(options.one_dash()),
         effect: guarded.effect,
     };
     for (at, word) in arguments.iter().enumerate() {
         let text = word.split(STAR).next().unwrap_or_default();
-        if options.one_dash {
+        if options.one_dash() {
             out.extend(
                 options.guarded.iter().filter(|guarded| text.strip_prefix('-') == Some(guarded.name)).map(found),
             );
@@ -372,10 +414,10 @@ mod tests {
         check("cat -o f", &[]);
         check("/opt/x/sort -o f", &["output"]);
         check("install -s --strip-program=x a b", &["strip-program"]);
-        check("make test CC=sh", &["CC=*"]);
-        check("make test cc=/x/y", &["cc=*"]);
-        check("make test V=1 CI=true NODE_ENV=test TZ=UTC", &[]);
-        check("make test env=staging tool=rm", &["env=*", "tool=*"]);
+        check("make CC=sh", &["CC=*"]);
+        check("make cc=/x/y", &["cc=*"]);
+        check("make V=1 CI=true NODE_ENV=test TZ=UTC", &[]);
+        check("make env=staging tool=rm", &["env=*", "tool=*"]);
     }
 
     /// `--` may be the value of the option before it, and a letter may continue behind its value.
@@ -469,17 +511,15 @@ mod tests {
             "x!",
         ] {
             for sign in ["=", ":=", "+=", "?=", "::="] {
-                check(&format!("make test {name}{sign}notes"), &[&format!("{name}=*")]);
+                check(&format!("make {name}{sign}notes"), &[&format!("{name}=*")]);
             }
         }
-        check("make test V=rm", &["V=*"]);
+        check("make V=rm", &["V=*"]);
     }
 
     #[test]
     fn what_is_not_known_to_be_harmless_may_lead_to_other_code() {
         for call in [
-            "make test -s -j4 -kn --silent --jobs=4",
-            "make -j 4 test -- -C",
             "npm test -s --if-present -- --prefix x",
             "npm run build --workspace=x -w y --silent",
             "cargo test -p x --release -qv -j4 -- --config x",
@@ -487,13 +527,17 @@ mod tests {
         ] {
             check(call, &[]);
         }
+        // A rule that names a target must spell each.
+        check("make test -s -j4 -kn --silent --jobs=4", &["target"]);
+        check("make -j 4 test -- -C", &["target"]);
+        check("make -j test -l 2.5 V=1 --output-sync deploy", &["target", "target"]);
         check("npx eslint --format unix src", &[]);
         check("npx --yes --package=x eslint", &["--package"]);
         check("npx --loglevel silent -p x eslint", &["--loglevel"]);
-        check("make test -sC x", &["-C"]);
-        check("make test --directory=x", &["--directory"]);
-        check("make test --dir x", &["--dir"]);
-        check("make test --eval=x", &["--eval"]);
+        check("make -sC x", &["-C"]);
+        check("make --directory=x", &["--directory"]);
+        check("make --dir=x", &["--dir"]);
+        check("make --eval=x", &["--eval"]);
         for option in ["-prefix", "--prefix", "-sq", "--script_shell", "--node_options", "--package"] {
             check(&format!("npm test {option} x"), &[option]);
         }

@@ -55,12 +55,25 @@ const PRINTING: &[&str] = &[
 /// Options of one program, or of one subcommand, that leave what holds it back as it is: letters, and long ones.
 const BESIDE: &[(&str, &str, Names)] = &[
     ("cp", "aprRv", "--archive --recursive"),
-    ("git push", "uv", "--porcelain --set-upstream"),
+    ("git add", "Auv", "--all --update"),
+    ("git fetch", "ap", "--all --prune"),
+    ("git push", "uv", "--all --follow-tags --porcelain --set-upstream --tags"),
+    ("git restore", "s", "--source"),
+    ("git rm", "r", "--ignore-unmatch"),
     ("gmake", "jknsw0123456789", "--jobs --keep-going"),
     ("make", "jknsw0123456789", "--jobs --keep-going"),
     ("npm", "", "--omit"),
     ("rsync", "ahinrtuvz", "--archive --compress --human-readable --itemize-changes --recursive --stats"),
+    ("unzip", "djv", ""),
 ];
+
+/// Operands of one program behind which it does something else (`node --check inspect FILE` runs the file).
+const OPERANDS: &[(&str, Names)] = &[("node", "debug inspect")];
+
+/// Returns whether package managers read a word as a value that turns the option in front of it off.
+fn is_off(word: &str) -> bool {
+    ["false", "null", "undefined", "no", "off", "0"].contains(&word)
+}
 
 /// Returns whether a word is an option that leaves what holds the program back as it is.
 fn is_beside(name: &str, word: &str) -> bool {
@@ -69,9 +82,7 @@ fn is_beside(name: &str, word: &str) -> bool {
         _ if !word.starts_with("--") => {
             word.strip_prefix('-').is_some_and(|own| own.chars().all(|letter| letters.contains(letter)))
         }
-        Some((option, value)) => {
-            programs::contains(long, option) && value.bytes().all(|byte| byte.is_ascii_alphanumeric())
-        }
+        Some((option, value)) => programs::contains(long, option) && !value.starts_with('-') && !is_off(value),
         None => programs::contains(long, word),
     }
 }
@@ -99,10 +110,9 @@ pub(super) fn revoking_option(program: &str, rule: &[String], call: &[String]) -
     let is_option = |word: &str| {
         (word.len() > 1 && word.starts_with('-'))
             || (is_git && word.starts_with('+'))
-            || (is_make && word.contains('='))
+            || (is_make && word.contains('=') && !options::is_verbose(word))
+            || OPERANDS.iter().any(|(known, words)| *known == name && programs::contains(words, word))
     };
-    // Package managers read it as the value of the option in front of it.
-    let is_off = |word: &str| ["false", "null", "undefined", "no", "off", "0"].contains(&word);
     let mut before = "";
     // Options of git itself take nothing back, and a rule must spell those that are not harmless.
     for word in if is_git { git::from_subcommand(call) } else { call } {

@@ -197,17 +197,10 @@ impl Wildcard {
         })
     }
 
-    /// Returns the same where each star before the end stands for folders and whole tests of `find`, or for one word if it is directly
-    /// behind an option or within a word. `acts` says of a word whether it does something.
-    pub(super) fn matches_values(&self, text: &str, acts: impl Fn(&str) -> bool) -> bool {
-        fits(&self.parts, self.tail, text, |before, stands_for| {
-            let is_free =
-                before.strip_suffix(BREAK).is_some_and(|words| !words.rsplit(BREAK).next().is_some_and(is_option));
-            match is_free {
-                true => is_whole_test(stands_for) && !stands_for.split(BREAK).any(&acts),
-                false => before.is_empty() || !stands_for.contains(BREAK),
-            }
-        })
+    /// Returns the same where `allows` says of each star before the end whether it may stand for a text. Its arguments are the text
+    /// before the star, and that text.
+    pub(super) fn matches_where(&self, text: &str, allows: impl Fn(&str, &str) -> bool) -> bool {
+        fits(&self.parts, self.tail, text, allows)
     }
 
     /// Returns whether this matches everything that `other` matches. `false` if that cannot be told.
@@ -250,14 +243,7 @@ fn is_option(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-')
 }
 
-/// Returns whether words of `find` leave the test behind them as it is: neither turned round nor in their brackets.
-fn is_whole_test(words: &str) -> bool {
-    let count = |word: &str| words.split(BREAK).filter(|other| *other == word).count();
-    let last = words.trim_end_matches(BREAK).rsplit(BREAK).next();
-    !matches!(last, Some("!" | "-not")) && count("(") == count(")")
-}
-
-/// Returns whether a star behind the part `before` stands for operands there: see [`Wildcard::matches_operands`].
+/// Returns whether a star behind the text `before` stands for operands there: see [`Wildcard::matches_operands`].
 fn stands_for_operands(before: &str, stands_for: &str) -> bool {
     let words_before = before.strip_suffix(BREAK);
     let is_value = words_before.and_then(|words| words.rsplit(BREAK).next()).is_some_and(is_option);
@@ -268,7 +254,7 @@ fn stands_for_operands(before: &str, stands_for: &str) -> bool {
 }
 
 /// Returns whether the parts occur in order in the text, the first at its beginning, and the last where the tail requires. `allows` says of
-/// each star before the end whether it may stand for a text. Its arguments are the part before the star, and that text.
+/// each star before the end whether it may stand for a text. Its arguments are the text before the star, and that text.
 fn fits(parts: &[String], tail: Tail, text: &str, allows: impl Fn(&str, &str) -> bool) -> bool {
     let Some((first, others)) = parts.split_first() else { return false };
     let Some(mut rest) = text.strip_prefix(first.as_str()) else { return false };
@@ -279,7 +265,6 @@ fn fits(parts: &[String], tail: Tail, text: &str, allows: impl Fn(&str, &str) ->
             Tail::Text => true,
         };
     }
-    let mut before = first;
     for (at, part) in others.iter().enumerate() {
         let end = || rest.strip_suffix(part.as_str()).map(str::len);
         let found = match tail {
@@ -287,9 +272,10 @@ fn fits(parts: &[String], tail: Tail, text: &str, allows: impl Fn(&str, &str) ->
             Tail::Words if at + 1 == others.len() => rest.find(&format!("{part}{BREAK}")).or_else(end),
             _ => rest.find(part.as_str()),
         };
-        let Some(found) = found.filter(|found| allows(before, &rest[..*found])) else { return false };
+        let Some(found) = found.filter(|found| allows(&text[..text.len() - rest.len()], &rest[..*found])) else {
+            return false;
+        };
         rest = &rest[found + part.len()..];
-        before = part;
     }
     true
 }

@@ -1,5 +1,7 @@
 //! Programs that read files and the state of the system, and programs that change files.
 
+use crate::expression::Expression;
+
 use super::{Class, Options, Program, executes, steers, writes};
 
 const fn reads(names: &'static [&'static str]) -> Program {
@@ -21,6 +23,16 @@ const PAGER: Options = Options::new(
     // Options can continue behind a number, and behind a text that ends in `$`.
     "",
 );
+
+/// Settings that change what a later test means (`-daystart`, `-regextype`) are not among them.
+const FIND: Expression = Expression {
+    plain: "a and d depth empty executable false ignore_readdir_race ls mount nogroup noignore_readdir_race noleaf nouser nowarn \
+        print print0 prune quit readable true warn writable xdev",
+    valued: "amin anewer atime cmin cnewer context ctime fstype gid group ilname iname inum ipath iregex iwholename links lname \
+        maxdepth mindepth mmin mtime name newer neweraa neweraB newerac neweram newerat newerBa newerBB newerBc newerBm newerBt newerca newercB newercc newercm newerct newerma newermB newermc newermm newermt path perm printf regex samefile size type uid used \
+        user wholename xtype",
+    leading: "H L P O0 O1 O2 O3",
+};
 
 pub(super) const TABLE: &[Program] = &[
     reads(&["df", "du", "findmnt", "free", "locate", "ls", "lsblk", "pgrep", "ps", "size", "stat", "strings"]),
@@ -49,7 +61,7 @@ pub(super) const TABLE: &[Program] = &[
                 writes("", "fls"),
                 steers("", "files0-from"),
             ],
-            one_dash: true,
+            expression: Some(&FIND),
             ..Options::NONE
         },
         ..reads(&["find"])

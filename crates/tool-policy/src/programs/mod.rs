@@ -17,6 +17,7 @@ mod wrappers;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use crate::expression::Expression;
 pub(crate) use curl::{FLAGS, FetchOptions, VALUED};
 
 const TABLE: &[&[Program]] = &[
@@ -138,8 +139,8 @@ pub(crate) struct Options {
     pub values: &'static str,
     /// Harmless long options that are also prefixes of a guarded one.
     pub harmless: &'static [&'static str],
-    /// Whether long options have one dash (`find -delete`).
-    pub one_dash: bool,
+    /// The words of its expression, whose long options have one dash (`find -delete`).
+    pub expression: Option<&'static Expression>,
     /// Whether the first word may be a cluster without a dash (`tar xIf`).
     pub bundled: bool,
     /// Long options with one dash that are followed by a program to start.
@@ -163,16 +164,21 @@ pub(crate) struct HarmlessOptions {
 
 impl Options {
     pub const NONE: Self =
-        Self { guarded: &[], values: "", harmless: &[], one_dash: false, bundled: false, starting: "", patterns: &[] };
+        Self { guarded: &[], values: "", harmless: &[], expression: None, bundled: false, starting: "", patterns: &[] };
 
     const fn new(guarded: &'static [GuardedOption], values: &'static str) -> Self {
         Self { guarded, values, ..Self::NONE }
     }
 
-    /// Returns whether a word begins like an option with one dash that writes, steers or starts a program (`find -delete`).
+    /// Returns whether long options have one dash.
+    pub fn one_dash(&self) -> bool {
+        self.expression.is_some()
+    }
+
+    /// Returns whether a word is an option with one dash that writes, steers or starts a program (`find -delete`).
     pub fn acts(&self, word: &str) -> bool {
         let mut names = self.guarded.iter().map(|option| option.name).chain(self.starting.split_whitespace());
-        word.strip_prefix('-').is_some_and(|word| names.any(|name| word.starts_with(name)))
+        word.strip_prefix('-').is_some_and(|word| names.any(|name| word == name))
     }
 }
 

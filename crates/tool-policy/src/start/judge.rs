@@ -63,6 +63,8 @@ impl fmt::Display for Refusal {
                 write!(f, "`{}` is not granted by its path; call it `{}`", clipped(program), clipped(name))
             }
             Self::Shortfall { program, rule, shortfall: Shortfall::Option(option) } => {
+                let is_operand = option.effect == Effect::Scripts && !option.shown.starts_with('-');
+                let kind = if is_operand { "target" } else { "option" };
                 let (program, option) = (clipped(program), clipped(&option.shown));
                 // Suggest the existing rule with the option added.
                 let spelled = match rule.strip_suffix(" *)") {
@@ -71,7 +73,7 @@ impl fmt::Display for Refusal {
                 };
                 write!(
                     f,
-                    "the option `{option}` of `{program}` has to be spelled in a rule, as in `{spelled}`, and \"{rule}\" does \
+                    "the {kind} `{option}` of `{program}` has to be spelled in a rule, as in `{spelled}`, and \"{rule}\" does \
                      not; leave it out"
                 )
             }

@@ -232,6 +232,29 @@ fn the_address_of_a_rule_is_the_only_one() {
 }
 
 #[test]
+fn an_address_does_not_climb_out_of_a_rules() {
+    let policy =
+        allowing(&["Bash(git clone https://h/acme/*)", "Bash(git push git@h:acme/* main)", "Bash(scp * h:in/*)"]);
+    grants(
+        &policy,
+        &["git clone https://h/acme/site", "git clone https://h/acme/a..b notes/../c", "git push git@h:acme/site main"],
+    );
+    grants(&policy, &["scp a h:in/a"]);
+    for up in ["..", "%2e%2E", ".%2e"] {
+        denies(
+            &policy,
+            &[
+                &format!("git clone https://h/acme/{up}/evil"),
+                &format!("git clone https://h/acme/a/../{up}"),
+                &format!("git clone https://h/acme/\\{up}\\evil"),
+                &format!("git push git@h:acme/{up}/evil main"),
+                &format!("scp a h:in/{up}/.ssh/authorized_keys"),
+            ],
+        );
+    }
+}
+
+#[test]
 fn a_harmless_option_of_a_rule_may_stand_anywhere_in_a_call() {
     let policy = allowing(&[
         "Bash(curl -s https://a.b/*)",
@@ -395,12 +418,29 @@ fn a_star_behind_code_that_is_named_leads_to_no_other_code() {
             "make test X=a␣b",
             "make test .SHELLFLAGS=x",
             "make out X=a SHELL=x",
+            "make test deploy",
+            "make test -j deploy",
+            "make test -j4 V=1 deploy",
+            "make out X=a deploy",
             "npm run build --prefix x",
             "npm run build --script-shell=x",
             "cargo test --manifest-path x",
             "cargo test --config x",
         ],
     );
+    for (rule, granted, refused) in [
+        ("make test check *", "make test check -s", "make test check deploy"),
+        ("make test-* *", "make test-unit -k", "make test-unit deploy"),
+        ("make check*", "make checks", "make check deploy"),
+        ("make -C sub check *", "make -C sub check -j 4", "make -C sub check 4"),
+        ("make -C * check *", "make -C sub check V=1", "make -C sub check deploy"),
+        ("make -j4 V=1 check *", "make -j4 V=1 check -s", "make -j4 V=1 check deploy"),
+        ("make * check", "make a b check", "make a b check deploy"),
+    ] {
+        let policy = allowing(&[&format!("Bash({rule})")]);
+        grants(&policy, &[granted]);
+        denies(&policy, &[refused]);
+    }
     let open = allowing(&["Bash(make *)", "Bash(npm *)", "Bash(cargo *)", "Bash(make -C sub *)"]);
     grants(
         &open,
@@ -441,7 +481,7 @@ fn variables_that_turn_a_program_into_another_are_refused_by_name() {
         "Bash(npm test)",
         "Bash(bot gmail *)",
     ]);
-    for (policy, line) in ["make check", "make check x", "./report.fish", "npm test", "bot gmail x", "bot help"]
+    for (policy, line) in ["make check", "make check -s", "./report.fish", "npm test", "bot gmail x", "bot help"]
         .map(|line| (&policy, line))
         .into_iter()
         .chain([(&denying(&["Bash(git push *)"]), "bot gmail x"), (&allowing(&["Bash"]), "bot next")])
@@ -697,7 +737,11 @@ fn what_a_rule_holds_back_stays_held_back() {
         (&["Bash(mv -n *)", "Bash(cp -n *)"], &["mv -n a b", "cp -n -v a b"], &["-f a b", "a b -f", "--force a b"]),
         (&["Bash(rm -i *)"], &["rm -i a"], &["-f a", "--force a", "-rf a"]),
         (&["Bash(patch --dry-run *)"], &["patch --dry-run f g"], &["-o x f", "--output=x f", "-R f"]),
-        (&["Bash(node --check *)"], &["node --check a.js"], &["--no-check a.js", "--eval x"]),
+        (
+            &["Bash(node --check *)"],
+            &["node --check a.js"],
+            &["--no-check a.js", "--eval x", "inspect a.js", "debug a.js"],
+        ),
         (&["Bash(terraform apply --dry-run *)"], &["terraform apply --dry-run x"], &["--dry-run=none x", "--really"]),
         (
             &["Bash(curl -s -X GET http://h/*)", "Bash(curl -s --request GET http://h/*)"],
@@ -755,6 +799,17 @@ fn what_stands_beside_a_restraint_leaves_it_as_it_is() {
             "make --dry-run",
             &["make --dry-run -j4 all", "make --dry-run -ks --jobs=2"][..],
             &["-f x", "-jC x", "-j4 SHELL=x"][..],
+        ),
+        ("make -n", &["make -n check V=1"], &["check V=rm", "check V=1 CC=x"]),
+        ("git rm --cached", &["git rm --cached -r -q --ignore-unmatch notes"], &["-f notes", "-r --no-cached notes"]),
+        ("git push -n", &["git push -n --tags origin", "git push -n --all --follow-tags"], &["--mirror", "--prune"]),
+        ("git fetch --dry-run", &["git fetch --dry-run --all -p"], &["--all --no-dry-run"]),
+        ("git add -n", &["git add -n -A", "git add -n -u ."], &["-A --no-dry-run", "-f ."]),
+        ("unzip -n", &["unzip -n a.zip -d x", "unzip -n -q a.zip"], &["-do x a.zip", "a.zip -o"]),
+        (
+            "git restore --staged",
+            &["git restore --staged --source=HEAD~1 f", "git restore --staged -s v1.0 f"],
+            &["--source=HEAD -W f", "--source=--worktree f"],
         ),
         ("cp -n", &["cp -n -r a b", "cp -n -av a b"], &["-rf a b", "-rt x a", "--recursive=x -f a b"]),
         ("npm ci --ignore-scripts", &["npm ci --ignore-scripts --omit=dev"], &["--omit=--prefix=x", "--omit false"]),

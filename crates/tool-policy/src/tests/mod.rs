@@ -2,6 +2,7 @@
 
 mod asking;
 mod denials;
+mod expressions;
 mod grants;
 mod hostile;
 mod layers;

@@ -1,0 +1,82 @@
+//! Expressions of tests and actions (`find . -name x -delete`), and what a star of a rule may stand for in one.
+//!
+//! An action applies to what the tests before it leave. So a star with an action behind it stands for folders and for whole tests, which
+//! can only leave less. It does not stand for a word that takes a later test for its value, turns it round, or joins it by "or".
+
+use crate::programs::{Options, contains};
+use crate::wildcard::BREAK;
+
+/// The words of an expression with one dash, without it.
+pub(super) struct Expression {
+    /// Tests and settings without a value.
+    pub plain: &'static str,
+    /// Tests and settings whose value is the next word.
+    pub valued: &'static str,
+    /// Options before the folders, without a value.
+    pub leading: &'static str,
+}
+
+/// The place between two words of an expression.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    /// Whether the next word is the value of the one before it.
+    in_value: bool,
+    /// Whether the next test is turned round.
+    negated: bool,
+    /// Whether a test is before it, within the same brackets.
+    has_test: bool,
+    /// How many brackets are open.
+    depth: usize,
+}
+
+impl Place {
+    /// Returns the place behind a word.
+    fn after(self, word: &str, expression: &Expression) -> Self {
+        let next = Self { in_value: false, negated: false, ..self };
+        match word {
+            _ if self.in_value => next,
+            "!" | "-not" => Self { negated: true, has_test: true, ..next },
+            "(" => Self { depth: self.depth + 1, has_test: false, ..next },
+            ")" => Self { depth: self.depth.saturating_sub(1), has_test: true, ..next },
+            _ => {
+                let name = word.strip_prefix('-').filter(|name| !contains(expression.leading, name));
+                let in_value = name.is_some_and(|name| contains(expression.valued, name));
+                Self { in_value, has_test: self.has_test || name.is_some(), ..next }
+            }
+        }
+    }
+}
+
+/// Returns whether a star may stand for the words `stands_for` of a call, behind the words `before`. Both are words joined by [`BREAK`].
+pub(super) fn may_stand_for(options: &Options, expression: &Expression, before: &str, stands_for: &str) -> bool {
+    let (whole, part) = before.rsplit_once(BREAK).unwrap_or(("", before));
+    let place = whole.split(BREAK).skip(1).fold(Place::default(), |place, word| place.after(word, expression));
+    if place.in_value || !part.is_empty() {
+        // One value, or the rest of a word. The rest of an option would make another one of it.
+        let is_text = place.in_value || !part.starts_with('-') || part == "-";
+        return !stands_for.contains(BREAK) && (is_text || stands_for.is_empty());
+    }
+    leaves_later_tests(options, expression, place, stands_for)
+}
+
+/// Returns whether words leave the tests behind them as they are.
+fn leaves_later_tests(options: &Options, expression: &Expression, start: Place, words: &str) -> bool {
+    let mut place = start;
+    for word in words.split(BREAK) {
+        if !place.in_value {
+            let joins = matches!(word, "-o" | "-or" | ",");
+            let name = word.strip_prefix('-').filter(|name| !name.is_empty());
+            let lists = [expression.plain, expression.valued, expression.leading];
+            let is_known = name.is_none_or(|name| lists.iter().any(|names| contains(names, name)));
+            let closes = word == ")" && place.depth <= start.depth;
+            if closes || options.acts(word) || (joins && place.depth == start.depth && start.has_test) {
+                return false;
+            }
+            if !joins && word != "-not" && !is_known {
+                return false;
+            }
+        }
+        place = place.after(word, expression);
+    }
+    !place.in_value && !place.negated && place.depth == start.depth
+}
