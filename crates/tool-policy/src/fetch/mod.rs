@@ -19,7 +19,7 @@ pub(super) struct Fetch {
     pub operands: Vec<String>,
     /// The words without harmless options.
     pub plain: Vec<String>,
-    /// The harmless options: each letter by itself, a value behind its option.
+    /// The harmless options by their long names, a value behind its option.
     pub harmless: Vec<String>,
     /// Whether a rule names no address and ends in a star that stands for any.
     pub any_address: bool,
@@ -128,24 +128,24 @@ impl FetchOptions {
     /// remain.
     fn short(&self, cluster: &str, arguments: &[String], at: &mut usize, out: &mut Fetch) -> Option<String> {
         if self.words.contains(&cluster) {
-            out.harmless.push(format!("-{cluster}"));
+            out.harmless.push(format!("--{}", self.long_name(cluster)));
             return None;
         }
         let cluster = cluster.split(STAR).next().unwrap_or_default();
         let mut left = "-".to_owned();
         for (index, letter) in cluster.char_indices() {
             let option = format!("-{letter}");
+            let name = self.long_name(&option);
             if self.flags.contains(letter) {
-                out.harmless.push(option);
+                out.harmless.push(format!("--{name}"));
                 continue;
             }
             let rest = &cluster[index + letter.len_utf8()..];
             let attached = Some(rest).filter(|rest| !rest.is_empty());
             let value = attached.or_else(|| arguments.get(*at).map(String::as_str));
-            let name = self.long_name(&option);
             let valued = self.values.contains(letter) && Self::value_is_harmless(name, value);
             if valued || self.is_nowhere(name, value) {
-                out.harmless.push(with_value(&option, value));
+                out.harmless.push(with_value(&format!("--{name}"), value));
                 *at += usize::from(attached.is_none());
                 break;
             }

@@ -67,9 +67,10 @@ impl fmt::Display for Refusal {
                 let kind = if is_operand { "target" } else { "option" };
                 let (program, option) = (clipped(program), clipped(&option.shown));
                 // Suggest the existing rule with the option added.
-                let spelled = match rule.strip_suffix(" *)") {
-                    Some(head) => format!("{head} {option} *)"),
-                    None => format!("Bash({program} {option} *)"),
+                let spelled = match (rule.strip_suffix(" *)"), rule.split_once(' ')) {
+                    (Some(head), _) => format!("{head} {option} *)"),
+                    (None, Some((head, rest))) => format!("{head} {option} {rest}"),
+                    (None, None) => format!("Bash({program} {option} *)"),
                 };
                 write!(
                     f,
@@ -253,7 +254,18 @@ fn not_granted(lists: &RuleSet, start: &StartWords<'_>) -> Refusal {
             return Refusal::ByPath { program: start.program.into(), name: name.into() };
         }
     }
-    Refusal::NotGranted { program: start.program.into(), wanted: suggested_rule(start) }
+    // An option with a value keeps the words from matching, so it is the cause, and not the address.
+    let fetching = lists.grants_for("Bash").filter(|_| start.fetch.is_some()).find_map(|rule| {
+        let Matcher::Command(pattern) = &rule.matcher else { return None };
+        let shortfall = pattern.shortfall(start).filter(|_| pattern.program() == Some(start.program))?;
+        let program = start.program.to_owned();
+        matches!(shortfall, Shortfall::Option(_)).then(|| Refusal::Shortfall {
+            program,
+            rule: rule.pattern.to_string(),
+            shortfall,
+        })
+    });
+    fetching.unwrap_or_else(|| Refusal::NotGranted { program: start.program.into(), wanted: suggested_rule(start) })
 }
 
 /// Returns whether a program may run in the shell's own domain without a rule.

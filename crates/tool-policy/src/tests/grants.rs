@@ -274,7 +274,11 @@ fn a_harmless_option_of_a_rule_may_stand_anywhere_in_a_call() {
             "curl -L -S -f --retry 3 -s https://c.d/x",
             "curl -HAccept:x -sI https://e.f/x",
             "curl -s https://g.h/x",
+            "curl --silent https://a.b/c",
+            "curl --show-error --silent --max-time 5 https://a.b/c",
+            "curl --fail --silent --show-error -L https://c.d/x",
             "wget --max-redirect 0 -qO- https://a.b/c",
+            "wget --quiet -nc --max-redirect=0 https://a.b/c",
         ],
     );
     denies(
@@ -967,4 +971,19 @@ fn options_behind_a_script_are_its_own() {
             "python3 -W ignore -c x",
         ],
     );
+}
+
+#[test]
+fn a_refused_request_names_the_option_that_is_more_than_its_rule() {
+    let policy = allowing(&["Bash(curl https://api.example.com/*)", "Bash(wget -q *)"]);
+    for (line, part) in [
+        ("curl -u a:b https://api.example.com/x", "the option `-u` of `curl` has to be spelled"),
+        ("curl -u a:b https://api.example.com/x", "as in `Bash(curl -u https://api.example.com/*)`"),
+        ("curl https://api.example.com/x --cookie a=b", "the option `--cookie` of `curl` has to be spelled"),
+        ("wget -q -O f https://a.b", "as in `Bash(wget -q -O *)`"),
+        ("curl https://other.example.com/x", "the rule `Bash(curl https://other.example.com/*)` would be needed"),
+    ] {
+        let reason = start(&policy, line).decision.reason;
+        assert!(reason.contains(part), "{line}: {reason}");
+    }
 }
