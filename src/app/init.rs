@@ -151,6 +151,8 @@ pub fn make_home(home: &Home, now: DateTime<Utc>, zone: Tz) -> Result<Vec<PathBu
 }
 
 fn make(home: &Home, options: &InitOptions, now: DateTime<Utc>, zone: Tz) -> Result<Vec<PathBuf>, Refusal> {
+    // A sample reminder comes once: in a folder that is in use it would fire again.
+    let is_new = !home.state().exists();
     make_folders(home)?;
     let mut settings = commented();
     if let Some(name) = &options.timezone {
@@ -160,7 +162,8 @@ fn make(home: &Home, options: &InitOptions, now: DateTime<Utc>, zone: Tz) -> Res
         settings += &format!("\n{channels}");
     }
     let mut files = vec![(home.config_file(), settings), (home.root().join(".gitignore"), IGNORED.to_owned())];
-    for (path, text) in samples().iter().filter(|_| !options.bare) {
+    let comes_again = |path: &str| !Path::new(path).starts_with("reminders");
+    for (path, text) in samples().iter().filter(|(path, _)| !options.bare && (is_new || comes_again(path))) {
         files.push((home.root().join(path), soon(text, now, zone)));
     }
     let mut made = Vec::new();
