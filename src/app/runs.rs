@@ -102,8 +102,14 @@ pub(super) fn inbox(count: u32, app: &App) -> Result<Vec<Message>, Refusal> {
 
 /// Returns the run whose id is `run`, or begins with it.
 pub(super) fn named(run: &str, journal: &JournalReader) -> Result<RunRecord, Refusal> {
-    let none = || Refusal::user(format!("there is no run `{run}`")).hint("`ollim-bot runs` lists them");
-    journal.run(&RunId::new(run))?.ok_or_else(none)
+    if let Some(found) = journal.run(&RunId::new(run))? {
+        return Ok(found);
+    }
+    let refusal = Refusal::user(format!("there is no run `{run}`"));
+    Err(match journal.has_record_of(&DefinitionId::new(run))? {
+        true => refusal.hint(format!("`{run}` is a job: `ollim-bot runs {run}` lists its runs")),
+        false => refusal.hint("`ollim-bot runs` lists them"),
+    })
 }
 
 /// Opens the journal for reading.

@@ -580,6 +580,9 @@ async fn what_ran_and_what_was_said() {
     error: there is no run `nothing`
     hint: `ollim-bot runs` lists them
     ");
+    let job = bot.json(["runs"])[0]["id"].as_str().unwrap().to_owned();
+    let shown = typed(&bot, &["runs", "show", &job]);
+    assert!(shown.contains(&format!("hint: `{job}` is a job: `ollim-bot runs {job}` lists its runs")), "{shown}");
     let inbox = typed(&bot, &["inbox"]);
     insta::assert_snapshot!(inbox.lines().skip(3).collect::<Vec<_>>().join("\n"), @"
     Two things.
