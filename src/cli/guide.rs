@@ -79,7 +79,8 @@ impl Guide<'_> {
             next_steps(installed, output);
             if !answers {
                 output.line(paint(WARN, "The agent does not answer yet: what is missing stands above."));
-                output.line(paint(FAINT, "Try it again then: ollim-bot init --force --yes --try-login"));
+                let again = output.command("init --force --yes --try-login");
+                output.line(paint(FAINT, &format!("Try it again then: {again}")));
             }
         }
         Ok(())
@@ -217,9 +218,9 @@ fn reach(talk: Option<&str>, output: &mut Output) {
 
 fn next_steps(installed: bool, output: &mut Output) {
     if !installed {
-        output.line(paint(FAINT, "Start the service: ollim-bot run"));
+        output.line(paint(FAINT, &format!("Start the service: {}", output.command("run"))));
     }
-    output.line(paint(FAINT, "Your first reminder: ollim-bot reminder add --in 1m 'Hello'"));
+    output.line(paint(FAINT, &format!("Your first reminder: {}", output.command("reminder add --in 1m 'Hello'"))));
 }
 
 /// Tests the login by one short run of a job, in a temporary data folder.

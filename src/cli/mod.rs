@@ -55,6 +55,7 @@ pub fn main(argv: Vec<OsString>) -> ExitCode {
     let typed = examples::parse(&argv);
     let color = typed.as_ref().map_or(Color::Auto, |cli| cli.global.color);
     let mut output = Output::to_stdout(color);
+    output.home = typed.as_ref().ok().and_then(|cli| cli.global.home.clone());
     if let Err(refusal) = start(&argv, typed, &mut output) {
         output.fail(&refusal);
     }
@@ -134,7 +135,7 @@ fn execute_typed(
             }
             render::render(outcome, view, output);
             if promises {
-                start_warnings::warn(app, needs_login, global.home.as_deref(), output);
+                start_warnings::warn(app, needs_login, output);
             }
         }
         ParsedCommand::Each(commands) => {
@@ -147,7 +148,7 @@ fn execute_typed(
                 Ok(())
             });
             if promises {
-                start_warnings::warn(app, needs_login, global.home.as_deref(), output);
+                start_warnings::warn(app, needs_login, output);
             }
         }
         ParsedCommand::Own(own) => execute_own(own, global, app, view, output)?,

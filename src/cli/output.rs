@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io;
+use std::path::PathBuf;
 
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
@@ -50,6 +51,9 @@ pub struct Output {
     /// Width of a line, in characters; `None` means unlimited.
     #[serde(skip)]
     pub width: Option<usize>,
+    /// The `--home` flag as given. The commands that the notes name have it, too.
+    #[serde(skip)]
+    pub home: Option<PathBuf>,
 }
 
 impl Output {
@@ -190,7 +194,7 @@ impl Output {
     /// Fails if the streams cannot be written, for example because the disk is full. A closed pipe is no error.
     pub fn print_now(&mut self, color: Color) -> Result<bool, Refusal> {
         let written = write_all(io::stdout(), color, &self.stdout)
-            .and_then(|read| Ok(read & write_all(io::stderr(), color, &self.stderr)?));
+            .and_then(|read| Ok(read & write_all(io::stderr(), color, &self.notes())?));
         self.stdout.clear();
         self.stderr.clear();
         written.map_err(|error| Refusal::environment(format!("cannot write: {error}")))
@@ -202,8 +206,45 @@ impl Output {
     /// Fails if the streams cannot be written for another reason, such as a full disk.
     pub fn print(&self, color: Color) -> io::Result<()> {
         let out = write_all(io::stdout(), color, &self.stdout);
-        let err = write_all(io::stderr(), color, &self.stderr);
+        let err = write_all(io::stderr(), color, &self.notes());
         out.and(err).map(drop)
+    }
+
+    /// Returns a command for the person, which concerns the same data folder as this one.
+    #[must_use]
+    pub fn command(&self, words: &str) -> String {
+        format!("ollim-bot {}{words}", self.home_flag())
+    }
+
+    /// Returns the `--home` flag as given, with a blank behind it, or nothing.
+    fn home_flag(&self) -> String {
+        self.home.as_ref().map_or_else(String::new, |home| format!("--home {} ", in_shell(&home.to_string_lossy())))
+    }
+
+    /// Returns the notes, where the commands that they name concern the same data folder as this one.
+    fn notes(&self) -> Cow<'_, str> {
+        const COMMAND: &str = "`ollim-bot ";
+        let flag = self.home_flag();
+        if flag.is_empty() {
+            return Cow::Borrowed(&self.stderr);
+        }
+        let mut parts = self.stderr.split(COMMAND);
+        let mut text = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            text.push_str(COMMAND);
+            text.push_str(if part.starts_with("--home ") { "" } else { &flag });
+            text.push_str(part);
+        }
+        Cow::Owned(text)
+    }
+}
+
+/// Returns a word as a shell reads it back.
+fn in_shell(word: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_alphanumeric() || "_./~-+=:,@".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => Cow::Borrowed(word),
+        false => Cow::Owned(format!("'{}'", plain(word).replace('\'', r"'\''"))),
     }
 }
 

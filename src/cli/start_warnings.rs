@@ -71,30 +71,26 @@ pub(super) fn show_wait(command: &Command, app: &App, color: Color, output: &mut
     output.print_now(color).map(drop)
 }
 
-/// Warns about the reason why nothing fires, with the command that fixes it. `home` is the `--home` flag as given.
-pub(super) fn warn(app: &App, needs_login: bool, home: Option<&std::path::Path>, output: &mut Output) {
-    let command = |rest: &str| match home {
-        Some(home) => format!("`ollim-bot --home {} {rest}`", home.display()),
-        None => format!("`ollim-bot {rest}`"),
-    };
+/// Warns about the reason why nothing fires, with the command that fixes it.
+pub(super) fn warn(app: &App, needs_login: bool, output: &mut Output) {
     let until: String;
     let (what, hint) = match app.service_status() {
-        Ok(None) => ("the service is not running, so nothing fires", format!("start it: {}", command("run"))),
+        Ok(None) => ("the service is not running, so nothing fires", "start it: `ollim-bot run`"),
         Ok(Some(ServiceStatus { ending: true, .. })) => {
-            ("the service is ending, so nothing fires", format!("start it again: {}", command("run")))
+            ("the service is ending, so nothing fires", "start it again: `ollim-bot run`")
         }
         Ok(Some(ServiceStatus { paused: Some(_), .. })) => {
-            ("the service is paused, so nothing fires by itself", format!("end the pause: {}", command("resume")))
+            ("the service is paused, so nothing fires by itself", "end the pause: `ollim-bot resume`")
         }
         Ok(Some(status)) if needs_login && status.waits_for_agent() => {
-            ("jobs wait for the agent client", format!("see why: {}", command("status")))
+            ("jobs wait for the agent client", "see why: `ollim-bot status`")
         }
         // Another line reports unreadable settings or an unreadable journal.
         Ok(Some(_)) => match app.spent_caps().unwrap_or_default().first() {
             Some(cap) if needs_login => {
                 until =
                     format!("{}, so no job that costs begins; it {}", cap.is_spent_words(), resets_in(cap, app.now()));
-                (&*until, format!("raise it for this time: {}", command("budget --help")))
+                (&*until, "raise it for this time: `ollim-bot budget --help`")
             }
             _ => return,
         },
@@ -104,5 +100,5 @@ pub(super) fn warn(app: &App, needs_login: bool, home: Option<&std::path::Path>,
         }
     };
     output.note(format!("{}: {what}", paint(WARN, "warning")));
-    output.note(format!("{}: {}", paint(HINT, "hint"), plain(&hint)));
+    output.note(format!("{}: {}", paint(HINT, "hint"), plain(hint)));
 }

@@ -38,6 +38,8 @@ fn init_makes_a_folder_that_works_and_overwrites_nothing() {
     ");
     bot.write("config.yaml", "user_name: Sam\n");
     std::fs::remove_file(bot.path("routines/email-triage.md")).unwrap();
+    // It has come, and would come again.
+    std::fs::remove_file(bot.path("reminders/hello.md")).unwrap();
     insta::assert_snapshot!(shown(&bot, &bot.run(["init", "--force"])), @"
     exit: 0
     -- stdout
@@ -147,6 +149,26 @@ fn an_ended_service_leaves_nothing_that_answers() {
     assert_eq!(bot.json(["status"])["daemon"], json!(null));
     let service = bot.start();
     service.until("it answers", || (!bot.json(["status"])["daemon"].is_null()).then_some(()));
+}
+
+#[test]
+fn the_commands_that_a_hint_names_are_for_the_same_folder() {
+    let bot = TestBot::new();
+    let own = bot.home().display().to_string();
+    let spaced = bot.person().join("my bot");
+    std::fs::create_dir(&spaced).unwrap();
+    let quoted = format!("'{}'", spaced.display());
+    for (home, shown) in [(&own, &own), (&spaced.display().to_string(), &quoted)] {
+        let paused = bot.run(["--home", home, "pause"]);
+        assert_eq!(
+            paused.stderr,
+            format!("error: the service is not running\nhint: start it: `ollim-bot --home {shown} run`\n")
+        );
+        let made = bot.run(["--home", home, "init", "--force", "--yes"]);
+        assert!(made.stdout.contains(&format!("Start the service: ollim-bot --home {shown} run\n")), "{made:?}");
+        let added = bot.run(["--home", home, "reminder", "add", "--in", "1h", "Tea"]);
+        assert!(added.stderr.contains(&format!("start it: `ollim-bot --home {shown} run`")), "{added:?}");
+    }
 }
 
 #[test]
