@@ -69,7 +69,14 @@ impl Choice {
             Some(Thinking::Disabled) => "off".to_owned(),
             Some(Thinking::Budget(tokens)) => format!("at most {tokens} tokens"),
         };
-        format!("model: {model}\nthinking: {thinking}")
+        // Only the model's provider has the list, and a gateway has names of its own.
+        let is_usual = |name: &str| ["haiku", "opus", "sonnet"].contains(&name) || name.starts_with("claude-");
+        let unknown = self.model.as_deref().filter(|name| *name != DEFAULT && !is_usual(name));
+        let doubt = unknown.map_or(
+            "",
+            |_| "\nThe next answer shows whether there is such a model. `/model default` takes the choice back.",
+        );
+        format!("model: {model}\nthinking: {thinking}{doubt}")
     }
 }
 

@@ -43,14 +43,15 @@ pub enum IncomingEvent {
 }
 
 impl IncomingEvent {
-    /// Parses a message of a channel whose service has no commands of its own. As in Telegram, `/` and a word make a command. A path is
-    /// not a command.
+    /// Parses a message of a channel whose service has no commands of its own. As in Telegram, `/` and a word make a command. `/` alone
+    /// asks for the list of them. A path is not a command.
     #[must_use]
     pub fn of_text(said: IncomingMessage) -> Self {
         let Some(line) = said.text.trim().strip_prefix('/').filter(|_| said.files.is_empty()) else {
             return Self::Message(said);
         };
         let (command, argument) = match line.split_once(char::is_whitespace) {
+            None if line.is_empty() => ("help", None),
             Some((command, argument)) => (command, Some(argument.trim().to_owned())),
             None => (line, None),
         };

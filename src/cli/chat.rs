@@ -264,7 +264,7 @@ impl<'a> Conversation<'a> {
         let done = match line.strip_prefix('/') {
             None => self.say(line),
             Some("compact") => self.say(MAKE_SHORTER),
-            Some("help" | "?") => {
+            Some("" | "help" | "?") => {
                 self.output.line(HELP);
                 Ok(())
             }

@@ -189,6 +189,7 @@ fn a_conversation_at_a_terminal() {
         &bot,
         &[
             (b"", "Good morning to you."),
+            (b"/\n", "begin a new conversation"),
             (b"/help\n", "begin a new conversation"),
             (b"Please think long, again\n", "again"),
             (b"/clear\n", "/clear"),

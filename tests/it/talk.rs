@@ -345,6 +345,10 @@ fn the_person_chooses_the_model_of_their_conversation() {
     phone.next_message("thinking: off");
     phone.say("/model --dangerously-skip-permissions");
     phone.next_message("is no name of a model");
+    phone.say("/model nosuchmodel");
+    phone.next_message("model: nosuchmodel\nthinking: off\nThe next answer shows whether there is such a model.");
+    phone.say("/model claude-haiku-4-5");
+    phone.next_message("model: claude-haiku-4-5\nthinking: off");
     phone.say("/thinking much");
     phone.next_message("`much` says nothing about thinking");
     service.kill();

@@ -478,6 +478,8 @@ fn commands_are_commands_and_a_sticker_is_something() {
     let service = bot.start();
     telegram.say(ADA, "/nosuch");
     sees(&telegram, &service, "there is no command `/nosuch`");
+    telegram.say(ADA, "/");
+    sees(&telegram, &service, "Let a reminder come later");
     telegram.say(ADA, "/start");
     sees(&telegram, &service, "Let a reminder come later");
     telegram.say(ADA, "/next@my_bot");
