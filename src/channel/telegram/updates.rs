@@ -192,7 +192,6 @@ async fn take(update: Update, raw: &Value, api: &Api, inner: &Arc<Inner>, inboun
         let (api, inner, inbound) = (api.clone(), Arc::clone(inner), inbound.clone());
         if is_owner && message.has_files() {
             // The next poll confirms the update, so `keep` saves it from a crash. Downloads run concurrently, so they delay no message.
-            // message.
             let name = mark.to_string();
             if inbound.store(&name, raw.to_string()).await {
                 inbound.set_cursor(mark).await;
