@@ -10,7 +10,7 @@ use super::{Cli, execute};
 use crate::app::App;
 
 /// Width of a line on a phone, in characters.
-const WIDTH: usize = 60;
+const WIDTH: usize = 34;
 
 /// Executes a command line for the person. Returns its output.
 ///

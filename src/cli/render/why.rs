@@ -1,4 +1,4 @@
-//! Renders why a job did what it did: sentences first, then the evidence. It uses lines, not a table, since a phone has 60 columns.
+//! Renders why a job did what it did: sentences first, then the evidence. It uses lines, not a table, since a phone has about 34 columns.
 
 use serde_json::{Value, json};
 
