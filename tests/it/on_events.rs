@@ -105,7 +105,7 @@ fn what_a_job_makes_follows_no_job_of_the_persons() {
     service.fire("maker");
     let said = api.last().results()[0].text.clone();
     assert!(said.contains("`mail` is no job that maker has made"), "{said}");
-    assert!(bot.read("routines/child.md").unwrap().contains("after: maker"), "{said}");
+    assert!(bot.read("routines/maker-2.md").unwrap().contains("after: maker"), "{said}");
     service.stop();
 }
 
@@ -448,7 +448,7 @@ fn what_an_approved_job_makes_asks_too() {
     bot.write("routines/maker.md", &format!("---\n{NEVER}\n{rules}---\nMake jobs.\n"));
     let service = bot.start();
     service.fire("maker");
-    assert!(bot.read("routines/child.md").unwrap().contains("approve: true"));
+    assert!(bot.read("routines/maker-2.md").unwrap().contains("approve: true"));
     service.stop();
 }
 
