@@ -18,7 +18,9 @@ impl<Z: Fn() -> Tz + Send + Sync> Channel for Console<Z> {
     async fn send(&self, message: &Outgoing, _sent: &mut SentParts) -> Result<Option<String>, SendError> {
         let (message, zone) = (message.clone(), (self.zone)());
         // A write to a stopped terminal blocks. It must not block the service's other work.
-        let shown = tokio::task::spawn_blocking(move || show(&message, zone, &mut io::stdout().lock())).await;
+        let shown =
+            tokio::task::spawn_blocking(move || show(&message, zone, terminal::width(), &mut io::stdout().lock()))
+                .await;
         let failed = |error| SendError::temporary(format!("the terminal cannot be written to: {error}"));
         shown.map_err(io::Error::other).and_then(|shown| shown).map_err(failed).map(|()| None)
     }
@@ -34,14 +36,19 @@ impl Channel for SilentConsole {
     }
 }
 
-/// Writes the time and text of one message. Further lines are indented below the first.
-fn show(message: &Outgoing, zone: Tz, out: &mut impl Write) -> io::Result<()> {
+/// Minimum width of a text, in characters.
+const SHORTEST: usize = 20;
+
+/// Writes the time and text of one message, in lines of at most `width` characters. Further lines are indented below the first.
+fn show(message: &Outgoing, zone: Tz, width: Option<usize>, out: &mut impl Write) -> io::Result<()> {
     let time = message.at.with_timezone(&zone).format("%a %H:%M").to_string();
     let mut lines = String::new();
-    for (number, line) in terminal::plain_lines(message.text.trim()).lines().enumerate() {
+    let width = width.map_or(usize::MAX, |width| width.saturating_sub(time.len() + 2).max(SHORTEST));
+    let text = terminal::plain_lines(message.text.trim());
+    for (number, line) in text.lines().flat_map(|line| terminal::wrapped(line, width)).enumerate() {
         let margin = if number == 0 { format!("{time}  ") } else { " ".repeat(time.len() + 2) };
         lines.push_str(margin.trim_end_matches(|_| line.is_empty()));
-        lines.push_str(line);
+        lines.push_str(&line);
         lines.push('\n');
     }
     out.write_all(lines.as_bytes())?;
@@ -70,7 +77,11 @@ mod tests {
             rich: None,
         };
         let mut out = Vec::new();
-        show(&message, chrono_tz::Europe::Berlin, &mut out).unwrap();
+        show(&message, chrono_tz::Europe::Berlin, None, &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "Sat 13:56  Tea is ready.\n\n           Two cups.\n");
+        let long = Outgoing { text: "The tea is ready in the kitchen.".into(), ..message };
+        let mut out = Vec::new();
+        show(&long, chrono_tz::Europe::Berlin, Some(32), &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "Sat 13:56  The tea is ready in\n           the kitchen.\n");
     }
 }

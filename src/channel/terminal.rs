@@ -16,6 +16,28 @@ pub fn plain_lines(text: &str) -> String {
     text.chars().filter(|c| matches!(c, '\n' | '\t') || !unsafe_to_show(*c)).collect()
 }
 
+/// Wraps a line into pieces of at most `width` characters, between words if possible.
+#[must_use]
+pub fn wrapped(line: &str, width: usize) -> Vec<String> {
+    let mut pieces = Vec::new();
+    let mut rest = line;
+    while let Some((limit, next)) = rest.char_indices().nth(width) {
+        let end = if next == ' ' { Some(limit) } else { rest[..limit].rfind(' ').filter(|end| *end > 0) };
+        let end = end.unwrap_or(limit);
+        pieces.push(rest[..end].to_owned());
+        rest = rest[end..].trim_start();
+    }
+    pieces.push(rest.to_owned());
+    pieces
+}
+
+/// Returns the width of this process's terminal, or `None` if stdout is no terminal.
+#[must_use]
+pub fn width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
+}
+
 fn unsafe_to_show(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -6,7 +6,7 @@ mod talk;
 use std::io::{self, BufRead as _, IsTerminal as _};
 
 use super::args::{Color, InitArgs};
-use super::output::{BAD, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
+use super::output::{BAD, FAINT, GOOD, HINT, Output, PLAIN, STRONG, WARN, paint};
 use super::render::{self, View};
 use super::{for_person, run};
 use crate::app::{App, Command, InitOptions, Outcome, UnitAct, UnitCommand};
@@ -104,7 +104,7 @@ impl Guide<'_> {
     /// Returns the ntfy topic for the person's phone, if any.
     fn phone(&self, output: &mut Output) -> Result<Option<String>, Refusal> {
         let suggested = self.app.new_topic()?;
-        output.line("The app ntfy (https://ntfy.sh, no account) shows messages on your phone. Who knows a topic reads what is sent to it.");
+        output.paragraph(PLAIN, "The app ntfy (https://ntfy.sh, no account) shows messages on your phone. Who knows a topic reads what is sent to it.");
         output.line(format!("A topic that nobody guesses: {}", paint(STRONG, &suggested)));
         loop {
             let topic = match self.ask("Messages to your phone? `y`, a topic of your own, or Enter for no:", output)? {
@@ -115,7 +115,7 @@ impl Guide<'_> {
             match self.app.check_topic(&topic) {
                 Ok(()) => return Ok(Some(topic)),
                 Err(why) => {
-                    output.line(format!("{}; {}", plain(&why.to_string()), plain(&why.hints.join(", "))));
+                    output.paragraph(PLAIN, &format!("{why}; {}", why.hints.join(", ")));
                 }
             }
         }
@@ -128,7 +128,10 @@ impl Guide<'_> {
         }
         let ready = app.has_agent();
         if self.asks && !ready {
-            output.line("Until then texts of your own reach you as they are written, and jobs for an agent wait.");
+            output.paragraph(
+                PLAIN,
+                "Until then texts of your own reach you as they are written, and jobs for an agent wait.",
+            );
         }
         let question = "Try the login with one short call? It costs less than a cent.";
         let agreed = try_it || ready && self.yes(question, false, output)?;
@@ -151,15 +154,16 @@ impl Guide<'_> {
     fn wants_service(&self, output: &mut Output) -> Result<bool, Refusal> {
         let possible = crate::app::is_systemd_there();
         if self.asks && !possible {
-            output.line(
+            output.paragraph(
+                PLAIN,
                 "No systemd runs here: `ollim-bot run` ends with its terminal, and does not come back after a restart.",
             );
             let program = std::env::current_exe().unwrap_or_else(|_| "ollim-bot".into());
             let home = self.app.home.root().display();
-            output.line(paint(
+            output.paragraph(
                 FAINT,
                 "Have what starts your services start it. With cron, it is this line in `crontab -e`:",
-            ));
+            );
             output.line(plain(&format!("  @reboot {} --home {home} run", program.display())));
         }
         Ok(self.asks && possible && self.yes("Have systemd run it, from now on and after a restart?", true, output)?)
@@ -207,13 +211,16 @@ impl Guide<'_> {
 /// Shows where messages reach the person, apart from a phone.
 fn reach(talk: Option<&str>, output: &mut Output) {
     if let Some(kind) = talk {
-        output.line(format!("Messages go to the channel `{kind}`. The bot answers there as soon as the service runs."));
+        output.paragraph(
+            PLAIN,
+            &format!("Messages go to the channel `{kind}`. The bot answers there as soon as the service runs."),
+        );
         output.line(paint(FAINT, "What you can write and press: docs/chat.md"));
         return;
     }
-    output.line("Messages reach you in the terminal of `ollim-bot run`, and in `ollim-bot inbox`.");
+    output.paragraph(PLAIN, "Messages reach you in the terminal of `ollim-bot run`, and in `ollim-bot inbox`.");
     let more = "To reach your phone: `channels` in config.yaml; `ollim-bot channels test NAME` tries one.";
-    output.line(paint(FAINT, more));
+    output.paragraph(FAINT, more);
 }
 
 fn next_steps(installed: bool, output: &mut Output) {

@@ -14,9 +14,11 @@ use anstyle::{AnsiColor, Style};
 use serde::{Deserialize, Serialize};
 
 use super::args::Color;
-use crate::channel::terminal::plain;
+use crate::channel::terminal::{self, plain, wrapped};
 use crate::refusal::{Cause, Refusal};
 
+/// Usual text.
+pub const PLAIN: Style = Style::new();
 /// Headings and ids.
 pub const STRONG: Style = Style::new().bold();
 /// Less important text.
@@ -62,7 +64,7 @@ impl Output {
     pub fn to_stdout(color: Color) -> Self {
         Self {
             plain_tables: choice(&io::stdout(), color) == ColorChoice::Never,
-            width: terminal_width(),
+            width: terminal::width(),
             ..Self::default()
         }
     }
@@ -71,6 +73,11 @@ impl Output {
     pub fn line(&mut self, text: impl AsRef<str>) {
         self.stdout.push_str(text.as_ref());
         self.stdout.push('\n');
+    }
+
+    /// Adds a paragraph in one style, in lines that fit the terminal.
+    pub fn paragraph(&mut self, style: Style, text: &str) {
+        self.wrapped(text).iter().for_each(|line| self.line(paint(style, line)));
     }
 
     /// Adds a line to the notes.
@@ -248,12 +255,6 @@ fn in_shell(word: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the width of this process's terminal, or `None` if stdout is no terminal.
-fn terminal_width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
-}
-
 /// Returns the choice of `color` for a stream; never `Auto`.
 fn choice(stream: &impl RawStream, color: Color) -> ColorChoice {
     match color {
@@ -348,21 +349,6 @@ fn cut(cell: &Cell, limit: usize) -> Cow<'_, str> {
     // Break a word that is longer than the limit.
     let end = if start > 0 && word < limit { start } else { end };
     Cow::Owned(format!("{}…", cell.text[..end].trim_end()))
-}
-
-/// Wraps a line into pieces of at most `width` characters, between words if possible.
-#[must_use]
-pub fn wrapped(line: &str, width: usize) -> Vec<String> {
-    let mut pieces = Vec::new();
-    let mut rest = line;
-    while let Some((limit, next)) = rest.char_indices().nth(width) {
-        let end = if next == ' ' { Some(limit) } else { rest[..limit].rfind(' ').filter(|end| *end > 0) };
-        let end = end.unwrap_or(limit);
-        pieces.push(rest[..end].to_owned());
-        rest = rest[end..].trim_start();
-    }
-    pieces.push(rest.to_owned());
-    pieces
 }
 
 /// Formats text in a style.

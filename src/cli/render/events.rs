@@ -8,8 +8,8 @@ use super::{View, style};
 use crate::agent::Observation;
 use crate::app::times;
 use crate::app::words::{self, Emphasis};
-use crate::channel::terminal::plain_lines;
-use crate::cli::output::{FAINT, Output, paint, wrapped};
+use crate::channel::terminal::{plain_lines, wrapped};
+use crate::cli::output::{FAINT, Output, paint};
 use crate::journal::{Event, EventKind};
 
 /// Number of lines to which a longer text is folded.

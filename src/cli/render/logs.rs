@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::View;
 use crate::app::{LogLine, times};
-use crate::channel::terminal::plain;
-use crate::cli::output::{BAD, FAINT, GOOD, Output, WARN, paint, wrapped};
+use crate::channel::terminal::{plain, wrapped};
+use crate::cli::output::{BAD, FAINT, GOOD, Output, WARN, paint};
 
 /// Minimum width of the message, in characters, even on a narrow terminal.
 const SHORTEST: usize = 20;

@@ -8,8 +8,8 @@ use super::events::{self, Events};
 use super::{View, style};
 use crate::app::words::{self, call, cause, late, money, outcome, retries, taken, took};
 use crate::app::{RunDetails, times};
-use crate::channel::terminal::{plain, plain_lines};
-use crate::cli::output::{Cell, FAINT, Output, STRONG, paint, wrapped};
+use crate::channel::terminal::{plain, plain_lines, wrapped};
+use crate::cli::output::{Cell, FAINT, Output, STRONG, paint};
 use crate::config::CONSOLE;
 use crate::journal::{Delivery, DeliveryState, Event, EventKind, Message, Occasion, RunFilter, RunRecord};
 

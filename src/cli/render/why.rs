@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::View;
 use crate::app::{Evidence, Sentence, Why, times};
-use crate::channel::terminal::plain;
-use crate::cli::output::{FAINT, Output, STRONG, paint, wrapped};
+use crate::channel::terminal::{plain, wrapped};
+use crate::cli::output::{FAINT, Output, STRONG, paint};
 
 /// Renders the explanation.
 pub(super) fn why(why: &Why, view: &View, output: &mut Output) {
