@@ -2,7 +2,7 @@
 
 use super::{App, ListenerState, Status, runs, status};
 use crate::definition::{self, DefinitionId};
-use crate::journal::{ConsecutiveFailures, Question};
+use crate::journal::{ConsecutiveFailures, NOT_APPROVED, Question, RunState, SKIPPED};
 use crate::refusal::Refusal;
 
 /// The subject of a need: where the person looks to deal with it.
@@ -82,7 +82,8 @@ pub(super) fn attention(app: &App) -> Result<Attention, Refusal> {
         runs::open(app)?.questions(0)?.into_iter().filter(|question| question.answer.is_none()).collect();
     let mut needs = needs_of(&status);
     let defaults = app.defaults().unwrap_or_else(|_| app.defaults_in(app.zone_of_records()));
-    let failed = definition::failed_reminders(&app.home, &defaults)?;
+    let mut failed = definition::failed_reminders(&app.home, &defaults)?;
+    failed.retain(|one| !one.reason.as_deref().is_some_and(is_skipped_by_the_person));
     match &failed[..] {
         [] => {}
         [one] => needs.push(Need::new(
@@ -98,6 +99,13 @@ pub(super) fn attention(app: &App) -> Result<Attention, Refusal> {
         open => needs.insert(0, Need::new(format!("{open} questions are open"), NeedSubject::Questions)),
     }
     Ok(Attention { status, needs, questions })
+}
+
+/// Returns whether the person skipped the reminder, by the reason that its file in `reminders/failed/` gives.
+fn is_skipped_by_the_person(reason: &str) -> bool {
+    let state = RunState::Skipped.to_string();
+    let end = reason.strip_prefix(&*state).and_then(|rest| rest.strip_prefix(": ")?.strip_prefix(NOT_APPROVED));
+    end.is_some_and(|end| end.starts_with(SKIPPED))
 }
 
 impl Need {

@@ -78,7 +78,7 @@ pub use hosts::{HostRecord, Hosts, Member, NewHost, OnLost};
 pub use occasions::{Occasion, Origin};
 pub use outbox::{Button, NewMessage, RichContent};
 pub use process::ProcessIdentity;
-pub use questions::{Answer, NewQuestion, Question, QuestionEnd};
+pub use questions::{Answer, NOT_APPROVED, NewQuestion, Question, QuestionEnd, SKIPPED};
 pub use reader::{JournalReader, OccurrenceAccount, OccurrenceRecord, RunCost, RunFilter};
 pub use recovery::{ConcludedReminder, RecoveryWork, SERVICE_ENDED, UnfinishedOccurrence};
 pub use refusals::RefusedCalls;

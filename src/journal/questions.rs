@@ -157,6 +157,12 @@ pub struct Question {
     pub start: bool,
 }
 
+/// Begins the reason of an occurrence that was not approved. How its question ended follows.
+pub const NOT_APPROVED: &str = "not approved: ";
+
+/// Begins the end of a question to which the person said no before a run.
+pub const SKIPPED: &str = "skipped";
+
 impl Question {
     /// `denied, by terminal, after 12s`.
     #[must_use]
@@ -165,7 +171,7 @@ impl Question {
             QuestionEnd::Ended if self.start => "dropped, since it needs no answer any more".to_owned(),
             QuestionEnd::Restarted if self.start => QuestionEnd::Restarted.to_string(),
             QuestionEnd::SilenceDeny if self.start => "nobody answered".to_owned(),
-            end if self.start => if end.allows() { "approved" } else { "skipped" }.to_owned(),
+            end if self.start => if end.allows() { "approved" } else { SKIPPED }.to_owned(),
             end => end.to_string(),
         };
         if let Some(channel) = &self.channel {

@@ -232,6 +232,24 @@ fn a_form_does_what_it_says() {
     service.stop();
 }
 
+/// The person knows of their own no. The file is kept, and comes back by a button.
+#[test]
+fn a_reminder_that_the_person_skips_needs_nobody() {
+    let page = Page::new();
+    let job = "approve: true\nbackground: true\nclient: exec\ncommand: echo hello\nallowed_tools: []\n";
+    page.bot.write("reminders/asks.md", &reminder(now(), job, ""));
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    let number = service.until("it asks", || page.bot.json(["questions"])[0]["number"].as_i64());
+    let skip = format!("token={}&answer=deny", page.token(&cookie));
+    assert_eq!(page.post(&format!("/questions/{number}"), &cookie, &skip).status, 303);
+    service.until("its file is kept", || page.bot.read("reminders/failed/asks.md"));
+    let shown = page.get("/jobs/asks", &cookie).body;
+    assert!(shown.contains("Nothing needs you.") && shown.contains("Snooze 1h"), "{shown}");
+    assert!(shown.contains("not approved: skipped, by page") && !shown.contains("there is no job"), "{shown}");
+    service.stop();
+}
+
 /// Each time is in the viewer's zone, with the job's zone beside it if it differs.
 #[test]
 fn times_are_those_of_whoever_looks() {

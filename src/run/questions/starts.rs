@@ -9,7 +9,7 @@ use chrono_tz::Tz;
 
 use super::{Questions, shown};
 use crate::definition::Definition;
-use crate::journal::{Button, JournalError, NewMessage, NewQuestion, Question, QuestionEnd, RichContent};
+use crate::journal::{Button, JournalError, NOT_APPROVED, NewMessage, NewQuestion, Question, QuestionEnd, RichContent};
 use crate::policy::AskTerms;
 use crate::schedule::{Approval, Job};
 
@@ -52,7 +52,7 @@ impl Questions {
         };
         Ok(match question.answer {
             Some(end) if end.allows() => Approval::Granted,
-            _ => Approval::Refused(format!("not approved: {}", question.end().unwrap_or_default())),
+            _ => Approval::Refused(format!("{NOT_APPROVED}{}", question.end().unwrap_or_default())),
         })
     }
 

@@ -81,7 +81,10 @@ pub(in crate::web) fn job(parts: &JobParts, attention: &Attention, context: &Con
             }
         }
         @if let Some(job) = job { p { (summary(&job.definition)) } }
-        @if let Some(why) = missing { p .bad { (parts::with_code(&why.to_string())) } }
+        // Of a job without a file, the next sentence says why.
+        @if let Some(refusal) = missing.as_ref().filter(|_| text.is_some() || why.is_none()) {
+            p .bad { (parts::with_code(&refusal.to_string())) }
+        }
         @if let Some(why) = why {
             p .why { (parts::with_code(&why.said.sentence)) @if let Some(next) = &why.next { " " (parts::with_code(&next.sentence)) } }
         }
@@ -105,12 +108,12 @@ pub(in crate::web) fn job(parts: &JobParts, attention: &Attention, context: &Con
             (runs::table(runs, false, zones, context))
             p { a href={ "/runs?job=" (link("", id, "")) } { "All runs of this job" } }
         }
-        h2 { "What it may do" }
-        @match policy {
-            Ok(policy) => (policy::entries(policy)),
-            Err(refusal) => p .faint { (parts::with_code(&refusal.to_string())) },
-        }
         @if let Some(text) = text {
+            h2 { "What it may do" }
+            @match policy {
+                Ok(policy) => (policy::entries(policy)),
+                Err(refusal) => p .faint { (parts::with_code(&refusal.to_string())) },
+            }
             div .head {
                 h2 { "Its file" }
                 a .button href=(link("/jobs/", id, "/edit")) { "Edit" }
