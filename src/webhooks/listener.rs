@@ -14,10 +14,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{interval, timeout};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::rate::Rates;
-use super::refusals::{COUNTED_FOR, Refusals};
+use super::refusals::{COUNTED_FIRST, Refusals};
 use crate::clock::Clock;
 use crate::config::ListenAddress;
 use crate::home::Home;
@@ -142,7 +142,8 @@ impl Listener {
     async fn serve(self, webhooks: Arc<Webhooks>) {
         let mut connections = JoinSet::new();
         let mut open: VecDeque<AbortHandle> = VecDeque::new();
-        let mut flush = interval(COUNTED_FOR / 10);
+        let mut flush = interval(COUNTED_FIRST);
+        flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let accepted = async {
                 match &self {
@@ -170,7 +171,7 @@ impl Listener {
                     }
                 },
                 Some(_) = connections.join_next() => {}
-                _ = flush.tick() => webhooks.refusals.flush(false),
+                _ = flush.tick(), if !webhooks.refusals.is_empty() => webhooks.refusals.flush(false),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Refused deliveries, recorded as events for the person: a few per hour for each kind, however many arrive.
+//! Refused deliveries, recorded as events for the person: at most one a minute for each kind, however many arrive.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,8 +11,14 @@ use crate::clock::Clock;
 use crate::definition::DefinitionId;
 use crate::journal::{EventKind, Journal};
 
-/// Time after a recorded refusal during which further ones of its kind are only counted.
-pub(super) const COUNTED_FOR: Duration = Duration::from_secs(600);
+/// Time after the first record of a kind during which further refusals are only counted. Each further record doubles it.
+pub(super) const COUNTED_FIRST: Duration = Duration::from_secs(1);
+
+/// Maximum time for which refusals are only counted.
+const COUNTED_LAST: Duration = Duration::from_secs(60);
+
+/// Time after a record from which the next refusal of its kind is recorded at once again.
+const QUIET: Duration = Duration::from_secs(600);
 
 /// Maximum amount of a delivery that is kept, in bytes.
 const MAX_BYTES: usize = 2048;
@@ -44,7 +50,10 @@ pub(super) struct Refusals {
 }
 
 struct Counted {
-    since: Instant,
+    /// When the last record of the kind was made.
+    recorded: Instant,
+    /// How long refusals are counted after that.
+    counted_for: Duration,
     times: u64,
     /// The last counted refusal and its time, or `None` if there is none since the record.
     last: Option<(Refused, DateTime<Utc>)>,
@@ -67,7 +76,8 @@ impl Refusals {
             }
             None => {
                 self.record(id, refused, 1, None);
-                counted.insert(kind, Counted { since: Instant::now(), times: 0, last: None });
+                let recorded = Instant::now();
+                counted.insert(kind, Counted { recorded, counted_for: COUNTED_FIRST, times: 0, last: None });
             }
         }
     }
@@ -76,14 +86,20 @@ impl Refusals {
     pub(super) fn flush(&self, all: bool) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         counted.retain(|(id, _), known| {
-            if !all && known.since.elapsed() < COUNTED_FOR {
+            if !all && known.recorded.elapsed() < known.counted_for {
                 return true;
             }
-            if let Some((last, at)) = known.last.take() {
-                self.record(id.as_ref(), last, known.times, Some(at));
-            }
-            false
+            let Some((last, at)) = known.last.take() else { return known.recorded.elapsed() < QUIET };
+            self.record(id.as_ref(), last, std::mem::take(&mut known.times), Some(at));
+            known.recorded = Instant::now();
+            known.counted_for = (known.counted_for * 2).min(COUNTED_LAST);
+            true
         });
+    }
+
+    /// Returns whether no kind has been recorded lately, so that nothing can be counted.
+    pub(super) fn is_empty(&self) -> bool {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     fn record(&self, id: Option<&DefinitionId>, refused: Refused, times: u64, last: Option<DateTime<Utc>>) {
@@ -102,6 +118,32 @@ impl Drop for Refusals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::EventFilter;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_an_hour_is_counted_in_few_records() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Clock::system();
+        let journal = Journal::open(&*folder.path().join("journal.db"), clock.clone()).unwrap();
+        let refusals = Refusals::new(journal.clone(), clock);
+        for _ in 0..3600 {
+            for why in ["first", "last"] {
+                refusals.add(None, Refused { status: 401, why: why.to_owned(), payload: None });
+            }
+            tokio::time::advance(Duration::from_secs(1)).await;
+            refusals.flush(false);
+        }
+        refusals.flush(true);
+        let recorded = journal.events(0, &EventFilter::default()).await.unwrap();
+        let records = recorded.iter().map(|event| match &event.kind {
+            EventKind::DeliveryRefused { times, why, .. } => (*times, &**why),
+            other => panic!("{other:?}"),
+        });
+        let records: Vec<_> = records.collect();
+        assert_eq!(records[..4], [(1, "first"), (1, "last"), (4, "last"), (8, "last")]);
+        assert!(records.len() < 70, "{}", records.len());
+        assert_eq!(records.iter().map(|(times, _)| times).sum::<u64>(), 7200);
+    }
 
     #[test]
     fn two_kilobytes_of_a_text_are_kept() {

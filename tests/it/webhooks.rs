@@ -300,6 +300,25 @@ fn what_is_refused_of_those_who_sign_is_not_hidden_by_those_who_do_not() {
 }
 
 #[test]
+fn the_last_refusal_and_their_number_are_soon_on_the_disk() {
+    let hooked = WebhookBot::new();
+    hooked.hook("deploy", FIELDS, "Deploy {{repo}}.");
+    let service = hooked.start();
+    let refused = || hooked.bot.json(["status"])["webhooks"]["refused"][0].clone();
+    let is_last = |count: u64, fault: &str| {
+        let refused = refused();
+        let why = refused["why"].as_str().unwrap_or_default();
+        (refused["times"] == count && why.contains(fault)).then_some(())
+    };
+    for body in [r#"{"repo":7}"#, r#"{"repo":"x","n":"y"}"#, r#"{"repo":"x","z":1}"#] {
+        assert_eq!(hooked.post("deploy", body).status, 422);
+    }
+    service.until("the last is recorded", || is_last(3, "not allowed"));
+    service.kill();
+    assert!(is_last(3, "not allowed").is_some(), "{}", refused());
+}
+
+#[test]
 fn webhooks_that_cannot_be_taken_are_said_wherever_a_person_looks() {
     let hooked = WebhookBot::new();
     hooked.hook("deploy", "", "Deploy.");
