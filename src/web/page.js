@@ -2,13 +2,12 @@
 'use strict';
 
 const stale = document.getElementById('stale');
-let asked = false, again = false, later, last = Date.now(), heard = last, shown = last, stream = null;
+let asked = false, again = false, isOut = false, later, last = Date.now(), heard = last, shown = last, stream = null;
 
 // The server shows times in the zone of whoever looks.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 if (zone && !document.cookie.split('; ').includes('zone=' + zone)) {
-  document.cookie = 'zone=' + zone + '; path=/; max-age=31536000; samesite=strict';
-  refresh();
+  document.cookie = 'zone=' + zone + '; path=/; max-age=31536000; samesite=strict'; refresh();
 }
 
 /** Whether a field is not any more as the server sent it. */
@@ -22,8 +21,7 @@ function isChanged(field) {
 function isWriting() {
   const at = document.activeElement, selected = getSelection();
   const fields = document.querySelectorAll('main textarea:not([hidden]), main input:not([type=hidden]), main select');
-  return !!document.querySelector('main [data-keep], main button:hover') ||
-    [...fields].some((field) => isChanged(field) || (field === at && field.value)) ||
+  return !!document.querySelector('main [data-keep], main button:hover') || [...fields].some((field) => isChanged(field) || (field === at && field.value)) ||
     (!selected.isCollapsed && document.getElementById('main').contains(selected.anchorNode));
 }
 
@@ -44,6 +42,8 @@ function replace(text) {
       old.className = now.className;
     }
   }
+  // A form that stays is sent in the session of now.
+  for (const one of document.querySelectorAll('[name=token]')) one.value = fresh.querySelector('[name=token]').value;
   if (!writes) shown = Date.now();
   document.title = fresh.title;
   const details = document.querySelectorAll('main details');
@@ -80,8 +80,10 @@ async function refresh() {
   const began = Date.now();
   try {
     const answer = await fetch(location.href, { headers: { accept: 'text/html' }, cache: 'no-store', signal: AbortSignal.timeout(10000) });
-    if (answer.status === 401) { location.reload(); return; }
-    if (answer.status === 404) isStale('This is not there any more.');
+    isOut = answer.status === 401;
+    if (isOut && isWriting()) isStale('You are not logged in here any more. Log in in another tab (ollim-bot web), then send what you wrote.');
+    else if (isOut) location.reload();
+    else if (answer.status === 404) isStale('This is not there any more.');
     else if (!answer.ok) isStale(`The service answers with an error (${answer.status}).`, true);
     else { replace(await answer.text()); last = heard = Date.now(); stale.hidden = true; }
   } catch { isStale('The service does not answer.', true); }
@@ -112,18 +114,15 @@ function listen() {
     refresh();
   };
   stream.onerror = () => {
-    isStale('The service does not answer.');
     // A browser gives up on a server that refuses, so that is tried again here; the page itself says why it refuses.
-    if (stream && stream.readyState === EventSource.CLOSED) { stop(); refresh(); setTimeout(listen, 3000); }
+    if (stream && stream.readyState === EventSource.CLOSED) { stop(); refresh(); setTimeout(listen, 3000); } else isStale('The service does not answer.');
   };
 }
 
 function stop() { if (stream) stream.close(); stream = null; }
 
 // A page that nobody sees asks for nothing. One that the browser puts aside is shown as it was.
-document.addEventListener('visibilitychange', () => {
-  if (document.hidden) { stop(); } else { listen(); refresh(); }
-});
+document.addEventListener('visibilitychange', () => { if (document.hidden) stop(); else { listen(); refresh(); } });
 addEventListener('pagehide', stop);
 addEventListener('pageshow', (event) => { if (event.persisted) { listen(); refresh(); } });
 // The line for now moves by itself.
@@ -139,7 +138,8 @@ document.addEventListener('click', (event) => {
   const text = event.target.closest('[data-copy]');
   if (text) navigator.clipboard.writeText(text.dataset.copy).then(() => { text.textContent = 'Copied'; });
 });
-// Ctrl+Enter sends what is written.
+// What cannot be sent without a session stays in its field. Ctrl+Enter sends what is written.
+document.addEventListener('submit', (event) => { if (isOut) event.preventDefault(); });
 document.addEventListener('keydown', (event) => {
   const form = event.target.closest('form');
   if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && form) form.requestSubmit();

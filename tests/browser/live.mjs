@@ -151,4 +151,20 @@ export async function test({ browser, url, check, figures }) {
     await aside.getByText('You are not logged in here').waitFor();
     await other.close();
   });
+  await check('what is written stays when the session ends, and is sent in the next', async () => {
+    const { context: other } = await open(browser, url);
+    const aside = await enter(other);
+    await aside.goto(url + '/chat');
+    await aside.locator('#say').fill('half a sentence');
+    await tell('web', '--end-sessions');
+    await aside.getByText('You are not logged in here any more').waitFor();
+    await aside.locator('#say').press('Control+Enter');
+    const wrong = (await aside.locator('#say').inputValue()) === 'half a sentence' ? [] : ['it is lost'];
+    await (await enter(other)).close();
+    await aside.locator('#stale').waitFor({ state: 'hidden' });
+    await aside.locator('#say').press('Control+Enter');
+    await aside.locator('main').getByText('half a sentence').waitFor();
+    await other.close();
+    return wrong;
+  });
 }
