@@ -34,11 +34,13 @@ pub struct JobPolicy {
     pub kind: Kind,
     /// Its title in a sentence: `routine morning-mail`.
     pub title: String,
+    /// Whether it has an agent. A job that sends its text or runs a command has none.
+    pub has_agent: bool,
     /// Every entry, with its origin.
     pub entries: Vec<PolicyEntry>,
     /// What each granted Bash rule includes, one sentence each.
     pub includes: Vec<String>,
-    /// The client's tools that are visible to its agent.
+    /// The client's tools that are visible to its agent; empty without an agent, as are the next two.
     pub visible_tools: Vec<String>,
     /// Our own tools that are visible to its agent.
     pub mcp_tools: Vec<String>,
@@ -141,6 +143,10 @@ pub(super) fn explain(name: &str, tool: &str, input: Value, app: &App) -> Result
     if let ("Bash", Verdict::Allow, Some(line)) = (tool, decision.verdict, line) {
         decision = of_line(&setup, &line, decision, app)?;
     }
+    // A job's own command is judged like a line of Bash.
+    if definition.is_without_agent() && (definition.command.is_none() || tool != "Bash") {
+        decision.reason.push_str("; but this job has no agent, which alone makes such a call");
+    }
     Ok(Explanation { decision, client_args: client_args(&definition, &setup) })
 }
 
@@ -153,16 +159,23 @@ pub(super) fn show(name: &str, app: &App) -> Result<JobPolicy, Refusal> {
 }
 
 pub(super) fn of_job(definition: &Definition, setup: &Setup) -> JobPolicy {
+    let has_agent = !definition.is_without_agent();
+    let of_agent = || {
+        let ours = runner::our_tools(definition, &setup.policy);
+        (setup.policy.visible_tools(), ours, client_args(definition, setup))
+    };
+    let (visible_tools, mcp_tools, client_args) = has_agent.then(of_agent).unwrap_or_default();
     JobPolicy {
         id: definition.id.clone(),
         kind: definition.kind(),
         title: definition.title(),
+        has_agent,
         entries: setup.policy.entries(),
         includes: included(&setup.policy),
-        visible_tools: setup.policy.visible_tools(),
-        mcp_tools: runner::our_tools(definition, &setup.policy),
+        visible_tools,
+        mcp_tools,
         sandbox: kernel_support().words,
-        client_args: client_args(definition, setup),
+        client_args,
     }
 }
 

@@ -983,6 +983,15 @@ fn each_view_with_something_in_it_is_as_it_was() {
         }
         insta::assert_snapshot!(name, text);
     }
+    // A job without an agent has no tools that one sees.
+    let said = [
+        page.get("/policy?job=bell&tool=Read&input=x", &cookie).body,
+        page.bot.ok(["policy", "show", "bell"]),
+        page.bot.ok(["policy", "explain", "bell", "--tool", "Read", "--input", r#"{"file_path":"x"}"#]),
+    ];
+    for (said, has) in said.iter().zip(["has no agent", "agent    none", "has no agent"]) {
+        assert!(said.contains(has) && !said.contains("tools it sees"), "{said}");
+    }
     service.stop();
 }
 

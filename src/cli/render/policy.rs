@@ -67,11 +67,15 @@ pub(super) fn show(policy: &JobPolicy, view: &View, output: &mut Output) {
     table(policy, output);
     let list = |tools: &[String]| if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
     output.line("");
-    output.facts(&[
-        vec![Cell::new("tools it sees", FAINT), list(&policy.visible_tools).into()],
-        vec![Cell::new("of ours", FAINT), list(&policy.mcp_tools).into()],
-        vec![Cell::new("sandbox", FAINT), Cell::from(policy.sandbox)],
-    ]);
+    let mut facts = match policy.has_agent {
+        true => vec![
+            vec![Cell::new("tools it sees", FAINT), list(&policy.visible_tools).into()],
+            vec![Cell::new("of ours", FAINT), list(&policy.mcp_tools).into()],
+        ],
+        false => vec![vec![Cell::new("agent", FAINT), "none".into()]],
+    };
+    facts.push(vec![Cell::new("sandbox", FAINT), Cell::from(policy.sandbox)]);
+    output.facts(&facts);
 }
 
 /// Renders all entries, and where each came from.

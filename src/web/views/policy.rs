@@ -105,8 +105,16 @@ fn verdict(found: &Explanation) -> Markup {
 
 /// Renders every entry of a policy with its source.
 pub(in crate::web) fn entries(policy: &JobPolicy) -> Markup {
+    let tools: Vec<&str> = policy.visible_tools.iter().chain(&policy.mcp_tools).map(String::as_str).collect();
     html! {
-        p .faint { "Held by " (policy.sandbox) ". Its agent sees: " (policy.visible_tools.iter().chain(&policy.mcp_tools).cloned().collect::<Vec<_>>().join(", ")) "." }
+        p .faint {
+            "Held by " (policy.sandbox) ". "
+            @match (policy.has_agent, &tools[..]) {
+                (false, _) => "It has no agent.",
+                (true, []) => "Its agent sees no tools.",
+                (true, tools) => { "Its agent sees: " (tools.join(", ")) "." },
+            }
+        }
         details {
             summary { (policy.entries.len()) " rules" }
             div .scroll tabindex="0" role="region" aria-label="Rules" {
