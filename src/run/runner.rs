@@ -40,7 +40,7 @@ use crate::agent::{
 use crate::bot::{Bot, live::UpdateKind};
 use crate::clock::Clock;
 use crate::config::{Config, SandboxChoice};
-use crate::definition::{self, Budget as Spendable, Definition, JobClient, Kind, Mode, Remember, Thinking};
+use crate::definition::{self, Background, Budget as Spendable, Definition, JobClient, Kind, Mode, Remember, Thinking};
 use crate::heartbeat::{Beat, Heartbeats};
 use crate::home::Home;
 use crate::journal::{Journal, JournalError, PendingUpdates};
@@ -460,6 +460,19 @@ pub fn follow_up_by(definition: &Definition, policy: &Policy) -> Option<FollowUp
     (policy.decide_command(&command, None).verdict != Verdict::Deny).then_some(FollowUpBy::Command)
 }
 
+/// Returns a field of a definition that says how its agent works.
+fn agent_field(definition: &Definition, background: &Background) -> Option<&'static str> {
+    let fields = [
+        ("isolated", background.isolated),
+        ("model", background.model.is_some()),
+        ("thinking", background.thinking != Thinking::default()),
+        ("max_turns", definition.max_turns.is_some()),
+        ("max_cost_usd", definition.max_cost_usd.is_some()),
+        ("max_cost_day_usd", definition.max_cost_day_usd.is_some()),
+    ];
+    fields.into_iter().find(|(_, is_set)| *is_set).map(|(field, _)| field)
+}
+
 /// Returns the reason why only a model can do a job; `None` if the `notify` client can deliver its body.
 #[must_use]
 pub fn needs_agent(definition: &Definition) -> Option<String> {
@@ -483,6 +496,10 @@ pub fn needs_agent(definition: &Definition) -> Option<String> {
     }
     if let Some(agent) = &background.agent {
         return Some(format!("it runs as the agent `{agent}`"));
+    }
+    // Without an agent the person gets the text of a job. That of a webhook is about what others send.
+    if let Some(field) = definition.hook().and_then(|_| agent_field(definition, background)) {
+        return Some(format!("it is a webhook with `{field}`, which only an agent heeds"));
     }
     if background.restrictions.disallowed_tools().is_some_and(|denied| !denied.is_empty()) {
         return Some("it has the main session's tools (`disallowed_tools`), which only an agent can use".into());

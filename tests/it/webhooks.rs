@@ -400,6 +400,25 @@ fn what_is_delivered_stands_in_the_prompt_as_data() {
     service.stop();
 }
 
+/// Its text is a prompt about what others send, and no message to the person.
+#[test]
+fn a_webhook_for_an_agent_waits_where_there_is_none() {
+    let hooked =
+        WebhookBot::of(TestBot::new().env("OLLIM_AGENT_CLIENT", "auto").env("OLLIM_CLAUDE", "/nowhere/claude"));
+    hooked.hook("issue", "model: haiku\n", "Sum up {{title}}.");
+    hooked.hook("plain", "", "It says {{title}}.");
+    let service = hooked.start();
+    run_of(&hooked.post("issue", r#"{"title":"x"}"#));
+    run_of(&hooked.post("plain", r#"{"title":"y"}"#));
+    assert_eq!(service.until_ended("plain", 1)[0]["outcome"], "completed");
+    service.until("it waits", || hooked.bot.ok(["why", "issue"]).contains("there is no agent").then_some(()));
+    assert_eq!(hooked.bot.runs("issue")[0]["outcome"], "claimed");
+    assert_eq!(hooked.bot.json(["status"])["need_agent"], json!(["issue"]));
+    let inbox = hooked.bot.ok(["inbox"]);
+    assert!(inbox.contains("It says") && !inbox.contains("Sum up"), "{inbox}");
+    service.stop();
+}
+
 #[test]
 fn a_job_delivers_nothing_by_its_token() {
     let hooked = WebhookBot::new();
