@@ -152,6 +152,8 @@ impl Webhooks {
             return Err(invalid(faults));
         }
         let delivery = delivery(hook.signature, &head.headers, &payload, &body, self.clock.now());
+        // The file may just have been paused.
+        self.definitions.reread_one(&definition.id, definition.file.clone()).await;
         let accepted = self.schedule.deliver(definition.id.clone(), delivery).await;
         accepted.map(Acceptance::Accepted).map_err(|error| {
             let unavailable = |why| Denial::of(StatusCode::SERVICE_UNAVAILABLE, why);

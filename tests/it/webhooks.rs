@@ -275,6 +275,22 @@ fn edits_count_at_once() {
 }
 
 #[test]
+fn a_pause_holds_for_the_next_delivery() {
+    let hooked = WebhookBot::new();
+    hooked.hook("deploy", "", "Deploy.");
+    let service = hooked.start();
+    for n in 0..5 {
+        hooked.bot.ok(["pause", "deploy"]);
+        let paused = hooked.post("deploy", &json!({ "n": n }).to_string());
+        assert_eq!((paused.status, &paused.body["error"]), (503, &json!("it is paused")));
+        hooked.bot.ok(["resume", "deploy"]);
+        run_of(&hooked.post("deploy", &json!({ "n": n }).to_string()));
+    }
+    service.until_ended("deploy", 5);
+    service.stop();
+}
+
+#[test]
 fn what_is_refused_of_those_who_sign_is_not_hidden_by_those_who_do_not() {
     let hooked = WebhookBot::new();
     hooked.hook("deploy", FIELDS, "Deploy {{repo}}.");
