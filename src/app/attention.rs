@@ -136,19 +136,13 @@ fn needs_of(status: &Status) -> Vec<Need> {
             if service.ending {
                 needs.push(Need::new("the service is ending", NeedSubject::Service));
             }
+            if service.paused.is_some() {
+                needs.push(Need::new("everything is paused", NeedSubject::Service));
+            }
             if service.client.missing.is_some() && !status.need_agent.is_empty() {
                 needs.push(Need::new(format!("no agent, so {}", jobs(status.need_agent.len())), NeedSubject::Service));
             } else if service.waiting_for_login.is_some() {
                 needs.push(Need::new("the agent is not logged in, so jobs wait", NeedSubject::Service));
-            }
-            if let Some(ListenerState::Failed(why)) = &service.page {
-                needs.push(Need::new(format!("the page is not served: {why}"), NeedSubject::Service));
-            }
-            if let Some(ListenerState::Failed(why)) = &service.webhooks {
-                needs.push(Need::new(format!("webhooks are not taken: {why}"), NeedSubject::Service));
-            }
-            if service.paused.is_some() {
-                needs.push(Need::new("everything is paused", NeedSubject::Service));
             }
         }
     }
@@ -164,6 +158,15 @@ fn needs_of(status: &Status) -> Vec<Need> {
     }
     if status.settings_are_wrong {
         needs.push(Need::new("the settings have an error", NeedSubject::Files));
+    }
+    let listeners = status
+        .service
+        .iter()
+        .flat_map(|service| [("webhooks are not taken", &service.webhooks), ("the page is not served", &service.page)]);
+    for (what, listener) in listeners {
+        if let Some(ListenerState::Failed(why)) = listener {
+            needs.push(Need::new(format!("{what}: {why}"), NeedSubject::Service));
+        }
     }
     for channel in &status.failing_channels {
         needs.push(Need::new(format!("{} does not deliver", channel.name), NeedSubject::Channels));

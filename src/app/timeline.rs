@@ -1,6 +1,6 @@
 //! Past runs and coming occurrences, one row for each job.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -79,8 +79,10 @@ pub struct Timeline {
     pub waiting: Vec<(RunRecord, String)>,
     /// Number of further rows.
     pub more: usize,
-    /// Number of enabled routines with nothing in the span.
-    pub idle: usize,
+    /// Paused jobs: by the person, or after failures.
+    pub paused: BTreeSet<DefinitionId>,
+    /// Routines and webhooks with nothing in the span.
+    pub idle: Vec<DefinitionId>,
     /// Zones of the jobs whose zone differs from the viewer's.
     pub zones: HashMap<DefinitionId, Tz>,
 }
@@ -101,7 +103,10 @@ pub(super) fn timeline(
     for stretch in journal.timeline_entries(from, now)? {
         row(&mut rows, RowSubject::of(&stretch.id, stretch.kind)).past.push(stretch);
     }
-    let definitions = Suppressed::known_to(&journal, &loaded, app).others(loaded.definitions.values().cloned());
+    let suppressed = Suppressed::known_to(&journal, &loaded, app);
+    let definitions = suppressed.others(loaded.definitions.values().cloned());
+    let mut paused = suppressed.paused;
+    paused.extend(loaded.definitions.values().filter(|one| !one.enabled).map(|one| one.id.clone()));
     let coming = |definitions: &[Arc<Definition>], count, each| {
         upcoming::coming(definitions, Some(now), now, Some(until), count, each)
     };
@@ -110,8 +115,8 @@ pub(super) fn timeline(
     }
     let shown = |one: &Definition| rows.contains_key(&whose(one));
     let is_after = |id: &DefinitionId| after.is_none_or(|after| id > after);
-    let routines = loaded.definitions.values().filter(|one| one.kind() == Kind::Routine && one.enabled);
-    let idle = routines.filter(|one| is_after(&one.id) && !shown(one)).count();
+    let recurring = loaded.definitions.values().filter(|one| matches!(one.kind(), Kind::Routine | Kind::Webhook));
+    let idle = recurring.filter(|one| is_after(&one.id) && !shown(one)).map(|one| one.id.clone()).collect();
     // The rows of other subjects are on every page.
     let (mut routines, others): (Vec<Row>, Vec<Row>) =
         rows.into_values().partition(|row| matches!(row.whose, RowSubject::Routine(_)));
@@ -137,5 +142,5 @@ pub(super) fn timeline(
         Err(_) => (run, "waits".to_owned()),
     };
     let waiting = waits.map(why).collect();
-    Ok(Timeline { from, until, rows, last, waiting, more, idle, zones })
+    Ok(Timeline { from, until, rows, last, waiting, more, paused, idle, zones })
 }

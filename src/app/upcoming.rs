@@ -43,6 +43,8 @@ pub struct Upcoming {
     pub occurrences: Vec<Occurrence>,
     /// Routines without occurrences, because they are paused after failures.
     pub paused: BTreeSet<DefinitionId>,
+    /// Definitions without occurrences, because the person has paused them.
+    pub disabled: Vec<DefinitionId>,
     /// Routines without times, which fire on events.
     pub on_events: Vec<Arc<Definition>>,
 }
@@ -76,7 +78,8 @@ pub(super) fn next(
     }
     let has_event = |definition: &&Arc<Definition>| definition.enabled && definition.waits_for().is_some();
     let on_events = chosen.iter().filter(has_event).cloned().collect();
-    Ok(Upcoming { occurrences, paused: suppressed.paused, on_events })
+    let disabled = chosen.iter().filter(|definition| !definition.enabled).map(|one| one.id.clone()).collect();
+    Ok(Upcoming { occurrences, paused: suppressed.paused, disabled, on_events })
 }
 
 /// Maximum number of occurrences in a calendar.
@@ -90,7 +93,7 @@ pub(super) fn calendar(days: u16, app: &App) -> Result<Upcoming, Refusal> {
     let chosen = suppressed.others(loaded.definitions.values().cloned());
     let until = now + TimeDelta::days(days.into());
     let occurrences = coming(&chosen, Some(now), now, Some(until), IN_CALENDAR, OccurrenceLimit::All);
-    Ok(Upcoming { occurrences, paused: suppressed.paused, on_events: Vec::new() })
+    Ok(Upcoming { occurrences, paused: suppressed.paused, disabled: Vec::new(), on_events: Vec::new() })
 }
 
 /// Adds the states of the latest runs.

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::context::Context;
+use crate::app::Status;
 use crate::app::words::{self, Emphasis};
 use crate::channel::terminal::plain_lines;
 use crate::definition::Problem;
@@ -104,6 +105,15 @@ pub(super) fn problem(problem: &Problem) -> Markup {
         }
         " " (with_code(&problem.message))
         @if let Some(hint) = &problem.hint { " (" (with_code(hint)) ")" }
+    }
+}
+
+/// Says that everything is paused, if it is.
+pub(super) fn all_paused(status: &Status) -> Markup {
+    html! {
+        @if status.service.as_ref().is_some_and(|service| service.paused.is_some()) {
+            p .warn { a href="/service" { "Everything is paused" } ": what falls due waits until you resume it." }
+        }
     }
 }
 

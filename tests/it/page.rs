@@ -232,6 +232,50 @@ fn a_form_does_what_it_says() {
     service.stop();
 }
 
+/// What comes does not come while it is paused.
+#[test]
+fn what_is_paused_is_said_where_it_would_come() {
+    let page = Page::new();
+    page.bot.write("config.yaml", &format!("web: {}\ntimezone: UTC\n", page.address));
+    for id in ["greets", "<b>odd"] {
+        std::fs::remove_file(page.bot.path(&format!("routines/{id}.md"))).unwrap();
+    }
+    let job = |id: &str, fields: &str| {
+        let job = format!("background: true\nclient: exec\ncommand: 'true'\n{fields}");
+        page.bot.write(&format!("routines/{id}.md"), &format!("---\ncron: '* * * * *'\n{job}---\n"));
+    };
+    job("asks", "approve: true\n");
+    job("idle", "enabled: false\n");
+    job("ran", "");
+    job("broken", "retry: x\n");
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    service.fire("ran");
+    page.bot.ok(["pause", "ran"]);
+    page.bot.ok(["pause"]);
+    let shown = |path: &str| {
+        let body = page.get(path, &cookie).body;
+        regex_lite::Regex::new("<[^>]*>").unwrap().replace_all(&body, "").into_owned()
+    };
+    service.until("it is read", || shown("/next").contains("Paused: idle, ran").then_some(()));
+    let next = shown("/next");
+    assert!(next.contains("Everything is paused: what falls due waits") && next.contains(" asks you first"), "{next}");
+    let timeline = shown("/");
+    for said in
+        ["Everything is paused: what", "ran paused", "1 job has nothing in this time, 1 paused. 1 file has an error."]
+    {
+        assert!(timeline.contains(said), "{said}: {timeline}");
+    }
+    // What keeps everything from running comes before what concerns one file.
+    assert!(
+        timeline.contains("2 things need you: everything is paused; routines/broken.md has an error"),
+        "{timeline}"
+    );
+    page.bot.ok(["resume"]);
+    assert!(!shown("/").contains("Everything is paused"));
+    service.stop();
+}
+
 /// The person knows of their own no. The file is kept, and comes back by a button.
 #[test]
 fn a_reminder_that_the_person_skips_needs_nobody() {

@@ -10,7 +10,7 @@ use crate::journal::RunState;
 
 /// Renders a table, then the jobs that fire on events and the paused ones.
 pub(super) fn upcoming(upcoming: &Upcoming, view: &View, output: &mut Output) {
-    let Upcoming { occurrences, paused, on_events } = upcoming;
+    let Upcoming { occurrences, paused, on_events, .. } = upcoming;
     if view.json {
         output.json(&as_json(occurrences, view));
         return;

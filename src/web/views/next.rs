@@ -60,6 +60,7 @@ pub(in crate::web) fn next(
 ) -> Markup {
     html! {
         h1 { "Next 24 hours" }
+        (parts::all_paused(status))
         @if next.occurrences.is_empty() {
             p .empty { "Nothing falls due in the next 24 hours." }
         } @else {
@@ -69,6 +70,12 @@ pub(in crate::web) fn next(
             p { (parts::job(definition.id.as_str())) " fires " (parts::with_code(&definition.waits_for().unwrap_or_default())) "." }
         }
         @for id in &next.paused { p .bad { (parts::job(id.as_str())) " is paused after failures." } }
+        @if !next.disabled.is_empty() {
+            p .warn {
+                "Paused: "
+                @for (index, id) in next.disabled.iter().enumerate() { @if index > 0 { ", " } (parts::job(id.as_str())) }
+            }
+        }
         @if !routines.is_empty() {
             h2 { "Routines" }
             @for routine in routines { h3 { (parts::job(routine.definition.id.as_str())) } (times(routine, context)) }
@@ -103,6 +110,7 @@ fn coming(next: &Upcoming, status: &Status, context: &Context) -> Markup {
                             td .num .when { (context.time_of_job(one.at, one.definition.zone)) }
                             td .wide {
                                 (summary(&one.definition))
+                                @if one.definition.approve { " " span .warn { "asks you first" } }
                                 @if *has_more { " " span .faint { "(and more times)" } }
                                 @if status.keeps_waiting(&one.definition).is_some() { " " span .warn { "will wait for an agent" } }
                             }

@@ -1,5 +1,7 @@
 //! Past runs and upcoming occurrences: one row per job.
 
+use std::collections::BTreeSet;
+
 use maud::{Markup, html};
 
 use crate::app::{Attention, Row, RowSubject, Timeline};
@@ -29,6 +31,7 @@ pub(in crate::web) fn timeline(timeline: &Timeline, attention: &Attention, week:
                 a href="/?days=7" aria-current=[week.then_some("true")] { "7 days" }
             }
         }
+        (parts::all_paused(&attention.status))
         (running(&attention.status.running, context))
         (waiting(&timeline.waiting))
         @if timeline.rows.is_empty() {
@@ -40,7 +43,7 @@ pub(in crate::web) fn timeline(timeline: &Timeline, attention: &Attention, week:
                     @let name = name(row);
                     div .row {
                         @match &row.whose {
-                            RowSubject::Routine(id) => a .name .bad[attention.status.failures.iter().any(|failing| failing.id == *id)] href=(link("/jobs/", id.as_str(), "")) { (name) },
+                            RowSubject::Routine(id) => a .name .bad[attention.status.failures.iter().any(|failing| failing.id == *id)] href=(link("/jobs/", id.as_str(), "")) { (name) @if timeline.paused.contains(id) { " " span .warn { "paused" } } },
                             RowSubject::Reminders => a .name .faint href="/jobs#reminders" { (name) },
                             RowSubject::Conversation => a .name .faint href="/chat" { (name) },
                             RowSubject::Agents => a .name .faint href="/runs" { (name) },
@@ -60,9 +63,24 @@ pub(in crate::web) fn timeline(timeline: &Timeline, attention: &Attention, week:
                 p { a href={ "/?days=" (days) "&after=" (link("", last.as_str(), "")) } { (timeline.more) " more" } }
             }
         }
-        @if timeline.idle > 0 {
+        (others(timeline, attention))
+    }
+}
+
+/// Renders the number of jobs without a row, and of files with errors.
+fn others(timeline: &Timeline, attention: &Attention) -> Markup {
+    let idle = timeline.idle.len();
+    let paused = timeline.idle.iter().filter(|id| timeline.paused.contains(id)).count();
+    let errors = attention.status.problems.iter().filter(|problem| problem.is_error());
+    let broken = errors.map(|problem| &problem.file).collect::<BTreeSet<_>>().len();
+    html! {
+        @if idle > 0 || broken > 0 {
             p .faint {
-                (timeline.idle) @if timeline.idle == 1 { " job has" } @else { " jobs have" } " nothing in this time. "
+                @if idle > 0 {
+                    (idle) @if idle == 1 { " job has" } @else { " jobs have" } " nothing in this time"
+                    @if paused > 0 { ", " (paused) " paused" } ". "
+                }
+                @if broken > 0 { (broken) @if broken == 1 { " file has an error. " } @else { " files have errors. " } }
                 a href="/jobs" { "All jobs" }
             }
         }
