@@ -1,5 +1,7 @@
 //! The state of everything, and what needs the person's attention, the most urgent first.
 
+use std::collections::BTreeSet;
+
 use super::{App, ListenerState, Status, runs, status};
 use crate::definition::{self, DefinitionId};
 use crate::journal::{ConsecutiveFailures, NOT_APPROVED, Question, RunState, SKIPPED};
@@ -126,10 +128,23 @@ pub(super) fn failing(job: &ConsecutiveFailures) -> String {
     }
 }
 
+/// Says how many jobs wait for an agent now, and how many will when they fall due.
+fn waiting_for_agent(status: &Status) -> String {
+    let claimed = status.running.iter().filter(|run| run.outcome == RunState::Claimed).map(|run| &run.id);
+    let due = claimed.chain(status.due.iter().map(|due| &due.definition.id));
+    let now = due.filter(|id| status.need_agent.contains(id)).collect::<BTreeSet<_>>().len();
+    let jobs = |count: usize| if count == 1 { "1 job".to_owned() } else { format!("{count} jobs") };
+    let wait = if now == 1 { "waits" } else { "wait" };
+    match (now, status.need_agent.len() - now) {
+        (0, later) => format!("{} will wait", jobs(later)),
+        (now, 0) => format!("{} {wait}", jobs(now)),
+        (now, later) => format!("{} {wait}, and {later} more will", jobs(now)),
+    }
+}
+
 /// Returns the needs that the status shows: first those that stop everything, then those that stop one job.
 fn needs_of(status: &Status) -> Vec<Need> {
     let mut needs = Vec::new();
-    let jobs = |count: usize| if count == 1 { "1 job waits".to_owned() } else { format!("{count} jobs wait") };
     match &status.service {
         None => needs.push(Need::new("the service does not run", NeedSubject::Service)),
         Some(service) => {
@@ -140,7 +155,7 @@ fn needs_of(status: &Status) -> Vec<Need> {
                 needs.push(Need::new("everything is paused", NeedSubject::Service));
             }
             if service.client.missing.is_some() && !status.need_agent.is_empty() {
-                needs.push(Need::new(format!("no agent, so {}", jobs(status.need_agent.len())), NeedSubject::Service));
+                needs.push(Need::new(format!("no agent, so {}", waiting_for_agent(status)), NeedSubject::Service));
             } else if service.waiting_for_login.is_some() {
                 needs.push(Need::new("the agent is not logged in, so jobs wait", NeedSubject::Service));
             }
@@ -172,7 +187,7 @@ fn needs_of(status: &Status) -> Vec<Need> {
         needs.push(Need::new(format!("{} does not deliver", channel.name), NeedSubject::Channels));
     }
     needs.extend(status.failures.iter().map(|job| Need::new(failing(job), NeedSubject::Job(job.id.clone()))));
-    let broken: std::collections::BTreeSet<_> =
+    let broken: BTreeSet<_> =
         status.problems.iter().filter(|problem| problem.is_error()).map(|problem| &problem.file).collect();
     match broken.len() {
         0 => {}

@@ -111,17 +111,19 @@ pub(super) fn around(title: &str, here: &str, attention: &Attention, context: &C
 /// Renders the sentence on top: whether anything is wrong. Each need links to the page where the person can fix it.
 fn sentence(attention: &Attention) -> Markup {
     let needs = &attention.needs;
+    // The words for one more take the room of the need itself.
+    let shown = if needs.len() == NEEDS + 1 { needs.len() } else { NEEDS };
     html! {
         p id="needs" .good[needs.is_empty()] .bad[!needs.is_empty()] {
             @if needs.is_empty() {
                 (attention.all_clear()) "."
             } @else {
                 strong { (attention.count_sentence(needs.len())) } ": "
-                @for (index, need) in needs.iter().take(NEEDS).enumerate() {
+                @for (index, need) in needs.iter().take(shown).enumerate() {
                     @if index > 0 { "; " }
                     a href=(place(&need.about)) { (need.words) }
                 }
-                @if needs.len() > NEEDS { "; and " a href="/service#all-needs" { (needs.len() - NEEDS) " more" } }
+                @if needs.len() > shown { "; and " a href="/service#all-needs" { (needs.len() - shown) " more" } }
                 "."
             }
         }

@@ -232,6 +232,40 @@ fn a_form_does_what_it_says() {
     service.stop();
 }
 
+#[test]
+fn the_sentence_counts_what_waits_and_hides_no_single_need() {
+    let page = Page::of(TestBot::new().env("OLLIM_AGENT_CLIENT", "auto").env("OLLIM_CLAUDE", "/nowhere/claude"));
+    let job = |id: &str, fields: &str| {
+        page.bot.write(
+            &format!("routines/{id}.md"),
+            &format!("---\ncron: '@yearly'\nbackground: true\n{fields}---\nGo.\n"),
+        );
+    };
+    job("works", "allowed_tools: [Read]\n");
+    job("works-later", "allowed_tools: [Read]\n");
+    for n in 1..=6 {
+        job(&format!("fails-{n}"), "retry: 0\nclient: exec\ncommand: 'exit 3'\nallowed_tools: []\n");
+    }
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    let needs = || {
+        let body = page.get("/", &cookie).body;
+        let (_, needs) = body.split_once("id=\"needs\"").unwrap();
+        let needs = needs.split_once("</p>").unwrap().0.to_owned();
+        regex_lite::Regex::new("<[^>]*>").unwrap().replace_all(&needs, "").into_owned()
+    };
+    assert!(needs().ends_with("1 thing needs you: no agent, so 2 jobs will wait."), "{}", needs());
+    page.bot.ok(["fire", "works"]);
+    service.until("it waits", || needs().contains("no agent, so 1 job waits, and 1 more will.").then_some(()));
+    for n in 1..=5 {
+        service.fire(&format!("fails-{n}"));
+    }
+    assert!(needs().contains("6 things need you") && needs().ends_with("; fails-5 failed."), "{}", needs());
+    service.fire("fails-6");
+    assert!(needs().ends_with("; fails-4 failed; and 2 more."), "{}", needs());
+    service.stop();
+}
+
 /// What comes does not come while it is paused.
 #[test]
 fn what_is_paused_is_said_where_it_would_come() {
