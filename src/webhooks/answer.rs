@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 use super::delivery::{delivery, payload};
 use super::listener::Webhooks;
 use super::refusals::{Refused, kept};
-use super::signature;
+use super::signature::{self, Proof};
 use crate::config::secrets;
 use crate::definition::{Definition, DefinitionId, Hook, PayloadFault, Signature};
 use crate::schedule::{Accepted, DeliverError};
@@ -31,6 +31,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const PAUSED_FOR: Duration = Duration::from_secs(300);
 
 const NO_SECRET: &str = "this webhook has no secret yet";
+
+const OTHER_TIME: &str = "it is signed, but at a time more than 5 minutes from now";
 
 /// A refusal of a request.
 struct Denial {
@@ -185,22 +187,23 @@ impl Webhooks {
         for definition in hooks {
             let Some(hook) = definition.hook().cloned() else { continue };
             let secret = secrets.get(&hook.secret_env).filter(|secret| secrets::may_be_shared(secret));
-            let signed = secret.map(|secret| signature::is_signed(hook.signature, secret, headers, body, now));
-            known |= signed == Some(true);
+            let signed = secret.map(|secret| signature::proof(hook.signature, secret, headers, body, now));
+            known |= signed == Some(Proof::Signed);
             if definition.id.as_str() == name {
                 found = Some((definition, hook, signed));
             }
         }
         let unknown = Denial::of(StatusCode::UNAUTHORIZED, "there is no such webhook, or the signature is not right");
         match found {
-            Some((definition, hook, Some(true))) => Ok((definition, hook)),
+            Some((definition, hook, Some(Proof::Signed))) => Ok((definition, hook)),
+            Some((_, _, Some(Proof::OtherTime))) => Err(Denial { recorded: Some(OTHER_TIME), ..unknown }),
             Some((_, _, None)) if known => {
                 let no = Denial::of(StatusCode::SERVICE_UNAVAILABLE, NO_SECRET);
                 Err(no.retry_after(PAUSED_FOR))
             }
             Some((_, _, None)) => Err(Denial { recorded: Some(NO_SECRET), ..unknown }),
             None if known => Err(Denial::of(StatusCode::NOT_FOUND, "there is no such webhook")),
-            Some((_, _, Some(false))) | None => Err(unknown),
+            Some((_, _, Some(Proof::Nothing))) | None => Err(unknown),
         }
     }
 

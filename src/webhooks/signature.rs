@@ -14,22 +14,34 @@ const TOLERANCE: TimeDelta = TimeDelta::minutes(5);
 /// Maximum number of signatures checked in one header.
 const MAX_SIGNATURES: usize = 8;
 
-/// Returns whether the request proves that its sender has the secret.
+/// What a request proves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// Its sender has the secret.
+    Signed,
+    /// Somebody with the secret signed it, at a time that is too far from now. It may be a repetition by somebody else.
+    OtherTime,
+    /// Nothing.
+    Nothing,
+}
+
+/// Checks whether a request proves that its sender has the secret.
 #[must_use]
-pub fn is_signed(signature: Signature, secret: &str, headers: &HeaderMap, body: &[u8], now: DateTime<Utc>) -> bool {
+pub fn proof(signature: Signature, secret: &str, headers: &HeaderMap, body: &[u8], now: DateTime<Utc>) -> Proof {
     let key = Key::new(HMAC_SHA256, secret.as_bytes());
     let header = |name: &str| headers.get(name)?.to_str().ok();
     let matches = |parts: &[&[u8]], presented: &str| {
         hex(presented).is_some_and(|presented| hmac::verify(&key, &parts.concat(), &presented).is_ok())
     };
+    // Whether it is signed, and its signed time.
     let signed = || match signature {
         Signature::Bearer => {
             let presented = header("authorization")?.strip_prefix("Bearer ")?;
             // Compare the MACs, so that timing reveals neither the secret nor its length.
             let presented = hmac::sign(&key, presented.as_bytes());
-            Some(hmac::verify(&key, secret.as_bytes(), presented.as_ref()).is_ok())
+            Some((hmac::verify(&key, secret.as_bytes(), presented.as_ref()).is_ok(), None))
         }
-        Signature::Github => Some(matches(&[body], header("x-hub-signature-256")?.strip_prefix("sha256=")?)),
+        Signature::Github => Some((matches(&[body], header("x-hub-signature-256")?.strip_prefix("sha256=")?), None)),
         Signature::Stripe => {
             let fields = || header("stripe-signature").into_iter().flat_map(|text| text.split(','));
             let of =
@@ -38,15 +50,19 @@ pub fn is_signed(signature: Signature, secret: &str, headers: &HeaderMap, body: 
             let presented = of("v1").take(MAX_SIGNATURES).map(|(_, presented)| presented);
             let is_one =
                 presented.map(|one| matches(&[time.as_bytes(), b".", body], one)).fold(false, |any, one| any | one);
-            Some(is_recent(time, now)? && is_one)
+            Some((is_one, Some(time)))
         }
         Signature::Slack => {
             let time = header("x-slack-request-timestamp")?;
             let presented = header("x-slack-signature")?.strip_prefix("v0=")?;
-            Some(is_recent(time, now)? && matches(&[b"v0:", time.as_bytes(), b":", body], presented))
+            Some((matches(&[b"v0:", time.as_bytes(), b":", body], presented), Some(time)))
         }
     };
-    signed().unwrap_or(false)
+    match signed() {
+        Some((true, time)) if time.is_none_or(|time| is_recent(time, now).unwrap_or(false)) => Proof::Signed,
+        Some((true, _)) => Proof::OtherTime,
+        Some((false, _)) | None => Proof::Nothing,
+    }
 }
 
 /// Returns whether a time in seconds since 1970 is within the tolerance.
@@ -83,7 +99,8 @@ mod tests {
 
     fn check(signature: Signature, secret: &str, headers: &[(&'static str, &str)], body: &str, at: i64) -> bool {
         let headers = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
-        is_signed(signature, secret, &headers, body.as_bytes(), DateTime::from_timestamp(at, 0).unwrap())
+        let now = DateTime::from_timestamp(at, 0).unwrap();
+        proof(signature, secret, &headers, body.as_bytes(), now) == Proof::Signed
     }
 
     #[test]

@@ -249,6 +249,9 @@ fn services_sign_as_they_do() {
     };
     run_of(&slack(&now, body));
     assert_eq!(slack(&old, body).status, 401);
+    // The person learns that it was signed; the sender does not.
+    let refused = hooked.bot.json(["status"])["webhooks"]["refused"].to_string();
+    assert_eq!(refused.matches("it is signed, but at a time more than 5 minutes from now").count(), 2, "{refused}");
     let challenge = slack(&now, r#"{"type":"url_verification","challenge":"3eZbrw1aB"}"#);
     assert_eq!((challenge.status, &challenge.body["challenge"]), (200, &json!("3eZbrw1aB")));
     service.until_ended("github", 2);
