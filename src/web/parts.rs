@@ -133,16 +133,31 @@ pub(super) fn text_value(text: impl AsRef<str>) -> Option<Markup> {
     (!text.is_empty()).then(|| html! { (text) })
 }
 
-/// Renders a long text, folded after its first lines.
+/// Renders a long text as it is, folded after its first lines.
 pub(super) fn folded(text: &str, lines: usize) -> Markup {
+    fold(text, lines, |text| html! { (text) })
+}
+
+/// Renders a long text for the person, folded after its first lines. Text between backquotes on a line becomes code.
+pub(super) fn folded_prose(text: &str, lines: usize) -> Markup {
+    fold(text, lines, |text| {
+        html! {
+            @for line in text.split_inclusive('\n') {
+                @if line.contains("``") || line.matches('`').count() % 2 == 1 { (line) } @else { (with_code(line)) }
+            }
+        }
+    })
+}
+
+fn fold(text: &str, lines: usize, show: impl Fn(&str) -> Markup) -> Markup {
     let text = &plain_lines(text.trim());
     let first: Vec<&str> = text.lines().take(lines).collect();
     let short: String = first.join("\n").chars().take(SHORT).collect();
     html! {
         @if short.len() == text.len() {
-            pre { (text) }
+            pre { (show(text)) }
         } @else {
-            details { summary { pre { (short) " …" } span .less { "Fold" } } pre { (text) } }
+            details { summary { pre { (show(&short)) " …" } span .less { "Fold" } } pre { (show(text)) } }
         }
     }
 }
@@ -164,6 +179,8 @@ mod tests {
     #[test]
     fn what_is_said_is_escaped() {
         assert_eq!(with_code("a `<b>` c").into_string(), "a <code>&lt;b&gt;</code> c");
+        let prose = folded_prose("a `b`\n```\nx`\n`<`", 9).into_string();
+        assert_eq!(prose, "<pre>a <code>b</code>\n```\nx`\n<code>&lt;</code></pre>");
         let link = "your yes (<a href=\"/questions\">Questions</a>)";
         assert_eq!(with_code("your yes (`ollim-bot questions`)").into_string(), link);
     }

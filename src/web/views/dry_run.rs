@@ -31,8 +31,8 @@ pub(in crate::web) fn dry_run(found: &DryRun) -> Markup {
             h2 { "Gate" }
             @match gate {
                 GateVerdict::Wake(said) => { p { "The agent would be woken." } (parts::folded(said, 12)) },
-                GateVerdict::Skip(why) => p { "This time would be skipped: " (why) },
-                GateVerdict::Failed(why) => p .bad { "The run would fail: " (why) },
+                GateVerdict::Skip(why) => p { "This time would be skipped: " (parts::with_code(why)) },
+                GateVerdict::Failed(why) => p .bad { "The run would fail: " (parts::with_code(why)) },
             }
         }
         @if let Some(message) = delivered {
@@ -41,7 +41,7 @@ pub(in crate::web) fn dry_run(found: &DryRun) -> Markup {
         } @else if let Some((line, refused)) = runs {
             h2 { "Command, run without a model" }
             pre { (line) }
-            @if let Some(why) = refused { p .bad { "The run would fail: " (why) } }
+            @if let Some(why) = refused { p .bad { "The run would fail: " (parts::with_code(why)) } }
         } @else {
             h2 { "Prompt" }
             (parts::folded(prompt, 40))

@@ -39,7 +39,7 @@ pub(in crate::web) fn run(parts: &RunParts, open: &[Question], context: &Context
         p .lead { (parts::job(run.id.as_str())) ": " (parts::outcome(run, context)) }
         // A waiting run has not failed. The facts below say what it waits for.
         @if let Some(error) = run.error.as_ref().filter(|_| run.outcome.is_over()) {
-            div .bad { (parts::folded(error, LINES)) }
+            div .bad { (parts::folded_prose(error, LINES)) }
         }
         @if let Some(why) = why { p .why { (parts::with_code(&why.said.sentence)) } }
         @for question in open.iter().filter(|question| question.run == run.run) {

@@ -21,14 +21,14 @@ pub(in crate::web) fn service(channels: &[ChannelState], attention: &Attention, 
             }
             dl .facts {
                 (fact("Process", text_value(service.pid.to_string())))
-                (fact("Client", text_value(format!("{} {} ({})", service.client.name, service.client.version.as_deref().unwrap_or_default(), service.client.why))))
+                (fact("Client", Some(parts::with_code(&format!("{} {} ({})", service.client.name, service.client.version.as_deref().unwrap_or_default(), service.client.why)))))
                 (fact("No agent", service.client.missing.as_ref().map(|missing| html! { span .bad { (parts::with_code(missing)) } })))
                 (fact("Login", service.waiting_for_login.as_ref().map(|_| html! { span .bad { "jobs wait until the agent is logged in: " code { "ollim-bot login" } } })))
                 (fact("Webhooks", service.webhooks.as_ref().map(|listener| match listener {
                     ListenerState::Served(at) => html! { "taken on " (at) },
-                    ListenerState::Failed(why) => html! { span .bad { "not taken: " (why) } },
+                    ListenerState::Failed(why) => html! { span .bad { "not taken: " (parts::with_code(why)) } },
                 })))
-                (fact("Sandbox", text_value(&service.sandbox.detail)))
+                (fact("Sandbox", Some(parts::with_code(&service.sandbox.detail))))
                 (fact("Messages left", text_value(format!("{} of {} for background jobs", status.budget.left(), crate::bot::budget::CAPACITY))))
             }
         }
@@ -44,7 +44,7 @@ pub(in crate::web) fn service(channels: &[ChannelState], attention: &Attention, 
                 li {
                     (channel.name)
                     @if let Some(failing) = status.failing_channels.iter().find(|failing| failing.name == channel.name) {
-                        " " span .bad { "does not deliver, " (context.relative(failing.since)) ": " (failing.error) }
+                        " " span .bad { "does not deliver, " (context.relative(failing.since)) ": " (parts::with_code(&failing.error)) }
                     } @else if !channel.is_tried() {
                         " " span .warn { "not tried yet: " code { "ollim-bot channels test " (channel.name) } }
                     }
