@@ -203,7 +203,8 @@ fn of_line(setup: &Setup, line: &str, early: Decision, app: &App) -> Result<Deci
         (None, Some(said)) => Decision {
             verdict: Verdict::Deny,
             layer: Layer::System,
-            reason: format!("the job's shell is kept from it: {said}{}", hint_of(said)),
+            rule: None,
+            reason: format!("in the job's shell it fails: {said}{}", hint_of(said)),
             ..early
         },
         (None, None) => {

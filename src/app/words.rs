@@ -144,7 +144,7 @@ pub fn taken(cost: Option<f64>, tokens: Option<Tokens>) -> String {
     let cost = cost.map(money);
     let tokens = tokens.map(|tokens| {
         format!(
-            "{} tokens read afresh, {} from the cache, {} written to it, {} written",
+            "{} tokens read afresh, {} from the cache, {} added to the cache, {} written by the model",
             grouped(tokens.input),
             grouped(tokens.cache_read),
             grouped(tokens.cache_write),

@@ -128,7 +128,8 @@ pub fn in_words(recurs: &Recurrence) -> String {
         Cadence::Cron(cron) => parse_cron(cron).ok().map(|cron| {
             let workdays = "on Monday, Tuesday, Wednesday, Thursday, and Friday";
             let words = cron.describe().replace(workdays, "from Monday to Friday");
-            by_the_clock(&words).unwrap_or(words)
+            let words = by_the_clock(&words).unwrap_or(words);
+            words.strip_prefix("At every ").map(|often| format!("Every {often}")).unwrap_or(words)
         }),
         Cadence::Every(_) | Cadence::After(_) | Cadence::Watch(_) => None,
     };
@@ -253,6 +254,8 @@ mod tests {
             ("0 5-9/2 * * *", "At 05:00, 07:00 and 09:00."),
             ("15 8,14 * * 1-5", "At 08:15 and 14:15, from Monday to Friday."),
             ("30 8 * * *", "At 08:30."),
+            ("*/30 * * * *", "Every 30 minutes."),
+            ("* * * * *", "Every minute."),
             ("40 * * * *", "At minute 40 past every hour."),
             ("0,30 8,9 * * *", "At minute 0 and 30, of hour 8 and 9."),
         ] {

@@ -72,7 +72,7 @@ async fn of_axum(answer: Response) -> Response {
 }
 
 fn text(title: &str, why: &str) -> Markup {
-    html! { h1 { (title) } p { (super::parts::with_code(why)) } p { a href="/" { "To the timeline" } } }
+    html! { h1 { (title) } p { (super::parts::with_code(why)) } p { a href="/" { "To the timeline" } ", " a href="/jobs" { "to all jobs" } } }
 }
 
 /// Builds a short page without the frame.
@@ -123,9 +123,21 @@ pub(super) fn instead(refusal: &Refusal) -> Markup {
 /// Answers that the content of a page does not exist.
 pub(super) fn missing(refusal: &Refusal) -> Response {
     match refusal.cause {
-        Cause::Caller => page(StatusCode::NOT_FOUND, "That is not there", &why(refusal)),
+        Cause::Caller => page(StatusCode::NOT_FOUND, "That is not there", &without_commands(refusal)),
         Cause::Denied | Cause::Environment => refused(refusal),
     }
+}
+
+/// Returns the reason of a refusal as a sentence, without hints that name commands: the navigation leads there.
+fn without_commands(refusal: &Refusal) -> String {
+    let hints = refusal.hints.iter().filter(|hint| !hint.contains("`ollim-bot ")).cloned();
+    let sentence = |text: String| {
+        let mut letters = text.chars();
+        let first = letters.next().map(char::to_uppercase).into_iter().flatten();
+        let end = if text.ends_with(['.', '?']) { "" } else { "." };
+        format!("{}{}{end}", first.collect::<String>(), letters.as_str())
+    };
+    std::iter::once(refusal.to_string()).chain(hints).map(sentence).collect::<Vec<_>>().join(" ")
 }
 
 /// Answers that the page does not exist.

@@ -458,6 +458,8 @@ fn an_error_is_a_page_like_any_other() {
     for (path, status, said) in [
         ("/nothing", 404, "There is no such page"),
         ("/jobs/nothing", 404, "That is not there"),
+        // Where commands are named, the page has links.
+        ("/jobs/nothing", 404, "<p>There is no job <code>nothing</code>.</p>"),
         ("/runs/nothing", 404, "That is not there"),
         ("/runs?before=0badcafe", 404, "0badcafe"),
         ("/?days=abc", 400, "(days: "),

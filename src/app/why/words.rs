@@ -38,10 +38,12 @@ pub(super) fn span(span: TimeDelta) -> String {
 pub(super) fn reason(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no reason is recorded");
     let line = line.trim_end_matches(['.', ' ']);
-    match line.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
+    let Some((end, _)) = line.char_indices().nth(LONGEST) else { return line.to_owned() };
+    // No word is cut, unless it is as long as a text.
+    let words = line[..end].rfind(' ').filter(|space| *space > end / 2 && !line[end..].starts_with(' '));
+    let cut = line[..words.unwrap_or(end)].trim_end();
+    let code = if cut.matches('`').count() % 2 == 1 { "`" } else { "" };
+    format!("{cut}…{code}")
 }
 
 /// Returns what keeps something from beginning now: `as many runs are going as may`.
@@ -75,6 +77,16 @@ pub(super) fn ordinal(number: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reason_is_cut_between_words() {
+        let cut = |text: &str| reason(&format!("{text} {}", "y".repeat(200)));
+        assert_eq!(reason("one.\ntwo"), "one");
+        assert_eq!(cut(&"word ".repeat(30)), format!("{}…", "word ".repeat(30).trim_end()));
+        assert_eq!(cut(&format!("`{}", "word ".repeat(30))), format!("`{}…`", "word ".repeat(30).trim_end()));
+        assert_eq!(reason(&"z".repeat(200)), format!("{}…", "z".repeat(LONGEST)));
+        assert_eq!(reason(&format!("{} b", "a".repeat(LONGEST))), format!("{}…", "a".repeat(LONGEST)));
+    }
 
     #[test]
     fn a_time_stands_behind_any_word() {

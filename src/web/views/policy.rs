@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::app::{App, Command, Explanation, JobPolicy, Outcome};
 use crate::definition::Kind;
-use crate::policy::Verdict;
+use crate::policy::{Layer, Verdict};
 use crate::refusal::Refusal;
 use crate::web::context::Context;
 use crate::web::pages::{PolicyQuery, execute};
@@ -94,7 +94,7 @@ fn verdict(found: &Explanation) -> Markup {
         section .verdict role="status" {
             p .lead .(class) { strong { (word) } }
             p { (parts::with_code(&decision.reason)) }
-            p .faint { "Layer " (decision.layer) @if let Some(rule) = &decision.rule { ", rule " code { (rule) } } "." }
+            p .faint { "Decided by " @if decision.layer == Layer::System { "what holds for every job" } @else { code { (decision.layer) } } @if let Some(rule) = &decision.rule { ", rule " code { (rule) } } "." }
             @if !decision.commands.is_empty() {
                 p { "Programs that it starts:" }
                 ul { @for command in &decision.commands { li { code { (command) } } } }

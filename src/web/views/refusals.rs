@@ -77,10 +77,9 @@ pub(in crate::web) fn refusals(
                     ", the last " (context.relative(calls.last)) " in "
                     a href=(parts::run(calls.run.as_str())) { "run " (calls.run) } ": "
                     @match &calls.rule {
-                        Some(rule) => { "the rule " code { (rule) } " refuses it" },
-                        None => "no rule grants it",
+                        Some(rule) => { "the rule " code { (rule) } " of " code { (calls.layer) } " refuses it." },
+                        None => "no rule grants it.",
                     }
-                    " (layer " (calls.layer) ")."
                 }
                 (parts::folded(&words::call(&calls.tool, &calls.input), 4))
                 (offered(offer, &link("/jobs/", calls.id.as_str(), "/edit")))
@@ -88,7 +87,7 @@ pub(in crate::web) fn refusals(
             }
         }
         @if !deliveries.is_empty() {
-            h2 { "Deliveries of the last 24 hours" }
+            h2 { "Refused deliveries of the last 24 hours" }
             ul { @for refused in deliveries { li { (delivery(refused, context)) } } }
         }
     }
