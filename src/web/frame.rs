@@ -34,7 +34,9 @@ pub(super) const NEEDS: usize = 5;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
-const ENTER: &str = "document.forms[0].requestSubmit();\n";
+/// The script of the login link's page. It names the browser's zone, so that the first page has its times.
+const ENTER: &str = "document.cookie = 'zone=' + Intl.DateTimeFormat().resolvedOptions().timeZone + \
+                     '; path=/; max-age=31536000; samesite=strict';\ndocument.forms[0].requestSubmit();\n";
 const ICON: &str = include_str!("icon.svg");
 const GLYPHS: &str = include_str!("glyphs.svg");
 

@@ -24,6 +24,15 @@ export async function test({ browser, url, check, figures }) {
     const wrong = [looked, again, posted, await status(first, '/'), await status(second, '/')].join();
     return wrong === '200,410,410,200,401' && text.includes('ollim-bot web') ? [] : [wrong, text];
   });
+  await check('the first page has its times in the zone of the browser', async () => {
+    const context = await browser.newContext({ timezoneId: 'Asia/Tokyo' });
+    const page = await context.newPage();
+    const first = page.waitForResponse(url + '/');
+    await page.goto(await link());
+    const text = await (await first).text();
+    await context.close();
+    return text.includes('times in Asia/Tokyo') ? [] : [text.slice(0, 2000)];
+  });
   await check('the session is out of reach of scripts and of other sites', async () => {
     const context = await fresh();
     const page = await enter(context);

@@ -1063,6 +1063,9 @@ fn each_view_with_something_in_it_is_as_it_was() {
         }
         insta::assert_snapshot!(name, text);
     }
+    // A day is written as in other times.
+    let day = regex_lite::Regex::new("<td>[A-Z][a-z]{2} [0-9]+ [A-Z][a-z]{2}( [0-9]{4})?</td>").unwrap();
+    assert!(day.is_match(&page.get("/costs", &cookie).body));
     // A job without an agent has no tools that one sees.
     let said = [
         page.get("/policy?job=bell&tool=Read&input=x", &cookie).body,

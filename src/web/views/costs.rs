@@ -1,5 +1,6 @@
 //! The costs of runs.
 
+use chrono::{Datelike as _, NaiveDate};
 use maud::{Markup, html};
 
 use super::refusals::spans;
@@ -28,10 +29,10 @@ pub(in crate::web) fn costs(
             p .empty { "No run has reported a cost in this time." }
         } @else {
             h2 { (money(total)) @match days { 0 => " in all", 1 => " in 24 hours", days => { " in " (days) " days" } } }
-            (chart(&costs[0]))
-            details { summary { "Each day" } (table(&costs[0], days, usize::MAX)) }
+            (chart(&costs[0], context))
+            details { summary { "Each day" } (table(&costs[0], days, usize::MAX, context)) }
         }
-        @for sums in &costs[1..] { (table(sums, days, rows)) }
+        @for sums in &costs[1..] { (table(sums, days, rows, context)) }
     }
 }
 
@@ -67,8 +68,15 @@ fn spent(cap: &Spending, context: &Context) -> Markup {
     }
 }
 
+/// Formats the key of a day like the days of other times: `Thu 26 Nov`, with the year if it is not the current one.
+fn day(key: &str, context: &Context) -> String {
+    let Ok(day) = key.parse::<NaiveDate>() else { return key.to_owned() };
+    let is_this_year = day.year() == context.now.with_timezone(&context.zone).year();
+    day.format(if is_this_year { "%a %-d %b" } else { "%a %-d %b %Y" }).to_string()
+}
+
 /// Renders one bar per day.
-fn chart(costs: &Costs) -> Markup {
+fn chart(costs: &Costs, context: &Context) -> Markup {
     let highest = costs.rows.iter().map(|row| row.cost_usd).fold(0.0, f64::max);
     let width = 100.0 / costs.rows.len().max(1) as f64;
     html! {
@@ -77,18 +85,18 @@ fn chart(costs: &Costs) -> Markup {
                 @for (index, row) in costs.rows.iter().enumerate() {
                     @let height = if highest > 0.0 { (row.cost_usd / highest * 86.0).max(1.0) } else { 1.0 };
                     rect .f-accent x=(format!("{:.2}%", index as f64 * width)) width=(format!("{:.2}%", width * 0.8)) y=(format!("{:.1}", 90.0 - height)) height=(format!("{height:.1}")) {
-                        title { (row.key) ": " (money(row.cost_usd)) ", " (row.runs) " runs" }
+                        title { (day(&row.key, context)) ": " (money(row.cost_usd)) ", " (row.runs) " runs" }
                     }
                 }
             }
             figcaption .faint {
-                @if let (Some(first), Some(last)) = (costs.rows.first(), costs.rows.last()) { (first.key) " to " (last.key) ", " (money(highest)) " on the most expensive day" }
+                @if let (Some(first), Some(last)) = (costs.rows.first(), costs.rows.last()) { (day(&first.key, context)) " to " (day(&last.key, context)) ", " (money(highest)) " on the most expensive day" }
             }
         }
     }
 }
 
-fn table(costs: &Costs, days: u64, rows: usize) -> Markup {
+fn table(costs: &Costs, days: u64, rows: usize, context: &Context) -> Markup {
     let (title, name) = match costs.by {
         CostsBy::Model => ("By model", "Model"),
         CostsBy::Job => ("By job", "Job"),
@@ -103,7 +111,13 @@ fn table(costs: &Costs, days: u64, rows: usize) -> Markup {
                     tbody {
                         @for row in costs.rows.iter().take(rows) {
                             tr {
-                                td { @if costs.by == CostsBy::Job { (parts::job(&row.key)) } @else { (row.key) } }
+                                td {
+                                    @match costs.by {
+                                        CostsBy::Job => (parts::job(&row.key)),
+                                        CostsBy::Day => (day(&row.key, context)),
+                                        CostsBy::Model => (row.key),
+                                    }
+                                }
                                 td .num data-of="Runs" { (row.runs) }
                                 td .num data-of="Cost" { (money(row.cost_usd)) }
                                 td .num data-of="Median" { (money(row.median)) }
