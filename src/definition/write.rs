@@ -544,11 +544,11 @@ fn failed_folder() -> PathBuf {
 /// Returns a name for a draft without an id. A job that another one made and that may send no message is named after its maker: its
 /// name is in messages about it, and must not carry words of its own.
 fn slug_of(draft: &Draft) -> String {
-    if let Some(maker) = draft.created_by.as_ref().filter(|_| !draft.allow_ping) {
-        return names::slug(maker.as_str());
-    }
-    let texts = [Some(&draft.description), Some(&draft.body), draft.command.as_ref()];
-    let slugs = texts.map(|text| text.map(|text| names::slug(text)).unwrap_or_default());
+    let texts = match draft.created_by.as_ref().filter(|_| !draft.allow_ping) {
+        Some(maker) => [Some(maker.as_str()), None, None],
+        None => [Some(&*draft.description), Some(&*draft.body), draft.command.as_deref()],
+    };
+    let slugs = texts.map(|text| text.map(names::slug).unwrap_or_default());
     slugs.into_iter().find(|slug| !slug.is_empty()).unwrap_or_else(|| draft.kind.to_string())
 }
 
