@@ -162,8 +162,8 @@ fn file_of(said: &str) -> Option<&str> {
     file.split_once(": ").map(|(_, file)| file)
 }
 
-/// Returns the script in which the client passes a line to its shell.
+/// Returns the script in which the client passes a line to its shell, with quotes as the client writes them.
 #[must_use]
 pub fn client_script(line: &str) -> String {
-    format!("shopt -u extglob 2>/dev/null || true && eval '{}' < /dev/null", line.replace('\'', r"'\''"))
+    format!("shopt -u extglob 2>/dev/null || true && eval '{}' < /dev/null", line.replace('\'', r#"'"'"'"#))
 }

@@ -248,7 +248,8 @@ pub(super) fn truncate_texts(value: &mut Value) {
 }
 
 /// Returns the line in a script of the client's. The script is `… && eval 'LINE' …`, with a quote written as `'"'"'`, or
-/// `… && eval WORD …` if the line is one word without special characters.
+/// `… && eval WORD …` if the line is one word without special characters. `None` for any other script, since a part of the line would be
+/// shown as the whole.
 fn line_of(script: &str) -> Option<String> {
     const QUOTE: &str = r#"'"'"'"#;
     let (_, rest) = script.split_once("&& eval ")?;
@@ -266,7 +267,7 @@ fn line_of(script: &str) -> Option<String> {
                 line.push('\'');
                 rest = &after[QUOTE.len() - 1..];
             }
-            None => return Some(line),
+            None => return (after.is_empty() || after.starts_with(' ')).then_some(line),
         }
     }
 }
@@ -504,6 +505,7 @@ mod tests {
     use serde_json::json;
 
     use super::{MAX_SHOWN, line_of, truncate_texts};
+    use crate::run::dry_run::client_script;
 
     #[test]
     fn what_is_kept_of_an_input_is_short() {
@@ -511,6 +513,21 @@ mod tests {
         let mut input = json!({ "a": long, "b": [long, "x", 1], "c": { "d": long } });
         truncate_texts(&mut input);
         assert_eq!(input, json!({ "a": cut, "b": [cut, "x", 1], "c": { "d": cut } }));
+    }
+
+    #[test]
+    fn the_line_of_an_own_command_is_found_whole() {
+        for line in [
+            "ls",
+            "git --version 'plain'; echo x",
+            "'",
+            "''",
+            "a'b'\"c\" \\' && eval 'x'",
+            "echo 'a\nb'",
+            "a' < /dev/null",
+        ] {
+            assert_eq!(line_of(&client_script(line)).as_deref(), Some(line));
+        }
     }
 
     #[test]
@@ -523,6 +540,7 @@ mod tests {
             ("x && eval ls && pwd -P >| /tmp/f", Some("ls")),
             ("x && eval ./run.sh '<' /dev/null && pwd", Some("./run.sh")),
             ("x && eval 'open", None),
+            (r"x && eval 'echo '\''it'\''s' && pwd", None),
             ("x && eval  && pwd", None),
             ("x && eval ls;id && pwd", None),
             ("env", None),
