@@ -40,13 +40,14 @@ pub(super) fn delivery(
 ) -> Delivery {
     let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
     let field = |name: &str| Some(payload.get(name)?.as_str()?.to_owned());
-    let own = match signature {
-        Signature::Bearer => None,
-        Signature::Github => header("x-github-delivery"),
-        Signature::Stripe => field("id"),
-        Signature::Slack => field("event_id"),
+    // Of Stripe and Slack the id is signed. With another one beside it, a repetition would be a new delivery.
+    let ids = match signature {
+        Signature::Bearer => [header("idempotency-key"), None],
+        Signature::Github => [header("idempotency-key"), header("x-github-delivery")],
+        Signature::Stripe => [field("id"), None],
+        Signature::Slack => [field("event_id"), None],
     };
-    let id = header("idempotency-key").or(own).filter(|id| !id.trim().is_empty());
+    let id = ids.into_iter().flatten().find(|id| !id.trim().is_empty());
     let (key, since) = match id {
         Some(id) if id.len() <= LONGEST_ID && !id.contains(char::is_control) => {
             (format!("id {id}"), DateTime::UNIX_EPOCH)
@@ -100,7 +101,11 @@ mod tests {
             (Github, &[("x-github-delivery", "72d3")], "{}", "id 72d3"),
             (Github, &[("x-github-delivery", "72d3"), ("idempotency-key", "k1")], "{}", "id k1"),
             (Stripe, &[], r#"{"id":"evt_1"}"#, "id evt_1"),
+            (Github, &[("x-github-delivery", "72d3"), ("idempotency-key", "")], "{}", "id 72d3"),
             (Stripe, &[], "{}", content),
+            (Stripe, &[("idempotency-key", "k1")], "{}", content),
+            (Stripe, &[("idempotency-key", "k1")], r#"{"id":"evt_1"}"#, "id evt_1"),
+            (Slack, &[("idempotency-key", "k1")], r#"{"event_id":"Ev1"}"#, "id Ev1"),
             (Slack, &[], r#"{"event_id":"Ev1"}"#, "id Ev1"),
         ] {
             let payload = serde_json::from_str(body).unwrap();
