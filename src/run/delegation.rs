@@ -414,6 +414,14 @@ impl DelegationLimit {
         if let Some(why) = self.place.makes_nothing() {
             return Err(Refusal::denied(format!("{} {why}, and spawns none", self.title)));
         }
+        let lists = tools.map(|tools| [&tools.allow, &tools.deny]).into_iter().flatten();
+        let longest = lists.filter_map(|list| Some(list.as_ref()?.len())).max().unwrap_or_default();
+        if self.place != RunKind::Main && longest > PATTERNS_AT_MOST {
+            return Err(Refusal::denied(format!(
+                "a list of tools of an agent that a job spawns has at most {PATTERNS_AT_MOST} patterns, and this one has \
+                 {longest}; write fewer and wider ones"
+            )));
+        }
         let Some(asked) = tools.and_then(|tools| tools.allow.as_deref()) else { return Ok(()) };
         // These tools may be granted too. The caller's lists also apply to the child, so the child has to ask about them as well.
         let mut granted = self.restrictions.effective_allowed_tools().unwrap_or_else(|| self.main_tools.clone());

@@ -344,6 +344,14 @@ fn a_spawn_asks_for_no_tool_that_its_caller_lacks() {
     limit.may_spawn(Some(&tools(&[]))).unwrap();
     limit.may_spawn(Some(&tools(&["Bash(ollim-bot gmail unread)"]))).unwrap();
     assert!(limit.may_spawn(Some(&tools(&["Read", "Bash"]))).unwrap_err().reason.contains("`Bash` is more than"));
+    // Longer lists would take seconds to compare.
+    for count in [PATTERNS_AT_MOST, PATTERNS_AT_MOST + 1] {
+        let deny = ToolLists { allow: None, deny: texts(&vec!["Bash(ollim-bot gmail send *)"; count]) };
+        let allow = tools(&vec!["Read"; count]);
+        for lists in [deny, allow] {
+            assert_eq!(limit.may_spawn(Some(&lists)).is_ok(), count == PATTERNS_AT_MOST, "{count}");
+        }
+    }
     // The same holds if a denylist or the caller's agent takes the tool away.
     let denies = config(None, Some(&["Edit", "Bash(git push *)"]));
     let policy = policy::background("routine x", &denies, &settings().main_tools, &places());
