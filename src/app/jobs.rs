@@ -9,6 +9,7 @@ use chrono::{DateTime, Utc};
 use super::suppressed::paused;
 use super::upcoming::FirstOccurrences;
 use super::{App, Caller};
+use crate::channel::terminal::plain;
 use crate::definition::{self, Definition, DefinitionId, Kind, Loaded, Problem};
 use crate::heartbeat;
 use crate::refusal::Refusal;
@@ -208,8 +209,9 @@ pub fn summary(definition: &Definition) -> String {
     } else {
         &definition.description
     };
+    let text = plain(text);
     if text.chars().count() <= LONGEST {
-        return text.to_owned();
+        return text;
     }
     let mut short: String = text.chars().take(LONGEST - 1).collect();
     short.push('…');

@@ -38,6 +38,16 @@ pub fn width() -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
+/// Returns the text with each unsafe character, except line feeds and tabs, as an escape (`\u{202e}`).
+#[must_use]
+pub fn visible(text: &str) -> String {
+    let shown = |c: char| match !matches!(c, '\n' | '\t') && unsafe_to_show(c) {
+        true => c.escape_unicode().to_string(),
+        false => c.to_string(),
+    };
+    text.chars().map(shown).collect()
+}
+
 fn unsafe_to_show(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -49,6 +59,7 @@ mod tests {
     #[test]
     fn nothing_but_text_reaches_the_terminal() {
         assert_eq!(plain("a\u{1b}[31mb\r\nc\u{9b}d\u{202e}e"), "a [31mb  c d e");
+        assert_eq!(visible("a\u{202e}b\n\tc\u{1b}"), "a\\u{202e}b\n\tc\\u{1b}");
         assert_eq!(plain_lines("a\u{1b}[2Jb\n\tc\r\u{2066}"), "a[2Jb\n\tc");
     }
 }

@@ -74,11 +74,13 @@ pub(super) fn bars(row: &Row, name: &str, scale: &Scale, context: &Context) -> M
     linked.sort_by_key(|index| (bars[*index].state.is_well(), std::cmp::Reverse(*index)));
     linked.truncate(LINKED);
     linked.sort_unstable();
-    let mut drawn = String::new();
+    // A failure is above its neighbours, which could cover it.
+    let (mut drawn, mut above) = (String::new(), String::new());
     let mut plain: Vec<&Bar<'_>> = Vec::new();
     for (index, bar) in bars.iter().enumerate() {
         if linked.binary_search(&index).is_ok() {
-            drawn.push_str(&linked_bar(bar, scale, context).into_string());
+            let level = if bar.state.is_well() { &mut drawn } else { &mut above };
+            level.push_str(&linked_bar(bar, scale, context).into_string());
         } else {
             plain.push(bar);
         }
@@ -88,7 +90,7 @@ pub(super) fn bars(row: &Row, name: &str, scale: &Scale, context: &Context) -> M
             (PreEscaped(&scale.grid))
             (PreEscaped(dense(&plain)))
             (PreEscaped(coming(row, scale)))
-            (PreEscaped(drawn))
+            (PreEscaped(drawn + &above))
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{Html, IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
@@ -23,7 +23,8 @@ struct ErrorBody {
 
 /// Puts an error into the page's frame, with the sentence on top and the navigation, if the caller is logged in.
 pub(super) async fn framed(State(web): State<Web>, request: Request, next: Next) -> Response {
-    let headers = request.headers().clone();
+    let (headers, method, path) =
+        (request.headers().clone(), request.method().clone(), request.uri().path().to_owned());
     let answer = next.run(request).await;
     let status = answer.status();
     if !status.is_client_error() && !status.is_server_error() {
@@ -37,7 +38,16 @@ pub(super) async fn framed(State(web): State<Web>, request: Request, next: Next)
     let context = Context::of(&web, &session, &headers);
     // If the attention cannot be read, the short page is sent.
     let Ok(attention) = context.ask(crate::app::App::attention).await else { return answer };
-    let mut page = frame::page(&said.title, "", &attention, &context, &text(&said.title, &said.why));
+    // What a button is about is above its address, which can only be sent to. So the page does not ask for itself again.
+    let above =
+        path.rsplit_once('/').map(|(above, _)| above).filter(|above| method == Method::POST && !above.is_empty());
+    let shown = html! {
+        div data-still[status.is_client_error()] {
+            (text(&said.title, &said.why))
+            @if let Some(above) = above { p { a href=(above) { "Back" } } }
+        }
+    };
+    let mut page = frame::page(&said.title, "", &attention, &context, &shown);
     *page.status_mut() = status;
     page.headers_mut().extend(answer.headers().get(header::ALLOW).map(|allow| (header::ALLOW, allow.clone())));
     page

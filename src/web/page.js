@@ -75,7 +75,7 @@ function count() {
 
 /** Asks for the page again: at once, then after twice the time that the answer took, at least 40 ms and at most half a second. */
 async function refresh() {
-  if (asked) { again = true; return; }
+  if (asked || document.querySelector('[data-still]')) { again = asked; return; }
   asked = true;
   const began = Date.now();
   try {

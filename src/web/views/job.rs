@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use super::next::{self, Routine};
 use super::{policy, runs};
 use crate::app::{App, Attention, Command, Job, JobPolicy, Outcome, Why, summary};
+use crate::channel::terminal::visible;
 use crate::definition::{DefinitionId, Kind, Problem};
 use crate::journal::{RunFilter, RunRecord};
 use crate::refusal::Refusal;
@@ -164,7 +165,7 @@ fn lines(text: &str, problems: &[&Problem]) -> Markup {
         pre .file tabindex="0" role="region" aria-label="The file" {
             @for (number, line) in (1_u32..).zip(text.lines()) {
                 @let is_wrong = problems.iter().any(|problem| problem.line == number);
-                span .line .wrong[is_wrong] id={ "L" (number) } { (line) "\n" }
+                span .line .wrong[is_wrong] id={ "L" (number) } { (visible(line)) "\n" }
             }
         }
     }

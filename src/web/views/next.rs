@@ -9,6 +9,7 @@ use maud::{Markup, html};
 
 use crate::app::{App, Command, Outcome, Status, Upcoming, summary, words};
 use crate::definition::{Definition, DefinitionId, Kind, Trigger};
+use crate::journal::RunState;
 use crate::refusal::Refusal;
 use crate::schedule::cron::in_words;
 use crate::web::context::Context;
@@ -116,7 +117,7 @@ fn coming(next: &Upcoming, status: &Status, context: &Context) -> Markup {
                             }
                             td .faint data-of="Last" {
                                 @if let Some((state, at)) = one.last {
-                                    (parts::mark(state)) (words::state(state)) " " (context.relative(at))
+                                    (parts::mark(state)) (words::state(state)) @if state == RunState::Running { ", began" } " " (context.relative(at))
                                 }
                             }
                         }

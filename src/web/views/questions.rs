@@ -46,6 +46,9 @@ pub(in crate::web) fn open(question: &Question, run: Option<&str>, context: &Con
                 @if question.start { " is to run, and asks first" } @else { ": " code { (question.asked_rule) } " asks" }
             }
             pre { (plain_lines(&question.call)) }
+            @if let Some(rule) = &question.always {
+                p .faint { "Always allows " code { (plain_lines(rule)) } " from now on: the job's file asks about it no more." }
+            }
             p .faint { "Until " (context.moment(question.deadline)) ". " a href=(parts::run(question.run.as_str())) { "Its run" } }
             div .buttons {
                 @for (answer, label) in answers { (parts::button(&action, label, &[("answer", answer)], context)) }

@@ -9,6 +9,7 @@ use super::questions;
 use crate::agent::Observation;
 use crate::app::words::{self, Emphasis};
 use crate::app::{RunDetails, Why};
+use crate::channel::terminal::visible;
 use crate::journal::{Event, EventKind, Occasion, Question, RunRecord};
 use crate::web::context::Context;
 use crate::web::parts::{self, fact, text_value};
@@ -53,7 +54,7 @@ pub(in crate::web) fn run(parts: &RunParts, open: &[Question], context: &Context
         }
         @if let Some(text) = &run.definition {
             h2 { "The file as it fired" }
-            pre .file tabindex="0" role="region" aria-label="The file" { (text) }
+            pre .file tabindex="0" role="region" aria-label="The file" { (visible(text)) }
         }
     }
 }

@@ -104,7 +104,7 @@ fn running(runs: &[RunRecord], context: &Context) -> Markup {
                 @for run in going {
                     li {
                         a href=(parts::run(run.run.as_str())) { (mark(run.outcome)) (run.id) }
-                        @if let Some(started) = run.started { " " span .faint { "since " (context.relative(started)) } }
+                        @if let Some(started) = run.started { " " span .faint { "began " (context.relative(started)) } }
                     }
                 }
             }
