@@ -32,6 +32,11 @@ const PAUSED_FOR: Duration = Duration::from_secs(300);
 
 const NO_SECRET: &str = "this webhook has no secret yet";
 
+const NO_SECRETS: &str = "the secrets cannot be read now";
+
+/// The same for the person.
+const NO_ENV_FILE: &str = "`.env` cannot be used, so no delivery can be checked; `ollim-bot doctor` says why";
+
 const OTHER_TIME: &str = "it is signed, but at a time more than 5 minutes from now";
 
 /// A refusal of a request.
@@ -180,8 +185,12 @@ impl Webhooks {
     ) -> Result<(Arc<Definition>, Hook), Denial> {
         let (home, env) = (self.home.clone(), self.env.clone());
         // Read each time, so that an edit of `.env` takes effect at once, like one of a webhook's file.
-        let secrets = tokio::task::spawn_blocking(move || secrets::read(&home, &env).unwrap_or_default()).await;
-        let secrets = secrets.unwrap_or_default();
+        let read = tokio::task::spawn_blocking(move || secrets::read(&home, &env)).await;
+        let Ok(Ok(secrets)) = read else {
+            // The sender may have signed, so it should send again.
+            let no = Denial::of(StatusCode::SERVICE_UNAVAILABLE, NO_SECRETS).retry_after(PAUSED_FOR);
+            return Err(Denial { recorded: Some(NO_ENV_FILE), ..no });
+        };
         let now = self.clock.now();
         let (mut known, mut found) = (false, None);
         for definition in hooks {

@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -157,6 +158,18 @@ fn each_request_has_its_answer() {
     let missing = hooked.post("deploy", "{}");
     assert_eq!((missing.status, &missing.body["details"][0]["message"]), (422, &json!("`repo` is missing")));
     assert_eq!(hooked.post("deploy", "repo=bot").status, 422);
+
+    // While others can read the secrets, nobody's signature is checked. The sender may try again, and the person can see why.
+    let mode = |mode| std::fs::set_permissions(hooked.bot.path(".env"), std::fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o644);
+    for id in ["deploy", "nobody"] {
+        let refused = hooked.post(id, r#"{"repo":"bot"}"#);
+        assert!(refused.status == 503 && refused.head.contains("\r\nretry-after: "), "{id}: {refused:?}");
+    }
+    service.until("the person can see it", || {
+        hooked.bot.ok(["logs"]).contains("`.env` cannot be used, so no delivery can be checked").then_some(())
+    });
+    mode(0o600);
 
     for id in ["off", "unset"] {
         let refused = hooked.post(id, "{}");
