@@ -189,10 +189,7 @@ impl CommandRule {
             Stars::Operands => self.granting.matches_operands(text),
             Stars::Tests => {
                 let options = self.program().map_or(&Options::NONE, |program| &programs::by_base_name(program).options);
-                let stands = |before: &str, words: &str| {
-                    options.expression.is_some_and(|known| expression::may_stand_for(options, known, before, words))
-                };
-                self.granting.matches_where(text, stands)
+                self.granting.matches_where(text, |before, words| expression::may_stand_for(options, before, words))
             }
             Stars::SingleOperands => self.granting.matches_single_operands(text),
             Stars::Nothing => false,

@@ -3,17 +3,17 @@
 //! An action applies to what the tests before it leave. So a star with an action behind it stands for folders and for whole tests, which
 //! can only leave less. It does not stand for a word that takes a later test for its value, turns it round, or joins it by "or".
 
-use crate::programs::{Options, contains};
+use crate::programs::{Names, Options, contains};
 use crate::wildcard::BREAK;
 
 /// The words of an expression with one dash, without it.
 pub(super) struct Expression {
-    /// Tests and settings without a value.
-    pub plain: &'static str,
+    /// Tests, settings and operators without a value.
+    pub plain: Names,
     /// Tests and settings whose value is the next word.
-    pub valued: &'static str,
+    pub valued: Names,
     /// Options before the folders, without a value.
-    pub leading: &'static str,
+    pub leading: Names,
 }
 
 /// The place between two words of an expression.
@@ -48,7 +48,8 @@ impl Place {
 }
 
 /// Returns whether a star may stand for the words `stands_for` of a call, behind the words `before`. Both are words joined by [`BREAK`].
-pub(super) fn may_stand_for(options: &Options, expression: &Expression, before: &str, stands_for: &str) -> bool {
+pub(super) fn may_stand_for(options: &Options, before: &str, stands_for: &str) -> bool {
+    let Some(expression) = options.expression else { return false };
     let (whole, part) = before.rsplit_once(BREAK).unwrap_or(("", before));
     let place = whole.split(BREAK).skip(1).fold(Place::default(), |place, word| place.after(word, expression));
     if place.in_value || !part.is_empty() {
@@ -69,10 +70,7 @@ fn leaves_later_tests(options: &Options, expression: &Expression, start: Place, 
             let lists = [expression.plain, expression.valued, expression.leading];
             let is_known = name.is_none_or(|name| lists.iter().any(|names| contains(names, name)));
             let closes = word == ")" && place.depth <= start.depth;
-            if closes || options.acts(word) || (joins && place.depth == start.depth && start.has_test) {
-                return false;
-            }
-            if !joins && word != "-not" && !is_known {
+            if closes || !is_known || options.acts(word) || (joins && place.depth == start.depth && start.has_test) {
                 return false;
             }
         }

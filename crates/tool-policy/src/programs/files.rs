@@ -26,7 +26,7 @@ const PAGER: Options = Options::new(
 
 /// Settings that change what a later test means (`-daystart`, `-regextype`) are not among them.
 const FIND: Expression = Expression {
-    plain: "a and d depth empty executable false ignore_readdir_race ls mount nogroup noignore_readdir_race noleaf nouser nowarn \
+    plain: "a and d depth empty executable false ignore_readdir_race ls mount nogroup noignore_readdir_race noleaf not nouser nowarn o or \
         print print0 prune quit readable true warn writable xdev",
     valued: "amin anewer atime cmin cnewer context ctime fstype gid group ilname iname inum ipath iregex iwholename links lname \
         maxdepth mindepth mmin mtime name newer neweraa neweraB newerac neweram newerat newerBa newerBB newerBc newerBm newerBt newerca newercB newercc newercm newerct newerma newermB newermc newermm newermt path perm printf regex samefile size type uid used \
