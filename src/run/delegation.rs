@@ -265,10 +265,9 @@ impl DelegationLimit {
             return Ok(());
         }
         draft.allow_ping = false;
-        draft.deliver = match draft.deliver {
-            Deliver::Digest => Deliver::default(),
-            other => other,
-        };
+        if draft.deliver == Deliver::Digest {
+            draft.deliver = Deliver::default();
+        }
         match draft.id {
             None => Ok(()),
             Some(_) => Err(Refusal::denied(format!(
@@ -287,18 +286,25 @@ impl DelegationLimit {
         let own = [self.restrictions.allowed_tools(), self.restrictions.disallowed_tools()];
         let own = own.into_iter().chain([self.restrictions.ask_tools.as_deref()]);
         for (list, own) in [&draft.allowed_tools, &draft.disallowed_tools, &draft.ask_tools].into_iter().zip(own) {
-            let count = list.as_ref().map_or(0, Vec::len);
-            if self.place != RunKind::Main && count > PATTERNS_AT_MOST && list.as_deref() != own {
-                return Err(Refusal::denied(format!(
-                    "a list of tools of a job that a job makes has at most {PATTERNS_AT_MOST} patterns, and this one has \
-                     {count}; write fewer and wider ones"
-                )));
+            if let Some(list) = list.as_deref().filter(|list| Some(*list) != own) {
+                self.require_few("a job that a job makes", list)?;
             }
         }
         let asked = draft.restrictions().map_err(|error| Refusal::denied(error.to_string()))?;
         let limited = attenuate(&self.title, &self.restrictions, &asked, &self.main_tools, self.sandbox());
         draft.restrict(&limited.map_err(|error| Refusal::denied(error.to_string()))?);
         Ok(())
+    }
+
+    /// Refuses a long list of tools, since the time to compare two lists grows with the product of their lengths.
+    fn require_few(&self, whose: &str, list: &[ToolPattern]) -> Result<(), Refusal> {
+        if self.place == RunKind::Main || list.len() <= PATTERNS_AT_MOST {
+            return Ok(());
+        }
+        Err(Refusal::denied(format!(
+            "a list of tools of {whose} has at most {PATTERNS_AT_MOST} patterns, and this one has {}; write fewer and wider ones",
+            list.len()
+        )))
     }
 
     fn narrow_limits(&self, draft: &mut Draft) -> Result<(), Refusal> {
@@ -414,13 +420,8 @@ impl DelegationLimit {
         if let Some(why) = self.place.makes_nothing() {
             return Err(Refusal::denied(format!("{} {why}, and spawns none", self.title)));
         }
-        let lists = tools.map(|tools| [&tools.allow, &tools.deny]).into_iter().flatten();
-        let longest = lists.filter_map(|list| Some(list.as_ref()?.len())).max().unwrap_or_default();
-        if self.place != RunKind::Main && longest > PATTERNS_AT_MOST {
-            return Err(Refusal::denied(format!(
-                "a list of tools of an agent that a job spawns has at most {PATTERNS_AT_MOST} patterns, and this one has \
-                 {longest}; write fewer and wider ones"
-            )));
+        for list in tools.map(|tools| [&tools.allow, &tools.deny]).into_iter().flatten().flatten() {
+            self.require_few("an agent that a job spawns", list)?;
         }
         let Some(asked) = tools.and_then(|tools| tools.allow.as_deref()) else { return Ok(()) };
         // These tools may be granted too. The caller's lists also apply to the child, so the child has to ask about them as well.
