@@ -7,6 +7,8 @@ pub(super) mod jobs;
 mod systemd;
 mod words;
 
+pub(crate) use words::quoted as in_shell;
+
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;

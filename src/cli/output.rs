@@ -14,6 +14,7 @@ use anstyle::{AnsiColor, Style};
 use serde::{Deserialize, Serialize};
 
 use super::args::Color;
+use crate::app::in_shell;
 use crate::channel::terminal::{self, plain, wrapped};
 use crate::refusal::{Cause, Refusal};
 
@@ -225,7 +226,9 @@ impl Output {
 
     /// Returns the `--home` flag as given, with a blank behind it, or nothing.
     fn home_flag(&self) -> String {
-        self.home.as_ref().map_or_else(String::new, |home| format!("--home {} ", in_shell(&home.to_string_lossy())))
+        self.home
+            .as_ref()
+            .map_or_else(String::new, |home| format!("--home {} ", in_shell(&plain(&home.to_string_lossy()))))
     }
 
     /// Returns the notes, where the commands that they name concern the same data folder as this one.
@@ -243,15 +246,6 @@ impl Output {
             text.push_str(part);
         }
         Cow::Owned(text)
-    }
-}
-
-/// Returns a word as a shell reads it back.
-fn in_shell(word: &str) -> Cow<'_, str> {
-    let is_plain = |c: char| c.is_alphanumeric() || "_./~-+=:,@".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => Cow::Borrowed(word),
-        false => Cow::Owned(format!("'{}'", plain(word).replace('\'', r"'\''"))),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Words of a shell's line.
 
 /// Quotes a word for a shell.
-pub(super) fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()

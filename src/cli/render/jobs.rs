@@ -66,7 +66,7 @@ pub(super) fn cancelled(job: &Job, view: &View, output: &mut Output) {
     if view.json {
         output.json(&as_json(&job.definition, job.next));
     } else {
-        output.line(format!("cancelled {}: {}", name(job), plain(&summary(&job.definition))));
+        output.line(format!("cancelled {}: {}", name(job), summary(&job.definition)));
     }
 }
 
