@@ -1,7 +1,7 @@
 //! MCP servers of the person's own: real ones from npm and PyPI, and a misbehaving one.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
@@ -157,11 +157,14 @@ fn a_server_that_hangs_dies_floods_or_changes_harms_nothing_else() {
     assert!(huge.contains("more than the 1048576 that are handed on"), "{huge}");
     let failed = call(&bot, "fail", "");
     assert!(failed.contains("`fail` failed: on purpose"), "{failed}");
-    assert_eq!(call(&bot, "flood_unasked", ""), "begun");
-    service.until("it is not read any more", || {
-        let servers = bot.json(["mcp"]);
-        servers[0]["wrong"].as_str().is_some_and(|why| why.contains("more than anybody had asked for")).then_some(())
-    });
+    for flood in ["flood_unasked", "ask_unasked"] {
+        assert_eq!(call(&bot, flood, ""), "begun");
+        service.until("it is not read any more", || {
+            let servers = bot.json(["mcp"]);
+            let why = servers[0]["wrong"].as_str();
+            why.is_some_and(|why| why.contains("more than anybody had asked for")).then_some(())
+        });
+    }
     assert_eq!(call(&bot, "change", ""), "changed");
     let offers = |tool: &str| bot.ok(["mcp", "tools", "odd"]).contains(&format!("mcp__odd__{tool} "));
     service.until("its list is read again", || (offers("added") && !offers("read")).then_some(()));
@@ -252,6 +255,36 @@ fn a_server_elsewhere_is_reached_by_http_and_reached_again() {
     drop(server);
     let said = echo();
     assert!(said.code != 0 && said.stderr.contains("error: "), "{}{}", said.stdout, said.stderr);
+    service.stop();
+}
+
+/// A remote server asks without end, and sends what is no message; its answers come to no end. Each costs one call at most.
+#[test]
+fn a_server_elsewhere_that_misbehaves_harms_nothing_else() {
+    let script = format!("{ROOT}/tests/mcp-servers/odd_http.py");
+    let mut process = Command::new("python3").args(["-B", &script]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut port = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    let port = port.trim().parse().unwrap();
+    let _server = McpHttpServer(process, port);
+    let bot = TestBot::new();
+    bot.write(
+        "config.yaml",
+        &format!("mcp_servers: {{ odd: {{ url: 'http://127.0.0.1:{port}/mcp', timeout: 3s }} }}\n"),
+    );
+    let service = bot.start();
+    assert_eq!(call(&bot, "gets", ""), "[]", "nothing is received that nobody asked for");
+    let resumed = call(&bot, "resume", "");
+    assert!(resumed.contains("`resume` "), "{resumed}");
+    let gets: Vec<Option<String>> = serde_json::from_str(&call(&bot, "gets", "")).unwrap();
+    assert!(gets.iter().all(Option::is_some), "{gets:?}");
+    // The server asks for a pause of 0 ms.
+    assert!((1..=10).contains(&gets.len()), "{gets:?}");
+    for tool in ["comment", "ask"] {
+        let said = call(&bot, tool, "");
+        assert!(said.contains(&format!("`{tool}` ")), "{said}");
+        assert!(call(&bot, "gets", "").starts_with('['), "{tool}");
+    }
     service.stop();
 }
 

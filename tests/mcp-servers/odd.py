@@ -6,7 +6,7 @@ import socket
 import sys
 import time
 
-TOOLS = ["say", "environment", "hang", "die", "flood", "flood_unasked", "huge", "change", "read", "write", "connect", "deaf", "fail"]
+TOOLS = ["say", "environment", "hang", "die", "flood", "flood_unasked", "ask_unasked", "huge", "change", "read", "write", "connect", "deaf", "fail"]
 calls = 0
 
 
@@ -56,6 +56,11 @@ def call(name, text):
         send({"id": pending, "result": {"content": [{"type": "text", "text": "begun"}]}})
         while True:
             send({"method": "notifications/message", "params": {"level": "info", "data": "x" * 100000}})
+    if name == "ask_unasked":
+        # Reads none of the answers.
+        send({"id": pending, "result": {"content": [{"type": "text", "text": "begun"}]}})
+        while True:
+            send({"id": 7, "method": "ping"})
     if name == "huge":
         return "x" * 2_000_000
     if name == "change":

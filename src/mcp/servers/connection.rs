@@ -20,7 +20,8 @@ use tokio::net::UnixStream;
 use tokio::process::Child;
 use tokio_util::sync::CancellationToken;
 
-use super::metered::{MeteredReader, UnrequestedBytes};
+use super::http::PacedClient;
+use super::metered::{MeteredReader, MeteredTransport, Unrequested};
 use super::tools::{ListedTool, MOST, listed};
 use crate::agent::{ExternalAnswer, ExternalTool};
 use crate::config::{McpServer, McpTransport};
@@ -36,6 +37,9 @@ const LARGEST_ANSWER: usize = 1024 * 1024;
 /// Maximum number of pages of a tool list.
 const MAX_PAGES: usize = 32;
 
+/// Why a server that floods is given up.
+const FLOOD: &str = "it wrote more than anybody had asked for";
+
 /// Time for a server that did not answer a call to answer a ping.
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -44,10 +48,12 @@ pub struct Connection {
     server: String,
     /// Whether it belongs to one run.
     pub(super) per_run: bool,
+    /// Whether it is reached at a URL. Such a server cannot report a change of its tools.
+    is_remote: bool,
     timeout: Duration,
     service: RunningService<RoleClient, Handler>,
     tools: Mutex<Vec<ListedTool>>,
-    unasked: UnrequestedBytes,
+    unrequested: Unrequested,
     /// Whether it was given up because it did not even answer a ping.
     is_hung: AtomicBool,
     last_words: LastStderrLine,
@@ -84,7 +90,7 @@ impl Connection {
         secrets: BTreeMap<String, String>,
         last_words: LastStderrLine,
     ) -> Result<Self, String> {
-        let (unasked, handler) = (UnrequestedBytes::default(), Handler::default());
+        let (unrequested, handler) = (Unrequested::default(), Handler::default());
         let changed = handler.changed.clone();
         let (service, process) = match &settings.transport {
             McpTransport::Command { command, env: _, reads, writes, network } => {
@@ -100,9 +106,9 @@ impl Connection {
                 let process = Process::start(&program, program_env).await.map_err(|error| error.to_string())?;
                 let Process { stdin, stdout, stderr, runner, socket } = process;
                 last_words.follow(stderr, hidden);
-                let transport = AsyncRwTransport::new_client(MeteredReader::new(stdout, unasked.clone()), stdin)
+                let transport = AsyncRwTransport::new_client(MeteredReader::new(stdout, unrequested.clone()), stdin)
                     .with_max_line_length(LONGEST);
-                let served = rmcp::serve_client(handler, transport).await;
+                let served = rmcp::serve_client(handler, MeteredTransport::new(transport, unrequested.clone())).await;
                 (served.map_err(|error| error.to_string())?, Some((runner, socket)))
             }
             McpTransport::Url { url, token_env } => {
@@ -111,21 +117,24 @@ impl Connection {
                 if let Some(name) = token_env {
                     config = config.auth_header(secrets.get(name).cloned().unwrap_or_default());
                 }
-                let served = rmcp::serve_client(handler, StreamableHttpClientTransport::from_config(config)).await;
+                let client = PacedClient::new(settings.timeout).map_err(|error| error.to_string())?;
+                let transport = StreamableHttpClientTransport::with_client(client, config);
+                let served = rmcp::serve_client(handler, MeteredTransport::new(transport, unrequested.clone())).await;
                 (served.map_err(|error| error.to_string())?, None)
             }
         };
-        let end = held(process, unasked.clone());
+        let end = held(settings.name.clone(), process, unrequested.clone());
         let tools = all_tools(&service).await.map_err(|error| error.to_string())?;
         changed.store(false, Ordering::Relaxed);
-        unasked.forget();
+        unrequested.forget();
         Ok(Self {
             server: settings.name.clone(),
             per_run: settings.per_run,
+            is_remote: matches!(settings.transport, McpTransport::Url { .. }),
             timeout: settings.timeout,
             service,
             tools: Mutex::new(listed(&settings.name, tools)),
-            unasked,
+            unrequested,
             is_hung: AtomicBool::default(),
             last_words,
             end,
@@ -139,8 +148,8 @@ impl Connection {
 
     /// Returns why it ended, or its last line on standard error.
     pub(super) fn last_stderr_line(&self) -> String {
-        if self.unasked.is_flood() {
-            return "it wrote more than anybody had asked for".to_owned();
+        if self.unrequested.is_flood() {
+            return FLOOD.to_owned();
         }
         if self.is_hung.load(Ordering::Relaxed) {
             return "it did not answer any more".to_owned();
@@ -163,14 +172,14 @@ impl Connection {
         self.tools.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|listed| listed.tool.clone()).collect()
     }
 
-    /// Returns its tools. Reads them again if the server has reported a change.
+    /// Returns its tools. Reads them again if the server has reported a change, or cannot report one.
     ///
     /// # Errors
     /// If it does not answer, as a sentence without its full stop.
     pub async fn tools(&self) -> Result<Vec<ExternalTool>, String> {
         let changed = &self.service.service().changed;
-        if changed.swap(false, Ordering::Relaxed) {
-            self.unasked.forget();
+        if changed.swap(false, Ordering::Relaxed) || self.is_remote {
+            self.unrequested.forget();
             let read = tokio::time::timeout(self.timeout, all_tools(&self.service)).await;
             let now = match read {
                 Ok(Ok(tools)) => listed(&self.server, tools),
@@ -184,12 +193,10 @@ impl Connection {
             let names =
                 |tools: &[ListedTool]| tools.iter().map(|tool| tool.tool.name.clone()).collect::<Vec<_>>().join(" ");
             let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
-            tracing::warn!(
-                server = self.server,
-                before = names(&tools),
-                now = names(&now),
-                "an MCP server has changed its tools"
-            );
+            let (before, after) = (names(&tools), names(&now));
+            if before != after {
+                tracing::warn!(server = self.server, before, now = after, "an MCP server has changed its tools");
+            }
             *tools = now;
         }
         Ok(self.listed())
@@ -204,10 +211,10 @@ impl Connection {
         let Some(real_name) = real_name else {
             return ExternalAnswer::refused(format!("`{}` offers no tool `{name}` any more.", self.server));
         };
-        self.unasked.forget();
+        self.unrequested.forget();
         let params = CallToolRequestParams::new(real_name).with_arguments(arguments);
         let answered = tokio::time::timeout(self.timeout, self.service.call_tool(params)).await;
-        self.unasked.forget();
+        self.unrequested.forget();
         match answered {
             Ok(Ok(result)) => self.answer(name, result),
             Ok(Err(ServiceError::McpError(error))) => {
@@ -268,19 +275,18 @@ impl Drop for Connection {
     }
 }
 
-/// Holds a process until the token is cancelled, or it floods. Its runner ends with it, and so do all descendants.
-fn held(process: Option<(Child, UnixStream)>, unasked: UnrequestedBytes) -> CancellationToken {
+/// Holds the process of a server, if it has one, until the token is cancelled, or the server floods. Its runner ends with it, and so
+/// do all descendants.
+fn held(server: String, process: Option<(Child, UnixStream)>, unrequested: Unrequested) -> CancellationToken {
     let end = CancellationToken::new();
-    if let Some(process) = process {
-        let end = end.clone();
-        tokio::spawn(async move {
-            let _runner_and_socket = process;
-            tokio::select! {
-                () = end.cancelled() => {}
-                () = unasked.flooded() => {}
-            }
-        });
-    }
+    let cancelled = end.clone().cancelled_owned();
+    tokio::spawn(async move {
+        let _runner_and_socket = process;
+        tokio::select! {
+            () = cancelled => {}
+            () = unrequested.flooded() => tracing::warn!(server, "an MCP server is given up: {FLOOD}"),
+        }
+    });
     end
 }
 

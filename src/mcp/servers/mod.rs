@@ -4,6 +4,7 @@
 //! servers is bounded. A server that hangs, floods or dies affects only the calls that wait for it.
 
 mod connection;
+mod http;
 mod metered;
 mod tools;
 
