@@ -20,8 +20,8 @@ impl Runner {
     /// Connects to the servers of which the run's rules grant a tool, all at once, and returns the granted tools of each.
     ///
     /// # Errors
-    /// A sentence without its full stop if a server that the job's own rules name is not available. If only a wildcard or the main
-    /// session uses the server, the run continues without it, and its record says so.
+    /// A sentence without its full stop if a server or a tool that the job's own rules name is not available. If only a wildcard or
+    /// the main session uses the server, the run continues without it, and its record says so.
     pub(super) async fn external(&self, host: &Host) -> Result<Vec<ExternalServer>, String> {
         let granted_of = |name: &String| host.policy().may_have_of_server(name);
         let names: Vec<String> = self.mcp_servers.names().into_iter().filter(granted_of).collect();
@@ -31,6 +31,9 @@ impl Runner {
         for (name, read) in names.iter().zip(join_all(reached).await) {
             match read {
                 Ok((connection, tools)) => {
+                    if let Some(tool) = missing(&host.definition, name, &tools) {
+                        return Err(not_offered(name, tool, &tools));
+                    }
                     let tools = granted(host.policy(), name, tools);
                     if !tools.is_empty() {
                         servers.add(name, &self.mcp_servers, connection, &tools);
@@ -69,13 +72,33 @@ async fn reached(
     read.map_err(|error| format!("the MCP server `{server}` is not there, by a fault of ollim-bot: {error}"))?
 }
 
-/// Returns whether a job's own rules name a server, rather than match it by a wildcard.
-fn names_server(definition: &Definition, server: &str) -> bool {
-    let Some(background) = definition.background() else { return false };
+/// Returns the tools of a server that a job's own rules name: each name without its prefix, or nothing for the whole server.
+fn named<'a>(definition: &'a Definition, server: &str) -> Vec<&'a str> {
+    let Some(background) = definition.background() else { return Vec::new() };
     let restrictions = &background.restrictions;
     let rules = restrictions.allowed_tools().unwrap_or_default().iter().chain(restrictions.asked_tools());
     let whole = format!("mcp__{server}");
-    rules.into_iter().any(|rule| rule.tool() == whole || rule.tool().starts_with(&format!("{whole}__")))
+    let of_server = |rest: &'a str| if rest.is_empty() { Some(rest) } else { rest.strip_prefix("__") };
+    rules.filter_map(|rule| rule.tool().strip_prefix(&whole)).filter_map(of_server).collect()
+}
+
+/// Returns whether a job's own rules name a server, rather than match it by a wildcard.
+fn names_server(definition: &Definition, server: &str) -> bool {
+    !named(definition, server).is_empty()
+}
+
+/// Returns a tool that a job's own rules name and the server does not offer.
+fn missing<'a>(definition: &'a Definition, server: &str, offered: &[ExternalTool]) -> Option<&'a str> {
+    let is_name = |name: &&str| !name.is_empty() && !name.contains('*');
+    let named = named(definition, server);
+    named.into_iter().filter(is_name).find(|name| offered.iter().all(|tool| tool.name != *name))
+}
+
+/// Says that a server does not offer a tool.
+fn not_offered(server: &str, tool: &str, offered: &[ExternalTool]) -> String {
+    let names = offered.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
+    let offers = if names.is_empty() { "nothing".to_owned() } else { names };
+    format!("the MCP server `{server}` has no tool `{tool}`, which the job's rules name; it offers {offers}")
 }
 
 /// Returns the tools of a server that a policy grants.
