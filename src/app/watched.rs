@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::{App, policy, runs};
+use crate::config::McpServer;
 use crate::definition::{Definition, DefinitionId, Problem, Severity};
 use crate::policy::Policy;
 use crate::run::watching::{FolderLocation, WatchError, place, unwatched, writes_into};
@@ -30,7 +31,8 @@ pub(super) fn problems(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, ap
         Some(EventRoutine { definition: Arc::clone(one), policy, place })
     });
     let all: Vec<EventRoutine> = eventful.collect();
-    let rules = all.iter().map(|one| all.iter().map(|other| sets_off(one, other, app)).collect()).collect();
+    let servers = app.config().map(|config| config.mcp_servers.clone()).unwrap_or_default();
+    let rules = all.iter().map(|one| all.iter().map(|other| sets_off(one, other, app, &servers)).collect()).collect();
     (0..all.len()).filter_map(|number| problem(number, &all, &rules, &seen)).collect()
 }
 
@@ -41,12 +43,12 @@ const AFTER: &str = "after";
 type Rules = Vec<Vec<Option<String>>>;
 
 /// Returns the rule, or `after`, by which a run of one job may trigger another; `None` if it cannot.
-fn sets_off(one: &EventRoutine, other: &EventRoutine, app: &App) -> Option<String> {
+fn sets_off(one: &EventRoutine, other: &EventRoutine, app: &App, servers: &[McpServer]) -> Option<String> {
     if other.definition.follows().is_some_and(|follows| follows.job == one.definition.id) {
         return Some(AFTER.to_owned());
     }
     let place = other.place.as_ref()?.as_ref().ok()?;
-    writes_into(place, &one.policy, &app.home).filter(|_| !one.definition.is_delivered_as_written())
+    writes_into(place, &one.policy, &app.home, servers).filter(|_| !one.definition.is_delivered_as_written())
 }
 
 /// Returns the problem of one routine. `seen`: why the service could not watch its folder when it last looked.

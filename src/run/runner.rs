@@ -186,10 +186,11 @@ impl Launcher for Runner {
             return false;
         }
         let (spawner, writer, watcher) = (Arc::clone(&self.spawner), Arc::clone(writer), Arc::clone(watcher));
+        let servers = self.mcp_servers.settings();
         let looked = tokio::task::spawn_blocking(move || {
             let policy = |definition: &Definition| spawner.setup(definition, None).ok().map(|setup| setup.policy);
             let place = watching::place(watcher.watches()?, &policy(&watcher)?, &spawner.home).ok()?;
-            Some(watching::writes_into(&place, &policy(&writer)?, &spawner.home).is_some())
+            Some(watching::writes_into(&place, &policy(&writer)?, &spawner.home, &servers).is_some())
         });
         looked.await.ok().flatten().unwrap_or(true)
     }

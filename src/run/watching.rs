@@ -17,6 +17,7 @@ use tokio::task::{AbortHandle, JoinSet};
 pub use super::folder_watch::FolderLocation;
 use super::folder_watch::{FolderWatch, QUIET, WatchEnd, links_on};
 use super::spawn::Spawner;
+use crate::config::{McpServer, McpTransport};
 use crate::definition::{DefinitionId, WatchedFolder};
 use crate::home::Home;
 use crate::journal::{Journal, JournalReader, NewMessage};
@@ -101,9 +102,10 @@ fn read(stored: Option<String>) -> BTreeMap<DefinitionId, String> {
     stored.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
-/// Returns the rule by which a policy lets a job write into a folder, with a file tool or a program; `None` if no rule does.
+/// Returns the rule by which a policy lets a job write into a folder, with a file tool, a program, or a server that is a program;
+/// `None` if no rule does.
 #[must_use]
-pub fn writes_into(place: &FolderLocation, policy: &Policy, home: &Home) -> Option<String> {
+pub fn writes_into(place: &FolderLocation, policy: &Policy, home: &Home, servers: &[McpServer]) -> Option<String> {
     let folder = place.base.join(&place.below);
     let work = home.work();
     let work = work.canonicalize().unwrap_or(work);
@@ -119,7 +121,19 @@ pub fn writes_into(place: &FolderLocation, policy: &Policy, home: &Home) -> Opti
         rules.next()
     };
     let by_program = || policy.writing_rule().filter(|_| folder.starts_with(&work)).map(ToString::to_string);
-    ["Edit", "Write"].into_iter().find_map(by_tool).or_else(by_program)
+    let by_server = || {
+        let mut granted = servers.iter().filter(|server| policy.may_have_of_server(&server.name));
+        granted.find(|server| server_writes(server, &folder, home)).map(|server| format!("mcp__{}", server.name))
+    };
+    ["Edit", "Write"].into_iter().find_map(by_tool).or_else(by_program).or_else(by_server)
+}
+
+/// Returns whether a server's settings let it write into a folder, or into one below it.
+fn server_writes(server: &McpServer, folder: &Path, home: &Home) -> bool {
+    let McpTransport::Command { writes, .. } = &server.transport else { return false };
+    let own = home.mcp_server(&server.name);
+    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    writes.iter().chain([&own]).map(real).any(|written| folder.starts_with(&written) || written.starts_with(folder))
 }
 
 /// Returns the rule by which a policy lets a tool access a file.

@@ -196,6 +196,63 @@ fn a_job_whose_server_is_not_there_fails_and_the_main_session_goes_on() {
     service.stop();
 }
 
+/// A server that was updated, or a name that was misspelled: the job would go on without the tool that it is about.
+#[test]
+fn a_job_that_names_a_tool_which_its_server_lacks_fails_before_a_model_is_asked() {
+    let api = MessagesApi::answering(|_| Reply::say("Done."));
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.write("config.yaml", &format!("timezone: UTC\nagent_client: claude\n{}", odd("")));
+    let job = |id: &str, tools: &str| {
+        let fields = format!("background: true\nretry: 0\nallowed_tools: [{tools}]\n");
+        bot.write(&format!("reminders/{id}.md"), &reminder(now(), &fields, "Say it."));
+    };
+    job("lacks", "mcp__odd__sya, Read");
+    job("asks", "Read]\nask_tools: [mcp__odd__sya");
+    let service = bot.start();
+    for id in ["lacks", "asks"] {
+        let run = service.until_ended(id, 1).remove(0);
+        assert_eq!(run["outcome"], "failed", "{run:#}");
+        let why = run["error"].as_str().unwrap();
+        let expected = "`odd` has no tool `sya`, which the job's rules name; it offers say, environment";
+        assert!(why.contains(expected), "{why}");
+    }
+    assert!(api.all().is_empty(), "nobody was asked");
+    job("star", "'mcp__odd__sa*'");
+    assert_eq!(service.until_ended("star", 1)[0]["outcome"], "completed");
+    service.stop();
+}
+
+/// A server's changes to a folder that its caller watches are the caller's own, and a row of them is cut.
+#[test]
+fn a_job_whose_server_writes_where_it_watches_is_named_and_cut() {
+    let bot_folder = TestBot::new();
+    let folder = bot_folder.path("shared");
+    fs::create_dir_all(&folder).unwrap();
+    let folder = folder.display().to_string();
+    let file = format!("{folder}/news");
+    let api = MessagesApi::answering(move |request| match request.results().is_empty() {
+        true => Reply::call("mcp__odd__write", json!({ "text": file })),
+        false => Reply::say("Done."),
+    });
+    let bot = TestBot::with_client(&client::real(), api.url());
+    let settings = odd(&format!(", writes: ['{folder}']"));
+    bot.write("config.yaml", &format!("timezone: UTC\nagent_client: claude\n{settings}"));
+    let fields = format!("watch: {folder}\nbackground: true\nallowed_tools: ['Read(/{folder}/**)', mcp__odd__write]\n");
+    bot.write("routines/job.md", &format!("---\n{fields}---\nWrite.\n"));
+    let named = "it may write into the folder that it watches, and so set itself off: by `mcp__odd`";
+    let checked = bot.run(["check"]).stdout;
+    assert!(checked.contains(named), "{checked}");
+    let service = bot.start();
+    service.until("its first run", || {
+        fs::write(format!("{folder}/first"), "x").unwrap();
+        (!bot.runs("job").is_empty()).then_some(())
+    });
+    service.until("it is cut", || {
+        bot.run(["inbox"]).stdout.contains("was cut: it has set itself off 3 times in a row").then_some(())
+    });
+    service.stop();
+}
+
 #[test]
 fn each_run_has_a_server_of_its_own_where_the_settings_say_so() {
     let api = MessagesApi::answering(|request| match request.results().first() {

@@ -81,6 +81,13 @@ impl McpServers {
         self.0.servers.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 
+    /// Returns their settings.
+    #[must_use]
+    pub fn settings(&self) -> Vec<McpServer> {
+        let servers = self.0.servers.read().unwrap_or_else(PoisonError::into_inner);
+        servers.values().map(|server| server.settings.clone()).collect()
+    }
+
     /// Returns the running server with this name. Starts it if it is not running, or if each run has its own.
     ///
     /// # Errors
