@@ -56,6 +56,10 @@ pub static BOT: Application = Application {
     ],
     // Tools of the original bot that this version lacks. A file that names them still loads.
     retired_tools: &["mcp__discord__exit_fork", "mcp__discord__save_context"],
+    same_actions: &[
+        (&["mcp__discord__follow_up_chain"], "ollim-bot follow-up-chain *"),
+        (&["mcp__discord__spawn_agent", "mcp__discord__sessions_spawn"], "ollim-bot spawn *"),
+    ],
     spawning_tools: &["mcp__discord__follow_up_chain", "mcp__discord__spawn_agent", "mcp__discord__sessions_spawn"],
     reserved_variables: &["OLLIM_"],
     data_folder: "it is in the bot's data folder outside `work/` (definitions are changed with `ollim-bot routine` and `ollim-bot reminder`)",

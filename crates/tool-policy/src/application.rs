@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::ToolPattern;
 use crate::programs::base_name;
+use crate::rule::Rule;
 
 /// Returns the target of a symbolic link, as [`std::fs::read_link`] does. An error of the kind
 /// [`io::ErrorKind::InvalidInput`] means that the path exists but is no link. Any other error means that it does not exist.
@@ -57,6 +58,9 @@ pub struct Application {
     pub tools: &'static [&'static str],
     /// Tools that the server once had. Rules may still name them; they grant and deny nothing.
     pub retired_tools: &'static [&'static str],
+    /// Other names of one action: tools, and the `Bash` specifier of the command that does the same. A denial of one of the tools
+    /// denies all names of its action.
+    pub same_actions: &'static [(&'static [&'static str], &'static str)],
     /// Those of `tools` that start agents or make jobs. Neither spawned agents nor subagents may call them.
     pub spawning_tools: &'static [&'static str],
     /// Prefixes of environment variables that no line of a job may set.
@@ -89,6 +93,7 @@ impl Application {
             server_alias: "",
             tools: &[],
             retired_tools: &[],
+            same_actions: &[],
             spawning_tools: &[],
             reserved_variables: &[],
             data_folder: "it is in the application's data folder",
@@ -101,6 +106,16 @@ impl Application {
     #[must_use]
     pub fn always_allowed(&self) -> Option<ToolPattern> {
         (!self.always_allowed.is_empty()).then(|| ToolPattern::new("Bash", Some(self.always_allowed)))
+    }
+
+    /// Returns the other names of the actions whose tools a rule applies to.
+    pub(crate) fn other_names(&self, rule: &Rule) -> Vec<ToolPattern> {
+        let is_named = |(tools, _): &&(&[&str], &str)| tools.iter().any(|tool| rule.is_for(tool));
+        let names = self.same_actions.iter().filter(is_named).flat_map(|(tools, command)| {
+            let others = tools.iter().filter(|tool| !rule.is_for(tool)).map(|tool| ToolPattern::new(tool, None));
+            others.chain([ToolPattern::new("Bash", Some(command))])
+        });
+        names.collect()
     }
 
     /// Returns whether a program is the command, called by its name alone.

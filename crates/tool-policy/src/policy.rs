@@ -61,24 +61,25 @@ impl Policy {
             Some(patterns) => allowlist(owner, patterns, application),
             None => compiled(main_tools, &Origin::MainTools, application),
         };
-        let deny = compiled(disallowed, &Origin::Disallowed(owner.into()), application);
-        let ask = compiled(ask, &Origin::Asked(owner.into()), application);
+        let deny = with_other_names(disallowed, &Origin::Disallowed(owner.into()), application);
+        let granted = if allowed.is_none() { main_tools } else { &[] };
+        let ask = asked(ask, granted, &Origin::Asked(owner.into()), application);
         let lists = RuleSet { owner: owner.into(), allow: Some(allow), ask, deny, read_only: false };
         Self::new(true, lists, roots, application)
     }
 
     /// Returns the policy of the main session: calls that `main_tools` grants and read-only calls pass. The person is asked about
-    /// calls that `asked` matches. [`Layer::PermissionMode`] denies the others.
+    /// calls that `asking` matches. [`Layer::PermissionMode`] denies the others.
     #[must_use]
     pub fn main_session(
         main_tools: &[ToolPattern],
-        asked: &[ToolPattern],
+        asking: &[ToolPattern],
         roots: &PathRoots,
         application: &'static Application,
     ) -> Self {
         let allow = compiled(main_tools, &Origin::MainTools, application);
         let owner = "the main session".to_owned();
-        let ask = compiled(asked, &Origin::Asked(owner.clone()), application);
+        let ask = asked(asking, main_tools, &Origin::Asked(owner.clone()), application);
         let lists = RuleSet { owner, allow: Some(allow), ask, deny: Vec::new(), read_only: false };
         Self::new(false, lists, roots, application)
     }
@@ -120,7 +121,7 @@ impl Policy {
     pub fn spawned(mut self, owner: &str, tools: &ToolLists) -> Self {
         let allow = tools.allow.as_ref().map(|patterns| allowlist(owner, patterns, self.application));
         let denied = tools.deny.as_deref().unwrap_or_default();
-        let deny = compiled(denied, &Origin::Disallowed(owner.into()), self.application);
+        let deny = with_other_names(denied, &Origin::Disallowed(owner.into()), self.application);
         self.lists.insert(0, RuleSet { owner: owner.into(), allow, ask: Vec::new(), deny, read_only: false });
         self.spawned = true;
         self
@@ -361,6 +362,30 @@ fn compiled(patterns: &[ToolPattern], origin: &Origin, application: &'static App
     patterns.iter().map(|pattern| Rule::new(pattern, origin.clone(), application)).collect()
 }
 
+/// Compiles a denylist and adds the other names of the actions that it denies.
+fn with_other_names(patterns: &[ToolPattern], origin: &Origin, application: &'static Application) -> Vec<Rule> {
+    let mut rules = compiled(patterns, origin, application);
+    let named: Vec<ToolPattern> = rules.iter().flat_map(|rule| application.other_names(rule)).collect();
+    rules.extend(compiled(&named, origin, application));
+    rules
+}
+
+/// Compiles the rules that ask, and adds the other names of their actions that `granted` has. A rule of the same file that grants
+/// another name stands.
+fn asked(
+    patterns: &[ToolPattern],
+    granted: &[ToolPattern],
+    origin: &Origin,
+    application: &'static Application,
+) -> Vec<Rule> {
+    let mut rules = with_other_names(patterns, origin, application);
+    let is_granted = |rule: &Rule| granted.iter().any(|grant| application.covers(grant, &rule.pattern));
+    let mut others = rules.split_off(patterns.len());
+    others.retain(is_granted);
+    rules.extend(others);
+    rules
+}
+
 /// Compiles an allowlist and adds the automatic entry.
 fn allowlist(owner: &str, patterns: &[ToolPattern], application: &'static Application) -> Vec<Rule> {
     let mut rules = compiled(patterns, &Origin::Allowed(owner.into()), application);
@@ -375,7 +400,7 @@ fn agent_lists(agent: &AgentRules, application: &'static Application) -> RuleSet
     RuleSet {
         allow: agent.tools.as_ref().map(|patterns| compiled(patterns, &allowed, application)),
         ask: Vec::new(),
-        deny: compiled(&agent.disallowed, &Origin::Disallowed(owner.clone()), application),
+        deny: with_other_names(&agent.disallowed, &Origin::Disallowed(owner.clone()), application),
         owner,
         read_only: agent.read_only,
     }

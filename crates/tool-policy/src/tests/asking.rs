@@ -56,6 +56,22 @@ fn what_is_asked() {
         (None, &[], &["Read(secret/**)"], "Read notes/a", Allow, Some("Read")),
         (None, &[], &["mcp__chat__spawn_agent"], "mcp__chat__spawn_agent", Ask, Some("mcp__chat__spawn_agent")),
         (None, &[], &["Bash"], "Bash ls", Ask, Some("Bash")),
+        // The other names of an action, which a denial of one denies as well. None is granted by being asked about.
+        (None, &[], &["mcp__chat__spawn_agent"], "Bash bot spawn x", Ask, Some("Bash(bot spawn *)")),
+        (None, &[], &["mcp__chat__spawn_agent"], "Bash bot help", Allow, Some("Bash")),
+        (None, &["mcp__chat__sessions_spawn"], &[], "Bash bot spawn x", Deny, Some("Bash(bot spawn *)")),
+        (None, &["mcp__chat__sessions_spawn"], &[], "mcp__chat__spawn_agent", Deny, Some("mcp__chat__spawn_agent")),
+        (None, &["mcp__chat"], &[], "Bash bot spawn x", Deny, Some("Bash(bot spawn *)")),
+        (None, &["Bash(bot spawn *)"], &[], "mcp__chat__spawn_agent", Allow, Some("mcp__chat")),
+        (Some(&["Read"]), &[], &["mcp__chat__spawn_agent"], "Bash bot spawn x", Deny, None),
+        (
+            Some(&["Bash(bot spawn *)"]),
+            &[],
+            &["mcp__chat__spawn_agent"],
+            "Bash bot spawn x",
+            Allow,
+            Some("Bash(bot spawn *)"),
+        ),
         // Denials and the blocks of forks take precedence.
         (None, &["Bash(git push *)"], &["Bash(git *)"], "Bash git push", Deny, Some(PUSH)),
         (None, &["Bash(git push *)"], &["Bash(git *)"], "Bash git log", Ask, Some("Bash(git *)")),

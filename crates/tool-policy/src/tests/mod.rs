@@ -38,6 +38,7 @@ pub(crate) static BOT: Application = Application {
         "mcp__chat__spawn_agent",
     ],
     retired_tools: &["mcp__chat__enter_fork", "mcp__chat__save_context"],
+    same_actions: &[(&["mcp__chat__spawn_agent", "mcp__chat__sessions_spawn"], "bot spawn *")],
     spawning_tools: &["mcp__chat__spawn_agent", "mcp__chat__sessions_spawn"],
     reserved_variables: &["BOT_"],
     temporary: "state/runs/*/tmp",
