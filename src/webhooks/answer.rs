@@ -186,7 +186,13 @@ impl Webhooks {
         let (home, env) = (self.home.clone(), self.env.clone());
         // Read each time, so that an edit of `.env` takes effect at once, like one of a webhook's file.
         let read = tokio::task::spawn_blocking(move || secrets::read(&home, &env)).await;
-        let Ok(Ok(secrets)) = read else {
+        let read = match read {
+            Ok(Ok(secrets)) => Ok(secrets),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        self.report_secrets(read.as_ref().err()).await;
+        let Ok(secrets) = read else {
             // The sender may have signed, so it should send again.
             let no = Denial::of(StatusCode::SERVICE_UNAVAILABLE, NO_SECRETS).retry_after(PAUSED_FOR);
             return Err(Denial { recorded: Some(NO_ENV_FILE), ..no });

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -53,6 +54,8 @@ pub struct Webhooks {
     pub(super) tokens: Tokens,
     pub(super) rates: Rates,
     pub(super) refusals: Refusals,
+    /// Whether the person was notified that `.env` cannot be used.
+    secrets_reported: AtomicBool,
     state: watch::Sender<ListenState>,
 }
 
@@ -69,7 +72,22 @@ impl Webhooks {
     ) -> Self {
         let (rates, refusals) = (Rates::default(), Refusals::new(journal.clone(), clock.clone()));
         let state = watch::Sender::default();
-        Self { home, env, clock, definitions, schedule, journal, tokens, rates, refusals, state }
+        let secrets_reported = AtomicBool::default();
+        Self { home, env, clock, definitions, schedule, journal, tokens, rates, refusals, secrets_reported, state }
+    }
+
+    /// Notifies the person, once until it is mended, that no delivery can be checked. `why`: the reason, or `None` if it is mended.
+    pub(super) async fn report_secrets(&self, why: Option<&String>) {
+        if self.secrets_reported.swap(why.is_some(), Ordering::Relaxed) {
+            return;
+        }
+        if let Some(why) = why {
+            let text = format!("no webhook takes a delivery: {why}. Senders are told to send again later.");
+            if let Err(error) = self.journal.message(NewMessage::of_service(text)).await {
+                self.secrets_reported.store(false, Ordering::Relaxed);
+                tracing::warn!(%error, "that `.env` cannot be used could not be reported");
+            }
+        }
     }
 
     /// Subscribes to the state of the listener.

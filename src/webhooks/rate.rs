@@ -1,6 +1,6 @@
-//! The rate limit of each webhook: a token bucket that refills continuously.
+//! The rate limit of each webhook.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,28 +8,28 @@ use tokio::time::Instant;
 
 use crate::definition::DefinitionId;
 
-/// The buckets of all webhooks.
-#[derive(Debug, Default)]
-pub(super) struct Rates(Mutex<HashMap<DefinitionId, Bucket>>);
+/// The time for which a delivery counts.
+const MINUTE: Duration = Duration::from_secs(60);
 
-#[derive(Debug)]
-struct Bucket {
-    left: f64,
-    at: Instant,
-}
+/// The deliveries of the last minute to each webhook.
+#[derive(Debug, Default)]
+pub(super) struct Rates(Mutex<HashMap<DefinitionId, VecDeque<Instant>>>);
 
 impl Rates {
-    /// Takes one of `per_minute` tokens. `Err` holds the time until the next one.
+    /// Counts a delivery. `Err` holds the time until the next one is taken: no minute has more than `per_minute`.
     pub(super) fn take(&self, id: &DefinitionId, per_minute: u32) -> Result<(), Duration> {
-        let (now, most) = (Instant::now(), f64::from(per_minute));
-        let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let bucket = buckets.entry(id.clone()).or_insert(Bucket { left: most, at: now });
-        let passed = now.duration_since(bucket.at).as_secs_f64();
-        (bucket.left, bucket.at) = ((bucket.left + passed * most / 60.0).min(most), now);
-        if bucket.left < 1.0 {
-            return Err(Duration::from_secs_f64((1.0 - bucket.left) * 60.0 / most));
+        let now = Instant::now();
+        let mut webhooks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = webhooks.entry(id.clone()).or_default();
+        while taken.front().is_some_and(|at| now.duration_since(*at) >= MINUTE) {
+            taken.pop_front();
         }
-        bucket.left -= 1.0;
+        // The setting may have become smaller since.
+        let most = usize::try_from(per_minute).unwrap_or(usize::MAX);
+        if let Some(at) = taken.len().checked_sub(most).and_then(|next| taken.get(next)) {
+            return Err(MINUTE - now.duration_since(*at));
+        }
+        taken.push_back(now);
         Ok(())
     }
 }
@@ -39,15 +39,19 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_bucket_fills_up_by_the_minute() {
+    async fn no_minute_has_more() {
         let (rates, id) = (Rates::default(), DefinitionId::new("deploy"));
-        assert_eq!((0..6).filter(|_| rates.take(&id, 6).is_ok()).count(), 6);
-        assert_eq!(rates.take(&id, 6), Err(Duration::from_secs(10)));
-        assert_eq!(rates.take(&DefinitionId::new("other"), 6), Ok(()));
+        assert_eq!((0..100).filter(|_| rates.take(&id, 3).is_ok()).count(), 3);
+        assert_eq!(rates.take(&id, 3), Err(Duration::from_secs(60)));
+        assert_eq!(rates.take(&DefinitionId::new("other"), 3), Ok(()));
+        tokio::time::advance(Duration::from_secs(50)).await;
+        assert_eq!(rates.take(&id, 4), Ok(()));
+        assert_eq!(rates.take(&id, 4), Err(Duration::from_secs(10)));
+        // With a smaller setting, all of the surplus must be over.
+        assert_eq!(rates.take(&id, 1), Err(Duration::from_secs(60)));
         tokio::time::advance(Duration::from_secs(10)).await;
-        assert_eq!(rates.take(&id, 6), Ok(()));
-        assert!(rates.take(&id, 6).is_err());
+        assert_eq!((0..100).filter(|_| rates.take(&id, 4).is_ok()).count(), 3);
         tokio::time::advance(Duration::from_secs(3600)).await;
-        assert_eq!((0..100).filter(|_| rates.take(&id, 6).is_ok()).count(), 6);
+        assert_eq!((0..100).filter(|_| rates.take(&id, 4).is_ok()).count(), 4);
     }
 }

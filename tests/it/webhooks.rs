@@ -169,6 +169,9 @@ fn each_request_has_its_answer() {
     service.until("the person can see it", || {
         hooked.bot.ok(["logs"]).contains("`.env` cannot be used, so no delivery can be checked").then_some(())
     });
+    let told = hooked.bot.ok(["inbox"]);
+    assert_eq!(told.matches("no webhook takes a delivery").count(), 1, "{told}");
+    assert!(told.contains("chmod 600"), "{told}");
     mode(0o600);
 
     for id in ["off", "unset"] {
@@ -179,7 +182,7 @@ fn each_request_has_its_answer() {
     assert_eq!(rare, [202, 202, 429]);
     let refused = hooked.post("rare", "{}");
     let wait = refused.head.split("\r\nretry-after: ").nth(1).unwrap().split("\r\n").next().unwrap();
-    assert!((1..=30).contains(&wait.parse::<u32>().unwrap()), "{refused:?}");
+    assert!((1..=60).contains(&wait.parse::<u32>().unwrap()), "{refused:?}");
 
     hooked.bot.ok(["pause"]);
     let paused = hooked.post("deploy", r#"{"repo":"bot"}"#);
