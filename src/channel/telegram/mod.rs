@@ -238,7 +238,7 @@ fn body(chat: i64) -> Value {
 }
 
 /// Reply reference. The person may have deleted the message.
-fn reply_to(answered: i64) -> Value {
+pub(super) fn reply_to(answered: i64) -> Value {
     json!({ "message_id": answered, "allow_sending_without_reply": true })
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::api::{Api, Failure, LARGEST_FILE};
-use super::{EYES, Inner, body, escaped, remove_buttons, unimportant};
+use super::{EYES, Inner, body, escaped, remove_buttons, reply_to, unimportant};
 use crate::channel::commands::COMMANDS;
 use crate::channel::incoming::STRANGER_REPLY;
 use crate::channel::status::Turn;
@@ -337,6 +337,10 @@ async fn show(response: Response, chat: i64, answered: Option<i64>, api: &Api, i
     let mut body = body(chat);
     body["text"] = shown.into();
     body["parse_mode"] = "HTML".into();
+    // Commands run concurrently, so the answers of two may change places.
+    if let Some(answered) = answered {
+        body["reply_parameters"] = reply_to(answered);
+    }
     if let Err(failure) = api.call("sendMessage", body).await {
         tracing::warn!(%failure, "what came of a command or a button was not shown");
     }
