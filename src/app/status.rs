@@ -37,6 +37,8 @@ pub struct Status {
     pub due: Vec<Overdue>,
     /// The next occurrences.
     pub next: Vec<Occurrence>,
+    /// Definitions that the person has paused, by id.
+    pub disabled: Vec<DefinitionId>,
     /// Problems of settings and definitions.
     pub problems: Vec<Problem>,
     /// Definitions whose last run failed, with the number of consecutive failures.
@@ -147,6 +149,7 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         running,
         waiting,
         next,
+        disabled: loaded.definitions.values().filter(|one| !one.enabled).map(|one| one.id.clone()).collect(),
         need_agent,
         due,
         service,

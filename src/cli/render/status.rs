@@ -80,6 +80,7 @@ fn as_json(status: &Status, view: &View) -> Value {
         "waiting": status.waiting.iter().map(|run| run_json(run, zone)).collect::<Vec<_>>(),
         "due": waiting::as_json(&status.due),
         "next": upcoming::as_json(&status.next, view),
+        "disabled": status.disabled,
         "problems": status.problems,
         "failures": status.failures.iter().map(|failing| json!({
             "id": failing.id,
@@ -101,6 +102,9 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
         }
     }
     let refill = status.budget.next().map(|at| format!(", one more {}", times::relative(at, now))).unwrap_or_default();
+    if !status.disabled.is_empty() {
+        facts.add("paused jobs", upcoming::listed(&status.disabled).into());
+    }
     facts.add("pings left", format!("{} of {}{refill}", status.budget.left(), CAPACITY).into());
     output.facts(&facts.0);
     let (running, claimed): (Vec<&RunRecord>, Vec<&RunRecord>) =

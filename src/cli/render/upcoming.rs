@@ -6,11 +6,12 @@ use super::View;
 use crate::app::{Occurrence, Upcoming, summary, times, words};
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, Cell, FAINT, HINT, Output, STRONG, paint};
+use crate::definition::DefinitionId;
 use crate::journal::RunState;
 
 /// Renders a table, then the jobs that fire on events and the paused ones.
 pub(super) fn upcoming(upcoming: &Upcoming, view: &View, output: &mut Output) {
-    let Upcoming { occurrences, paused, on_events, .. } = upcoming;
+    let Upcoming { occurrences, paused, disabled, on_events } = upcoming;
     if view.json {
         output.json(&as_json(occurrences, view));
         return;
@@ -27,6 +28,21 @@ pub(super) fn upcoming(upcoming: &Upcoming, view: &View, output: &mut Output) {
         output.note(format!("paused after failures: {}", plain(id.as_str())));
         output.note(format!("{}: `ollim-bot resume {}`", paint(HINT, "hint"), plain(id.as_str())));
     }
+    if !disabled.is_empty() {
+        output.note(format!("paused: {}", listed(disabled)));
+    }
+}
+
+/// Maximum number of paused jobs that are named.
+const NAMED: usize = 8;
+
+/// Returns the ids of paused jobs in one line, and what ends the pause.
+pub(super) fn listed(disabled: &[DefinitionId]) -> String {
+    let names = disabled.iter().take(NAMED).map(|id| plain(id.as_str())).collect::<Vec<_>>().join(", ");
+    let more = disabled.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let one = if disabled.len() == 1 { &disabled[0] } else { &DefinitionId::new("ID") };
+    format!("{names}{more} (`ollim-bot resume {}` ends that)", plain(one.as_str()))
 }
 
 /// Returns occurrences as JSON with stable keys.
