@@ -145,7 +145,8 @@ pub(super) fn explain(name: &str, tool: &str, input: Value, app: &App) -> Result
     }
     // A job's own command is judged like a line of Bash.
     if definition.is_without_agent() && (definition.command.is_none() || tool != "Bash") {
-        decision.reason.push_str("; but this job has no agent, which alone makes such a call");
+        let reason = format!("{}; but this job has no agent, which alone makes such a call", decision.reason);
+        decision = Decision { verdict: Verdict::Deny, layer: Layer::System, rule: None, reason, ..decision };
     }
     Ok(Explanation { decision, client_args: client_args(&definition, &setup) })
 }

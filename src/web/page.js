@@ -2,7 +2,7 @@
 'use strict';
 
 const stale = document.getElementById('stale');
-let asked = false, again = false, isOut = false, later, last = Date.now(), heard = last, shown = last, stream = null;
+let asked = false, again = false, isOut = false, later, last = Date.now(), heard = last, shown = last, moved = 0, stream = null;
 
 // The server shows times in the zone of whoever looks.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -17,11 +17,12 @@ function isChanged(field) {
   return field.selectedIndex !== Math.max(0, [...field.options].findIndex((one) => one.defaultSelected));
 }
 
-/** Whether the person is writing or selecting something that must not be taken from under their hands. */
+/** Whether the person is writing, selecting or aiming at something that must not be taken from under their hands. */
 function isWriting() {
   const at = document.activeElement, selected = getSelection();
   const fields = document.querySelectorAll('main textarea:not([hidden]), main input:not([type=hidden]), main select');
-  return !!document.querySelector('main [data-keep], main button:hover') || [...fields].some((field) => isChanged(field) || (field === at && field.value)) ||
+  const aims = Date.now() - moved < 2000 && document.querySelector('main button:hover');
+  return !!aims || !!document.querySelector('main [data-keep]') || [...fields].some((field) => isChanged(field) || (field === at && field.value)) ||
     (!selected.isCollapsed && document.getElementById('main').contains(selected.anchorNode));
 }
 
@@ -37,14 +38,11 @@ function replace(text) {
   const writes = isWriting();
   for (const part of writes ? ['#needs'] : ['#needs', '#as-of', '#main', '#service']) {
     const [old, now] = [document.querySelector(part), fresh.querySelector(part)];
-    if (old && now && old.innerHTML !== now.innerHTML) {
-      old.innerHTML = now.innerHTML;
-      old.className = now.className;
-    }
+    if (old && now && old.innerHTML !== now.innerHTML) Object.assign(old, { innerHTML: now.innerHTML, className: now.className });
   }
   // A form that stays is sent in the session of now.
   for (const one of document.querySelectorAll('[name=token]')) one.value = fresh.querySelector('[name=token]').value;
-  if (!writes) shown = Date.now();
+  if (writes) waits(); else shown = Date.now();
   document.title = fresh.title;
   const details = document.querySelectorAll('main details');
   if (details.length >= open.length) open.forEach((was, at) => { details[at].open = was; });
@@ -84,21 +82,23 @@ async function refresh() {
     if (isOut && isWriting()) isStale('You are not logged in here any more. Log in in another tab (ollim-bot web), then send what you wrote.');
     else if (isOut) location.reload();
     else if (answer.status === 404) isStale('This is not there any more.');
-    else if (!answer.ok) isStale(`The service answers with an error (${answer.status}).`, true);
+    else if (!answer.ok) isStale(`The service answers with an error (${answer.status}).`);
     else { replace(await answer.text()); last = heard = Date.now(); stale.hidden = true; }
-  } catch { isStale('The service does not answer.', true); }
+  } catch { isStale('The service does not answer.'); }
   setTimeout(() => {
     asked = false;
     if (again) { again = false; refresh(); }
   }, Math.min(500, Math.max(40, 2 * (Date.now() - began))));
 }
 
-/** Says why the page is not as things are, and how old it is. `retry`: it is asked for again in a while. */
-function isStale(why, retry) {
+/** Asks for the page again in a while. */
+function waits() { clearTimeout(later); later = setTimeout(() => { if (!document.hidden) refresh(); }, 3000); }
+
+/** Says why the page is not as things are, and how old it is. */
+function isStale(why) {
   stale.textContent = why + ' What you see is from ' + new Date(last).toLocaleTimeString('en-GB') + '.';
   stale.hidden = false;
-  clearTimeout(later);
-  if (retry) later = setTimeout(() => { if (!document.hidden) refresh(); }, 3000);
+  waits();
 }
 
 function listen() {
@@ -118,11 +118,11 @@ function listen() {
     if (stream && stream.readyState === EventSource.CLOSED) { stop(); refresh(); setTimeout(listen, 3000); } else isStale('The service does not answer.');
   };
 }
-
 function stop() { if (stream) stream.close(); stream = null; }
 
 // A page that nobody sees asks for nothing. One that the browser puts aside is shown as it was.
 document.addEventListener('visibilitychange', () => { if (document.hidden) stop(); else { listen(); refresh(); } });
+addEventListener('pointermove', () => { moved = Date.now(); });
 addEventListener('pagehide', stop);
 addEventListener('pageshow', (event) => { if (event.persisted) { listen(); refresh(); } });
 // The line for now moves by itself.

@@ -79,6 +79,13 @@ export async function test({ browser, url, check, figures }) {
     await tell('cancel-run', slow);
     return [...(isOpen ? [] : ['it was closed']), ...(at === 'SUMMARY' ? [] : [`the focus is on ${at}`])];
   });
+  await check('a pointer that rests on a button holds nothing back', async () => {
+    await page.goto(url + '/jobs/backup');
+    await watch(page);
+    await page.getByRole('button', { name: 'Run now' }).hover();
+    const { run } = await fire('backup');
+    await shows(page, run);
+  });
   await check('a page whose service is gone says so, and comes back by itself', async () => {
     await page.goto(url + '/runs');
     await watch(page);

@@ -1067,11 +1067,14 @@ fn each_view_with_something_in_it_is_as_it_was() {
     let day = regex_lite::Regex::new("<td>[A-Z][a-z]{2} [0-9]+ [A-Z][a-z]{2}( [0-9]{4})?</td>").unwrap();
     assert!(day.is_match(&page.get("/costs", &cookie).body));
     // A job without an agent has no tools that one sees.
+    let explained = page.bot.run(["policy", "explain", "bell", "--tool", "Read", "--input", r#"{"file_path":"x"}"#]);
+    assert_eq!(explained.code, 1, "{explained:?}");
     let said = [
         page.get("/policy?job=bell&tool=Read&input=x", &cookie).body,
         page.bot.ok(["policy", "show", "bell"]),
-        page.bot.ok(["policy", "explain", "bell", "--tool", "Read", "--input", r#"{"file_path":"x"}"#]),
+        explained.stdout,
     ];
+    assert!(said[0].contains("It would be refused"), "{}", said[0]);
     for (said, has) in said.iter().zip(["has no agent", "agent    none", "has no agent"]) {
         assert!(said.contains(has) && !said.contains("tools it sees"), "{said}");
     }
