@@ -183,6 +183,13 @@ impl Question {
         }
         Some(text)
     }
+
+    /// Returns why its run may not begin, if it asked about that and has ended without a yes.
+    #[must_use]
+    pub fn start_refused(&self) -> Option<String> {
+        let refused = self.start && self.answer.is_some_and(|end| !end.allows());
+        refused.then(|| format!("{NOT_APPROVED}{}", self.end().unwrap_or_default()))
+    }
 }
 
 impl Message {

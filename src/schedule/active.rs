@@ -116,6 +116,8 @@ pub(super) struct ActiveOccurrence {
     pub(super) unmet_since: Option<DateTime<Utc>>,
     /// Whether the person may have been asked to approve it, without an answer yet.
     pub(super) may_be_asked_about: bool,
+    /// Why the person does not approve it, until it has ended.
+    pub(super) refused: Option<String>,
     /// The recorded reason why it could not begin at the last check.
     pub(super) delayed_by: Option<DelayCause>,
     /// Whether the person was notified that it is late, or need not be.
@@ -180,6 +182,7 @@ impl ActiveOccurrence {
             unmet: None,
             unmet_since: None,
             may_be_asked_about: claimed,
+            refused: None,
             delayed_by: None,
             superseded: false,
             stage: if claimed { Stage::Waiting { reread: false } } else { Stage::Recording },

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use crate::definition::{Definition, DefinitionId, Kind};
-use crate::journal::{JournalError, Occasion, RunId, RunState};
+use crate::journal::{JournalError, Occasion, Question, RunId, RunState};
 
 /// A valid definition and its file's text.
 #[derive(Clone, Debug)]
@@ -146,7 +146,7 @@ pub(super) enum Command {
     Resume(DecisionReply<()>),
     ResumeRoutine(DefinitionId, DecisionReply<bool>),
     LoggedIn,
-    Answered,
+    Answered(Option<(RunId, String)>),
     Limit(usize),
     AlertAfter(u32),
     Snapshot(usize, oneshot::Sender<Snapshot>),
@@ -354,9 +354,11 @@ impl Schedule {
         done.ok_or(DecisionError::Stopping)?.map_err(DecisionError::from)
     }
 
-    /// Makes jobs that wait for an approval check the answer, since the person has answered a question.
-    pub fn answered(&self) {
-        self.send(Command::Answered);
+    /// Makes jobs that wait for an approval check the answer, since a question has ended. The run that it refuses, if any, ends at
+    /// once. `None`: which one has ended is not known.
+    pub fn answered(&self, question: Option<&Question>) {
+        let refused = question.and_then(|question| Some((question.run.clone(), question.start_refused()?)));
+        self.send(Command::Answered(refused));
     }
 
     /// Sets the maximum number of concurrent background runs, at least one.

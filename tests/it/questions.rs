@@ -344,3 +344,32 @@ fn the_main_session_asks_about_what_the_settings_name() {
     assert_eq!((bot.read("work/other"), answers(&bot)), (None, vec!["once".to_owned(), "deny".to_owned()]));
     service.stop();
 }
+
+/// A no to an approval ends the run, whatever keeps others from starting: no slot is free, or the job or everything is paused.
+#[test]
+fn a_run_that_the_person_refuses_ends_at_once() {
+    let bot = TestBot::new();
+    bot.write("config.yaml", "timezone: UTC\nmax_concurrent_runs: 1\n");
+    let exec = "background: true\nclient: exec\ncommand: sleep 300\nallowed_tools: ['Bash(sleep *)']\n";
+    bot.write("routines/long.md", &format!("---\ncron: '0 0 29 2 *'\n{exec}---\n"));
+    for id in ["full", "paused"] {
+        bot.write(&format!("reminders/{id}.md"), &reminder(now(), &format!("approve: true\n{exec}"), ""));
+    }
+    let service = bot.start();
+    until_open(&bot, &service, 2);
+    bot.ok(["fire", "long"]);
+    service.until("the slot is taken", || (bot.runs("long").first()?["outcome"] == "running").then_some(()));
+    let refuse = |id: &str| {
+        let question = open(&bot).into_iter().find(|question| question["id"] == id).unwrap();
+        bot.ok(["questions", "answer", &question["number"].to_string(), "deny"]);
+        let run = service.until_ended(id, 1).remove(0);
+        assert_eq!(run["outcome"], "skipped", "{run:#}");
+        assert!(run["error"].as_str().unwrap().starts_with("not approved: skipped"), "{run:#}");
+    };
+    refuse("full");
+    assert_eq!(bot.runs("long")[0]["outcome"], "running");
+    bot.ok(["pause"]);
+    refuse("paused");
+    bot.ok(["cancel-run", bot.runs("long")[0]["run"].as_str().unwrap()]);
+    service.stop();
+}

@@ -182,9 +182,11 @@ async fn monitor_forks(forks: Forks) {
 
 /// Notifies the schedule of each answer, since a run may wait for it. Never returns.
 async fn forward_answers(mut answers: broadcast::Receiver<Question>, schedule: Schedule) {
-    // A missed answer is handled with the next one.
-    while !matches!(answers.recv().await, Err(broadcast::error::RecvError::Closed)) {
-        schedule.answered();
+    loop {
+        match answers.recv().await {
+            Ok(question) => schedule.answered(Some(&question)),
+            Err(broadcast::error::RecvError::Lagged(_)) => schedule.answered(None),
+            Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+        }
     }
-    std::future::pending().await
 }

@@ -9,7 +9,7 @@ use chrono_tz::Tz;
 
 use super::{Questions, shown};
 use crate::definition::Definition;
-use crate::journal::{Button, JournalError, NOT_APPROVED, NewMessage, NewQuestion, Question, QuestionEnd, RichContent};
+use crate::journal::{Button, JournalError, NewMessage, NewQuestion, Question, QuestionEnd, RichContent};
 use crate::policy::AskTerms;
 use crate::schedule::{Approval, Job};
 
@@ -50,10 +50,7 @@ impl Questions {
             }
             Some(_) => question,
         };
-        Ok(match question.answer {
-            Some(end) if end.allows() => Approval::Granted,
-            _ => Approval::Refused(format!("{NOT_APPROVED}{}", question.end().unwrap_or_default())),
-        })
+        Ok(question.start_refused().map_or(Approval::Granted, Approval::Refused))
     }
 
     async fn ask_for_start(&self, job: &Job, zone: Tz) -> Result<Question, JournalError> {

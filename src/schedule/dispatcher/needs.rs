@@ -10,7 +10,7 @@ use super::super::active::{ActiveOccurrence, Priority};
 use super::super::job::Approval;
 use super::Dispatcher;
 use crate::definition::{Definition, DefinitionId, Kind};
-use crate::journal::{DelayCause, EventKind, Finish, NewMessage, RunState};
+use crate::journal::{DelayCause, EventKind, Finish, NewMessage, RunId, RunState};
 
 /// Time between checks of the requirements.
 const POLL_INTERVAL: Duration = Duration::from_secs(30);
@@ -86,9 +86,19 @@ impl Dispatcher {
         }
     }
 
-    /// Makes occurrences that wait for an answer check it, since one was given.
-    pub(super) fn recheck_answers(&mut self) {
+    /// Makes occurrences that wait for an answer check it, since one was given. The run that the person has refused needs no check, and
+    /// so no slot.
+    pub(super) fn recheck_answers(&mut self, refused: Option<(RunId, String)>) {
         self.answers += 1;
+        if let Some((run, why)) = refused
+            && let Some(number) = self.active.numbers(|active| active.run == run).pop()
+            && let Some(active) = self.active.get_mut(number)
+        {
+            active.refused = Some(why);
+            if active.is_idle() {
+                self.close_refused(number);
+            }
+        }
         let approved = |active: &ActiveOccurrence| {
             self.definitions.definition(&active.occurrence.id).is_some_and(|definition| definition.approve)
         };
@@ -117,6 +127,16 @@ impl Dispatcher {
             self.ensure_login_probe();
         }
         true
+    }
+
+    /// Skips an idle occurrence if the person has refused it.
+    pub(super) fn close_refused(&mut self, number: u64) {
+        let Some(active) = self.active.get_mut(number) else { return };
+        let Some(why) = active.refused.take() else { return };
+        match self.definitions.definition(&active.occurrence.id).cloned() {
+            Some(definition) => self.skip_unstarted(number, &definition, why),
+            None => self.record(number, Finish::closed(RunState::Skipped, Some(why))),
+        }
     }
 
     /// Skips an occurrence, and notifies the person if it is a reminder. One that has failed before counts as failed.

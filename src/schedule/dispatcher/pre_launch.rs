@@ -89,7 +89,7 @@ impl Dispatcher {
             Some(Cause::Person) => self.close_by_hand(number),
             Some(Cause::Overlap) => self.close_superseded(number),
             // Waiting occurrences are left to the next process.
-            Some(Cause::Stopping) | None => {}
+            Some(Cause::Stopping) | None => self.close_refused(number),
         }
     }
 

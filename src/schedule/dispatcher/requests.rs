@@ -49,7 +49,7 @@ impl Dispatcher {
                 self.recheck_login();
             }
             Command::LoggedIn => self.recheck_login(),
-            Command::Answered => self.recheck_answers(),
+            Command::Answered(refused) => self.recheck_answers(refused),
             Command::ResumeRoutine(id, reply) => self.resume_routine(&id, reply),
             Command::Limit(limit) => self.max_concurrent_runs = limit.max(1),
             Command::AlertAfter(failures) => self.alert_after = failures.max(1),
