@@ -302,6 +302,8 @@ pub enum AttemptEnd {
     TimedOut(String),
     /// `Request::cancel` ended it.
     Cancelled,
+    /// The person refused a part of it when asked. The text says which, as a sentence without its full stop.
+    Refused(String),
     /// No client was started, which is no failure.
     Skipped(SkipReason),
 }

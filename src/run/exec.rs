@@ -127,6 +127,7 @@ impl Runner {
         let report = report_of(
             ended.map_or_else(|| stopped.unwrap_or(CommandEnd::Cancelled), |s| CommandEnd::Code(s.code())),
             &seen,
+            host.questions.is_refused(),
             &output,
             job,
         );
@@ -159,8 +160,8 @@ fn record(host: &Host, mut text: &str) {
     }
 }
 
-/// Builds the report of a command that has ended.
-fn report_of(end: CommandEnd, seen: &RunNotes, output: &Output, job: &Job) -> AttemptReport {
+/// Builds the report of a command that has ended. `by_person`: whether the person refused a program.
+fn report_of(end: CommandEnd, seen: &RunNotes, by_person: bool, output: &Output, job: &Job) -> AttemptReport {
     let definition = &*job.definition;
     let refused = seen.refused.lock().unwrap_or_else(PoisonError::into_inner).take();
     let exceeded = seen.exceeded.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -177,9 +178,16 @@ fn report_of(end: CommandEnd, seen: &RunNotes, output: &Output, job: &Job) -> At
             humantime::format_duration(limit)
         ))),
         // This holds whatever exit code the line returns after a refusal.
+        (_, Some(_), _) if deliver(definition) == Deliver::Never && by_person => AttemptReport::bare(
+            AttemptEnd::Refused("you were asked about a program of its command and said no".to_owned()),
+        ),
         (_, Some(_), _) if deliver(definition) == Deliver::Never => {
             failed("the command was refused a program; `deliver: never` keeps its name to the run's record".to_owned())
         }
+        (_, Some((words, _)), _) if by_person => AttemptReport::bare(AttemptEnd::Refused(format!(
+            "you were asked and said no to `{}`",
+            on_one_line(&words, LONGEST_LINE)
+        ))),
         (_, Some((words, why)), _) => failed(format!(
             "the command was refused a program: `{}`: {}",
             on_one_line(&words, LONGEST_LINE),

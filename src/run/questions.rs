@@ -8,6 +8,7 @@ mod shown;
 mod starts;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -232,6 +233,8 @@ pub(super) struct RunQuestions {
     asked: Mutex<Option<u32>>,
     /// Number of calls that are waiting now.
     waiting_for_person: watch::Sender<u32>,
+    /// Whether the person has refused a call.
+    refused: AtomicBool,
 }
 
 impl RunQuestions {
@@ -255,6 +258,7 @@ impl RunQuestions {
             granted: ApprovedRules::default(),
             asked: Mutex::new(Some(0)),
             waiting_for_person: watch::Sender::new(0),
+            refused: AtomicBool::default(),
         }
     }
 
@@ -266,6 +270,11 @@ impl RunQuestions {
     /// Returns whether the person has approved a rule for the rest of the run.
     pub(super) fn is_granted(&self, rule: &str) -> bool {
         lock(&self.granted).contains(rule)
+    }
+
+    /// Returns whether the person has refused a call of the run.
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// Asks the person about a call, and waits. `rule` is the rule that asks; `call` is the whole call as it is shown.
@@ -294,6 +303,9 @@ impl RunQuestions {
         let end = question.answer.unwrap_or(QuestionEnd::Ended);
         if matches!(end, QuestionEnd::Run | QuestionEnd::Always) {
             lock(&self.granted).insert(rule.to_owned());
+        }
+        if end == QuestionEnd::Deny {
+            self.refused.store(true, Ordering::Relaxed);
         }
         match end {
             end if end.allows() => Ok(()),

@@ -228,7 +228,7 @@ fn last_beat(end: &AttemptEnd, job: &Job) -> Option<Beat> {
         AttemptEnd::Skipped(SkipReason::Budget(_)) => None,
         AttemptEnd::Failed(_) => Some(Beat::Fail(format!("failed, run {}", job.run))),
         AttemptEnd::TimedOut(_) => Some(Beat::Fail(format!("timed out, run {}", job.run))),
-        AttemptEnd::Cancelled => None,
+        AttemptEnd::Cancelled | AttemptEnd::Refused(_) => None,
     }
 }
 

@@ -104,6 +104,7 @@ fn by_end(attempted: &AttemptData<'_>, end: AttemptEnd) -> Finish {
             }
             Some(Cause::Person) | None => Finish::closed(RunState::Cancelled, Some(BY_A_PERSON.to_owned())),
         },
+        AttemptEnd::Refused(why) => Finish::closed(RunState::Cancelled, Some(why)),
         AttemptEnd::TimedOut(why) => {
             let mut finish = Finish::closed(RunState::TimedOut, Some(why.clone()));
             count(attempted, OccurrenceEnd::Badly { why: &why, at_once: false }, &mut finish);

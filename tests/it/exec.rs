@@ -238,6 +238,27 @@ fn a_command_has_no_more_than_its_job() {
     service.stop();
 }
 
+/// The person knows of their own no: it is no failure, and nothing is sent about it.
+#[test]
+fn a_command_that_the_person_refuses_is_cancelled() {
+    let bot = TestBot::new();
+    let fields = "client: exec\ncommand: touch asked || echo on\nallowed_tools: []\nretry: 2\n\
+                  ask_tools: ['Bash(touch *)']\nask: { deadline: 10m }\n";
+    bot.write("reminders/asks.md", &reminder(now(), fields, ""));
+    let service = bot.start();
+    let question = service.until("it is asked", || bot.json(["questions"])[0]["number"].as_i64());
+    bot.ok(["questions", "answer", &question.to_string(), "deny"]);
+    let run = service.until_ended("asks", 1).remove(0);
+    assert_eq!(
+        (&run["outcome"], run["error"].as_str().unwrap()),
+        (&json!("cancelled"), "you were asked and said no to `touch asked`")
+    );
+    let told = bot.json(["inbox"]).to_string();
+    assert!(!told.contains("failed"), "{told}");
+    assert_eq!(bot.json(["status"])["failures"], json!([]), "{run:#}");
+    service.stop();
+}
+
 /// A command may start our own commands under the rules that grant them.
 #[test]
 fn a_persons_command_calls_ollim_bot_as_its_rules_say() {

@@ -242,7 +242,7 @@ fn login(report: &AttemptReport) -> Option<bool> {
             Overloaded | ErrorResult | Garbage | NotDelivered | SurfaceMismatch => Some(true),
             _ => None,
         },
-        AttemptEnd::TimedOut(_) | AttemptEnd::Cancelled | AttemptEnd::Skipped(_) => None,
+        AttemptEnd::TimedOut(_) | AttemptEnd::Cancelled | AttemptEnd::Refused(_) | AttemptEnd::Skipped(_) => None,
     }
 }
 
