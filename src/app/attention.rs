@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{App, ListenerState, Status, runs, status};
+use super::{App, ListenerState, Status, status};
 use crate::definition::{self, DefinitionId};
-use crate::journal::{ConsecutiveFailures, NOT_APPROVED, Question, RunState, SKIPPED};
+use crate::journal::{ConsecutiveFailures, NOT_APPROVED, RunState, SKIPPED};
 use crate::refusal::Refusal;
 
 /// The subject of a need: where the person looks to deal with it.
@@ -44,8 +44,6 @@ pub struct Attention {
     pub status: Status,
     /// The needs; empty if nothing needs the person.
     pub needs: Vec<Need>,
-    /// The open questions.
-    pub questions: Vec<Question>,
 }
 
 impl Attention {
@@ -80,8 +78,6 @@ impl Attention {
 /// Returns what needs the person now.
 pub(super) fn attention(app: &App) -> Result<Attention, Refusal> {
     let status = status::status(app)?;
-    let questions: Vec<Question> =
-        runs::open(app)?.questions(0)?.into_iter().filter(|question| question.answer.is_none()).collect();
     let mut needs = needs_of(&status);
     let defaults = app.defaults().unwrap_or_else(|_| app.defaults_in(app.zone_of_records()));
     let mut failed = definition::failed_reminders(&app.home, &defaults)?;
@@ -95,12 +91,10 @@ pub(super) fn attention(app: &App) -> Result<Attention, Refusal> {
         more => needs.push(Need::new(format!("{} reminders failed", more.len()), NeedSubject::FailedReminders)),
     }
     // A question expires, so it comes before needs that stay as they are.
-    match questions.len() {
-        0 => {}
-        1 => needs.insert(0, Need::new("1 question is open", NeedSubject::Questions)),
-        open => needs.insert(0, Need::new(format!("{open} questions are open"), NeedSubject::Questions)),
+    if let Some(words) = status.open_questions() {
+        needs.insert(0, Need::new(words, NeedSubject::Questions));
     }
-    Ok(Attention { status, needs, questions })
+    Ok(Attention { status, needs })
 }
 
 /// Returns whether the person skipped the reminder, by the reason that its file in `reminders/failed/` gives.

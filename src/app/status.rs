@@ -13,8 +13,8 @@ use crate::bot::budget::PingBudget;
 use crate::config::ListenAddress;
 use crate::definition::{Definition, DefinitionId, Kind, Loaded, Problem};
 use crate::journal::{
-    ChannelInput, ConsecutiveFailures, FailingChannel, HostRecord, JournalError, JournalReader, RefusedDeliveries,
-    RunFilter, RunRecord, Spending,
+    ChannelInput, ConsecutiveFailures, FailingChannel, HostRecord, JournalError, JournalReader, Question,
+    RefusedDeliveries, RunFilter, RunId, RunRecord, RunState, Spending,
 };
 use crate::refusal::Refusal;
 use crate::run::runner::needs_agent;
@@ -29,6 +29,10 @@ pub struct Status {
     pub service: Option<ServiceStatus>,
     /// Runs that are claimed or running.
     pub running: Vec<RunRecord>,
+    /// The open questions.
+    pub questions: Vec<Question>,
+    /// Maximum number of concurrent background runs.
+    pub slots: usize,
     /// Runs that began and are not running: they will be retried, or were left by a service that has ended.
     pub waiting: Vec<RunRecord>,
     /// Jobs that need an agent; empty unless the client is missing.
@@ -103,6 +107,28 @@ fn for_person<T>(app: &App, read: impl FnOnce() -> Result<Vec<T>, JournalError>)
 }
 
 impl Status {
+    /// Returns whether a run waits for an answer of the person.
+    #[must_use]
+    pub fn is_asking(&self, run: &RunId) -> bool {
+        self.questions.iter().any(|question| question.run == *run && !question.start)
+    }
+
+    /// Returns `2 questions are open`, and whether jobs wait for the slots of their runs. `None` if none is open.
+    #[must_use]
+    pub fn open_questions(&self) -> Option<String> {
+        let (are, they) = match self.questions.len() {
+            0 => return None,
+            1 => ("1 question is open".to_owned(), "it is"),
+            open => (format!("{open} questions are open"), "they are"),
+        };
+        let (running, claimed): (Vec<_>, Vec<_>) =
+            self.running.iter().partition(|run| run.outcome == RunState::Running);
+        let is_full = running.len() >= self.slots && running.iter().any(|run| self.is_asking(&run.run));
+        // A run whose own question is open waits for its answer, and not for a slot.
+        let waits = claimed.iter().any(|run| self.questions.iter().all(|question| question.run != run.run));
+        Some(if is_full && waits { format!("{are}, and other jobs wait until {they} answered") } else { are })
+    }
+
     /// Returns what would keep a job waiting at its next occurrence: the missing agent, or its login.
     #[must_use]
     pub fn keeps_waiting(&self, definition: &Definition) -> Option<&str> {
@@ -149,6 +175,8 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         running,
         waiting,
         next,
+        questions: for_person(app, || journal.questions(0))?,
+        slots: app.config().map_or(usize::MAX, |config| config.max_concurrent_runs),
         disabled: loaded.definitions.values().filter(|one| !one.enabled).map(|one| one.id.clone()).collect(),
         need_agent,
         due,

@@ -240,7 +240,7 @@ pub(super) async fn run(context: Context, Path(run): Path<String>) -> Response {
             let zone = app.zones(std::slice::from_ref(&details.run)).into_values().next();
             Ok(RunParts { details: *details, why, zone })
         },
-        |parts, attention, context| views::run::run(parts, &attention.questions, context),
+        |parts, attention, context| views::run::run(parts, &attention.status.questions, context),
     )
     .await
 }

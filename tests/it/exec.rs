@@ -242,13 +242,21 @@ fn a_command_has_no_more_than_its_job() {
 #[test]
 fn a_command_that_the_person_refuses_is_cancelled() {
     let bot = TestBot::new();
+    bot.write("config.yaml", "timezone: UTC\nmax_concurrent_runs: 1\n");
     let fields = "client: exec\ncommand: touch asked || echo on\nallowed_tools: []\nretry: 2\n\
                   ask_tools: ['Bash(touch *)']\nask: { deadline: 10m }\n";
     bot.write("reminders/asks.md", &reminder(now(), fields, ""));
     let service = bot.start();
     let question = service.until("it is asked", || bot.json(["questions"])[0]["number"].as_i64());
+    // Until the answer, it holds the only slot.
+    bot.write("reminders/later.md", &reminder(now(), "client: exec\ncommand: echo on\nallowed_tools: []\n", ""));
+    service.until("the other job waits", || bot.runs("later").first().map(drop));
+    let status = bot.ok(["status"]);
+    assert!(status.contains("1 question is open, and other jobs wait until it is answered"), "{status}");
+    assert!(status.contains("waits for your answer"), "{status}");
     bot.ok(["questions", "answer", &question.to_string(), "deny"]);
     let run = service.until_ended("asks", 1).remove(0);
+    service.until_ended("later", 1);
     assert_eq!(
         (&run["outcome"], run["error"].as_str().unwrap()),
         (&json!("cancelled"), "you were asked and said no to `touch asked`")

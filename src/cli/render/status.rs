@@ -81,6 +81,7 @@ fn as_json(status: &Status, view: &View) -> Value {
         "due": waiting::as_json(&status.due),
         "next": upcoming::as_json(&status.next, view),
         "disabled": status.disabled,
+        "questions": status.questions.iter().map(|question| question.number).collect::<Vec<_>>(),
         "problems": status.problems,
         "failures": status.failures.iter().map(|failing| json!({
             "id": failing.id,
@@ -102,6 +103,9 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
         }
     }
     let refill = status.budget.next().map(|at| format!(", one more {}", times::relative(at, now))).unwrap_or_default();
+    if let Some(words) = status.open_questions() {
+        facts.add("questions", Cell::new(format!("{words}; `ollim-bot questions` shows them"), WARN));
+    }
     if !status.disabled.is_empty() {
         facts.add("paused jobs", upcoming::listed(&status.disabled).into());
     }
@@ -110,7 +114,7 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
     let (running, claimed): (Vec<&RunRecord>, Vec<&RunRecord>) =
         status.running.iter().partition(|run| run.outcome == RunState::Running);
     if !running.is_empty() {
-        going(&running, now, output);
+        going(&running, status, now, output);
     }
     let waits = waiting::rows(claimed.into_iter().chain(&status.waiting), &status.due, view);
     if !waits.is_empty() {
@@ -220,7 +224,10 @@ impl Facts {
     }
 }
 
-fn going(running: &[&RunRecord], now: DateTime<Utc>, output: &mut Output) {
+/// What a run does whose question is open.
+const ASKS: &str = "waits for your answer";
+
+fn going(running: &[&RunRecord], status: &Status, now: DateTime<Utc>, output: &mut Output) {
     heading("Running", output);
     let row = |run: &&RunRecord| {
         let since = run.started.map(|at| format!("for {}", times::span(now - at))).unwrap_or_default();
@@ -228,7 +235,7 @@ fn going(running: &[&RunRecord], now: DateTime<Utc>, output: &mut Output) {
             Cell::new(run.run.as_str(), STRONG),
             format!("{} {}", run.kind, run.id).into(),
             Cell::new(since, FAINT),
-            Cell::new(words::retries(run), WARN),
+            Cell::new(if status.is_asking(&run.run) { ASKS.to_owned() } else { words::retries(run) }, WARN),
         ]
     };
     output.table(&running.iter().map(row).collect::<Vec<_>>());

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 
-use crate::app::{Attention, Row, RowSubject, Timeline};
+use crate::app::{Attention, Row, RowSubject, Status, Timeline};
 use crate::journal::{RunRecord, RunState};
 use crate::web::chart::{Scale, axis, bars};
 use crate::web::context::Context;
@@ -32,7 +32,7 @@ pub(in crate::web) fn timeline(timeline: &Timeline, attention: &Attention, week:
             }
         }
         (parts::all_paused(&attention.status))
-        (running(&attention.status.running, context))
+        (running(&attention.status, context))
         (waiting(&timeline.waiting))
         @if timeline.rows.is_empty() {
             p .empty { "Nothing ran and nothing comes in this time. " a href="/jobs" { "All jobs" } }
@@ -96,15 +96,17 @@ fn name(row: &Row) -> String {
     }
 }
 
-fn running(runs: &[RunRecord], context: &Context) -> Markup {
-    let mut going = runs.iter().filter(|run| run.outcome == RunState::Running).take(8).peekable();
+fn running(status: &Status, context: &Context) -> Markup {
+    let mut going = status.running.iter().filter(|run| run.outcome == RunState::Running).take(8).peekable();
     html! {
         @if going.peek().is_some() {
             ul .running aria-label="Going now" {
                 @for run in going {
                     li {
                         a href=(parts::run(run.run.as_str())) { (mark(run.outcome)) (run.id) }
-                        @if let Some(started) = run.started { " " span .faint { "began " (context.relative(started)) } }
+                        @if status.is_asking(&run.run) {
+                            " " a .warn href="/questions" { "waits for your answer" }
+                        } @else if let Some(started) = run.started { " " span .faint { "began " (context.relative(started)) } }
                     }
                 }
             }
