@@ -129,6 +129,12 @@ impl Status {
         Some(if is_full && waits { format!("{are}, and other jobs wait until {they} answered") } else { are })
     }
 
+    /// Returns the first error of a job's file or of what the file needs.
+    #[must_use]
+    pub fn error_of(&self, id: &DefinitionId) -> Option<&Problem> {
+        self.problems.iter().find(|problem| problem.is_error() && problem.id.as_ref() == Some(id))
+    }
+
     /// Returns what would keep a job waiting at its next occurrence: the missing agent, or its login.
     #[must_use]
     pub fn keeps_waiting(&self, definition: &Definition) -> Option<&str> {

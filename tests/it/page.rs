@@ -705,6 +705,20 @@ fn a_webhook_is_paused_and_not_put_off() {
 }
 
 #[test]
+fn a_webhook_without_its_secret_is_not_shown_as_one_that_fires() {
+    let page = Page::new();
+    page.bot.write("webhooks/bell.md", "---\nclient: exec\ncommand: echo hello\nallowed_tools: []\n---\n");
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    for path in ["/jobs", "/next"] {
+        let shown = page.get(path, &cookie).body;
+        assert!(shown.contains("there is no <code>WEBHOOK_SECRET</code>, so this webhook takes nothing"), "{shown}");
+        assert!(!shown.contains("when something is delivered"), "{path}: {shown}");
+    }
+    service.stop();
+}
+
+#[test]
 fn a_broken_file_leads_to_its_line_and_can_be_mended() {
     let page = Page::new();
     page.bot.write("routines/broken.md", "---\nbackground: true\ncron: '0 25 * * *'\n---\nGo.\n");

@@ -41,16 +41,15 @@ fn table(title: &str, list: &JobList, attention: &Attention, context: &Context) 
             table {
                 thead { tr { th { "Job" } th { "Next" } th { "What" } th { "When" } th { "Failures" } } }
                 tbody {
-                    @for Job { definition, next, paused } in &list.jobs {
+                    @for job @ Job { definition, next, .. } in &list.jobs {
                         @let failing = attention.status.failures.iter().find(|failing| failing.id == definition.id);
                         tr {
                             td { a .bad[failing.is_some()] href=(link("/jobs/", definition.id.as_str(), "")) { (definition.id) } }
                             td .num data-of="Next" {
-                                @match next {
-                                    Some(at) => (context.relative(*at)),
-                                    None if *paused => span .bad { "paused after failures" },
-                                    None if !definition.enabled => span .faint { "paused" },
-                                    None => span .faint { (parts::with_code(&definition.waits_for().unwrap_or_else(|| "never".into()))) },
+                                @if let Some(error) = attention.status.error_of(&definition.id) {
+                                    span .bad { (parts::with_code(&error.message)) }
+                                } @else {
+                                    (coming(job, context))
                                 }
                             }
                             td .wide { (summary(definition)) }
@@ -69,6 +68,18 @@ fn table(title: &str, list: &JobList, attention: &Attention, context: &Context) 
                     }
                 }
             }
+        }
+    }
+}
+
+/// Renders when a job comes, or why it does not.
+fn coming(Job { definition, next, paused }: &Job, context: &Context) -> Markup {
+    html! {
+        @match next {
+            Some(at) => (context.relative(*at)),
+            None if *paused => span .bad { "paused after failures" },
+            None if !definition.enabled => span .faint { "paused" },
+            None => span .faint { (parts::with_code(&definition.waits_for().unwrap_or_else(|| "never".into()))) },
         }
     }
 }

@@ -68,7 +68,11 @@ pub(in crate::web) fn next(
             (coming(next, status, context))
         }
         @for definition in &next.on_events {
-            p { (parts::job(definition.id.as_str())) " fires " (parts::with_code(&definition.waits_for().unwrap_or_default())) "." }
+            @if let Some(error) = status.error_of(&definition.id) {
+                p .bad { (parts::problem(error)) }
+            } @else {
+                p { (parts::job(definition.id.as_str())) " fires " (parts::with_code(&definition.waits_for().unwrap_or_default())) "." }
+            }
         }
         @for id in &next.paused { p .bad { (parts::job(id.as_str())) " is paused after failures." } }
         @if !next.disabled.is_empty() {
