@@ -149,6 +149,15 @@ pub(super) fn folded_prose(text: &str, lines: usize) -> Markup {
     })
 }
 
+/// Renders a message of the bot. In one that asks, a link stands for the command that answers, and the call without its fence.
+pub(super) fn message(text: &str, lines: usize) -> Markup {
+    let Some((asks, _)) = text.rsplit_once("\nAnswer: `ollim-bot questions answer ") else {
+        return folded_prose(text, lines);
+    };
+    let plain: Vec<&str> = asks.lines().filter(|line| *line != "```").collect();
+    html! { (folded_prose(&plain.join("\n"), lines)) p { a href="/questions" { "To the questions" } } }
+}
+
 fn fold(text: &str, lines: usize, show: impl Fn(&str) -> Markup) -> Markup {
     let text = &plain_lines(text.trim());
     let first: Vec<&str> = text.lines().take(lines).collect();

@@ -1053,6 +1053,9 @@ fn each_view_with_something_in_it_is_as_it_was() {
     }
     let last = page.get("/chat?last=1", &cookie).body;
     assert!(last.contains("href=\"/chat?last=2\"") && !last.contains("What is new?"), "{last}");
+    let inbox = page.get("/inbox", &cookie).body;
+    assert!(inbox.contains("<a href=\"/questions\">To the questions</a>"), "{inbox}");
+    assert!(inbox.contains("\n\necho hello\n\n") && !inbox.contains("questions answer"), "{inbox}");
     let run = format!("/runs/{}", page.bot.runs("asks")[0]["run"].as_str().unwrap());
     // Parts that depend on the day of the month and on the machine.
     let differs = [

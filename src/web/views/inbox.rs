@@ -34,7 +34,7 @@ pub(in crate::web) fn inbox(messages: &[Message], rows: usize, query: &InboxQuer
                         }
                     }
                 }
-                (parts::folded_prose(&message.text, 30))
+                (parts::message(&message.text, 30))
             }
         }
         @if let Some(last) = older {

@@ -128,6 +128,7 @@ fn happened(
                             None => (text),
                         }
                     },
+                    EventKind::Message { .. } => (parts::message(&text, lines)),
                     _ => (parts::folded(&text, lines)),
                 }
             }
