@@ -81,17 +81,19 @@ pub(super) async fn save(context: Context, Path(id): Path<String>, posted: Poste
     });
     let shown = |problem: &Problem| {
         let hint = problem.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
-        format!("line {}: {}{hint}", problem.line, problem.message)
+        // A problem of the whole file is at its first line.
+        let line = new.lines().nth((problem.line as usize).saturating_sub(1)).filter(|_| problem.line > 1);
+        (format!("line {}: {}{hint}", problem.line, problem.message), line.map(str::to_owned))
     };
     let (file, problems) = match saved.await {
         Ok((file, Outcome::Invalid(problems))) => (file, problems.iter().map(shown).collect()),
         Ok((file, Outcome::ChangedMeanwhile)) => {
             let why =
                 "the file was changed by somebody else since you opened it: copy what you wrote, and open it again";
-            (file, vec![why.to_owned()])
+            (file, vec![(why.to_owned(), None)])
         }
         Ok(_) => return Redirect::to(&link("/jobs/", &id, "")).into_response(),
-        Err(refusal) => (PathBuf::from(&id), vec![refusal.to_string()]),
+        Err(refusal) => (PathBuf::from(&id), vec![(refusal.to_string(), None)]),
     };
     not_saved(context, (id, file, seen, new), problems).await
 }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::context::Context;
 use super::sessions::hash;
-use super::views::{self, chat::UnsentMessage, job::JobParts, run::RunParts};
+use super::views::{self, chat::UnsentMessage, edit::Unsaved, job::JobParts, run::RunParts};
 use super::{error, frame};
 use crate::app::{App, Attention, Command, CostsBy, Occurrence, OccurrenceLimit, Outcome};
 use crate::definition::{DefinitionId, Kind};
@@ -154,7 +154,7 @@ pub(super) async fn edit(context: Context, Path(id): Path<String>) -> Response {
             let file = Command::FileOf { kind: None, id: id.clone() };
             Ok(execute!(app, file, Outcome::File { file, text } => (id, file, text)))
         },
-        |(id, file, text), _, context| views::edit::edit(id, file, &hash(text), text, &[], context),
+        |(id, file, text), _, context| views::edit::edit((id, file), &hash(text), text, None, context),
     )
     .await
 }
@@ -395,18 +395,22 @@ pub(super) async fn hosts(context: Context) -> Response {
         .await
 }
 
-/// Shows the form of a file that was not saved, with its problems.
+/// Shows the form of a file that was not saved, with its problems and, if somebody else has changed the file, its text.
 pub(super) async fn not_saved(
     context: Context,
     (id, file, seen, new): (String, std::path::PathBuf, String, String),
-    problems: Vec<String>,
+    problems: Vec<(String, Option<String>)>,
 ) -> Response {
-    let title = format!("Edit {id}");
+    let (title, name, opened) = (format!("Edit {id}"), id.clone(), seen.clone());
     let mut answer = page(
         context,
         (&title, "/jobs"),
-        |_| Ok(()),
-        |(), _, context| views::edit::edit(&id, &file, &seen, &new, &problems, context),
+        move |app| {
+            let now = app.execute(Command::FileOf { kind: None, id: name });
+            let now = now.ok().and_then(|now| if let Outcome::File { text, .. } = now { Some(text) } else { None });
+            Ok(Unsaved { problems, changed: now.filter(|now| hash(now) != opened) })
+        },
+        |unsaved, _, context| views::edit::edit((&id, &file), &seen, &new, Some(unsaved), context),
     )
     .await;
     *answer.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;

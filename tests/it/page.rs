@@ -218,11 +218,17 @@ fn a_form_does_what_it_says() {
     let wrong = edit(&old.replace("0 9 * * *", "0 99 * * *"), None);
     assert_eq!(wrong.status, 422);
     assert!(wrong.body.contains("It was not saved") && wrong.body.contains("line 2"), "{}", wrong.body);
+    let quoted = regex_lite::Regex::new("line 2: [^\n]*<pre>cron: '0 99 \\* \\* \\*'</pre>").unwrap();
+    assert!(quoted.is_match(&wrong.body) && !wrong.body.contains("Open it again"), "{}", wrong.body);
     assert_eq!(page.bot.read("routines/greets.md").unwrap(), old);
     assert_eq!(edit(&old.replace("0 9", "0 10"), None).status, 303);
     assert!(page.bot.read("routines/greets.md").unwrap().contains("0 10 * * *"));
     // Another person's change in the meantime is not lost.
-    assert_eq!(edit(&old.replace("0 9", "0 11"), Some(&opened)).status, 422);
+    let conflict = edit(&old.replace("0 9", "0 11"), Some(&opened));
+    assert_eq!(conflict.status, 422);
+    assert!(conflict.body.contains("href=\"/jobs/greets/edit\">Open it again</a>"), "{}", conflict.body);
+    let texts = [conflict.body.contains("0 11 * * *"), conflict.body.contains("0 10 * * *")];
+    assert_eq!(texts, [true; 2], "{}", conflict.body);
     assert!(page.bot.read("routines/greets.md").unwrap().contains("0 10 * * *"));
     // A file keeps its line endings.
     page.bot.write("routines/greets.md", &old.replace('\n', "\r\n"));
