@@ -62,18 +62,32 @@ pub(super) fn token(context: &Context) -> Markup {
     html! { input type="hidden" name="token" value=(context.form_token); }
 }
 
-/// Renders a sentence. Text between backquotes becomes code.
+/// Renders a sentence. Text between backquotes becomes code, or a link if it is a command for which there is a page.
 pub(super) fn with_code(text: &str) -> Markup {
     html! {
         @for (index, part) in text.split('`').enumerate() {
-            @match (index % 2, part) {
-                (0, part) => (part),
-                // On the web this command is a page.
-                (_, "ollim-bot questions") => a href="/questions" { "Questions" },
-                (_, part) => code { (part) },
+            @if index % 2 == 0 {
+                (part)
+            } @else if let Some((page, name)) = page_of(part) {
+                a href=(page) { (name) }
+            } @else {
+                code { (part) }
             }
         }
     }
+}
+
+/// Returns the page that does what a command does, and the name of the page or of its button.
+fn page_of(command: &str) -> Option<(String, &'static str)> {
+    let (page, name) = match command.strip_prefix("ollim-bot ")? {
+        "questions" => ("/questions", "Questions"),
+        "next" => ("/next", "Next"),
+        "routine list" => ("/jobs#routines", "Routines"),
+        "reminder list" => ("/jobs#reminders", "Reminders"),
+        "resume" => ("/service", "Resume"),
+        other => return Some((link("/jobs/", other.strip_prefix("resume ")?, ""), "Resume")),
+    };
+    Some((page.to_owned(), name))
 }
 
 /// Builds a path with a name as a single segment.

@@ -311,6 +311,11 @@ fn what_is_paused_is_said_where_it_would_come() {
         timeline.contains("2 things need you: everything is paused; routines/broken.md has an error"),
         "{timeline}"
     );
+    // The button is named rather than the command.
+    for path in ["/jobs/ran", "/jobs/asks"] {
+        let said = shown(path);
+        assert!(said.contains("Resume") && !said.contains("ollim-bot resume"), "{path}: {said}");
+    }
     page.bot.ok(["resume"]);
     assert!(!shown("/").contains("Everything is paused"));
     service.stop();
@@ -687,6 +692,9 @@ fn a_policy_is_answered_whatever_is_asked() {
         let shown = page.get(&format!("/policy?job=greets&tool={tool}&input="), &cookie).body;
         assert!(shown.contains(said), "{tool}: {shown}");
     }
+    let unknown = page.get("/policy?job=nothere&tool=Bash&input=ls", &cookie).body;
+    let hint = "<a href=\"/next\">Next</a>, <a href=\"/jobs#routines\">Routines</a> and <a href=\"/jobs#reminders\">Reminders</a> show them";
+    assert!(unknown.contains(hint) && !unknown.contains("ollim-bot next"), "{unknown}");
     let first = page.get("/policy", &cookie).body;
     assert!(!first.contains("role=\"status\"") && !first.contains("needs a"), "{first}");
     service.stop();
