@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{App, ListenerState, Status, status};
+use super::{App, ListenerState, Status, jobs, status};
 use crate::definition::{self, DefinitionId};
-use crate::journal::{ConsecutiveFailures, NOT_APPROVED, RunState, SKIPPED};
+use crate::journal::{ConsecutiveFailures, RunState};
 use crate::refusal::Refusal;
 
 /// The subject of a need: where the person looks to deal with it.
@@ -81,7 +81,7 @@ pub(super) fn attention(app: &App) -> Result<Attention, Refusal> {
     let mut needs = needs_of(&status);
     let defaults = app.defaults().unwrap_or_else(|_| app.defaults_in(app.zone_of_records()));
     let mut failed = definition::failed_reminders(&app.home, &defaults)?;
-    failed.retain(|one| !one.reason.as_deref().is_some_and(is_skipped_by_the_person));
+    failed.retain(|one| !one.reason.as_deref().is_some_and(jobs::is_skipped_by_the_person));
     match &failed[..] {
         [] => {}
         [one] => needs.push(Need::new(
@@ -95,13 +95,6 @@ pub(super) fn attention(app: &App) -> Result<Attention, Refusal> {
         needs.insert(0, Need::new(words, NeedSubject::Questions));
     }
     Ok(Attention { status, needs })
-}
-
-/// Returns whether the person skipped the reminder, by the reason that its file in `reminders/failed/` gives.
-fn is_skipped_by_the_person(reason: &str) -> bool {
-    let state = RunState::Skipped.to_string();
-    let end = reason.strip_prefix(&*state).and_then(|rest| rest.strip_prefix(": ")?.strip_prefix(NOT_APPROVED));
-    end.is_some_and(|end| end.starts_with(SKIPPED))
 }
 
 impl Need {

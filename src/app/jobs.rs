@@ -12,6 +12,7 @@ use super::{App, Caller};
 use crate::channel::terminal::plain;
 use crate::definition::{self, Definition, DefinitionId, Kind, Loaded, Problem};
 use crate::heartbeat;
+use crate::journal::{NOT_APPROVED, RunState, SKIPPED};
 use crate::refusal::Refusal;
 
 /// A definition and its next occurrence.
@@ -61,6 +62,21 @@ pub struct FailedJob {
     pub id: DefinitionId,
     /// Why it failed.
     pub reason: Option<String>,
+}
+
+impl FailedJob {
+    /// Returns whether the person skipped it, rather than that it failed.
+    #[must_use]
+    pub fn is_skipped_by_the_person(&self) -> bool {
+        self.reason.as_deref().is_some_and(is_skipped_by_the_person)
+    }
+}
+
+/// Returns whether the person skipped the reminder, by the reason that its file in `reminders/failed/` gives.
+pub(super) fn is_skipped_by_the_person(reason: &str) -> bool {
+    let state = RunState::Skipped.to_string();
+    let end = reason.strip_prefix(&*state).and_then(|rest| rest.strip_prefix(": ")?.strip_prefix(NOT_APPROVED));
+    end.is_some_and(|end| end.starts_with(SKIPPED))
 }
 
 /// Lists all definitions of a kind.

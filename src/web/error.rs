@@ -39,8 +39,8 @@ pub(super) async fn framed(State(web): State<Web>, request: Request, next: Next)
     // If the attention cannot be read, the short page is sent.
     let Ok(attention) = context.ask(crate::app::App::attention).await else { return answer };
     // What a button is about is above its address, which can only be sent to. So the page does not ask for itself again.
-    let above =
-        path.rsplit_once('/').map(|(above, _)| above).filter(|above| method == Method::POST && !above.is_empty());
+    let above = path.rsplit_once('/').map(|(above, _)| above);
+    let above = above.filter(|above| method == Method::POST && !["", "/in"].contains(above));
     let shown = html! {
         div data-still[status.is_client_error()] {
             (text(&said.title, &said.why))
@@ -82,10 +82,14 @@ async fn of_axum(answer: Response) -> Response {
 }
 
 fn text(title: &str, why: &str) -> Markup {
-    html! { h1 { (title) } p { (super::parts::with_code(why)) } p { a href="/" { "To the timeline" } ", " a href="/jobs" { "to all jobs" } } }
+    html! { (reason(title, why)) p { a href="/" { "To the timeline" } ", " a href="/jobs" { "to all jobs" } } }
 }
 
-/// Builds a short page without the frame.
+fn reason(title: &str, why: &str) -> Markup {
+    html! { h1 { (title) } p { (super::parts::with_code(why)) } }
+}
+
+/// Builds a short page without the frame. It has no links, since they would lead a person without a session nowhere.
 pub(super) fn page(status: StatusCode, title: &str, why: &str) -> Response {
     let page = html! {
         (DOCTYPE)
@@ -95,9 +99,10 @@ pub(super) fn page(status: StatusCode, title: &str, why: &str) -> Response {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) }
                 link rel="stylesheet" href="/style.css";
+                link rel="icon" href="/icon.svg" type="image/svg+xml";
             }
             body {
-                main .alone { (text(title, why)) }
+                main .alone { (reason(title, why)) }
             }
         }
     };

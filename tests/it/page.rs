@@ -336,6 +336,8 @@ fn a_reminder_that_the_person_skips_needs_nobody() {
     let shown = page.get("/jobs/asks", &cookie).body;
     assert!(shown.contains("Nothing needs you.") && shown.contains("Snooze 1h"), "{shown}");
     assert!(shown.contains("not approved: skipped, by page") && !shown.contains("there is no job"), "{shown}");
+    let jobs = page.get("/jobs", &cookie).body;
+    assert!(jobs.contains("<p class=\"faint\"><a href=\"/jobs/asks\">asks</a>: skipped: not approved"), "{jobs}");
     service.stop();
 }
 
@@ -487,6 +489,7 @@ fn an_error_is_a_page_like_any_other() {
         let whole = [said, "id=\"needs\"", "<nav", "id=\"main\"", "Log out"];
         assert!(whole.iter().all(|part| shown.body.contains(part)), "{path}: {}", shown.body);
         let nobody = page.get(path, "");
+        assert!(!nobody.body.contains("href=\"/jobs\"") && nobody.body.contains("rel=\"icon\""), "{}", nobody.body);
         assert!(nobody.status >= 400 && !nobody.body.contains("id=\"needs\""), "{path}: {}", nobody.body);
     }
     assert!(page.get("/jobs/greets/fire", &cookie).head.contains("allow: POST"));
@@ -501,8 +504,11 @@ fn an_error_is_a_page_like_any_other() {
         assert_eq!(shown.status, status, "{path}: {}", shown.body);
         assert!(shown.body.contains(said) && shown.body.contains("id=\"needs\""), "{path}: {}", shown.body);
     }
+    let used = page.post("/in/00000000000000000000000000000000", &cookie, "");
+    assert!(used.status == 410 && !used.body.contains("href=\"/in\""), "{}", used.body);
     // So is a page that needs an agent when there is none.
-    assert!(page.get("/chat", &cookie).body.contains("There is no agent to talk with"));
+    let chat = page.get("/chat", &cookie).body;
+    assert!(chat.contains("There is no agent to talk with") && !chat.contains("Say something below"), "{chat}");
     let unsaid = page.post("/chat", &cookie, &format!("token={token}&text=Remember+this"));
     assert_eq!(unsaid.status, 422, "{}", unsaid.body);
     assert!(

@@ -23,10 +23,11 @@ pub(in crate::web) fn chat(
 ) -> Markup {
     let older = exchanges.len() > last;
     let exchanges = &exchanges[usize::from(older)..];
+    let no_agent = attention.status.service.as_ref().and_then(|service| service.client.no_agent());
     html! {
         h1 { "Chat" }
         @if older { p { a href={ "/chat?last=" (last * 2) } { "Older messages" } } }
-        @if exchanges.is_empty() { p .empty { "Nothing was said yet. Say something below." } }
+        @if exchanges.is_empty() { p .empty { "Nothing was said yet." @if no_agent.is_none() { " Say something below." } } }
         div .chat data-chat="" {
             @for exchange in exchanges {
                 article .said { p .faint { "You, " (context.relative(exchange.at)) } (parts::folded(&exchange.said, 30)) }
@@ -39,8 +40,8 @@ pub(in crate::web) fn chat(
         }
         @if !untaken.why.is_empty() {
             p .bad role="alert" { "It was not sent: " (parts::with_code(&untaken.why)) "." }
-        } @else if let Some(why) = attention.status.service.as_ref().and_then(|service| service.client.no_agent()) {
-            p .bad { "There is no agent to talk with: " (parts::with_code(&why)) "." }
+        } @else if let Some(why) = &no_agent {
+            p .bad { "There is no agent to talk with: " (parts::with_code(why)) "." }
         }
         form .say data-keep=[(!untaken.text.is_empty()).then_some("")] method="post" action="/chat" {
             (parts::token(context))

@@ -19,12 +19,14 @@ pub(in crate::web) fn jobs(lists: &[JobList; 3], attention: &Attention, context:
             h2 id=(id) { (title) }
             @if list.jobs.is_empty() && list.failed.is_empty() {
                 p .empty { (parts::with_code(none)) }
-            } @else {
+            } @else if !list.jobs.is_empty() {
                 (table(title, list, attention, context))
             }
             @for failed in &list.failed {
-                p .bad {
-                    "failed: " (parts::job(failed.id.as_str()))
+                @let is_skipped = failed.is_skipped_by_the_person();
+                p .faint[is_skipped] .bad[!is_skipped] {
+                    @if !is_skipped { "failed: " }
+                    (parts::job(failed.id.as_str()))
                     @if let Some(reason) = &failed.reason { ": " (reason) }
                 }
             }
