@@ -69,6 +69,8 @@ pub struct RunDetails {
     pub full: bool,
     /// Results of its calls by the client's call id, if requested and the transcript exists.
     pub results: HashMap<String, String>,
+    /// What was delivered to its webhook, if the person asked for the full texts and it is kept: until the occurrence has ended.
+    pub delivered: Option<String>,
 }
 
 /// Returns one run.
@@ -78,7 +80,11 @@ pub(super) fn show(run: &str, full: bool, app: &App) -> Result<RunDetails, Refus
     let events = app.events_of(&run.run, &journal)?;
     let run = app.redacted(run);
     let results = run.transcript.as_deref().filter(|_| full && !events.is_empty()).map(transcript::results);
-    Ok(RunDetails { results: results.unwrap_or_default(), full, events, run })
+    let delivered = match app.caller {
+        Caller::Person if full => journal.delivered(&run.run)?,
+        _ => None,
+    };
+    Ok(RunDetails { results: results.unwrap_or_default(), full, events, run, delivered })
 }
 
 /// Maximum number of rows of refused calls.

@@ -157,6 +157,12 @@ mod tests {
             "{{a}} {{b}}",
             &["`{{b}}` in the text names no field of `fields`"],
         );
+        check(
+            file,
+            "client: exec\ncommand: echo {{a}}\n",
+            "",
+            &["`{{a}}` is not filled in: a command gets nothing of what was delivered"],
+        );
         check("webhooks/a b.md", "", "Paid.", &["the id `a b` cannot stand in an address"]);
         let open = parse(Kind::Webhook, Path::new(file), b"---\nsignature: github\n---\nPaid.\n", &defaults());
         let said: Vec<&str> = open.problems.iter().map(|problem| &*problem.message).collect();

@@ -209,6 +209,20 @@ impl JournalReader {
         self.read_runs(&sql, &[])
     }
 
+    /// Returns what was delivered to the webhook of a run; `None` if nothing was, or its occurrence has ended.
+    ///
+    /// # Errors
+    /// Fails when the journal cannot be read.
+    pub fn delivered(&self, run: &RunId) -> Result<Option<String>, JournalError> {
+        let sql = "SELECT o.occasion FROM run r JOIN occurrence o ON o.number = r.occurrence
+                   WHERE r.run = ?1 AND o.outcome IS NULL AND o.delivery IS NOT NULL";
+        let found = self.all(sql, &[&run.as_str()], |row| Ok(Occasion::read(row.get("occasion")?)))?;
+        Ok(found.into_iter().flatten().find_map(|occasion| match occasion {
+            Occasion::Delivered { payload, .. } => Some(payload).filter(|payload| !payload.is_empty()),
+            _ => None,
+        }))
+    }
+
     /// Returns the times of reminders that have a record, though their file may still exist: they are claimed or
     /// running, or their file is not dealt with yet. They do not fall due again.
     ///

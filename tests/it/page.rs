@@ -545,8 +545,8 @@ fn what_a_webhook_refused_is_shown() {
     page.bot.secrets(&format!("WEBHOOK_SECRET={secret}\n"));
     let hooks = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     page.bot.write("config.yaml", &format!("web: {}\nwebhooks: {hooks}\n", page.address));
-    for id in ["bell", "door"] {
-        let fields = "fields: { required: [who] }\n";
+    for id in ["bell", "door", "asks"] {
+        let fields = if id == "asks" { "approve: true\n" } else { "fields: { required: [who] }\n" };
         page.bot.write(&format!("webhooks/{id}.md"), &format!("---\n{fields}client: notify\n---\n{{{{who}}}}\n"));
     }
     let service = page.bot.start();
@@ -569,6 +569,14 @@ fn what_a_webhook_refused_is_shown() {
     });
     assert!(shown.contains("&lt;b&gt;round&lt;/b&gt; of bell"), "{shown}");
     assert!(!shown.contains("of door"), "{shown}");
+    // What was taken is on the page of its run until that has ended.
+    assert!(deliver("asks", secret).starts_with("HTTP/1.1 202"));
+    let run = page.bot.runs("asks")[0]["run"].as_str().unwrap().to_owned();
+    let shown = page.get(&format!("/runs/{run}"), &cookie).body;
+    assert!(shown.contains("<pre>{&quot;shape&quot;:&quot;&lt;b&gt;round&lt;/b&gt; of asks&quot;}</pre>"), "{shown}");
+    page.bot.ok(["cancel-run", &run]);
+    let shown = page.get(&format!("/runs/{run}"), &cookie).body;
+    assert!(!shown.contains("of asks") && shown.contains("It is kept only until the job has ended."), "{shown}");
     service.stop();
 }
 

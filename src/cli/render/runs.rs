@@ -44,7 +44,7 @@ pub(super) fn list(runs: &[RunRecord], filter: &RunFilter, view: &View, output: 
 
 /// Shows one run: its facts and events, and the file as it fired.
 pub(super) fn show(details: RunDetails, view: &View, output: &mut Output) {
-    let RunDetails { run, events, full, results } = details;
+    let RunDetails { run, events, full, results, .. } = details;
     let (run, now, zone) = (&run, view.now, view.zone);
     if view.json {
         let mut value = as_json(run, zone);

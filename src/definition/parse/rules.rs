@@ -155,6 +155,20 @@ impl Reading<'_> {
         }
     }
 
+    /// Warns of a `{{field}}` in the command of a webhook, which is run as it is written.
+    fn fields_of_command(&mut self, definition: &Definition) {
+        let command = definition.command.as_deref().filter(|_| definition.hook().is_some());
+        let name = command.and_then(|command| placeholders(command).next());
+        if let Some(name) = name {
+            let message = format!(
+                "{} is not filled in: a command gets nothing of what was delivered",
+                quoted(&format!("{{{{{name}}}}}"))
+            );
+            let hint = "remove it, or have an agent do the job: its text is filled in";
+            self.at_field(Severity::Warning, "command", message, hint);
+        }
+    }
+
     /// Warns of a webhook with the main session's tools, since the sender chooses a part of the prompt.
     fn open_to_senders(&mut self, definition: &Definition, restrictions: &BgForkConfig) {
         let needs_none = definition.is_without_agent() || definition.hook().is_none();
@@ -171,6 +185,7 @@ impl Reading<'_> {
         let Some(background) = definition.background() else { return };
         let restrictions = &background.restrictions;
         self.open_to_senders(definition, restrictions);
+        self.fields_of_command(definition);
         if let Some(list) = restrictions.allowed_tools() {
             self.warn_of_allowlist(definition, restrictions, list);
         }

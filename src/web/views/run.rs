@@ -47,6 +47,13 @@ pub(in crate::web) fn run(parts: &RunParts, open: &[Question], context: &Context
             (questions::open(question, Some(run.run.as_str()), context))
         }
         (facts(run, zone.unwrap_or(context.zone), context))
+        @if matches!(run.occasion, Some(Occasion::Delivered { .. })) {
+            h2 { "What was delivered" }
+            @match &details.delivered {
+                Some(payload) => (parts::folded(payload, LINES)),
+                None => p .empty { "It is kept only until the job has ended." },
+            }
+        }
         h2 { "What happened" }
         @if events.is_empty() { p .empty { "Nothing is recorded of it." } }
         ol .events {
