@@ -168,6 +168,7 @@ const CONFINED: &[(&str, &[&str])] = &[
         ],
     ),
     ("tool_policy", &["policy/"]),
+    ("reqwest", &["mcp/servers/"]),
     ("rmcp", &["mcp/"]),
     ("Utc::now", &["clock"]),
     ("Local::now", &["clock"]),
