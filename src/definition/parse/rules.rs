@@ -234,6 +234,7 @@ impl Reading<'_> {
         let follows = |pattern: &ToolPattern| {
             covers(pattern, "mcp__discord__follow_up_chain")
                 || is_command(pattern, &["follow-up-chain", "follow_up_chain"])
+                || BOT.covers(pattern, &ToolPattern::new("Bash", Some("ollim-bot follow-up-chain *")))
         };
         if chained && !list.iter().any(follows) {
             let tool = if runs_command { "Bash(ollim-bot follow-up-chain *)" } else { "mcp__discord__follow_up_chain" };

@@ -111,6 +111,22 @@ fn an_id_stays_as_it_is_written() {
 }
 
 #[test]
+fn a_chain_needs_the_tool_or_the_command() {
+    for (tools, lacks) in [
+        ("Bash(ollim-bot *)", false),
+        ("Bash(ollim-bot follow-up-chain *)", false),
+        ("Bash(ollim-bot next)", true),
+        ("mcp__bot__follow_up_chain", false),
+        ("Read", true),
+    ] {
+        let fields = format!("background: true\nmax_chain: 2\nallowed_tools: ['{tools}']\n");
+        let parsed = read("reminders/tea.md", &format!("---\nrun_at: 2030-01-01T09:00:00Z\n{fields}---\nx"));
+        let said = shown(&parsed);
+        assert_eq!(said.contains("which the list lacks"), lacks, "{tools}: {said}");
+    }
+}
+
+#[test]
 fn a_chain_starts_with_its_own_id() {
     let d = valid("reminders/tea.md", "---\nrun_at: 2030-01-01T09:00:00Z\nmax_chain: 2\n---\nx");
     let Trigger::Reminder { chain, .. } = d.trigger else { panic!() };
