@@ -184,11 +184,18 @@ impl Question {
         Some(text)
     }
 
-    /// Returns why its run may not begin, if it asked about that and has ended without a yes.
+    /// Returns why its run may not begin, if it asked about that and the answer, or the silence, was a no. A question that was only dropped
+    /// says nothing about its run.
     #[must_use]
     pub fn start_refused(&self) -> Option<String> {
-        let refused = self.start && self.answer.is_some_and(|end| !end.allows());
-        refused.then(|| format!("{NOT_APPROVED}{}", self.end().unwrap_or_default()))
+        let is_no = |end: QuestionEnd| !end.allows() && end != QuestionEnd::Ended;
+        (self.start && self.answer.is_some_and(is_no)).then(|| self.not_approved())
+    }
+
+    /// Returns the reason of a run that was not approved.
+    #[must_use]
+    pub fn not_approved(&self) -> String {
+        format!("{NOT_APPROVED}{}", self.end().unwrap_or_default())
     }
 }
 

@@ -176,9 +176,9 @@ impl Launcher for Runner {
         needs::unmet_requirement(&definition.requires, Path::new("/"))
     }
 
-    async fn approval(&self, job: &Job) -> Result<Approval, JournalError> {
+    async fn approval(&self, job: &Job, text: &str) -> Result<Approval, JournalError> {
         let (_, zone) = self.settings().budget;
-        self.questions.approval(job, zone).await
+        self.questions.approval(job, text, zone).await
     }
 
     async fn may_write(&self, writer: &Arc<Definition>, watcher: &Arc<Definition>) -> bool {

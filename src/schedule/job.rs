@@ -75,11 +75,12 @@ pub trait Launcher: Send + Sync {
         None
     }
     /// Returns whether the person lets an attempt begin, and asks them if they were not asked. Called for a job
-    /// with `approve`, and for one that may have had it when the person was asked. Does not wait for the answer.
+    /// with `approve`, and for one that may have had it when the person was asked. `text`: its file as it would run. Does not wait for the
+    /// answer.
     ///
     /// # Errors
     /// Fails when the journal fails.
-    async fn approval(&self, _job: &Job) -> Result<Approval, JournalError> {
+    async fn approval(&self, _job: &Job, _text: &str) -> Result<Approval, JournalError> {
         Ok(Approval::Granted)
     }
     /// Returns whether a run of `writer` may write into the folder that `watcher` watches. `true` if that is unknown.

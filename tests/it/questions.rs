@@ -373,3 +373,39 @@ fn a_run_that_the_person_refuses_ends_at_once() {
     bot.ok(["cancel-run", bot.runs("long")[0]["run"].as_str().unwrap()]);
     service.stop();
 }
+
+/// A yes is for the file that the person was asked about, at each attempt. What a job has made is shown whole, with its gate.
+#[test]
+fn a_yes_is_for_what_was_shown() {
+    let bot = TestBot::new();
+    let head = "approve: true\nbackground: true\nclient: exec\nretry: 2\nallowed_tools: ['Bash(touch *)']\n";
+    let at = now();
+    let file = |command: &str| {
+        bot.write("reminders/job.md", &reminder(at, &format!("{head}command: {command}\n"), ""));
+    };
+    file("'echo harmless; exit 75'");
+    let service = bot.start();
+    let first = until_open(&bot, &service, 1).remove(0);
+    let call = |number: &str| {
+        let all = open(&bot);
+        all.iter().find(|one| one["number"].to_string() == number).map(|one| one["call"].as_str().unwrap().to_owned())
+    };
+    // An edit while the question is open: it is dropped, and another one shows what would run now.
+    file("'echo other; exit 75'");
+    let second = service.until("it asks again", || {
+        let open = open(&bot);
+        open.iter().map(|one| one["number"].to_string()).find(|number| *number != first)
+    });
+    assert_eq!(call(&second).as_deref(), Some("echo other; exit 75"));
+    assert_ne!(bot.run(["questions", "answer", &first, "run"]).code, 0);
+    bot.ok(["questions", "answer", &second, "run"]);
+    // An edit between two attempts.
+    service.until("it is to be tried again", || bot.runs("job").first()?["retry_at"].as_str().map(drop));
+    file("touch evil");
+    let third = until_open(&bot, &service, 1).remove(0);
+    assert_eq!(call(&third).as_deref(), Some("touch evil"));
+    assert!(bot.read("work/evil").is_none());
+    bot.ok(["questions", "answer", &third, "skip"]);
+    service.stop();
+    assert!(bot.read("work/evil").is_none());
+}

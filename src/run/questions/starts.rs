@@ -9,6 +9,7 @@ use chrono_tz::Tz;
 
 use super::{Questions, shown};
 use crate::definition::Definition;
+use crate::hexadecimal::sha256;
 use crate::journal::{Button, JournalError, NewMessage, NewQuestion, Question, QuestionEnd, RichContent};
 use crate::policy::AskTerms;
 use crate::schedule::{Approval, Job};
@@ -17,12 +18,13 @@ use crate::schedule::{Approval, Job};
 const SHOWN: usize = 500;
 
 impl Questions {
-    /// Returns whether a job may begin. Asks the person, whose time zone is `zone`, once for each occurrence. A job that the person fired
-    /// by hand is approved, and so is one whose file no longer has `approve`.
+    /// Returns whether a job may begin. Asks the person, whose time zone is `zone`, once for each occurrence and each text of its file: a
+    /// yes is for the file that the person was asked about. A job that the person fired by hand is approved, and so is one whose file no
+    /// longer has `approve`.
     ///
     /// # Errors
     /// An error if the journal fails.
-    pub(in crate::run) async fn approval(&self, job: &Job, zone: Tz) -> Result<Approval, JournalError> {
+    pub(in crate::run) async fn approval(&self, job: &Job, text: &str, zone: Tz) -> Result<Approval, JournalError> {
         let _ordered = self.open.ordered.lock().await;
         let asked = self.journal.start_question(&job.run).await?;
         if job.by_hand || !job.definition.approve {
@@ -34,10 +36,24 @@ impl Questions {
             }
             return Ok(Approval::Granted);
         }
+        let file = sha256(text.as_bytes());
         let question = match asked {
             // A dropped question has no answer.
-            Some(question) if question.answer != Some(QuestionEnd::Ended) => question,
-            _ => self.ask_for_start(job, zone).await?,
+            Some(question) if question.answer != Some(QuestionEnd::Ended) => Some(question),
+            _ => None,
+        };
+        let question = match question {
+            Some(question) if question.tool == file || question.start_refused().is_some() => question,
+            other => {
+                if let Some(question) = other.filter(|one| one.answer.is_none()) {
+                    let ended = self.journal.end_question(question.number, QuestionEnd::Ended, None, None).await?;
+                    self.announce_end(&ended.map_or(question, |(question, _)| question));
+                }
+                match what_runs(&job.definition) {
+                    Some(call) => self.ask_for_start(job, call, file, zone).await?,
+                    None => return Ok(Approval::Refused(TOO_LONG.to_owned())),
+                }
+            }
         };
         let now = self.clock.now();
         let question = match question.answer {
@@ -50,25 +66,22 @@ impl Questions {
             }
             Some(_) => question,
         };
-        Ok(question.start_refused().map_or(Approval::Granted, Approval::Refused))
+        Ok(match question.answer {
+            Some(end) if end.allows() => Approval::Granted,
+            _ => Approval::Refused(question.not_approved()),
+        })
     }
 
-    async fn ask_for_start(&self, job: &Job, zone: Tz) -> Result<Question, JournalError> {
+    /// `call`: what the person is shown. `file`: the hash of the file that they are asked about.
+    async fn ask_for_start(&self, job: &Job, call: String, file: String, zone: Tz) -> Result<Question, JournalError> {
         let definition = Arc::clone(&job.definition);
         let terms = definition.background().map(|background| background.restrictions.ask_terms()).unwrap_or_default();
-        // Approval covers the whole command, so all of it is shown.
-        let (what, shown) = match &definition.command {
-            Some(command) => (command.trim(), usize::MAX),
-            None if definition.description.is_empty() => (definition.body.trim(), SHOWN),
-            None => (&*definition.description, SHOWN),
-        };
-        let cut: String = what.chars().take(shown).collect();
-        let rest = if cut.len() < what.len() { "…" } else { "" };
         let new = NewQuestion {
             run: job.run.clone(),
             id: definition.id.clone(),
-            tool: String::new(),
-            call: format!("{}{rest}", cut.lines().map(shown::text).collect::<Vec<_>>().join("\n")),
+            // An approval is about no tool.
+            tool: file,
+            call,
             asked_rule: "approve".to_owned(),
             always: None,
             waits: terms.deadline,
@@ -76,6 +89,30 @@ impl Questions {
         };
         self.journal.ask(new, move |question| message(&definition, &terms, question, zone)).await
     }
+}
+
+/// Why a job that another job has made is not asked about.
+const TOO_LONG: &str = "not approved: another job has made it, and its text is too long to be shown";
+
+/// Returns what the person is shown of a job. The person wrote their own files, so the description is enough of these; a command, and what
+/// a job has made, is shown whole. `None` if that is too long.
+fn what_runs(definition: &Definition) -> Option<String> {
+    let is_made = definition.is_made_by_run();
+    let short = |text: &str| {
+        let cut: String = text.chars().take(SHOWN).collect();
+        if cut.len() < text.len() { format!("{cut}…") } else { cut }
+    };
+    let (description, body) = (definition.description.trim(), definition.body.trim());
+    let what = match &definition.command {
+        Some(command) => command.trim().to_owned(),
+        None if is_made && !description.is_empty() => format!("{description}\n\n{body}"),
+        None if is_made => body.to_owned(),
+        None => short(if description.is_empty() { body } else { description }),
+    };
+    let gate = definition.gate.as_ref().filter(|_| is_made).map(|gate| format!("\n\ngate: {gate}"));
+    let what = what + &gate.unwrap_or_default();
+    let is_short = !is_made || what.chars().count() <= super::LONGEST;
+    is_short.then(|| what.lines().map(shown::text).collect::<Vec<_>>().join("\n"))
 }
 
 fn message(definition: &Definition, terms: &AskTerms, question: &Question, zone: Tz) -> NewMessage {

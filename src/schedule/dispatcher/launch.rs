@@ -237,7 +237,7 @@ async fn begin(
     }
     if job.definition.approve || may_be_asked_about {
         fail_point!(BeforeApproval);
-        match launcher.approval(&job).await {
+        match launcher.approval(&job, &text).await {
             Ok(Approval::Granted) => {}
             Ok(other) => return Err(LaunchBlock::Unapproved(other)),
             Err(error) => return Ok(Err(error)),
