@@ -388,7 +388,8 @@ fn a_yes_is_for_what_was_shown() {
     let first = until_open(&bot, &service, 1).remove(0);
     let call = |number: &str| {
         let all = open(&bot);
-        all.iter().find(|one| one["number"].to_string() == number).map(|one| one["call"].as_str().unwrap().to_owned())
+        let number = number.parse().ok();
+        all.iter().find(|one| one["number"].as_i64() == number).map(|one| one["call"].as_str().unwrap().to_owned())
     };
     // An edit while the question is open: it is dropped, and another one shows what would run now.
     file("'echo other; exit 75'");
