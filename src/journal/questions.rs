@@ -347,6 +347,15 @@ impl Journal {
             .await
     }
 
+    /// Returns the number of open questions about the start of a run.
+    ///
+    /// # Errors
+    /// Fails when the journal cannot be read.
+    pub async fn open_start_questions(&self) -> Result<usize, JournalError> {
+        let sql = "SELECT number FROM question WHERE start AND answer IS NULL";
+        self.writer.read(move |connection| Ok(connection.all(sql, params![], |row| row.get::<i64>(0))?.len())).await
+    }
+
     /// Ends the open questions of a run.
     ///
     /// # Errors

@@ -410,3 +410,22 @@ fn a_yes_is_for_what_was_shown() {
     service.stop();
     assert!(bot.read("work/evil").is_none());
 }
+
+/// Jobs that jobs have made do not flood the person: the ninth is asked about when one of the others is answered.
+#[test]
+fn jobs_of_jobs_ask_a_few_questions_at_a_time() {
+    let bot = TestBot::new();
+    let fields =
+        "created_by: maker\napprove: true\nbackground: true\nclient: exec\ncommand: echo on\nallowed_tools: []\n";
+    for id in 0..10 {
+        bot.write(&format!("reminders/made{id}.md"), &reminder(now(), fields, ""));
+    }
+    let service = bot.start();
+    let first = until_open(&bot, &service, 8).remove(0);
+    service.until("all are due", || (0..10).all(|id| bot.runs(&format!("made{id}")).len() == 1).then_some(()));
+    assert_eq!(open(&bot).len(), 8);
+    bot.ok(["questions", "answer", &first, "deny"]);
+    service.until("the next is asked", || (bot.json(["questions"]).as_array()?.len() == 9).then_some(()));
+    assert_eq!(open(&bot).len(), 8);
+    service.stop();
+}

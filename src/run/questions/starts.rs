@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use chrono::TimeDelta;
 use chrono_tz::Tz;
 
 use super::{Questions, shown};
@@ -49,6 +50,10 @@ impl Questions {
                     let ended = self.journal.end_question(question.number, QuestionEnd::Ended, None, None).await?;
                     self.announce_end(&ended.map_or(question, |(question, _)| question));
                 }
+                let is_made = job.definition.is_made_by_run();
+                if is_made && self.journal.open_start_questions().await? >= super::MAX_OPEN_OF_RUN {
+                    return Ok(Approval::Waits(self.clock.now() + ANSWERED_MEANWHILE));
+                }
                 match what_runs(&job.definition) {
                     Some(call) => self.ask_for_start(job, call, file, zone).await?,
                     None => return Ok(Approval::Refused(TOO_LONG.to_owned())),
@@ -90,6 +95,9 @@ impl Questions {
         self.journal.ask(new, move |question| message(&definition, &terms, question, zone)).await
     }
 }
+
+/// Time after which a job that another job has made is asked about, if too many questions are open now. An answer ends it sooner.
+const ANSWERED_MEANWHILE: TimeDelta = TimeDelta::minutes(1);
 
 /// Why a job that another job has made is not asked about.
 const TOO_LONG: &str = "not approved: another job has made it, and its text is too long to be shown";
