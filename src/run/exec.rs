@@ -46,10 +46,18 @@ const MAX_SENT: usize = 4000;
 /// Events noted while a command runs.
 #[derive(Default)]
 struct RunNotes {
-    /// The first program that was refused: its words, and the reason.
-    refused: Mutex<Option<(String, String)>>,
+    /// The first program that was refused.
+    refused: Mutex<Option<RefusedProgram>>,
     /// The resource limit that the command exceeded, as a sentence.
     exceeded: Mutex<Option<String>>,
+}
+
+/// A program that was refused.
+struct RefusedProgram {
+    words: String,
+    why: String,
+    /// Whether the person refused it.
+    by_person: bool,
 }
 
 /// The end of a command line.
@@ -127,7 +135,6 @@ impl Runner {
         let report = report_of(
             ended.map_or_else(|| stopped.unwrap_or(CommandEnd::Cancelled), |s| CommandEnd::Code(s.code())),
             &seen,
-            host.questions.is_refused(),
             &output,
             job,
         );
@@ -160,8 +167,8 @@ fn record(host: &Host, mut text: &str) {
     }
 }
 
-/// Builds the report of a command that has ended. `by_person`: whether the person refused a program.
-fn report_of(end: CommandEnd, seen: &RunNotes, by_person: bool, output: &Output, job: &Job) -> AttemptReport {
+/// Builds the report of a command that has ended.
+fn report_of(end: CommandEnd, seen: &RunNotes, output: &Output, job: &Job) -> AttemptReport {
     let definition = &*job.definition;
     let refused = seen.refused.lock().unwrap_or_else(PoisonError::into_inner).take();
     let exceeded = seen.exceeded.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -178,21 +185,7 @@ fn report_of(end: CommandEnd, seen: &RunNotes, by_person: bool, output: &Output,
             humantime::format_duration(limit)
         ))),
         // This holds whatever exit code the line returns after a refusal.
-        (_, Some(_), _) if deliver(definition) == Deliver::Never && by_person => AttemptReport::bare(
-            AttemptEnd::Refused("you were asked about a program of its command and said no".to_owned()),
-        ),
-        (_, Some(_), _) if deliver(definition) == Deliver::Never => {
-            failed("the command was refused a program; `deliver: never` keeps its name to the run's record".to_owned())
-        }
-        (_, Some((words, _)), _) if by_person => AttemptReport::bare(AttemptEnd::Refused(format!(
-            "you were asked and said no to `{}`",
-            on_one_line(&words, LONGEST_LINE)
-        ))),
-        (_, Some((words, why)), _) => failed(format!(
-            "the command was refused a program: `{}`: {}",
-            on_one_line(&words, LONGEST_LINE),
-            on_one_line(&why, LONGEST_LINE)
-        )),
+        (_, Some(refused), _) => refused_by(&refused, deliver(definition) == Deliver::Never),
         (CommandEnd::Code(Some(0)), ..) => {
             let mut report = AttemptReport::bare(AttemptEnd::Completed);
             report.messages.extend(sent(output, job));
@@ -201,6 +194,23 @@ fn report_of(end: CommandEnd, seen: &RunNotes, by_person: bool, output: &Output,
         (CommandEnd::Code(code), ..) => {
             let said = said.map(|said| format!(": {said}")).unwrap_or_default();
             failed(format!("the command ended {}{said}", how_it_ended(code)))
+        }
+    }
+}
+
+/// Returns the report of a command that was refused a program. `is_hidden`: the program's name stays in the run's record.
+fn refused_by(RefusedProgram { words, why, by_person }: &RefusedProgram, is_hidden: bool) -> AttemptReport {
+    let words = on_one_line(words, LONGEST_LINE);
+    match (by_person, is_hidden) {
+        (true, true) => AttemptReport::bare(AttemptEnd::Refused(
+            "you were asked about a program of its command and said no".to_owned(),
+        )),
+        (true, false) => AttemptReport::bare(AttemptEnd::Refused(format!("you were asked and said no to `{words}`"))),
+        (false, true) => {
+            failed("the command was refused a program; `deliver: never` keeps its name to the run's record".to_owned())
+        }
+        (false, false) => {
+            failed(format!("the command was refused a program: `{words}`: {}", on_one_line(why, LONGEST_LINE)))
         }
     }
 }
@@ -276,7 +286,8 @@ impl Judge for CommandJudge {
                 let answer = refused.unwrap_or_else(failed);
                 if let Answer::Deny { message, .. } = &answer {
                     let mut first = self.seen.refused.lock().unwrap_or_else(PoisonError::into_inner);
-                    first.get_or_insert_with(|| (words, message.clone()));
+                    let by_person = self.host.questions.is_refused();
+                    first.get_or_insert_with(|| RefusedProgram { words, why: message.clone(), by_person });
                 }
                 answer
             }
