@@ -31,8 +31,10 @@ pub(super) fn problems(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, ap
         Some(EventRoutine { definition: Arc::clone(one), policy, place })
     });
     let all: Vec<EventRoutine> = eventful.collect();
-    let servers = app.config().map(|config| config.mcp_servers.clone()).unwrap_or_default();
-    let rules = all.iter().map(|one| all.iter().map(|other| sets_off(one, other, app, &servers)).collect()).collect();
+    // Invalid settings are reported separately.
+    let config = app.config().ok();
+    let servers = config.as_ref().map_or(&[][..], |config| &config.mcp_servers);
+    let rules = all.iter().map(|one| all.iter().map(|other| sets_off(one, other, app, servers)).collect()).collect();
     (0..all.len()).filter_map(|number| problem(number, &all, &rules, &seen)).collect()
 }
 

@@ -61,7 +61,7 @@ impl Policy {
             Some(patterns) => allowlist(owner, patterns, application),
             None => compiled(main_tools, &Origin::MainTools, application),
         };
-        let deny = with_other_names(disallowed, &Origin::Disallowed(owner.into()), application);
+        let deny = denied(disallowed, &Origin::Disallowed(owner.into()), application);
         let granted = if allowed.is_none() { main_tools } else { &[] };
         let ask = asked(ask, granted, &Origin::Asked(owner.into()), application);
         let lists = RuleSet { owner: owner.into(), allow: Some(allow), ask, deny, read_only: false };
@@ -120,8 +120,8 @@ impl Policy {
     #[must_use]
     pub fn spawned(mut self, owner: &str, tools: &ToolLists) -> Self {
         let allow = tools.allow.as_ref().map(|patterns| allowlist(owner, patterns, self.application));
-        let denied = tools.deny.as_deref().unwrap_or_default();
-        let deny = with_other_names(denied, &Origin::Disallowed(owner.into()), self.application);
+        let deny = tools.deny.as_deref().unwrap_or_default();
+        let deny = denied(deny, &Origin::Disallowed(owner.into()), self.application);
         self.lists.insert(0, RuleSet { owner: owner.into(), allow, ask: Vec::new(), deny, read_only: false });
         self.spawned = true;
         self
@@ -363,11 +363,8 @@ fn compiled(patterns: &[ToolPattern], origin: &Origin, application: &'static App
 }
 
 /// Compiles a denylist and adds the other names of the actions that it denies.
-fn with_other_names(patterns: &[ToolPattern], origin: &Origin, application: &'static Application) -> Vec<Rule> {
-    let mut rules = compiled(patterns, origin, application);
-    let named: Vec<ToolPattern> = rules.iter().flat_map(|rule| application.other_names(rule)).collect();
-    rules.extend(compiled(&named, origin, application));
-    rules
+fn denied(patterns: &[ToolPattern], origin: &Origin, application: &'static Application) -> Vec<Rule> {
+    with_other_names(patterns, |_| true, origin, application)
 }
 
 /// Compiles the rules that ask, and adds the other names of their actions that `granted` has. A rule of the same file that grants
@@ -378,11 +375,21 @@ fn asked(
     origin: &Origin,
     application: &'static Application,
 ) -> Vec<Rule> {
-    let mut rules = with_other_names(patterns, origin, application);
-    let is_granted = |rule: &Rule| granted.iter().any(|grant| application.covers(grant, &rule.pattern));
-    let mut others = rules.split_off(patterns.len());
-    others.retain(is_granted);
-    rules.extend(others);
+    let is_granted = |name: &ToolPattern| granted.iter().any(|grant| application.covers(grant, name));
+    with_other_names(patterns, is_granted, origin, application)
+}
+
+/// Compiles rules and adds those of the other names of their actions that `is_meant` selects.
+fn with_other_names(
+    patterns: &[ToolPattern],
+    is_meant: impl Fn(&ToolPattern) -> bool,
+    origin: &Origin,
+    application: &'static Application,
+) -> Vec<Rule> {
+    let mut rules = compiled(patterns, origin, application);
+    let mut names: Vec<ToolPattern> = rules.iter().flat_map(|rule| application.other_names(rule)).collect();
+    names.retain(is_meant);
+    rules.extend(compiled(&names, origin, application));
     rules
 }
 
@@ -400,7 +407,7 @@ fn agent_lists(agent: &AgentRules, application: &'static Application) -> RuleSet
     RuleSet {
         allow: agent.tools.as_ref().map(|patterns| compiled(patterns, &allowed, application)),
         ask: Vec::new(),
-        deny: with_other_names(&agent.disallowed, &Origin::Disallowed(owner.clone()), application),
+        deny: denied(&agent.disallowed, &Origin::Disallowed(owner.clone()), application),
         owner,
         read_only: agent.read_only,
     }

@@ -38,12 +38,8 @@ impl Questions {
             return Ok(Approval::Granted);
         }
         let file = sha256(text.as_bytes());
-        let question = match asked {
-            // A dropped question has no answer.
-            Some(question) if question.answer != Some(QuestionEnd::Ended) => Some(question),
-            _ => None,
-        };
-        let question = match question {
+        // A dropped question has no answer.
+        let question = match asked.filter(|one| one.answer != Some(QuestionEnd::Ended)) {
             Some(question) if question.tool == file || question.start_refused().is_some() => question,
             other => {
                 if let Some(question) = other.filter(|one| one.answer.is_none()) {
