@@ -58,8 +58,12 @@ async fn processes_exceeded(bounds: &Bounds) -> String {
     let mut ticks = every(PROCESSES);
     loop {
         ticks.tick().await;
-        // If the processes cannot be listed now, the next check tries again.
-        if let Ok(used) = usage::below(std::process::id(), bounds.limits.memory, bounds.limits.processes.into())
+        let Limits { memory, processes, .. } = bounds.limits;
+        // The runner reaps ended processes meanwhile. Otherwise a check of many would let more and more of them pile up.
+        let look = move || usage::below(std::process::id(), memory, processes.into());
+        // If the processes cannot be listed now, the next check tries again. The task can only panic through a fault of the standard
+        // library.
+        if let Ok(Ok(used)) = tokio::task::spawn_blocking(look).await
             && let Some(what) = too_many(bounds, used)
         {
             return what;
