@@ -134,7 +134,8 @@ impl Process {
             shell: None,
             bounds: None,
         };
-        let PrespawnedRunner { child, mut socket, stdout, stderr } = PrespawnedRunner::new(&program_env.shell_binary)?;
+        let PrespawnedRunner { child, mut socket, stdout, stderr } =
+            PrespawnedRunner::start(&program_env.shell_binary).await?;
         let (read, write) = io::pipe()?;
         rustix::io::ioctl_fionbio(&write, true)?;
         let stdin = pipe::Sender::from_owned_fd(OwnedFd::from(write))?;

@@ -88,7 +88,7 @@ pub(super) fn try_now(definition: &Definition, setup: &Setup, app: &App) -> Resu
             line,
             shell,
             work: home.work(),
-            runner: PrespawnedRunner::new(&shell_binary)?,
+            runner: PrespawnedRunner::start(&shell_binary).await?,
             clean: shell_environment(&client_environment, &run_dir.join("tmp")),
             of_programs: BTreeMap::from([("OLLIM_HOME".to_owned(), client_environment.data_folder)]),
             limits,

@@ -80,7 +80,7 @@ impl Runner {
             return Ok(AttemptReport::bare(AttemptEnd::Cancelled));
         }
         let settings = self.settings();
-        let runner = self.line_runner()?;
+        let runner = self.line_runner().await?;
         let run_dir = self.run_dir(job)?;
         let setup = self.spawner.setup(&job.definition, None)?;
         let sandbox = self.sandbox(&setup, &run_dir, &settings)?;

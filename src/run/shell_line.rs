@@ -113,8 +113,8 @@ impl Runner {
     ///
     /// # Errors
     /// An error if the runner cannot be started.
-    pub(super) fn line_runner(&self) -> Result<PrespawnedRunner, Refusal> {
-        let started = PrespawnedRunner::new(&self.shell_binary);
+    pub(super) async fn line_runner(&self) -> Result<PrespawnedRunner, Refusal> {
+        let started = PrespawnedRunner::start(&self.shell_binary).await;
         started.map_err(|error| Refusal::environment(format!("the sandbox's runner cannot be started: {error}")))
     }
 

@@ -1,5 +1,7 @@
 //! `kill -9` of the service, and its recovery at the next start.
 
+use std::time::Duration;
+
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use serde_json::json;
@@ -120,13 +122,9 @@ fn what_is_left_when_service_and_runner_are_killed_is_ended_by_the_next_start() 
         service.until("its processes run", || {
             ["orphan-of-", "bare-in-", "waits-in-"].iter().all(|name| is_there(name)).then_some(())
         });
-        let children: Vec<u32> = processes::all()
-            .into_iter()
-            .filter(|process| process.parent == service.pid() && process.command.contains(" __fork"))
-            .map(|process| process.pid)
-            .collect();
-        assert!(!children.is_empty());
-        // Both are stopped first, so that neither sees the other end.
+        let children = processes::runners_of(service.pid());
+        assert!(children.len() >= 2, "{children:?}");
+        // All are stopped first, so that none sees another end.
         let signal = |signal| {
             for pid in &children {
                 rustix::process::kill_process(Pid::from_raw((*pid).try_into().unwrap()).unwrap(), signal).unwrap();
@@ -144,30 +142,69 @@ fn what_is_left_when_service_and_runner_are_killed_is_ended_by_the_next_start() 
     }
 }
 
-/// Only the runner is killed, as the kernel does when memory runs out. Its run ends, and none of its processes continues.
+/// A script that leaves a process in a session of its own, and others that fork and end without pause: a look at the processes of the
+/// machine misses some of these. Each writes a file as long as it goes on.
+const LEAVES: &str = "#!/bin/bash\n\
+    hop() { echo $BASHPID > hop-$1; hop $1 & exit; }\n\
+    (setsid bash -c \"exec -a orphan-of-$OLLIM_HOME sleep 1000\" &)\n\
+    for one in 1 2 3 4 5 6; do (setsid bash -c \"$(declare -f hop); hop $one\" &); done\n\
+    exec -a waits-in-$OLLIM_HOME sleep 1000\n";
+
+fn hops(bot: &TestBot) -> Vec<Option<String>> {
+    (1..=6).map(|one| std::fs::read_to_string(bot.path(&format!("work/hop-{one}"))).ok()).collect()
+}
+
+fn assert_nothing_hops(bot: &TestBot) {
+    let before = hops(bot);
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(hops(bot), before);
+}
+
+/// Only the runner is killed, as the kernel may do when memory runs out, or only the reaper. Its run ends, and none of its processes
+/// continues.
 #[test]
-fn a_run_whose_runner_is_killed_fails_and_leaves_nothing() {
-    let api = MessagesApi::script([Reply::bash("ollim-bot gmail")]);
+fn a_run_whose_runner_or_reaper_is_killed_fails_and_leaves_nothing() {
+    let api = MessagesApi::answering(|_| Reply::bash("./leaves"));
     let bot = TestBot::with_client(&client::real(), api.url());
-    bot.external_command(
-        "gmail",
-        "#!/bin/bash\n(setsid bash -c \"exec -a orphan-of-$OLLIM_HOME sleep 1000\" &)\nexec -a waits-in-$OLLIM_HOME sleep 1000\n",
-    );
-    let orphan = || bot.processes().into_iter().find(|process| process.command.starts_with("orphan-of-"));
+    client::executable(&bot.path("work/leaves"), LEAVES);
+    let kill = |pid: u32| {
+        rustix::process::kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
+    };
     let service = bot.start();
-    for (id, fields) in
-        [("command", "client: exec\ncommand: ollim-bot gmail\n"), ("agent", "isolated: true\nretry: 0\n")]
-    {
-        let fields = format!("background: true\n{fields}allowed_tools: ['Bash(ollim-bot gmail *)']\n");
-        bot.write(&format!("reminders/{id}.md"), &reminder(now(), &fields, "Look."));
-        // The orphan's parent is the runner, which is a subreaper.
-        let runner = service.until("its processes run", orphan).parent;
-        rustix::process::kill_process(Pid::from_raw(runner.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
-        let run = service.until_ended(id, 1).remove(0);
-        assert_eq!(run["outcome"], "failed", "{run:#}");
-        let is_left = |name: &str| bot.processes().iter().any(|process| process.command.starts_with(name));
-        service.until("nothing of it is left", || (!is_left("orphan-of-") && !is_left("waits-in-")).then_some(()));
+    for (kind, fields) in [("command", "client: exec\ncommand: ./leaves\n"), ("agent", "isolated: true\nretry: 0\n")] {
+        let fields = format!("background: true\n{fields}allowed_tools: ['Bash(./leaves)']\n");
+        for victim in ["runner", "reaper"] {
+            let id = format!("{kind}-{victim}");
+            bot.write(&format!("reminders/{id}.md"), &reminder(now(), &fields, "Look."));
+            let orphan = || bot.processes().into_iter().find(|process| process.command.starts_with("orphan-of-"));
+            // The orphan's parent is the runner, which is a subreaper.
+            let runner = service.until("its processes run", orphan).parent;
+            service.until("others hop", || hops(&bot).iter().all(Option::is_some).then_some(()));
+            let reaper = processes::all().into_iter().find(|one| one.pid == runner).unwrap().parent;
+            kill(if victim == "runner" { runner } else { reaper });
+            let run = service.until_ended(&id, 1).remove(0);
+            assert_eq!(run["outcome"], "failed", "{run:#}");
+            let is_left = |name: &str| bot.processes().iter().any(|process| process.command.starts_with(name));
+            service.until("nothing of it is left", || (!is_left("orphan-of-") && !is_left("waits-in-")).then_some(()));
+            assert_nothing_hops(&bot);
+        }
     }
+    service.stop();
+    bot.until_no_processes();
+}
+
+/// The service is killed and started again at once, while its runners still end what is below them.
+#[test]
+fn what_hops_is_ended_when_the_service_is_killed_and_started_at_once() {
+    let bot = TestBot::new();
+    client::executable(&bot.path("work/leaves"), LEAVES);
+    let fields = "background: true\nclient: exec\ncommand: ./leaves\nallowed_tools: ['Bash(./leaves)']\n";
+    bot.write("reminders/job.md", &reminder(now(), fields, "Look."));
+    let service = bot.start();
+    service.until("others hop", || hops(&bot).iter().all(Option::is_some).then_some(()));
+    service.kill();
+    let service = bot.start();
+    assert_nothing_hops(&bot);
     service.stop();
     bot.until_no_processes();
 }

@@ -93,7 +93,7 @@ impl ServiceProcess {
         }
     }
 
-    /// The same, and its runners with it: nobody is there then who ends what is below them.
+    /// The same, and its runners with their reapers: nobody is there then who ends what is below them.
     ///
     /// # Errors
     /// As [`Self::kill_after`].
@@ -101,8 +101,7 @@ impl ServiceProcess {
         if self.ended_within(span).is_some() {
             return self.kill_after(Duration::ZERO);
         }
-        let is_runner = |one: &processes::Process| one.parent == self.child.id() && one.command.contains(" __fork");
-        let runners: Vec<u32> = processes::all().into_iter().filter(is_runner).map(|one| one.pid).collect();
+        let runners = processes::runners_of(self.child.id());
         // Stopped first, so that they do not see its end. One may end by itself, and is then waited for by nobody else.
         let signal = |signal| {
             for runner in runners.iter().filter_map(|pid| Pid::from_raw(i32::try_from(*pid).ok()?)) {

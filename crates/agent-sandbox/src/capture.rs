@@ -51,7 +51,7 @@ pub async fn capture_until(
         };
         kept.extend_from_slice(&bytes[..bytes.len().min(MAX_KEPT - kept.len())]);
     };
-    let status = listen_until(PrespawnedRunner::new(runner)?, launch, judge, until, &mut keep).await?;
+    let status = listen_until(PrespawnedRunner::start(runner).await?, launch, judge, until, &mut keep).await?;
     Ok(status.map(|status| Output { status, stdout, stderr }))
 }
 
@@ -84,7 +84,7 @@ pub async fn listen_until(
     let ended = async {
         let waited = async {
             let status = child.wait().await?;
-            end_leftovers(status, launch.run_folder()).await;
+            end_leftovers(status, launch.run_folder()).await?;
             Ok(status)
         };
         let ((), status) = tokio::try_join!(listen(stdout, stderr, heard), waited)?;
@@ -108,12 +108,14 @@ pub async fn listen_until(
     }
 }
 
-/// Ends leftover processes of the run with this folder. Does so only if the runner was killed by a signal: no other process then ends
-/// its descendants, which may hold its pipes open.
-pub async fn end_leftovers(status: ExitStatus, folder: Option<&Path>) {
-    let Some(folder) = folder.filter(|_| status.signal().is_some()).map(Path::to_owned) else { return };
-    // This fails if `/proc` cannot be read, and the next start retries. It also fails when the runtime shuts down.
-    let _ = tokio::task::spawn_blocking(move || tree::end_run(&folder)).await;
+/// Ends leftover processes of the run with this folder. Does so only if the runner and its parent were killed by a signal: no other
+/// process then ends its descendants, which may hold its pipes open.
+///
+/// # Errors
+/// If `/proc` cannot be read, or processes do not end. The next start of the service tries again.
+pub async fn end_leftovers(status: ExitStatus, folder: Option<&Path>) -> io::Result<()> {
+    let Some(folder) = folder.filter(|_| status.signal().is_some()).map(Path::to_owned) else { return Ok(()) };
+    tokio::task::spawn_blocking(move || tree::end_run(&folder)).await?.map(drop)
 }
 
 /// Reads both streams to their ends.

@@ -12,12 +12,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{
-    DumpableBehavior, Signal, getppid, set_dumpable_behavior, set_parent_process_death_signal, setsid,
-};
+use rustix::process::{DumpableBehavior, Signal, set_dumpable_behavior, setsid};
 
 use crate::launch::{self, Launch, Secret};
-use crate::{descriptors, limits};
+use crate::{descriptors, limits, start};
 
 /// The hidden command of the exec stage.
 pub(crate) const COMMAND: &str = "__stage2";
@@ -45,12 +43,10 @@ pub(crate) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn become_client(runner: &str) -> (u8, String) {
-    if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
-        return (CANNOT_START, format!("cannot be tied to the runner: {error}"));
-    }
-    // The runner may have ended before the death signal was set.
-    if getppid().is_none_or(|pid| pid.to_string() != runner) {
-        return (CANNOT_START, "the runner has ended".into());
+    match start::ends_with_parent(runner, Signal::KILL) {
+        Ok(true) => {}
+        Ok(false) => return (CANNOT_START, "the runner has ended".into()),
+        Err(error) => return (CANNOT_START, format!("cannot be tied to the runner: {error}")),
     }
     // Detach from the terminal: keys and job control are the service's. This fails only for a group leader, which this is not.
     if let Err(error) = setsid() {

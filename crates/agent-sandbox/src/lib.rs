@@ -3,8 +3,8 @@
 //! # Theory of operation
 //!
 //! The service starts a *runner* ([`runner`]) for each run and tells it over a socket which client to start. The runner holds the
-//! whole process tree and ends it when the client ends or the service does. The *exec stage* enters the client's [`Domain`] and
-//! becomes the client.
+//! whole process tree and ends it when the client ends or the service does. Its parent, the *reaper*, ends the tree if the runner is
+//! killed. The *exec stage* enters the client's [`Domain`] and becomes the client.
 //!
 //! The client is given a shell of ours. It becomes the real bash inside a domain without power: only bash, filters, wrappers and
 //! the *trampoline* may be executed, and files are open only where the job's rules say. `PATH` leads to a [`farm`]: a folder with
@@ -14,9 +14,9 @@
 //! text of a line.
 //!
 //! ```text
-//! service ──socket── runner (broker) ─┬─ exec stage → client ── shell → bash ─┬─ filter
-//!                                     │                                        └─ trampoline (waits)
-//!                                     └─ launcher → program
+//! service ──socket── reaper ─ runner (broker) ─┬─ exec stage → client ── shell → bash ─┬─ filter
+//!                                              │                                        └─ trampoline (waits)
+//!                                              └─ launcher → program
 //! ```
 //!
 //! All of these are stages of one small program, which [`stage`] enters before anything else is done.
@@ -26,6 +26,7 @@
 mod broker;
 mod capture;
 pub mod cgroup;
+mod children;
 mod descriptors;
 pub mod domain;
 mod exec_stage;
@@ -38,9 +39,11 @@ mod limits;
 mod mark;
 mod privileges;
 mod program;
+mod reaper;
 pub mod runner;
 pub mod seccomp;
 pub mod shell;
+mod start;
 pub mod system;
 pub mod token;
 mod trampoline;
@@ -83,7 +86,8 @@ pub fn stage(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
         return Some(trampoline::run(args.collect()));
     }
     match args.nth(1)?.to_str()? {
-        runner::COMMAND => Some(runner::run()),
+        reaper::COMMAND => Some(reaper::run()),
+        runner::COMMAND => Some(runner::run(args)),
         exec_stage::COMMAND => Some(exec_stage::run(args)),
         program::COMMAND => Some(program::run(args)),
         _ => None,

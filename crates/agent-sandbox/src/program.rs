@@ -13,11 +13,11 @@ use std::process::{Command, ExitCode};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
-use rustix::process::{Signal, fchdir, getppid, set_parent_process_death_signal, setsid, umask};
+use rustix::process::{Signal, fchdir, setsid, umask};
 
 use crate::domain::{Domain, PreparedDomain};
 use crate::wire::{self, BROKER, ProgramSpec, Request};
-use crate::{descriptors, exec_stage, limits};
+use crate::{descriptors, exec_stage, limits, start};
 
 /// The hidden command of the launcher.
 pub(crate) const COMMAND: &str = "__program";
@@ -32,7 +32,7 @@ pub(crate) fn arguments() -> [OsString; 2] {
 
 /// Becomes the program, or reports the error over its socket. `args`: those of [`arguments`] without the command's own name.
 pub(crate) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
-    let runner = args.next().and_then(|word| word.into_string().ok());
+    let runner = args.next().and_then(|word| word.into_string().ok()).unwrap_or_default();
     if descriptors::close_inherited().is_err() {
         return ExitCode::from(exec_stage::CANNOT_START);
     }
@@ -40,7 +40,7 @@ pub(crate) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
         return ExitCode::from(exec_stage::CANNOT_START);
     };
     let mut stream = UnixStream::from(stream);
-    let error = match wait(runner.as_deref(), &mut stream) {
+    let error = match wait(&runner, &mut stream) {
         // The runner has ended without a program to start.
         Ok(None) => return ExitCode::SUCCESS,
         Ok(Some(error)) | Err(error) => error,
@@ -51,10 +51,8 @@ pub(crate) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 /// Waits for a program and becomes it. Returns the error if it could not start, or `None` if none was requested.
-fn wait(runner: Option<&str>, stream: &mut UnixStream) -> io::Result<Option<io::Error>> {
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    // The runner may have ended before the death signal was set.
-    if getppid().map(|pid| pid.to_string()).as_deref() != runner {
+fn wait(runner: &str, stream: &mut UnixStream) -> io::Result<Option<io::Error>> {
+    if !start::ends_with_parent(runner, Signal::KILL)? {
         return Ok(None);
     }
     setsid()?;

@@ -4,21 +4,20 @@
 //! It is a child subreaper, so every process that the client starts stays below it, even double-forked or in a new session.
 //! When the client ends, or the socket to the service closes (the service ended, for any reason), or the runner receives
 //! SIGTERM, SIGINT or SIGHUP, it stops and kills everything below it until nothing remains. Then it ends with the
-//! client's exit code. The client runs in a domain and the runner does not, so the client cannot signal it.
+//! client's exit code. The client runs in a domain and the runner does not, so the client cannot signal it. If something else kills the
+//! runner, its parent does the same ([`crate::reaper`]).
 //!
 //! It knows nothing of the client's protocol: the client inherits standard output and error.
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use rustix::process::{
-    DumpableBehavior, WaitOptions, WaitStatus, getpid, set_child_subreaper, set_dumpable_behavior, wait,
-};
+use rustix::process::{DumpableBehavior, WaitStatus, getpid, set_child_subreaper, set_dumpable_behavior};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::process::{ChildStderr, ChildStdout};
@@ -30,13 +29,10 @@ use crate::exec_stage::CANNOT_START;
 use crate::launch::Launch;
 use crate::watch::{self, Bounds};
 use crate::wire::{Question, QuestionBody};
-use crate::{cgroup, descriptors, exec_stage, launch, limits, tree};
+use crate::{cgroup, children, descriptors, exec_stage, launch, limits, reaper, start, tree};
 
 /// The hidden command of the runner.
-pub(crate) const COMMAND: &str = "__fork";
-
-/// Maximum pause before the next pass, which looks for processes forked meanwhile.
-const BETWEEN_PASSES: Duration = Duration::from_millis(20);
+pub(crate) const COMMAND: &str = "__runner";
 
 /// Maximum wait for the service to receive why the run is ended.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -44,7 +40,7 @@ const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 /// A runner that waits for its launch ([`crate::send`]). It ends when its socket closes.
 #[derive(Debug)]
 pub struct PrespawnedRunner {
-    /// The runner's process.
+    /// The parent of the runner, which ends when the runner has ended and nothing is left below it.
     pub child: tokio::process::Child,
     /// The socket on which the runner receives its launch and asks its questions.
     pub socket: tokio::net::UnixStream,
@@ -55,14 +51,18 @@ pub struct PrespawnedRunner {
 }
 
 impl PrespawnedRunner {
-    /// Starts `program`, which enters [`crate::stage`].
+    /// Starts `program`, which enters [`crate::stage`]. Waits up to a minute while the machine has no process to spare.
     ///
     /// # Errors
     /// If the program cannot be started.
-    pub fn new(program: &Path) -> io::Result<Self> {
+    pub async fn start(program: &Path) -> io::Result<Self> {
+        start::patiently(|| Self::start_now(program)).await
+    }
+
+    fn start_now(program: &Path) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         let mut child = tokio::process::Command::new(program)
-            .arg(COMMAND)
+            .arg(reaper::COMMAND)
             .env_clear()
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::piped())
@@ -78,9 +78,15 @@ impl PrespawnedRunner {
     }
 }
 
-/// Runs the runner until its end.
-pub(crate) fn run() -> ExitCode {
-    match hold() {
+/// Returns the command line of the calling reaper's runner.
+pub(crate) fn arguments() -> [OsString; 2] {
+    [COMMAND.into(), std::process::id().to_string().into()]
+}
+
+/// Runs the runner until its end. `args`: those of [`arguments`] without the command's own name.
+pub(crate) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
+    let parent = args.next().and_then(|word| word.into_string().ok()).unwrap_or_default();
+    match hold(&parent) {
         Ok(code) => code,
         Err(error) => {
             // Standard error is shared with the client, and the service shows its last lines with the failure.
@@ -90,7 +96,7 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-fn hold() -> io::Result<ExitCode> {
+fn hold(parent: &str) -> io::Result<ExitCode> {
     descriptors::close_inherited()?;
     set_child_subreaper(Some(getpid()))?;
     // The process holds the login for a moment, so no process of the same user may inspect it.
@@ -100,16 +106,17 @@ fn hold() -> io::Result<ExitCode> {
     let (client, stage) = start()?;
     let launch = launch::receive(&mut socket)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ended = runtime.block_on(serve(socket, client, stage, launch));
+    let ended = runtime.block_on(serve(parent, socket, client, stage, launch));
     // The runtime holds descriptors for programs, so drop it before looking for their processes. Standard input, this end of the
     // socket, stays open: closing it would signal to the service that all is over.
     drop(runtime);
-    let last = end_all(client)?;
-    Ok(exit_code(ended?.or(last)))
+    let last = children::end_all(client)?;
+    Ok(children::exit_code(ended?.or(last)))
 }
 
 /// Forwards the launch and serves the client's shells. Returns the client's status when it ends, or `None` when the run is to be ended.
 async fn serve(
+    parent: &str,
     socket: UnixStream,
     client: u32,
     mut stage: UnixStream,
@@ -120,6 +127,10 @@ async fn serve(
         .into_iter()
         .map(signal)
         .collect::<io::Result<Vec<Signal>>>()?;
+    // From here on the signal is caught, and ends the run in order.
+    if !start::ends_with_parent(parent, rustix::process::Signal::TERM)? {
+        return Ok(None);
+    }
     socket.set_nonblocking(true)?;
     let (from_service, to_service) = tokio::net::UnixStream::from_std(socket)?.into_split();
     let (questions, asked) = mpsc::unbounded_channel();
@@ -144,8 +155,12 @@ async fn serve(
     tokio::pin!(exceeded);
     loop {
         // The client may have ended before this loop could receive its signal.
-        let reaped = reap(client, broker.as_deref())?;
-        if let Some(status) = reaped.of_client {
+        let reaped = children::reap(client, |pid, status| {
+            if let Some(broker) = &broker {
+                broker.ended(pid, status);
+            }
+        })?;
+        if let Some(status) = reaped.status {
             return Ok(Some(status));
         }
         tokio::select! {
@@ -173,31 +188,6 @@ async fn serve(
     }
 }
 
-/// Kills everything below the calling process until nothing is left. Returns the client's status if it was still running.
-fn end_all(client: u32) -> io::Result<Option<WaitStatus>> {
-    let mut of_client = None;
-    let mut pause = Duration::from_millis(1);
-    loop {
-        // Reap all ended children first, since a pass over the processes visits each of them.
-        for _ in 0..BEFORE_A_LOOK {
-            let reaped = reap(client, None)?;
-            of_client = of_client.or(reaped.of_client);
-            if reaped.none_left {
-                return Ok(of_client);
-            }
-            if !reaped.may_go_on {
-                break;
-            }
-        }
-        if let Err(error) = tree::kill_below(std::process::id()) {
-            // Standard error is the client's, as in `run`. Retry, since nothing may be left.
-            let _ = writeln!(io::stderr(), "ollim-bot: the processes of the agent client cannot be found: {error}");
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(BETWEEN_PASSES);
-    }
-}
-
 /// Waits until the run exceeds a limit. `stage`: the exec stage's socket, which closes when it becomes the client. The exec stage
 /// cannot be inspected, and before the client starts there is nothing else to watch.
 async fn exceeded(bounds: Option<&Bounds>, mut stage: tokio::net::UnixStream) -> String {
@@ -218,64 +208,16 @@ async fn ask(mut to_service: OwnedWriteHalf, mut asked: mpsc::UnboundedReceiver<
     }
 }
 
-/// Starts the exec stage, which becomes the client, and returns the socket for its launch. This is the only child that this module
-/// starts. It starts before the service sends the launch, so that its start costs a run no time.
+/// Starts the exec stage, which becomes the client, and returns the socket for its launch. It starts before the service sends the launch, so that its start costs a run no time.
 fn start() -> io::Result<(u32, UnixStream)> {
     let (ours, theirs) = UnixStream::pair()?;
     let mut command = Command::new("/proc/self/exe");
     command.args(exec_stage::arguments()).env_clear().stdin(Stdio::from(OwnedFd::from(theirs)));
     // `reap` notices its end.
-    Ok((command.spawn()?.id(), ours))
-}
-
-struct ReapedChildren {
-    of_client: Option<WaitStatus>,
-    none_left: bool,
-    /// Whether further children may have ended.
-    may_go_on: bool,
-}
-
-/// Maximum number of children reaped at a time. They can end as fast as they are reaped, which would starve everything else.
-const AT_A_TIME: usize = 64;
-
-/// Maximum number of reaps before the next look for processes: enough for all possible pids.
-const BEFORE_A_LOOK: usize = (1 << 22) / AT_A_TIME;
-
-/// Reaps children that have ended.
-fn reap(client: u32, broker: Option<&Broker>) -> io::Result<ReapedChildren> {
-    let mut reaped = ReapedChildren { of_client: None, none_left: false, may_go_on: false };
-    for _ in 0..AT_A_TIME {
-        match wait(WaitOptions::NOHANG) {
-            Ok(Some((pid, status))) => {
-                let pid = u32::try_from(pid.as_raw_nonzero().get()).unwrap_or_default();
-                if pid == client {
-                    reaped.of_client = Some(status);
-                } else if let Some(broker) = broker {
-                    broker.ended(pid, status);
-                }
-            }
-            Ok(None) => return Ok(reaped),
-            Err(rustix::io::Errno::CHILD) => {
-                reaped.none_left = true;
-                return Ok(reaped);
-            }
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    reaped.may_go_on = true;
-    Ok(reaped)
+    Ok((start::blocking(&mut command)?, ours))
 }
 
 async fn any(signals: &mut [Signal]) {
     let waiting = signals.iter_mut().map(|signal| Box::pin(signal.recv()));
     futures::future::select_all(waiting).await;
-}
-
-/// Returns the exit code as shells do: the client's own, or 128 plus the number of its signal.
-fn exit_code(ended: Option<WaitStatus>) -> ExitCode {
-    let Some(status) = ended else { return ExitCode::from(128 + 9) };
-    let status = ExitStatus::from_raw(status.as_raw());
-    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-    ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
 }

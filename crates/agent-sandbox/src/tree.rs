@@ -9,15 +9,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
 use crate::mark::{self, Mark};
 
-/// Maximum number of passes of [`end_all`], and the pause between two.
-const PASSES: u32 = 200;
+/// Maximum duration of [`end_all`], and the pause between two passes.
+const LONGEST: Duration = Duration::from_secs(5);
 const BETWEEN_PASSES: Duration = Duration::from_millis(5);
+
+/// Time in which a run's own runner ends it, when the service has been killed: it can do that exactly.
+const RUNNER_ENDS: Duration = Duration::from_secs(1);
+
+/// Number of passes without a find after which nothing is left. Processes that fork and end without pause are missed by some.
+const EMPTY_PASSES: u32 = 10;
 
 /// A live process as /proc shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,13 +66,13 @@ pub(crate) fn numbers_below(root: u32) -> io::Result<Vec<(u32, u64)>> {
     Ok(below(&[root], &all).into_iter().map(|process| (process.pid, process.threads.max(1))).collect())
 }
 
-/// Returns the executables of the processes below `root`. An unreadable one is an empty path.
+/// Returns the executables of the processes below the children of `root`. An unreadable one is an empty path.
 ///
 /// # Errors
 /// If processes cannot be listed.
 pub fn programs_below(root: u32) -> io::Result<Vec<PathBuf>> {
     let all = processes()?;
-    let alive = below(&[root], &all).into_iter().filter(|process| !process.ended);
+    let alive = below(&[root], &all).into_iter().filter(|process| !process.ended && process.parent != root);
     Ok(alive.map(|process| std::fs::read_link(format!("/proc/{}/exe", process.pid)).unwrap_or_default()).collect())
 }
 
@@ -106,11 +112,17 @@ fn end_all(is_left: impl Fn(u32) -> bool) -> io::Result<usize> {
     let own = std::process::id();
     let own_session = read(own)?.map(|own| own.session);
     let left = || Ok(processes()?.into_iter().filter(|one| one.pid != own && !one.ended && is_left(one.pid)).collect());
-    let mut ended = 0;
-    for _ in 0..PASSES {
-        match kill(own_session, left)? {
-            0 => return Ok(ended),
-            seen => ended = seen.max(ended),
+    let found: Vec<Process> = left()?;
+    if found.is_empty() {
+        return Ok(0);
+    }
+    let (begin, mut ended, mut empty) = (Instant::now(), 0, 0);
+    while begin.elapsed() < LONGEST {
+        let seen = if begin.elapsed() < RUNNER_ENDS { left()?.len() } else { kill(own_session, left)? };
+        ended = seen.max(ended);
+        empty = if seen == 0 { empty + 1 } else { 0 };
+        if empty == EMPTY_PASSES {
+            return Ok(ended);
         }
         std::thread::sleep(BETWEEN_PASSES);
     }

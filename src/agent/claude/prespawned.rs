@@ -22,7 +22,7 @@ impl PrespawnSlot {
         let mut place = self.0.lock().await;
         if place.as_mut().is_none_or(|waiting| !waiting.is_alive()) {
             // A failure is reported by `take`, which then starts a runner itself.
-            *place = PrespawnedClient::start(shell_binary).ok();
+            *place = PrespawnedClient::start(shell_binary).await.ok();
         }
     }
 
@@ -34,7 +34,7 @@ impl PrespawnSlot {
         let waiting = self.0.lock().await.take();
         match waiting.and_then(|mut waiting| waiting.is_alive().then_some(waiting)) {
             Some(waiting) => Ok(waiting),
-            None => PrespawnedClient::start(shell_binary),
+            None => PrespawnedClient::start(shell_binary).await,
         }
     }
 }

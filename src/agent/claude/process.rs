@@ -94,8 +94,8 @@ pub(super) struct PrespawnedClient(PrespawnedRunner);
 impl PrespawnedClient {
     /// # Errors
     /// An error if the runner's program cannot be started.
-    pub(super) fn start(shell_binary: &Path) -> io::Result<Self> {
-        PrespawnedRunner::new(shell_binary).map(Self)
+    pub(super) async fn start(shell_binary: &Path) -> io::Result<Self> {
+        PrespawnedRunner::start(shell_binary).await.map(Self)
     }
 
     /// Returns the process id; `None` if the runner has ended.
@@ -207,8 +207,10 @@ impl Process {
                 }
             },
         };
-        if let Ok(status) = status {
-            agent_sandbox::end_leftovers(status, self.folder.as_deref()).await;
+        if let Ok(status) = status
+            && let Err(error) = agent_sandbox::end_leftovers(status, self.folder.as_deref()).await
+        {
+            tracing::error!(%error, "what an agent client has left cannot be ended");
         }
         // Waits for the runner's last messages. The end of the task closes the socket.
         let _ = timeout(Duration::from_secs(1), &mut self.answers).await;

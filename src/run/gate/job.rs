@@ -43,7 +43,7 @@ impl Runner {
         let failed =
             |why: String| Ok(GateOutcome::Ended(AttemptEnd::Failed(Failure::new(FailureClass::GateFailed, why))));
         let internal = |what: &str, error: std::io::Error| Refusal::environment(format!("{what}: {error}"));
-        let runner = self.line_runner()?;
+        let runner = self.line_runner().await?;
         let JobLine { line, own } =
             match self.shell_line(FileLine { text: line, effect: None }, job, host, runner, settings).await? {
                 Ok(line) => line,

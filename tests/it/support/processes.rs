@@ -25,6 +25,16 @@ pub fn naming(path: &Path) -> Vec<Process> {
         .collect()
 }
 
+/// Returns the runners of a service, and their parents, the reapers.
+pub fn runners_of(service: u32) -> Vec<u32> {
+    let all = all();
+    let is = |process: &Process, stage: &str| process.command.contains(stage);
+    let reapers: Vec<u32> =
+        all.iter().filter(|one| one.parent == service && is(one, " __reaper")).map(|one| one.pid).collect();
+    let runners = all.iter().filter(|one| reapers.contains(&one.parent) && is(one, " __runner")).map(|one| one.pid);
+    reapers.iter().copied().chain(runners).collect()
+}
+
 /// Returns the ended children that `parent` has not waited for.
 pub fn zombies_of(parent: u32) -> Vec<Process> {
     all().into_iter().filter(|process| process.parent == parent && process.state == 'Z').collect()
