@@ -38,7 +38,7 @@ impl Files for HomeFiles {
         }
     }
 
-    fn move_to_failed(&self, file: &Path, reason: &str) -> io::Result<()> {
-        definition::move_to_failed(&self.home, file, reason).map(drop).map_err(io::Error::other)
+    fn move_to_failed(&self, file: &Path, reason: &str) -> io::Result<bool> {
+        definition::move_to_failed(&self.home, file, reason).map(|moved| moved.is_some()).map_err(io::Error::other)
     }
 }

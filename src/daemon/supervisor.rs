@@ -256,8 +256,8 @@ mod tests {
         fn remove(&self, _: &std::path::Path, _: &str) -> io::Result<Removal> {
             Ok(Removal::Removed)
         }
-        fn move_to_failed(&self, _: &std::path::Path, _: &str) -> io::Result<()> {
-            Ok(())
+        fn move_to_failed(&self, _: &std::path::Path, _: &str) -> io::Result<bool> {
+            Ok(true)
         }
     }
 

@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 
 use super::events::{EventKind, NewEvent, insert_event};
 use super::generations::{ConsecutiveFailures, ObservedGeneration, failing};
+use super::outbox::{NewMessage, insert_message};
 use super::rows::{Columns, kind, ms, state};
 use super::{Journal, JournalError, Occasion, Occurrence, ProcessIdentity, RunId, RunState};
 use crate::definition::DefinitionId;
@@ -112,7 +113,7 @@ impl Journal {
                 Ok(RecoveryWork {
                     unfinished: connection.all(&of_host, [connection.host()], unfinished)?,
                     recorded: connection.all(
-                        &recorded_sql("NOT o.file_done AND o.host IS NOT DISTINCT FROM ?1"),
+                        &recorded_sql("o.kind = 'reminder' AND NOT o.file_done AND o.host IS NOT DISTINCT FROM ?1"),
                         [connection.host()],
                         recorded,
                     )?,
@@ -129,7 +130,8 @@ impl Journal {
             .await
     }
 
-    /// Returns the record of a reminder's occurrence; `None` while it has no outcome.
+    /// Returns the record of a reminder's occurrence; `None` while it has no outcome. If a routine had the same id, and an occurrence at
+    /// the same time, that is the record.
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
@@ -147,21 +149,27 @@ impl Journal {
             .await
     }
 
-    /// Records that a reminder's file was removed or moved away, so this occurrence needs nothing more.
+    /// Records that a reminder's file was removed or moved away, so this occurrence needs nothing more. `message` notifies the person of
+    /// it, in the same commit.
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn file_done(&self, occurrence: &Occurrence) -> Result<(), JournalError> {
-        let occurrence = occurrence.clone();
-        self.writer
+    pub async fn file_done(&self, occurrence: &Occurrence, message: Option<NewMessage>) -> Result<(), JournalError> {
+        let (occurrence, clock) = (occurrence.clone(), self.clock.clone());
+        let number = self
+            .writer
             .commit(move |connection| {
                 connection.execute(
                     "UPDATE occurrence SET file_done = TRUE WHERE id = ?1 AND at = ?2",
                     params![occurrence.id.as_str(), ms(occurrence.at)],
                 )?;
-                Ok(())
+                message.as_ref().map(|message| insert_message(connection, message, clock.now())).transpose()
             })
-            .await
+            .await?;
+        if let Some(number) = number {
+            self.announce(number);
+        }
+        Ok(())
     }
 }
 
@@ -185,7 +193,7 @@ fn recorded_sql(which: &str) -> String {
          JOIN run r ON r.occurrence = o.number
            AND r.attempt = (SELECT max(attempt) FROM run WHERE occurrence = o.number)
          LEFT JOIN definition_text t ON t.number = o.text
-         WHERE o.kind = 'reminder' AND o.outcome IS NOT NULL AND {which} ORDER BY o.number"
+         WHERE o.outcome IS NOT NULL AND {which} ORDER BY o.number"
     )
 }
 

@@ -166,7 +166,7 @@ async fn what_was_going_is_found_at_the_next_start() {
         journal.finish(run, Finish::closed(RunState::Completed, None)).await.unwrap();
     }
     journal
-        .file_done(&Occurrence { id: DefinitionId::new("done"), kind: Kind::Reminder, at: fixture.clock.now() })
+        .file_done(&Occurrence { id: DefinitionId::new("done"), kind: Kind::Reminder, at: fixture.clock.now() }, None)
         .await
         .unwrap();
     drop(journal);
@@ -275,7 +275,7 @@ async fn pruning_forgets_only_what_is_settled() {
             journal.finish(&run, Finish::closed(RunState::Completed, None)).await.unwrap();
         }
         if id == "settled" {
-            journal.file_done(&due.occurrence).await.unwrap();
+            journal.file_done(&due.occurrence, None).await.unwrap();
         }
     }
     let note = |text: &str| NewMessage::of_service(text);

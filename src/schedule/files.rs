@@ -37,9 +37,9 @@ pub trait Files: Send + Sync {
     /// Fails when the file cannot be read or removed. The caller tries again.
     fn remove(&self, file: &Path, fired: &str) -> io::Result<Removal>;
 
-    /// Moves a reminder's file to `reminders/failed/`, with the reason in its frontmatter.
+    /// Moves a reminder's file to `reminders/failed/`, with the reason in its frontmatter. Returns whether there was one.
     ///
     /// # Errors
     /// Fails when the file cannot be written or moved. The caller tries again.
-    fn move_to_failed(&self, file: &Path, reason: &str) -> io::Result<()>;
+    fn move_to_failed(&self, file: &Path, reason: &str) -> io::Result<bool>;
 }

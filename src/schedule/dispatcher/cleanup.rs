@@ -11,9 +11,10 @@ use tokio::time::Instant;
 use super::super::definitions::due_at;
 use super::super::files::{Files, Removal};
 use super::Dispatcher;
+use super::pre_launch::{DELETED, OTHER_CONTENT};
 use crate::agent::SkipReason;
-use crate::definition::DefinitionId;
-use crate::journal::{ConcludedReminder, RunState};
+use crate::definition::{DefinitionId, Kind};
+use crate::journal::{ConcludedReminder, NewMessage, RunState};
 
 /// Pause before a failed cleanup is retried.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -48,7 +49,12 @@ impl Dispatcher {
         };
         let action = match loaded {
             None if self.definitions.has_file(&file) => Action::Leave,
+            // The routine's own file may have come back.
+            None if recorded.occurrence.kind != Kind::Reminder => Action::Leave,
             Some(loaded) if due_at(&loaded.definition) != Some(recorded.occurrence.at) => Action::Leave,
+            Some(_) if recorded.occurrence.kind != Kind::Reminder => Action::MoveToFailed(
+                "a routine of the same id has fallen due at this time; give it a new time".to_owned(),
+            ),
             Some(loaded) if completed && loaded.text != recorded.text => {
                 let at = recorded.occurrence.at.with_timezone(&loaded.definition.zone).to_rfc3339();
                 Action::MoveToFailed(format!("it ran for {at} and was completed before this edit; give it a new time"))
@@ -60,13 +66,14 @@ impl Dispatcher {
             }),
         };
         let (files, journal, done) = (Arc::clone(&self.files), self.journal.clone(), recorded.occurrence.clone());
-        let fired = Arc::clone(&recorded.text);
+        let (fired, untold) = (Arc::clone(&recorded.text), untold(&recorded));
         let task = async move {
             let acted = tokio::task::spawn_blocking(move || act(&*files, &file, &fired, action)).await;
-            let removal = acted.unwrap_or_else(|panic| Err(io::Error::other(panic)))?;
+            let (removal, moved) = acted.unwrap_or_else(|panic| Err(io::Error::other(panic)))?;
             if removal == Removal::Removed {
                 fail_point!(FileDone);
-                journal.file_done(&done).await.map_err(io::Error::other)?;
+                let message = untold.filter(|_| moved);
+                journal.file_done(&done, message).await.map_err(io::Error::other)?;
                 fail_point!(FileRecorded);
             }
             Ok(removal)
@@ -119,11 +126,29 @@ impl Dispatcher {
     }
 }
 
-fn act(files: &dyn Files, file: &Path, fired: &str, action: Action) -> io::Result<Removal> {
+/// Acts on the file. Returns whether a file was moved, too.
+fn act(files: &dyn Files, file: &Path, fired: &str, action: Action) -> io::Result<(Removal, bool)> {
     fail_point!(try BeforeFile);
     match action {
-        Action::Leave => Ok(Removal::Removed),
-        Action::MoveToFailed(why) => files.move_to_failed(file, &why).map(|()| Removal::Removed),
-        Action::Remove => files.remove(file, fired),
+        Action::Leave => Ok((Removal::Removed, false)),
+        Action::MoveToFailed(why) => files.move_to_failed(file, &why).map(|moved| (Removal::Removed, moved)),
+        Action::Remove => files.remove(file, fired).map(|removal| (removal, false)),
     }
+}
+
+/// Returns the message about a file that is moved away although nobody knows that it has not run: the file was away, or was a routine's,
+/// at its time, and came back.
+fn untold(recorded: &ConcludedReminder) -> Option<NewMessage> {
+    let ConcludedReminder { occurrence, outcome, error, .. } = recorded;
+    let id = &occurrence.id;
+    let why = match error.as_deref() {
+        _ if occurrence.kind != Kind::Reminder => "a routine of the same id fell due at its time",
+        Some(why @ (DELETED | OTHER_CONTENT)) if *outcome == RunState::Skipped => why,
+        _ => return None,
+    };
+    let text = format!(
+        "reminder {id} did not run: {why}. Its file has come back and is kept in reminders/failed/; \
+         `ollim-bot reminder retry {id}` brings it back; it fires at once."
+    );
+    Some(NewMessage { id: Some(id.clone()), ..NewMessage::of_service(text) })
 }

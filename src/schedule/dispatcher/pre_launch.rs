@@ -1,18 +1,32 @@
 //! The pre-launch check: the known definition, then its file. It finds edits that are not reported yet, so that a
 //! job never runs under an older, wider policy.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::super::active::{Cause, Priority, Stage};
 use super::super::definitions::due_at;
+use super::super::files::Files;
 use super::Dispatcher;
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, DefinitionId, Kind};
 use crate::journal::DelayCause;
 
 /// Wait before a file that has just changed is read again. It may be half written, or about to be renamed; within
 /// this time the watch on the folders reports its new name.
 const SETTLES: Duration = Duration::from_millis(300);
+
+/// Time after which a file that is away counts as deleted and not as being replaced. The journal's watermarks have the same.
+const REPLACED: Duration = Duration::from_secs(10);
+
+/// Pause between two looks for a file that is away.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
+
+/// Why an occurrence was not begun. Nobody is notified of these at once: they follow from what a person does to the file.
+pub(super) const OTHER_CONTENT: &str = "its file now says something else";
+pub(super) const DELETED: &str = "its file was deleted before it could run";
 
 /// The verdict of the known definition on a launch.
 pub(super) enum Verdict {
@@ -27,7 +41,7 @@ impl Dispatcher {
         let Some(entry) = self.definitions.get(&active.occurrence.id) else { return Verdict::Missing };
         let definition = &entry.loaded.definition;
         if definition.kind() != active.occurrence.kind {
-            return Verdict::Close("its file now says something else");
+            return Verdict::Close(OTHER_CONTENT);
         }
         if definition.kind() == Kind::Reminder && due_at(definition) != Some(active.occurrence.at) {
             return Verdict::Close("its time was changed");
@@ -95,11 +109,10 @@ impl Dispatcher {
 
     pub(super) fn find_file(&mut self, number: u64) {
         let Some(active) = self.active.get(number) else { return };
-        let (files, file) = (Arc::clone(&self.files), active.file.clone());
+        let (files, file, id) = (Arc::clone(&self.files), active.file.clone(), active.occurrence.id.clone());
         self.active.set_stage(number, Stage::FindingFile);
-        let exists = tokio::task::spawn_blocking(move || files.is_there(&file));
-        self.spawn(exists, move |this, exists| {
-            this.on_file_found(number, exists.unwrap_or(true));
+        self.spawn(async move { is_there_soon(&files, &id, &file).await }, move |this, exists| {
+            this.on_file_found(number, exists);
             Ok(())
         });
     }
@@ -113,13 +126,30 @@ impl Dispatcher {
         if self.definitions.get(&active.occurrence.id).is_some() {
             self.active.set_stage(number, Stage::Waiting { reread: false });
         } else if exists && self.definitions.has_file(&active.file) {
-            self.close_idle(number, "its file now says something else");
+            self.close_idle(number, OTHER_CONTENT);
         } else if exists {
             tracing::warn!(id = %active.occurrence.id, "it waits until its file is valid again");
             self.note_delay(number, DelayCause::FileInvalid);
             self.active.set_stage(number, Stage::FileInvalid);
         } else {
-            self.close_idle(number, "its file was deleted before it could run");
+            self.close_idle(number, DELETED);
         }
+    }
+}
+
+/// Returns whether the file is there, or comes back within [`REPLACED`]. It is read before this returns.
+async fn is_there_soon(files: &Arc<dyn Files>, id: &DefinitionId, file: &Path) -> bool {
+    let begin = Instant::now();
+    loop {
+        let (looks, looked_at) = (Arc::clone(files), file.to_owned());
+        // A task that cannot look does not say that the file is gone.
+        let is_there = tokio::task::spawn_blocking(move || looks.is_there(&looked_at)).await.unwrap_or(true);
+        if is_there && begin.elapsed() > BETWEEN_LOOKS {
+            files.reread(id, file).await;
+        }
+        if is_there || begin.elapsed() >= REPLACED {
+            return is_there;
+        }
+        tokio::time::sleep(BETWEEN_LOOKS).await;
     }
 }

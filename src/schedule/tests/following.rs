@@ -352,6 +352,45 @@ async fn a_replaced_file_keeps_its_place_and_a_restored_one_has_no_backlog() {
     process.stop(Duration::ZERO).await;
 }
 
+/// A reminder's file is away at its very time. It counts as being replaced for ten seconds, and after that as deleted. If it comes back
+/// later, the person is told that it has not run.
+#[tokio::test(start_paused = true)]
+async fn a_reminder_whose_file_is_away_at_its_time_runs_or_is_told() {
+    for (away, started, told) in [(5, vec!["tea 01T13:00:05"], 0), (20, vec![], 1)] {
+        let world = World::new();
+        let process = world.begin(&[reminder("tea")]);
+        minutes(59).await;
+        seconds(59).await;
+        // The watch has not seen it yet.
+        world.files.files.lock().unwrap().remove(&reminder("tea").file);
+        seconds(away + 1).await;
+        edit(&world, &process, &reminder("tea"));
+        minutes(1).await;
+        assert_eq!(world.started(), started);
+        let messages = world.notifications();
+        assert_eq!(messages.len(), told, "{messages:?}");
+        assert!(messages.iter().all(|text| text.contains("its file was deleted before it could run")), "{messages:?}");
+        assert_eq!((world.files_failed().len(), world.remaining_files().len()), (told, 0));
+        process.stop(Duration::ZERO).await;
+    }
+}
+
+/// A routine of the same id has a record at the reminder's time.
+#[tokio::test(start_paused = true)]
+async fn a_reminder_that_takes_a_routines_id_and_time_is_told() {
+    let world = World::new();
+    let process = world.begin(&[routine("tea")]);
+    minutes(61).await;
+    assert_eq!(world.started(), ["tea 01T13:00:00"]);
+    delete(&world, &process, &routine("tea"));
+    edit(&world, &process, &reminder("tea"));
+    minutes(1).await;
+    let messages = world.notifications();
+    assert!(messages.len() == 1 && messages[0].contains("a routine of the same id"), "{messages:?}");
+    assert_eq!((world.files_failed().len(), world.remaining_files().len()), (1, 0));
+    process.stop(Duration::ZERO).await;
+}
+
 /// A completed reminder whose file comes back (`git checkout`) is only cleaned up.
 #[tokio::test(start_paused = true)]
 async fn a_done_reminder_that_comes_back_is_cleaned_up() {

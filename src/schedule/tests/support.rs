@@ -286,13 +286,14 @@ impl Files for Disk {
         Ok(Removal::Removed)
     }
 
-    fn move_to_failed(&self, file: &Path, reason: &str) -> io::Result<()> {
+    fn move_to_failed(&self, file: &Path, reason: &str) -> io::Result<bool> {
         self.outcome_is_recorded(file);
         self.fault()?;
-        if self.files.lock().unwrap().remove(file).is_some() {
+        let was_there = self.files.lock().unwrap().remove(file).is_some();
+        if was_there {
             self.failed.lock().unwrap().insert(file.to_owned(), reason.to_owned());
         }
-        Ok(())
+        Ok(was_there)
     }
 }
 
