@@ -138,6 +138,9 @@ fn needs_of(status: &Status) -> Vec<Need> {
             if service.ending {
                 needs.push(Need::new("the service is ending", NeedSubject::Service));
             }
+            if let Some(fault) = &service.journal_fault {
+                needs.push(Need::new(fault, NeedSubject::Service));
+            }
             if service.paused.is_some() {
                 needs.push(Need::new("everything is paused", NeedSubject::Service));
             }

@@ -284,6 +284,9 @@ pub struct ServiceStatus {
     /// The webhooks' address, or why they are not served; `None` if the settings have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhooks: Option<ListenerState>,
+    /// Why the journal cannot be written; `None` if it can. Nothing starts as long as it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal_fault: Option<String>,
     /// Since when the person has paused it, RFC 3339.
     pub paused: Option<String>,
     /// Since when jobs have been waiting for the client's login, RFC 3339.
@@ -297,6 +300,18 @@ pub struct ServiceStatus {
     /// Seconds for which the main session's client has been idle; `None` if there is none, or it is answering.
     #[serde(default)]
     pub idle_client: Option<u64>,
+}
+
+impl ServiceCommand {
+    /// Whether the command has an effect only once the journal has recorded it.
+    #[must_use]
+    pub fn needs_journal(&self) -> bool {
+        use ServiceCommand::{CancelRun, Login, McpCall, McpServers, McpTools, Status, WebLink};
+        !matches!(
+            self,
+            Status | CancelRun { .. } | Login { .. } | WebLink { .. } | McpServers | McpTools { .. } | McpCall { .. }
+        )
+    }
 }
 
 impl ServiceStatus {

@@ -155,7 +155,9 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     let service = service::status(app)?;
     let suppressed = Suppressed::known_to(&journal, &loaded, app);
     let mut definitions = suppressed.others(loaded.definitions.values().cloned());
-    let nothing_starts = service.as_ref().is_some_and(|service| service.paused.is_some() || service.waits_for_agent());
+    let nothing_starts = service.as_ref().is_some_and(|service| {
+        service.journal_fault.is_some() || service.paused.is_some() || service.waits_for_agent()
+    });
     let due = if nothing_starts { overdue(&definitions, &journal.accounts()?, now) } else { Vec::new() };
     // An overdue reminder has no other occurrence.
     let reminders: HashSet<&DefinitionId> = due

@@ -26,6 +26,12 @@ pub enum CallError {
     /// The person's token cannot be read.
     #[error("cannot read the person's token: {0}")]
     Token(#[source] io::Error),
+    /// The service took the request, and did not answer in time.
+    #[error("the service has not answered within {} seconds", TIMEOUT.as_secs())]
+    NoAnswer,
+    /// The service took the request, and ended before it answered.
+    #[error("the service ended before it answered")]
+    Ended,
     /// The socket failed.
     #[error("cannot talk to the service: {0}")]
     Io(#[source] io::Error),
@@ -117,7 +123,13 @@ impl Remote {
 
 impl From<CallError> for Refusal {
     fn from(error: CallError) -> Self {
-        Self::environment(error.to_string())
+        let refusal = Self::environment(error.to_string());
+        match error {
+            CallError::NoAnswer | CallError::Ended => refusal.hint(
+                "it may have done what you asked, or may still do it: look at `ollim-bot status` and `ollim-bot runs`",
+            ),
+            _ => refusal,
+        }
     }
 }
 
@@ -182,7 +194,7 @@ impl Connection {
             received => {
                 sent?;
                 received?;
-                Err(CallError::Answer("nothing".into()))
+                Err(CallError::Ended)
             }
         }
     }
@@ -200,7 +212,11 @@ impl Connection {
         let mut answer = String::new();
         let read = self.stream.by_ref().take(limit).read_line(&mut answer);
         if answer.is_empty() {
-            return read.map(|_| None).map_err(CallError::Io);
+            return read.map(|_| None).map_err(|error| match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => CallError::NoAnswer,
+                io::ErrorKind::ConnectionReset => CallError::Ended,
+                _ => CallError::Io(error),
+            });
         }
         serde_json::from_str(&answer).map(Some).map_err(|error| CallError::Answer(error.to_string()))
     }

@@ -44,6 +44,9 @@ const READ_AGAIN: &str = "the service reads it when it starts, and on SIGHUP";
 const TEST_TIMEOUT: Duration = Duration::from_secs(40);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
+/// Time after which a caller is told that its command waits for the journal.
+const FAULT_LASTS: Duration = Duration::from_secs(3);
+
 /// Reads a command line and executes it on behalf of a run. Called on blocking threads.
 pub type ExecuteLine = fn(&App, Arc<RunAuthority>, Vec<String>) -> Reply;
 
@@ -130,8 +133,44 @@ impl Handler for Handlers {
         })
     }
 
-    #[expect(clippy::too_many_lines, reason = "a table: a row a command")]
     async fn service(&self, command: ServiceCommand) -> Result<ServiceReply, Refusal> {
+        let needs_journal = command.needs_journal();
+        let fault = self.journal.fault();
+        // What waits for the journal would take effect when nobody expects it any more.
+        if let Some(fault) = fault.borrow().as_ref().filter(|_| needs_journal) {
+            return Err(Refusal::environment(format!("nothing was done: {fault}")).hint("say it again then"));
+        }
+        let handlers = self.clone();
+        // A command that has begun goes on, also if its caller does not wait for it.
+        let mut obeying = tokio::spawn(async move { handlers.obey(command).await });
+        let obeyed = tokio::select! {
+            obeyed = &mut obeying => obeyed,
+            fault = lasting(fault), if needs_journal => {
+                return Err(Refusal::environment(format!("this is not done yet: {fault}"))
+                    .hint("the service has taken it, and does it as soon as the journal can be written"));
+            }
+        };
+        obeyed.unwrap_or_else(|error| Err(Refusal::environment(format!("a fault of ollim-bot itself: {error}"))))
+    }
+}
+
+/// Waits until the journal has had a fault for [`FAULT_LASTS`], and returns it.
+async fn lasting(mut fault: watch::Receiver<Option<JournalError>>) -> JournalError {
+    loop {
+        // The journal is there as long as the service.
+        let Ok(found) = fault.wait_for(Option::is_some).await.map(|found| found.clone()) else {
+            return std::future::pending().await;
+        };
+        let passes = tokio::time::timeout(FAULT_LASTS, fault.wait_for(Option::is_none)).await;
+        if let (Err(_), Some(found)) = (passes, found) {
+            return found;
+        }
+    }
+}
+
+impl Handlers {
+    #[expect(clippy::too_many_lines, reason = "a table: a row a command")]
+    async fn obey(&self, command: ServiceCommand) -> Result<ServiceReply, Refusal> {
         let refused = |error: &dyn std::error::Error| Refusal::user(error.to_string());
         match command {
             ServiceCommand::Status => {
@@ -142,6 +181,7 @@ impl Handler for Handlers {
                     Some(Err(why)) => Some(ListenerState::Failed(why)),
                 };
                 let mut status = ServiceStatus { client: (self.client)(), webhooks, ..self.status.clone() };
+                status.journal_fault = self.journal.fault().borrow().as_ref().map(ToString::to_string);
                 status.paused = now.paused.map(|at| at.to_rfc3339());
                 status.ending = now.ending;
                 status.idle_client = self.idle_client.waits().await.map(|waited| waited.as_secs());
@@ -281,9 +321,7 @@ impl Handler for Handlers {
             },
         }
     }
-}
 
-impl Handlers {
     /// Starts a turn that answers the person's message.
     async fn say(&self, word: ChatMessage) -> Result<DefinitionId, Refusal> {
         self.require_agent()?;

@@ -1,4 +1,4 @@
-//! What a service says while it waits for the journal's database: to the person, and to the monitor.
+//! What a service says while it waits for the journal: to the person, and to the monitor.
 //!
 //! Nothing can be recorded then. So one message goes directly by a channel, without the outbox.
 
@@ -8,17 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::channels::{ChannelDeps, channels};
 use super::settings::CurrentApp;
-use crate::app::App;
 use crate::channel::terminal::plain;
 use crate::channel::{Outgoing, SentParts, ntfy};
 use crate::config::{CONSOLE, Config};
 use crate::definition::Urgency;
 use crate::heartbeat::{Beat, Heartbeats};
-use crate::journal::JournalError;
+use crate::journal::{Journal, JournalError, NewMessage};
 use crate::program::ProgramEnv;
 
 /// Time after which the person is told. Most servers are back earlier.
@@ -27,15 +26,21 @@ const TOLD_AFTER: Duration = Duration::from_secs(30);
 /// Time between two heartbeats, and between two attempts to tell the person.
 const AGAIN: Duration = Duration::from_secs(60);
 
-/// A service that waits. Clones share whether the person was told.
+/// The way to the person without the journal.
 #[derive(Clone)]
-pub(super) struct Waiting {
-    pub(super) app: App,
-    pub(super) config: Arc<Config>,
+pub(super) struct DirectMessages {
+    pub(super) app: CurrentApp,
     pub(super) program_env: ProgramEnv,
     pub(super) secrets: BTreeMap<String, String>,
     /// Whether the console shows messages.
     pub(super) has_console: bool,
+}
+
+/// A service that waits for the journal's database at its start. Clones share whether the person was told.
+#[derive(Clone)]
+pub(super) struct Waiting {
+    pub(super) messages: DirectMessages,
+    pub(super) config: Arc<Config>,
     pub(super) since: DateTime<Utc>,
     /// Whether a channel was given the message.
     pub(super) told: Arc<AtomicBool>,
@@ -59,7 +64,7 @@ impl Waiting {
             }
             // Set before the message is sent: a channel may have taken it even if the database answers first.
             if !self.told.swap(true, Ordering::SeqCst) {
-                let is_sent = self.send(&text).await;
+                let is_sent = self.messages.send(self.since, &text).await;
                 self.told.store(is_sent, Ordering::SeqCst);
             }
             sleep(AGAIN).await;
@@ -74,16 +79,59 @@ impl Waiting {
     }
 
     fn host(&self) -> String {
-        self.app.host_name().unwrap_or_default()
+        self.messages.app.get().host_name().unwrap_or_default()
     }
 
     fn since(&self) -> String {
-        self.since.with_timezone(&self.config.timezone).format("%a %H:%M").to_string()
+        moment(self.since, &self.config)
+    }
+}
+
+/// Tells the person once of each fault of the journal that lasts, and when it has passed. Never returns.
+pub(super) async fn tell_of_faults(messages: DirectMessages, journal: Journal) {
+    let mut fault = journal.fault();
+    while let Ok(found) = fault.wait_for(Option::is_some).await.map(|found| found.clone()) {
+        let since = messages.app.get().clock.now();
+        let Some(config) = messages.config() else { return };
+        let text = format!(
+            "The service has started nothing since {}: {}.",
+            moment(since, &config),
+            found.as_ref().map(ToString::to_string).unwrap_or_default()
+        );
+        let mut is_sent = false;
+        let mut pause = TOLD_AFTER;
+        while timeout(pause, fault.wait_for(Option::is_none)).await.is_err() {
+            is_sent = is_sent || messages.send(since, &text).await;
+            pause = AGAIN;
+        }
+        if is_sent {
+            let text = format!(
+                "The journal can be written again. The service had started nothing since {}.",
+                moment(since, &config)
+            );
+            if let Err(error) = journal.message(NewMessage::of_service(text)).await {
+                tracing::error!(%error, "the person is not told that the journal can be written again");
+            }
+        }
+    }
+}
+
+fn moment(at: DateTime<Utc>, config: &Config) -> String {
+    at.with_timezone(&config.timezone).format("%a %H:%M").to_string()
+}
+
+impl DirectMessages {
+    fn config(&self) -> Option<Arc<Config>> {
+        let config = self.app.get().config();
+        config.inspect_err(|error| tracing::warn!(%error, "the person is not told that the service waits")).ok()
     }
 
-    /// Sends a message by the first channel that takes it, unless its hours are quiet. Returns whether one took it.
-    async fn send(&self, text: &str) -> bool {
-        let (config, now) = (&*self.config, self.app.clock.now());
+    /// Sends a message by the first channel that takes it, unless its hours are quiet. `since`: the begin of the wait, which has one
+    /// message. Returns whether a channel took it.
+    async fn send(&self, since: DateTime<Utc>, text: &str) -> bool {
+        let app = self.app.get();
+        let Some(config) = self.config() else { return false };
+        let (config, now) = (&*config, app.clock.now());
         // The message has no buttons, so any secret does.
         let buttons = match ntfy::Secret::random() {
             Ok(buttons) => buttons,
@@ -93,10 +141,10 @@ impl Waiting {
             }
         };
         let means = ChannelDeps { program_env: self.program_env.clone(), secrets: &self.secrets, buttons: &buttons };
-        let channels = channels(config, &self.app.home, &means, Some(CurrentApp::new(self.app.clone())));
+        let channels = channels(config, &app.home, &means, Some(self.app.clone()));
         let message = Outgoing {
             // The journal's numbers are above zero, and each wait has its own.
-            number: -self.since.timestamp(),
+            number: -since.timestamp(),
             at: now,
             job: None,
             run: None,

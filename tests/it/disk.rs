@@ -114,6 +114,55 @@ fn files_that_may_not_grow_hold_the_journal_up_and_do_not_end_the_service() {
     service.stop();
 }
 
+/// What the person sees while nothing can be recorded, and what becomes of their commands.
+#[test]
+fn a_journal_that_cannot_be_written_is_seen_and_no_command_takes_effect_late_unsaid() {
+    let bot = TestBot::new();
+    bot.write("reminders/r0.md", &text(far(), "word 0."));
+    let service = bot.start();
+    let limit = |bytes| {
+        let pid = Pid::from_raw(service.pid().try_into().unwrap());
+        prlimit(pid, Resource::Fsize, Rlimit { current: bytes, maximum: None }).unwrap();
+    };
+    let is_paused = || bot.json(["status"])["daemon"]["paused"].is_string();
+
+    // The fault is not known yet, so the command finds it.
+    limit(Some(0));
+    let paused = bot.run(["pause"]);
+    assert!(paused.code == 2 && paused.stderr.contains("this is not done yet: the disk refuses"), "{paused:?}");
+    limit(None);
+    let is_written = || bot.json(["status"])["daemon"]["journal_fault"].is_null();
+    service.until("it is done", || (is_written() && is_paused()).then_some(()));
+    bot.ok(["resume"]);
+
+    // The fault is known.
+    limit(Some(0));
+    disk::overwrite(&bot.path("reminders/r0.md"), &time(now()));
+    service.until("it is said", || (service.output().matches("the disk refuses").count() >= 2).then_some(()));
+    let status = bot.json(["status"]);
+    assert!(status["daemon"]["journal_fault"].as_str().unwrap().contains("the disk refuses"), "{status:#}");
+    assert_eq!(status["due"][0]["id"], "r0", "{status:#}");
+    let status = bot.ok(["status"]);
+    assert!(status.lines().any(|line| line.starts_with("journal ") && line.contains("the disk refuses")), "{status}");
+    let why = bot.ok(["why", "r0"]);
+    assert!(why.contains("has not fired: the disk refuses"), "{why}");
+    for command in [&["pause"][..], &["fire", "r0"], &["budget", "--set", "3"]] {
+        let refused = bot.run(command);
+        assert!(refused.code == 2 && refused.stderr.contains("nothing was done: the disk refuses"), "{refused:?}");
+    }
+    service.until("the person is told", || {
+        service.output().contains("The service has started nothing since").then_some(())
+    });
+    limit(None);
+    service.until("every file is dealt with", || bot.names("reminders").is_empty().then_some(()));
+    service.until("the person is told that it is over", || {
+        bot.json(["inbox"]).to_string().contains("The journal can be written again.").then_some(())
+    });
+    assert!(!is_paused());
+    assert_eq!(bot.runs("r0").len(), 1);
+    service.stop();
+}
+
 #[test]
 fn a_folder_that_cannot_be_written_keeps_files_and_nothing_runs_twice() {
     if !disk::can_mount() {

@@ -216,6 +216,11 @@ impl Facts {
         matches!((fired, &self.text), (Some(fired), Some(now)) if fired != now)
     }
 
+    /// Returns why the service cannot write the journal.
+    pub(super) fn journal_fault(&self) -> Option<&str> {
+        self.service.as_ref()?.journal_fault.as_deref()
+    }
+
     pub(super) fn is_off(&self) -> bool {
         self.service.is_none() && !self.service_is_silent
     }

@@ -108,6 +108,7 @@ pub(super) const SITUATIONS: &[Situation] = &[
     row(SituationKind::Coming, "disabled", disabled),
     row(SituationKind::Coming, "job_paused", job_paused),
     row(SituationKind::Coming, "follows", follows),
+    row(SituationKind::Coming, "journal_fault", journal_fault),
     row(SituationKind::Coming, "all_paused", all_paused),
     row(SituationKind::Coming, "left_to_others", hosts::left_to_others),
     row(SituationKind::Coming, "no_host", hosts::no_host),
@@ -133,7 +134,9 @@ fn file_broken(facts: &Facts) -> Option<Statement> {
 
 /// Returns why no due occurrence is claimed now.
 fn blocked_by(facts: &Facts) -> String {
-    if let Some(since) = facts.all_paused {
+    if let Some(fault) = facts.journal_fault() {
+        return fault.to_owned();
+    } else if let Some(since) = facts.all_paused {
         return format!("everything is paused, since {}; `ollim-bot resume` ends that", facts.bare(since));
     } else if let Some(left) = facts.left().filter(|left| !left.is_only_off()) {
         return left.held();
@@ -176,7 +179,8 @@ fn will_fire(facts: &Facts) -> Option<Statement> {
         return None;
     }
     let is_left = facts.left().is_some();
-    let why_not = facts.all_paused.is_some() || facts.is_off() || facts.lacks_agent().is_some() || is_left;
+    let is_held = facts.journal_fault().is_some() || facts.all_paused.is_some();
+    let why_not = is_held || facts.is_off() || facts.lacks_agent().is_some() || is_left;
     let (moment, span) = (facts.moment(at), words::span(at - facts.now));
     if let Some(spent) = facts.spent_at(at).filter(|_| !why_not) {
         let why = spent_words(spent, facts);
@@ -370,6 +374,11 @@ pub(super) fn next_words(facts: &Facts) -> Option<String> {
         Some(said) => format!("Next: {said}; in {far})"),
         None => format!("Next: {said} (in {far})"),
     })
+}
+
+fn journal_fault(facts: &Facts) -> Option<Statement> {
+    let (fault, next) = (facts.journal_fault()?, next_words(facts)?);
+    Statement::bare(format!("{next}, if it can by then: {fault}."))
 }
 
 fn all_paused(facts: &Facts) -> Option<Statement> {

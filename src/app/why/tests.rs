@@ -88,6 +88,8 @@ enum Up {
     Login(&'static str),
     /// It is running, and jobs have been waiting since this time for an agent that is not installed.
     NoAgent(&'static str),
+    /// It is running, and cannot write the journal.
+    FullDisk,
 }
 
 struct Case {
@@ -326,6 +328,7 @@ impl Fixture {
             client,
             channel: "console".into(),
             sandbox: Sandbox { enforced: true, detail: String::new() },
+            journal_fault: None,
             paused: None,
             waiting_for_login: None,
             waiting_for_agent: None,
@@ -340,6 +343,7 @@ impl Fixture {
                 let client = ClientStatus { name: "notify".into(), missing, ..ClientStatus::default() };
                 Some(ServiceStatus { client, waiting_for_agent: Some(at(since).to_rfc3339()), ..status })
             }
+            Up::FullDisk => Some(ServiceStatus { journal_fault: Some("the disk is full".into()), ..status }),
             Up::Login(since) => Some(ServiceStatus { waiting_for_login: Some(at(since).to_rfc3339()), ..status }),
         };
         let env = Environment::default();

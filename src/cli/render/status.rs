@@ -55,6 +55,7 @@ fn as_json(status: &Status, view: &View) -> Value {
         "daemon": service.map(|service| json!({
             "pid": service.pid,
             "since": service.since,
+            "journal_fault": service.journal_fault,
             "paused": service.paused,
             "waiting_for_login": service.waiting_for_login,
             "waiting_for_agent": service.waiting_for_agent,
@@ -153,6 +154,9 @@ impl Facts {
     fn of_service(&mut self, service: &ServiceStatus, status: &Status, now: DateTime<Utc>) {
         let Status { need_agent, spent, .. } = status;
         let mut fact = |name: &str, value: Cell| self.add(name, value);
+        if let Some(fault) = &service.journal_fault {
+            fact("journal", Cell::new(fault, BAD));
+        }
         if let Some(missing) = &service.client.missing {
             if !need_agent.is_empty() {
                 let jobs = match need_agent.len() {

@@ -17,7 +17,7 @@ use crate::daemon::problems::Problems;
 use crate::daemon::settings::{CurrentSettings, SettingsTargets};
 use crate::daemon::shutdown::{EndConditions, Hangups, Shutdown};
 use crate::daemon::supervisor::Supervisor;
-use crate::daemon::{heartbeat, idle_client, runtime_files};
+use crate::daemon::{heartbeat, idle_client, runtime_files, waiting};
 use crate::definition;
 use crate::heartbeat::Heartbeats;
 use crate::journal::Question;
@@ -86,6 +86,7 @@ impl Background {
             let (webhooks, watching, hearts) = (self.webhooks, self.watching, self.hearts);
             let (channels, settings) = (self.channels, self.settings.clone());
             LongRunningParts { hearing, channels, webhooks, watching, hearts, settings }.begin(&mut tasks, &handlers);
+            tasks.spawn(waiting::tell_of_faults(opened.messages, journal.clone()));
             if let Some(files) = opened.shared_files {
                 tasks.spawn(files.follow());
             }

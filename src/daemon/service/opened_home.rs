@@ -15,7 +15,7 @@ use crate::daemon::settings::{CurrentApp, Settings};
 use crate::daemon::shared_files::SharedFiles;
 use crate::daemon::shutdown::{self, Hangups, Signals};
 use crate::daemon::supervisor::Supervisor;
-use crate::daemon::waiting::Waiting;
+use crate::daemon::waiting::{DirectMessages, Waiting};
 use crate::definition::Defaults;
 use crate::home::Home;
 use crate::journal::{Journal, JournalError, NewMessage};
@@ -25,6 +25,8 @@ use crate::run::client_environment::{search_path, shell_binary};
 /// A data folder that this service has locked, and its journal.
 pub(super) struct OpenedHome {
     pub(super) app: CurrentApp,
+    /// The way to the person without the journal.
+    pub(super) messages: DirectMessages,
     pub(super) config: Arc<Config>,
     pub(super) defaults: Defaults,
     pub(super) home: Home,
@@ -73,12 +75,15 @@ impl OpenedHome {
         let own_binary = std::env::current_exe().map_err(failed("find our own binary"))?;
         let program_env = program_env(&home, &env, &own_binary);
         // A person who starts a single run sees that it waits.
-        let waiting = (!for_one_run).then(|| Waiting {
-            app: app.clone(),
-            config: config.clone(),
+        let messages = DirectMessages {
+            app: CurrentApp::new(app.clone()),
             program_env: program_env.clone(),
             secrets: secrets.clone(),
             has_console: events.is_none(),
+        };
+        let waiting = (!for_one_run).then(|| Waiting {
+            messages: messages.clone(),
+            config: config.clone(),
             since: clock.now(),
             told: Arc::default(),
         });
@@ -99,7 +104,8 @@ impl OpenedHome {
             }
         }
         Ok(Some(Self {
-            app: CurrentApp::new(app),
+            app: messages.app.clone(),
+            messages,
             config,
             defaults,
             home,

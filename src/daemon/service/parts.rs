@@ -287,6 +287,7 @@ impl Shared {
             client: (chosen.status)(),
             channel: opened.config.default_channel.clone(),
             sandbox: execution.sandbox,
+            journal_fault: None,
             paused: None,
             waiting_for_login: None,
             waiting_for_agent: None,

@@ -22,6 +22,7 @@ pub(in crate::web) fn service(channels: &[ChannelState], attention: &Attention, 
             dl .facts {
                 (fact("Process", text_value(service.pid.to_string())))
                 (fact("Client", Some(parts::with_code(&format!("{} {} ({})", service.client.name, service.client.version.as_deref().unwrap_or_default(), service.client.why)))))
+                (fact("Journal", service.journal_fault.as_ref().map(|fault| html! { span .bad { (fault) } })))
                 (fact("No agent", service.client.missing.as_ref().map(|missing| html! { span .bad { (parts::with_code(missing)) } })))
                 (fact("Login", service.waiting_for_login.as_ref().map(|_| html! { span .bad { "jobs wait until the agent is logged in: " code { "ollim-bot login" } } })))
                 (fact("Webhooks", service.webhooks.as_ref().map(|listener| match listener {

@@ -21,6 +21,10 @@ impl Case {
         Self { up: Up::NoAgent(since), ..self }
     }
 
+    const fn full_disk(self) -> Self {
+        Self { up: Up::FullDisk, ..self }
+    }
+
     const fn ask(self, id: &'static str) -> Self {
         Self { ask: (id, None), ..self }
     }
@@ -388,6 +392,12 @@ pub(super) const CASES: &[Case] = &[
         &[FILE, SEE, ("07:30", PauseAll), ("08:30", File("routines/mail.md", MAIL))],
         ["overdue", "mail was due at 08:00 and has not fired: everything is paused, since 07:30; `ollim-bot resume` ends that.", "Next: tomorrow at 08:00 (in 23h 25m), if `ollim-bot resume` comes before: everything is paused since 07:30."],
     ),
+    case(
+        "due, and the disk is full",
+        &[FILE, SEE, ("08:30", File("routines/mail.md", MAIL))],
+        ["overdue", "mail was due at 08:00 and has not fired: the disk is full.", "Next: tomorrow at 08:00 (in 23h 25m), if it can by then: the disk is full."],
+    )
+    .full_disk(),
     case(
         "due, and nobody is logged in",
         &[("06:00", File("routines/mail.md", HOURLY)), ("06:30", See), ("08:30", File("routines/mail.md", HOURLY))],
