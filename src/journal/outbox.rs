@@ -55,6 +55,9 @@ pub struct NewMessage {
     pub channel: Option<String>,
     /// The message for channels that can show more than text.
     pub rich: Option<RichContent>,
+    /// Whether it is about the failure of a job that another job has made. Only some of these are sent in an hour, and the others are
+    /// counted in a later message: a job that may make jobs must not send the person as many messages as it likes.
+    pub about_made_job: bool,
 }
 
 impl NewMessage {
@@ -148,16 +151,7 @@ impl Journal {
     /// # Errors
     /// Fails when the commit cannot be made.
     pub async fn count_suppressed(&self) -> Result<(), JournalError> {
-        self.writer
-            .commit(|connection| {
-                connection.execute(
-                    "INSERT INTO setting (key, value) VALUES (?1, '1')
-                         ON CONFLICT (key) DO UPDATE SET value = CAST(CAST(setting.value AS INTEGER) + 1 AS TEXT)",
-                    [HELD_BACK],
-                )?;
-                Ok(())
-            })
-            .await
+        self.writer.commit(hold_back).await
     }
 
     /// Returns the number of the newest message, updated with each newer one to wake the delivery.
@@ -181,6 +175,52 @@ pub(super) fn newest(connection: &Connection) -> Result<i64, JournalError> {
 
 /// Key of the count of messages suppressed since the last one.
 const HELD_BACK: &str = "held_back";
+
+/// Counts a message that is held back.
+fn hold_back(connection: &Connection) -> Result<(), JournalError> {
+    connection.execute(
+        "INSERT INTO setting (key, value) VALUES (?1, '1')
+             ON CONFLICT (key) DO UPDATE SET value = CAST(CAST(setting.value AS INTEGER) + 1 AS TEXT)",
+        [HELD_BACK],
+    )?;
+    Ok(())
+}
+
+/// Key of the begin of the current hour of messages about made jobs, and of their number in it.
+const ABOUT_MADE_JOBS: &str = "about_made_jobs";
+
+/// Maximum number of messages about the failures of made jobs in an hour.
+const MAX_ABOUT_MADE_JOBS: i64 = 5;
+
+/// Inserts the messages of an ended run. Holds back those about made jobs that are too many. Returns the newest number, or 0.
+pub(super) fn insert_messages_of_run(
+    connection: &Connection,
+    messages: &[NewMessage],
+    now: DateTime<Utc>,
+) -> Result<i64, JournalError> {
+    let mut newest = 0;
+    for message in messages {
+        if message.about_made_job && !counts_in_this_hour(connection, now)? {
+            hold_back(connection)?;
+        } else {
+            newest = insert_message(connection, message, now)?;
+        }
+    }
+    Ok(newest)
+}
+
+/// Counts one more message about a made job. Returns `false` if there have been enough in this hour.
+fn counts_in_this_hour(connection: &Connection, now: DateTime<Utc>) -> Result<bool, JournalError> {
+    let stored = settings::get(connection, ABOUT_MADE_JOBS)?;
+    let stored = stored.and_then(|text| serde_json::from_str::<(i64, i64)>(&text).ok());
+    let is_current = |since: &i64| (0..60 * 60 * 1000).contains(&(ms(now) - since));
+    let (since, count) = stored.filter(|(since, _)| is_current(since)).unwrap_or((ms(now), 0));
+    if count >= MAX_ABOUT_MADE_JOBS {
+        return Ok(false);
+    }
+    settings::set(connection, ABOUT_MADE_JOBS, &format!("[{since},{}]", count + 1))?;
+    Ok(true)
+}
 
 /// Returns the note about suppressed messages for the next message, and resets their count.
 fn held_back(connection: &Connection) -> Result<Option<String>, JournalError> {

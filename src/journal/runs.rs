@@ -11,7 +11,7 @@ use super::claims::{Claim, NewClaim, record_occasion, text_of};
 use super::delays::{Punctuality, begins};
 use super::events::{EventKind, NewEvent, insert_event};
 use super::generations::{ConsecutiveFailures, save_consecutive_failures};
-use super::outbox::{NewMessage, insert_message};
+use super::outbox::{NewMessage, insert_messages_of_run};
 use super::reader::RAN_BY_OTHER;
 use super::rows::{ms, state, time};
 use super::{Denial, Journal, JournalError, ProcessIdentity, RunId, RunState};
@@ -307,10 +307,7 @@ impl Journal {
             .writer
             .commit(move |connection| {
                 let now = clock.now();
-                let mut newest = 0;
-                for message in &finish.messages {
-                    newest = insert_message(connection, message, now)?;
-                }
+                let newest = insert_messages_of_run(connection, &finish.messages, now)?;
                 // Messages come first, since readers that follow a run stop at its end.
                 close_attempt(connection, &id, &finish, now)?;
                 if let Some(consecutive_failures) = &finish.consecutive_failures {

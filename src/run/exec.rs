@@ -247,9 +247,14 @@ pub(super) fn may_ping(definition: &Definition) -> bool {
     definition.background().is_some_and(|background| background.restrictions.allow_ping)
 }
 
-/// Returns which output the person is sent: none if the job may not reach them.
+/// Returns which output the person is sent: none if the job may not reach them, and none of a job that another one has made, unless the
+/// person has said so in its file. A job could send as many messages as it likes by commands that fail.
 fn deliver(definition: &Definition) -> Deliver {
-    if may_ping(definition) { definition.deliver } else { Deliver::Never }
+    match definition.deliver {
+        _ if !may_ping(definition) => Deliver::Never,
+        Deliver::Failure if definition.created_by.is_some() => Deliver::Never,
+        deliver => deliver,
+    }
 }
 
 fn failed(why: String) -> AttemptReport {

@@ -190,7 +190,8 @@ fn count(attempted: &AttemptData<'_>, ended: OccurrenceEnd<'_>, finish: &mut Fin
     };
     let (failures, text) = after(attempted.consecutive_failures.clone(), ended, alert);
     finish.consecutive_failures = (failures != attempted.consecutive_failures).then_some(failures);
-    let message = |text| NewMessage::of_run(attempted.run, definition, text);
+    let about_made_job = definition.created_by.is_some();
+    let message = |text| NewMessage { about_made_job, ..NewMessage::of_run(attempted.run, definition, text) };
     finish.messages.extend(text.map(|text| message(text).with_buttons(failure_buttons(definition.kind()))));
 }
 

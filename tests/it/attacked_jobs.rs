@@ -88,6 +88,28 @@ fn a_job_that_may_not_ping_says_nothing_by_the_jobs_that_it_makes() {
     service.stop();
 }
 
+/// A job makes jobs that fail, since the service tells the person of failures.
+#[test]
+fn a_job_sends_no_flood_of_its_own_words_by_jobs_that_fail() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    let line =
+        "for i in $(seq 12); do ollim-bot reminder add --in 1s --id made-$i --command 'echo URGENT; exit 3'; done";
+    command(&bot, "floods", line, "allowed_tools: ['Bash(ollim-bot reminder *)']\n");
+    let run = service.fire("floods");
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    service.until("all have failed", || (bot.names("reminders/failed").len() == 12).then_some(()));
+    let told = inbox(&bot);
+    assert_eq!((told.matches(" failed: ").count(), told.contains("URGENT")), (5, false), "{told}");
+    // The person sees the words where they look for them, and learns that there is more.
+    let run = bot.runs("made-1")[0]["run"].as_str().unwrap().to_owned();
+    assert!(bot.ok(["runs", "show", &run]).contains("URGENT"));
+    command(&bot, "own", "exit 1", "allowed_tools: []\n");
+    service.fire("own");
+    assert!(inbox(&bot).contains("7 messages were held back"), "{}", inbox(&bot));
+    service.stop();
+}
+
 /// A terminal and a phone show a command's output. It must be plain text, without control characters.
 #[test]
 fn what_a_command_prints_commands_no_terminal() {
