@@ -285,12 +285,27 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(entries
         .filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()))
         .map(|entry| entry.path())
+        // A domain is sent as JSON, which has no other text. Such a file is not granted.
+        .filter(|path| path.to_str().is_some())
         .collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_is_no_text_hides_no_other_file() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let name = |bytes: &[u8]| folder.path().join(std::ffi::OsStr::from_bytes(bytes));
+        for bytes in [&b"caf\xe9.txt"[..], b"plain"] {
+            std::fs::write(name(bytes), "").unwrap();
+        }
+        let granted = without(&[folder.path().to_owned()], &[name(b"hidden")]);
+        assert_eq!(granted, [name(b"plain")]);
+        serde_json::to_string(&granted).unwrap();
+    }
 
     /// A small file system. Every path ending in `/` is a folder.
     const TREE: &[&str] = &[
