@@ -25,8 +25,6 @@ pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Re
         changes.fields.iter().any(|change| ["cron", "every", "after", "watch", "jitter"].contains(&change.field.name));
     let fields = fields(changes, &found, app)?;
     let gone = || DefinitionError::NotFound { file: found.file.clone() };
-    let old = definition::read_text(&app.home, &found.file)?.ok_or_else(gone)?;
-    let new = definition::changed_text(&found.file, &old, &fields, body.as_deref())?;
     let agree = |changed: &Definition| {
         if changed.id != found.id {
             definition::require_free(&app.home, &found.file, &changed.id, add::is_known(app))?;
@@ -42,7 +40,12 @@ pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Re
             }
         }
     };
-    let written = definition::replace_text(&app.home, &found.file, &old, &new, &app.defaults()?, agree);
+    let defaults = app.defaults()?;
+    let written = definition::change_text(|| {
+        let old = definition::read_text(&app.home, &found.file)?.ok_or_else(gone)?;
+        let new = definition::changed_text(&found.file, &old, &fields, body.as_deref())?;
+        definition::replace_text(&app.home, &found.file, &old, &new, &defaults, agree)
+    });
     let written = written.map_err(|error| match error {
         DefinitionError::Refused { why } => Refusal::denied(why),
         other => other.into(),

@@ -8,6 +8,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::{Builder, NamedTempFile};
 
 /// Prefix of a temporary file's name.
@@ -33,14 +34,24 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
         Err(error) => return Err(error),
     }
     staged.persist(path).map_err(|error| error.error)?;
-    fail_point!(Placed);
     sync_folder(path)
 }
 
-/// Replaces the content of a file if it is still `old`. Returns `false` if it is not; the file then keeps its content.
+/// Replaces the content of a file if it is still `old`. Returns `false` if it is not, or the file is gone; it then stays as it is. The
+/// file keeps its permissions.
 pub(crate) fn replace_unchanged(path: &Path, old: &[u8], content: &[u8]) -> io::Result<bool> {
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    match exchange_unchanged(path, old, content) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !path.exists() => Ok(false),
+        replaced => replaced,
+    }
+}
+
+fn exchange_unchanged(path: &Path, old: &[u8], content: &[u8]) -> io::Result<bool> {
     let staged = staged(path, content)?;
+    // Staging takes as long as the disk needs for a sync.
+    if fs::read(path)? != old {
+        return Ok(false);
+    }
     staged.as_file().set_permissions(fs::metadata(path)?.permissions())?;
     let exchange = || renameat_with(CWD, staged.path(), CWD, path, RenameFlags::EXCHANGE);
     match exchange() {
@@ -55,10 +66,43 @@ pub(crate) fn replace_unchanged(path: &Path, old: &[u8], content: &[u8]) -> io::
         }
         Err(error) => return Err(error.into()),
     }
+    fail_point!(Placed);
     // The previous file now has the temporary name.
     let is_unchanged = fs::read(staged.path())? == old;
     if !is_unchanged {
         exchange()?;
+    }
+    sync_folder(path).map(|()| is_unchanged)
+}
+
+/// Removes a file if it is still `old`. Returns `false` if it is not; the file then stays. A file that is gone counts as removed.
+pub(crate) fn remove_unchanged(path: &Path, old: &[u8]) -> io::Result<bool> {
+    match fs::read(path) {
+        Ok(now) if now == old => {}
+        Ok(_) => return Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(error),
+    }
+    // Moved away first: whoever writes it in this moment writes a new file, or has written the moved one.
+    let aside = Builder::new().prefix(PREFIX).suffix(SUFFIX).tempfile_in(folder(path))?.into_temp_path();
+    match fs::rename(path, &aside) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        moved => moved?,
+    }
+    let is_unchanged = fs::read(&aside)? == old;
+    if is_unchanged {
+        aside.close()?;
+        fail_point!(Removed);
+    } else {
+        match renameat_with(CWD, &*aside, CWD, path, RenameFlags::NOREPLACE) {
+            // A newer file is there.
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => {
+                // It must not be removed with the temporary name.
+                let kept = aside.keep().map_err(|error| error.error)?;
+                fs::rename(kept, path).map_err(|_| error)?;
+            }
+        }
     }
     sync_folder(path).map(|()| is_unchanged)
 }
@@ -165,11 +209,39 @@ mod tests {
         let path = dir.path().join("tea.md");
         fs::write(&path, "old").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(replace_unchanged(&path, b"old", b"newer").unwrap());
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
         replace(&path, b"new").unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
         assert!(remove(&path).unwrap());
         assert!(!remove(&path).unwrap());
+    }
+
+    /// Writers, a person with an editor, and somebody who removes the file: each change is either there, or was refused.
+    #[test]
+    fn of_changes_at_the_same_time_none_is_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tea.md");
+        fs::write(&path, "").unwrap();
+        let append = |word: &str| loop {
+            let old = fs::read(&path).unwrap();
+            if replace_unchanged(&path, &old, &[&old, word.as_bytes()].concat()).unwrap() {
+                return;
+            }
+        };
+        std::thread::scope(|scope| {
+            for writer in ["a", "b", "c", "d"] {
+                scope.spawn(move || (0..50).for_each(|_| append(writer)));
+            }
+        });
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(["a", "b", "c", "d"].map(|word| text.matches(word).count()), [50; 4], "{text}");
+        assert!(!remove_unchanged(&path, b"another").unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        assert!(remove_unchanged(&path, text.as_bytes()).unwrap());
+        assert!(!replace_unchanged(&path, text.as_bytes(), b"it comes back").unwrap());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
     #[test]

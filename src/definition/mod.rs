@@ -52,9 +52,9 @@ pub(crate) use values::{is_host_name, time_with_offset};
 pub(crate) use watch::{Event as FolderEvent, events as folder_events, registered};
 pub use watch::{PossibleChange, Watch};
 pub use write::{
-    FailedReminder, WrittenFile, changed_text, create, create_from, create_link, create_text, failed_reminders,
-    is_gone, move_to_failed, read_text, remove, remove_unchanged, replace_text, require_free, restore_failed,
-    restore_fired, set_field, set_fields, sweep, would_create,
+    FailedReminder, WrittenFile, change_text, changed_text, create, create_from, create_link, create_text,
+    failed_reminders, is_gone, move_to_failed, read_text, remove, remove_unchanged, replace_text, require_free,
+    restore_failed, restore_fired, set_field, set_fields, sweep, would_create,
 };
 
 use std::fmt;

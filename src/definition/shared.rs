@@ -204,7 +204,7 @@ pub fn take_away(home: &Home, path: &str, old: &str) -> io::Result<bool> {
     if read(home, path)?.as_deref() != Some(old) {
         return Ok(false);
     }
-    durable::remove(&home.root().join(path))
+    durable::remove_unchanged(&home.root().join(path), old.as_bytes())
 }
 
 /// Keeps a text in a file beside `path` that nothing reads. Returns its path in the data folder; `None` if it is kept already.

@@ -38,6 +38,9 @@ pub struct FailedReminder {
     pub parsed: Parsed,
 }
 
+/// Maximum number of attempts of a change while others change the same file.
+const TRIES: u32 = 20;
+
 const NO_NAME: &str = "is no name: 64 letters, digits, `-` and `_` at most, a letter or digit first";
 const TAKEN: &str = "is taken, by a job that is there or by one that has run";
 
@@ -212,9 +215,25 @@ pub fn set_fields(
     defaults: &Defaults,
 ) -> Result<WrittenFile, DefinitionError> {
     kind_of(home, file)?;
-    let old = text_of(home, file)?;
-    let new = changed(file, &old, changes)?;
-    replace_text(home, file, &old, &new, defaults, |_| Ok(()))
+    change_text(|| {
+        let old = text_of(home, file)?;
+        let new = changed(file, &old, changes)?;
+        replace_text(home, file, &old, &new, defaults, |_| Ok(()))
+    })
+}
+
+/// Makes a change that reads the file and writes it. Begins again if another writer changes the file in between.
+///
+/// # Errors
+/// The last error of `change`.
+pub fn change_text<T>(mut change: impl FnMut() -> Result<T, DefinitionError>) -> Result<T, DefinitionError> {
+    let mut tries = 1;
+    loop {
+        match change() {
+            Err(DefinitionError::Changed { .. }) if tries < TRIES => tries += 1,
+            changed => return changed,
+        }
+    }
 }
 
 /// Replaces the whole text of a definition's file (relative path) if it is still `old`. `agree` makes the final
@@ -241,7 +260,11 @@ pub fn replace_text(
         // A symlink within the data folder stays: its target is written.
         let path = home.root().join(file);
         let path = fs::canonicalize(&path).map_err(DefinitionError::io("write", &path))?;
-        durable::replace(&path, new.as_bytes()).map_err(DefinitionError::io("write", &path))?;
+        if !durable::replace_unchanged(&path, old.as_bytes(), new.as_bytes())
+            .map_err(DefinitionError::io("write", &path))?
+        {
+            return Err(DefinitionError::Changed { file: file.to_owned() });
+        }
     }
     Ok(written)
 }
@@ -304,19 +327,14 @@ pub fn is_gone(home: &Home, file: &Path) -> Result<bool, DefinitionError> {
 /// # Errors
 /// As [`read_text`] and [`is_gone`].
 pub fn remove_unchanged(home: &Home, file: &Path, text: &str) -> Result<bool, DefinitionError> {
-    match read_text(home, file)? {
-        Some(now) if now != text => Ok(false),
-        _ => remove_surely(home, file).map(|()| true),
+    kind_of(home, file)?;
+    let path = home.root().join(file);
+    let removed = durable::remove_unchanged(&path, text.as_bytes()).map_err(DefinitionError::io("remove", &path))?;
+    if removed && !is_gone(home, file)? {
+        // The data folder has come back in between, or another file is there.
+        return Err(DefinitionError::Changed { file: file.to_owned() });
     }
-}
-
-/// Removes a file, if it is not gone already, as [`is_gone`] says.
-fn remove_surely(home: &Home, file: &Path) -> Result<(), DefinitionError> {
-    if remove(home, file)? || is_gone(home, file)? {
-        return Ok(());
-    }
-    // The data folder has come back in between.
-    Err(DefinitionError::NotFound { file: file.to_owned() })
+    Ok(removed)
 }
 
 /// Moves a reminder's file (relative path) to `reminders/failed/`, and adds the reason to its frontmatter if the layout
@@ -324,7 +342,7 @@ fn remove_surely(home: &Home, file: &Path) -> Result<(), DefinitionError> {
 /// the file does not exist.
 ///
 /// # Errors
-/// As [`remove_unchanged`].
+/// As [`remove_unchanged`], and [`DefinitionError::Changed`] if somebody changes the file at the same time, which then stays.
 pub fn move_to_failed(home: &Home, file: &Path, reason: &str) -> Result<Option<PathBuf>, DefinitionError> {
     kind_of(home, file)?;
     let old = match text_of(home, file) {
@@ -333,12 +351,16 @@ pub fn move_to_failed(home: &Home, file: &Path, reason: &str) -> Result<Option<P
         Err(error) => return Err(error),
     };
     let reason: String = reason.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(500).collect();
-    let new = edit::set(&old, "failed_reason", Some(&FieldValue::Text(reason))).unwrap_or(old);
+    let new = edit::set(&old, "failed_reason", Some(&FieldValue::Text(reason))).unwrap_or_else(|| old.clone());
     let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let new = keeping_id(new, &stem, &home.failed_reminders());
     let moved = put_new(home, &failed_folder(), &stem, &new)?;
     fail_point!(FailedCopied);
-    remove_surely(home, file)?;
+    if !remove_unchanged(home, file, &old)? {
+        // It may have a new time now.
+        remove(home, &moved)?;
+        return Err(DefinitionError::Changed { file: file.to_owned() });
+    }
     Ok(Some(moved))
 }
 

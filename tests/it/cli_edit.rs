@@ -361,3 +361,31 @@ fn every_field_is_set_and_set_back_by_flags() {
     let made = bot.run(["routine", "add", "x", "--every", "2h", "--foreground"]);
     assert!(made.code == 1 && made.stderr.contains("unexpected argument"), "{made:?}");
 }
+
+/// Commands that change one file at the same time, and somebody who cancels the job meanwhile: what was said to be done is done.
+#[test]
+fn commands_that_change_one_file_at_once_lose_nothing() {
+    let bot = TestBot::new();
+    for round in 0..8 {
+        bot.write("routines/mail.md", "---\ncron: 0 8 * * *\nbackground: true\n---\nMail.\n");
+        bot.write("reminders/tea.md", &reminder(now() + TimeDelta::days(9), "", "Tea."));
+        let edits = [
+            &["routine", "edit", "mail", "-d", "sorted"][..],
+            &["routine", "edit", "mail", "--timeout", "3h"],
+            &["routine", "disable", "mail"],
+            &["reminder", "edit", "tea", "-m", "Coffee."],
+            &["reminder", "cancel", "tea"],
+        ];
+        let codes: Vec<i32> = std::thread::scope(|scope| {
+            let running: Vec<_> = edits.iter().map(|edit| scope.spawn(|| bot.run(*edit).code)).collect();
+            running.into_iter().map(|edit| edit.join().unwrap()).collect()
+        });
+        assert_eq!((&codes[..3], codes[4]), (&[0, 0, 0][..], 0), "round {round}");
+        let text = bot.read("routines/mail.md").unwrap();
+        for line in ["description: sorted", "timeout: 3h", "enabled: false"] {
+            assert!(text.contains(line), "round {round}: {text}");
+        }
+        // The edit came before, or found the file gone.
+        assert_eq!(bot.read("reminders/tea.md"), None, "round {round}: {codes:?}");
+    }
+}
