@@ -27,6 +27,7 @@ mod start_warnings;
 mod watch;
 
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -61,7 +62,12 @@ pub fn main(argv: Vec<OsString>) -> ExitCode {
     }
     match output.print(color) {
         Ok(()) => ExitCode::from(output.exit),
-        Err(_) => ExitCode::from(2),
+        Err(error) => {
+            let done = if output.exit == 0 { "; the command itself was carried out" } else { "" };
+            // Standard error may be what cannot be written.
+            let _ = writeln!(io::stderr(), "error: cannot write the answer: {error}{done}");
+            ExitCode::from(2)
+        }
     }
 }
 

@@ -39,14 +39,19 @@ pub(super) struct DirectMessages {
 /// A service that waits for the journal's database at its start. Clones share whether the person was told.
 #[derive(Clone)]
 pub(super) struct Waiting {
-    pub(super) messages: DirectMessages,
-    pub(super) config: Arc<Config>,
-    pub(super) since: DateTime<Utc>,
+    messages: DirectMessages,
+    config: Arc<Config>,
+    since: DateTime<Utc>,
     /// Whether a channel was given the message.
-    pub(super) told: Arc<AtomicBool>,
+    told: Arc<AtomicBool>,
 }
 
 impl Waiting {
+    /// Begins a wait.
+    pub(super) fn new(messages: DirectMessages, config: Arc<Config>) -> Self {
+        Self { since: messages.app.get().clock.now(), messages, config, told: Arc::default() }
+    }
+
     /// Tells the person once, and the monitor every minute. Never returns.
     pub(super) async fn tell(self, error: JournalError) {
         sleep(TOLD_AFTER).await;

@@ -285,3 +285,19 @@ fn a_text_comes_as_an_argument_or_by_standard_input() {
     assert_eq!(bot.json(["reminder", "list"]).as_array().unwrap().len(), 1);
     assert!(bot.run(["reminder", "add", "--in", "1h"]).stderr.contains("no text was given"));
 }
+
+/// The disk to which the output goes is full.
+#[test]
+fn an_answer_that_cannot_be_written_is_said() {
+    let bot = TestBot::new();
+    for args in [&["export", "ics"][..], &["reminder", "add", "-m", "x", "--in", "1h"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let ran = bot.command(args).stdin(std::process::Stdio::null()).stdout(full).output().unwrap();
+        let stderr = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(2), "{ran:?}");
+        for said in ["error: cannot write the answer: ", "the command itself was carried out"] {
+            assert!(stderr.contains(said), "{ran:?}");
+        }
+    }
+    assert_eq!(bot.names("reminders").len(), 1);
+}

@@ -81,12 +81,7 @@ impl OpenedHome {
             secrets: secrets.clone(),
             has_console: events.is_none(),
         };
-        let waiting = (!for_one_run).then(|| Waiting {
-            messages: messages.clone(),
-            config: config.clone(),
-            since: clock.now(),
-            told: Arc::default(),
-        });
+        let waiting = (!for_one_run).then(|| Waiting::new(messages.clone(), config.clone()));
         // Wait for an unreachable server, unless a signal ends the service.
         let journal = tokio::select! {
             opened = hosts::open(&app, &config, supervisor.clone(), waiting) => opened?,
