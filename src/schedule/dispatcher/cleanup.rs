@@ -47,6 +47,7 @@ impl Dispatcher {
             RunState::Skipped => by_gate,
             outcome => outcome == RunState::Completed,
         };
+        let was_edited = loaded.is_some_and(|loaded| loaded.text != recorded.text);
         let action = match loaded {
             None if self.definitions.has_file(&file) => Action::Leave,
             // The routine's own file may have come back.
@@ -55,7 +56,7 @@ impl Dispatcher {
             Some(_) if recorded.occurrence.kind != Kind::Reminder => Action::MoveToFailed(
                 "a routine of the same id has fallen due at this time; give it a new time".to_owned(),
             ),
-            Some(loaded) if completed && loaded.text != recorded.text => {
+            Some(loaded) if completed && was_edited => {
                 let at = recorded.occurrence.at.with_timezone(&loaded.definition.zone).to_rfc3339();
                 Action::MoveToFailed(format!("it ran for {at} and was completed before this edit; give it a new time"))
             }
@@ -66,7 +67,7 @@ impl Dispatcher {
             }),
         };
         let (files, journal, done) = (Arc::clone(&self.files), self.journal.clone(), recorded.occurrence.clone());
-        let (fired, untold) = (Arc::clone(&recorded.text), untold(&recorded));
+        let (fired, untold) = (Arc::clone(&recorded.text), untold(&recorded, completed && was_edited));
         let task = async move {
             let acted = tokio::task::spawn_blocking(move || act(&*files, &file, &fired, action)).await;
             let (removal, moved) = acted.unwrap_or_else(|panic| Err(io::Error::other(panic)))?;
@@ -136,19 +137,23 @@ fn act(files: &dyn Files, file: &Path, fired: &str, action: Action) -> io::Resul
     }
 }
 
-/// Returns the message about a file that is moved away although nobody knows that it has not run: the file was away, or was a routine's,
-/// at its time, and came back.
-fn untold(recorded: &ConcludedReminder) -> Option<NewMessage> {
+/// Returns the message about a file that is moved away although nobody knows that it has not run as it is: it was edited too late, or it
+/// was away, or a routine's, at its time, and came back.
+fn untold(recorded: &ConcludedReminder, too_late: bool) -> Option<NewMessage> {
     let ConcludedReminder { occurrence, outcome, error, .. } = recorded;
     let id = &occurrence.id;
-    let why = match error.as_deref() {
-        _ if occurrence.kind != Kind::Reminder => "a routine of the same id fell due at its time",
-        Some(why @ (DELETED | OTHER_CONTENT)) if *outcome == RunState::Skipped => why,
+    let what = match error.as_deref() {
+        _ if occurrence.kind != Kind::Reminder => {
+            "did not run: a routine of the same id fell due at its time".to_owned()
+        }
+        _ if too_late => "ran before its last edit, with the text from before".to_owned(),
+        Some(why @ (DELETED | OTHER_CONTENT)) if *outcome == RunState::Skipped => {
+            format!("did not run: {why}, and has come back")
+        }
         _ => return None,
     };
     let text = format!(
-        "reminder {id} did not run: {why}. Its file has come back and is kept in reminders/failed/; \
-         `ollim-bot reminder retry {id}` brings it back; it fires at once."
+        "reminder {id} {what}. Its file is kept in reminders/failed/; `ollim-bot reminder retry {id}` fires it at once."
     );
     Some(NewMessage { id: Some(id.clone()), ..NewMessage::of_service(text) })
 }

@@ -106,6 +106,8 @@ async fn other_words_given_while_it_runs_are_kept() {
     let [(file, reason)] = &world.files_failed()[..] else { panic!("it is gone") };
     assert_eq!(file, "reminders/tea.md");
     assert!(reason.contains("completed before this edit"), "{reason}");
+    let messages = world.notifications();
+    assert!(messages.len() == 1 && messages[0].contains("with the text from before"), "{messages:?}");
     process.stop(Duration::ZERO).await;
 }
 
