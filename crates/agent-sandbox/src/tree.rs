@@ -16,11 +16,12 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, p
 use crate::mark::{self, Mark};
 
 /// Maximum duration of [`end_all`], and the pause between two passes.
-const LONGEST: Duration = Duration::from_secs(5);
+const LONGEST: Duration = Duration::from_secs(20);
 const BETWEEN_PASSES: Duration = Duration::from_millis(5);
 
-/// Time in which a run's own runner ends it, when the service has been killed: it can do that exactly.
-const RUNNER_ENDS: Duration = Duration::from_secs(1);
+/// Time in which a run's own runner ends it, when the service or the reaper has been killed: it can do that exactly. On a busy machine it
+/// takes seconds.
+const RUNNER_ENDS: Duration = Duration::from_secs(10);
 
 /// Number of passes without a find after which nothing is left. Processes that fork and end without pause are missed by some.
 const EMPTY_PASSES: u32 = 10;
@@ -139,12 +140,12 @@ fn kill(own_session: Option<i32>, find: impl Fn() -> io::Result<Vec<Process>>) -
         let before = seen.len();
         for process in find()? {
             let name = (process.pid, process.started);
-            if process.ended || stopped.contains_key(&name) {
+            if stopped.contains_key(&name) {
                 continue;
             }
-            seen.insert(name);
             // A group lies within its session, and every session but this process's own contains only processes to kill. One call stops
-            // the whole group, which then forks no more, however many processes it has.
+            // the whole group, which then forks no more, however many processes it has. An ended process that nobody has reaped yet is
+            // still in its group: so processes that end faster than they are found cannot hide.
             if Some(process.session) != own_session
                 && groups.insert(process.group)
                 && let Some(group) = Pid::from_raw(process.group)
@@ -152,6 +153,10 @@ fn kill(own_session: Option<i32>, find: impl Fn() -> io::Result<Vec<Process>>) -
                 // As below.
                 let _ = kill_process_group(group, Signal::STOP);
             }
+            if process.ended {
+                continue;
+            }
+            seen.insert(name);
             match reach(process) {
                 Ok(Some(handle)) => {
                     // The process may end by itself at any moment.
