@@ -313,7 +313,7 @@ fn a_job_runs_on_the_hosts_that_it_names() {
 #[test]
 fn a_journal_moves_to_a_server_and_back_with_all_that_was_in_it() {
     let server = Postgres::start();
-    let bot = TestBot::new();
+    let bot = TestBot::with_client(&client::real(), "http://127.0.0.1:9");
     bot.write("routines/often.md", "---\ncron: '0 0 29 2 *'\nclient: notify\n---\nAgain.\n");
     bot.write("reminders/first.md", &reminder(now(), PLAIN, "The first, with \u{2713} and 'quotes'."));
     let service = bot.start();
@@ -340,8 +340,9 @@ fn a_journal_moves_to_a_server_and_back_with_all_that_was_in_it() {
         "reminders/later.md",
         &reminder(
             now(),
-            "client: exec\nbackground: true\ncommand: sleep 2\nallowed_tools: ['Bash(sleep *)']\nretry: 0\n",
-            "",
+            // A gate that is cut off runs again.
+            "client: claude\nisolated: true\nbackground: true\ngate: sleep 2; false\nallowed_tools: ['Bash(sleep *)']\nretry: 0\n",
+            "Look.",
         ),
     );
     service.until("it goes", || bot.runs("later").iter().any(|run| run["outcome"] == "running").then_some(()));
