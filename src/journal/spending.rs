@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 
 use super::outbox::{NewMessage, insert_message};
-use super::rows::ms;
+use super::rows::{ms, time};
 use super::{Journal, JournalError, JournalReader, RunId, settings};
 use crate::definition::{Budget, Definition, DefinitionId, Period};
 
@@ -212,7 +212,7 @@ impl Journal {
             .commit(move |connection| {
                 let now = clock.now();
                 let payer = note(connection, &run, &origin)?;
-                let all = spendings(connection, &caps, Some(&payer), now)?;
+                let all = spendings(connection, &caps, Some(&payer), launched(connection, &run, now)?)?;
                 if let Some(spent) = all.iter().find(|spending| spending.is_spent()) {
                     let why = spent.words(caps.zone);
                     let text = match spent.name {
@@ -263,7 +263,7 @@ impl Journal {
                 let payer: Option<String> =
                     connection.one("SELECT payer FROM run WHERE run = ?1", [run.as_str()], |row| row.get(0))?.flatten();
                 let payer = payer.unwrap_or_default();
-                let all = spendings(connection, &caps, Some(&payer), now)?;
+                let all = spendings(connection, &caps, Some(&payer), launched(connection, &run, now)?)?;
                 warn(connection, &all, &payer, &title, caps.zone, now)
             })
             .await?;
@@ -350,6 +350,13 @@ impl JournalReader {
         let cap = caps.within(dollars_left(&spendings));
         Ok(ApplicableBudget { spendings, cap })
     }
+}
+
+/// Returns when a run was launched, in whose periods it counts, even if it reserves after their end. `now` if it was not launched.
+fn launched(connection: &Connection, run: &RunId, now: DateTime<Utc>) -> Result<DateTime<Utc>, JournalError> {
+    let launched: Option<Option<i64>> =
+        connection.one("SELECT launched FROM run WHERE run = ?1", [run.as_str()], |row| row.get(0))?;
+    launched.flatten().map_or(Ok(now), time)
 }
 
 /// Returns what is left of each cap in dollars.

@@ -632,14 +632,24 @@ const CAPS: Caps = Caps {
 
 /// Makes fifty jobs fall due at once. Returns those that may begin.
 async fn fifty(fixture: &Fixture, journal: &Journal) -> Vec<RunId> {
+    fifty_after(TimeDelta::zero(), fixture, journal).await
+}
+
+/// Does the same, where each job reserves only after this time: its gate takes that long.
+async fn fifty_after(gate: TimeDelta, fixture: &Fixture, journal: &Journal) -> Vec<RunId> {
     let mut begun = Vec::new();
     tokio::time::advance(std::time::Duration::from_millis(1)).await;
+    let mut launched = Vec::new();
     for n in 0..50 {
         let id = format!("job{n}");
         let due = fixture.due(&id, Kind::Routine);
         let text = due.text.clone();
         let run = one(journal, due).await;
         journal.launching(&run, text, String::new(), Punctuality::Unknown).await.unwrap();
+        launched.push((id, run));
+    }
+    fixture.clock.jump(gate);
+    for (id, run) in launched {
         match journal.reserve_cost(&run, &job(&id), CAPS).await.unwrap() {
             Reservation::Cap(cap) => begun.extend(cap.map(|_| run)),
             Reservation::Spent(_) => {
@@ -694,6 +704,15 @@ async fn no_restart_and_no_jump_of_the_clock_spends_more_than_a_cap() {
     assert_eq!(fifty(&fixture, &journal).await.len(), 0);
     fixture.clock.jump(TimeDelta::days(1));
     assert_eq!(fifty(&fixture, &journal).await.len(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_that_reserve_after_midnight_share_the_cap_of_the_day_in_which_they_began() {
+    let fixture = Fixture::new();
+    let journal = fixture.open();
+    fixture.clock.jump(TimeDelta::hours(12) - TimeDelta::minutes(1));
+    assert_eq!(fifty_after(TimeDelta::minutes(2), &fixture, &journal).await.len(), 10);
+    assert_eq!(fifty(&fixture, &journal).await.len(), 10, "the new day has its own cap");
 }
 
 #[tokio::test(start_paused = true)]
