@@ -86,6 +86,7 @@ pub(super) fn try_now(definition: &Definition, setup: &Setup, app: &App) -> Resu
         let Some(shell) = sandbox.for_client(false).shell else { return Ok(None) };
         let line = ShellLine {
             line,
+            is_one_stream: false,
             shell,
             work: home.work(),
             runner: PrespawnedRunner::start(&shell_binary).await?,

@@ -90,7 +90,8 @@ impl Runner {
             .expect
             .clone()
             .map(|expect| Expected::new(expect, self.home.work(), may_ping(&job.definition)));
-        let line = self.shell_line(FileLine { text: command, effect: Some("command") }, job, &host, runner, &settings);
+        let line = FileLine { text: command, effect: Some("command"), is_one_stream: true };
+        let line = self.shell_line(line, job, &host, runner, &settings);
         let mut report = match line.await? {
             Ok(line) => self.run_line(line, job, &host, &settings).await?,
             Err(why) => failed(format!("the job's tools do not cover its command: {why}")),

@@ -28,6 +28,8 @@ use crate::schedule::Job;
 pub struct ShellLine {
     /// The text of the line.
     pub line: String,
+    /// Whether standard error goes where standard output goes, so that both are heard in the order in which they were written.
+    pub is_one_stream: bool,
     /// The job's shell.
     pub shell: ShellSpec,
     /// The run's own folder.
@@ -68,9 +70,10 @@ impl ShellLine {
         spec.limits = self.limits;
         spec.env = self.clean.into_iter().chain(presented.clone()).chain(spec.env).collect();
         let of_programs = spec.env.clone().into_iter().chain(self.of_programs).collect();
+        let join = if self.is_one_stream { "exec 2>&1 && " } else { "" };
         let launch = Launch {
             program: self.run_dir.join(agent_sandbox::shell::FOLDER).join("bash"),
-            args: vec!["-c".into(), client_script(&self.line)],
+            args: vec!["-c".into(), format!("{join}{}", client_script(&self.line))],
             env: presented,
             work_dir: self.work,
             secret: None,
@@ -98,6 +101,8 @@ pub(super) struct FileLine<'a> {
     pub(super) text: &'a str,
     /// The side effect that is recorded for the run before the line starts, if any.
     pub(super) effect: Option<&'a str>,
+    /// As [`ShellLine::is_one_stream`].
+    pub(super) is_one_stream: bool,
 }
 
 /// A line of a job's run, with the run's token.
@@ -165,6 +170,7 @@ impl Runner {
         let clean = shell_environment(&self.client_environment, &run_dir.join("tmp"));
         let line = ShellLine {
             line: line.text.to_owned(),
+            is_one_stream: line.is_one_stream,
             shell,
             run_dir,
             work: self.home.work(),

@@ -48,9 +48,9 @@ fn the_exit_code_is_the_outcome_and_the_output_is_kept() {
     routine(&bot, "well", "echo one; echo two >&2; echo $(( 40 + 2 ))", NONE);
     let run = fire(&bot, &service, "well");
     assert_eq!((&run["outcome"], &run["client"]), (&json!("completed"), &json!("exec")), "{run:#}");
-    let mut lines: Vec<String> = printed(&run).lines().map(str::to_owned).collect();
-    lines.sort();
-    assert_eq!(lines, ["42", "one", "two"], "{run:#}");
+    assert_eq!(printed(&run), "one\ntwo\n42\n", "{run:#}");
+    routine(&bot, "mixed", "for n in 1 3 5 7; do echo $n; echo $((n + 1)) >&2; done", NONE);
+    assert_eq!(printed(&fire(&bot, &service, "mixed")), "1\n2\n3\n4\n5\n6\n7\n8\n");
     assert!(inbox(&bot).is_empty(), "{:?}", inbox(&bot));
     for (id, command, why) in [
         ("code", "echo at first; echo broken; echo at last; exit 3", "the command ended with exit code 3: at first / "),

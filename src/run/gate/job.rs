@@ -44,11 +44,13 @@ impl Runner {
             |why: String| Ok(GateOutcome::Ended(AttemptEnd::Failed(Failure::new(FailureClass::GateFailed, why))));
         let internal = |what: &str, error: std::io::Error| Refusal::environment(format!("{what}: {error}"));
         let runner = self.line_runner().await?;
-        let JobLine { line, own } =
-            match self.shell_line(FileLine { text: line, effect: None }, job, host, runner, settings).await? {
-                Ok(line) => line,
-                Err(why) => return failed(format!("the job's tools do not cover its gate: {why}")),
-            };
+        let JobLine { line, own } = match self
+            .shell_line(FileLine { text: line, effect: None, is_one_stream: false }, job, host, runner, settings)
+            .await?
+        {
+            Ok(line) => line,
+            Err(why) => return failed(format!("the job's tools do not cover its gate: {why}")),
+        };
         let decides = Arc::clone(host);
         let gate = Gate {
             line,
