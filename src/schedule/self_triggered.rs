@@ -16,6 +16,10 @@ use crate::journal::Origin;
 /// Maximum number of times in a row that a routine may trigger itself.
 const AT_MOST: u32 = 3;
 
+/// Maximum number of times in a row that a routine may fire when it, or another run that may write there, was the cause. It is higher,
+/// since the other run may do ordinary work.
+const AT_MOST_PERHAPS: u32 = 30;
+
 /// Maximum number of times that it may fire without a scheduled time within [`WINDOW`], whatever the cause.
 const AT_MOST_BY_ANYTHING: usize = 10;
 
@@ -36,6 +40,8 @@ pub(super) struct SelfTriggered {
     /// The origin of each job's last run. A job without an entry descends from itself alone. The journal records
     /// it, too, so that a loop does not outlive a restart.
     origins: HashMap<DefinitionId, Origin>,
+    /// How often in a row each routine has perhaps triggered itself.
+    perhaps: HashMap<DefinitionId, u32>,
     by_anything: HashMap<DefinitionId, Times>,
     /// Runs that ended lately, in order.
     ended: VecDeque<PastRun>,
@@ -71,6 +77,11 @@ pub(super) struct FiringLimit {
 const BY_ITSELF: FiringLimit =
     FiringLimit { why: "it has set itself off 3 times in a row", until: "when something else sets it off" };
 
+const PERHAPS_BY_ITSELF: FiringLimit = FiringLimit {
+    why: "it, or another job that may write there, has set it off 30 times in a row",
+    until: "when something else sets it off",
+};
+
 const BY_ANYTHING: FiringLimit =
     FiringLimit { why: "it has fired 10 times within a minute", until: "when a minute has passed" };
 
@@ -94,6 +105,7 @@ impl SelfTriggered {
     /// Starts a new row for a job whose run has another cause. A job that a run made descends from that run's job.
     pub(super) fn restart_count(&mut self, definition: &Definition) {
         let id = &definition.id;
+        self.perhaps.remove(id);
         let maker = definition.created_by.as_ref().or(definition.chain().map(|chain| &chain.parent));
         // A routine that a run made fires by its own times.
         match maker.filter(|_| matches!(definition.kind(), Kind::Reminder | Kind::Session)) {
@@ -120,6 +132,7 @@ impl SelfTriggered {
 
     /// Removes a job that never fires again.
     pub(super) fn forget(&mut self, id: &DefinitionId) {
+        self.perhaps.remove(id);
         self.origins.remove(id);
     }
 
@@ -146,14 +159,22 @@ impl SelfTriggered {
             // One more than allowed: the person was notified.
             _ => (before + 1).min(AT_MOST + 1),
         };
-        let is_truncated = own > 0 && own == causes.len() && in_a_row > AT_MOST;
+        let perhaps_before = self.perhaps.remove(id).unwrap_or(0);
+        if own > 0 {
+            self.perhaps.insert(id.clone(), (perhaps_before + 1).min(AT_MOST_PERHAPS + 1));
+        }
+        let by_itself = own > 0 && own == causes.len() && in_a_row > AT_MOST;
+        let perhaps = own > 0 && perhaps_before >= AT_MOST_PERHAPS;
         // The last run stays the same.
-        let comes_of = if is_truncated { self.lineage(id) } else { joined(id, causes) };
+        let comes_of = if by_itself || perhaps { self.lineage(id) } else { joined(id, causes) };
         let origin = Origin { comes_of, in_a_row };
         self.origins.insert(id.clone(), origin.clone());
-        let (cut, is_news) = match is_truncated {
-            true => (Some(BY_ITSELF), before == AT_MOST),
-            false => self.count_any(id, now),
+        let (cut, is_news) = if by_itself {
+            (Some(BY_ITSELF), before == AT_MOST)
+        } else if perhaps {
+            (Some(PERHAPS_BY_ITSELF), perhaps_before == AT_MOST_PERHAPS)
+        } else {
+            self.count_any(id, now)
         };
         Counted { cut, is_news, origin }
     }
@@ -232,6 +253,17 @@ mod tests {
         let own: (&str, &[&str]) = ("a", &["a"]);
         let unclear: (&str, &[&str]) = ("a", &["a", "c"]);
         assert_eq!(fires(&[own, own, own, unclear, unclear, own]), [true, true, true, true, true, false]);
+    }
+
+    #[test]
+    fn one_that_perhaps_sets_itself_off_is_cut_as_well_in_the_end() {
+        let (unclear, outside): ((&str, &[&str]), (&str, &[&str])) = (("a", &["a", "c"]), ("a", &[]));
+        assert_eq!(fires(&[unclear; 31]), [[true; 30].as_slice(), &[false]].concat());
+        let steps = [[unclear; 31].as_slice(), &[outside], &[unclear; 31]].concat();
+        assert_eq!(fires(&steps).iter().filter(|fires| !**fires).count(), 2);
+        // `b` fires as often as others change its files.
+        let others: (&str, &[&str]) = ("b", &["c", "d"]);
+        assert_eq!(fires(&[others; 50]), [true; 50]);
     }
 
     #[test]
