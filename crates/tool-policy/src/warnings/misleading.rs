@@ -37,9 +37,9 @@ fn in_command(pattern: &ToolPattern, specifier: &str) -> Option<String> {
     if specifier.strip_suffix(":*").unwrap_or(specifier).contains(":*") {
         return Some(format!("`:*` in `{pattern}` is text: it means ` *` at the end only; write ` *`"));
     }
-    if let Some((folder, word)) =
-        words.iter().find_map(|word| Some((word.split_once('*')?.0.rsplit_once('/')?.0, *word)))
-    {
+    // The star of an address stands for no `..`.
+    let mut paths = words.iter().filter(|word| !word.contains("://"));
+    if let Some((folder, word)) = paths.find_map(|word| Some((word.split_once('*')?.0.rsplit_once('/')?.0, *word))) {
         return Some(format!(
             "`{word}` in `{pattern}` does not keep to `{folder}/`: in a command `*` covers `../` and further arguments \
              too; grant the tool that takes paths, as in `Read({}/**)`",
@@ -134,8 +134,12 @@ mod tests {
         check("Bash(ls:* -l)", "is text");
         check("Edit(/etc/hosts)", "write `Edit(//etc/hosts)`");
         check("Read(/home/ann/**)", "a place in `work/`");
+        check("Bash(curl -H Range:* https://a.example/v1/* notes/*)", "does not keep to `notes/`");
         for text in ["Bash(cat *)", "Bash(ls:*)", "Bash(cat notes/today.md *)", "Edit(/notes/**)", "Read(//etc/hosts)"]
         {
+            check(text, "");
+        }
+        for text in ["Bash(curl https://a.example/v1/*)", "Bash(git clone https://a.example/acme/*)"] {
             check(text, "");
         }
     }
