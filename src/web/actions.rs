@@ -30,7 +30,7 @@ fn redirect(done: Result<String, Refusal>) -> Response {
     }
 }
 
-/// Fires, pauses, resumes or snoozes a job.
+/// Fires, pauses, resumes, snoozes or retries a job.
 pub(super) async fn job(context: Context, Path((id, action)): Path<(String, String)>, posted: Posted) -> Response {
     let page = link("/jobs/", &id, "");
     let command = match &*action {
@@ -38,6 +38,7 @@ pub(super) async fn job(context: Context, Path((id, action)): Path<(String, Stri
         "pause" => Command::SetEnabled { kind: None, id, enabled: false },
         "resume" => Command::SetEnabled { kind: None, id, enabled: true },
         "go-on" => Command::Resume { id },
+        "retry" => Command::Retry { id },
         "snooze" => match posted.get("span").parse::<humantime::Duration>() {
             Ok(span) => Command::Snooze { id, span: Duration::from(span) },
             Err(_) => return error::refused(&Refusal::user("write a span, such as `2h`")),

@@ -116,6 +116,8 @@ impl Web {
             .route("/page.js", get(frame::script))
             .route("/enter.js", get(frame::enter))
             .route("/icon.svg", get(frame::icon))
+            // Some programs ask for this name, whatever a page says.
+            .route("/favicon.ico", get(frame::icon))
             .fallback(error::not_found)
             .layer(DefaultBodyLimit::max(guard::LARGEST))
             .layer(axum::middleware::from_fn_with_state(self.clone(), error::framed))

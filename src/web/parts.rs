@@ -78,16 +78,36 @@ pub(super) fn with_code(text: &str) -> Markup {
 }
 
 /// Returns the page that does what a command does, and the name of the page or of its button.
-fn page_of(command: &str) -> Option<(String, &'static str)> {
-    let (page, name) = match command.strip_prefix("ollim-bot ")? {
+fn page_of(command: &str) -> Option<(String, String)> {
+    let command = command.strip_prefix("ollim-bot ")?;
+    let (page, name) = match command {
         "questions" => ("/questions", "Questions"),
         "next" => ("/next", "Next"),
+        "runs" => ("/runs", "Runs"),
+        "status" => ("/service", "Service"),
         "routine list" => ("/jobs#routines", "Routines"),
         "reminder list" => ("/jobs#reminders", "Reminders"),
         "resume" => ("/service", "Resume"),
-        other => return Some((link("/jobs/", other.strip_prefix("resume ")?, ""), "Resume")),
+        _ => return page_about(command),
     };
-    Some((page.to_owned(), name))
+    Some((page.to_owned(), name.to_owned()))
+}
+
+/// Commands about one job or run, each with the start of its page's address, and the name of the page or of its button.
+const ABOUT_ONE: [(&str, &str, &str); 5] = [
+    ("resume ", "/jobs/", "Resume"),
+    ("fire ", "/jobs/", "Run now"),
+    ("reminder retry ", "/jobs/", "Retry now"),
+    ("runs show ", "/runs/", "run {}"),
+    ("runs ", "/runs?job=", "runs of {}"),
+];
+
+/// Returns the page that does what a command does about one job or run.
+fn page_about(command: &str) -> Option<(String, String)> {
+    let named =
+        |(start, page, name): &(&str, &'static str, &'static str)| Some((*page, *name, command.strip_prefix(start)?));
+    let (page, name, id) = ABOUT_ONE.iter().find_map(named)?;
+    (!id.contains(" --")).then(|| (link(page, id, ""), name.replace("{}", id)))
 }
 
 /// Builds a path with a name as a single segment.

@@ -3,6 +3,8 @@ import { ask, enter, until, write } from './bot.mjs';
 import { look, open } from './browser.mjs';
 
 const ODD = 'odd <b>"name"& ü';
+/** The longest id that there can be. */
+const WIDE = 'w'.repeat(64);
 const LONG = 'w'.repeat(1_000_000);
 
 /** What a text must not have become. */
@@ -20,6 +22,10 @@ export async function test({ browser, url, check, figures }) {
   const job = '/jobs/' + encodeURIComponent(ODD);
   await write('routines/long.md', `---\ncron: '0 0 29 2 *'\n---\n\n<script>document.title = "taken"</script> ${LONG}\n`);
   await until('the long file is read', async () => (await ask('routine', 'list')).some((one) => one.id === 'long'));
+  await write(`routines/${WIDE}.md`, "---\ncron: '0 0 29 2 *'\nclient: exec\nbackground: true\ncommand: exit 1\n---\n");
+  await until('the wide id is read', async () => (await ask('routine', 'list')).some((one) => one.id === WIDE));
+  await ask('fire', WIDE);
+  await until('it has run', async () => (await ask('runs', WIDE))[0]?.ended);
   const { context, faults } = await open(browser, url, { viewport: { width: 360, height: 800 } });
   const page = await enter(context);
   const shown = {
@@ -54,5 +60,15 @@ export async function test({ browser, url, check, figures }) {
       if (!path.includes('long')) wrong.push(...(await look(page)));
       return wrong.concat(faults.splice(0).filter((fault) => !(isError && fault.includes('status of 4'))));
     });
+  }
+  for (const width of [360, 1280]) {
+    await page.setViewportSize({ width, height: 800 });
+    for (const path of ['/', '/next', '/jobs', '/runs', '/jobs/' + WIDE]) {
+      await check(`a wide id on ${path.slice(0, 20)} at ${width}`, async () => {
+        await page.goto(url + path);
+        const shown = await page.getByText(WIDE).count();
+        return [...(shown > 0 ? [] : ['it is not shown']), ...(await look(page)), ...faults.splice(0)];
+      });
+    }
   }
 }

@@ -690,6 +690,31 @@ fn a_reminder_is_put_off_and_not_brought_forward() {
     service.stop();
 }
 
+/// A message of the service names a command. On the page, a link to the button stands for it.
+#[test]
+fn a_failed_reminder_comes_back_by_a_button() {
+    let page = Page::new();
+    let job = "background: true\nclient: exec\ncommand: echo x >> runs; exit 1\nallowed_tools: [Edit]\n";
+    page.bot.write("reminders/tea.md", &reminder(now(), job, ""));
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    let ran = |times: usize| {
+        let runs = page.bot.read("work/runs").unwrap_or_default().lines().count();
+        (runs == times && page.bot.path("reminders/failed/tea.md").exists()).then_some(())
+    };
+    service.until("it has failed", || ran(1));
+    let inbox = || page.get("/inbox", &cookie).body;
+    service
+        .until("it is told", || inbox().contains("<a href=\"/jobs/tea\">Retry now</a> brings it back").then_some(()));
+    let shown = || page.get("/jobs/tea", &cookie).body;
+    let offers = |shown: &str| shown.contains("action=\"/jobs/tea/retry\"") && shown.contains("Snooze 1h");
+    service.until("its buttons are shown", || offers(&shown()).then_some(()));
+    let done = page.post("/jobs/tea/retry", &cookie, &format!("token={}", page.token(&cookie)));
+    assert_eq!(done.status, 303, "{}", done.body);
+    service.until("it has failed again", || ran(2));
+    service.stop();
+}
+
 #[test]
 fn a_policy_is_answered_whatever_is_asked() {
     let page = Page::new();
@@ -760,6 +785,7 @@ fn a_broken_file_leads_to_its_line_and_can_be_mended() {
     assert!(shown.contains("href=\"/jobs/broken/edit\""), "{shown}");
     assert!(shown.contains("<span class=\"line wrong\" id=\"L3\">cron:"), "{shown}");
     assert_eq!(shown.matches("line wrong").count(), 1, "{shown}");
+    assert_eq!(shown.matches("the hour field").count(), 1, "the error is shown once: {shown}");
     service.stop();
 }
 

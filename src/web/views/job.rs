@@ -23,6 +23,8 @@ pub(in crate::web) struct JobParts {
     job: Option<Job>,
     /// Why the job does not exist, if its file is invalid or gone.
     missing: Option<Refusal>,
+    /// Whether its file is kept in `reminders/failed/`.
+    is_kept: bool,
     text: Option<String>,
     policy: Result<JobPolicy, Refusal>,
     why: Option<Box<Why>>,
@@ -57,10 +59,11 @@ impl JobParts {
             Ok(job) => (Some(job), None),
             Err(refusal) => (None, Some(refusal)),
         };
+        let is_kept = missing.is_some() && failed(&name, app)?;
         let policy = show_policy(&name, app);
         let is_routine = |job: &&Job| job.definition.kind() == Kind::Routine && job.next.is_some();
         let routine = job.as_ref().filter(is_routine).map(|job| next::of(&job.definition, app));
-        Ok(Self { id: name, job, missing, text, policy, why, routine, zones: app.zones(&runs), runs })
+        Ok(Self { id: name, job, missing, is_kept, text, policy, why, routine, zones: app.zones(&runs), runs })
     }
 }
 
@@ -68,25 +71,36 @@ fn show_policy(id: &str, app: &App) -> Result<JobPolicy, Refusal> {
     Ok(execute!(app, Command::ShowPolicy { definition: id.to_owned() }, Outcome::Policy(policy) => policy))
 }
 
+fn failed(id: &str, app: &App) -> Result<bool, Refusal> {
+    let list = execute!(app, Command::List(Kind::Reminder), Outcome::Jobs(list) => list);
+    Ok(list.failed.iter().any(|failed| failed.id.as_str() == id))
+}
+
 pub(in crate::web) fn job(parts: &JobParts, attention: &Attention, context: &Context) -> Markup {
-    let JobParts { id, job, missing, text, policy, why, routine, runs, zones } = parts;
+    let JobParts { id, job, missing, is_kept, text, policy, why, routine, runs, zones } = parts;
     let is_its = |problem: &&Problem| problem.id.as_ref().is_some_and(|of| of.as_str() == id);
     let of_file: Vec<&Problem> = attention.status.problems.iter().filter(is_its).collect();
+    let is_broken = of_file.iter().any(|problem| problem.is_error());
     html! {
         div .head {
             h1 { (id) }
             @if let Some(job) = job {
                 (buttons(job, context))
             } @else if text.is_none() && runs.first().is_some_and(|run| run.kind == Kind::Reminder && run.outcome.is_over()) {
-                div .buttons { (snooze(&DefinitionId::new(id.as_str()), None, context)) }
+                div .buttons {
+                    @if *is_kept { (parts::button(&link("/jobs/", id, "/retry"), "Retry now", &[], context)) }
+                    (snooze(&DefinitionId::new(id.as_str()), None, context))
+                }
             }
         }
         @if let Some(job) = job { p { (summary(&job.definition)) } }
         // Of a job without a file, the next sentence says why.
-        @if let Some(refusal) = missing.as_ref().filter(|_| text.is_some() || why.is_none()) {
+        @if let Some(refusal) = missing.as_ref().filter(|_| !is_broken && (text.is_some() || why.is_none())) {
             p .bad { (parts::with_code(&refusal.to_string())) }
         }
-        @if let Some(why) = why {
+        @if is_broken {
+            p .why { (id) " does not fire until its file is put right." }
+        } @else if let Some(why) = why {
             p .why { (parts::with_code(&why.said.sentence)) @if let Some(next) = &why.next { " " (parts::with_code(&next.sentence)) } }
         }
         @if let Some(why) = job.as_ref().and_then(|job| attention.status.keeps_waiting(&job.definition)) {
@@ -113,6 +127,7 @@ pub(in crate::web) fn job(parts: &JobParts, attention: &Attention, context: &Con
             h2 { "What it may do" }
             @match policy {
                 Ok(policy) => (policy::entries(policy)),
+                Err(_) if is_broken => p .faint { "Nothing, while its file has an error." },
                 Err(refusal) => p .faint { (parts::with_code(&refusal.to_string())) },
             }
             div .head {
