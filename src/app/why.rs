@@ -57,8 +57,7 @@ pub struct Evidence {
 }
 
 /// The source of a piece of evidence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The journal.
     Journal,
@@ -70,6 +69,20 @@ pub enum Source {
     Clock,
     /// The service, just now.
     Service,
+}
+
+impl Source {
+    /// Returns its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Journal => "journal",
+            Self::File => "file",
+            Self::Settings => "settings",
+            Self::Clock => "clock",
+            Self::Service => "service",
+        }
+    }
 }
 
 /// Returns what the rules of the time zone do to a routine's occurrence at `at`, in words; `None` if nothing.

@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use super::context::Context;
-use crate::app::Status;
 use crate::app::words::{self, Emphasis};
+use crate::app::{Status, Why};
 use crate::channel::terminal::plain_lines;
 use crate::definition::Problem;
 use crate::journal::{RunRecord, RunState};
@@ -139,6 +139,19 @@ pub(super) fn problem(problem: &Problem) -> Markup {
         }
         " " (with_code(&problem.message))
         @if let Some(hint) = &problem.hint { " (" (with_code(hint)) ")" }
+    }
+}
+
+/// Renders why a job or a run is as it is, with the evidence folded.
+pub(super) fn why(why: &Why) -> Markup {
+    html! {
+        div .why {
+            p { (with_code(&why.said.sentence)) @if let Some(next) = &why.next { " " (with_code(&next.sentence)) } }
+            details .faint {
+                summary { "Evidence" }
+                ul { @for one in &why.evidence { li { (one.from.name()) ": " (with_code(&one.what)) } } }
+            }
+        }
     }
 }
 

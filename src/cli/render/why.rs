@@ -21,8 +21,7 @@ pub(super) fn why(why: &Why, view: &View, output: &mut Output) {
     }
     output.line("");
     for Evidence { from, what, .. } in &why.evidence {
-        let name = json!(from);
-        let text = format!("{}: {}", name.as_str().unwrap_or_default(), plain(what));
+        let text = format!("{}: {}", from.name(), plain(what));
         for (place, line) in wrapped(&text, width.saturating_sub(2)).iter().enumerate() {
             output.line(paint(FAINT, &if place == 0 { line.clone() } else { format!("  {line}") }));
         }
@@ -33,7 +32,8 @@ pub(super) fn why(why: &Why, view: &View, output: &mut Output) {
 fn as_json(why: &Why, view: &View) -> Value {
     let said = |said: &Sentence| json!({ "situation": said.situation, "sentence": said.sentence });
     let at = |at: chrono::DateTime<chrono::Utc>| times::rfc3339(at, view.zone);
-    let evidence = why.evidence.iter().map(|one| json!({ "from": one.from, "at": one.at.map(at), "what": one.what }));
+    let evidence =
+        why.evidence.iter().map(|one| json!({ "from": one.from.name(), "at": one.at.map(at), "what": one.what }));
     json!({
         "id": why.id,
         "situation": why.said.situation,

@@ -101,7 +101,7 @@ pub(in crate::web) fn job(parts: &JobParts, attention: &Attention, context: &Con
         @if is_broken {
             p .why { (id) " does not fire until its file is put right." }
         } @else if let Some(why) = why {
-            p .why { (parts::with_code(&why.said.sentence)) @if let Some(next) = &why.next { " " (parts::with_code(&next.sentence)) } }
+            (parts::why(why))
         }
         @if let Some(why) = job.as_ref().and_then(|job| attention.status.keeps_waiting(&job.definition)) {
             p .warn { "When it falls due, it waits for an agent: " (parts::with_code(why)) "." }

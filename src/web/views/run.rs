@@ -42,7 +42,7 @@ pub(in crate::web) fn run(parts: &RunParts, open: &[Question], context: &Context
         @if let Some(error) = run.error.as_ref().filter(|_| run.outcome.is_over()) {
             div .bad { (parts::folded_prose(error, LINES)) }
         }
-        @if let Some(why) = why { p .why { (parts::with_code(&why.said.sentence)) } }
+        @if let Some(why) = why { (parts::why(why)) }
         @for question in open.iter().filter(|question| question.run == run.run) {
             (questions::open(question, Some(run.run.as_str()), context))
         }
