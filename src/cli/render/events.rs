@@ -60,7 +60,7 @@ impl<'a> Events<'a> {
             return;
         }
         let full = self.full.then_some(&self.results);
-        let shown = allowed(&event.kind).or_else(|| words::event(&event.kind, full, self.view.now, self.view.zone));
+        let shown = allowed(&event.kind).or_else(|| words::event(&event.kind, full, event.at, self.view.zone));
         let Some((name, emphasis, mut text)) = shown else { return };
         text.push_str(&self.belongs_to(&event.kind));
         let time = event.at.with_timezone(&self.view.zone).format("%H:%M:%S");
