@@ -220,7 +220,12 @@ pub fn commented() -> String {
 /// Returns the zone of `TZ`, else that of the system.
 fn system_zone(env: &BTreeMap<String, String>) -> Option<Tz> {
     let named = env.get("TZ").and_then(|name| name.trim_start_matches(':').parse().ok());
-    named.or_else(|| iana_time_zone::get_timezone().ok()?.parse().ok())
+    named.or_else(zone_without_variable)
+}
+
+/// Returns the zone of the system, whatever `TZ` is in this shell.
+pub(crate) fn zone_without_variable() -> Option<Tz> {
+    iana_time_zone::get_timezone().ok()?.parse().ok()
 }
 
 const FILE: &str = "config.yaml";

@@ -479,6 +479,19 @@ impl App {
         service::status(self)
     }
 
+    /// Returns what keeps a job waiting for an agent under this service: the missing agent, or its login.
+    ///
+    /// # Errors
+    /// If the data folder or the journal cannot be read.
+    pub fn keeps_waiting(&self, id: &DefinitionId, service: &ServiceStatus) -> Result<Option<String>, Refusal> {
+        if service.client.missing.is_none() && service.waiting_for_login.is_none() {
+            return Ok(None);
+        }
+        let (status, loaded) = (status::status(self)?, self.load_without_settings()?);
+        let definition = loaded.definitions.get(id);
+        Ok(definition.and_then(|definition| status.keeps_waiting(definition)).map(str::to_owned))
+    }
+
     /// Returns the exhausted limits of the budget. While there is one, no job that costs money starts.
     ///
     /// # Errors
@@ -521,6 +534,14 @@ impl App {
         let counts =
             self.config().is_ok_and(|config| matches!(config.origin("timezone"), Origin::System | Origin::Default));
         (counts && !is_zone).then_some(name)
+    }
+
+    /// Returns the service's time zone, if it is another than that of this command: both took it from their own environment.
+    #[must_use]
+    pub fn zone_of_service(&self) -> Option<String> {
+        let config = self.config().ok().filter(|config| !matches!(config.origin("timezone"), Origin::File(_)))?;
+        let zone = self.service_status().ok().flatten()?.zone;
+        (!zone.is_empty() && zone != config.timezone.name()).then_some(zone)
     }
 
     /// Returns the time zone for showing records. Invalid settings do not prevent that.

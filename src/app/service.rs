@@ -278,6 +278,9 @@ pub struct ServiceStatus {
     pub channel: String,
     /// Whether the kernel sandboxes background jobs.
     pub sandbox: Sandbox,
+    /// The time zone of definitions that name none; empty if the service does not say.
+    #[serde(default)]
+    pub zone: String,
     /// The page's address, or why it is not served; `None` if the settings have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<ListenerState>,

@@ -3,7 +3,7 @@
 use super::args::Color;
 use super::output::{FAINT, Output, paint};
 use super::render::{self, View};
-use super::{log, run, watch};
+use super::{log, run, start_warnings, watch};
 use crate::app::{App, Command, Outcome, ServiceReply, words};
 use crate::daemon::shutdown::EndConditions;
 use crate::journal::RunState;
@@ -14,7 +14,9 @@ use crate::refusal::Refusal;
 /// # Errors
 /// Fails if there is no such definition, or if it cannot run now.
 pub(super) fn fire(id: &str, wait: Option<Color>, app: &App, view: &View, output: &mut Output) -> Result<(), Refusal> {
-    let id = match (app.execute(Command::Fire { id: id.to_owned() })?, wait) {
+    let fired = app.execute(Command::Fire { id: id.to_owned() })?;
+    start_warnings::warn_of_agent(&fired, app, output);
+    let id = match (fired, wait) {
         (Outcome::NotRunning(id), _) => id,
         (Outcome::Service(ServiceReply::Fired { run, .. }), Some(color)) => {
             return watch::runs(Some(run.as_str()), app, view, color, output);

@@ -11,6 +11,7 @@ use super::render::{self, View};
 use super::{for_person, run};
 use crate::app::{App, Command, InitOptions, Outcome, UnitAct, UnitCommand};
 use crate::channel::terminal::plain;
+use crate::config::zone_without_variable;
 use crate::daemon::shutdown::EndConditions;
 use crate::definition::DefinitionId;
 use crate::home::Home;
@@ -86,13 +87,14 @@ impl Guide<'_> {
         Ok(())
     }
 
-    /// Returns the time zone, if it differs from the system's.
+    /// Returns the time zone, if it is not that of the system. `TZ` of this shell counts, since a service started elsewhere lacks it.
     fn zone(&self, output: &mut Output) -> Result<Option<String>, Refusal> {
         let detected = self.app.zone()?;
+        let of_shell = zone_without_variable() != Some(detected);
         loop {
             let answer = self.ask(&format!("Time zone [{detected}]:"), output)?;
             if answer.is_empty() || answer == detected.name() {
-                return Ok(None);
+                return Ok(of_shell.then(|| detected.name().to_owned()));
             }
             if answer.parse::<chrono_tz::Tz>().is_ok() {
                 return Ok(Some(answer));
@@ -164,7 +166,9 @@ impl Guide<'_> {
                 FAINT,
                 "Have what starts your services start it. With cron, it is this line in `crontab -e`:",
             );
-            output.line(plain(&format!("  @reboot {} --home {home} run", program.display())));
+            // cron's own PATH lacks the folder of many agent clients.
+            let path = self.app.env.text("PATH").unwrap_or_default().replace('%', "\\%");
+            output.line(plain(&format!("  @reboot PATH={path} {} --home {home} run", program.display())));
         }
         Ok(self.asks && possible && self.yes("Have systemd run it, from now on and after a restart?", true, output)?)
     }

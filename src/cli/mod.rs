@@ -139,9 +139,10 @@ fn execute_typed(
             if opens {
                 open::open(&outcome, app, output);
             }
+            let promised = start_warnings::promised(&outcome);
             render::render(outcome, view, output);
             if promises {
-                start_warnings::warn(app, needs_login, output);
+                start_warnings::warn(app, needs_login, promised.as_ref(), output);
             }
         }
         ParsedCommand::Each(commands) => {
@@ -154,7 +155,7 @@ fn execute_typed(
                 Ok(())
             });
             if promises {
-                start_warnings::warn(app, needs_login, output);
+                start_warnings::warn(app, needs_login, None, output);
             }
         }
         ParsedCommand::Own(own) => execute_own(own, global, app, view, output)?,

@@ -3,8 +3,9 @@
 use super::args::Color;
 use super::output::{HINT, Output, WARN, paint};
 use crate::app::times::resets_in;
-use crate::app::{App, Command, Outcome, ServiceStatus, UnitAct, UnitCommand};
+use crate::app::{App, Command, Outcome, ServiceReply, ServiceStatus, UnitAct, UnitCommand};
 use crate::channel::terminal::plain;
+use crate::definition::DefinitionId;
 use crate::journal::{RunRecord, RunState};
 use crate::refusal::Refusal;
 
@@ -18,7 +19,7 @@ pub(super) fn will_fire(outcome: &Outcome) -> bool {
     }
 }
 
-/// Warns that `TZ` is invalid, if the outcome shows times in the fallback zone.
+/// Warns that `TZ` is invalid or not the service's, if the outcome shows times in a zone that does not hold for it.
 pub(super) fn warn_of_zone(outcome: &Outcome, app: &App, output: &mut Output) {
     let shows_times =
         matches!(outcome, Outcome::Scheduled(_) | Outcome::Upcoming(_) | Outcome::Status(_) | Outcome::Settings(_));
@@ -27,6 +28,12 @@ pub(super) fn warn_of_zone(outcome: &Outcome, app: &App, output: &mut Output) {
         output.note(format!("{}: TZ={} is no time zone, so times are in {zone}", paint(WARN, "warning"), plain(name)));
         let hint = "set TZ to a name such as Europe/Vienna, or `timezone` in config.yaml";
         output.note(format!("{}: {hint}", paint(HINT, "hint")));
+    }
+    if shows_times && let Some(zone) = app.zone_of_service() {
+        let here = app.zone_of_records();
+        let what = format!("the service runs in {zone}, where jobs fire, and these times are in {here}");
+        output.note(format!("{}: {}", paint(WARN, "warning"), plain(&what)));
+        output.note(format!("{}: set `timezone` in config.yaml; it holds for both", paint(HINT, "hint")));
     }
 }
 
@@ -44,6 +51,31 @@ pub(super) fn warn_of_cut_off(outcome: &Outcome, app: &App, output: &mut Output)
         output.note(format!("{}: {what}", paint(WARN, "warning")));
         output.note(format!("{}: start it: `ollim-bot run`; it says what becomes of that", paint(HINT, "hint")));
     }
+}
+
+/// Returns the job that will fire, if the outcome promises that of a single job.
+pub(super) fn promised(outcome: &Outcome) -> Option<DefinitionId> {
+    match outcome {
+        Outcome::Scheduled(recorded) => Some(recorded.job.definition.id.clone()),
+        _ => None,
+    }
+}
+
+/// Warns that a job which was fired will wait for an agent, and why.
+pub(super) fn warn_of_agent(fired: &Outcome, app: &App, output: &mut Output) {
+    if let Outcome::Service(ServiceReply::Fired { id, .. }) = fired
+        && let Ok(Some(service)) = app.service_status()
+    {
+        note_agent(id, &service, app, output);
+    }
+}
+
+/// Returns whether the job will wait for an agent, and says so.
+fn note_agent(id: &DefinitionId, service: &ServiceStatus, app: &App, output: &mut Output) -> bool {
+    // An unreadable status is reported by the command that shows it.
+    let Some(why) = app.keeps_waiting(id, service).ok().flatten() else { return false };
+    output.note(format!("{}: it waits for an agent: {}", paint(WARN, "warning"), plain(&why)));
+    true
 }
 
 /// Whether the promised runs may wait for a login.
@@ -71,10 +103,17 @@ pub(super) fn show_wait(command: &Command, app: &App, color: Color, output: &mut
     output.print_now(color).map(drop)
 }
 
-/// Warns about the reason why nothing fires, with the command that fixes it.
-pub(super) fn warn(app: &App, needs_login: bool, output: &mut Output) {
+/// Warns about the reason why nothing fires, or not the promised job, with the command that fixes it.
+pub(super) fn warn(app: &App, needs_login: bool, promised: Option<&DefinitionId>, output: &mut Output) {
     let until: String;
-    let (what, hint) = match app.service_status() {
+    let service = app.service_status();
+    if let (Ok(Some(service)), Some(id)) = (&service, promised)
+        && !service.ending
+        && note_agent(id, service, app, output)
+    {
+        return;
+    }
+    let (what, hint) = match service {
         Ok(None) => ("the service is not running, so nothing fires", "start it: `ollim-bot run`"),
         Ok(Some(ServiceStatus { ending: true, .. })) => {
             ("the service is ending, so nothing fires", "start it again: `ollim-bot run`")

@@ -807,6 +807,25 @@ fn a_zone_that_is_none_is_said_where_times_are_shown() {
 }
 
 #[test]
+fn a_zone_other_than_the_services_is_said_where_times_are_shown() {
+    let bot = some_jobs().env("TZ", "Europe/Berlin");
+    let service = bot.start();
+    let warning = "the service runs in Europe/Berlin, where jobs fire, and these times are in America/New_York";
+    let every = [&["next"][..], &["status"], &["reminder", "add", "x", "--in", "1h"]];
+    let warns = |zone: &str| {
+        every.map(|words| {
+            let output = bot.command(words).env("TZ", zone).output().unwrap();
+            String::from_utf8(output.stderr).unwrap().contains(warning)
+        })
+    };
+    assert_eq!(warns("Europe/Berlin"), [false; 3]);
+    assert_eq!(warns("America/New_York"), [true; 3]);
+    bot.write("config.yaml", "timezone: Europe/Berlin\n");
+    assert_eq!(warns("America/New_York"), [false; 3]);
+    service.stop();
+}
+
+#[test]
 fn keys_are_in_snake_case() {
     let bot = some_jobs();
     let plan = bot.json(["agents", "show", "Plan"]);

@@ -105,8 +105,10 @@ fn a_message_that_does_not_come_is_told_with_what_to_do() {
 fn enter_takes_what_is_usual_and_a_login_that_fails_is_told() {
     let api = MessagesApi::answering(|_| Reply::Error(401, "authentication_error"));
     let bot = with_client(api.url());
-    let mut terminal = Terminal::start(bot.command(["init"]));
-    terminal.answer("Time zone [UTC]:", "");
+    let mut init = bot.command(["init"]);
+    init.env_remove("TZ");
+    let mut terminal = Terminal::start(init);
+    terminal.answer("Time zone [", "");
     terminal.answer(SAMPLES, "n");
     terminal.answer(PHONE, "");
     terminal.answer(TALK, "");
@@ -119,6 +121,24 @@ fn enter_takes_what_is_usual_and_a_login_that_fails_is_told() {
     );
     assert_eq!((bot.names("routines"), bot.names("reminders")), (vec![], vec![]));
     assert!(!bot.read("config.yaml").unwrap().contains("\ntimezone:"), "the system's zone needs no line");
+}
+
+/// The service may be started by something else than this shell, without its `TZ`.
+#[test]
+fn the_zone_of_the_shell_is_written_down() {
+    let bot = with_client("http://127.0.0.1:9").env("TZ", "Asia/Kathmandu");
+    let mut terminal = Terminal::start(bot.command(["init"]));
+    terminal.answer("Time zone [Asia/Kathmandu]:", "");
+    terminal.answer(SAMPLES, "n");
+    terminal.answer(PHONE, "");
+    terminal.answer(TALK, "");
+    terminal.answer(CALL, "n");
+    let (status, shown) = terminal.end();
+    assert!(status.success(), "{shown}");
+    assert!(bot.read("config.yaml").unwrap().ends_with("\ntimezone: Asia/Kathmandu\n"));
+    if !std::path::Path::new("/run/systemd/system").is_dir() {
+        assert!(shown.contains("@reboot PATH=/"), "{shown}");
+    }
 }
 
 #[test]

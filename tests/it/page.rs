@@ -534,6 +534,13 @@ fn a_job_that_will_wait_for_an_agent_says_so() {
     assert!(!page.get("/jobs/greets", &cookie).body.contains("waits for an agent"));
     let next = page.get("/next", &cookie).body;
     assert_eq!(next.matches("will wait for an agent").count(), 1, "{next}");
+    // The terminal says so as well.
+    let warning = "warning: it waits for an agent: `claude` was not found";
+    let add = ["routine", "add", "Look.", "--cron", "0 9 * * *", "--background", "--allowed-tools", "Read"];
+    for (words, waits) in [(&["fire", "reads"][..], true), (&add, true), (&["fire", "greets"], false)] {
+        let ran = page.bot.run(words);
+        assert!(ran.code == 0 && ran.stderr.contains(warning) == waits, "{ran:?}");
+    }
     service.stop();
 }
 

@@ -328,6 +328,7 @@ impl Fixture {
             client,
             channel: "console".into(),
             sandbox: Sandbox { enforced: true, detail: String::new() },
+            zone: String::new(),
             journal_fault: None,
             paused: None,
             waiting_for_login: None,

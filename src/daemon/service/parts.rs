@@ -287,6 +287,7 @@ impl Shared {
             client: (chosen.status)(),
             channel: opened.config.default_channel.clone(),
             sandbox: execution.sandbox,
+            zone: opened.config.timezone.name().to_owned(),
             journal_fault: None,
             paused: None,
             waiting_for_login: None,
