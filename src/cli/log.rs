@@ -7,10 +7,11 @@ use std::os::unix::fs::DirBuilderExt as _;
 use chrono::SecondsFormat;
 use chrono_tz::Tz;
 use tracing_appender::rolling::{RollingFileAppender, Rotation};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
 use super::args::Color;
 use crate::app::App;
@@ -19,6 +20,23 @@ use crate::refusal::Refusal;
 
 /// Environment variable with the log filter, in the syntax of `tracing`.
 const LOG: &str = "OLLIM_LOG";
+
+/// The target of events that stderr shows in another form.
+const FILES_ONLY: &str = "ollim_bot::files_only";
+
+/// Writes why `run` failed to the files. Stderr shows it as every error of a command.
+pub(super) fn failed(refusal: &Refusal) {
+    tracing::error!(target: FILES_ONLY, "`ollim-bot run` failed: {refusal}");
+}
+
+/// Writes panics to the files as well.
+fn keep_panics() {
+    let show = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        tracing::error!(target: FILES_ONLY, "{panic}");
+        show(panic);
+    }));
+}
 
 /// Starts the log on stderr and, if `kept`, in files. The filter is `OLLIM_LOG`, or else `usual`.
 pub(super) fn start(usual: &str, color: Color, kept: bool, app: &App) -> Result<(), Refusal> {
@@ -36,7 +54,8 @@ pub(super) fn start(usual: &str, color: Color, kept: bool, app: &App) -> Result<
         .with_target(false)
         .with_ansi(ansi)
         .with_timer(LocalTime(zone, app.clock.clone()))
-        .with_writer(std::io::stderr);
+        .with_writer(std::io::stderr)
+        .with_filter(filter_fn(|metadata| metadata.target() != FILES_ONLY));
     let (files, failure) = match kept.then(|| files(app)).transpose() {
         Ok(files) => (files, None),
         Err(failure) => (None, Some(failure)),
@@ -51,7 +70,10 @@ pub(super) fn start(usual: &str, color: Color, kept: bool, app: &App) -> Result<
     });
     let subscriber = tracing_subscriber::registry().with(filter).with(terminal).with(files);
     // In a test several commands may run in one process. The first log is kept.
-    let _first = tracing::subscriber::set_global_default(subscriber);
+    let is_first = tracing::subscriber::set_global_default(subscriber).is_ok();
+    if kept && is_first {
+        keep_panics();
+    }
     if let Some(failure) = failure {
         tracing::warn!("`ollim-bot logs` will show nothing of what follows: {failure}");
     }

@@ -33,7 +33,7 @@ pub(super) fn run(args: &RunArgs, color: Color, app: &App, view: &View) -> Resul
         tracing::info!("made {} with samples", app.home.root().display());
     }
     let until = EndConditions { idle: args.until_idle, after: args.duration };
-    serve(until, None, app, view.json.then(|| stream(view))).map(drop)
+    serve(until, None, app, view.json.then(|| stream(view))).map(drop).inspect_err(log::failed)
 }
 
 /// Returns a callback that writes each event to stdout as one line of JSON.

@@ -172,6 +172,16 @@ fn nobody_follows_without_a_service() {
     assert!(bot.run(["runs", "follow", "nothing"]).stderr.contains("no job"));
 }
 
+/// Nobody may have looked at the terminal.
+#[test]
+fn why_the_service_did_not_start_is_in_its_log() {
+    let bot = TestBot::new();
+    bot.write("config.yaml", "timezone: Mars/Base\n");
+    assert_ne!(bot.run(["run"]).code, 0);
+    let logged = bot.run(["logs"]);
+    assert!(logged.stdout.contains("`ollim-bot run` failed: ") && logged.stdout.contains("Mars/Base"), "{logged:?}");
+}
+
 #[test]
 fn the_log_is_kept_and_shown() {
     let bot = TestBot::new();
