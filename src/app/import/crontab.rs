@@ -122,8 +122,23 @@ fn job(line: &str, of_user: Option<&str>, settings: &BTreeMap<String, String>) -
             Deliver::Always
         }
     };
+    if leaves_something(rest) {
+        look.push("what its command leaves running is ended with it; keep it in the foreground".to_owned());
+    }
     let (text, comment) = (line.to_owned(), rest.trim().to_owned());
     Ok(CronJob { line: 0, text, comment, cron: times, zone, command, deliver, jitter, look })
+}
+
+/// Returns whether a command may leave processes that run on after its end.
+fn leaves_something(command: &str) -> bool {
+    let words = |c: char| !c.is_ascii_alphanumeric() && !"-_./".contains(c);
+    let detaches = command.split(words).any(|word| ["nohup", "setsid", "disown"].contains(&word));
+    let is_background = |at: usize| {
+        let (before, after) = (command[..at].chars().next_back(), command[at + 1..].chars().next());
+        // `&&`, `>&2` and `&>file` are other operators, and a letter follows the `&` of an address.
+        !before.is_some_and(|c| "&<>|\\".contains(c)) && after.is_none_or(|c| c.is_whitespace() || ";)'\"".contains(c))
+    };
+    detaches || command.match_indices('&').any(|(at, _)| is_background(at))
 }
 
 /// Splits off the first words of a line.
@@ -298,6 +313,20 @@ mod tests {
         ] {
             let found = lines(line);
             assert!(found.len() == 1 && found[0].contains(why), "{line}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_may_run_on_after_its_command_is_seen() {
+        for line in
+            ["sleep 9 &", "(a; b) & wait", "sh -c 'a &'", "nohup a", "/bin/true; setsid a", "a & disown", "a &;"]
+        {
+            assert!(leaves_something(line), "{line}");
+        }
+        for line in
+            ["a && b", "a > f 2>&1", "a &> f", "a >& f", "curl 'http://h/?a=1&b=2'", "echo a\\& b", "a |& b", "a"]
+        {
+            assert!(!leaves_something(line), "{line}");
         }
     }
 

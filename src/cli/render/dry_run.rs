@@ -84,7 +84,10 @@ fn shown(dry_run: &DryRun, output: &mut Output) {
         let (verdict, said) = words(gate);
         output.line(paint(STRONG, "Gate"));
         output.line(match verdict {
-            "wake" => "exit 0: the agent would be woken".to_owned(),
+            "wake" => match plain_lines(said).lines().next().unwrap_or_default() {
+                "" => "exit 0: the agent would be woken".to_owned(),
+                first => format!("exit 0: the agent would be woken: {first}"),
+            },
             "skip" if said == SILENT => "exit 1: this time would be skipped".to_owned(),
             "skip" => format!("exit 1: this time would be skipped: {}", plain_lines(said)),
             _ => format!("the run would fail: {}", plain_lines(said)),

@@ -255,7 +255,12 @@ impl Reading<'_> {
         let has = |tools: &[&str]| {
             list.is_none_or(|list| list.iter().any(|pattern| tools.iter().any(|tool| covers(pattern, tool))))
         };
-        let missing = match &definition.expect {
+        // A command has no tools; what it cannot expect is an error of its own.
+        let expect = definition
+            .expect
+            .as_ref()
+            .filter(|expect| definition.command.is_none() || matches!(expect, Expect::File(_)));
+        let missing = match expect {
             Some(Expect::Message) if !restrictions.allow_ping => Some("`allow_ping`, which is `false`"),
             Some(Expect::Message) if !has(&["mcp__discord__ping_user", "mcp__discord__discord_embed"]) => {
                 Some("`mcp__discord__ping_user`, which the list lacks")
