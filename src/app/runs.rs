@@ -112,6 +112,9 @@ pub(super) fn named(run: &str, journal: &JournalReader) -> Result<RunRecord, Ref
         return Ok(found);
     }
     let refusal = Refusal::user(format!("there is no run `{run}`"));
+    if run.len() < 4 {
+        return Err(refusal.hint("the beginning of a run's id does, if it has four letters or more"));
+    }
     Err(match journal.has_record_of(&DefinitionId::new(run))? {
         true => refusal.hint(format!("`{run}` is a job: `ollim-bot runs {run}` lists its runs")),
         false => refusal.hint("`ollim-bot runs` lists them"),

@@ -215,8 +215,9 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Pa
         Some(args::Command::Next(args)) => {
             let args::NextArgs { count, from, until, all, ids } = args;
             let all = all || from.is_some() || until.is_some() || !ids.is_empty();
+            let usual = if until.is_some() { 10_000 } else { 10 };
             Command::Next {
-                count: count.into(),
+                count: count.unwrap_or(usual).into(),
                 from,
                 until,
                 ids,

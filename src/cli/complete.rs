@@ -67,6 +67,7 @@ const PLACES: &[(&str, &str, Names)] = &[
     ("why", "id", Names::JobsAndRuns),
     ("simulate", "ids", Names::Jobs),
     ("channels test", "name", Names::Channels),
+    ("", "channel", Names::Channels),
     ("help", "command", Names::Commands),
     ("routine", "after", Names::Jobs),
     ("", "context-from", Names::Jobs),

@@ -314,6 +314,10 @@ fn what_is_coming() {
         ["2098-03-07T08:30:00-05:00", "2098-03-10T08:30:00-04:00"].map(String::from)
     );
     assert_eq!(at(&["next", "-n", "3", "triage"]).len(), 3);
+    // Without an end there are ten; with one, all until then.
+    let spring = ["next", "triage", "--from", "2098-03-01T00:00:00Z", "--until", "2098-04-01T00:00:00Z"];
+    assert_eq!((at(&["next", "triage"]).len(), at(&spring).len()), (10, 21));
+    assert_eq!(at(&[&spring[..], &["-n", "3"]].concat()).len(), 3);
     let ids = |args: &[&str]| -> Vec<String> {
         let coming = bot.json(args);
         coming.as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()

@@ -77,7 +77,7 @@ fn login(app: &App, missing: Health) -> Finding {
         return Finding::wrong("login", "it cannot be looked for, since .env cannot be used").step("mend .env first");
     };
     match login {
-        Some(login) => Finding::ok("login", format!("from {}", login.source)),
+        Some(login) => Finding::ok("login", format!("from {}; no call has tried it here", login.source)),
         None => Finding::of("login", missing, "there is none, or it has ended")
             .step("log in: `ollim-bot login` while the service runs, or `/login` on a channel")
             .step("or for a year: `claude setup-token`, and CLAUDE_CODE_OAUTH_TOKEN=… in .env"),

@@ -501,9 +501,9 @@ pub struct RunArgs {
 /// `next`.
 #[derive(Debug, Args)]
 pub struct NextArgs {
-    /// The number of occurrences, at most 10,000
-    #[arg(short = 'n', default_value_t = 10, value_parser = limited_count)]
-    pub count: u16,
+    /// The number of occurrences, at most 10,000 [default: 10; 10,000 with `--until`]
+    #[arg(short = 'n', value_parser = limited_count)]
+    pub count: Option<u16>,
     /// Show every occurrence at or after this time
     #[arg(long, value_name = "WHEN")]
     pub from: Option<String>,
