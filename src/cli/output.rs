@@ -57,6 +57,9 @@ pub struct Output {
     /// The `--home` flag as given. The commands that the notes name have it, too.
     #[serde(skip)]
     pub home: Option<PathBuf>,
+    /// Whether the data names commands for the person as well.
+    #[serde(skip)]
+    pub names_commands: bool,
 }
 
 impl Output {
@@ -201,8 +204,8 @@ impl Output {
     /// # Errors
     /// Fails if the streams cannot be written, for example because the disk is full. A closed pipe is no error.
     pub fn print_now(&mut self, color: Color) -> Result<bool, Refusal> {
-        let written = write_all(io::stdout(), color, &self.stdout)
-            .and_then(|read| Ok(read & write_all(io::stderr(), color, &self.notes())?));
+        let written = write_all(io::stdout(), color, &self.data())
+            .and_then(|read| Ok(read & write_all(io::stderr(), color, &self.with_home(&self.stderr))?));
         self.stdout.clear();
         self.stderr.clear();
         written.map_err(|error| Refusal::environment(format!("cannot write: {error}")))
@@ -213,8 +216,8 @@ impl Output {
     /// # Errors
     /// Fails if the streams cannot be written for another reason, such as a full disk.
     pub fn print(&self, color: Color) -> io::Result<()> {
-        let out = write_all(io::stdout(), color, &self.stdout);
-        let err = write_all(io::stderr(), color, &self.notes());
+        let out = write_all(io::stdout(), color, &self.data());
+        let err = write_all(io::stderr(), color, &self.with_home(&self.stderr));
         out.and(err).map(drop)
     }
 
@@ -231,14 +234,18 @@ impl Output {
             .map_or_else(String::new, |home| format!("--home {} ", in_shell(&plain(&home.to_string_lossy()))))
     }
 
-    /// Returns the notes, where the commands that they name concern the same data folder as this one.
-    fn notes(&self) -> Cow<'_, str> {
+    fn data(&self) -> Cow<'_, str> {
+        if self.names_commands { self.with_home(&self.stdout) } else { Cow::Borrowed(&self.stdout) }
+    }
+
+    /// Returns a text in which the commands that it names concern the same data folder as this one.
+    fn with_home<'a>(&self, text: &'a str) -> Cow<'a, str> {
         const COMMAND: &str = "`ollim-bot ";
         let flag = self.home_flag();
         if flag.is_empty() {
-            return Cow::Borrowed(&self.stderr);
+            return Cow::Borrowed(text);
         }
-        let mut parts = self.stderr.split(COMMAND);
+        let mut parts = text.split(COMMAND);
         let mut text = parts.next().unwrap_or_default().to_owned();
         for part in parts {
             text.push_str(COMMAND);

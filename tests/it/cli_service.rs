@@ -168,6 +168,11 @@ fn the_commands_that_a_hint_names_are_for_the_same_folder() {
         assert!(made.stdout.contains(&format!("Start the service: ollim-bot --home {shown} run\n")), "{made:?}");
         let added = bot.run(["--home", home, "reminder", "add", "--in", "1h", "Tea"]);
         assert!(added.stderr.contains(&format!("start it: `ollim-bot --home {shown} run`")), "{added:?}");
+        let found = bot.run(["--home", home, "doctor"]);
+        assert!(found.stdout.contains(&format!("`ollim-bot --home {shown} run`")), "{found:?}");
+        assert!(!found.stdout.replace(shown, "").contains("`ollim-bot run"), "{found:?}");
+        let status = bot.run(["--home", home, "status"]);
+        assert!(status.stdout.contains(&format!("`ollim-bot --home {shown} resume ID`")), "{status:?}");
     }
 }
 

@@ -88,6 +88,7 @@ fn style(emphasis: Emphasis) -> anstyle::Style {
 
 /// Renders the outcome of a command.
 pub fn render(outcome: Outcome, view: &View, output: &mut Output) {
+    output.names_commands |= !view.json && names_commands(&outcome);
     match outcome {
         Outcome::Overview(overview) => status::overview(overview.as_ref(), view, output),
         Outcome::ExternalCommands(names) => names.iter().for_each(|name| output.line(name)),
@@ -140,6 +141,22 @@ pub fn render(outcome: Outcome, view: &View, output: &mut Output) {
         Outcome::Unit(done) => unit::outcome(&done, view, output),
         Outcome::Service(reply) => service::reply(&reply, view, output),
     }
+}
+
+/// Whether the data consists of sentences of ours, which may name commands.
+fn names_commands(outcome: &Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Overview(_)
+            | Outcome::Diagnosis(_)
+            | Outcome::Status(_)
+            | Outcome::Upcoming(_)
+            | Outcome::Why(_)
+            | Outcome::Simulated(_)
+            | Outcome::Jobs(_)
+            | Outcome::Unit(_)
+            | Outcome::Service(_)
+    )
 }
 
 fn show_budget(budget: PingBudget, spending: &[Spending], view: &View, output: &mut Output) {
