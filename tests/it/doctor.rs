@@ -3,6 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 
 use chrono::TimeDelta;
 use serde_json::Value;
@@ -63,6 +64,15 @@ fn a_running_service_in_order_is_in_order() {
     service.stop();
     let found = doctor(&bot, &[]);
     assert_eq!(of(&found, "service"), ("wrong".into(), "it does not run, so nothing fires".into()));
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_wrong() {
+    let Some(bot) = TestBot::new().unprivileged(Path::new("/bin/true")) else { return };
+    fs::set_permissions(bot.path("reminders"), Permissions::from_mode(0o555)).unwrap();
+    let (state, detail) = of(&doctor(&bot, &[]), "data folder");
+    assert_eq!(state, "wrong");
+    assert!(detail.ends_with("/reminders cannot be written: Permission denied (os error 13)"), "{detail}");
 }
 
 #[test]

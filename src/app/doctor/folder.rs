@@ -5,6 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use bytesize::ByteSize;
+use rustix::fs::Access;
 
 use super::{Finding, hosts};
 use crate::app::{App, init};
@@ -33,6 +34,12 @@ pub(super) fn folder(app: &App) -> Vec<Finding> {
                 .step("run ollim-bot as that user, or give the folder to this one: `chown -R`"),
         ];
     }
+    if let Some((path, error)) = unwritable(app) {
+        return vec![
+            Finding::wrong("data folder", format!("{} cannot be written: {error}", path.display()))
+                .step("make it writable; no run can begin until then"),
+        ];
+    }
     let missing = missing(app);
     if missing.is_empty() {
         return vec![Finding::ok("data folder", root.display().to_string())];
@@ -42,6 +49,15 @@ pub(super) fn folder(app: &App) -> Vec<Finding> {
         Finding::look("data folder", format!("{} has no {}", root.display(), names.join(", ")))
             .step("the service makes them when it starts; `ollim-bot doctor --fix` does it now"),
     ]
+}
+
+/// Returns a folder in which the service writes and cannot, and why.
+fn unwritable(app: &App) -> Option<(PathBuf, rustix::io::Errno)> {
+    let written = [app.home.reminders(), app.home.work(), app.home.state(), app.home.runs()];
+    written.into_iter().find_map(|path| {
+        let error = rustix::fs::access(&path, Access::WRITE_OK).err()?;
+        (error != rustix::io::Errno::NOENT).then_some((path, error))
+    })
 }
 
 /// Returns the missing subfolders of the data folder.
