@@ -20,6 +20,19 @@ fn typed(bot: &TestBot, args: &[&str]) -> String {
 }
 
 #[test]
+fn a_time_of_day_for_a_span_is_told_its_flag() {
+    let bot = TestBot::new();
+    for (words, flag) in [
+        (&["routine", "add", "Tea.", "--every", "daily at 9"][..], "`daily at 9` and the like go with `--cron`"),
+        (&["reminder", "add", "Tea.", "--in", "tomorrow"], "`tomorrow 9am` and the like go with `--at`"),
+        (&["reminder", "snooze", "tea", "tomorrow"], "as in `reminder edit ID --at`"),
+    ] {
+        let refused = bot.run(words);
+        assert!(refused.code == 1 && refused.stderr.contains(flag), "{refused:?}");
+    }
+}
+
+#[test]
 fn what_cannot_be_read_is_an_error_with_a_way_out() {
     let bot = TestBot::new();
     insta::assert_snapshot!(typed(&bot, &["statsu"]), @"
@@ -38,7 +51,7 @@ fn what_cannot_be_read_is_an_error_with_a_way_out() {
     insta::assert_snapshot!(typed(&bot, &["reminder", "add", "-m", "x", "--in", "soon"]), @"
     exit: 1
     -- stderr
-    error: invalid value 'soon' for '--in <SPAN>': not a span of time; write it like `20m`, `90s` or `1h30m`
+    error: invalid value 'soon' for '--in <SPAN>': not a span of time; write it like `20m`, `90s` or `1h30m`; `tomorrow 9am` and the like go with `--at`, as in `reminder edit ID --at`
     ");
     insta::assert_snapshot!(typed(&bot, &["reminder", "add", "-m", "x", "--in", "1h", "--delay", "5"]), @"
     exit: 1

@@ -116,7 +116,7 @@ fn arg(field: &'static Field, flag: &'static Flag, makes: bool) -> Arg {
             arg.value_parser(parser(read as fn(&str) -> Result<FieldValue, ParseFloatError>, makes))
         }
         Shape::Span => {
-            let read = |text: &str| span(text).map(FieldValue::Span);
+            let read = if field.name == "every" { cadence } else { |text: &str| span(text).map(FieldValue::Span) };
             arg.value_parser(parser(read as fn(&str) -> Result<FieldValue, String>, makes))
         }
         Shape::Text => arg.value_parser(parser(StringValueParser::new().map(FieldValue::Text), makes)),
@@ -125,6 +125,11 @@ fn arg(field: &'static Field, flag: &'static Flag, makes: bool) -> Arg {
             arg.value_parser(parser(move |text: &str| word(text, words()).map(FieldValue::Text), makes))
         }
     }
+}
+
+/// Parses the span of `--every`. Its error names the flag for times of day, which are easily given here.
+fn cadence(text: &str) -> Result<FieldValue, String> {
+    span(text).map(FieldValue::Span).map_err(|error| format!("{error}; `daily at 9` and the like go with `--cron`"))
 }
 
 /// Returns the parser of a value. For `edit` it also accepts an empty text, which removes the field.

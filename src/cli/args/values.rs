@@ -17,7 +17,9 @@ pub(super) fn minutes(text: &str) -> Result<Duration, String> {
     match text.parse::<u32>() {
         Ok(0) => Err("a span of time must be longer than nothing".into()),
         Ok(minutes) => Ok(Duration::from_secs(u64::from(minutes) * 60)),
-        Err(_) => span(text),
+        Err(_) => span(text).map_err(|error| {
+            format!("{error}; `tomorrow 9am` and the like go with `--at`, as in `reminder edit ID --at`")
+        }),
     }
 }
 
