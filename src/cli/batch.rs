@@ -18,6 +18,7 @@ pub(super) fn execute_each<T>(
         }
         output.stderr.push_str(&one.stderr);
         output.exit = output.exit.max(one.exit);
+        output.names_commands |= one.names_commands;
         match serde_json::from_str::<serde_json::Value>(&one.stdout) {
             Ok(document) if json => documents.push(document),
             _ => output.stdout.push_str(&one.stdout),

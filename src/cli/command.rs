@@ -241,7 +241,9 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Pa
         Some(args::Command::Policy(Policy::Show { definition })) => Command::ShowPolicy { definition },
         Some(args::Command::Policy(Policy::Explain(args))) => explain(args)?,
         Some(args::Command::Policy(Policy::Refusals { since })) => Command::RefusedCalls { since },
-        Some(args::Command::CancelRun { run }) => Command::Service(ServiceCommand::CancelRun { run: RunId::new(run) }),
+        Some(args::Command::CancelRun { runs }) => {
+            return Ok(each(runs, |run| Command::Service(ServiceCommand::CancelRun { run: RunId::new(run) })));
+        }
         Some(args::Command::Pause { ids }) if ids.is_empty() => Command::Service(ServiceCommand::Pause),
         Some(args::Command::Pause { ids }) => {
             return Ok(each(ids, |id| Command::SetEnabled { kind: None, id, enabled: false }));
@@ -252,7 +254,9 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Pa
         Some(args::Command::FollowUpChain { chain: Some(chain), delay }) => Command::ProlongChain { chain, delay },
         Some(args::Command::Routine(routine)) => return of_routine(routine, folder),
         Some(args::Command::Webhook(args::Webhook::List)) => Command::List(Kind::Webhook),
-        Some(args::Command::Webhook(args::Webhook::Show { id })) => Command::Show { kind: Some(Kind::Webhook), id },
+        Some(args::Command::Webhook(args::Webhook::Show { ids })) => {
+            return Ok(each(ids, |id| Command::Show { kind: Some(Kind::Webhook), id }));
+        }
         Some(args::Command::Reminder(reminder)) => return of_reminder(reminder, folder),
     };
     Ok(ParsedCommand::App(app))
@@ -267,7 +271,7 @@ fn of_routine(routine: args::Routine, folder: Option<&Path>) -> Result<ParsedCom
     let kind = Kind::Routine;
     Ok(ParsedCommand::App(match routine {
         Routine::List => Command::List(kind),
-        Routine::Show { id } => Command::Show { kind: Some(kind), id },
+        Routine::Show { ids } => return Ok(each(ids, |id| Command::Show { kind: Some(kind), id })),
         Routine::Add(args) => {
             let RoutineAdd { text, fields } = *args;
             let text = body(text, folder)?;
@@ -296,7 +300,7 @@ fn of_reminder(reminder: args::Reminder, folder: Option<&Path>) -> Result<Parsed
     let kind = Kind::Reminder;
     Ok(ParsedCommand::App(match reminder {
         Reminder::List => Command::List(kind),
-        Reminder::Show { id } => Command::Show { kind: Some(kind), id },
+        Reminder::Show { ids } => return Ok(each(ids, |id| Command::Show { kind: Some(kind), id })),
         Reminder::Add(args) => {
             let ReminderAdd { text, delay, span, at, fields } = *args;
             let minutes = |minutes: u32| Duration::from_secs(u64::from(minutes) * 60);

@@ -9,6 +9,28 @@ const DAILY: &str = "---\ncron: \"@daily\"\n---\nGo.\n";
 const FAR: &str = "---\nrun_at: \"2098-05-04T09:00:00Z\"\n---\nTea.\n";
 
 #[test]
+fn several_runs_are_ended_by_one_command() {
+    let bot = TestBot::new();
+    for name in ["a", "b"] {
+        let job = "client: exec\nbackground: true\ncommand: sleep 1000\nallowed_tools: ['Bash(sleep *)']\nretry: 0\n";
+        bot.write(&format!("reminders/{name}.md"), &reminder(now(), job, ""));
+    }
+    let service = bot.start();
+    let runs = service.until("both run", || {
+        let running: Vec<String> = ["a", "b"]
+            .iter()
+            .flat_map(|id| bot.runs(id))
+            .filter(|run| run["outcome"] == "running")
+            .map(|run| run["run"].as_str().unwrap().to_owned())
+            .collect();
+        (running.len() == 2).then_some(running)
+    });
+    let ended = bot.run(["cancel-run", &runs[0], "0badcafe", &runs[1]]);
+    assert_eq!((ended.code, ended.stdout.matches("is cancelled").count()), (1, 2), "{ended:?}");
+    service.stop();
+}
+
+#[test]
 fn each_is_done_or_refused_by_itself() {
     let bot = TestBot::new();
     for name in ["a", "b", "c"] {
@@ -33,6 +55,8 @@ fn each_is_done_or_refused_by_itself() {
             .iter()
             .all(|name| { !bot.read(&format!("reminders/{name}")).unwrap().contains("2098-05-04") })
     );
+    let both = bot.json(["reminder", "show", "a", "c"]);
+    assert_eq!([&both[0]["id"], &both[1]["id"]], ["a", "c"]);
     let fired = bot.run(["fire", "a", "nobody", "c"]);
     assert_eq!((fired.code, fired.stdout.matches(" completed").count()), (1, 2), "{fired:#?}");
     assert_eq!((bot.runs("a").len(), bot.runs("c").len()), (1, 1));

@@ -15,10 +15,11 @@ pub enum Routine {
     Add(Box<RoutineAdd>),
     /// List all routines
     List,
-    /// Show a routine
+    /// Show routines
     Show {
-        /// The routine's id
-        id: String,
+        /// The routines' ids
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
     },
     /// Edit a routine's file in $VISUAL or $EDITOR, or set what is named; it is checked before it is written
     Edit {
@@ -56,10 +57,11 @@ pub enum Reminder {
     Add(Box<ReminderAdd>),
     /// List all reminders
     List,
-    /// Show a reminder
+    /// Show reminders
     Show {
-        /// The reminder's id
-        id: String,
+        /// The reminders' ids
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
     },
     /// Edit a reminder's file in $VISUAL or $EDITOR, or set what is named; it is checked before it is written
     Edit {
@@ -110,10 +112,11 @@ pub enum Reminder {
 pub enum Webhook {
     /// List all webhooks
     List,
-    /// Show a webhook
+    /// Show webhooks
     Show {
-        /// The webhook's id
-        id: String,
+        /// The webhooks' ids
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
     },
 }
 

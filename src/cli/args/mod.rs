@@ -272,8 +272,9 @@ pub enum Command {
     Runs(RunsArgs),
     /// Cancel an active run
     CancelRun {
-        /// The run's id, as `runs` shows it
-        run: String,
+        /// The runs' ids, as `runs` shows them
+        #[arg(required = true, value_name = "RUN")]
+        runs: Vec<String>,
     },
     /// Stop starting jobs until `resume`
     Pause {
