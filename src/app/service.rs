@@ -62,6 +62,11 @@ pub enum ServiceCommand {
     },
     /// Begin a new conversation.
     BeginAnew,
+    /// Continue an earlier conversation.
+    ResumeConversation {
+        /// The client's session id, or the beginning of it.
+        session: String,
+    },
     /// Answer a question.
     Answer {
         /// Its number.
@@ -195,6 +200,11 @@ pub enum ServiceReply {
     Chosen(Choice),
     /// [`ServiceCommand::BeginAnew`].
     BegunAnew,
+    /// [`ServiceCommand::ResumeConversation`].
+    Continued {
+        /// The client's session id.
+        session: String,
+    },
     /// [`ServiceCommand::Answer`].
     Answered(Box<Question>),
     /// [`ServiceCommand::Login`].

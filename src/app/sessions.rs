@@ -5,7 +5,7 @@ use std::path::Path;
 use tokio::runtime::Handle;
 
 use super::{App, Caller, ServiceCommand, ServiceReply, runs, service};
-use crate::bot::main_session::{Conversation, SETTING};
+use crate::bot::main_session::{Conversation, EARLIER, EarlierConversation, SETTING};
 use crate::definition::{Defaults, Definition, Kind, parse};
 use crate::journal::{JournalReader, SessionRecord};
 use crate::refusal::{Cause, Refusal};
@@ -16,6 +16,8 @@ use crate::run::spawn::{MAIN, SpawnRequest};
 pub struct SessionList {
     /// The main session, once it has begun.
     pub main: Option<Conversation>,
+    /// The conversations that the person has left, newest first.
+    pub earlier: Vec<EarlierConversation>,
     /// Sessions of spawned agents, newest first.
     pub children: Vec<ChildSession>,
 }
@@ -47,7 +49,11 @@ pub(super) fn list(app: &App) -> Result<SessionList, Refusal> {
         .filter(|record| !record.id.is_turn())
         .map(|record| child(record, app))
         .collect();
-    Ok(SessionList { main: main_session(&journal)?, children })
+    let main = main_session(&journal)?;
+    let earlier = journal.setting(EARLIER)?.and_then(|text| serde_json::from_str(&text).ok());
+    let mut earlier: Vec<EarlierConversation> = earlier.unwrap_or_default();
+    earlier.retain(|one| main.as_ref() != Some(&one.conversation));
+    Ok(SessionList { main, earlier, children })
 }
 
 /// Returns one session, by its id or as `main`.

@@ -16,6 +16,12 @@ use crate::journal::{Journal, JournalError};
 /// The journal's setting that stores it.
 pub const SETTING: &str = "main_session";
 
+/// The journal's setting that stores the conversations before it, newest first.
+pub const EARLIER: &str = "earlier_sessions";
+
+/// Maximum number of earlier conversations that can be resumed.
+const MAX_EARLIER: usize = 50;
+
 /// The person's message for `/compact`: in this turn the client compacts the conversation, and the model does not answer.
 pub const MAKE_SHORTER: &str = "[make the conversation shorter]";
 
@@ -26,6 +32,16 @@ pub struct Conversation {
     pub session: SessionId,
     /// The client's own transcript, once a turn has ended.
     pub transcript: Option<PathBuf>,
+}
+
+/// A conversation that the person has left.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EarlierConversation {
+    /// The conversation.
+    #[serde(flatten)]
+    pub conversation: Conversation,
+    /// When the person left it.
+    pub left: DateTime<Utc>,
 }
 
 /// The message to the person if a turn completed without an answer.
@@ -166,9 +182,41 @@ impl MainSession {
     ///
     /// # Errors
     /// If the journal cannot be written.
-    pub async fn begin_conversation(&self) -> Result<(), JournalError> {
+    pub async fn begin_conversation(&self, now: DateTime<Utc>) -> Result<(), JournalError> {
+        self.change_to(None, now).await
+    }
+
+    /// Continues an earlier conversation, named by its session id or by the beginning of it. Returns it; `None` if no single one is
+    /// meant. The conversation until now becomes an earlier one. A running turn ends in that, as its last.
+    ///
+    /// # Errors
+    /// If the journal cannot be read or written.
+    pub async fn resume(&self, name: &str, now: DateTime<Utc>) -> Result<Option<Conversation>, JournalError> {
+        let mut named = self.earlier().await?.into_iter().map(|earlier| earlier.conversation);
+        let mut found: Vec<Conversation> = named.by_ref().filter(|one| one.session.0.starts_with(name)).collect();
+        let Some(conversation) = found.pop().filter(|_| found.is_empty()) else { return Ok(None) };
+        self.change_to(Some(conversation.clone()), now).await?;
+        Ok(Some(conversation))
+    }
+
+    async fn earlier(&self) -> Result<Vec<EarlierConversation>, JournalError> {
+        let stored = self.journal.setting(EARLIER).await?;
+        Ok(stored.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+    }
+
+    /// Leaves the conversation at once, for another or a new one.
+    async fn change_to(&self, next: Option<Conversation>, now: DateTime<Utc>) -> Result<(), JournalError> {
         let mut is_left = self.is_left.lock().await;
-        self.set(None).await?;
+        let mut earlier = self.earlier().await?;
+        let current = self.current();
+        // If the service is killed in between, a conversation is listed twice rather than lost.
+        earlier.retain(|one| {
+            [&current, &next].into_iter().flatten().all(|known| known.session != one.conversation.session)
+        });
+        earlier.splice(0..0, current.map(|conversation| EarlierConversation { conversation, left: now }));
+        earlier.truncate(MAX_EARLIER);
+        self.journal.set_setting(EARLIER, serde_json::to_string(&earlier).ok()).await?;
+        self.set(next).await?;
         *is_left = self.turn.try_lock().is_err();
         Ok(())
     }

@@ -228,6 +228,9 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Pa
         Some(args::Command::Agents(Agents::Show { name })) => Command::Agent { name },
         Some(args::Command::Sessions(Sessions::List)) => Command::Sessions,
         Some(args::Command::Sessions(Sessions::Show { session })) => Command::Session { id: session },
+        Some(args::Command::Sessions(Sessions::Resume { session })) => {
+            Command::Service(ServiceCommand::ResumeConversation { session })
+        }
         Some(args::Command::Sessions(Sessions::Patch { session, tools })) => {
             let spawn_tool_policy = tools_of(tools)?.ok_or_else(|| {
                 Refusal::user("no tools were named").hint("`--allow PATTERN…`, `--deny PATTERN…` or both; '' for none")

@@ -188,6 +188,7 @@ pub(super) const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
         "",
     ),
     ("sessions reset", ["ollim-bot sessions reset morning-mail", "ollim-bot sessions reset morning-mail --json"], ""),
+    ("sessions resume", ["ollim-bot sessions resume 8f14e45f", "ollim-bot sessions resume 8f14e45f --json"], ""),
     ("inbox", ["ollim-bot inbox -n 5", "ollim-bot inbox --follow"], ""),
     ("logs", ["ollim-bot logs morning-mail --since 2h", "ollim-bot logs --follow"], ""),
     ("costs", ["ollim-bot costs --since 30d", "ollim-bot costs --by day"], ""),

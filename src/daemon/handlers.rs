@@ -240,8 +240,17 @@ impl Handlers {
             ServiceCommand::BeginAnew => {
                 self.spawner.mid_turn.stop_accepting();
                 self.idle_client.end().await;
-                self.main.begin_conversation().await?;
+                self.main.begin_conversation(self.app.get().now()).await?;
                 Ok(ServiceReply::BegunAnew)
+            }
+            ServiceCommand::ResumeConversation { session } => {
+                self.spawner.mid_turn.stop_accepting();
+                self.idle_client.end().await;
+                match self.main.resume(&session, self.app.get().now()).await? {
+                    Some(conversation) => Ok(ServiceReply::Continued { session: conversation.session.0 }),
+                    None => Err(Refusal::user(format!("no earlier conversation is `{session}`, or more than one"))
+                        .hint("`ollim-bot sessions list` shows them")),
+                }
             }
             ServiceCommand::McpServers => Ok(ServiceReply::McpServers(self.mcp_servers.states())),
             ServiceCommand::McpTools { server } => {

@@ -227,6 +227,38 @@ fn a_new_conversation_begins_at_once_while_an_answer_of_the_old_one_goes() {
 }
 
 #[test]
+fn a_conversation_that_was_left_can_be_continued() {
+    let api = MessagesApi::answering(|_| Reply::say("Here I am."));
+    let bot = bot(&api);
+    let service = bot.start();
+    bot.ok(["chat", "Remember the rhubarb"]);
+    at_terminal(&bot, &[(b"", "›"), (b"/clear\n", "a new conversation")]);
+    bot.ok(["chat", "Remember the quince"]);
+    assert!(!api.last().mentions("rhubarb"), "{}", api.last().body);
+    let earlier = || -> Vec<String> {
+        let sessions = bot.json(["sessions", "list"]).as_array().unwrap().clone();
+        let earlier = sessions.iter().filter(|session| session["kind"] == "earlier");
+        earlier.map(|session| session["session"].as_str().unwrap().to_owned()).collect()
+    };
+    let [rhubarb] = &earlier()[..] else { panic!("{:?}", earlier()) };
+    assert!(bot.ok(["sessions", "list"]).contains(rhubarb), "{}", bot.ok(["sessions", "list"]));
+    assert_eq!(bot.run(["sessions", "resume", "nothing"]).code, 1);
+    bot.ok(["sessions", "resume", &rhubarb[..8]]);
+    bot.ok(["chat", "What was it?"]);
+    let last = api.last();
+    assert!(last.mentions("rhubarb") && !last.mentions("quince"), "{}", last.body);
+    let [quince] = &earlier()[..] else { panic!("{:?}", earlier()) };
+    assert_ne!(quince, rhubarb);
+    // The service is killed, and nothing of this is lost.
+    service.kill();
+    let service = bot.start();
+    bot.ok(["sessions", "resume", quince]);
+    bot.ok(["chat", "And this?"]);
+    assert!(api.last().mentions("quince") && !api.last().mentions("rhubarb"), "{}", api.last().body);
+    service.stop();
+}
+
+#[test]
 fn ctrl_c_ends_the_answer_and_not_the_conversation() {
     let api = MessagesApi::answering(|request| {
         if request.last_text().contains("think long") { Reply::Silence } else { Reply::say("Here I am.") }

@@ -612,7 +612,7 @@ async fn what_ran_and_what_was_said() {
 }
 
 /// Every command, with words that make it read; `None` if it only changes things or another test covers its JSON.
-const COMMANDS: [(&str, Option<&str>); 76] = [
+const COMMANDS: [(&str, Option<&str>); 77] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
     // For the person only; `backup` tests their JSON.
@@ -692,6 +692,7 @@ const COMMANDS: [(&str, Option<&str>); 76] = [
     ("sessions list", Some("sessions list")),
     ("sessions patch", None),
     ("sessions reset", None),
+    ("sessions resume", None),
     ("sessions show", Some("sessions show spawn-1f0c9a2b")),
     ("simulate", Some("simulate --all")),
     ("spawn", None),

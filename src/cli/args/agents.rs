@@ -49,8 +49,13 @@ pub struct ToolArgs {
 /// `sessions …`.
 #[derive(Debug, Subcommand)]
 pub enum Sessions {
-    /// List the main session and the sessions of spawned agents, newest first
+    /// List the main session, the conversations before it, and the sessions of spawned agents, newest first
     List,
+    /// Continue an earlier conversation as the main session
+    Resume {
+        /// The session's id, or the beginning of it
+        session: String,
+    },
     /// Show a session: its caller, its tools, its outcome
     Show {
         /// The session's id

@@ -83,6 +83,7 @@ pub(super) fn reply(reply: &ServiceReply, view: &View, output: &mut Output) {
         ServiceReply::ForkEnded(text) | ServiceReply::ForkKept(text) => text.clone(),
         ServiceReply::Chosen(choice) => choice.words(),
         ServiceReply::BegunAnew => "a new conversation begins".into(),
+        ServiceReply::Continued { session } => format!("the conversation {} goes on", plain(session)),
         ServiceReply::CapSet => "the cap is set".to_owned(),
         ServiceReply::BudgetSet(budget) => format!("{} pings left", budget.left()),
         ServiceReply::ChannelTested { name, delivery } => {

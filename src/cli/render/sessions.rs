@@ -11,13 +11,17 @@ use crate::run::spawn::MAIN;
 
 /// Lists all sessions, newest first.
 pub(super) fn list(sessions: &SessionList, view: &View, output: &mut Output) {
-    let SessionList { main, children } = sessions;
+    let SessionList { main, earlier, children } = sessions;
     if view.json {
         let children = children.iter().map(|session| as_json(session, view));
-        output.json(&main.iter().map(main_json).chain(children).collect::<Vec<_>>());
+        let earlier = earlier.iter().map(|one| {
+            let left = times::rfc3339(one.left, view.zone);
+            json!({ "session": one.conversation.session, "kind": "earlier", "left": left, "spawnToolPolicy": null })
+        });
+        output.json(&main.iter().map(main_json).chain(earlier).chain(children).collect::<Vec<_>>());
         return;
     }
-    if main.is_none() && children.is_empty() {
+    if main.is_none() && earlier.is_empty() && children.is_empty() {
         output.note("no sessions yet");
         return;
     }
@@ -25,6 +29,11 @@ pub(super) fn list(sessions: &SessionList, view: &View, output: &mut Output) {
         vec![["SESSION", "FROM", "STARTED", "STATE", "TOOLS", ""].map(|title| Cell::new(title, FAINT)).to_vec()];
     if main.is_some() {
         rows.push(vec![Cell::new(MAIN, STRONG), "".into(), "".into(), "".into(), "".into(), "the conversation".into()]);
+    }
+    for one in earlier {
+        let left = format!("left {}", times::local(one.left, view.now, view.zone));
+        let session = Cell::new(&one.conversation.session.0, STRONG);
+        rows.push(vec![session, "".into(), "".into(), left.into(), "".into(), "an earlier conversation".into()]);
     }
     for session in children {
         let (record, asked) = (&session.record, session.definition.as_ref().map(summary));
