@@ -257,7 +257,8 @@ mod tests {
 
     #[test]
     fn one_that_perhaps_sets_itself_off_is_cut_as_well_in_the_end() {
-        let (unclear, outside): ((&str, &[&str]), (&str, &[&str])) = (("a", &["a", "c"]), ("a", &[]));
+        let unclear: (&str, &[&str]) = ("a", &["a", "c"]);
+        let outside: (&str, &[&str]) = ("a", &[]);
         assert_eq!(fires(&[unclear; 31]), [[true; 30].as_slice(), &[false]].concat());
         let steps = [[unclear; 31].as_slice(), &[outside], &[unclear; 31]].concat();
         assert_eq!(fires(&steps).iter().filter(|fires| !**fires).count(), 2);
