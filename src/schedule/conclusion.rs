@@ -74,10 +74,10 @@ pub(super) fn conclude(attempted: &AttemptData<'_>, report: AttemptReport) -> Fi
     finish
 }
 
-/// Returns the buttons below the messages of a definition's own run. A reminder in the main session can be snoozed.
+/// Returns the buttons below the messages of a definition's own run. A reminder can be snoozed; the checks of a chain schedule one another.
 pub(super) fn buttons_of(definition: &Definition) -> &'static [(&'static str, &'static str)] {
     match definition.kind() {
-        Kind::Reminder if definition.background().is_none() => REMINDER_BUTTONS,
+        Kind::Reminder if definition.chain().is_none() => REMINDER_BUTTONS,
         _ => &[],
     }
 }

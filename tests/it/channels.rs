@@ -74,6 +74,23 @@ fn a_message_is_one_process_and_its_exit_means_delivered() {
 }
 
 #[test]
+fn a_background_reminder_can_be_snoozed_and_a_routine_cannot() {
+    let bot = bot("#!/bin/sh\ncat >> got\n", "");
+    let job = "background: true\nclient: exec\ncommand: echo tea\ndeliver: always\nallowed_tools: []\n";
+    bot.write("reminders/tea.md", &reminder(now(), job, ""));
+    bot.write("routines/mail.md", &format!("---\ncron: '0 0 29 2 *'\n{job}---\n"));
+    let service = bot.start();
+    until(&service, &bot, "delivered");
+    service.fire("mail");
+    let got = service.until("both are delivered", || {
+        let got = lines(&wrote(&bot, "got"));
+        (got.len() == 2).then_some(got)
+    });
+    assert_eq!([0, 1].map(|n| got[n]["buttons"].as_array().unwrap().len()), [4, 0], "{got:#?}");
+    service.stop();
+}
+
+#[test]
 fn exit_75_is_tried_again_and_another_code_goes_to_the_next_channel() {
     let script = "#!/bin/sh\ncat > /dev/null; if [ ! -e once ]; then touch once; echo later >&2; exit 75; fi; [ ! -e no ] || { echo >&2; echo 'never, ever' >&2; exit 1; }\n";
     let bot = bot(script, "");
