@@ -37,7 +37,14 @@ pub(super) fn simulated(simulated: &Simulated, view: &View, output: &mut Output)
         output.note(format!("{id}: each run is taken for {past}: {}, {}{tokens}", times::span(*takes), money(*costs)));
     }
     if !unknown.is_empty() {
-        let shown = |job: &&RunEstimate| format!("{} ({})", job.definition.id, money(job.costs));
+        let shown = |job: &&RunEstimate| {
+            let (id, is_free) = (&job.definition.id, job.definition.is_without_agent());
+            match job.costs > 0.0 {
+                true => format!("{id} ({})", money(job.costs)),
+                false if is_free => format!("{id} (nothing)"),
+                false => format!("{id} (no cap, so $0.00)"),
+            }
+        };
         let jobs: Vec<String> = unknown.iter().map(shown).collect();
         output.note(plain(&format!(
             "no past run is known, so a run is taken to last no time, to take no tokens and to cost its cap: {}",
