@@ -226,6 +226,8 @@ pub enum ServiceReply {
         /// The routine; `None` for all.
         id: Option<DefinitionId>,
     },
+    /// [`ServiceCommand::Resume`]: the service was not paused.
+    NotPaused,
     /// [`ServiceCommand::Spawn`].
     Spawned {
         /// The session.

@@ -320,8 +320,9 @@ impl Handlers {
                 Ok(ServiceReply::Paused)
             }
             ServiceCommand::Resume { id: None } => {
+                let was_paused = self.schedule.snapshot(0).await.paused.is_some();
                 self.schedule.resume().await.map_err(|error| refused(&error))?;
-                Ok(ServiceReply::Resumed { id: None })
+                Ok(if was_paused { ServiceReply::Resumed { id: None } } else { ServiceReply::NotPaused })
             }
             ServiceCommand::Resume { id: Some(id) } => match self.schedule.resume_routine(id.clone()).await {
                 Ok(true) => Ok(ServiceReply::Resumed { id: Some(id) }),

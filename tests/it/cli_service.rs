@@ -318,7 +318,8 @@ fn nothing_starts_while_it_is_paused() {
         bot.ok(["pause"]),
         "paused: nothing starts by itself until `ollim-bot resume`; `ollim-bot fire ID` still runs a job\n"
     );
-    bot.ok(["resume"]);
+    assert_eq!(bot.ok(["resume"]), "resumed\n");
+    assert!(bot.ok(["resume"]).starts_with("the service was not paused"));
     assert_eq!(service.until_ended("tea", 1)[0]["outcome"], "completed");
     insta::assert_snapshot!(shown(&bot, &bot.run(["resume", "tea"])), @"
     exit: 1

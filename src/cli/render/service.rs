@@ -65,6 +65,7 @@ pub(super) fn reply(reply: &ServiceReply, view: &View, output: &mut Output) {
             "paused: nothing starts by itself until `ollim-bot resume`; `ollim-bot fire ID` still runs a job".into()
         }
         ServiceReply::Resumed { id: None } => "resumed".into(),
+        ServiceReply::NotPaused => "the service was not paused; `ollim-bot status` names jobs that are".into(),
         ServiceReply::Resumed { id: Some(id) } => format!("routine {id} is resumed"),
         ServiceReply::SessionPatched { session } => {
             format!("session {session} has its tool policy from now on")
