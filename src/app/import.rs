@@ -50,6 +50,9 @@ pub struct ImportRemark {
     pub hint: Option<String>,
 }
 
+/// The reason for leaving a file that was imported before.
+pub const IS_HERE: &str = "the same file is here already";
+
 /// Folders and files of the other bot that cannot be imported.
 const NO_PLACE: &[(&str, &str, Option<&str>)] = &[
     ("state", "conversations, sessions and budgets are not taken over", None),
@@ -153,6 +156,10 @@ impl Import<'_> {
     /// Writes a new file, and returns whether it was imported.
     fn take(&mut self, file: &Path, to: &Path, text: &str) -> Result<bool, Refusal> {
         let path = self.app.home.root().join(to);
+        if self.is_here(to, text) {
+            self.left(file, IS_HERE, None);
+            return Ok(false);
+        }
         if path.symlink_metadata().is_ok() {
             self.left(file, format!("{} is there already", to.display()), Some("bring it over by hand".into()));
             return Ok(false);
@@ -164,6 +171,11 @@ impl Import<'_> {
         }
         self.done.taken.push(to.to_owned());
         Ok(true)
+    }
+
+    /// Returns whether the data folder has this file with this text already.
+    fn is_here(&self, file: &Path, text: &str) -> bool {
+        fs::read(self.app.home.root().join(file)).is_ok_and(|here| here == text.as_bytes())
     }
 
     fn agents(&mut self) -> Result<(), Refusal> {
@@ -240,6 +252,10 @@ impl Import<'_> {
                         definition.body.lines().next().unwrap_or_default()
                     );
                     self.left(&file, "its time has passed", Some(hint));
+                    continue;
+                }
+                if self.is_here(&file, &text) {
+                    self.left(&file, IS_HERE, None);
                     continue;
                 }
                 if !ids.insert(definition.id.clone()) {

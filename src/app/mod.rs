@@ -79,7 +79,7 @@ pub use effect::{Effect, PERSONS_ALONE};
 pub use environment::{EXTERNAL_PREFIX, Environment, home, is_command_name};
 pub use events::EventFeed;
 pub(crate) use import::in_shell;
-pub use import::{ImportRemark, ImportResult};
+pub use import::{IS_HERE, ImportRemark, ImportResult};
 pub use init::{ChatService, InitOptions, make_folders, make_home};
 pub use jobs::{FailedJob, Job, JobList, summary};
 pub use journal_copy::CopiedJournal;

@@ -112,6 +112,11 @@ fn definitions_skills_and_agents_are_taken_over_and_the_rest_is_named() {
     assert_eq!(fs::read_dir(from.join("routines")).unwrap().count(), 4, "the other folder stays as it is");
     let again = import(&bot, &from, &[]);
     assert_eq!(again["taken"], json!([]));
+    assert!(said(&again["left"]).contains("skills/mail/SKILL.md: the same file is here already"), "{again:#}");
+    assert!(said(&again["left"]).contains("routines/email-triage.md: the same file is here already"), "{again:#}");
+    assert_eq!(bot.run(["import", "ollim-bot", from.to_str().unwrap()]).code, 0);
+    bot.write("skills/mail/SKILL.md", "mine");
+    let again = import(&bot, &from, &[]);
     assert!(said(&again["left"]).contains("skills/mail/SKILL.md: skills/mail/SKILL.md is there already"), "{again:#}");
 }
 

@@ -1,13 +1,13 @@
 //! Renders the result of an import.
 
 use super::View;
-use crate::app::{ImportRemark, ImportResult};
+use crate::app::{IS_HERE, ImportRemark, ImportResult};
 use crate::channel::terminal::plain;
 use crate::cli::output::{FAINT, GOOD, HINT, Output, WARN, paint};
 
-/// Renders what was imported, what needs a look, and what was left. The exit code is 1 if nothing was imported.
+/// Renders what was imported, what needs a look, and what was left. The exit code is 1 if nothing was imported, now or before.
 pub(super) fn imported(imported: &ImportResult, view: &View, output: &mut Output) {
-    if imported.taken.is_empty() {
+    if imported.taken.is_empty() && imported.left.iter().all(|left| left.why != IS_HERE) {
         output.exit = 1;
     }
     if view.json {
