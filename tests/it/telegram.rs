@@ -65,6 +65,21 @@ fn a_reminder_comes_and_is_snoozed_by_a_button() {
     service.stop();
 }
 
+/// A flood limit can last hours, and each further request prolongs it.
+#[test]
+fn a_long_delay_that_the_server_wants_is_kept() {
+    let telegram = Telegram::start();
+    let bot = TestBot::new();
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    telegram.fail("sendMessage", 429, Some(3600));
+    bot.write("reminders/tea.md", &reminder(now(), "client: notify\n", "Tea."));
+    let service = bot.start();
+    let says = || bot.ok(["channels"]).contains("Telegram takes nothing more of this bot for 59m").then_some(());
+    service.until("the second attempt has failed", says);
+    assert_eq!(telegram.calls("sendMessage").len(), 1);
+    service.stop();
+}
+
 #[test]
 fn a_conversation_is_seen_while_it_goes_and_survives_bad_luck() {
     let telegram = Telegram::start();

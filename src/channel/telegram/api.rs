@@ -2,9 +2,12 @@
 //!
 //! Every URL contains the token, so logs and errors contain no URL.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::channel::SendError;
 
@@ -20,7 +23,8 @@ const LONGEST: u64 = 16 * 1024 * 1024;
 /// Maximum size of a file that the server hands out, in bytes.
 pub(super) const LARGEST_FILE: u64 = 20 * 1024 * 1024;
 
-/// Maximum retry delay that the server may request, in seconds.
+/// Maximum retry delay for which a call waits, in seconds. During a longer one, calls of this method fail without a request, since requests
+/// would prolong it.
 const LONGEST_WAIT: u64 = 60;
 
 /// The reason why a call failed.
@@ -49,6 +53,8 @@ pub(super) struct Api {
     agent: ureq::Agent,
     server: String,
     token: String,
+    /// The ends of the delays that the server has requested, by method.
+    delays: Arc<Mutex<HashMap<String, Instant>>>,
 }
 
 impl Api {
@@ -58,7 +64,8 @@ impl Api {
             .max_redirects(0)
             .user_agent(concat!("ollim-bot/", env!("CARGO_PKG_VERSION")))
             .build();
-        Self { agent: config.into(), server: server.unwrap_or(SERVER).to_owned(), token }
+        let server = server.unwrap_or(SERVER).to_owned();
+        Self { agent: config.into(), server, token, delays: Arc::default() }
     }
 
     /// Returns the bot's id, which is the first part of its token.
@@ -82,7 +89,19 @@ impl Api {
         self.once(method, body, wait + TIMEOUT).await
     }
 
+    /// Returns how many seconds of a requested delay are left for a method.
+    fn delay_left(&self, method: &str) -> Option<u64> {
+        let end = self.delays.lock().unwrap_or_else(PoisonError::into_inner).get(method).copied()?;
+        let left = end.checked_duration_since(Instant::now())?;
+        (!left.is_zero()).then_some(left.as_secs() + 1)
+    }
+
     async fn once(&self, method: &str, body: Value, patience: Duration) -> Result<Value, Failure> {
+        if let Some(seconds) = self.delay_left(method) {
+            let span = humantime::format_duration(Duration::from_secs(seconds));
+            let why = format!("Telegram takes nothing more of this bot for {span}: it was sent too much");
+            return Err(Failure { why, code: Some(429), retry_after: Some(seconds) });
+        }
         let (agent, url) = (self.agent.clone(), format!("{}/bot{}/{method}", self.server, self.token));
         let answer = tokio::task::spawn_blocking(move || {
             let request = agent.post(&url).config().timeout_global(Some(patience)).build();
@@ -96,10 +115,16 @@ impl Api {
             return Ok(answer["result"].take());
         }
         let said = answer["description"].as_str().unwrap_or("it gave no reason");
+        let retry_after = answer["parameters"]["retry_after"].as_u64();
+        if let Some(seconds) = retry_after
+            && let Some(end) = Instant::now().checked_add(Duration::from_secs(seconds))
+        {
+            self.delays.lock().unwrap_or_else(PoisonError::into_inner).insert(method.to_owned(), end);
+        }
         Err(Failure {
             why: format!("Telegram refused it: {}", crate::channel::terminal::plain(said)),
             code: Some(answer["error_code"].as_u64().unwrap_or(500)),
-            retry_after: answer["parameters"]["retry_after"].as_u64(),
+            retry_after,
         })
     }
 
