@@ -8,6 +8,8 @@ mod process;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -22,7 +24,7 @@ use super::{Channel, Inbound, IncomingEvent, Outgoing, Response, SendError, Sent
 use crate::config::CommandChannel;
 use crate::program::{Network, Process, Program, ProgramEnv, ReadScope};
 use crate::search_path;
-use process::{PersistentProcess, ProcessEvent};
+use process::{News, PersistentProcess, ProcessEvent};
 
 /// Version of the JSON format.
 const VERSION: u32 = 1;
@@ -33,8 +35,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Shortest and longest wait before a kept process is restarted.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 
-/// Maximum number of incoming events that are queued.
-const NEWS: usize = 64;
+/// Maximum number of commands and buttons that are handled at once.
+const MAX_AT_ONCE: usize = 16;
 
 /// "Try again later" (sysexits.h).
 const TEMPORARY: i32 = 75;
@@ -44,16 +46,16 @@ pub struct Command {
     settings: CommandChannel,
     program: Program,
     program_env: ProgramEnv,
-    kept: Mutex<Option<PersistentProcess>>,
+    kept: Mutex<Option<Arc<PersistentProcess>>>,
     /// Events from the kept process, and their receiver.
-    news: (mpsc::Sender<ProcessEvent>, Mutex<mpsc::Receiver<ProcessEvent>>),
+    news: (News, Mutex<mpsc::UnboundedReceiver<ProcessEvent>>),
 }
 
 impl Command {
     /// Creates the channel. No program is started before the first message. The program works in `own_folder`.
     #[must_use]
     pub fn new(settings: CommandChannel, own_folder: PathBuf, program_env: ProgramEnv) -> Self {
-        let (send, receive) = mpsc::channel(NEWS);
+        let (news, receiver) = News::new();
         let program = Program {
             command: settings.command.clone(),
             own_folder,
@@ -62,7 +64,7 @@ impl Command {
             network: Network::All,
             env: BTreeMap::new(),
         };
-        Self { settings, program, program_env, kept: Mutex::default(), news: (send, Mutex::new(receive)) }
+        Self { settings, program, program_env, kept: Mutex::default(), news: (news, Mutex::new(receiver)) }
     }
 
     /// Checks that the program exists, without starting it.
@@ -89,30 +91,24 @@ impl Command {
     }
 
     async fn by_kept(&self, message: &Outgoing) -> Result<Option<String>, SendError> {
-        let mut kept = self.kept.lock().await;
-        let process = self.running(&mut kept).await.map_err(temporary)?;
-        match timeout(TIMEOUT, process.send(message.number, line(message))).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(why)) => {
-                *kept = None;
-                Err(SendError::temporary(why))
-            }
-            Err(_) => {
-                *kept = None;
-                Err(SendError::temporary(format!("it did not answer within {} s", TIMEOUT.as_secs())))
-            }
-        }
+        let process = self.running().await.map_err(temporary)?;
+        let answer = timeout(TIMEOUT, process.send(message.number, line(message))).await;
+        let answer = answer.unwrap_or_else(|_| Err(format!("it did not answer within {} s", TIMEOUT.as_secs())));
+        answer.unwrap_or_else(|why| {
+            process.end(&why);
+            Err(SendError::temporary(why))
+        })
     }
 
     /// Returns the kept process. Starts it if it is not running.
-    async fn running<'a>(&self, kept: &'a mut Option<PersistentProcess>) -> std::io::Result<&'a mut PersistentProcess> {
-        let process = match kept.take().filter(|process| !process.is_over()) {
-            Some(process) => process,
-            None => {
-                PersistentProcess::new(Process::start(&self.program, &self.program_env).await?, self.news.0.clone())
-            }
-        };
-        Ok(kept.insert(process))
+    async fn running(&self) -> std::io::Result<Arc<PersistentProcess>> {
+        let mut kept = self.kept.lock().await;
+        if let Some(process) = kept.as_ref().filter(|process| !process.is_over()) {
+            return Ok(Arc::clone(process));
+        }
+        *kept = None;
+        let started = Process::start(&self.program, &self.program_env).await?;
+        Ok(Arc::clone(kept.insert(Arc::new(PersistentProcess::new(started, self.news.0.clone())))))
     }
 
     /// Shows the person the response to an input, unless the response arrives as a message.
@@ -123,7 +119,8 @@ impl Command {
             Response::Stranger { tell: true } => STRANGER_REPLY.to_owned(),
         };
         let line = format!("{}\n", json!({ "version": VERSION, "notice": text, "to": by }));
-        if let Some(process) = self.kept.lock().await.as_mut() {
+        let kept = self.kept.lock().await.clone();
+        if let Some(process) = kept {
             // If the program does not read this, the next message detects that.
             let _late = timeout(TIMEOUT, process.send_line(line.into_bytes())).await;
         }
@@ -134,34 +131,47 @@ impl Command {
 impl Channel for Command {
     /// Keeps the process running and passes its events to `inbound`.
     async fn listen(&self, inbound: Inbound) {
-        let Some(owner) = self.settings.owner.as_deref().filter(|_| self.settings.keep) else {
-            return std::future::pending().await;
-        };
         let mut news = self.news.1.lock().await;
+        let Some(owner) = self.settings.owner.as_deref().filter(|_| self.settings.keep) else {
+            // Nobody is heard.
+            while news.recv().await.is_some() {}
+            return;
+        };
         let mut pause = BACKOFF.0;
         let mut asked = FuturesUnordered::new();
         loop {
-            if let Err(error) = self.running(&mut *self.kept.lock().await).await {
+            if let Err(error) = self.running().await {
                 tracing::warn!(%error, command = ?self.settings.command, "a channel's program does not start");
                 tokio::time::sleep(pause).await;
                 pause = BACKOFF.1.min(pause * 2);
                 continue;
             }
             let next = tokio::select! {
-                next = news.recv() => next,
+                next = news.recv(), if asked.len() < MAX_AT_ONCE => next,
                 Some(()) = asked.next() => continue,
             };
             match next {
-                Some(ProcessEvent::Heard { by, heard }) => {
+                Some(ProcessEvent::Heard { by, heard, room }) => {
                     pause = BACKOFF.0;
                     let is_word = matches!(heard, IncomingEvent::Message(_));
                     let answered = async {
-                        let by = by;
+                        let (by, _room) = (by, room);
                         let response = inbound.receive(&by, Some(owner), heard).await;
                         self.notice(&by, response).await;
                     };
                     // Messages stay in order. Commands and buttons run concurrently, so they delay no message.
-                    if is_word { answered.await } else { asked.push(answered) }
+                    if !is_word {
+                        asked.push(answered);
+                        continue;
+                    }
+                    let mut answered = pin!(answered);
+                    loop {
+                        // One of the others may be writing a line.
+                        tokio::select! {
+                            () = &mut answered => break,
+                            Some(()) = asked.next() => {}
+                        }
+                    }
                 }
                 Some(ProcessEvent::Over { why }) => {
                     tracing::warn!(%why, command = ?self.settings.command, "a channel's program has ended; it is started again");

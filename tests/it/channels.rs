@@ -191,6 +191,33 @@ for line in sys.stdin:
     bot.until_no_processes();
 }
 
+#[test]
+fn a_burst_before_the_answer_loses_nothing_and_sends_nothing_twice() {
+    let script = r#"#!/usr/bin/env python3
+import json, os, sys
+for line in sys.stdin:
+    open("got", "a").write(line)
+    number = json.loads(line).get("number")
+    if number:
+        for _ in range(150):
+            print(json.dumps({"said": "/budget", "by": 7}), flush=True)
+        print(json.dumps({"delivered": number}), flush=True)
+"#;
+    for owner in [", owner: 7", ""] {
+        let bot = bot(script, &format!(", keep: true{owner}"));
+        bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
+        let service = bot.start();
+        let answers = if owner.is_empty() { 0 } else { 150 };
+        until(&service, &bot, "delivered");
+        service.until("every line is answered", || (wrote(&bot, "got").lines().count() > answers).then_some(()));
+        let got = lines(&wrote(&bot, "got"));
+        let notices =
+            got.iter().filter(|one| one["notice"].as_str().is_some_and(|notice| notice.contains("pings left")));
+        assert_eq!((notices.count(), got.len()), (answers, answers + 1), "{got:#?}");
+        service.stop();
+    }
+}
+
 /// A message survives the end of the service, and no job waits for a dead channel.
 #[test]
 fn a_dead_channel_holds_up_no_job_and_loses_nothing() {

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe;
-use tokio::process::{ChildStderr, ChildStdout};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{self, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::{id, last_line};
@@ -18,6 +17,9 @@ use crate::program::Process;
 
 /// Maximum length of a line that it writes, in bytes.
 const LONGEST: u64 = 64 * 1024;
+
+/// Maximum size of all lines that wait to be handled, in MiB. A process that writes more is ended.
+const MAX_WAITING_MIB: usize = 8;
 
 /// Maximum wait for the rest of stderr after stdout has closed.
 const STDERR_TIMEOUT: Duration = Duration::from_secs(1);
@@ -82,6 +84,8 @@ pub(super) enum ProcessEvent {
         by: String,
         /// The event.
         heard: IncomingEvent,
+        /// The room that its line takes up in the queue.
+        room: OwnedSemaphorePermit,
     },
     /// The process ended.
     Over {
@@ -90,9 +94,37 @@ pub(super) enum ProcessEvent {
     },
 }
 
+/// The queue of events. The reader of a process never waits for it, since the answer to a delivery may stand behind many events.
+#[derive(Clone)]
+pub(super) struct News {
+    queue: mpsc::UnboundedSender<ProcessEvent>,
+    room: Arc<Semaphore>,
+}
+
+impl News {
+    /// Creates a queue, and its receiver.
+    pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<ProcessEvent>) {
+        let (queue, receiver) = mpsc::unbounded_channel();
+        (Self { queue, room: Arc::new(Semaphore::new(MAX_WAITING_MIB << 20)) }, receiver)
+    }
+
+    /// Appends an event whose line has this many bytes. Returns whether there was room.
+    fn hear(&self, by: &Value, heard: IncomingEvent, bytes: usize) -> bool {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(bytes) else { return false };
+        self.send(ProcessEvent::Heard { by: id(by).unwrap_or_default(), heard, room });
+        true
+    }
+
+    fn send(&self, event: ProcessEvent) {
+        // The receiver may be gone.
+        let _unheard = self.queue.send(event);
+    }
+}
+
 /// A running process. It ends on drop.
 pub(super) struct PersistentProcess {
-    stdin: pipe::Sender,
+    stdin: sync::Mutex<pipe::Sender>,
     asked: Arc<Mutex<Asked>>,
     reader: JoinHandle<()>,
 }
@@ -112,7 +144,7 @@ impl Drop for PersistentProcess {
 }
 
 impl PersistentProcess {
-    pub(super) fn new(process: Process, news: mpsc::Sender<ProcessEvent>) -> Self {
+    pub(super) fn new(process: Process, news: News) -> Self {
         let Process { stdin, stdout, stderr, runner, socket } = process;
         let asked = Arc::new(Mutex::new(Asked::default()));
         let answers = Arc::clone(&asked);
@@ -125,10 +157,9 @@ impl PersistentProcess {
                 answers.over = Some(why.clone());
                 answers.waiting.clear();
             }
-            // The receiver may be gone.
-            let _unheard = news.send(ProcessEvent::Over { why }).await;
+            news.send(ProcessEvent::Over { why });
         });
-        Self { stdin, asked, reader }
+        Self { stdin: sync::Mutex::new(stdin), asked, reader }
     }
 
     /// Whether the process has ended.
@@ -136,11 +167,17 @@ impl PersistentProcess {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).over.is_some()
     }
 
+    /// Ends the process.
+    pub(super) fn end(&self, why: &str) {
+        self.reader.abort();
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).over.get_or_insert_with(|| why.to_owned());
+    }
+
     /// Sends a message and waits for its answer.
     ///
     /// # Errors
     /// Returns the reason why the process is no longer usable.
-    pub(super) async fn send(&mut self, number: i64, line: Vec<u8>) -> Result<Outcome, String> {
+    pub(super) async fn send(&self, number: i64, line: Vec<u8>) -> Result<Outcome, String> {
         let (answer, answered) = oneshot::channel();
         {
             let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -149,10 +186,10 @@ impl PersistentProcess {
             }
             asked.waiting.insert(number, answer);
         }
-        let written = self.stdin.write_all(&line).await;
-        match (written, answered.await) {
-            (_, Ok(outcome)) => Ok(outcome),
-            (_, Err(_)) => {
+        self.send_line(line).await;
+        match answered.await {
+            Ok(outcome) => Ok(outcome),
+            Err(_) => {
                 let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
                 Err(asked.over.clone().unwrap_or_else(|| "it ended".to_owned()))
             }
@@ -160,18 +197,18 @@ impl PersistentProcess {
     }
 
     /// Writes a line that needs no answer.
-    pub(super) async fn send_line(&mut self, line: Vec<u8>) {
+    pub(super) async fn send_line(&self, line: Vec<u8>) {
         // The reader notices if the process has ended.
-        let _lost = self.stdin.write_all(&line).await;
+        let _lost = self.stdin.lock().await.write_all(&line).await;
     }
 }
 
 /// Reads the process's output to its end. Returns the reason why it ended.
 async fn read(
-    stdout: ChildStdout,
-    stderr: ChildStderr,
+    stdout: impl AsyncRead + Unpin,
+    stderr: impl AsyncRead + Unpin + Send + 'static,
     asked: &Mutex<Asked>,
-    news: &mpsc::Sender<ProcessEvent>,
+    news: &News,
 ) -> String {
     let mut last_words = tokio::spawn(end_of(stderr));
     let mut lines = BufReader::new(stdout);
@@ -181,6 +218,7 @@ async fn read(
             Ok(0) | Err(_) => break,
             Ok(_) => {}
         }
+        let mut has_room = true;
         let answer = match serde_json::from_slice(&line) {
             Ok(Line::Delivered { delivered, message }) => Some((delivered, Ok(id(&message)))),
             Ok(Line::Failed { failed, why, again }) => {
@@ -195,14 +233,11 @@ async fn read(
                     quoted,
                     files: Vec::new(),
                 });
-                let by = id(&by).unwrap_or_default();
-                let _unheard = news.send(ProcessEvent::Heard { by, heard }).await;
+                has_room = news.hear(&by, heard, line.len());
                 None
             }
             Ok(Line::Pressed { pressed, by }) => {
-                let by = id(&by).unwrap_or_default();
-                let _unheard =
-                    news.send(ProcessEvent::Heard { by, heard: IncomingEvent::Pressed { button: pressed } }).await;
+                has_room = news.hear(&by, IncomingEvent::Pressed { button: pressed }, line.len());
                 None
             }
             Err(_) => {
@@ -216,13 +251,16 @@ async fn read(
             // The answer is late, or the number is unknown.
             let _late = waiting.map(|waiting| waiting.send(outcome));
         }
+        if !has_room {
+            return format!("it was ended: more than {MAX_WAITING_MIB} MiB of its lines wait to be handled");
+        }
     }
     let stderr = tokio::time::timeout(STDERR_TIMEOUT, &mut last_words).await;
     let stderr = stderr.ok().and_then(Result::ok).unwrap_or_default();
     last_line(&stderr).unwrap_or_else(|| "it ended".to_owned())
 }
 
-async fn end_of(mut stderr: ChildStderr) -> Vec<u8> {
+async fn end_of(mut stderr: impl AsyncRead + Unpin) -> Vec<u8> {
     let mut end = Vec::new();
     let mut chunk = [0; 4096];
     while let Ok(1..) = stderr.read(&mut chunk).await.inspect(|read| end.extend_from_slice(&chunk[..*read])) {
@@ -230,4 +268,33 @@ async fn end_of(mut stderr: ChildStderr) -> Vec<u8> {
         end.drain(..surplus);
     }
     end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads this output while nobody receives the events. Returns the outcome of message 1, and why the process ended.
+    async fn unheard(output: &str) -> (Option<Outcome>, String) {
+        let (answer, answered) = oneshot::channel();
+        let asked = Mutex::new(Asked { waiting: HashMap::from([(1, answer)]), over: None });
+        let (news, _receiver) = News::new();
+        let why = read(output.as_bytes(), tokio::io::empty(), &asked, &news).await;
+        drop(asked);
+        (answered.await.ok(), why)
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_read_behind_many_events() {
+        let said = "{\"said\": \"/budget\", \"by\": 7}\n";
+        let (outcome, why) = unheard(&format!("{}{{\"delivered\": 1}}\n", said.repeat(5000))).await;
+        assert_eq!((outcome, why.as_str()), (Some(Ok(None)), "it ended"));
+    }
+
+    #[tokio::test]
+    async fn a_process_that_writes_too_much_is_ended() {
+        let said = format!("{{\"said\": \"{}\", \"by\": 7}}\n", "a".repeat(60_000));
+        let (outcome, why) = unheard(&format!("{}{{\"delivered\": 1}}\n", said.repeat(150))).await;
+        assert_eq!((outcome, why.as_str()), (None, "it was ended: more than 8 MiB of its lines wait to be handled"));
+    }
 }
