@@ -114,7 +114,7 @@ impl Command {
     /// Shows the person the response to an input, unless the response arrives as a message.
     async fn notice(&self, by: &str, response: Response) {
         let text = match response {
-            Response::Turn(_) | Response::Stranger { tell: false } => return,
+            Response::Turn(_) | Response::Repeated | Response::Stranger { tell: false } => return,
             Response::Text(text) | Response::Done(text) | Response::Refused(text) => text,
             Response::Stranger { tell: true } => STRANGER_REPLY.to_owned(),
         };

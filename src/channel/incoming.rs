@@ -39,6 +39,8 @@ pub enum IncomingEvent {
         command: String,
         /// Text after the command.
         argument: Option<String>,
+        /// The service's id of the message, as in [`IncomingMessage`].
+        id: Option<String>,
     },
 }
 
@@ -59,7 +61,7 @@ impl IncomingEvent {
         let command = command.split('@').next().unwrap_or_default();
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         match !command.is_empty() && command.chars().all(is_word) {
-            true => Self::Command { command: command.to_owned(), argument },
+            true => Self::Command { command: command.to_owned(), argument, id: said.id },
             false => Self::Message(said),
         }
     }
@@ -100,6 +102,8 @@ pub enum Response {
     Done(String),
     /// The input was refused, for this reason.
     Refused(String),
+    /// The input has the id of an earlier one. Nothing is shown.
+    Repeated,
     /// The sender is not the owner.
     Stranger {
         /// Whether to reply to this sender. True once for each sender.
@@ -114,7 +118,7 @@ impl Response {
             Self::Text(text) => Self::Text(plain_lines(&text)),
             Self::Done(text) => Self::Done(plain_lines(&text)),
             Self::Refused(text) => Self::Refused(plain_lines(&text)),
-            Self::Turn(_) | Self::Stranger { .. } => self,
+            Self::Turn(_) | Self::Repeated | Self::Stranger { .. } => self,
         }
     }
 }

@@ -159,7 +159,7 @@ impl Ntfy {
         let response = inbound.receive(OWNER, Some(OWNER), IncomingEvent::PressedOnce { button, at }).await;
         let is_hidden = answers && !self.settings.show_text;
         match response {
-            Response::Turn(_) | Response::Stranger { .. } => None,
+            Response::Turn(_) | Response::Repeated | Response::Stranger { .. } => None,
             Response::Done(_) if is_hidden => Some("Your answer was taken.".into()),
             Response::Text(_) | Response::Refused(_) if is_hidden => {
                 Some("Your answer was not taken: `ollim-bot questions` shows why.".into())

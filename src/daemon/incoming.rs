@@ -26,6 +26,7 @@ use crate::journal::{
     Answer, Button, ForkEnd, Journal, JournalError, Message, Question, QuestionEnd, RunFilter, RunState,
 };
 use crate::refusal::Refusal;
+use crate::run::converse::is_message_id;
 use crate::run::forks::{self, EndForkResult, fork_action};
 use crate::schedule::{ActiveView, StageView};
 
@@ -67,7 +68,11 @@ impl IncomingHandler for ServiceInbound {
             IncomingEvent::Message(said) => self.handle_message(channel, said).await,
             IncomingEvent::Pressed { button } => self.pressed(channel, &button, None).await,
             IncomingEvent::PressedOnce { button, at } => self.pressed(channel, &button, Some(at)).await,
-            IncomingEvent::Command { command, argument } => self.asked(channel, &command, argument.as_deref()).await,
+            IncomingEvent::Command { command, argument, id } => match self.is_first(channel, id.as_deref()).await {
+                Ok(true) => self.asked(channel, &command, argument.as_deref()).await,
+                Ok(false) => Ok(Response::Repeated),
+                Err(refusal) => Err(refusal),
+            },
         };
         response.unwrap_or_else(|refusal| Response::Refused(with_hints(&refusal)))
     }
@@ -137,14 +142,22 @@ impl IncomingHandler for ServiceInbound {
 
 impl ServiceInbound {
     async fn handle_message(&self, channel: &str, said: IncomingMessage) -> Result<Response, Refusal> {
+        // The journal records a turn by its message's id, and anything else as handled.
+        let id = said.id.as_deref().filter(|id| is_message_id(id));
+        if let Some(id) = id
+            && self.handlers.journal.is_handled(channel, id).await?
+        {
+            return Ok(Response::Repeated);
+        }
         if self.handlers.sign_ins.awaits(&said.text).await {
+            self.is_first(channel, id).await?;
             return self.login(Some(&said.text)).await.map(Response::Text);
         }
         let answered = match &said.reply_to {
             Some(external) => self.handlers.journal.message_sent_as(channel, external).await?,
             None => None,
         };
-        if let Some(denied) = self.deny(channel, answered.as_ref(), &said.text).await? {
+        if let Some(denied) = self.deny(channel, answered.as_ref(), &said).await? {
             return Ok(denied);
         }
         // Check first: a fork is opened only for a message that can be answered.
@@ -168,15 +181,29 @@ impl ServiceInbound {
         Ok(Response::Turn(turn))
     }
 
+    /// Records input that is no turn, before it has its effect. Returns whether it is the first with this id.
+    async fn is_first(&self, channel: &str, id: Option<&str>) -> Result<bool, Refusal> {
+        match id.filter(|id| is_message_id(id)) {
+            Some(id) => Ok(self.handlers.journal.mark_handled(channel, id).await?),
+            None => Ok(true),
+        }
+    }
+
     /// Treats a reply to an open question as a denial with a reason for the agent. Returns `None` for every other reply.
-    async fn deny(&self, channel: &str, answered: Option<&Message>, said: &str) -> Result<Option<Response>, Refusal> {
+    async fn deny(
+        &self,
+        channel: &str,
+        answered: Option<&Message>,
+        said: &IncomingMessage,
+    ) -> Result<Option<Response>, Refusal> {
         let asks = answered.and_then(|message| Some((message, message.question()?)));
-        let (Some((message, number)), false) = (asks, said.trim().is_empty()) else { return Ok(None) };
+        let (Some((message, number)), false) = (asks, said.text.trim().is_empty()) else { return Ok(None) };
         let question = self.handlers.journal.question(number).await?;
         if question.is_none_or(|question| question.answer.is_some()) {
             return Ok(None);
         }
-        let (app, sentence, on) = (self.app(), Some(said.trim().to_owned()), channel.to_owned());
+        self.is_first(channel, said.id.as_deref()).await?;
+        let (app, sentence, on) = (self.app(), Some(said.text.trim().to_owned()), channel.to_owned());
         let told = blocking(move || app.answer_question(number, Answer::Deny, sentence, &on)).await??;
         // `show_answers` updates the other channels. On this channel no button was pressed, so its buttons are removed here.
         self.remove_buttons_where(|name| name == channel, message, &told).await;

@@ -2,6 +2,7 @@
 
 use super::database::Connection;
 use super::outbox::{MESSAGE, read_message};
+use super::rows::ms;
 use super::{Journal, JournalError, Message, settings};
 use crate::definition::DefinitionId;
 
@@ -19,6 +20,9 @@ const STATUS: &str = "status";
 
 /// Prefix of the keys that hold unprocessed input. The channel and a name follow.
 const UNPROCESSED: &str = "unheard";
+
+/// Prefix of the keys that hold the times of input that was no turn. The channel and the id at its service follow.
+const HANDLED: &str = "handled";
 
 impl Journal {
     /// Records that a channel shows a turn with this message.
@@ -89,6 +93,37 @@ impl Journal {
     pub async fn mark_processed(&self, channel: &str, name: &str) -> Result<(), JournalError> {
         self.set_setting(key(UNPROCESSED, channel, name), None).await
     }
+
+    /// Records that the input with this id at the channel's service is handled. Returns whether this is the first time.
+    ///
+    /// # Errors
+    /// Fails when the commit cannot be made.
+    pub async fn mark_handled(&self, channel: &str, id: &str) -> Result<bool, JournalError> {
+        let (key, now) = (key(HANDLED, channel, id), ms(self.clock.now()).to_string());
+        self.writer
+            .commit(move |connection| {
+                let sql = "INSERT INTO setting (key, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+                Ok(connection.execute(sql, [&key, &now])? > 0)
+            })
+            .await
+    }
+
+    /// Returns whether the input with this id is [handled](Self::mark_handled).
+    ///
+    /// # Errors
+    /// Fails when the journal cannot be read.
+    pub async fn is_handled(&self, channel: &str, id: &str) -> Result<bool, JournalError> {
+        let key = key(HANDLED, channel, id);
+        self.writer.read(move |connection| Ok(settings::get(connection, &key)?.is_some())).await
+    }
+}
+
+/// Deletes the ids of input that was handled before this time.
+pub(super) fn prune_handled(connection: &Connection, before: i64) -> Result<(), JournalError> {
+    // All times have 13 digits.
+    let sql = "DELETE FROM setting WHERE key > ?1 AND key < ?2 AND value < ?3";
+    connection.execute(sql, [format!("{HANDLED} "), format!("{HANDLED}!"), before.to_string()])?;
+    Ok(())
 }
 
 /// Builds a key. The name of a channel contains no blank.
@@ -250,5 +285,20 @@ mod tests {
         journal.mark_processed("tg", "5").await.unwrap();
         assert!(journal.unprocessed("tg").await.unwrap().is_empty());
         assert_eq!(journal.unprocessed("tg-2").await.unwrap().len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_handled_is_known_until_it_is_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Clock::simulated("2026-11-24T12:00:00Z".parse().unwrap());
+        let journal = Journal::open(testing::place(&folder.path().join("journal.db")), clock.clone()).unwrap();
+        for (channel, id, is_first) in [("tg", "5", true), ("tg", "5", false), ("tg-2", "5", true), ("tg", "6", true)] {
+            assert_eq!(journal.mark_handled(channel, id).await.unwrap(), is_first, "{channel} {id}");
+        }
+        let handled = async |id: &str| journal.is_handled("tg", id).await.unwrap();
+        journal.prune(clock.now()).await.unwrap();
+        assert!(handled("5").await && handled("6").await && !handled("7").await);
+        journal.prune(clock.now() + chrono::TimeDelta::seconds(1)).await.unwrap();
+        assert!(!handled("5").await);
     }
 }

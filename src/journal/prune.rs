@@ -2,12 +2,13 @@
 
 use chrono::{DateTime, Utc};
 
+use super::channel_state::prune_handled;
 use super::rows::ms;
 use super::{Journal, JournalError};
 
 impl Journal {
-    /// Deletes occurrences claimed before `before`, and messages delivered, questions answered, events recorded and forks ended before
-    /// then. Keeps open occurrences, undelivered messages, reminders whose file is not dealt with (they would fire again), and each
+    /// Deletes occurrences claimed before `before`, and messages delivered, questions answered, events recorded, forks ended and input
+    /// handled before then. Keeps open occurrences, undelivered messages, reminders whose file is not dealt with (they would fire again), and each
     /// existing routine's last completed occurrence (later runs may read its answer). Returns how many occurrences it deleted.
     ///
     /// # Errors
@@ -39,6 +40,7 @@ impl Journal {
                 connection.execute("DELETE FROM definition_seen WHERE gone < ?1", [before])?;
                 connection.execute("DELETE FROM event WHERE at < ?1", [before])?;
                 connection.execute("DELETE FROM fork WHERE ended < ?1", [before])?;
+                prune_handled(connection, before)?;
                 Ok(count)
             })
             .await

@@ -125,11 +125,15 @@ impl Spawner {
     }
 }
 
+/// Returns whether a service's id of a message can tell the message from others.
+#[must_use]
+pub fn is_message_id(external: &str) -> bool {
+    (1..=64).contains(&external.len()) && external.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
 /// Returns the id of the turn that answers a message. A message with an id from its service always gets the same one.
 fn turn_id(channel: Option<&str>, external: Option<&str>) -> Result<DefinitionId, Refusal> {
-    let is_plain =
-        |name: &&str| (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    if let (Some(channel), Some(external)) = (channel, external.filter(is_plain)) {
+    if let (Some(channel), Some(external)) = (channel, external.filter(|external| is_message_id(external))) {
         return Ok(DefinitionId::of_turn(channel, external));
     }
     let token = agent_sandbox::token::random().map_err(|error| Refusal::environment(error.to_string()))?;

@@ -46,10 +46,24 @@ fn what_the_owner_says_is_answered_once_and_nobody_else_is_heard() {
     assert!(phone.next_message("nothing is coming")["notice"].is_string());
     phone.say("/fire");
     phone.next_message("`/fire` needs a job");
+    for _ in 0..2 {
+        phone.write(&json!({ "said": "/pause tea", "by": 7, "id": "c1" }));
+    }
+    phone.next_message("there is no job");
     phone.say("/nothing of the kind");
     phone.next_message("there is no command `/nothing`");
     phone.say("/etc/hosts is long");
     phone.next_message("answer 3");
+
+    service.kill();
+    let service = bot.start();
+    let phone = Phone { bot: &bot, service: &service };
+    phone.write(&json!({ "said": "/pause tea", "by": 7, "id": "c1" }));
+    phone.say("Is that all?");
+    phone.next_message("answer 4");
+    let got = phone.deliveries();
+    let refused = got.iter().filter(|one| one["notice"].as_str().is_some_and(|said| said.contains("there is no job")));
+    assert_eq!(refused.count(), 1, "the same command is executed once: {got:#?}");
     service.stop();
     bot.until_no_processes();
 }
@@ -308,7 +322,7 @@ fn a_question_is_answered_on_the_phone() {
 fn a_reply_to_a_question_is_a_no_with_a_sentence_for_the_agent() {
     let api = MessagesApi::answering(|request| match request.answers() {
         0 => Reply::bash("touch made"),
-        _ => Reply::say("Then not."),
+        made => Reply::say(&format!("answer {made}")),
     });
     let bot = bot_with_phone(&api);
     let fields = "background: true\nisolated: true\nallowed_tools: ['Bash(ls *)']\nask_tools: ['Bash(touch *)']\n";
@@ -319,15 +333,18 @@ fn a_reply_to_a_question_is_a_no_with_a_sentence_for_the_agent() {
     let reply_to = format!("m-{}", question["number"]);
     // A stranger cannot deny it.
     phone.write(&json!({ "said": "No!", "by": 8, "reply_to": reply_to }));
-    phone.write(&json!({ "said": "Not on a Friday.", "by": 7, "reply_to": reply_to }));
+    for _ in 0..2 {
+        phone.write(&json!({ "said": "Not on a Friday.", "by": 7, "id": "n1", "reply_to": reply_to }));
+    }
     phone.next_message("question 1 of file is answered: denied");
     service.until_ended("file", 1);
     let last = told(&api.last());
     assert!(last.contains("denied by the person: Not on a Friday."), "{last}");
     assert!(!bot.path("work/made").exists());
     // After the run a reply continues the job's session.
-    phone.write(&json!({ "said": "Why did you ask?", "by": 7, "reply_to": reply_to }));
+    phone.write(&json!({ "said": "Why did you ask?", "by": 7, "id": "n2", "reply_to": reply_to }));
     phone.next_message("Fork: your answer to file");
+    assert_eq!(phone.next_message("answer 2")["reply_to"], "n2", "the same reply is no turn");
     service.stop();
     bot.until_no_processes();
 }

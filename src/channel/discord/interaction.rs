@@ -27,16 +27,18 @@ impl Inner {
         let Some(by) = interaction.by().filter(|_| interaction.has_token()) else { return };
         let heard = match interaction.kind {
             BUTTON => IncomingEvent::Pressed { button: interaction.data.custom_id.clone() },
-            COMMAND => {
-                IncomingEvent::Command { command: interaction.data.name.clone(), argument: argument(&interaction) }
-            }
+            COMMAND => IncomingEvent::Command {
+                command: interaction.data.name.clone(),
+                argument: argument(&interaction),
+                id: None,
+            },
             _ => return,
         };
         let is_owner = by == known.owner;
         let is_deferred = is_owner && self.defer(&interaction).await;
         let response = inbound.receive(&by.to_string(), Some(&known.owner.to_string()), heard).await;
         let shown = match response {
-            Response::Stranger { tell: false } => Ok(()),
+            Response::Repeated | Response::Stranger { tell: false } => Ok(()),
             Response::Stranger { tell: true } => {
                 self.call_back(&interaction, IMMEDIATE, json!({ "content": STRANGER_REPLY, "flags": body::FOR_ONE }))
                     .await

@@ -157,7 +157,7 @@ impl Listener {
                     .await;
             }
             let told = match response {
-                Response::Turn(_) | Response::Stranger { tell: false } => Ok(()),
+                Response::Turn(_) | Response::Repeated | Response::Stranger { tell: false } => Ok(()),
                 Response::Text(text) | Response::Done(text) | Response::Refused(text) => {
                     inner.reply(channel, id.get(), &text).await
                 }

@@ -657,7 +657,7 @@ async fn commands_are_offered_and_answered_for_the_one_who_asked() {
     let long = "morning-mail   09:00  completed\n".repeat(500);
     let fixture = Fixture::answering(move |heard| match heard {
         IncomingEvent::Command { command, .. } if command == "runs" => Response::Text(long.clone()),
-        IncomingEvent::Command { command, argument } => Response::Text(format!("{command} {argument:?}")),
+        IncomingEvent::Command { command, argument, .. } => Response::Text(format!("{command} {argument:?}")),
         other => panic!("{other:?}"),
     });
     let fixture = fixture.connected().await;

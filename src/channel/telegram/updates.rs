@@ -311,8 +311,8 @@ async fn heard(message: Message, api: &Api, is_owner: bool) -> IncomingEvent {
     });
     match heard {
         // Telegram's app sends `/start` when the person opens the chat.
-        IncomingEvent::Command { command, .. } if command == "start" => {
-            IncomingEvent::Command { command: "help".into(), argument: None }
+        IncomingEvent::Command { command, id, .. } if command == "start" => {
+            IncomingEvent::Command { command: "help".into(), argument: None, id }
         }
         heard => heard,
     }
@@ -325,7 +325,7 @@ async fn show(response: Response, chat: i64, answered: Option<i64>, api: &Api, i
             let turn = Turn::begin(turn, answered.map(|answered| answered.to_string()), inbound).await;
             return inner.show(turn, inbound, progress).await;
         }
-        Response::Stranger { tell: false } => return,
+        Response::Repeated | Response::Stranger { tell: false } => return,
         Response::Stranger { tell: true } if inner.owner.is_none() => format!(
             "Your number is {chat}. Put `owner: {chat}` into the channel's settings, and start the service again."
         ),
