@@ -174,7 +174,7 @@ fn needs_of(status: &Status) -> Vec<Need> {
         }
     }
     for channel in &status.failing_channels {
-        needs.push(Need::new(format!("{} does not deliver", channel.name), NeedSubject::Channels));
+        needs.push(Need::new(format!("{} {}", channel.name, channel.state()), NeedSubject::Channels));
     }
     needs.extend(status.failures.iter().map(|job| Need::new(failing(job), NeedSubject::Job(job.id.clone()))));
     let broken: BTreeSet<_> =

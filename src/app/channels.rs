@@ -23,7 +23,7 @@ pub struct ChannelState {
     pub critical: bool,
     /// Number of messages that wait for it.
     pub waiting: u64,
-    /// Why it fails, and since when; `None` if it does not.
+    /// Why it fails or refused a message, and since when.
     pub failing: Option<FailingChannel>,
     /// Time of the last delivery that the journal knows of.
     pub delivered: Option<DateTime<Utc>>,

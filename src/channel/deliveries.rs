@@ -13,7 +13,7 @@ use super::{Channel, OpenChats};
 use crate::clock::Clock;
 use crate::config::{CONSOLE, Config, TERMINAL};
 use crate::definition::Urgency;
-use crate::journal::{Journal, JournalError, Message, NewMessage, Refused};
+use crate::journal::{Cause, Journal, JournalError, Message, NewMessage, Refused};
 
 /// Maximum number of messages that are routed in one commit.
 const BATCH: u32 = 1000;
@@ -186,7 +186,7 @@ async fn tell_when_lost(
     let next = settings.borrow().channel_names().find(|next| *next != name).map(str::to_owned);
     let text = format!("The channel `{name}` does not work any more: {why}. `ollim-bot channels` shows how it is.");
     let told = async {
-        let failing = Refused { channel: name.clone(), only: Some(NONE), why, next: Vec::new(), is_broken: true };
+        let failing = Refused { channel: name.clone(), only: Some(NONE), why, next: Vec::new(), cause: Cause::Broken };
         journal.reassign(failing).await?;
         journal.message(NewMessage { channel: next, ..NewMessage::of_service(text) }).await
     };

@@ -222,6 +222,39 @@ async fn what_a_channel_refuses_for_good_goes_on_at_once_and_ends_somewhere() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refused_message_breaks_no_channel() {
+    let fixture = Fixture::at("2026-11-23T12:00:00Z", PHONE);
+    fixture.answers("phone", [permanent("too long"), permanent("too loud")]);
+    let deliveries = fixture.deliver().await;
+    for text in ["one", "two"] {
+        fixture.say(text).await;
+        fixture.settled().await;
+    }
+    let told = "The channel `phone` refused a message: too long. Messages that it refuses come here. `ollim-bot channels` shows how it is.";
+    assert_eq!(fixture.sent("post"), ["one", told, "two"], "it is told once");
+    let path = testing::place(&fixture.folder.path().join("journal.db"));
+    let failing = || JournalReader::open(path.clone()).unwrap().failing_channels().unwrap();
+    assert_eq!((failing()[0].error.as_str(), failing()[0].state()), ("too loud", "refused a message"));
+    // Much later it fails for a moment.
+    sleep(Duration::from_secs(3600)).await;
+    fixture.answers("phone", [again("busy"), again("busy")]);
+    fixture.say("three").await;
+    fixture.settled().await;
+    assert_eq!(fixture.sent("phone"), ["three"]);
+    assert!(failing().is_empty());
+    // It takes over from others, although it refused a message.
+    fixture.answers("phone", [permanent("too long")]);
+    fixture.say("four").await;
+    fixture.settled().await;
+    fixture.answers("post", [permanent("closed")]);
+    let chosen = NewMessage { channel: Some("post".into()), ..NewMessage::of_service("five") };
+    fixture.journal.message(chosen).await.unwrap();
+    fixture.settled().await;
+    deliveries.finish().await;
+    assert_eq!(fixture.sent("phone")[1], "five");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_job_may_choose_and_what_is_critical_goes_to_two() {
     let fixture = Fixture::at("2026-11-23T12:00:00Z", &format!("{PHONE}critical_channel: console\n"));
     let chosen = NewMessage { channel: Some("post".into()), ..NewMessage::of_service("chosen") };

@@ -16,7 +16,7 @@ use super::{Channel, Outgoing, SentParts};
 use crate::clock::Clock;
 use crate::config::{Config, TERMINAL};
 use crate::definition::Urgency;
-use crate::journal::{Journal, JournalError, Message, Refused, RichContent, Waiting};
+use crate::journal::{Cause, Journal, JournalError, Message, Refused, RichContent, Waiting};
 
 /// Maximum number of messages read at once.
 const BATCH: u32 = 1000;
@@ -234,9 +234,12 @@ impl Worker {
 
     async fn reassign(&self, only: Option<i64>, why: &str, config: &Config) -> Result<(), JournalError> {
         let next = config.channel_names().filter(|name| *name != self.name).map(str::to_owned).collect();
-        // Closing a terminal is no failure of the channel.
-        let is_broken = self.name != TERMINAL;
-        self.journal.reassign(Refused { channel: self.name.clone(), only, why: why.to_owned(), next, is_broken }).await
+        let cause = match only {
+            _ if self.name == TERMINAL => Cause::Closed,
+            Some(_) => Cause::Refused,
+            None => Cause::Broken,
+        };
+        self.journal.reassign(Refused { channel: self.name.clone(), only, why: why.to_owned(), next, cause }).await
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::events::{EventKind, NewEvent, insert_event};
 use super::outbox::{MESSAGE, NewMessage, insert_message, read_message};
 use super::rows::{Columns, ms};
-use super::{Journal, JournalError, JournalReader, Message, Question, channel_state, questions};
+use super::{Journal, JournalError, JournalReader, Message, Question, channel_state, questions, settings};
 
 /// The delivery state of a message on one channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +67,7 @@ pub struct Waiting {
     pub status: Option<String>,
 }
 
-/// A channel that does not work now.
+/// A channel that does not work now, or has refused a message since it last delivered one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FailingChannel {
     /// Its name.
@@ -76,6 +76,16 @@ pub struct FailingChannel {
     pub since: DateTime<Utc>,
     /// Why the last delivery failed.
     pub error: String,
+    /// Whether it only refused a message, and may deliver others.
+    pub refused: bool,
+}
+
+impl FailingChannel {
+    /// Returns the state in words.
+    #[must_use]
+    pub fn state(&self) -> &'static str {
+        if self.refused { "refused a message" } else { "does not deliver" }
+    }
 }
 
 /// Messages that a channel gives up, and the channels that may take them.
@@ -89,9 +99,23 @@ pub struct Refused {
     pub why: String,
     /// The channels that may take it, in order of preference.
     pub next: Vec<String>,
-    /// Whether the channel is broken. The person is notified of that once.
-    pub is_broken: bool,
+    /// The cause. The person is notified of it once.
+    pub cause: Cause,
 }
+
+/// The cause for which a channel gives up messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The channel does not work.
+    Broken,
+    /// The channel refused the message. It may deliver others.
+    Refused,
+    /// The channel has closed, as a terminal does. The person is not notified.
+    Closed,
+}
+
+/// Prefix of the keys that hold the last refusals of channels that have delivered nothing since. The channel follows.
+const REFUSED: &str = "refused";
 
 impl Journal {
     /// Returns messages without a channel, oldest first, at most `limit`.
@@ -256,7 +280,7 @@ impl Journal {
                     channel_state::replaced(connection, &channel, *number)?;
                 }
                 connection.execute("DELETE FROM failing_channel WHERE name = ?1", [&channel])?;
-                Ok(())
+                settings::delete(connection, &format!("{REFUSED} {channel}"))
             })
             .await
     }
@@ -318,14 +342,30 @@ impl Journal {
 }
 
 impl JournalReader {
-    /// Returns the channels that do not work now, by name.
+    /// Returns the channels that do not work now, by name, and then those that only refused a message.
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
     pub fn failing_channels(&self) -> Result<Vec<FailingChannel>, JournalError> {
-        self.all("SELECT name, since, error FROM failing_channel ORDER BY name", &[], |row| {
-            Ok(FailingChannel { name: row.get("name")?, since: row.at("since")?, error: row.get("error")? })
-        })
+        let sql = "SELECT name, since, error FROM failing_channel ORDER BY name";
+        let mut failing = self.all(sql, &[], |row| {
+            let (name, since) = (row.get("name")?, row.at("since")?);
+            Ok(FailingChannel { name, since, error: row.get("error")?, refused: false })
+        })?;
+        // `!` follows the blank in ASCII.
+        let (from, to) = (format!("{REFUSED} "), format!("{REFUSED}!"));
+        let sql = "SELECT key, value FROM setting WHERE key > ?1 AND key < ?2 ORDER BY key";
+        let refused =
+            self.all(sql, &[&from, &to], |row| Ok((row.get::<String>("key")?, row.get::<String>("value")?)))?;
+        for (key, value) in refused {
+            let name = key.strip_prefix(&from).unwrap_or_default();
+            if let Some((since, error)) = refusal(&value)
+                && failing.iter().all(|failing| failing.name != name)
+            {
+                failing.push(FailingChannel { name: name.to_owned(), since, error: error.to_owned(), refused: true });
+            }
+        }
+        Ok(failing)
     }
 
     /// Returns whether a channel has delivered this message.
@@ -406,12 +446,34 @@ fn failing(connection: &Connection, channel: &str, why: &str, now: DateTime<Utc>
     Ok(())
 }
 
+/// Parses the time of a channel's first refusal and the reason of the last one.
+fn refusal(value: &str) -> Option<(DateTime<Utc>, &str)> {
+    let (since, why) = value.split_once(' ')?;
+    Some((DateTime::from_timestamp_millis(since.parse().ok()?)?, why))
+}
+
+/// Records that a channel refused a message. Returns whether it is the first since it last worked.
+fn refused(connection: &Connection, channel: &str, why: &str, now: DateTime<Utc>) -> Result<bool, JournalError> {
+    let key = format!("{REFUSED} {channel}");
+    let known = settings::get(connection, &key)?;
+    let since = known.as_deref().and_then(refusal).map_or(now, |(since, _)| since);
+    settings::set(connection, &key, &format!("{} {why}", ms(since)))?;
+    let sql = "SELECT EXISTS (SELECT 1 FROM failing_channel WHERE name = ?1)";
+    let is_failing: bool = connection.row(sql, [channel], |row| row.get(0))?;
+    Ok(known.is_none() && !is_failing)
+}
+
 /// Returns the number of the message to the person; 0 if there is none.
-fn reassign(connection: &Connection, refused: &Refused, now: DateTime<Utc>) -> Result<i64, JournalError> {
-    let Refused { channel, only, why, next, is_broken } = refused;
-    if *is_broken {
-        failing(connection, channel, why, now)?;
-    }
+fn reassign(connection: &Connection, given_up: &Refused, now: DateTime<Utc>) -> Result<i64, JournalError> {
+    let Refused { channel, only, why, next, cause } = given_up;
+    let is_first = match cause {
+        Cause::Broken => {
+            failing(connection, channel, why, now)?;
+            false
+        }
+        Cause::Refused => refused(connection, channel, why, now)?,
+        Cause::Closed => false,
+    };
     let numbers: Vec<i64> = connection.all(
         "SELECT message FROM delivery
              WHERE channel = ?1 AND state = 'waiting' AND (message = ?2 OR ?2 IS NULL) ORDER BY message",
@@ -444,17 +506,18 @@ fn reassign(connection: &Connection, refused: &Refused, now: DateTime<Utc>) -> R
         }
     }
     let Some(next) = taken_by else { return Ok(0) };
-    let told = connection.one(
-        "UPDATE failing_channel SET handed_over = 1 WHERE name = ?1 AND handed_over = 0 RETURNING since",
-        [channel],
-        |row| Ok(row.at("since")),
-    )?;
-    if told.is_none() {
-        return Ok(0);
-    }
-    let text = format!(
-        "The channel `{channel}` does not deliver: {why}. Its messages come here until it works again. `ollim-bot channels` shows how it is."
-    );
+    let what = match cause {
+        Cause::Broken => {
+            let sql = "UPDATE failing_channel SET handed_over = TRUE WHERE name = ?1 AND NOT handed_over";
+            if connection.execute(sql, [channel])? == 0 {
+                return Ok(0);
+            }
+            format!("does not deliver: {why}. Its messages come here until it works again.")
+        }
+        Cause::Refused if is_first => format!("refused a message: {why}. Messages that it refuses come here."),
+        Cause::Refused | Cause::Closed => return Ok(0),
+    };
+    let text = format!("The channel `{channel}` {what} `ollim-bot channels` shows how it is.");
     let note = insert_message(connection, &NewMessage::of_service(text), now)?;
     add(connection, note, next)?;
     Ok(note)

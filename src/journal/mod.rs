@@ -68,7 +68,7 @@ pub use channel_state::Status;
 pub use claims::{Claim, DeliveryClaim, NewClaim, Purpose};
 pub use copy::{CopiedTable, CopyError, CopySummary, copy_to, mark_moved};
 pub use delays::{Delay, DelayCause, Punctuality, UnreportedDelays};
-pub use deliveries::{Delivery, DeliveryState, FailingChannel, Refused, Waiting};
+pub use deliveries::{Cause, Delivery, DeliveryState, FailingChannel, Refused, Waiting};
 pub use error::JournalError;
 pub use events::{Event, EventFilter, EventKind, PROGRAM_REFUSED};
 pub use forks::{ForkEnd, ForkRecord, Resumable};

@@ -103,12 +103,12 @@ fn exit_75_is_tried_again_and_another_code_goes_to_the_next_channel() {
     bot.write("reminders/cake.md", &reminder(now(), "", "Cake is ready."));
     service.until("the console has it", || service.output().contains("Cake is ready.").then_some(()));
     service.until("it is told", || {
-        service.output().contains("The channel `phone` does not deliver: never, ever.").then_some(())
+        service.output().contains("The channel `phone` refused a message: never, ever.").then_some(())
     });
     let channels = bot.json(["channels"]);
     assert_eq!(channels[0]["failing"]["error"], "never, ever", "{channels:#}");
     let status = bot.ok(["status"]);
-    assert!(status.contains("phone: does not deliver"), "{status}");
+    assert!(status.contains("phone: refused a message"), "{status}");
     let tested = bot.run(["channels", "test", "phone"]);
     assert_eq!((tested.code, tested.stdout.as_str()), (1, "phone does not work: never, ever\n"));
     service.stop();

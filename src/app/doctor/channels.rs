@@ -39,7 +39,7 @@ fn finding(state: &ChannelState, answer: Option<&Result<String, SendError>>, app
     match (answer, failing, delivered) {
         (Some(Err(SendError { why, .. })), ..) => Finding::wrong("channel", format!("`{name}` cannot deliver: {why}"))
             .step(format!("mend that, then try it: {test}")),
-        (_, Some(failing), _) => Finding::wrong("channel", format!("`{name}` does not deliver: {}", failing.error))
+        (_, Some(failing), _) => Finding::wrong("channel", format!("`{name}` {}: {}", failing.state(), failing.error))
             .step(format!("mend that, then try it: {test}")),
         (Some(Ok(answer)), None, Some(at)) => {
             let last = times::relative(*at, app.now());

@@ -27,7 +27,7 @@ pub(super) fn list(channels: &[ChannelState], view: &View, output: &mut Output) 
             None => Cell::new("not tried yet", WARN),
             Some(failing) => {
                 let since = times::relative(failing.since, view.now);
-                Cell::new(format!("does not deliver ({since}): {}", plain(&failing.error)), BAD)
+                Cell::new(format!("{} ({since}): {}", failing.state(), plain(&failing.error)), BAD)
             }
         };
         let waiting = if channel.waiting == 0 { String::new() } else { channel.waiting.to_string() };

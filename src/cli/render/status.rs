@@ -210,7 +210,8 @@ impl Facts {
         }
         for failing in &status.failing_channels {
             let since = times::relative(failing.since, now);
-            let words = format!("{}: does not deliver ({since}): {}", plain(&failing.name), plain(&failing.error));
+            let (name, error) = (plain(&failing.name), plain(&failing.error));
+            let words = format!("{name}: {} ({since}): {error}", failing.state());
             fact("", Cell::new(words, BAD));
         }
         match &service.page {

@@ -45,7 +45,7 @@ pub(in crate::web) fn service(channels: &[ChannelState], attention: &Attention, 
                 li {
                     (channel.name)
                     @if let Some(failing) = status.failing_channels.iter().find(|failing| failing.name == channel.name) {
-                        " " span .bad { "does not deliver, " (context.relative(failing.since)) ": " (parts::with_code(&failing.error)) }
+                        " " span .bad { (failing.state()) ", " (context.relative(failing.since)) ": " (parts::with_code(&failing.error)) }
                     } @else if !channel.is_tried() {
                         " " span .warn { "not tried yet: " code { "ollim-bot channels test " (channel.name) } }
                     }
