@@ -22,7 +22,7 @@ use crate::channel::commands::{COMMANDS, ChatCommand, CommandEffect};
 use crate::channel::terminal::plain_lines;
 use crate::config::TERMINAL;
 use crate::definition::DefinitionId;
-use crate::journal::{Event, EventKind, ForkEnd, Message, RunFilter, RunId, RunState};
+use crate::journal::{Event, EventKind, ForkEnd, Message, RichContent, RunFilter, RunId, RunState};
 use crate::refusal::Refusal;
 
 /// An item of the queue.
@@ -174,6 +174,8 @@ struct Conversation<'a> {
     open: BTreeSet<DefinitionId>,
     /// Runs of turns. The first one is answering; the others follow.
     answering: Vec<RunId>,
+    /// The open question of the conversation: its turn, its number and its buttons.
+    asked: Option<(DefinitionId, i64, RichContent)>,
     /// Whether the person was told that there is no answer to interrupt yet.
     warned: bool,
 }
@@ -207,7 +209,7 @@ impl<'a> Conversation<'a> {
     ) -> Self {
         let shown = Chat::new(view, true);
         let (open, answering) = (BTreeSet::new(), Vec::new());
-        Self { next, app, view, shown, global, output, open, answering, warned: false }
+        Self { next, app, view, shown, global, output, open, answering, asked: None, warned: false }
     }
 
     fn talk(mut self) -> Result<(), Refusal> {
@@ -262,7 +264,7 @@ impl<'a> Conversation<'a> {
 
     fn typed(&mut self, line: &str) {
         let done = match line.strip_prefix('/') {
-            None => self.say(line),
+            None => self.answer(line).unwrap_or_else(|| self.say(line)),
             Some("compact") => self.say(MAKE_SHORTER),
             Some("" | "help" | "?") => {
                 self.output.line(HELP);
@@ -288,6 +290,19 @@ impl<'a> Conversation<'a> {
         if let Err(refusal) = done {
             self.output.fail(&refusal);
         }
+    }
+
+    /// Answers the open question of the conversation, if the text is one of its answers.
+    fn answer(&mut self, text: &str) -> Option<Result<(), Refusal>> {
+        let (_, question, rich) = self.asked.as_ref()?;
+        let action = &rich.buttons[rich.named_button(text)?].action;
+        let answer = match action.rsplit(':').next()? {
+            "once" => "allow",
+            answer => answer,
+        };
+        let words = ["questions", "answer", &question.to_string(), answer].map(str::to_owned);
+        self.asked = None;
+        Some(self.line(&words.each_ref().map(String::as_str)))
     }
 
     fn say(&mut self, text: &str) -> Result<(), Refusal> {
@@ -416,14 +431,19 @@ impl<'a> Conversation<'a> {
             EventKind::RunEnded { retry_at: None, .. } => {
                 self.answering.retain(|answering| event.run.as_ref() != Some(answering));
                 self.open.remove(turn);
+                self.asked.take_if(|(asked, ..)| asked == turn);
             }
             _ => {}
         }
         match aside_of(event, self.app) {
             Ok(Some(aside)) if !self.view.json => {
                 show_aside(&aside, event, self.view, self.output);
-                if let Some(question) = aside.question() {
-                    self.output.note(paint(FAINT, &format!("  here: /questions answer {question} allow")));
+                if let (Some(question), Some(rich)) = (aside.question(), aside.rich) {
+                    let answers = (1..).zip(&rich.buttons).map(|(place, button)| format!("{place} {}", button.label));
+                    let answers = answers.collect::<Vec<_>>().join(", ");
+                    self.output
+                        .note(paint(FAINT, &format!("  here: {answers}; or /questions answer {question} allow")));
+                    self.asked = Some((turn.clone(), question, rich));
                 }
             }
             Ok(_) => self.shown.write(event, self.output),

@@ -157,6 +157,9 @@ impl ServiceInbound {
             Some(external) => self.handlers.journal.message_sent_as(channel, external).await?,
             None => None,
         };
+        if let Some(response) = self.pressed_by_reply(channel, answered.as_ref(), &said).await? {
+            return Ok(response);
+        }
         if let Some(denied) = self.deny(channel, answered.as_ref(), &said).await? {
             return Ok(denied);
         }
@@ -187,6 +190,25 @@ impl ServiceInbound {
             Some(id) => Ok(self.handlers.journal.mark_handled(channel, id).await?),
             None => Ok(true),
         }
+    }
+
+    /// Presses the button that a reply names by its number or label. Returns `None` for every other reply.
+    async fn pressed_by_reply(
+        &self,
+        channel: &str,
+        answered: Option<&Message>,
+        said: &IncomingMessage,
+    ) -> Result<Option<Response>, Refusal> {
+        let Some(message) = answered.filter(|_| said.files.is_empty()) else { return Ok(None) };
+        let place = message.rich.as_ref().and_then(|rich| rich.named_button(&said.text));
+        let Some(place) = place else { return Ok(None) };
+        self.is_first(channel, said.id.as_deref()).await?;
+        let response = self.pressed(channel, &format!("{}:{place}", message.number), None).await?;
+        // The channel removes the buttons of a message only after a press.
+        if let Response::Done(outcome) = &response {
+            self.remove_buttons_where(|name| name == channel, message, outcome).await;
+        }
+        Ok(Some(response))
     }
 
     /// Treats a reply to an open question as a denial with a reason for the agent. Returns `None` for every other reply.

@@ -29,6 +29,19 @@ pub struct RichContent {
     pub footer: String,
 }
 
+impl RichContent {
+    /// Returns the place of the button that an answer names: by its label, or by its number from 1.
+    #[must_use]
+    pub fn named_button(&self, answer: &str) -> Option<usize> {
+        let answer = answer.trim();
+        let by_label =
+            self.buttons.iter().position(|button| button.label.trim().to_lowercase() == answer.to_lowercase());
+        let is_number = answer.bytes().all(|byte| byte.is_ascii_digit());
+        let by_number = || answer.parse::<usize>().ok().filter(|_| is_number)?.checked_sub(1);
+        by_label.or_else(by_number).filter(|place| *place < self.buttons.len())
+    }
+}
+
 /// A button below a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Button {

@@ -420,8 +420,9 @@ fn the_recipe_for_signal_talks_with_signal_cli() {
 import json, sys
 assert sys.argv[1:] == ["-a", "+491700000000", "jsonRpc"], sys.argv
 tell = lambda value: print(json.dumps({"jsonrpc": "2.0", **value}), flush=True)
-def receive(number, text):
-    envelope = {"sourceNumber": number, "timestamp": 1790000000123, "dataMessage": {"message": text}}
+def receive(number, text, quote=None):
+    data = {"message": text, "quote": quote and {"id": quote}}
+    envelope = {"sourceNumber": number, "timestamp": 1790000000123 + len(text), "dataMessage": data}
     tell({"method": "receive", "params": {"envelope": envelope}})
 receive("+491700000009", "/status")
 receive("+491701234567", "/next")
@@ -436,8 +437,11 @@ for line in sys.stdin:
     open("sent", "a").write(json.dumps(asked["params"]["message"]) + "\n")
     if "cake" in asked["params"]["message"]:
         tell({"id": asked["id"], "error": {"code": -1, "message": "no network"}})
+        receive("+491701234567", "1", tea)
     else:
         tell({"id": asked["id"], "result": {"timestamp": 1790000000000 + len(line)}})
+        if "Tea" in asked["params"]["message"]:
+            tea = 1790000000000 + len(line)
 "#;
     let bot = TestBot::new();
     let programs = bot.person().join("programs");
@@ -463,6 +467,7 @@ for line in sys.stdin:
     bot.write("reminders/cake.md", &reminder(now(), "", "A cake."));
     let error = service.until("it fails", || bot.json(["channels"])[0]["failing"]["error"].as_str().map(str::to_owned));
     assert_eq!(error, "no network");
+    service.until("the number of a button presses it", || sent().contains("\"Done.\"").then_some(()));
     service.stop();
 }
 

@@ -316,8 +316,9 @@ fn a_question_of_the_conversation_is_shown_and_answered_where_the_person_is() {
             "mcp__discord__discord_embed",
             serde_json::json!({ "title": "Look", "description": "It is made." }),
         ),
-        2 => Reply::say("Made."),
-        3 => Reply::bash("touch other"),
+        2 => Reply::bash("touch more"),
+        3 => Reply::say("Made."),
+        4 => Reply::bash("touch other"),
         _ => Reply::say("Done."),
     });
     let bot = bot(&api);
@@ -329,19 +330,21 @@ fn a_question_of_the_conversation_is_shown_and_answered_where_the_person_is() {
             (b"", "Ctrl-D leaves"),
             (b"Make it\n", "/questions answer 1 allow"),
             (b"/questions answer 1 allow\n", "It is made."),
-            (b"", "Made."),
+            (b"", "here: 1 Allow once, 2 Allow in this run, 3 Deny; or /questions answer 2 allow"),
+            (b"1\n", "Made."),
         ],
     );
-    assert!(ran.stdout.contains("asks (question 1)") && bot.path("work/made").exists(), "{}", ran.stdout);
+    let are_made = ["work/made", "work/more"].iter().all(|path| bot.path(path).exists());
+    assert!(ran.stdout.contains("asks (question 1)") && are_made, "{}", ran.stdout);
     // After `chat` has ended, the default channel delivers the question.
     let chat = bot.start_with(["chat", "And the other"]);
     let delivered = || bot.json(["inbox", "-n", "1"])[0]["deliveries"][0]["channel"] == "terminal";
     service.until("it asks", || delivered().then_some(()));
-    chat.until("it is shown", || chat.output().contains("asks (question 2)").then_some(()));
-    assert!(!service.output().contains("asks (question 2)"), "{}", service.output());
+    chat.until("it is shown", || chat.output().contains("asks (question 3)").then_some(()));
+    assert!(!service.output().contains("asks (question 3)"), "{}", service.output());
     chat.kill();
-    service.until("the console has it", || service.output().contains("asks (question 2)").then_some(()));
-    bot.ok(["questions", "answer", "2", "deny"]);
+    service.until("the console has it", || service.output().contains("asks (question 3)").then_some(()));
+    bot.ok(["questions", "answer", "3", "deny"]);
     service.until("it is answered", || service.output().contains("Done.").then_some(()));
     service.stop();
 }

@@ -350,6 +350,35 @@ fn a_reply_to_a_question_is_a_no_with_a_sentence_for_the_agent() {
 }
 
 #[test]
+fn a_reply_with_a_number_or_a_label_presses_a_button() {
+    let api = MessagesApi::answering(|request| match request.answers() {
+        0 => Reply::bash("touch one"),
+        1 => Reply::bash("touch two"),
+        2 => Reply::bash("touch three"),
+        _ => Reply::say("Done."),
+    });
+    let bot = bot_with_phone(&api);
+    let fields = "background: true\nisolated: true\nallowed_tools: ['Bash(ls *)']\nask_tools: ['Bash(touch *)']\n";
+    bot.write("reminders/file.md", &reminder(now(), fields, "Make them."));
+    let service = bot.start();
+    let phone = Phone { bot: &bot, service: &service };
+    let labels = ["Allow once", "Allow in this run", "Deny"];
+    for (name, answer) in [("one", " 1"), ("two", "5"), ("three", "allow ONCE")] {
+        let question = phone.next_message(&format!("touch {name}"));
+        let buttons = question["buttons"].as_array().unwrap();
+        let shown: Vec<_> = buttons.iter().filter_map(|button| button["label"].as_str()).collect();
+        assert_eq!(shown, labels);
+        let reply_to = format!("m-{}", question["number"]);
+        phone.write(&json!({ "said": answer, "by": 7, "reply_to": reply_to }));
+    }
+    service.until_ended("file", 1);
+    let made = ["one", "two", "three"].map(|name| bot.path(&format!("work/{name}")).exists());
+    assert_eq!(made, [true, false, true]);
+    assert!(told(&api.last()).contains("denied by the person: 5"), "{}", told(&api.last()));
+    service.stop();
+}
+
+#[test]
 fn the_person_chooses_the_model_of_their_conversation() {
     // Each client keeps a session's model unless it receives another one.
     let api = MessagesApi::answering(|request| Reply::say(&format!("answer {}", request.answers() + 1)));
