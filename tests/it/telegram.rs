@@ -365,6 +365,19 @@ fn labels(message: &Value) -> Vec<&str> {
 }
 
 #[test]
+fn a_message_of_low_urgency_does_not_ring() {
+    let telegram = Telegram::start();
+    let bot = TestBot::new();
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    bot.write("reminders/tea.md", &reminder(now(), "urgency: low\n", "Tea is ready."));
+    bot.write("reminders/cake.md", &reminder(now(), "", "Cake is ready."));
+    let service = bot.start();
+    let rings = |text: &str| sees(&telegram, &service, text)["rings"].clone();
+    assert_eq!([rings("Tea is ready."), rings("Cake is ready.")], [false, true]);
+    service.stop();
+}
+
+#[test]
 fn a_question_rings_and_the_turn_is_shown_until_it_ends() {
     let telegram = Telegram::start();
     let api = MessagesApi::script([Reply::bash("touch made"), Reply::say("Made.")]);

@@ -18,9 +18,10 @@ pub(super) const LONGEST: usize = 2000;
 /// Maximum number of messages that answer one command. Discord's limit for an application without a server.
 const MAX_ANSWERS: usize = 5;
 
-/// Message flags: no link previews; visible to one person only.
+/// Message flags: no link previews; visible to one person only; no notification.
 pub(super) const NO_PREVIEWS: u64 = 1 << 2;
 pub(super) const FOR_ONE: u64 = 1 << 6;
+const QUIET: u64 = 1 << 12;
 
 /// Returns the Discord messages that show one of ours; at least one.
 pub(super) fn messages(message: &Outgoing) -> Vec<Value> {
@@ -84,6 +85,12 @@ pub(super) fn printed(text: &str) -> Vec<Value> {
 pub(super) fn once(mut body: Value, nonce: &str) -> Value {
     body["nonce"] = json!(nonce);
     body["enforce_nonce"] = json!(true);
+    body
+}
+
+/// Keeps a new message from notifying the person.
+pub(super) fn quiet(mut body: Value) -> Value {
+    body["flags"] = json!(body["flags"].as_u64().unwrap_or_default() | QUIET);
     body
 }
 

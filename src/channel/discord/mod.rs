@@ -30,7 +30,7 @@ use super::status::{self, Statuses};
 use super::terminal::plain;
 use super::{Channel, Inbound, Outgoing, SendError, SentParts};
 use crate::config::DiscordChannel;
-use crate::definition::DefinitionId;
+use crate::definition::{DefinitionId, Urgency};
 use rest::{Failure, Rest, UNKNOWN_MESSAGE, permanent};
 
 /// The Discord channel.
@@ -157,6 +157,7 @@ impl Inner {
             let body = body::once(body, &body::nonce(message.number, message.at, part));
             let id = match message.answers.as_ref().filter(|_| part == 0) {
                 Some(turn) => self.answer(known.dm, turn, sent.status(), body).await?,
+                None if message.urgency == Urgency::Low => self.create(known.dm, &body::quiet(body)).await?,
                 None => self.create(known.dm, &body).await?,
             };
             sent.add(id.to_string(), part == last).await?;

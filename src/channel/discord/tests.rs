@@ -230,6 +230,20 @@ async fn a_message_is_sent_once_whatever_the_answer_was() {
 }
 
 #[tokio::test]
+async fn a_message_of_low_urgency_notifies_nobody() {
+    let fixture = Fixture::talking();
+    let rich = RichContent { title: "Tea".into(), description: "It is ready.".into(), ..RichContent::default() };
+    let low = Outgoing { urgency: Urgency::Low, ..message(7, "tea", "Tea is ready.") };
+    let card = Outgoing { rich: Some(rich), ..Outgoing { number: 8, ..low.clone() } };
+    for message in [&low, &card, &message(9, "tea", "Tea is cold.")] {
+        fixture.send(message).await.unwrap();
+    }
+    let flags: Vec<Value> = fixture.discord.messages().iter().map(|message| message["flags"].clone()).collect();
+    assert_eq!(flags, [4096 + 4, 4096, 4]);
+    fixture.no_problems();
+}
+
+#[tokio::test]
 async fn a_long_message_is_several_and_each_is_sent_once() {
     let fixture = Fixture::talking();
     let text = format!("Look:\n```rust\n{}\n```\n{}", "let tea = 1;\n".repeat(300), "word ".repeat(1220));

@@ -24,7 +24,7 @@ use super::status::{self, EditableChannel, Statuses, Turn};
 use super::terminal::plain;
 use super::{Channel, Inbound, Outgoing, OutgoingButton, Progress, SendError, SentParts};
 use crate::config::TelegramChannel;
-use crate::definition::DefinitionId;
+use crate::definition::{DefinitionId, Urgency};
 use api::{Api, Failure};
 use html::{escaped, html};
 pub use pairing::Pairing;
@@ -101,6 +101,9 @@ impl Channel for Telegram {
             }
             if let Some(answered) = message.reply_to.as_deref().filter(|_| place == 0).and_then(number_of) {
                 body["reply_parameters"] = reply_to(answered);
+            }
+            if message.urgency == Urgency::Low {
+                body["disable_notification"] = true.into();
             }
             let id = match message.answers.as_ref().filter(|_| place == 0) {
                 Some(turn) => self.inner.answer(api, turn, sent.status(), part, body).await?,
