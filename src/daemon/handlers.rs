@@ -29,7 +29,7 @@ use crate::journal::{
 };
 use crate::mcp::servers::McpServers;
 use crate::refusal::Refusal;
-use crate::run::converse::ChatMessage;
+use crate::run::converse::{ChatMessage, checked};
 use crate::run::forks::{EndForkResult, Forks};
 use crate::run::questions::Questions;
 use crate::run::spawn::Spawner;
@@ -376,9 +376,13 @@ impl Handlers {
         topic: Option<String>,
         channel: &str,
     ) -> Result<(ForkRecord, Option<DefinitionId>), Refusal> {
+        // Check first: a fork is opened only for a message that can be answered.
+        self.require_agent()?;
+        let topic = topic.filter(|topic| !topic.trim().is_empty());
+        let text = topic.as_ref().map(|topic| format!("[a fork of the conversation begins here] {topic}"));
+        text.as_deref().map(checked).transpose()?;
         let fork = self.forks.open(topic, None, Some(channel.to_owned())).await?;
-        let Some(topic) = &fork.topic else { return Ok((fork, None)) };
-        let text = format!("[a fork of the conversation begins here] {topic}");
+        let Some(text) = text else { return Ok((fork, None)) };
         let turn = self.say_in(Some(&fork), text, Some(channel.to_owned()), None).await?;
         Ok((fork, Some(turn)))
     }

@@ -38,15 +38,7 @@ impl Spawner {
     /// The reason why it was not recorded.
     pub async fn say(&self, word: ChatMessage) -> Result<DefinitionId, Refusal> {
         let ChatMessage { text, channel, external, fork, of_job } = word;
-        let text = text.trim();
-        if text.is_empty() {
-            return Err(Refusal::user("the message is empty"));
-        }
-        if text.len() > LONGEST_PROMPT {
-            let most = LONGEST_PROMPT / 1024;
-            return Err(Refusal::user(format!("the message is over {most} KiB"))
-                .hint("put it into a file of work/, and name that file"));
-        }
+        let text = checked(&text)?;
         let id = turn_id(channel.as_deref(), external.as_deref())?;
         let mut draft = Draft::new(When::At(self.clock.now().fixed_offset()), text.to_owned());
         if let Some(run) = &of_job {
@@ -123,6 +115,23 @@ impl Spawner {
         draft.allow_ping = false;
         Ok(())
     }
+}
+
+/// Returns a message's text without the blanks around it.
+///
+/// # Errors
+/// It is empty, or too long.
+pub fn checked(text: &str) -> Result<&str, Refusal> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(Refusal::user("the message is empty"));
+    }
+    if text.len() > LONGEST_PROMPT {
+        let most = LONGEST_PROMPT / 1024;
+        return Err(Refusal::user(format!("the message is over {most} KiB"))
+            .hint("put it into a file of work/, and name that file"));
+    }
+    Ok(text)
 }
 
 /// Returns whether a service's id of a message can tell the message from others.

@@ -36,10 +36,13 @@ fn what_is_said_is_answered_and_remembered() {
     assert_eq!((first.code, first.stdout.as_str()), (0, "The tea is green.\n"), "{first:#?}");
     let prompt = api.requests()[0].body["messages"].to_string();
     assert!(prompt.contains("[message]") && prompt.contains("Which tea?"), "{prompt}");
-    let mut piped = bot.command(["chat"]);
-    let mut piped = piped.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    piped.stdin.take().unwrap().write_all(b"What did\nyou say?\n").unwrap();
-    let piped = piped.wait_with_output().unwrap();
+    let pipe = |text: &str| {
+        let mut piped = bot.command(["chat"]);
+        let mut piped = piped.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        piped.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        piped.wait_with_output().unwrap()
+    };
+    let piped = pipe("What did\nyou say?\n");
     assert_eq!(String::from_utf8_lossy(&piped.stdout), "I said that it is green.\n", "{piped:#?}");
     let last = api.last().body["messages"].to_string();
     assert!(last.contains("Which tea?") && last.contains("The tea is green.") && last.contains("you say?"), "{last}");
@@ -53,6 +56,9 @@ fn what_is_said_is_answered_and_remembered() {
     assert_eq!((budget.code, budget.stdout), (0, bot.ok(["budget"])), "{}", budget.stderr);
     assert!(bot.json(["chat", "/budget"]).is_object());
     assert_eq!(bot.run(["chat", "/snooze"]).code, 1);
+    let long = pipe(&format!("/fork {}\n", "tea ".repeat(200_000)));
+    assert!(String::from_utf8_lossy(&long.stderr).contains("the message is over 512 KiB"), "{long:?}");
+    assert!(!bot.json(["inbox"]).to_string().contains("Fork: "), "no fork was opened");
     assert_eq!(api.requests().len(), asked);
     let failed = bot.run(["chat", "Again?"]);
     assert_eq!(failed.code, 1, "{failed:#?}");
@@ -70,6 +76,9 @@ fn without_an_agent_there_is_nobody_to_talk_with() {
     assert_eq!(ran.code, 1, "{ran:#?}");
     assert!(ran.stderr.contains("there is no agent to talk with"), "{ran:#?}");
     assert_eq!(bot.run(["chat", " "]).code, 1);
+    let fork = bot.run(["chat", "/fork tea"]);
+    assert!(fork.code == 1 && fork.stderr.contains("there is no agent to talk with"), "{fork:#?}");
+    assert_eq!(bot.json(["inbox"]), serde_json::json!([]), "no fork was opened");
     service.stop();
 }
 
