@@ -75,6 +75,7 @@ pub(super) fn chat(
     };
     match said {
         Some(text) => match command_in(&text) {
+            Some("/quit") => Ok(()),
             Some("/compact") => say_once(MAKE_SHORTER, app.open_chat()?, app, view, global, output),
             Some(command) => {
                 // No thread fills this queue.
@@ -87,11 +88,14 @@ pub(super) fn chat(
     }
 }
 
-/// Returns the command that a text is, if it is one of the conversation's. Any other text is for the model.
+/// Returns the line of a text that is a command, known or not: `/` alone, or `/` and a word. Any other text, such as a path, is for the
+/// model.
 fn command_in(text: &str) -> Option<&str> {
     let line = text.trim();
-    let name = line.strip_prefix('/')?.split_whitespace().next()?;
-    (!line.contains('\n') && COMMANDS.iter().any(|known| known.name == name)).then_some(line)
+    let words = line.strip_prefix('/').filter(|words| !words.contains('\n'))?;
+    let name = words.split(char::is_whitespace).next().unwrap_or_default();
+    let is_word = name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c)) || name == "?";
+    (words.is_empty() || !name.is_empty() && is_word).then_some(line)
 }
 
 fn read_all() -> Result<String, Refusal> {
@@ -263,7 +267,7 @@ impl<'a> Conversation<'a> {
     }
 
     fn typed(&mut self, line: &str) {
-        let done = match line.strip_prefix('/') {
+        let done = match command_in(line).and_then(|line| line.strip_prefix('/')) {
             None => self.answer(line).unwrap_or_else(|| self.say(line)),
             Some("compact") => self.say(MAKE_SHORTER),
             Some("" | "help" | "?") => {
@@ -391,7 +395,8 @@ impl<'a> Conversation<'a> {
         let typed = command::typed(command, Some(Path::new(".")))?;
         if let ParsedCommand::Own(own) = &typed {
             if let LocalCommand::External(words) = own {
-                external::find(external::split(words)?.0, self.app)?;
+                let unknown = |refusal: Refusal| refusal.hint("`/help` lists the commands");
+                external::find(external::split(words)?.0, self.app).map_err(unknown)?;
             }
             if own.takes_terminal() {
                 return Err(elsewhere());

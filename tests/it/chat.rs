@@ -56,6 +56,13 @@ fn what_is_said_is_answered_and_remembered() {
     assert_eq!((budget.code, budget.stdout), (0, bot.ok(["budget"])), "{}", budget.stderr);
     assert!(bot.json(["chat", "/budget"]).is_object());
     assert_eq!(bot.run(["chat", "/snooze"]).code, 1);
+    assert!(bot.ok(["chat", "/history"]).contains("› Which tea?\nThe tea is green.\n"));
+    assert!(bot.ok(["chat", "/"]).contains("/history "));
+    assert_eq!(bot.ok(["chat", "/quit"]), "");
+    assert!(bot.run(["chat", "/doctor"]).stdout.contains("journal"));
+    let unknown = bot.run(["chat", "/foo bar"]);
+    assert!(unknown.code == 1 && unknown.stderr.contains("there is no command `foo`"), "{unknown:#?}");
+    assert!(unknown.stderr.contains("`/help` lists the commands"), "{unknown:#?}");
     let long = pipe(&format!("/fork {}\n", "tea ".repeat(200_000)));
     assert!(String::from_utf8_lossy(&long.stderr).contains("the message is over 512 KiB"), "{long:?}");
     assert!(!bot.json(["inbox"]).to_string().contains("Fork: "), "no fork was opened");
