@@ -157,8 +157,9 @@ pub enum Progress {
 pub trait IncomingHandler: Send + Sync {
     /// Handles the owner's input from a channel.
     async fn receive(&self, channel: &str, heard: IncomingEvent) -> Response;
-    /// Records a sender who is not the owner. Returns whether it is this sender's first attempt.
-    async fn record_stranger(&self, channel: &str, by: &str) -> bool;
+    /// Records a sender who is not the owner. Returns whether it is this sender's first attempt; if no owner is known yet, the first since
+    /// the start of the service.
+    async fn record_stranger(&self, channel: &str, by: &str, has_owner: bool) -> bool;
     /// Returns the progress of a turn from now until its end.
     fn follow(&self, turn: DefinitionId) -> mpsc::UnboundedReceiver<Progress>;
     /// Stores the service's id of the last input that a channel handled.
@@ -197,7 +198,10 @@ impl Inbound {
     pub async fn receive(&self, by: &str, owner: Option<&str>, heard: IncomingEvent) -> Response {
         match owner == Some(by) {
             true => self.hearing.receive(&self.channel, heard).await.sanitized(),
-            false => Response::Stranger { tell: self.hearing.record_stranger(&self.channel, by).await },
+            false => {
+                let is_first = self.hearing.record_stranger(&self.channel, by, owner.is_some()).await;
+                Response::Stranger { tell: is_first }
+            }
         }
     }
 

@@ -49,7 +49,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// The same time once the turn's end is expected.
 const FAST_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Maximum number of remembered strangers.
+/// Maximum number of remembered senders to channels without an owner.
 const MAX_STRANGERS: usize = 1000;
 
 /// Receives the person's input from all channels.
@@ -57,7 +57,8 @@ pub(super) struct ServiceInbound {
     pub handlers: Handlers,
     pub channels: BTreeMap<String, Arc<dyn Channel>>,
     pub execute: ExecuteWords,
-    /// Strangers that were already notified that the bot is not theirs, by channel and name.
+    /// Who was answered since the start by channels without an owner, by channel and name. The answer helps to find out the owner, so
+    /// each start gives it again.
     pub told: Mutex<BTreeSet<(String, String)>>,
 }
 
@@ -77,10 +78,12 @@ impl IncomingHandler for ServiceInbound {
         response.unwrap_or_else(|refusal| Response::Refused(with_hints(&refusal)))
     }
 
-    async fn record_stranger(&self, channel: &str, by: &str) -> bool {
+    async fn record_stranger(&self, channel: &str, by: &str, has_owner: bool) -> bool {
         tracing::warn!(channel, "somebody who is not the owner has written to the bot; nothing was done");
-        if let Err(error) = self.handlers.journal.count_strangers(channel, 1).await {
-            tracing::warn!(%error, "a stranger could not be counted");
+        let recorded = self.handlers.journal.record_stranger(channel, by).await;
+        let recorded = recorded.inspect_err(|error| tracing::warn!(%error, "a stranger could not be recorded"));
+        if has_owner {
+            return recorded.unwrap_or(false);
         }
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.len() < MAX_STRANGERS && told.insert((channel.to_owned(), by.to_owned()))

@@ -7,6 +7,12 @@ use super::rows::ms;
 use super::{Journal, JournalError, JournalReader, Message};
 use crate::definition::DefinitionId;
 
+/// Prefix of the keys that hold the first times of strangers. The channel and the service's id of the stranger follow.
+const STRANGER: &str = "stranger";
+
+/// Maximum number of remembered strangers of a channel.
+const MAX_STRANGERS: i64 = 1000;
+
 /// Input through one channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelInput {
@@ -143,20 +149,30 @@ impl Journal {
             .await
     }
 
-    /// Adds `more` to the inputs from anyone but the owner.
+    /// Counts an input from anyone but the owner. Returns whether it is the first from `by`. After a
+    /// thousand strangers none is the first any more.
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn count_strangers(&self, channel: &str, more: u64) -> Result<(), JournalError> {
-        let (channel, more) = (channel.to_owned(), i64::try_from(more).unwrap_or(i64::MAX));
+    pub async fn record_stranger(&self, channel: &str, by: &str) -> Result<bool, JournalError> {
+        let (channel, key) = (channel.to_owned(), format!("{STRANGER} {channel} {by}"));
+        let now = ms(self.clock.now()).to_string();
         self.writer
             .commit(move |connection| {
                 connection.execute(
-                    "INSERT INTO hearing (channel, strangers) VALUES (?1, ?2)
+                    "INSERT INTO hearing (channel, strangers) VALUES (?1, 1)
                          ON CONFLICT (channel) DO UPDATE SET strangers = hearing.strangers + excluded.strangers",
-                    params![channel, more],
+                    [&channel],
                 )?;
-                Ok(())
+                // `!` follows the blank in ASCII.
+                let (from, to) = (format!("{STRANGER} {channel} "), format!("{STRANGER} {channel}!"));
+                let sql = "SELECT count(*) FROM setting WHERE key > ?1 AND key < ?2";
+                let known: i64 = connection.row(sql, [&from, &to], |row| row.get(0))?;
+                if known >= MAX_STRANGERS {
+                    return Ok(false);
+                }
+                let sql = "INSERT INTO setting (key, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+                Ok(connection.execute(sql, [&key, &now])? > 0)
             })
             .await
     }

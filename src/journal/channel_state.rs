@@ -288,6 +288,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_stranger_is_new_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Clock::simulated("2026-11-24T12:00:00Z".parse().unwrap());
+        let journal = Journal::open(testing::place(&folder.path().join("journal.db")), clock).unwrap();
+        for (channel, by, is_first) in [("tg", "8", true), ("tg", "8", false), ("tg-2", "8", true), ("tg", "9", true)] {
+            assert_eq!(journal.record_stranger(channel, by).await.unwrap(), is_first, "{channel} {by}");
+        }
+        let counted: Vec<(String, u64)> = journal
+            .reader()
+            .unwrap()
+            .channel_inputs()
+            .unwrap()
+            .into_iter()
+            .map(|one| (one.channel, one.strangers))
+            .collect();
+        assert_eq!(counted, [("tg".to_owned(), 3), ("tg-2".to_owned(), 1)]);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn what_was_handled_is_known_until_it_is_old() {
         let folder = tempfile::tempdir().unwrap();
         let clock = Clock::simulated("2026-11-24T12:00:00Z".parse().unwrap());

@@ -58,10 +58,16 @@ fn what_the_owner_says_is_answered_once_and_nobody_else_is_heard() {
     service.kill();
     let service = bot.start();
     let phone = Phone { bot: &bot, service: &service };
+    phone.write(&json!({ "said": "Hello again?", "by": "8" }));
     phone.write(&json!({ "said": "/pause tea", "by": 7, "id": "c1" }));
     phone.say("Is that all?");
     phone.next_message("answer 4");
     let got = phone.deliveries();
+    assert_eq!(
+        got.iter().filter(|one| one["to"] == "8").count(),
+        1,
+        "a stranger is told once, over restarts: {got:#?}"
+    );
     let refused = got.iter().filter(|one| one["notice"].as_str().is_some_and(|said| said.contains("there is no job")));
     assert_eq!(refused.count(), 1, "the same command is executed once: {got:#?}");
     service.stop();

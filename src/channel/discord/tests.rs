@@ -42,7 +42,7 @@ impl IncomingHandler for Service {
         response
     }
 
-    async fn record_stranger(&self, _channel: &str, by: &str) -> bool {
+    async fn record_stranger(&self, _channel: &str, by: &str, _has_owner: bool) -> bool {
         let mut strangers = self.strangers.lock().unwrap();
         strangers.push(by.to_owned());
         strangers.len() == 1
