@@ -39,7 +39,7 @@ A job's tools (with --background)
   ollim-bot agents show Explore              (--agent Explore: a job runs as it)
   ollim-bot spawn -m 'Read the logs' --agent Explore --deny 'Bash(git *)'
   ollim-bot sessions list
-  ollim-bot sessions show spawn-1f0c9a2b     (sessions reset, sessions patch)
+  ollim-bot sessions show spawn-1f0c9a2b     (sessions resume, reset, patch)
 
 What happens
   ollim-bot next -n 20
@@ -171,6 +171,7 @@ mod tests {
                     "service stop",
                     "service restart",
                     "service logs",
+                    "sessions resume",
                     "sessions reset",
                     "sessions patch",
                 ]

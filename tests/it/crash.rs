@@ -124,15 +124,15 @@ fn what_is_left_when_service_and_runner_are_killed_is_ended_by_the_next_start() 
         });
         let children = processes::runners_of(service.pid());
         assert!(children.len() >= 2, "{children:?}");
-        // All are stopped first, so that none sees another end.
-        let signal = |signal| {
-            for pid in &children {
-                rustix::process::kill_process(Pid::from_raw((*pid).try_into().unwrap()).unwrap(), signal).unwrap();
-            }
+        // All are stopped first, so that none sees another end. The kernel lets a stopped process go on when its group loses the last
+        // parent outside of it, so each is killed before its parent.
+        let signal = |pid: u32, signal| {
+            rustix::process::kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), signal).unwrap();
         };
-        signal(Signal::STOP);
+        signal(service.pid(), Signal::STOP);
+        children.iter().for_each(|pid| signal(*pid, Signal::STOP));
+        children.iter().rev().for_each(|pid| signal(*pid, Signal::KILL));
         service.kill();
-        signal(Signal::KILL);
         assert!(is_there("orphan-of-") && is_there("bare-in-"), "{:#?}", bot.processes());
         std::fs::remove_file(bot.path(&format!("reminders/{id}.md"))).unwrap();
         let service = bot.start();

@@ -134,7 +134,7 @@ mod tests {
         check("Bash(ls:* -l)", "is text");
         check("Edit(/etc/hosts)", "write `Edit(//etc/hosts)`");
         check("Read(/home/ann/**)", "a place in `work/`");
-        check("Bash(curl -H Range:* https://a.example/v1/* notes/*)", "does not keep to `notes/`");
+        check("Bash(fetch https://a.example/v1/* notes/*)", "does not keep to `notes/`");
         for text in ["Bash(cat *)", "Bash(ls:*)", "Bash(cat notes/today.md *)", "Edit(/notes/**)", "Read(//etc/hosts)"]
         {
             check(text, "");
