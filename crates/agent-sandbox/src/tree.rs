@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
 use crate::mark::{self, Mark};
+use crate::runner;
 
 /// Maximum duration of [`end_all`], and the pause between two passes.
 const LONGEST: Duration = Duration::from_secs(20);
@@ -119,7 +120,9 @@ fn end_all(is_left: impl Fn(u32) -> bool) -> io::Result<usize> {
     }
     let (begin, mut ended, mut empty) = (Instant::now(), 0, 0);
     while begin.elapsed() < LONGEST {
-        let seen = if begin.elapsed() < RUNNER_ENDS { left()?.len() } else { kill(own_session, left)? };
+        let found: Vec<Process> = left()?;
+        let runner_ends = begin.elapsed() < RUNNER_ENDS && found.iter().any(|one| is_runner(one.pid));
+        let seen = if runner_ends { found.len() } else { kill(own_session, left)? };
         ended = seen.max(ended);
         empty = if seen == 0 { empty + 1 } else { 0 };
         if empty == EMPTY_PASSES {
@@ -128,6 +131,12 @@ fn end_all(is_left: impl Fn(u32) -> bool) -> io::Result<usize> {
         std::thread::sleep(BETWEEN_PASSES);
     }
     Err(io::Error::other("processes of a run that was cut off do not end"))
+}
+
+/// Returns whether a process is a run's runner by its command line. A process of a run can pretend that, and gains [`RUNNER_ENDS`].
+fn is_runner(pid: u32) -> bool {
+    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    words.split(|byte| *byte == 0).nth(1) == Some(runner::COMMAND.as_bytes())
 }
 
 /// Stops, then kills the processes that `find` returns. `own_session`: the session whose groups may contain other processes.
