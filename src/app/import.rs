@@ -254,11 +254,7 @@ impl Import<'_> {
                     self.left(&file, "its time has passed", Some(hint));
                     continue;
                 }
-                if self.is_here(&file, &text) {
-                    self.left(&file, IS_HERE, None);
-                    continue;
-                }
-                if !ids.insert(definition.id.clone()) {
+                if !ids.insert(definition.id.clone()) && !self.is_here(&file, &text) {
                     self.left(
                         &file,
                         format!("there is a job `{}` already", definition.id),

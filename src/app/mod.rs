@@ -538,10 +538,9 @@ impl App {
 
     /// Returns the service's time zone, if it is another than that of this command: both took it from their own environment.
     #[must_use]
-    pub fn zone_of_service(&self) -> Option<String> {
+    pub fn zone_of_service<'a>(&self, service: &'a ServiceStatus) -> Option<&'a str> {
         let config = self.config().ok().filter(|config| !matches!(config.origin("timezone"), Origin::File(_)))?;
-        let zone = self.service_status().ok().flatten()?.zone;
-        (!zone.is_empty() && zone != config.timezone.name()).then_some(zone)
+        Some(&*service.zone).filter(|zone| !zone.is_empty() && *zone != config.timezone.name())
     }
 
     /// Returns the time zone for showing records. Invalid settings do not prevent that.

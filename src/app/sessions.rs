@@ -50,8 +50,7 @@ pub(super) fn list(app: &App) -> Result<SessionList, Refusal> {
         .map(|record| child(record, app))
         .collect();
     let main = main_session(&journal)?;
-    let earlier = journal.setting(EARLIER)?.and_then(|text| serde_json::from_str(&text).ok());
-    let mut earlier: Vec<EarlierConversation> = earlier.unwrap_or_default();
+    let mut earlier = EarlierConversation::all(journal.setting(EARLIER)?);
     earlier.retain(|one| main.as_ref() != Some(&one.conversation));
     Ok(SessionList { main, earlier, children })
 }

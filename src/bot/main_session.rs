@@ -44,6 +44,14 @@ pub struct EarlierConversation {
     pub left: DateTime<Utc>,
 }
 
+impl EarlierConversation {
+    /// Reads the value of the setting [`EARLIER`].
+    #[must_use]
+    pub fn all(stored: Option<String>) -> Vec<Self> {
+        stored.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+    }
+}
+
 /// The message to the person if a turn completed without an answer.
 pub const NO_ANSWER: &str = "(no answer: the model said nothing)";
 
@@ -192,16 +200,15 @@ impl MainSession {
     /// # Errors
     /// If the journal cannot be read or written.
     pub async fn resume(&self, name: &str, now: DateTime<Utc>) -> Result<Option<Conversation>, JournalError> {
-        let mut named = self.earlier().await?.into_iter().map(|earlier| earlier.conversation);
-        let mut found: Vec<Conversation> = named.by_ref().filter(|one| one.session.0.starts_with(name)).collect();
-        let Some(conversation) = found.pop().filter(|_| found.is_empty()) else { return Ok(None) };
+        let earlier = self.earlier().await?.into_iter().map(|earlier| earlier.conversation);
+        let mut named = earlier.filter(|one| one.session.0.starts_with(name));
+        let (Some(conversation), None) = (named.next(), named.next()) else { return Ok(None) };
         self.change_to(Some(conversation.clone()), now).await?;
         Ok(Some(conversation))
     }
 
     async fn earlier(&self) -> Result<Vec<EarlierConversation>, JournalError> {
-        let stored = self.journal.setting(EARLIER).await?;
-        Ok(stored.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+        Ok(EarlierConversation::all(self.journal.setting(EARLIER).await?))
     }
 
     /// Leaves the conversation at once, for another or a new one.

@@ -29,12 +29,19 @@ pub(super) fn warn_of_zone(outcome: &Outcome, app: &App, output: &mut Output) {
         let hint = "set TZ to a name such as Europe/Vienna, or `timezone` in config.yaml";
         output.note(format!("{}: {hint}", paint(HINT, "hint")));
     }
-    if shows_times && let Some(zone) = app.zone_of_service() {
-        let here = app.zone_of_records();
-        let what = format!("the service runs in {zone}, where jobs fire, and these times are in {here}");
-        output.note(format!("{}: {}", paint(WARN, "warning"), plain(&what)));
-        output.note(format!("{}: set `timezone` in config.yaml; it holds for both", paint(HINT, "hint")));
+    if let Outcome::Status(status) = outcome
+        && let Some(service) = &status.service
+    {
+        note_zone_of_service(service, app, output);
     }
+}
+
+fn note_zone_of_service(service: &ServiceStatus, app: &App, output: &mut Output) {
+    let Some(zone) = app.zone_of_service(service) else { return };
+    let here = app.zone_of_records();
+    let what = format!("the service runs in {zone}, where jobs fire, and these times are in {here}");
+    output.note(format!("{}: {}", paint(WARN, "warning"), plain(&what)));
+    output.note(format!("{}: set `timezone` in config.yaml; it holds for both", paint(HINT, "hint")));
 }
 
 /// Warns that runs shown as running were cut off, if no service is running. Runs of other hosts are excluded, since their state is unknown
@@ -107,11 +114,11 @@ pub(super) fn show_wait(command: &Command, app: &App, color: Color, output: &mut
 pub(super) fn warn(app: &App, needs_login: bool, promised: Option<&DefinitionId>, output: &mut Output) {
     let until: String;
     let service = app.service_status();
-    if let (Ok(Some(service)), Some(id)) = (&service, promised)
-        && !service.ending
-        && note_agent(id, service, app, output)
-    {
-        return;
+    if let Ok(Some(service)) = &service {
+        note_zone_of_service(service, app, output);
+        if !service.ending && promised.is_some_and(|id| note_agent(id, service, app, output)) {
+            return;
+        }
     }
     let (what, hint) = match service {
         Ok(None) => ("the service is not running, so nothing fires", "start it: `ollim-bot run`"),
