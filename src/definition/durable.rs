@@ -2,11 +2,15 @@
 //!
 //! A reader sees the old text or the new one, never a part. After a write returns, a power cut does not undo it. A
 //! killed writer leaves a hidden `.tmp` file that nothing reads; [`sweep`] removes it.
+//!
+//! Two processes of this program that change the same folder wait for each other ([`lock`]). A person's editor does not wait: its
+//! change is found by comparing what was there.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::{Builder, NamedTempFile};
@@ -17,6 +21,10 @@ const SUFFIX: &str = ".tmp";
 
 /// Maximum age of an empty temporary file that its writer may still be about to lock.
 const JUST_MADE: Duration = Duration::from_secs(60);
+
+/// Maximum time a writer waits for another one. A writer that was stopped in between must not stop all others.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+const LOCK_RETRY: Duration = Duration::from_millis(1);
 
 /// Writes a file that must not exist. If two writers race, one gets [`io::ErrorKind::AlreadyExists`].
 pub(crate) fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
@@ -47,8 +55,9 @@ pub(crate) fn replace_unchanged(path: &Path, old: &[u8], content: &[u8]) -> io::
 }
 
 fn exchange_unchanged(path: &Path, old: &[u8], content: &[u8]) -> io::Result<bool> {
-    let staged = staged(path, content)?;
     // Staging takes as long as the disk needs for a sync.
+    let staged = staged(path, content)?;
+    let locked = lock(folder(path))?;
     if fs::read(path)? != old {
         return Ok(false);
     }
@@ -62,7 +71,7 @@ fn exchange_unchanged(path: &Path, old: &[u8], content: &[u8]) -> io::Result<boo
                 return Ok(false);
             }
             staged.persist(path).map_err(|error| error.error)?;
-            return sync_folder(path).map(|()| true);
+            return locked.sync_all().map(|()| true);
         }
         Err(error) => return Err(error.into()),
     }
@@ -72,11 +81,15 @@ fn exchange_unchanged(path: &Path, old: &[u8], content: &[u8]) -> io::Result<boo
     if !is_unchanged {
         exchange()?;
     }
-    sync_folder(path).map(|()| is_unchanged)
+    locked.sync_all().map(|()| is_unchanged)
 }
 
 /// Removes a file if it is still `old`. Returns `false` if it is not; the file then stays. A file that is gone counts as removed.
 pub(crate) fn remove_unchanged(path: &Path, old: &[u8]) -> io::Result<bool> {
+    let locked = match lock(folder(path)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        locked => locked?,
+    };
     match fs::read(path) {
         Ok(now) if now == old => {}
         Ok(_) => return Ok(false),
@@ -104,7 +117,7 @@ pub(crate) fn remove_unchanged(path: &Path, old: &[u8]) -> io::Result<bool> {
             }
         }
     }
-    sync_folder(path).map(|()| is_unchanged)
+    locked.sync_all().map(|()| is_unchanged)
 }
 
 /// Removes a file. Returns `false` if it did not exist.
@@ -156,6 +169,16 @@ fn staged(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     file.write_all(content)?;
     file.as_file().sync_all()?;
     fail_point!(try Staged);
+    Ok(file)
+}
+
+/// Opens a folder and locks it until the file is dropped. Without file locks, or after [`LOCK_WAIT`], it is returned unlocked.
+fn lock(folder: &Path) -> io::Result<File> {
+    let file = File::open(folder)?;
+    let end = Instant::now() + LOCK_WAIT;
+    while matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && Instant::now() < end {
+        thread::sleep(LOCK_RETRY);
+    }
     Ok(file)
 }
 
