@@ -4,6 +4,9 @@ import { writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 
+/** Milliseconds that a test waits for one thing. */
+export const PATIENCE = 180_000;
+
 const run = promisify(execFile);
 const replies = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
@@ -45,7 +48,7 @@ export async function enter(context, { scripts = true } = {}) {
 
 /** Waits until something is so; what it is then. */
 export async function until(what, so) {
-  for (const end = Date.now() + 60000; Date.now() < end;) {
+  for (const end = Date.now() + PATIENCE; Date.now() < end;) {
     const found = await so();
     if (found) return found;
     await new Promise((done) => setTimeout(done, 20));

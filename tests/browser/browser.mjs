@@ -1,6 +1,7 @@
 // A browser, and what every test of a page looks at.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { PATIENCE } from './bot.mjs';
 
 const parts = process.env.OLLIM_BROWSER;
 const require = createRequire(parts + '/npm/');
@@ -12,9 +13,16 @@ export function launch(args = []) {
   return chromium.launch({ executablePath: parts + '/chromium', args: ['--no-sandbox', ...args] });
 }
 
+/** A window. What hangs is ended by the test as a whole: a machine that is busy with other tests is no fault of a page. */
+export async function newContext(browser, options = {}) {
+  const context = await browser.newContext(options);
+  context.setDefaultTimeout(PATIENCE);
+  return context;
+}
+
 /** A window whose pages tell what they must not do: `faults` gets a line for each error, and for each request that leaves `url`. */
 export async function open(browser, url, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  const context = await newContext(browser, { viewport: { width: 1280, height: 800 }, ...options });
   const faults = [];
   await context.route((target) => target.origin !== new URL(url).origin, (route) => {
     faults.push('request elsewhere: ' + route.request().url());

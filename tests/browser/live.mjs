@@ -107,7 +107,7 @@ export async function test({ browser, url, check, figures }) {
     await service('freeze');
     const wrong = [];
     try {
-      await page.locator('#stale').waitFor({ timeout: 60000 });
+      await page.locator('#stale').waitFor();
       const said = await page.locator('#stale').innerText();
       if (!said.includes('The service does not answer')) wrong.push(said);
     } finally {

@@ -1,11 +1,12 @@
 // Who gets in: whoever follows a fresh link, once, by the page's own name.
 import { randomBytes } from 'node:crypto';
 import { enter, link } from './bot.mjs';
+import { newContext } from './browser.mjs';
 
 export const args = () => ['--host-resolver-rules=MAP evil.example 127.0.0.1'];
 
 export async function test({ browser, url, check, figures }) {
-  const fresh = () => browser.newContext();
+  const fresh = () => newContext(browser);
   const { port } = new URL(url);
   let name = '';
   const status = async (context, path) => (await context.request.get(url + path, { maxRedirects: 0 })).status();
@@ -25,7 +26,7 @@ export async function test({ browser, url, check, figures }) {
     return wrong === '200,410,410,200,401' && text.includes('ollim-bot web') ? [] : [wrong, text];
   });
   await check('the first page has its times in the zone of the browser', async () => {
-    const context = await browser.newContext({ timezoneId: 'Asia/Tokyo' });
+    const context = await newContext(browser, { timezoneId: 'Asia/Tokyo' });
     const page = await context.newPage();
     const first = page.waitForResponse(url + '/');
     await page.goto(await link());

@@ -2,6 +2,7 @@
 // knows (`web_url`), nobody else is.
 import { createServer } from 'node:http';
 import { link } from './bot.mjs';
+import { newContext } from './browser.mjs';
 
 export async function test({ browser, url, check }) {
   const seen = [];
@@ -11,7 +12,7 @@ export async function test({ browser, url, check }) {
   });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
   const { port } = server.address();
-  const page = await (await browser.newContext()).newPage();
+  const page = await (await newContext(browser)).newPage();
   await check('the page answers by its name', async () => {
     const to = await link();
     await page.goto(to);

@@ -1,6 +1,7 @@
 // A page of somebody else's on another port of this machine, open in the same browser, does nothing here and reads nothing.
 import { createServer } from 'node:http';
 import { ask, enter } from './bot.mjs';
+import { newContext } from './browser.mjs';
 
 /** What that page tries. Each attempt says `nothing`, or what it got. The port is no part of a site: our cookie goes with all of it. */
 const attempts = (url) => {
@@ -88,7 +89,7 @@ export async function test({ browser, url, check }) {
   });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
   const elsewhere = `http://127.0.0.1:${server.address().port}/`;
-  const context = await browser.newContext();
+  const context = await newContext(browser);
   await (await enter(context)).close();
   const answers = [];
   // A frame asks for the page as a link does. It gets it, and the browser shows nothing of it.

@@ -2,7 +2,7 @@
 // it, pictures of what is seen (`OLLIM_PICTURES`: the folder).
 import { join } from 'node:path';
 import { ask, enter, link } from './bot.mjs';
-import { look, open } from './browser.mjs';
+import { look, newContext, open } from './browser.mjs';
 
 /** What is asked; what is pressed, if anything; and what answers it. */
 const QUESTIONS = [
@@ -79,7 +79,7 @@ export async function test({ browser, url, check, figures }) {
   // From the command that prints a link to the first answer.
   await check('from the link to the answer', async () => {
     const began = Date.now();
-    const page = await (await browser.newContext()).newPage();
+    const page = await (await newContext(browser)).newPage();
     await page.goto(await link());
     await page.locator('#needs').waitFor();
     figures['from the command to the answer, ms'] = Date.now() - began;
