@@ -59,7 +59,7 @@ pub(super) fn check(file: &Path, text: &[u8], defaults: &Defaults, parsed: &mut 
             Ok(Some(tools)) if !tools.iter().any(reaches_somebody) => {
                 let message =
                     format!("agent `{name}` has none of our tools, so the job can neither reach you nor report");
-                let hint = "what it finds then stands in its transcript only; an agent's file may name `mcp__discord__report_updates`";
+                let hint = "what it finds then stands in its transcript only; an agent's file may name `mcp__bot__report_updates`";
                 found.push(problem(Severity::Warning, "agent", at, (message, hint.into())));
             }
             Ok(_) => {}

@@ -73,9 +73,9 @@ fn check_names_what_cannot_be_delivered() {
     let job = |fields: &str| format!("---\ncron: '0 9 * * *'\n{fields}---\nDo it.\n");
     let background = |fields: &str| job(&format!("background: true\n{fields}"));
     for (id, text, expected) in [
-        ("message", background("allowed_tools: [Read]\nexpect: message\n"), "needs `mcp__discord__ping_user`"),
+        ("message", background("allowed_tools: [Read]\nexpect: message\n"), "needs `mcp__bot__ping_user`"),
         ("quiet", background("allow_ping: false\nexpect: message\n"), "needs `allow_ping`"),
-        ("report", background("allowed_tools: [Read]\nexpect: report\n"), "needs `mcp__discord__report_updates`"),
+        ("report", background("allowed_tools: [Read]\nexpect: report\n"), "needs `mcp__bot__report_updates`"),
         ("file", background("allowed_tools: [Read]\nexpect: file x.md\n"), "a tool that writes files"),
         ("out", background("expect: file ../x.md\n"), "must be `message`, `report` or `file PATH`"),
         ("front", job("expect: message\n"), "`expect` does not hold on a foreground job"),

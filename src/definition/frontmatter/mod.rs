@@ -150,11 +150,18 @@ impl Block {
             }
         };
         let value = value.trim();
-        let special = value.starts_with(['*', '&', '@', '`', '%', '!', '|', '>', '[', ']', '{', '}', ',']);
+        if value.starts_with(['[', '{']) {
+            return Some(IN_BRACKETS.into());
+        }
+        let special = value.starts_with(['*', '&', '@', '`', '%', '!', '|', '>', ']', '}', ',']);
         let quote_helps = !value.is_empty() && !value.starts_with(['\'', '"']) && (special || value.contains(": "));
         quote_helps.then(|| format!("quote the value: `{before}{}`", single_quoted(value)))
     }
 }
+
+/// The hint for a value that begins with a bracket.
+const IN_BRACKETS: &str = "close the bracket, and quote each value in it by itself: `['Bash(git log *)', Read]`; a text that begins with \
+                           one is quoted as a whole";
 
 fn single_quoted(value: &str) -> String {
     let short: String = value.chars().take(60).collect();

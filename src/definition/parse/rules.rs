@@ -175,7 +175,7 @@ impl Reading<'_> {
         let has_agent = definition.background().is_some_and(|background| background.agent.is_some());
         if !needs_none && restrictions.allowed_tools().is_none() && !has_agent {
             let message = "this webhook has the main session's tools, and others choose what it is given";
-            let hint = "list what it needs: `allowed_tools: [mcp__discord__ping_user]`";
+            let hint = "list what it needs: `allowed_tools: [mcp__bot__ping_user]`";
             self.at_field(Severity::Warning, "allowed_tools", message.into(), hint);
         }
     }
@@ -227,8 +227,8 @@ impl Reading<'_> {
         let reports = list.iter().any(|pattern| covers(pattern, "mcp__discord__report_updates"));
         let runs_command = definition.command.is_some();
         if restrictions.update_main_session == UpdateMode::Always && !reports && !runs_command {
-            let message = "`update_main_session: always` needs `mcp__discord__report_updates`, which the list lacks";
-            let hint = "add `mcp__discord__report_updates` to `allowed_tools`";
+            let message = "`update_main_session: always` needs `mcp__bot__report_updates`, which the list lacks";
+            let hint = "add `mcp__bot__report_updates` to `allowed_tools`";
             self.at_field(Severity::Warning, "allowed_tools", message.into(), hint);
         }
         let follows = |pattern: &ToolPattern| {
@@ -237,7 +237,7 @@ impl Reading<'_> {
                 || BOT.covers(pattern, &ToolPattern::new("Bash", Some("ollim-bot follow-up-chain *")))
         };
         if chained && !list.iter().any(follows) {
-            let tool = if runs_command { "Bash(ollim-bot follow-up-chain *)" } else { "mcp__discord__follow_up_chain" };
+            let tool = if runs_command { "Bash(ollim-bot follow-up-chain *)" } else { "mcp__bot__follow_up_chain" };
             let message = format!("`max_chain` needs `{tool}`, which the list lacks");
             let hint = format!("add `{tool}` to `allowed_tools`");
             self.at_field(Severity::Warning, "allowed_tools", message, &hint);
@@ -263,13 +263,13 @@ impl Reading<'_> {
         let missing = match expect {
             Some(Expect::Message) if !restrictions.allow_ping => Some("`allow_ping`, which is `false`"),
             Some(Expect::Message) if !has(&["mcp__discord__ping_user", "mcp__discord__discord_embed"]) => {
-                Some("`mcp__discord__ping_user`, which the list lacks")
+                Some("`mcp__bot__ping_user`, which the list lacks")
             }
             Some(Expect::Report) if restrictions.update_main_session == UpdateMode::Blocked => {
                 Some("`update_main_session`, which is `blocked`")
             }
             Some(Expect::Report) if !has(&["mcp__discord__report_updates"]) => {
-                Some("`mcp__discord__report_updates`, which the list lacks")
+                Some("`mcp__bot__report_updates`, which the list lacks")
             }
             Some(Expect::File(_))
                 if list.is_some_and(|list| {

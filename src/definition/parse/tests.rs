@@ -197,6 +197,7 @@ fn files_that_are_no_definition() {
         shown(&read(file, "---\ncron: 0 9 * * *\ndescription: a: b\n---\nx")),
         shown(&read(file, "---\ncron: 0 9 * * *\nallowed_tools:\n\t- Read\n---\nx")),
         shown(&read(file, "---\ncron: 0 9 * * *\nallowed_tools:\n  - *\n---\nx")),
+        shown(&read(file, "---\ncron: 0 9 * * *\nallowed_tools: [''Read'', Grep]\n---\nx")),
         shown(&read(file, "---\ncron: '0 9 * * *\n---\nx")),
         shown(&read(file, &format!("---\ncron: 0 9 * * *\n{bomb}---\nx"))),
         shown(&latin),
@@ -257,6 +258,10 @@ fn files_that_are_no_definition() {
     error: routine `mail`: the frontmatter is not valid YAML: did not find expected alphabetic or numeric character, while scanning an alias
       --> routines/mail.md:4:6
     hint: quote the value: `- '*'`
+
+    error: routine `mail`: the frontmatter is not valid YAML: did not find expected ',' or ']', while parsing a flow sequence
+      --> routines/mail.md:3:19
+    hint: close the bracket, and quote each value in it by itself: `['Bash(git log *)', Read]`; a text that begins with one is quoted as a whole
 
     error: routine `mail`: the frontmatter is not valid YAML: found unexpected end of stream, while scanning a quoted scalar
       --> routines/mail.md:3:1
@@ -657,18 +662,18 @@ fn warnings_do_not_stop_it() {
 
     (it fires)
 
-    warning: routine `mail`: `update_main_session: always` needs `mcp__discord__report_updates`, which the list lacks
+    warning: routine `mail`: `update_main_session: always` needs `mcp__bot__report_updates`, which the list lacks
       --> routines/mail.md:5:1
-    hint: add `mcp__discord__report_updates` to `allowed_tools`
+    hint: add `mcp__bot__report_updates` to `allowed_tools`
     (it fires)
 
     (it fires)
 
     (it fires)
 
-    warning: reminder `tea`: `max_chain` needs `mcp__discord__follow_up_chain`, which the list lacks
+    warning: reminder `tea`: `max_chain` needs `mcp__bot__follow_up_chain`, which the list lacks
       --> reminders/tea.md:5:1
-    hint: add `mcp__discord__follow_up_chain` to `allowed_tools`
+    hint: add `mcp__bot__follow_up_chain` to `allowed_tools`
     (it fires)
 
     (it fires)
