@@ -42,6 +42,7 @@ mod doctor;
 mod events;
 mod exec;
 mod expecting;
+mod field_examples;
 mod fields;
 mod first_minutes;
 mod first_start;

@@ -15,24 +15,24 @@ use crate::support::client;
 use crate::support::http;
 use crate::support::messages_api::MessagesApi;
 
-const SECRET: &str = "0123456789abcdef0123456789abcdef";
+pub const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
 /// A bot that listens for deliveries, and its address.
-struct WebhookBot {
-    bot: TestBot,
+pub struct WebhookBot {
+    pub bot: TestBot,
     port: u16,
 }
 
 /// An answer.
 #[derive(Debug)]
-struct Answer {
-    status: u16,
+pub struct Answer {
+    pub status: u16,
     head: String,
     body: Value,
 }
 
 impl WebhookBot {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self::of(TestBot::new())
     }
 
@@ -49,7 +49,7 @@ impl WebhookBot {
     }
 
     /// Starts the service, and waits until it listens.
-    fn start(&self) -> Service<'_> {
+    pub fn start(&self) -> Service<'_> {
         let service = self.bot.start();
         service.until("it listens", || TcpStream::connect(("127.0.0.1", self.port)).ok());
         service
@@ -61,7 +61,7 @@ impl WebhookBot {
         stream
     }
 
-    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+    pub fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
         let mut stream = self.connect();
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: bot\r\nContent-Length: {}\r\n", body.len());
         for (name, value) in headers {
