@@ -233,7 +233,10 @@ settings! {
         details: "`false` where something else keeps the folders equal, or where each host is to have its own. See [several hosts](several-hosts.md#files).",
     }
     /// How long the journal keeps ended runs.
-    journal_retention: Duration = minutes(90 * 24 * 60), |v: &Value| v.span(minutes(60)), span, { example: "90d", }
+    journal_retention: Duration = minutes(90 * 24 * 60), |v: &Value| v.span(minutes(60)), span, {
+        example: "90d",
+        details: "What a cap of the day or of the month still counts is kept until then, whatever stands here.",
+    }
     /// The URL of a monitor, such as healthchecks.io, that the service calls every minute.
     heartbeat_url: Option<String> = None, |v: &Value| optional(v, |v| v.web_address()), plain, {
         shape: Shape::Text, unset: "none", example: "https://hc-ping.com/0f3c5d0e-…",

@@ -58,17 +58,21 @@ impl Maintenance {
         };
         let prune = move || -> BoxFuture<'static, ()> {
             let (home, journal, schedule, known) = (home.clone(), journal.clone(), asked.clone(), known.clone());
+            let budget = settings.borrow().budget;
             let retention = settings.borrow().journal_retention;
-            let before = TimeDelta::from_std(retention).ok().and_then(|span| clock.now().checked_sub_signed(span));
+            let now = clock.now();
+            let before = TimeDelta::from_std(retention).ok().and_then(|span| now.checked_sub_signed(span));
             async move {
                 if let Some(before) = before.filter(|_| journal.is_main()) {
-                    prune(&home, &journal, before).await;
+                    // A run that a budget still counts stays.
+                    prune_journal(&journal, before.min(budget.counts_since(now))).await;
+                    prune_files(&home, before).await;
                     prune_gates(&home, &known, before).await;
                 }
                 // Taken before listing folders: a later run has a new folder, which is kept.
                 let active = schedule.snapshot(0).await.active;
                 let running = active.iter().map(|active| active.run.to_string()).collect();
-                // As in `prune`.
+                // As in `prune_files`.
                 let _ended = tokio::task::spawn_blocking(move || tidy_folders(&home, &running)).await;
             }
             .boxed()
@@ -81,12 +85,15 @@ impl Maintenance {
     }
 }
 
-async fn prune(home: &Home, journal: &Journal, before: DateTime<Utc>) {
+async fn prune_journal(journal: &Journal, before: DateTime<Utc>) {
     match journal.prune(before).await {
         Ok(0) => {}
         Ok(count) => tracing::info!(count, "old runs were taken out of the journal"),
         Err(error) => tracing::warn!(%error, "the journal could not be pruned"),
     }
+}
+
+async fn prune_files(home: &Home, before: DateTime<Utc>) {
     let (home, log) = (home.clone(), home.log());
     // The functions log their errors. The result holds only a panic.
     let _ended = tokio::task::spawn_blocking(move || {

@@ -1,6 +1,6 @@
 //! The setting `budget`: limits on the cost of everything that the bot runs, and their periods. Pure.
 
-use chrono::{DateTime, Datelike, Days, LocalResult, Months, NaiveDate, NaiveTime, TimeZone, Utc};
+use chrono::{DateTime, Datelike, Days, LocalResult, Months, NaiveDate, NaiveTime, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 
 /// Limits on spending. Amounts are in US dollars, above zero; `None` for no limit.
@@ -24,6 +24,13 @@ impl Budget {
         let hundredth = self.month.map(|month| month / 100.0);
         let least = tenth.into_iter().chain(hundredth).reduce(f64::min);
         self.run.or(least)
+    }
+
+    /// Returns a time before which no run's cost counts now, in any zone: more than a month ago if there is a cap of the month, else
+    /// more than a day, since each job may have a cap of its own for the day.
+    #[must_use]
+    pub fn counts_since(&self, now: DateTime<Utc>) -> DateTime<Utc> {
+        now - TimeDelta::days(if self.month.is_some() { 32 } else { 2 })
     }
 }
 
@@ -103,6 +110,18 @@ mod tests {
         check(Period::Day, vienna, "2026-10-25T12:00:00Z", ("2026-10-25", "2026-10-24T22:00Z", "2026-10-25T23:00Z"));
         let beirut = Tz::Asia__Beirut;
         check(Period::Day, beirut, "2026-03-29T12:00:00Z", ("2026-03-29", "2026-03-28T22:00Z", "2026-03-29T21:00Z"));
+    }
+
+    #[test]
+    fn every_run_of_the_period_still_counts() {
+        let zones = [Tz::UTC, Tz::Pacific__Kiritimati, Tz::Pacific__Pago_Pago, Tz::Europe__Vienna];
+        for (hour, zone) in (0..366 * 24).flat_map(|hour| zones.map(|zone| (hour, zone))) {
+            let now = DateTime::UNIX_EPOCH + TimeDelta::hours(hour);
+            for (period, month) in [(Period::Day, None), (Period::Month, Some(9.0))] {
+                let since = Budget { month, ..Budget::default() }.counts_since(now);
+                assert!(since < period.around(now, zone).0, "{period:?} {now} {zone}");
+            }
+        }
     }
 
     #[test]

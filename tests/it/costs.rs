@@ -167,6 +167,31 @@ fn a_job_stops_at_its_day_and_the_person_may_raise_the_budget() {
     service.stop();
 }
 
+#[test]
+fn jobs_stop_at_the_month_and_go_on_when_the_person_raises_it() {
+    let api = MessagesApi::script([]);
+    let bot = bot(&api, "budget: { day: 9.00, month: 10.00 }\n");
+    let service = bot.start();
+    routine(&bot, "mail", "");
+    assert_eq!(service.fire("mail")["outcome"], "completed");
+    // Pretends that all of it was spent on the first of the month, so that the day is free.
+    let journal = rusqlite::Connection::open(bot.path("state/journal.db")).unwrap();
+    let first = "strftime('%s', 'now', 'start of month') * 1000";
+    let spent = format!("UPDATE run SET cost_usd = 10.0, launched = {first}, started = {first}, ended = {first}");
+    journal.execute(&spent, []).unwrap();
+    let day_is_spent = bot.json(["budget"])["caps"][0]["spent"].as_f64().unwrap() > 9.0;
+    let run = service.fire("mail");
+    let why = run["error"].as_str().unwrap();
+    // On the first itself the day stops them as well, and before.
+    let period = if day_is_spent { "9.00 USD of today's" } else { "10.00 of 10.00 USD of this month's" };
+    assert!(run["outcome"] == "skipped" && why.contains(period), "{run:#}");
+    assert!(bot.ok(["why", "mail"]).contains("budget"), "{}", bot.ok(["why", "mail"]));
+    bot.ok(["budget", "--day", "30", "--month", "20"]);
+    assert_eq!(service.fire("mail")["outcome"], "completed");
+    assert!(bot.ok(["budget"]).contains("of $20.00"), "{}", bot.ok(["budget"]));
+    service.stop();
+}
+
 /// Returns the cap in a command line.
 fn cap_of<'a>(words: impl IntoIterator<Item = &'a str>) -> Option<f64> {
     let mut words = words.into_iter().skip_while(|word| *word != "--max-budget-usd");
