@@ -1,3 +1,5 @@
+mod every_field;
+
 use super::*;
 use crate::definition::{Background, Kind, Mode, When, parse};
 use crate::policy::{self, AgentRules, AskDefault, AskTerms, PathRoots, PermissionMode, UpdateMode};
