@@ -152,7 +152,7 @@ impl Job {
 pub const PAYS_FOR: usize = 5;
 
 /// The routines of a folder, each due every minute: its id, and the rest of its file.
-pub const ROUTINES: [(&str, Kind, &str); 8] = [
+pub const ROUTINES: [(&str, Kind, &str); 9] = [
     ("latest", Kind::Effect, "on_missed: latest\n"),
     ("all", Kind::Quiet, "on_missed: all\non_overlap: queue\n"),
     ("skip", Kind::Slow, "on_missed: skip\n"),
@@ -161,6 +161,8 @@ pub const ROUTINES: [(&str, Kind, &str); 8] = [
     ("pulse", Kind::Line, "every: 1m\non_missed: all\non_overlap: queue\n"),
     ("gated", Kind::Gated, "on_missed: latest\non_overlap: queue\n"),
     ("paid", Kind::Paid, "on_missed: all\non_overlap: queue\n"),
+    // A machine without a network waits, and then skips it.
+    ("needs", Kind::Quiet, "requires: [online]\nrequires_for: 2s\non_missed: all\non_overlap: queue\n"),
 ];
 
 /// A routine's file.

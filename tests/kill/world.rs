@@ -399,10 +399,10 @@ impl World {
             && count("SELECT count(*) FROM message WHERE ?1 > 0 AND delivered IS NULL") == 0
             && (self.words.len() + self.chats.turns()).to_string()
                 == count("SELECT count(*) FROM session WHERE ?1 > 0").to_string()
-            && count(
-                "SELECT 8 - count(DISTINCT id) FROM occurrence WHERE kind = 'routine' AND occasion IS NULL
+            && usize::try_from(count(
+                "SELECT count(DISTINCT id) FROM occurrence WHERE kind = 'routine' AND occasion IS NULL
                    AND at >= ?1 / 60000 * 60000",
-            ) == 0
+            )) == Ok(ROUTINES.len())
             && self.reminders().iter().all(|path| {
                 // One that waits for another attempt has its claim.
                 due(path).is_none_or(|(id, due)| {
