@@ -75,6 +75,41 @@ fn what_the_owner_says_is_answered_once_and_nobody_else_is_heard() {
 }
 
 #[test]
+fn why_explains_the_last_failure_and_any_job() {
+    let api = MessagesApi::answering(|_| Reply::say("No."));
+    let bot = bot_with_phone(&api);
+    let job = |command: &str| {
+        format!("---\ncron: '0 0 29 2 *'\nclient: exec\nretry: 0\nallowed_tools: []\ncommand: {command}\n---\n")
+    };
+    bot.write("routines/breaks.md", &job("exit 3"));
+    bot.write("routines/works.md", &job("'true'"));
+    let service = bot.start();
+    let phone = Phone { bot: &bot, service: &service };
+    phone.say("/why");
+    phone.next_message("No run has failed.");
+    assert_eq!(service.fire("breaks")["outcome"], "failed");
+    assert_eq!(service.fire("works")["outcome"], "completed");
+    for (asked, answer) in [
+        ("/why", "the command ended with exit code 3"),
+        ("/why works", "works was fired by hand"),
+        ("/why nobody", "there is no job"),
+    ] {
+        let before = phone.deliveries().len();
+        phone.say(asked);
+        service.until(asked, || {
+            let said = phone.deliveries();
+            let words = |one: &Value| {
+                let text = one["notice"].as_str().or(one["text"].as_str())?;
+                Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
+            };
+            let said: Vec<_> = said[before..].iter().filter_map(words).collect();
+            (!said.is_empty()).then(|| assert!(said.iter().any(|text| text.contains(answer)), "{asked}: {said:#?}"))
+        });
+    }
+    service.stop();
+}
+
+#[test]
 fn the_owner_gets_a_link_to_the_page_and_nobody_else() {
     let api = MessagesApi::answering(|_| Reply::say("No."));
     let bot = bot_with_phone(&api);
