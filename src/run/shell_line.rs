@@ -89,8 +89,8 @@ impl ShellLine {
 /// Describes the end of a shell.
 pub(super) fn how_it_ended(code: Option<i32>) -> String {
     match code {
-        // A shell reports a program's signal in this way.
-        Some(code @ 129..=192) => format!("by signal {}", code - 128),
+        // A shell reports the signal of a program in this way. 129 is more often a code that the program chose (git: wrong usage).
+        Some(code @ 130..=192) => format!("by signal {}", code - 128),
         Some(code) => format!("with exit code {code}"),
         None => "by a signal".to_owned(),
     }

@@ -30,7 +30,7 @@ pub enum FilterError {
 }
 
 /// Calls refused with any arguments: inspection of other processes, the kernel's keyrings, programs in the kernel, asynchronous
-/// system calls that no filter sees, other namespaces, file systems, kernels.
+/// system calls that no filter sees, memory that no limit counts, other namespaces, file systems, kernels.
 const RULES: &[i64] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -41,6 +41,8 @@ const RULES: &[i64] = &[
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
     libc::SYS_userfaultfd,
+    libc::SYS_memfd_secret,
+    libc::SYS_vmsplice,
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,

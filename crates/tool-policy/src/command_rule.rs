@@ -28,6 +28,9 @@ pub(super) struct CommandRule {
     fixed: Vec<String>,
     /// What the stars before its end stand for. If the program only reads, that is any text.
     stars: Stars,
+    /// Whether words of the rule may be code (`python3 -c`, SQL, a script of `sed`, a variable of `make`). A star within a word then stands
+    /// for a plain text only.
+    holds_code: bool,
     application: &'static Application,
 }
 
@@ -59,19 +62,21 @@ impl CommandRule {
     pub(super) fn new(specifier: &str, application: &'static Application) -> Self {
         let written = Wildcard::command(specifier);
         let fixed = written.fixed_words();
-        let rewritten = |by_base_name: bool| {
+        let rewritten = |by_base_name: bool, written: &Wildcard| {
+            let fixed = written.fixed_words();
             if application.has_refused_flag(&fixed) {
                 return None;
             }
             let canonical = application.canonical(&fixed, by_base_name)?;
             Some(written.with_prefix(fixed.len(), &canonical))
         };
-        let granting = rewritten(false).unwrap_or_else(|| written.clone());
-        let mut denying = vec![written.clone()];
-        denying.extend(rewritten(true));
+        let granting = rewritten(false, &written).unwrap_or_else(|| written.clone());
+        let in_doubt = Wildcard::command_in_doubt(specifier);
+        let mut denying = vec![in_doubt.clone()];
+        denying.extend(rewritten(true, &in_doubt));
         if let Some(program) = fixed.first() {
-            denying.extend(program.contains('/').then(|| written.with_prefix(1, &[base_name(program)])));
-            denying.extend(git::split(program).map(|split| written.with_prefix(1, &split)));
+            denying.extend(program.contains('/').then(|| in_doubt.with_prefix(1, &[base_name(program)])));
+            denying.extend(git::split(program).map(|split| in_doubt.with_prefix(1, &split)));
         }
         let words = granting.words();
         let plain = words.first().and_then(|program| fetch::options(program)).map(|options| {
@@ -86,7 +91,9 @@ impl CommandRule {
             false if granting.searches() && plain.is_none() => Stars::Operands,
             false => Stars::Anything,
         };
-        let mut rule = Self { words, fixed: granting.fixed_words(), granting, plain, denying, stars, application };
+        let fixed = granting.fixed_words();
+        let holds_code = fixed.split_first().is_some_and(|(program, rest)| options::holds_code(program, rest));
+        let mut rule = Self { words, fixed, granting, plain, denying, stars, holds_code, application };
         if rule.only_reads() {
             rule.stars = Stars::Anything;
         } else if rule.stars == Stars::Operands && rule.chooses_what_runs() {
@@ -184,6 +191,9 @@ impl CommandRule {
 
     /// Returns whether the text of a call matches, with what its stars may stand for.
     fn fits(&self, text: &str) -> bool {
+        if self.holds_code && !self.granting.matches_plainly(text) {
+            return false;
+        }
         match self.stars {
             Stars::Anything => self.granting.matches(text),
             Stars::Operands => self.granting.matches_operands(text),
@@ -231,10 +241,12 @@ impl CommandRule {
     /// https://h/acme/*`).
     fn climbing(&self, arguments: &[String]) -> Option<String> {
         let starts = self.arguments().iter().filter_map(|word| word.split_once(STAR).map(|(start, _)| start));
-        let is_up = |part: &str| part.to_ascii_lowercase().replace("%2e", ".") == "..";
+        let is_up = |part: &str| part == "..";
         starts.filter(|start| start.contains(":")).find_map(|start| {
             let mut within = arguments.iter().filter_map(|word| Some((word, word.strip_prefix(start)?)));
-            let (word, _) = within.find(|(_, rest)| rest.split(['/', '\\']).any(is_up))?;
+            let decoded =
+                |rest: &str| rest.to_ascii_lowercase().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/");
+            let (word, _) = within.find(|(_, rest)| decoded(rest).split(['/', '\\']).any(is_up))?;
             Some(format!("`{}` leads out of `{}` by `..`", clipped(word), clipped(start)))
         })
     }
@@ -251,10 +263,22 @@ impl CommandRule {
         let fixed = self.fixed.get(1..).unwrap_or_default();
         if let Some(own) = options::up_to_script(program, fixed).and_then(|end| arguments.get(..end)) {
             given = options::guarded(program, own);
+            // A script may read its operands as Perl reads them.
+            given.extend(options::commands_among(program, &arguments[own.len()..]));
         }
+        given.extend(options::joined_to_line(program, self.arguments(), arguments));
+        given.extend(self.without_safe(program));
         let taken_back =
             || restraints::revoking_option(program, self.arguments(), arguments).filter(|_| !self.only_reads());
         self.unspelled(spelled, given).or_else(taken_back)
+    }
+
+    /// Returns `-safe` for a rule of `sqlite3` that spells `-readonly` alone: commands such as `.shell` write and run all the same.
+    fn without_safe(&self, program: &str) -> Option<GivenOption> {
+        let spells = |option: &str| self.words.iter().any(|word| word == option);
+        let lacks =
+            base_name(program) == "sqlite3" && spells("-readonly") && !spells("-safe") && !self.granting.is_exact();
+        lacks.then(|| GivenOption { id: "-safe".into(), shown: "-safe".into(), effect: Effect::Executes })
     }
 
     /// Returns whether the rule is specific to one folder: it is exact, or names code by words with another meaning in another folder.
@@ -264,13 +288,18 @@ impl CommandRule {
             return false;
         }
         let relative = program.contains('/') && !program.starts_with('/');
-        self.granting.is_exact() || relative || options::names_code(program, self.arguments())
+        let arguments = self.arguments();
+        self.granting.is_exact()
+            || relative
+            || options::names_code(program, arguments)
+            || options::is_instructed(program, arguments)
     }
 
     /// Returns the first option of a start that the rule does not spell. An option that leads to other code counts if the rule names the
     /// code, and one that gives a script counts if the rule spells a script.
     fn unspelled(&self, spelled: Vec<GivenOption>, mut given: Vec<GivenOption>) -> Option<GivenOption> {
-        if !self.is_bound_to_work() {
+        let is_closed = self.program().is_some_and(|program| programs::by_base_name(program).closed);
+        if !self.is_bound_to_work() && !is_closed {
             given.retain(|option| option.effect != Effect::Leads);
         }
         if !self.program().is_some_and(|program| options::names_script(program, self.arguments())) {

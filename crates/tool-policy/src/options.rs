@@ -6,9 +6,11 @@
 //! value of the option before it.
 
 use crate::fetch;
-use crate::programs::{self, Class, Effect, GuardedOption, HarmlessOptions, Names, Options, Program, Syntax, git};
+use crate::programs::{
+    self, Class, CommandOperands, Effect, GuardedOption, HarmlessOptions, Names, Options, Program, Syntax, git,
+};
 use crate::start::{is_known, is_word};
-use crate::wildcard::STAR;
+use crate::wildcard::{STAR, plain};
 
 /// An option that a rule must spell, found among words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +71,11 @@ pub(super) fn names_code(program: &str, arguments: &[String]) -> bool {
         return false;
     }
     let program = programs::by_base_name(program);
+    // A build tool finds its code in its folder, whatever its options are.
+    let is_wide = || arguments.iter().all(|word| word.starts_with(STAR) || word.is_empty());
+    if !program.interpreter && !program.local_sockets && program.class == Class::Runs {
+        return !is_wide();
+    }
     let options = &program.options;
     let is_flag = |word: &&String| {
         let cluster = word.strip_prefix('-').unwrap_or_default();
@@ -88,6 +95,61 @@ pub(super) fn names_code(program: &str, arguments: &[String]) -> bool {
         true => has_value(word),
         false => !word.starts_with(STAR) && !word.is_empty(),
     })
+}
+
+/// Returns whether a rule names a file that tells a program what to do (`sed -i -f p.sed *`, `curl -K api.conf *`, `git apply x.patch *`). In
+/// another folder that is another file.
+pub(super) fn is_instructed(program: &str, arguments: &[String]) -> bool {
+    let program = programs::by_base_name(program);
+    match program.syntax {
+        Syntax::Git => git::is_instructed(arguments),
+        Syntax::Fetch(_) => {
+            // The content of a file: `@body.json`, `name=@body.json`, `name=<body.json`.
+            let gives_file = |word: &String| word.starts_with('@') || word.contains("=@") || word.contains("=<");
+            let attached = |word: &String| {
+                word.strip_prefix("-d").or_else(|| word.strip_prefix("-H")).is_some_and(|v| v.starts_with('@'))
+            };
+            spells(program.instructed_by, &Options::NONE, arguments)
+                || arguments.iter().any(|word| gives_file(word) || attached(word))
+        }
+        Syntax::Options => spells(program.instructed_by, &Options::NONE, arguments),
+    }
+}
+
+/// Returns whether words of a rule may be code for its program. Behind the script that a rule names, they are the script's own.
+pub(super) fn holds_code(program: &str, fixed: &[String]) -> bool {
+    let entry = programs::known(program);
+    let is_known = entry.class == Class::Runs || (entry.class == Class::Unknown && entry.local_sockets);
+    let has_script = entry.options.guarded.iter().any(|option| option.effect == Effect::Scripts);
+    (is_known || has_script) && up_to_script(program, fixed).is_none()
+}
+
+/// Returns operands that a program takes for commands. A rule must spell them.
+pub(super) fn commands_among(program: &str, arguments: &[String]) -> Vec<GivenOption> {
+    let is_command = |word: &str| match programs::by_base_name(program).commands {
+        CommandOperands::None => false,
+        CommandOperands::Opened => {
+            let word = word.trim();
+            let begin = word.trim_start_matches('+');
+            begin.starts_with(['|', '<', '>']) || word.ends_with('|')
+        }
+        CommandOperands::Separated => word.ends_with(';') || word.contains("#("),
+    };
+    let given = |word: &String| GivenOption { id: word.clone(), shown: word.clone(), effect: Effect::Executes };
+    arguments.iter().filter(|word| is_command(word)).map(given).collect()
+}
+
+/// Returns the words of a line for a shell that are more than words, if a rule names a part of that line (`ssh host uptime *`, `watch ls *`).
+/// A rule must spell them.
+pub(super) fn joined_to_line(program: &str, rule: &[String], arguments: &[String]) -> Vec<GivenOption> {
+    let Some(from) = programs::by_base_name(program).joins_from else { return Vec::new() };
+    let fixed = rule.iter().take_while(|word| !word.contains(STAR));
+    if fixed.filter(|word| !word.starts_with('-')).count() <= from {
+        return Vec::new();
+    }
+    let given = |word: &String| GivenOption { id: word.clone(), shown: word.clone(), effect: Effect::Executes };
+    let more = |word: &&String| !rule.contains(word) && !word.chars().all(plain);
+    arguments.iter().filter(more).map(given).collect()
 }
 
 /// Returns whether a rule contains the script of a filter before its first star: an operand, or an option with its value. Or whether it
@@ -199,6 +261,9 @@ fn is_script_on_input(options: &Options, arguments: &[String]) -> bool {
 pub(super) fn spells(names: Names, options: &Options, rule: &[String]) -> bool {
     rule.iter().enumerate().any(|(at, word)| {
         let text = word.split(STAR).next().unwrap_or_default();
+        if programs::contains(names, text) {
+            return true;
+        }
         if text.starts_with("--") {
             return programs::contains(names, text.split('=').next().unwrap_or(text));
         }
@@ -265,6 +330,7 @@ pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<GivenOption> {
             found.extend(variables(program, arguments));
             found.extend(given_targets(program, arguments));
             found.extend(started_by_path(&program.options, arguments));
+            found.extend(commands_among(program.names.first().copied().unwrap_or_default(), arguments));
             found.extend(program.harmless.map(|tool| leading(tool, arguments)).unwrap_or_default());
             found
         }

@@ -34,6 +34,7 @@ const OF_ONE: &[(&str, &str)] = &[
     ("node", "-c"),
     ("rm", "-i -I"),
     ("rsync", "-n"),
+    ("sqlite3", "-readonly -safe"),
     ("unzip", "-n"),
 ];
 

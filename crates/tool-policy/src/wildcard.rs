@@ -57,9 +57,14 @@ pub(super) fn loose(text: &str) -> String {
 
 impl Wildcard {
     /// Compiles `text`. Words are split with quotes removed and blanks normalised. `*` matches anything, and a trailing ` *` or
-    /// `:*` the bare command too. `\*` is a literal star.
+    /// `:*` the bare command too. As in a shell, `\*` and a star between quotes are literal stars.
     pub(super) fn command(text: &str) -> Self {
-        Self::new(split(text))
+        Self::new(split(text, Piece::Char('*')))
+    }
+
+    /// Compiles `text` as a denial matches in doubt: a star between quotes matches anything, too.
+    pub(super) fn command_in_doubt(text: &str) -> Self {
+        Self::new(split(text, Piece::Star))
     }
 
     /// Compiles words, in which [`STAR`] is a star.
@@ -197,6 +202,20 @@ impl Wildcard {
         })
     }
 
+    /// Returns the same where each star that is a part of a word stands for [`plain`] text there. One at the very end may stand for further
+    /// words behind its own.
+    pub(super) fn matches_plainly(&self, text: &str) -> bool {
+        fits_where(&self.parts, self.tail, text, |before, stands_for, behind| {
+            let begins_word = before.is_empty() || before.ends_with(BREAK);
+            let is_whole = begins_word && behind.is_none_or(|behind| behind.is_empty() || behind.starts_with(BREAK));
+            let own = match behind {
+                None => stands_for.split(BREAK).next().unwrap_or_default(),
+                Some(_) => stands_for,
+            };
+            is_whole || own.chars().all(plain)
+        })
+    }
+
     /// Returns the same where `allows` says of each star before the end whether it may stand for a text. Its arguments are the text
     /// before the star, and that text.
     pub(super) fn matches_where(&self, text: &str, allows: impl Fn(&str, &str) -> bool) -> bool {
@@ -256,14 +275,21 @@ fn stands_for_operands(before: &str, stands_for: &str) -> bool {
 /// Returns whether the parts occur in order in the text, the first at its beginning, and the last where the tail requires. `allows` says of
 /// each star before the end whether it may stand for a text. Its arguments are the text before the star, and that text.
 fn fits(parts: &[String], tail: Tail, text: &str, allows: impl Fn(&str, &str) -> bool) -> bool {
+    fits_where(parts, tail, text, |before, stands_for, behind| behind.is_none() || allows(before, stands_for))
+}
+
+/// Returns the same. `allows` gets the text of the pattern behind the star as well, and is asked of a star at the very end, too: then it gets
+/// `None`.
+fn fits_where(parts: &[String], tail: Tail, text: &str, allows: impl Fn(&str, &str, Option<&str>) -> bool) -> bool {
+    let ends = |rest: &str| match tail {
+        Tail::Exact => rest.is_empty(),
+        Tail::Words => rest.is_empty() || rest.starts_with(BREAK),
+        Tail::Text => allows(&text[..text.len() - rest.len()], rest, None),
+    };
     let Some((first, others)) = parts.split_first() else { return false };
     let Some(mut rest) = text.strip_prefix(first.as_str()) else { return false };
     if others.is_empty() {
-        return match tail {
-            Tail::Exact => rest.is_empty(),
-            Tail::Words => rest.is_empty() || rest.starts_with(BREAK),
-            Tail::Text => true,
-        };
+        return ends(rest);
     }
     for (at, part) in others.iter().enumerate() {
         let end = || rest.strip_suffix(part.as_str()).map(str::len);
@@ -272,12 +298,16 @@ fn fits(parts: &[String], tail: Tail, text: &str, allows: impl Fn(&str, &str) ->
             Tail::Words if at + 1 == others.len() => rest.find(&format!("{part}{BREAK}")).or_else(end),
             _ => rest.find(part.as_str()),
         };
-        let Some(found) = found.filter(|found| allows(&text[..text.len() - rest.len()], &rest[..*found])) else {
-            return false;
-        };
+        let allowed = |found: &usize| allows(&text[..text.len() - rest.len()], &rest[..*found], Some(part));
+        let Some(found) = found.filter(allowed) else { return false };
         rest = &rest[found + part.len()..];
     }
-    true
+    tail != Tail::Text || ends(rest)
+}
+
+/// Returns whether no shell, database or interpreter takes a character for more than a part of a word.
+pub(super) fn plain(c: char) -> bool {
+    c.is_alphanumeric() || "_-./:=@%+,~".contains(c)
 }
 
 /// Returns whether some text matches both patterns, which have no tails.
@@ -310,8 +340,8 @@ fn meet(one: &[Piece], other: &[Piece]) -> bool {
     reached.last().copied().unwrap_or(false)
 }
 
-/// Splits a pattern as a shell would split a command, and keeps the stars.
-fn split(text: &str) -> Vec<Piece> {
+/// Splits a pattern as a shell would split a command, and keeps the stars. `quoted`: what a star between quotes is.
+fn split(text: &str, quoted: Piece) -> Vec<Piece> {
     let text = text.trim();
     let text = text.strip_suffix(":*").map_or_else(|| text.to_owned(), |head| format!("{head} *"));
     let mut pieces = Vec::with_capacity(text.len());
@@ -323,7 +353,7 @@ fn split(text: &str) -> Vec<Piece> {
                 for inner in rest.by_ref() {
                     match inner {
                         _ if inner == c => break,
-                        '*' => pieces.push(Piece::Star),
+                        '*' => pieces.push(quoted),
                         _ => pieces.push(Piece::Char(inner)),
                     }
                 }
@@ -382,6 +412,8 @@ mod tests {
             ("bot help", "bot", false),
             ("a \\* b", "a * b", true),
             ("a \\* b", "a x b", false),
+            ("a '*' b", "a * b", true),
+            ("a \"x*\" *", "a x* y", true),
         ] {
             check(pattern, command, matches, matches);
         }

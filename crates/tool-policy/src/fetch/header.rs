@@ -5,8 +5,8 @@ use crate::programs::{Names, contains};
 
 const NAMES: Names = "apikey authorization cache-control content-disposition content-encoding content-language \
     content-md5 content-type cookie date depth dnt from origin pragma prefer priority range referer tags title \
-    user-agent";
-const BEGIN: &[&str] = &["accept", "if-", "x-"];
+    user-agent x-correlation-id x-request-id x-requested-with x-title x-trace-id";
+const BEGIN: &[&str] = &["accept", "if-"];
 /// Ends of services' headers (`Private-Token`, `Idempotency-Key`, `Notion-Version`).
 const END: &[&str] = &["-key", "-token", "-version"];
 

@@ -51,6 +51,8 @@ pub(super) const TABLE: &[Program] = &[
             ..Options::NONE
         },
         looks: "-t --list",
+        // Lines of such a file may be options.
+        instructed_by: "-T --files-from",
         ..changes(&["tar"])
     },
     Program {

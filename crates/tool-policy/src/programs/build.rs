@@ -24,7 +24,7 @@ const NPX: HarmlessOptions = HarmlessOptions {
     flags: "dhqsvy",
     values: "",
     clusters: false,
-    long: "help ignore-scripts no-audit no-fund offline prefer-offline quiet silent version yes",
+    long: "help no-audit no-fund offline prefer-offline quiet silent version yes",
     until_operand: true,
 };
 
@@ -33,17 +33,17 @@ const NPM: HarmlessOptions = HarmlessOptions {
     flags: "dhqsvwy",
     values: "",
     clusters: false,
-    long: "color dry-run foreground-scripts help if-present ignore-scripts include-workspace-root json loglevel \
+    long: "color dry-run foreground-scripts help if-present include-workspace-root json loglevel \
         no-audit no-color no-fund offline omit prefer-offline quiet silent verbose version workspace workspaces yes",
     until_operand: false,
 };
 
 const MAKE: HarmlessOptions = HarmlessOptions {
-    flags: "BdhiknpqrRsStvw0123456789",
+    flags: "BdhknpqrRsSvw0123456789",
     values: "jl",
     clusters: true,
-    long: "always-make debug dry-run help ignore-errors jobs just-print keep-going load-average no-builtin-rules \
-        no-print-directory output-sync print-data-base print-directory question quiet recon silent touch trace \
+    long: "always-make debug dry-run help jobs just-print keep-going load-average no-builtin-rules \
+        no-print-directory output-sync print-data-base print-directory question quiet recon silent trace \
         version warn-undefined-variables",
     until_operand: false,
 };

@@ -4,8 +4,18 @@
 use super::{Class, Names, Program, Syntax};
 
 pub(super) const TABLE: &[Program] = &[
-    Program { syntax: Syntax::Fetch(&CURL), writes_operands: true, ..Program::new(Class::Fetches, &["curl"]) },
-    Program { syntax: Syntax::Fetch(&WGET), writes_operands: true, ..Program::new(Class::Fetches, &["wget"]) },
+    Program {
+        syntax: Syntax::Fetch(&CURL),
+        writes_operands: true,
+        instructed_by: "-K -T -b -E --config --upload-file --netrc-file --cookie --cert --key --cacert",
+        ..Program::new(Class::Fetches, &["curl"])
+    },
+    Program {
+        syntax: Syntax::Fetch(&WGET),
+        writes_operands: true,
+        instructed_by: "-i --input-file --config --post-file --body-file --load-cookies --certificate --private-key",
+        ..Program::new(Class::Fetches, &["wget"])
+    },
     Program::new(Class::Fetches, &["dig", "host", "nslookup", "ping"]),
 ];
 

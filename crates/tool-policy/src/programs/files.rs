@@ -51,6 +51,7 @@ pub(super) const TABLE: &[Program] = &[
     },
     // A program that `-exec` starts by name is judged itself.
     Program {
+        instructed_by: "-files0-from",
         options: Options {
             starting: "exec execdir ok okdir",
             guarded: &[
@@ -121,6 +122,7 @@ pub(super) const TABLE: &[Program] = &[
     Program { options: Options::new(&[writes("S", "suffix")], "tS"), ..changes(&["cp", "ln", "mv"]) },
     Program { options: Options::new(&[writes("b", "suffix-format")], "bfn"), ..changes(&["csplit"]) },
     Program {
+        instructed_by: "-i --input",
         options: Options::new(
             &[writes("B", "prefix"), writes("Y", "basename-prefix"), writes("z", "suffix"), writes("o", "output")],
             "BdDFgiopVrxYz",

@@ -1,6 +1,6 @@
 //! Filters, which transform their input.
 
-use super::{Class, Options, Program, executes, scripts, writes};
+use super::{Class, Options, Program, executes, instructed, scripts, writes};
 
 const fn filter(names: &'static [&'static str]) -> Program {
     Program::new(Class::Filter, names)
@@ -23,27 +23,36 @@ pub(super) const TABLE: &[Program] = &[
     Program { helpers: &["sh", "grep"], ..filter(&["egrep", "fgrep"]) },
     Program { helpers: &["sh"], ..filter(&["which"]) },
     Program { writes_operands: true, ..filter(&["mktemp", "tee"]) },
-    with(
-        &["awk", "gawk", "mawk", "nawk"],
-        Options::new(
-            &[
-                writes("i", "include"),
-                executes("l", "load"),
-                writes("o", "pretty-print"),
-                writes("d", "dump-variables"),
-                writes("p", "profile"),
-                scripts("f", "file"),
-                scripts("e", "source"),
-                scripts("E", "exec"),
-                // Debugger commands change the effect of a script.
-                scripts("D", "debug"),
-                // `-W NAME` gives any other option by its long name.
-                executes("W", "W"),
-            ],
-            "FvfeEW",
+    instructed(
+        "-f -E -i --file --exec --include",
+        with(
+            &["awk", "gawk", "mawk", "nawk"],
+            Options::new(
+                &[
+                    writes("i", "include"),
+                    executes("l", "load"),
+                    writes("o", "pretty-print"),
+                    writes("d", "dump-variables"),
+                    writes("p", "profile"),
+                    scripts("f", "file"),
+                    scripts("e", "source"),
+                    scripts("E", "exec"),
+                    // Debugger commands change the effect of a script.
+                    scripts("D", "debug"),
+                    // `-W NAME` gives any other option by its long name.
+                    executes("W", "W"),
+                ],
+                "FvfeEW",
+            ),
         ),
     ),
-    with(&["sed"], Options::new(&[writes("i", "in-place"), scripts("e", "expression"), scripts("f", "file")], "efl")),
+    instructed(
+        "-f --file",
+        with(
+            &["sed"],
+            Options::new(&[writes("i", "in-place"), scripts("e", "expression"), scripts("f", "file")], "efl"),
+        ),
+    ),
     with(&["shuf"], Options::new(&[writes("o", "output")], "in")),
     with(
         &["sort"],
@@ -52,11 +61,19 @@ pub(super) const TABLE: &[Program] = &[
             "kSt",
         ),
     ),
-    with(
-        &["yq"],
-        Options::new(
-            &[writes("i", "inplace"), writes("s", "split-exp"), scripts("", "expression"), scripts("", "from-file")],
-            "oIp",
+    instructed(
+        "--from-file",
+        with(
+            &["yq"],
+            Options::new(
+                &[
+                    writes("i", "inplace"),
+                    writes("s", "split-exp"),
+                    scripts("", "expression"),
+                    scripts("", "from-file"),
+                ],
+                "oIp",
+            ),
         ),
     ),
 ];

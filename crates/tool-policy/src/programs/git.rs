@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{Class, Effect, Names, Options, Program, Syntax, base_name, contains, executes, writes};
+use super::{Class, Effect, Names, Options, Program, Syntax, base_name, contains, executes, steers, writes};
 use crate::options::{GivenOption, scan};
 use crate::wildcard::STAR;
 
@@ -90,6 +90,19 @@ struct Subcommand {
     /// See [`Program::looks`].
     looks: Names,
     options: Options,
+}
+
+/// Returns whether words name a file that tells git what to do: a patch, settings, a message.
+pub(crate) fn is_instructed(arguments: &[String]) -> bool {
+    let own = from_subcommand(arguments);
+    let Some((subcommand, rest)) = own.split_first() else { return false };
+    let spells = |names: Names| crate::options::spells(names, &Options::NONE, rest);
+    match subcommand.as_str() {
+        "apply" | "am" => rest.iter().any(|word| !word.starts_with(['-', STAR])),
+        "config" => spells("-f --file"),
+        "commit" | "merge" | "notes" | "tag" => spells("-F -t --file --template"),
+        _ => false,
+    }
 }
 
 /// The needs of a subcommand.
@@ -179,7 +192,12 @@ const SUBCOMMANDS: &[Subcommand] = &[
     subcommands(SubcommandNeeds { class: Class::Fetches, network: true, any: false }, &["ls-remote"]),
     Subcommand {
         options: Options::new(
-            &[executes("u", "upload-pack"), executes("c", "config"), executes("", "template")],
+            &[
+                executes("u", "upload-pack"),
+                executes("c", "config"),
+                executes("", "template"),
+                steers("", "bundle-uri"),
+            ],
             "ojb",
         ),
         ..subcommands(SubcommandNeeds { network: true, ..CHANGES }, &["clone"])

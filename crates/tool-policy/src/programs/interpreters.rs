@@ -1,6 +1,6 @@
 //! Interpreters: they run the script in their first operand, or code from an option or from standard input.
 
-use super::{Class, Options, Program, executes};
+use super::{Class, CommandOperands, Options, Program, executes};
 
 const fn interpreter(names: &'static [&'static str], options: Options) -> Program {
     Program { interpreter: true, options, ..Program::new(Class::Runs, names) }
@@ -28,10 +28,16 @@ pub(super) const TABLE: &[Program] = &[
             Options::new(&[executes("c", "c"), executes("m", "m"), executes("i", "i"), executes("v", "v")], "cmWX"),
         )
     },
-    interpreter(
-        &["perl"],
-        Options::new(&[executes("eE", "e"), executes("mM", "M"), executes("x", "x"), executes("d", "d")], "eEFImMVx"),
-    ),
+    Program {
+        commands: CommandOperands::Opened,
+        ..interpreter(
+            &["perl"],
+            Options::new(
+                &[executes("eE", "e"), executes("mM", "M"), executes("x", "x"), executes("d", "d")],
+                "eEFImMVx",
+            ),
+        )
+    },
     interpreter(
         &["php"],
         Options::new(
@@ -46,7 +52,13 @@ pub(super) const TABLE: &[Program] = &[
             "rRBEdfFSt",
         ),
     ),
-    interpreter(&["ruby"], Options::new(&[executes("e", "e"), executes("r", "require"), executes("x", "x")], "eErFIx")),
+    Program {
+        commands: CommandOperands::Opened,
+        ..interpreter(
+            &["ruby"],
+            Options::new(&[executes("e", "e"), executes("r", "require"), executes("x", "x")], "eErFIx"),
+        )
+    },
     interpreter(&["node"], NODE),
     Program { subcommands: true, ..Program::with(Class::Runs, &["bun", "deno"], NODE) },
     Program::new(Class::Runs, &["R", "Rscript", "expect", "fish", "java", "jshell", "julia", "ksh", "lua", "tclsh"]),

@@ -93,6 +93,24 @@ pub(crate) struct Program {
     pub harmless: Option<&'static HarmlessOptions>,
     /// Options with which it only looks. A rule that spells one grants no more than reading.
     pub looks: Names,
+    /// Whether a star stands for none of its options but the [`Program::harmless`] ones, whatever the rule says besides.
+    pub closed: bool,
+    /// The operand from which on it joins its words to a line for a shell, and takes no word for code before: 1 for `ssh HOST LINE`.
+    pub joins_from: Option<usize>,
+    /// What an operand is that it takes for a command.
+    pub commands: CommandOperands,
+    /// Options whose value is a file that tells it what to do.
+    pub instructed_by: Names,
+}
+
+/// Operands that a program takes for commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CommandOperands {
+    None,
+    /// A file's name with a `|`, `<` or `>` at one of its ends: `open` of Perl runs it.
+    Opened,
+    /// A word with a `;` at its end, behind which another command begins, and a format with `#(COMMAND)`: `tmux`.
+    Separated,
 }
 
 /// The syntax of a program's arguments.
@@ -190,6 +208,11 @@ impl GuardedOption {
     }
 }
 
+/// A program that does what a file says, if one of these options names it.
+const fn instructed(by: Names, program: Program) -> Program {
+    Program { instructed_by: by, ..program }
+}
+
 const fn writes(short: &'static str, name: &'static str) -> GuardedOption {
     GuardedOption { short, name, effect: Effect::Writes }
 }
@@ -222,6 +245,10 @@ impl Program {
         options: Options::NONE,
         harmless: None,
         looks: "",
+        closed: false,
+        joins_from: None,
+        commands: CommandOperands::None,
+        instructed_by: "",
     };
 
     const fn new(class: Class, names: &'static [&'static str]) -> Self {

@@ -1,6 +1,7 @@
 //! Tables of what rules grant and deny. Attacks that were found stay here.
 
 mod asking;
+mod code;
 mod denials;
 mod expressions;
 mod grants;

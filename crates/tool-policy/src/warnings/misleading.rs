@@ -38,7 +38,8 @@ fn in_command(pattern: &ToolPattern, specifier: &str) -> Option<String> {
         return Some(format!("`:*` in `{pattern}` is text: it means ` *` at the end only; write ` *`"));
     }
     // The star of an address stands for no `..`.
-    let mut paths = words.iter().filter(|word| !word.contains("://"));
+    // Quoted code, and values of options, are no paths.
+    let mut paths = words.iter().filter(|word| !word.contains("://") && !word.contains(['\'', '"', '@', '=']));
     if let Some((folder, word)) = paths.find_map(|word| Some((word.split_once('*')?.0.rsplit_once('/')?.0, *word))) {
         return Some(format!(
             "`{word}` in `{pattern}` does not keep to `{folder}/`: in a command `*` covers `../` and further arguments \
@@ -140,6 +141,13 @@ mod tests {
             check(text, "");
         }
         for text in ["Bash(curl https://a.example/v1/*)", "Bash(git clone https://a.example/acme/*)"] {
+            check(text, "");
+        }
+    }
+
+    #[test]
+    fn code_is_no_path() {
+        for text in ["Bash(sed -i 's/ *$//' log.txt)", "Bash(curl -F file=@notes/* https://a.example/x)"] {
             check(text, "");
         }
     }

@@ -108,13 +108,21 @@ impl Application {
                 "`{pattern}` can run any program (hooks, pagers, `git submodule foreach`); name the subcommands"
             ));
         }
+        if fixed.len() == 2 && open && programs::named(name).is_git() && fixed[1] == "config" {
+            out.push(format!(
+                "`{pattern}` can make your own git run any program (`core.fsmonitor`, `alias.*`); name the setting, as in \
+                 `Bash(git config user.name *)`"
+            ));
+        }
         if fixed.len() == 1 && open && self.is_command(name) {
             out.push(format!(
                 "`{pattern}` grants every command of the bot and all of your own; name them, as in `{}`",
                 self.example
             ));
         }
-        let code = fixed.iter().skip(1).find(|word| matches!(word.as_str(), "-c" | "-e" | "--eval" | "-exec"));
+        // Code that the rule spells is granted as it stands.
+        let code = |word: &&String| matches!(word.as_str(), "-c" | "-e" | "--eval" | "-exec");
+        let code = fixed.last().filter(code).filter(|_| specifier.ends_with('*') && programs::named(name).interpreter);
         if let Some(code) = code.filter(|_| runs_anything(name)) {
             out.push(format!(
                 "`{pattern}` may grant nothing: code after `{code}` is not judged by patterns; put it in a file"
@@ -202,6 +210,10 @@ mod tests {
             assert!(of(text).contains("what it starts is judged by itself"), "{text}: {}", of(text));
         }
         assert!(!of("Bash(bash notes/backup.sh)").contains("by itself"));
+        assert!(of("Bash(git config *)").contains("name the setting"));
+        for text in ["Bash(node -e 'console.log(2*3)')", "Bash(strace -c ls *)", "Bash(git config user.name *)"] {
+            assert_eq!(of(text), "", "{text}");
+        }
         assert!(of("Bash(python3 -c *)").contains("may grant nothing"));
         assert!(of("WebSearch(rust)").contains("grants nothing"));
         assert!(of("Agent").contains("name the agent"));

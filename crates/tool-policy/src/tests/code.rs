@@ -1,0 +1,196 @@
+//! Code that a rule spells, and files that say what a program does: no star, and no other folder, exchanges them.
+
+use super::*;
+
+/// The star of a rule that looks exact. Between quotes it stands for itself, and within a word of code for no more code.
+#[test]
+fn a_star_in_code_stands_for_no_code() {
+    for (rule, granted, refused) in [
+        (
+            "perl -ne 'print if /foo.*bar/' log.txt",
+            "perl -ne print␣if␣/foo.*bar/ log.txt",
+            &["perl -ne print␣if␣/foo./;␣system(q(id));␣/bar/ log.txt"][..],
+        ),
+        (
+            "node -e \"console.log(2*3)\"",
+            "node -e console.log(2*3)",
+            &["node -e console.log(2);require(\"child_process\").execSync(\"id\");(3)"],
+        ),
+        ("node -e console.log(2*3)", "node -e console.log(2-3)", &["node -e console.log(2);evil();(3)"]),
+        ("python3 -c 'print(2*3)'", "python3 -c print(2*3)", &["python3 -c print(2);evil();(3)"]),
+        (
+            "sqlite3 notes.db 'select * from t'",
+            "sqlite3 notes.db select␣*␣from␣t",
+            &["sqlite3 notes.db select␣edit(\"x\",␣\"id\")␣from␣t"],
+        ),
+        ("psql -c 'select * from t'", "psql -c select␣*␣from␣t", &["psql -c select␣1;drop␣table␣x;select␣1␣from␣t"]),
+        ("sed -i 's/ *$//' log.txt", "sed -i s/␣*$// log.txt", &["sed -i s/␣/x/;w␣evil;s/$// log.txt"]),
+        ("sed -i s/x*/y/ log.txt", "sed -i s/xx/y/ log.txt", &["sed -i s/x/y/;w␣evil;s/a/y/ log.txt"]),
+        ("ssh host 'ls *.log'", "ssh host ls␣*.log", &["ssh host ls␣x;id␣.log"]),
+        (
+            "docker exec web rm -f /tmp/*.tmp",
+            "docker exec web rm -f /tmp/a.tmp",
+            &["docker exec web rm -f /tmp/$(id).tmp"],
+        ),
+        (
+            "make deploy ENV=*",
+            "make deploy ENV=staging",
+            &["make deploy ENV=x;␣id", "make deploy ENV=$(shell␣id)", "make deploy ENV=a␣b", "make deploy ENV=`id`"],
+        ),
+        ("find . -name '*.md'", "find . -name *.md", &["find . -name x.md -delete -name y.md", "find . -name x.md"]),
+    ] {
+        let policy = allowing(&[&format!("Bash({rule})")]);
+        grants(&policy, &[granted]);
+        for call in refused {
+            // A filter may run without a rule, and without any power.
+            let decided = start(&policy, call);
+            assert!(!matches!(decided.location, Location::Outside(_)), "{rule}: {decided:?}");
+        }
+    }
+    // A denial counts in doubt.
+    let policy = policy(Some(&["Bash(node *)"]), Some(&["Bash(node -e 'x*')"]));
+    denies(&policy, &["node -e xy", "node -e x*"]);
+    // Behind a script that the rule names, words are the script's own.
+    grants(&allowing(&["Bash(python3 report.py --title=*)"]), &["python3 report.py --title=Hello␣(2026);␣world"]);
+}
+
+/// A file that says what a program does is another one in another folder, and a job makes its own in `$TMPDIR`.
+#[test]
+fn what_a_file_says_is_done_in_the_working_folder_only() {
+    let elsewhere = [&format!("{WORK}/notes"), "/home/u/.bot/state/runs/0a1b2c3d/tmp"];
+    for (rule, call) in [
+        ("curl -K api.conf http://a.example/acme/*", "curl -K api.conf http://a.example/acme/a"),
+        ("curl -d @body.json https://a.example/*", "curl -d @body.json https://a.example/x"),
+        ("curl -H @headers.txt https://a.example/*", "curl -H @headers.txt https://a.example/x"),
+        ("curl -T report.txt https://a.example/*", "curl -T report.txt https://a.example/x"),
+        ("curl -F file=@report.txt https://a.example/*", "curl -F file=@report.txt https://a.example/x"),
+        ("wget -q -i list.txt *", "wget -q -i list.txt"),
+        ("wget --config=rc http://a.example/*", "wget --config=rc --max-redirect=0 http://a.example/x"),
+        ("sed -i -f p.sed *", "sed -i -f p.sed a.txt"),
+        ("sed -i -fp.sed *", "sed -i -fp.sed a.txt"),
+        ("awk -f sums.awk *", "awk -f sums.awk a.txt"),
+        ("patch -p1 -i fix.patch *", "patch -p1 -i fix.patch a.txt"),
+        ("tar -T list -cf a.tar *", "tar -T list -cf a.tar"),
+        ("find -files0-from list -delete *", "find -files0-from list -delete"),
+        ("git apply fix.patch *", "git apply fix.patch"),
+        ("git config -f cfg *", "git config -f cfg a.b c"),
+        ("make -n *", "make -n all"),
+        ("make -j4 *", "make -j4 all"),
+        ("just -n *", "just -n all"),
+        ("cargo -q *", "cargo -q test"),
+        ("gradle --offline *", "gradle --offline x"),
+        ("npx --no-install *", "npx --no-install x"),
+    ] {
+        let policy = allowing(&[&format!("Bash({rule})"), "Edit(notes/**)"]);
+        let here = start(&policy, call);
+        assert!(here.is_allowed(), "{rule}: {here:?}");
+        for folder in elsewhere {
+            let decided = start_in(&policy, call, folder, &[]);
+            assert!(!matches!(decided.location, Location::Outside(_)), "{rule} in {folder}: {decided:?}");
+        }
+    }
+    // What names no such file applies in every folder that is open.
+    for (rule, call) in [
+        ("git log *", "git log -3"),
+        ("git commit -m *", "git commit -m x"),
+        ("curl -s https://a.example/*", "curl -s https://a.example/x"),
+        ("curl -X POST https://a.example/*", "curl -X POST https://a.example/x"),
+        ("make *", "make all"),
+    ] {
+        let policy = allowing(&[&format!("Bash({rule})"), "Edit(notes/**)"]);
+        let decided = start_in(&policy, call, &format!("{WORK}/notes"), &[]);
+        assert!(decided.is_allowed(), "{rule}: {decided:?}");
+    }
+    denies(&allowing(&["Bash(make -n *)"]), &["make -n -C notes all", "make -n -f x all", "make -n X=1 all"]);
+}
+
+/// Operands that a program takes for commands, and words that it joins to a line.
+#[test]
+fn a_star_stands_for_no_operand_that_is_a_command() {
+    for (rule, granted, refused) in [
+        (
+            "perl -ne 'print if /x/' *",
+            &["perl -ne print␣if␣/x/ a.txt b.txt"][..],
+            &["id␣|", "|id", ">notes", "<x", "␣|␣id", "+<x", "id|␣"]
+                .map(|last| format!("perl -ne print␣if␣/x/ {last}"))[..],
+        ),
+        ("perl report.pl *", &["perl report.pl a.txt -v"], &["perl report.pl id|".to_owned()]),
+        (
+            "tmux ls *",
+            &["tmux ls", "tmux ls -a"],
+            &["; run-shell id", "x; run-shell id", "-F #(id)", "-F x"].map(|last| format!("tmux ls {last}")),
+        ),
+        ("tmux has-session -t *", &["tmux has-session -t main"], &["tmux has-session -t a ; run-shell id".to_owned()]),
+        (
+            "watch -n 1 ls *",
+            &["watch -n 1 ls notes -l"],
+            &[";id", "$(id)", "x|y"].map(|last| format!("watch -n 1 ls {last}")),
+        ),
+        ("ssh host uptime *", &["ssh host uptime -p"], &[";rm", "&&␣id"].map(|last| format!("ssh host uptime {last}"))),
+        ("ssh host *", &["ssh host ls;id"], &[]),
+    ] {
+        let policy = allowing(&[&format!("Bash({rule})")]);
+        grants(&policy, granted);
+        denies(&policy, &refused.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+}
+
+/// Programs with a hundred options, of which a star stands for the known ones only.
+#[test]
+fn a_star_stands_for_the_harmless_options_of_a_program_with_many() {
+    for (rule, granted, refused) in [
+        (
+            "gpg --verify *",
+            &["gpg --verify a.sig a.txt", "gpg --verify -q --batch a.sig"][..],
+            &[
+                "--homedir x",
+                "--photo-viewer id",
+                "--verify-options show-photos",
+                "--status-file=x",
+                "-o x",
+                "--decrypt",
+            ][..],
+        ),
+        (
+            "systemctl status *",
+            &["systemctl status x -n 5 --no-pager"],
+            &["-H root@a x", "--host=a x", "-M a x", "--root=x"],
+        ),
+        (
+            "journalctl *",
+            &["journalctl -u x -n 5 --since today"],
+            &["--update-catalog --root=x", "-D x", "--file=x", "--cursor-file=x", "--vacuum-time=1s", "--rotate"],
+        ),
+        ("git clone http://a.example/acme/*", &["git clone http://a.example/acme/x.git n"], &[]),
+        ("sqlite3 -readonly -safe a.db *", &["sqlite3 -readonly -safe a.db select␣1"], &["-cmd x"]),
+    ] {
+        let policy = allowing(&[&format!("Bash({rule})")]);
+        grants(&policy, granted);
+        let head = granted[0];
+        denies(
+            &policy,
+            &refused
+                .iter()
+                .map(|more| format!("{head} {more}"))
+                .collect::<Vec<_>>()
+                .iter()
+                .map(String::as_str)
+                .collect::<Vec<_>>(),
+        );
+    }
+    denies(
+        &allowing(&["Bash(git clone http://a.example/acme/*)"]),
+        &[
+            "git clone http://a.example/acme/x.git n --bundle-uri=http://b.example/x",
+            "git clone http://a.example/acme/x.git n --bundle=http://b.example/x",
+        ],
+    );
+    denies(
+        &allowing(&["Bash(sqlite3 -readonly a.db *)"]),
+        &["sqlite3 -readonly a.db .shell␣id", "sqlite3 -readonly a.db select␣1"],
+    );
+    for header in ["X-Sudo: a", "X-On-Behalf-Of: b", "X-Tenant: c", "X-Remote-User: d"] {
+        let call = format!("curl -H {} https://a.example/x", header.replace(' ', "␣"));
+        denies(&allowing(&["Bash(curl https://a.example/*)"]), &[&call]);
+    }
+}
