@@ -298,7 +298,8 @@ impl CommandRule {
     /// Returns the first option of a start that the rule does not spell. An option that leads to other code counts if the rule names the
     /// code, and one that gives a script counts if the rule spells a script.
     fn unspelled(&self, spelled: Vec<GivenOption>, mut given: Vec<GivenOption>) -> Option<GivenOption> {
-        let is_closed = self.program().is_some_and(|program| programs::by_base_name(program).closed);
+        let names_more = || self.arguments().iter().any(|word| !word.starts_with(STAR));
+        let is_closed = self.program().is_some_and(|program| programs::by_base_name(program).closed) && names_more();
         if !self.is_bound_to_work() && !is_closed {
             given.retain(|option| option.effect != Effect::Leads);
         }

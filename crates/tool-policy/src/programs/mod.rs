@@ -93,7 +93,7 @@ pub(crate) struct Program {
     pub harmless: Option<&'static HarmlessOptions>,
     /// Options with which it only looks. A rule that spells one grants no more than reading.
     pub looks: Names,
-    /// Whether a star stands for none of its options but the [`Program::harmless`] ones, whatever the rule says besides.
+    /// Whether a star stands for none of its options but the [`Program::harmless`] ones, if the rule spells anything besides it.
     pub closed: bool,
     /// The operand from which on it joins its words to a line for a shell, and takes no word for code before: 1 for `ssh HOST LINE`.
     pub joins_from: Option<usize>,

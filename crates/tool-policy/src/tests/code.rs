@@ -157,8 +157,8 @@ fn a_star_stands_for_the_harmless_options_of_a_program_with_many() {
             &["-H root@a x", "--host=a x", "-M a x", "--root=x"],
         ),
         (
-            "journalctl *",
-            &["journalctl -u x -n 5 --since today"],
+            "journalctl -b *",
+            &["journalctl -b -u x -n 5 --since today"],
             &["--update-catalog --root=x", "-D x", "--file=x", "--cursor-file=x", "--vacuum-time=1s", "--rotate"],
         ),
         ("git clone http://a.example/acme/*", &["git clone http://a.example/acme/x.git n"], &[]),
