@@ -267,18 +267,18 @@ impl CommandRule {
             given.extend(options::commands_among(program, &arguments[own.len()..]));
         }
         given.extend(options::joined_to_line(program, self.arguments(), arguments));
-        given.extend(self.without_safe(program));
+        given.extend(self.lacking_beside(program));
         let taken_back =
             || restraints::revoking_option(program, self.arguments(), arguments).filter(|_| !self.only_reads());
         self.unspelled(spelled, given).or_else(taken_back)
     }
 
-    /// Returns `-safe` for a rule of `sqlite3` that spells `-readonly` alone: commands such as `.shell` write and run all the same.
-    fn without_safe(&self, program: &str) -> Option<GivenOption> {
+    /// Returns the option that a rule lacks, if it spells one that holds its program back only beside that.
+    fn lacking_beside(&self, program: &str) -> Option<GivenOption> {
         let spells = |option: &str| self.words.iter().any(|word| word == option);
-        let lacks =
-            base_name(program) == "sqlite3" && spells("-readonly") && !spells("-safe") && !self.granting.is_exact();
-        lacks.then(|| GivenOption { id: "-safe".into(), shown: "-safe".into(), effect: Effect::Executes })
+        let (option, other) = programs::by_base_name(program).held_by_both?;
+        let lacks = spells(option) && !spells(other) && !self.granting.is_exact();
+        lacks.then(|| GivenOption { id: other.into(), shown: other.into(), effect: Effect::Executes })
     }
 
     /// Returns whether the rule is specific to one folder: it is exact, or names code by words with another meaning in another folder.

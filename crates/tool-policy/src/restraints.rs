@@ -130,7 +130,7 @@ pub(super) fn revoking_option(program: &str, rule: &[String], call: &[String]) -
 }
 
 /// Returns whether a rule spells an option that holds the program back.
-fn is_restrained(program: &str, rule: &[String]) -> bool {
+pub(super) fn is_restrained(program: &str, rule: &[String]) -> bool {
     let name = full_name(program, rule);
     let of_one = OF_ONE.iter().find(|(known, _)| name.as_deref() == Some(known)).map_or("", |(_, names)| names);
     [OF_ALL, of_one].iter().any(|names| options::spells(names, &Options::NONE, rule))

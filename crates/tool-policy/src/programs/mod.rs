@@ -101,6 +101,8 @@ pub(crate) struct Program {
     pub commands: CommandOperands,
     /// Options whose value is a file that tells it what to do.
     pub instructed_by: Names,
+    /// An option that holds it back only beside the second one.
+    pub held_by_both: Option<(&'static str, &'static str)>,
 }
 
 /// Operands that a program takes for commands.
@@ -249,6 +251,7 @@ impl Program {
         joins_from: None,
         commands: CommandOperands::None,
         instructed_by: "",
+        held_by_both: None,
     };
 
     const fn new(class: Class, names: &'static [&'static str]) -> Self {

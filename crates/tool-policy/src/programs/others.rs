@@ -22,8 +22,10 @@ const fn over_socket(names: &'static [&'static str]) -> Program {
 
 pub(super) const TABLE: &[Program] = &[
     runs(&["at", "batch", "builtin", "busybox", "bwrap", "chroot", "crontab", "doas", "eval", "exec", "flock"]),
-    runs(&["rename", "script", "socat", "source", "sqlite3", "strace", "su", "sudo", "taskset"]),
+    runs(&["rename", "script", "socat", "source", "strace", "su", "sudo", "taskset"]),
     runs(&["systemd-run", "toybox", "unshare"]),
+    // Commands such as `.shell` write and run in a database that is only read.
+    Program { held_by_both: Some(("-readonly", "-safe")), ..runs(&["sqlite3"]) },
     Program { joins_from: Some(0), ..runs(&["parallel", "watch"]) },
     // Editors and debuggers.
     runs(&["ed", "emacs", "ex", "gdb", "nvim", "vi", "vim"]),

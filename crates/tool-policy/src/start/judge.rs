@@ -65,10 +65,16 @@ impl fmt::Display for Refusal {
             Self::Shortfall { program, rule, shortfall: Shortfall::Option(option) } => {
                 let is_operand = option.effect == Effect::Scripts && !option.shown.starts_with('-');
                 let kind = if is_operand { "target" } else { "option" };
+                let is_git = programs::by_base_name(program).is_git();
                 let (program, option) = (clipped(program), clipped(&option.shown));
                 // Suggest the existing rule with the option added.
                 let spelled = match (rule.strip_suffix(" *)"), rule.split_once(' ')) {
                     (Some(head), _) => format!("{head} {option} *)"),
+                    // An option of a subcommand.
+                    (None, Some(_)) if is_git => {
+                        let (head, last) = rule.rsplit_once(' ').unwrap_or((rule, ""));
+                        format!("{head} {option} {last}")
+                    }
                     (None, Some((head, rest))) => format!("{head} {option} {rest}"),
                     (None, None) => format!("Bash({program} {option} *)"),
                 };

@@ -21,7 +21,7 @@ pub(super) use shell::grants_some;
 pub(super) use words::StartWords;
 
 use crate::policy::{allow, ask, deny};
-use crate::programs::{self, base_name, git};
+use crate::programs::{self, Class, base_name, git};
 use crate::rule::{Matcher, Rule};
 use crate::rule_set::RuleSet;
 use crate::{Decision, Layer, Policy, Verdict, request};
@@ -61,6 +61,9 @@ struct CombinedGrant<'a> {
 
 /// Approximate maximum length of a program's words in a decision, in bytes.
 const MAX_SHOWN: usize = 4096;
+
+/// Maximum length of a call that is suggested as a rule.
+const MAX_SUGGESTED: usize = 100;
 
 /// Maximum number of matching steps for one decision.
 const MAX_STEPS: usize = 1024 * 1024;
@@ -267,8 +270,19 @@ fn suggested_rule(start: &StartWords<'_>) -> String {
     };
     match next.filter(plain) {
         Some(next) if start.has_subcommands => format!("Bash({program} {next} *)"),
+        // A star would grant every program, so this call alone.
+        _ if programs::known(start.program).named_class() == Class::Runs => {
+            exact_rule(words).unwrap_or_else(|| format!("Bash({program} *)"))
+        }
         _ => format!("Bash({program} *)"),
     }
+}
+
+/// Returns the rule for exactly this call, if it is short.
+fn exact_rule(words: &[String]) -> Option<String> {
+    let readable = |word: &String| word.chars().all(|c| !c.is_control() && !"'\\()".contains(c));
+    let line = words.iter().all(readable).then(|| shown(words)).filter(|line| line.chars().count() <= MAX_SUGGESTED)?;
+    Some(format!("Bash({line})"))
 }
 
 impl ProgramDecision {

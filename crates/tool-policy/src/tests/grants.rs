@@ -619,6 +619,7 @@ fn a_script_that_a_rule_spells_has_no_other_beside_it() {
 #[test]
 fn a_refusal_says_what_would_be_needed_and_what_to_do_instead() {
     // The advice in the sentences is correct.
+    grants(&allowing(&["Bash(python3 -c 'print 2*3')"]), &["python3 -c print␣2*3"]);
     grants(&allowing(&["Bash(git -c *)"]), &["git -c core.pager=x log"]);
     grants(&allowing(&["Bash(git --git-dir=* *)"]), &["git --git-dir=x log"]);
     let policy = allowing(&["Bash(git log *)", "Bash(sort *)", "Bash(rg *)"]);
@@ -627,7 +628,10 @@ fn a_refusal_says_what_would_be_needed_and_what_to_do_instead() {
             "git push origin",
             &["`git` is not granted", "`Bash(git push *)` would be needed", "grants: Bash(git log *)"][..],
         ),
-        ("make -j4", &["`make` is not granted", "`Bash(make *)`"]),
+        // Not `make *`, which would grant every program.
+        ("make -j4", &["`make` is not granted", "`Bash(make -j4)`"]),
+        ("ssh -o BatchMode=yes host uptime", &["the rule `Bash(ssh -o BatchMode=yes host uptime)` would be needed"]),
+        ("python3 -c print␣2*3", &["the rule `Bash(python3 -c 'print 2*3')` would be needed"]),
         ("/usr/bin/rg x", &["by its path; call it `rg`"]),
         ("/bin/cat x", &["call it `cat`"]),
         ("rg --pre x y", &["`--pre` of `rg`", "`Bash(rg --pre *)`", "leave it out"]),

@@ -4,7 +4,9 @@ mod misleading;
 
 use misleading::misleading;
 
+use crate::options::scan;
 use crate::programs::{self, Class, runs_anything};
+use crate::restraints::is_restrained;
 use crate::rule::{Matcher, Origin, Rule};
 use crate::{Application, ToolPattern};
 
@@ -98,17 +100,24 @@ impl Application {
         };
         let name = program.rsplit('/').next().unwrap_or(program);
         let open = specifier.ends_with('*');
-        if fixed.len() == 1 && open && runs_anything(name) {
+        let entry = programs::named(name);
+        let is_code = |word: &String| !scan(&entry.options, std::slice::from_ref(word)).is_empty();
+        // `perl -c` runs what a script does at its beginning, and `python3 -u` all of it.
+        let flags = &fixed[1..];
+        let names_no_script = entry.interpreter
+            && flags.iter().all(|word| word.starts_with('-') && !is_code(word))
+            && !is_restrained(name, flags);
+        if open && runs_anything(name) && (flags.is_empty() || names_no_script) {
             out.push(format!(
             "`{pattern}` can run any program: `{name}` runs what its arguments say; name what it may run, as in `Bash({program} FILE)`"
         ));
         }
-        if fixed.len() == 1 && open && programs::named(name).is_git() {
+        if fixed.len() == 1 && open && entry.is_git() {
             out.push(format!(
                 "`{pattern}` can run any program (hooks, pagers, `git submodule foreach`); name the subcommands"
             ));
         }
-        if fixed.len() == 2 && open && programs::named(name).is_git() && fixed[1] == "config" {
+        if fixed.len() == 2 && open && entry.is_git() && fixed[1] == "config" {
             out.push(format!(
                 "`{pattern}` can make your own git run any program (`core.fsmonitor`, `alias.*`); name the setting, as in \
                  `Bash(git config user.name *)`"
@@ -121,8 +130,7 @@ impl Application {
             ));
         }
         // Code that the rule spells is granted as it stands.
-        let code = |word: &&String| matches!(word.as_str(), "-c" | "-e" | "--eval" | "-exec");
-        let code = fixed.last().filter(code).filter(|_| specifier.ends_with('*') && programs::named(name).interpreter);
+        let code = fixed.last().filter(|word| entry.interpreter && specifier.ends_with('*') && is_code(word));
         if let Some(code) = code.filter(|_| runs_anything(name)) {
             out.push(format!(
                 "`{pattern}` may grant nothing: code after `{code}` is not judged by patterns; put it in a file"
@@ -202,6 +210,8 @@ mod tests {
             "Bash(docker *)",
             "Bash(ssh *)",
             "Bash(sudo:*)",
+            "Bash(perl -c *)",
+            "Bash(python3 -u *)",
             "Bash(git *)",
         ] {
             assert!(of(text).contains("can run any program"), "{text}: {}", of(text));
