@@ -115,7 +115,7 @@ impl Command {
     async fn notice(&self, by: &str, response: Response) {
         let text = match response {
             Response::Turn(_) | Response::Repeated | Response::Stranger { tell: false } => return,
-            Response::Text(text) | Response::Done(text) | Response::Refused(text) => text,
+            Response::Text(text) | Response::Done(text) | Response::Refused(text) | Response::Gone(text) => text,
             Response::Stranger { tell: true } => STRANGER_REPLY.to_owned(),
         };
         let line = format!("{}\n", json!({ "version": VERSION, "notice": text, "to": by }));

@@ -102,6 +102,8 @@ pub enum Response {
     Done(String),
     /// The input was refused, for this reason.
     Refused(String),
+    /// The button's message is not recorded any more, as this text says. Its buttons have no further use.
+    Gone(String),
     /// The input has the id of an earlier one. Nothing is shown.
     Repeated,
     /// The sender is not the owner.
@@ -118,6 +120,7 @@ impl Response {
             Self::Text(text) => Self::Text(plain_lines(&text)),
             Self::Done(text) => Self::Done(plain_lines(&text)),
             Self::Refused(text) => Self::Refused(plain_lines(&text)),
+            Self::Gone(text) => Self::Gone(plain_lines(&text)),
             Self::Turn(_) | Self::Repeated | Self::Stranger { .. } => self,
         }
     }

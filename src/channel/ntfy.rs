@@ -161,10 +161,10 @@ impl Ntfy {
         match response {
             Response::Turn(_) | Response::Repeated | Response::Stranger { .. } => None,
             Response::Done(_) if is_hidden => Some("Your answer was taken.".into()),
-            Response::Text(_) | Response::Refused(_) if is_hidden => {
+            Response::Text(_) | Response::Refused(_) | Response::Gone(_) if is_hidden => {
                 Some("Your answer was not taken: `ollim-bot questions` shows why.".into())
             }
-            Response::Text(text) | Response::Done(text) | Response::Refused(text) => Some(text),
+            Response::Text(text) | Response::Done(text) | Response::Refused(text) | Response::Gone(text) => Some(text),
         }
     }
 

@@ -43,6 +43,9 @@ const RECENTLY_ENDED: TimeDelta = TimeDelta::minutes(1);
 /// Maximum length of a quote above an answer, in characters.
 const QUOTED: usize = 500;
 
+/// The quote of a message that is not recorded any more.
+const NOT_RECORDED: &str = "(a message that is no longer recorded)";
+
 /// Time without news of a turn after which its record is read.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -176,7 +179,9 @@ impl ServiceInbound {
         let mut text = String::new();
         // The conversation of a job already contains the job's message.
         let in_context = fork.is_some() && answered.as_ref().is_some_and(|message| message.run.is_some());
-        if let Some(quoted) = answered.map(|message| message.text).or(said.quoted).filter(|_| !in_context) {
+        let pruned = said.reply_to.is_some().then(|| NOT_RECORDED.to_owned());
+        let quoted = answered.map(|message| message.text).or(said.quoted).or(pruned);
+        if let Some(quoted) = quoted.filter(|_| !in_context) {
             text = format!("{}\n\n", quote(&quoted));
         }
         text.push_str(said.text.trim());
@@ -245,7 +250,7 @@ impl ServiceInbound {
         let (number, place) = button.split_once(':').ok_or_else(gone)?;
         let number: i64 = number.parse().map_err(|_| gone())?;
         let place: usize = place.parse().map_err(|_| gone())?;
-        let message = journal.sent_message(number).await?.ok_or_else(gone)?;
+        let Some(message) = journal.sent_message(number).await? else { return Ok(Response::Gone(gone().to_string())) };
         let button = message.rich.as_ref().and_then(|rich| rich.buttons.get(place)).ok_or_else(gone)?;
         let Button { label, action } = button.clone();
         if once.is_some_and(|at| message.at != at) {

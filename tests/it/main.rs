@@ -60,6 +60,7 @@ mod import;
 mod import_jobs;
 mod isolation;
 mod journal_versions;
+mod late_answers;
 mod live_client;
 mod login;
 mod lost_login;

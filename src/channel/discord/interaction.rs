@@ -49,6 +49,12 @@ impl Inner {
                     (settled, _) => settled,
                 }
             }
+            Response::Gone(text) => {
+                if let Err(failure) = self.settle_pressed(&interaction, &text).await {
+                    tracing::debug!(%failure, "buttons of no further use stay");
+                }
+                self.tell(&known, &interaction, &text, is_deferred).await
+            }
             Response::Text(text) | Response::Done(text) | Response::Refused(text) => {
                 self.tell(&known, &interaction, &text, is_deferred).await
             }

@@ -158,7 +158,7 @@ impl Listener {
             }
             let told = match response {
                 Response::Turn(_) | Response::Repeated | Response::Stranger { tell: false } => Ok(()),
-                Response::Text(text) | Response::Done(text) | Response::Refused(text) => {
+                Response::Text(text) | Response::Done(text) | Response::Refused(text) | Response::Gone(text) => {
                     inner.reply(channel, id.get(), &text).await
                 }
                 Response::Stranger { tell: true } => inner.reply(channel, id.get(), STRANGER_REPLY).await,

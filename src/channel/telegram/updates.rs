@@ -251,7 +251,7 @@ async fn pressed(query: Pressed, owner: Option<String>, api: &Api, inner: Arc<In
     let response = inbound.receive(&by, owner.as_deref(), IncomingEvent::Pressed { button }).await;
     // Stop the button's progress indicator in any case.
     let toast: Option<String> = match &response {
-        Response::Done(text) | Response::Refused(text) => Some(text.chars().take(190).collect()),
+        Response::Done(text) | Response::Refused(text) | Response::Gone(text) => Some(text.chars().take(190).collect()),
         Response::Stranger { tell: true } => Some(STRANGER_REPLY.to_owned()),
         _ => None,
     };
@@ -261,6 +261,9 @@ async fn pressed(query: Pressed, owner: Option<String>, api: &Api, inner: Arc<In
         Response::Done(outcome) => {
             let sent = inbound.sent_message(&message.message_id.to_string()).await;
             unimportant(remove_buttons(api, message.chat.id, message.message_id, sent.as_ref(), &outcome).await);
+        }
+        Response::Gone(outcome) => {
+            unimportant(remove_buttons(api, message.chat.id, message.message_id, None, &outcome).await);
         }
         // The toast has shown it.
         Response::Refused(_) | Response::Stranger { .. } => {}
@@ -330,7 +333,7 @@ async fn show(response: Response, chat: i64, answered: Option<i64>, api: &Api, i
             "Your number is {chat}. Put `owner: {chat}` into the channel's settings, and start the service again."
         ),
         Response::Stranger { tell: true } => STRANGER_REPLY.to_owned(),
-        Response::Text(text) | Response::Done(text) | Response::Refused(text) => text,
+        Response::Text(text) | Response::Done(text) | Response::Refused(text) | Response::Gone(text) => text,
     };
     let cut = text.char_indices().nth(LONGEST_OUTPUT).map_or(text.clone(), |(end, _)| format!("{}\n…", &text[..end]));
     let shown = if cut.contains('\n') { format!("<pre>{}</pre>", escaped(&cut)) } else { escaped(&cut) };
