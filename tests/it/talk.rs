@@ -327,6 +327,34 @@ fn an_agents_button_is_a_turn_once() {
 }
 
 #[test]
+fn a_conversation_is_made_shorter_from_the_phone_and_the_numbers_are_told() {
+    let api = MessagesApi::answering(|request| match request.last_text() {
+        text if text.contains("<summary>") => Reply::say("<summary>They spoke of tea.</summary>"),
+        text if text.contains("And now?") => Reply::say("Now it is short."),
+        _ => Reply::say(&format!("answer {}", request.answers() + 1)),
+    });
+    let bot = bot_with_phone(&api);
+    let service = bot.start();
+    let phone = Phone { bot: &bot, service: &service };
+    phone.say("/compact");
+    phone.next_message("no conversation to make shorter");
+    for n in 1..4 {
+        phone.say(&format!("Tea {n}? {}", "word ".repeat(200)));
+        phone.next_message(&format!("answer {n}"));
+    }
+    phone.say("/compact");
+    let told = phone.next_message("The conversation was made shorter: ")["text"].as_str().unwrap().to_owned();
+    let numbers: Vec<u64> = told.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect();
+    assert!(matches!(numbers[..], [before, after] if before > 0 && after > 0), "{told}");
+    phone.say("And now?");
+    phone.next_message("Now it is short.");
+    let last = self::told(&api.last());
+    assert!(last.contains("They spoke of tea.") && !last.contains("Tea 1?"), "{last}");
+    service.stop();
+    bot.until_no_processes();
+}
+
+#[test]
 fn a_question_is_answered_on_the_phone() {
     let api = MessagesApi::answering(|request| match request.answers() {
         0 => Reply::bash("touch made"),
