@@ -180,6 +180,26 @@ fn without_an_owner_the_bot_says_the_number_and_nothing_else() {
     service.stop();
 }
 
+/// A connection may be open without anything coming through it.
+#[test]
+fn a_poll_that_stalls_is_given_up_and_what_was_said_meanwhile_is_answered() {
+    let telegram = Telegram::start();
+    let bot = TestBot::new();
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    telegram.stall(1);
+    let service = bot.start();
+    service.until("it polls", || telegram.methods().iter().any(|method| method == "getUpdates").then_some(()));
+    telegram.say(ADA, "/next");
+    // What is delivered does not wait for it.
+    bot.write("reminders/tea.md", &reminder(now(), "client: notify\n", "Tea is ready."));
+    sees(&telegram, &service, "Tea is ready.");
+    assert_eq!(telegram.waiting(), 1, "nothing is heard yet");
+    service.until("the service says so", || service.output().contains("Telegram is not heard now").then_some(()));
+    sees(&telegram, &service, "nothing is coming");
+    service.until("the service says so", || service.output().contains("Telegram is heard again").then_some(()));
+    service.stop();
+}
+
 #[test]
 fn a_command_is_executed_once_though_its_update_comes_again() {
     let telegram = Telegram::start();

@@ -14,8 +14,11 @@ use crate::channel::SendError;
 /// Telegram's own server.
 const SERVER: &str = "https://api.telegram.org";
 
-/// Timeout of a request. A poll adds its own wait.
+/// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Timeout of a poll after the server's wait.
+const POLL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum length of an answer, in bytes.
 const LONGEST: u64 = 16 * 1024 * 1024;
@@ -86,7 +89,7 @@ impl Api {
 
     /// Calls a method that the server may hold for `wait`.
     pub(super) async fn poll(&self, method: &str, body: Value, wait: Duration) -> Result<Value, Failure> {
-        self.once(method, body, wait + TIMEOUT).await
+        self.once(method, body, wait + POLL_TIMEOUT).await
     }
 
     /// Returns how many seconds of a requested delay are left for a method.

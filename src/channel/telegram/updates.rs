@@ -15,8 +15,8 @@ use crate::channel::status::Turn;
 use crate::channel::{Inbound, IncomingEvent, IncomingMessage, ReceivedFile, Response};
 use crate::definition::DefinitionId;
 
-/// Maximum time for which the server holds an empty poll.
-const POLL: Duration = Duration::from_secs(50);
+/// Maximum time for which the server holds an empty poll. A poll that takes 10 s more has stalled.
+const POLL: Duration = Duration::from_secs(30);
 
 /// Maximum number of updates in one answer. Update ids rise by one, and restart at a random number after a week without updates.
 const MAX_AT_ONCE: i64 = 100;
@@ -114,30 +114,17 @@ pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, inbound: Inbound) -> S
     let commands: Vec<Value> =
         COMMANDS.iter().map(|known| json!({ "command": known.name, "description": known.about })).collect();
     unimportant(api.call("setMyCommands", json!({ "commands": commands })).await);
-    let (mut offset, mut pause) = (None, BACKOFF.0);
+    let (mut offset, mut pause, mut is_deaf) = (None, BACKOFF.0, false);
     // Telegram repeats handled updates, also to the next process, until the next poll confirms them.
     let taken = inbound.cursor().await.and_then(|last| last.parse::<i64>().ok());
     let is_taken = |id: i64| taken.is_some_and(|last| (last - MAX_AT_ONCE + 1..=last).contains(&id));
-    let mut tasks = JoinSet::new();
-    for turn in Turn::left(&inbound).await {
-        let (inner, inbound) = (Arc::clone(inner), inbound.clone());
-        let progress = inbound.follow(turn.id.clone());
-        tasks.spawn(async move { inner.show(turn, &inbound, progress).await });
-    }
-    for (name, update) in inbound.stored().await {
-        if DefinitionId::new(&name).is_turn() {
-            continue;
-        }
-        match serde_json::from_str(&update) {
-            Ok(Update { message: Some(message), .. }) => {
-                tasks.spawn(fetch(message, name, api.clone(), Arc::clone(inner), inbound.clone()));
-            }
-            _ => inbound.discard(&name).await,
-        }
-    }
+    let mut tasks = resume(api, inner, &inbound).await;
     loop {
         match poll(api, offset).await {
             Ok(updates) => {
+                if std::mem::take(&mut is_deaf) {
+                    tracing::info!("Telegram is heard again");
+                }
                 pause = BACKOFF.0;
                 for update in updates {
                     if let Some(id) = update["update_id"].as_i64() {
@@ -162,12 +149,35 @@ pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, inbound: Inbound) -> S
             Err(failure) => {
                 // 409: another program polls with the same token.
                 tracing::warn!(%failure, "Telegram is not heard now");
+                is_deaf = true;
                 let asked = failure.retry_after.map(Duration::from_secs).unwrap_or_default();
                 tokio::time::sleep(pause.max(asked)).await;
                 pause = BACKOFF.1.min(pause * 2);
             }
         }
     }
+}
+
+/// Continues what an earlier process has begun: turns that are shown, and files that are fetched.
+async fn resume(api: &Api, inner: &Arc<Inner>, inbound: &Inbound) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    for turn in Turn::left(inbound).await {
+        let (inner, inbound) = (Arc::clone(inner), inbound.clone());
+        let progress = inbound.follow(turn.id.clone());
+        tasks.spawn(async move { inner.show(turn, &inbound, progress).await });
+    }
+    for (name, update) in inbound.stored().await {
+        if DefinitionId::new(&name).is_turn() {
+            continue;
+        }
+        match serde_json::from_str(&update) {
+            Ok(Update { message: Some(message), .. }) => {
+                tasks.spawn(fetch(message, name, api.clone(), Arc::clone(inner), inbound.clone()));
+            }
+            _ => inbound.discard(&name).await,
+        }
+    }
+    tasks
 }
 
 async fn poll(api: &Api, offset: Option<i64>) -> Result<Vec<Value>, Failure> {

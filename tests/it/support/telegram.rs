@@ -54,6 +54,8 @@ struct Server {
     failures: Vec<Failure>,
     /// Whether the token is revoked.
     is_revoked: bool,
+    /// Number of further polls that are taken and never answered.
+    stalls: usize,
     /// Whether requests for files are held.
     holds_files: bool,
 }
@@ -162,6 +164,11 @@ impl Telegram {
     /// Sets whether requests for files wait.
     pub fn hold_files(&self, holds: bool) {
         self.server.lock().unwrap().holds_files = holds;
+    }
+
+    /// Takes the next polls without ever answering them.
+    pub fn stall(&self, polls: usize) {
+        self.server.lock().unwrap().stalls = polls;
     }
 
     /// Returns the number of unconfirmed updates.
@@ -370,6 +377,11 @@ fn sent(id: i64, body: &Value) -> Value {
 async fn updates(server: &Mutex<Server>, body: &Value) -> Response {
     if let Some(offset) = body["offset"].as_i64() {
         server.lock().unwrap().updates.retain(|update| update["update_id"].as_i64() >= Some(offset));
+    }
+    let stalls = std::mem::take(&mut server.lock().unwrap().stalls);
+    server.lock().unwrap().stalls = stalls.saturating_sub(1);
+    if stalls > 0 {
+        return std::future::pending().await;
     }
     for _ in 0..body["timeout"].as_u64().unwrap_or(0) * 20 {
         let (waiting, is_revoked) = {
