@@ -5,6 +5,7 @@
 //! the data folder, the agent's login or any key. It can write only to its own folder and to the folders that its settings name.
 
 mod process;
+mod restarts;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,15 +26,13 @@ use crate::config::CommandChannel;
 use crate::program::{Network, Process, Program, ProgramEnv, ReadScope};
 use crate::search_path;
 use process::{News, PersistentProcess, ProcessEvent};
+use restarts::Restarts;
 
 /// Version of the JSON format.
 const VERSION: u32 = 1;
 
 /// Maximum time for one message.
 const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Shortest and longest wait before a kept process is restarted.
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 
 /// Maximum number of commands and buttons that are handled at once.
 const MAX_AT_ONCE: usize = 16;
@@ -111,6 +110,14 @@ impl Command {
         Ok(Arc::clone(kept.insert(Arc::new(PersistentProcess::new(started, self.news.0.clone())))))
     }
 
+    /// Plans the restart of the kept process. Tells the person by another channel if it cannot be started.
+    async fn ended(&self, restarts: &mut Restarts, why: &str, ran: Duration, inbound: &Inbound) {
+        tracing::warn!(%why, command = ?self.settings.command, "a channel's program has ended; it is started again");
+        if restarts.ended(ran) {
+            inbound.tell_deaf(&format!("its program cannot be kept running: {}", super::terminal::plain(why))).await;
+        }
+    }
+
     /// Shows the person the response to an input, unless the response arrives as a message.
     async fn notice(&self, by: &str, response: Response) {
         let text = match response {
@@ -137,22 +144,22 @@ impl Channel for Command {
             while news.recv().await.is_some() {}
             return;
         };
-        let mut pause = BACKOFF.0;
-        let mut asked = FuturesUnordered::new();
+        let (mut restarts, mut asked) = (Restarts::default(), FuturesUnordered::new());
         loop {
-            if let Err(error) = self.running().await {
-                tracing::warn!(%error, command = ?self.settings.command, "a channel's program does not start");
-                tokio::time::sleep(pause).await;
-                pause = BACKOFF.1.min(pause * 2);
-                continue;
+            if restarts.is_due() {
+                restarts.started();
+                if let Err(error) = self.running().await {
+                    self.ended(&mut restarts, &error.to_string(), Duration::ZERO, &inbound).await;
+                }
             }
             let next = tokio::select! {
                 next = news.recv(), if asked.len() < MAX_AT_ONCE => next,
                 Some(()) = asked.next() => continue,
+                () = restarts.due() => continue,
             };
             match next {
                 Some(ProcessEvent::Heard { by, heard, room }) => {
-                    pause = BACKOFF.0;
+                    restarts.worked();
                     let is_word = matches!(heard, IncomingEvent::Message(_));
                     let answered = async {
                         let (by, _room) = (by, room);
@@ -173,11 +180,7 @@ impl Channel for Command {
                         }
                     }
                 }
-                Some(ProcessEvent::Over { why }) => {
-                    tracing::warn!(%why, command = ?self.settings.command, "a channel's program has ended; it is started again");
-                    tokio::time::sleep(pause).await;
-                    pause = BACKOFF.1.min(pause * 2);
-                }
+                Some(ProcessEvent::Over { why, ran }) => self.ended(&mut restarts, &why, ran, &inbound).await,
                 None => return,
             }
         }

@@ -163,6 +163,8 @@ pub trait IncomingHandler: Send + Sync {
     /// Records a sender who is not the owner. Returns whether it is this sender's first attempt; if no owner is known yet, the first since
     /// the start of the service.
     async fn record_stranger(&self, channel: &str, by: &str, has_owner: bool) -> bool;
+    /// Tells the person by another channel that this one hears nothing.
+    async fn tell_deaf(&self, channel: &str, why: &str);
     /// Returns the progress of a turn from now until its end.
     fn follow(&self, turn: DefinitionId) -> mpsc::UnboundedReceiver<Progress>;
     /// Stores the service's id of the last input that a channel handled.
@@ -206,6 +208,11 @@ impl Inbound {
                 Response::Stranger { tell: is_first }
             }
         }
+    }
+
+    /// Tells the person by another channel that this one hears nothing, for this reason.
+    pub async fn tell_deaf(&self, why: &str) {
+        self.hearing.tell_deaf(&self.channel, why).await;
     }
 
     /// Returns the progress of a turn from now until its end.

@@ -23,7 +23,7 @@ use crate::channel::{
 };
 use crate::definition::{DefinitionId, Period};
 use crate::journal::{
-    Answer, Button, ForkEnd, Journal, JournalError, Message, Question, QuestionEnd, RunFilter, RunState,
+    Answer, Button, ForkEnd, Journal, JournalError, Message, NewMessage, Question, QuestionEnd, RunFilter, RunState,
 };
 use crate::refusal::Refusal;
 use crate::run::converse::is_message_id;
@@ -90,6 +90,16 @@ impl IncomingHandler for ServiceInbound {
         }
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.len() < MAX_STRANGERS && told.insert((channel.to_owned(), by.to_owned()))
+    }
+
+    async fn tell_deaf(&self, channel: &str, why: &str) {
+        let next = self.app().config().ok();
+        let next = next.and_then(|config| config.channel_names().find(|next| *next != channel).map(str::to_owned));
+        let text = format!("The channel `{channel}` hears nothing of what you say there: {why}. It is tried again.");
+        let told = NewMessage { channel: next, ..NewMessage::of_service(text) };
+        if let Err(error) = self.handlers.journal.message(told).await {
+            tracing::error!(%error, channel, "that a channel hears nothing cannot be recorded");
+        }
     }
 
     fn follow(&self, turn: DefinitionId) -> mpsc::UnboundedReceiver<Progress> {

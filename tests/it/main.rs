@@ -12,6 +12,7 @@ mod attacked_jobs;
 mod attacked_ninth;
 mod attacked_tenth;
 mod backup;
+mod bridges;
 mod calendar;
 mod chains;
 mod channels;

@@ -10,6 +10,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufRead
 use tokio::net::unix::pipe;
 use tokio::sync::{self, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::{id, last_line};
 use crate::channel::{IncomingEvent, IncomingMessage, SendError};
@@ -87,10 +88,12 @@ pub(super) enum ProcessEvent {
         /// The room that its line takes up in the queue.
         room: OwnedSemaphorePermit,
     },
-    /// The process ended.
+    /// The process ended, or was ended. Sent once for each process.
     Over {
-        /// The last line of its stderr, if any.
+        /// The last line of its stderr, or why it was ended.
         why: String,
+        /// Time for which it ran.
+        ran: Duration,
     },
 }
 
@@ -126,6 +129,8 @@ impl News {
 pub(super) struct PersistentProcess {
     stdin: sync::Mutex<pipe::Sender>,
     asked: Arc<Mutex<Asked>>,
+    news: News,
+    began: Instant,
     reader: JoinHandle<()>,
 }
 
@@ -146,20 +151,15 @@ impl Drop for PersistentProcess {
 impl PersistentProcess {
     pub(super) fn new(process: Process, news: News) -> Self {
         let Process { stdin, stdout, stderr, runner, socket } = process;
-        let asked = Arc::new(Mutex::new(Asked::default()));
-        let answers = Arc::clone(&asked);
+        let (asked, began) = (Arc::new(Mutex::new(Asked::default())), Instant::now());
+        let (answers, heard) = (Arc::clone(&asked), news.clone());
         let reader = tokio::spawn(async move {
             // Dropping these ends the process.
             let _alive = (runner, socket);
-            let why = read(stdout, stderr, &answers, &news).await;
-            {
-                let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
-                answers.over = Some(why.clone());
-                answers.waiting.clear();
-            }
-            news.send(ProcessEvent::Over { why });
+            let why = read(stdout, stderr, &answers, &heard).await;
+            record_end(&answers, &heard, why, began);
         });
-        Self { stdin: sync::Mutex::new(stdin), asked, reader }
+        Self { stdin: sync::Mutex::new(stdin), asked, news, began, reader }
     }
 
     /// Whether the process has ended.
@@ -170,7 +170,7 @@ impl PersistentProcess {
     /// Ends the process.
     pub(super) fn end(&self, why: &str) {
         self.reader.abort();
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).over.get_or_insert_with(|| why.to_owned());
+        record_end(&self.asked, &self.news, why.to_owned(), self.began);
     }
 
     /// Sends a message and waits for its answer.
@@ -200,6 +200,16 @@ impl PersistentProcess {
     pub(super) async fn send_line(&self, line: Vec<u8>) {
         // The reader notices if the process has ended.
         let _lost = self.stdin.lock().await.write_all(&line).await;
+    }
+}
+
+/// Records the end of a process, and reports it. The first reason counts.
+fn record_end(asked: &Mutex<Asked>, news: &News, why: String, began: Instant) {
+    let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
+    asked.waiting.clear();
+    if asked.over.is_none() {
+        asked.over = Some(why.clone());
+        news.send(ProcessEvent::Over { why, ran: began.elapsed() });
     }
 }
 

@@ -48,6 +48,8 @@ impl IncomingHandler for Service {
         strangers.len() == 1
     }
 
+    async fn tell_deaf(&self, _channel: &str, _why: &str) {}
+
     fn follow(&self, turn: DefinitionId) -> UnboundedReceiver<Progress> {
         let (sender, receiver) = mpsc::unbounded_channel();
         self.turns.lock().unwrap().insert(turn, sender);
