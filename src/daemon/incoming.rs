@@ -23,7 +23,8 @@ use crate::channel::{
 };
 use crate::definition::{DefinitionId, Period};
 use crate::journal::{
-    Answer, Button, ForkEnd, Journal, JournalError, Message, NewMessage, Question, QuestionEnd, RunFilter, RunState,
+    Answer, Button, ForkEnd, Journal, JournalError, Message, NewMessage, Question, QuestionEnd, RunFilter, RunId,
+    RunState,
 };
 use crate::refusal::Refusal;
 use crate::run::converse::is_message_id;
@@ -298,9 +299,11 @@ impl ServiceInbound {
                 let id = message.id.as_ref().ok_or_else(gone)?.to_string();
                 Response::Done(format!("Tried again {}.", self.schedule_reminder(Command::Retry { id }).await?))
             }
-            ("why", _) => {
-                let run = message.run.as_ref().ok_or_else(gone)?;
-                return Ok(Response::Text(self.words(&["why", run.as_str()]).await?));
+            ("why", at) => {
+                let run = message.run.as_ref().map(RunId::as_str);
+                let of = run.or(message.id.as_ref().map(DefinitionId::as_str)).ok_or_else(gone)?;
+                let words: Vec<&str> = ["why", of, at].into_iter().filter(|word| !word.is_empty()).collect();
+                return Ok(Response::Text(self.words(&words).await?));
             }
             ("answer", answer) => {
                 let (question, answer) = answer.split_once(':').ok_or_else(gone)?;

@@ -3,12 +3,13 @@
 use std::fmt;
 
 use super::database::{Connection, params};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::JournalError;
 use super::outbox::{NewMessage, insert_message};
 use super::rows::{ms, time};
+use super::why_button::WHY;
 use crate::definition::DefinitionId;
 
 /// Why an occurrence begins late, waits, or was missed, as the schedule saw it at the time.
@@ -77,6 +78,8 @@ pub struct Delay {
     /// The name under which delays are counted: a definition's id, or an empty id for all reminders. A delay is
     /// reported only if none of this name was since the last run on time. `None`: always reported.
     pub folds: Option<DefinitionId>,
+    /// The scheduled time of the last of them.
+    pub last: DateTime<Utc>,
     /// The message to the person.
     pub text: String,
 }
@@ -107,9 +110,9 @@ pub(super) fn delayed<'a>(
     fold: fn(&[String]) -> String,
     now: DateTime<Utc>,
 ) -> Result<i64, JournalError> {
-    let mut ids = Vec::new();
+    let mut jobs = Vec::new();
     let mut texts = Vec::new();
-    for Delay { id, occurrences, folds, text } in delays {
+    for Delay { id, occurrences, folds, last, text } in delays {
         if let Some(name) = folds {
             let counted = connection
                 .execute("UPDATE delay SET folded = folded + ?2 WHERE id = ?1", params![name.as_str(), occurrences])?;
@@ -119,14 +122,23 @@ pub(super) fn delayed<'a>(
             connection
                 .execute("INSERT INTO delay (id, folded, since) VALUES (?1, 0, ?2)", params![name.as_str(), ms(now)])?;
         }
-        ids.push(id);
+        jobs.push((id, last));
         texts.push(text.clone());
     }
     if texts.is_empty() {
         return Ok(0);
     }
-    let id = if let [id] = ids[..] { Some(id.clone()) } else { None };
-    insert_message(connection, &NewMessage { id, ..NewMessage::of_service(fold(&texts)) }, now)
+    let message = NewMessage::of_service(fold(&texts));
+    // A message about several jobs explains none of them.
+    let message = match jobs[..] {
+        [(id, last)] => {
+            let (label, action) = WHY;
+            let action = format!("{action}:{}", last.to_rfc3339_opts(SecondsFormat::Secs, true));
+            NewMessage { id: Some(id.clone()), ..message }.with_buttons(&[(label, &action)])
+        }
+        _ => message,
+    };
+    insert_message(connection, &message, now)
 }
 
 /// Records how punctual an attempt is. Returns the number of the message about it, or 0 if there is none.

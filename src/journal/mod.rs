@@ -46,6 +46,7 @@ pub(crate) mod testing;
 mod tests;
 mod timeline;
 mod updates;
+mod why_button;
 mod writer;
 
 use std::collections::HashSet;
@@ -92,6 +93,7 @@ pub use shared_files::{Publication, SharedFile};
 pub use spending::{ApplicableBudget, Caps, Reservation, Spending};
 pub use timeline::TimelineEntry;
 pub use updates::PendingUpdates;
+pub use why_button::WHY;
 
 /// The journal, open for writing. Cheap to clone; all clones write to one journal. Async methods must be called
 /// within a tokio runtime, and return when the change is on the disk.

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use super::events::{EventKind, NewEvent, insert_event};
 use super::rows::{Columns, ms};
 use super::runs::mark;
+use super::why_button::with_why;
 use super::{Journal, JournalError, Message, RunId, settings};
 use crate::definition::{Definition, DefinitionId, Deliver, Urgency};
 
@@ -253,6 +254,7 @@ pub(super) fn insert_message(
     message: &NewMessage,
     now: DateTime<Utc>,
 ) -> Result<i64, JournalError> {
+    let message = &with_why(connection, message)?;
     let text = match held_back(connection)? {
         Some(held) => format!("{}\n\n{held}", message.text.trim_end()),
         None => message.text.clone(),

@@ -12,7 +12,7 @@ use super::missed::moment;
 use super::retry;
 use crate::agent::{AttemptEnd, AttemptReport, Failure, FailureClass, SkipReason};
 use crate::definition::{Definition, Kind};
-use crate::journal::{AfterAttempt, ConsecutiveFailures, Finish, NewMessage, RunId, RunState, SERVICE_ENDED};
+use crate::journal::{AfterAttempt, ConsecutiveFailures, Finish, NewMessage, RunId, RunState, SERVICE_ENDED, WHY};
 
 /// The data for a conclusion, besides the report.
 pub(super) struct AttemptData<'a> {
@@ -83,10 +83,10 @@ pub(super) fn buttons_of(definition: &Definition) -> &'static [(&'static str, &'
 }
 
 /// Returns the buttons below the message about a failure.
-fn failure_buttons(kind: Kind) -> &'static [(&'static str, &'static str)] {
+pub(super) fn failure_buttons(kind: Kind) -> &'static [(&'static str, &'static str)] {
     match kind {
-        Kind::Reminder => &[("Why?", "why"), ("Try again", "retry")],
-        Kind::Routine | Kind::Webhook | Kind::Session => &[("Why?", "why")],
+        Kind::Reminder => &[WHY, ("Try again", "retry")],
+        Kind::Routine | Kind::Webhook | Kind::Session => &[WHY],
     }
 }
 

@@ -59,6 +59,7 @@ pub(super) fn missed(
         id: definition.id.clone(),
         occurrences: u32::try_from(count).unwrap_or(u32::MAX),
         folds: (definition.kind() == Kind::Routine).then(|| definition.id.clone()),
+        last: last.occurrence.at,
         text: format!("{text}."),
     })
 }
@@ -93,7 +94,7 @@ pub(super) fn punctuality(definition: &Definition, due: DateTime<Utc>, now: Date
              `max_concurrent_runs` says how many jobs run at once.",
             moment(due, zone, now)
         );
-        return Punctuality::Late(Delay { id, occurrences: 1, folds: Some(name), text });
+        return Punctuality::Late(Delay { id, occurrences: 1, folds: Some(name), last: due, text });
     }
     let words = move |folded: UnreportedDelays| {
         let times = if folded.occurrences == 1 { "once".to_owned() } else { format!("{} times", folded.occurrences) };

@@ -106,4 +106,5 @@ mod upgrade;
 mod waking;
 mod walk;
 mod webhooks;
+mod why_button;
 mod wrapper;

@@ -14,11 +14,14 @@ use crate::app::suppressed::Suppressed;
 use crate::app::{App, budget, times};
 use crate::definition::{self, Definition, DefinitionId, Kind, Loaded, Problem};
 use crate::journal::{
-    Attempt, ConsecutiveFailures, DelayCause, Event, EventKind, HostRecord, JournalReader, Message, ObservedTrigger,
-    OccurrenceHistory, Question, RunState, Spending,
+    Attempt, ConsecutiveFailures, DelayCause, Denial, Event, EventKind, HostRecord, JournalReader, Message,
+    ObservedTrigger, OccurrenceHistory, Question, RunState, Spending,
 };
 use crate::refusal::Refusal;
 use crate::schedule::occurrences;
+
+/// Maximum number of reasons of refused calls in the evidence.
+const MAX_REFUSED: usize = 5;
 
 /// The facts about a job.
 pub(super) struct Facts {
@@ -40,6 +43,8 @@ pub(super) struct Facts {
     pub(super) follow_up: Option<Arc<Definition>>,
     /// The occurrence in question.
     pub(super) story: Option<OccurrenceHistory>,
+    /// The refused calls of its attempts.
+    refused: Vec<Denial>,
     /// The definition as it was when the occurrence fired.
     pub(super) fired: Option<Definition>,
     /// The recorded occurrences before and after the time range in question.
@@ -112,13 +117,14 @@ impl Facts {
         let kept_as_failed = is_kept_as_failed(&id, app);
         let text = definition.as_ref().map(|definition| definition::read_text(&app.home, &definition.file));
         let zone = definition.as_ref().map_or_else(|| app.zone_of_records(), |definition| definition.zone);
-        let lately = journal.recent_events(&id)?;
         Ok(Self {
+            lately: journal.recent_events(&id)?,
             seen: journal.seen(&id)?,
             is_paused: suppressed.paused.contains(&id),
             text: text.and_then(Result::ok).flatten(),
             max_concurrent_runs: config.map(|config| config.max_concurrent_runs),
             story: None,
+            refused: Vec::new(),
             fired: None,
             before: None,
             after: None,
@@ -137,7 +143,6 @@ impl Facts {
             kept_as_failed,
             follow_up: None,
             loaded,
-            lately,
             failing,
             overdue,
             service,
@@ -163,6 +168,8 @@ impl Facts {
             self.follow_up = self.fired.as_ref().and_then(|fired| follow_up(fired, &self.loaded));
         }
         for attempt in &story.attempts {
+            let record = journal.run(&attempt.run)?;
+            self.refused.extend(record.into_iter().flat_map(|record| record.denials));
             self.delay_events.extend(journal.delays_of(&attempt.run)?);
         }
         for event in &self.delay_events {
@@ -281,6 +288,7 @@ impl Facts {
             Some(Evidence { from: Source::Journal, at: Some(event.at), what: format!("{by}{what}{until}") })
         }));
         evidence.extend(story.attempts.iter().map(|attempt| self.of_attempt(attempt)));
+        evidence.extend(self.of_refused(story));
         if self.was_edited() {
             let run = story.attempts.last().map(|attempt| attempt.run.to_string()).unwrap_or_default();
             let what = format!("changed since: it fired from the text that `ollim-bot runs show {run}` shows");
@@ -298,6 +306,24 @@ impl Facts {
             Some(Evidence { from: Source::Clock, at: Some(event.at), what })
         }));
         evidence
+    }
+
+    /// Returns the refused calls, each reason once.
+    fn of_refused(&self, story: &OccurrenceHistory) -> Vec<Evidence> {
+        let mut reasons: Vec<String> = Vec::new();
+        for denial in &self.refused {
+            let tool = denial.tool.rsplit("__").next().unwrap_or_default();
+            let reason = format!("{tool} was refused: {}", words::reason(&denial.reason));
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
+        }
+        let left = reasons.len().saturating_sub(MAX_REFUSED);
+        reasons.truncate(MAX_REFUSED);
+        if let Some(last) = story.attempts.last().filter(|_| left > 0) {
+            reasons.push(format!("{left} more refused calls: `ollim-bot runs show {}` shows them", last.run));
+        }
+        reasons.into_iter().map(|what| seen(Source::Journal, what)).collect()
     }
 
     fn of_attempt(&self, attempt: &Attempt) -> Evidence {

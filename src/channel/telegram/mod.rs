@@ -331,9 +331,11 @@ async fn remove_buttons(
 /// Returns the text of a message without the labels of its buttons, which are shown as buttons.
 fn text(message: &Outgoing) -> String {
     let labels: Vec<String> = message.buttons.iter().map(|button| format!("[{}]", button.label)).collect();
-    match message.text.rsplit_once(&format!("\n{}\n", labels.join(" "))) {
-        Some((before, after)) if !labels.is_empty() => format!("{before}\n{after}"),
-        _ => message.text.clone(),
+    // The text does not name a button that the service has added.
+    let named = |count| message.text.rsplit_once(&format!("\n{}\n", labels[..count].join(" ")));
+    match (1..=labels.len()).rev().find_map(named) {
+        Some((before, after)) => format!("{before}\n{after}"),
+        None => message.text.clone(),
     }
 }
 

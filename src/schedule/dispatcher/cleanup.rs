@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::super::conclusion::failure_buttons;
 use super::super::definitions::due_at;
 use super::super::files::{Files, Removal};
 use super::Dispatcher;
@@ -155,5 +156,6 @@ fn untold(recorded: &ConcludedReminder, too_late: bool) -> Option<NewMessage> {
     let text = format!(
         "reminder {id} {what}. Its file is kept in reminders/failed/; `ollim-bot reminder retry {id}` fires it at once."
     );
-    Some(NewMessage { id: Some(id.clone()), ..NewMessage::of_service(text) })
+    let message = NewMessage { id: Some(id.clone()), ..NewMessage::of_service(text) };
+    Some(message.with_buttons(failure_buttons(Kind::Reminder)))
 }

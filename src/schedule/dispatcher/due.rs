@@ -8,6 +8,7 @@ use tokio::time::{Duration, Instant};
 
 use super::super::active::{ActiveOccurrence, Cause};
 use super::super::command::FireError;
+use super::super::conclusion::failure_buttons;
 use super::super::cron::Times;
 use super::super::definitions::due_at;
 use super::super::delays::{fold, missed};
@@ -327,6 +328,7 @@ impl Dispatcher {
              `ollim-bot reminder retry {id}` brings it back."
         );
         let message = NewMessage { id: Some(id.clone()), ..NewMessage::of_service(text) };
+        let message = message.with_buttons(failure_buttons(Kind::Reminder));
         let journal = self.journal.clone();
         self.note(async move { journal.message(message).await.map(drop) });
     }

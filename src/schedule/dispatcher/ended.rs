@@ -2,7 +2,9 @@
 
 use super::super::active::{ActiveOccurrence, LastAttempt, Priority, Stage};
 use super::super::command::CancelError;
-use super::super::conclusion::{AttemptData, LOGIN_BUTTONS, LOGIN_PROBE, buttons_of, conclude, given_up};
+use super::super::conclusion::{
+    AttemptData, LOGIN_BUTTONS, LOGIN_PROBE, buttons_of, conclude, failure_buttons, given_up,
+};
 use super::Dispatcher;
 use super::recovery::NO_LOGIN;
 use crate::agent::{AttemptEnd, AttemptReport, FailureClass};
@@ -71,6 +73,7 @@ impl Dispatcher {
                 let text = format!("{kind} {id} failed: {why}.");
                 let message =
                     NewMessage { run: Some(active.run.clone()), id: Some(id.clone()), ..NewMessage::of_service(text) };
+                let message = message.with_buttons(failure_buttons(kind));
                 Finish { messages: vec![message], ..Finish::closed(RunState::Failed, Some(why)) }
             }
         };

@@ -7,6 +7,7 @@ use chrono::TimeDelta;
 use tokio::time::Instant;
 
 use super::super::active::{ActiveOccurrence, Priority};
+use super::super::conclusion::failure_buttons;
 use super::super::job::Approval;
 use super::Dispatcher;
 use crate::definition::{Definition, DefinitionId, Kind};
@@ -152,7 +153,9 @@ impl Dispatcher {
             let text = format!(
                 "reminder {id} was skipped: {why}. Its file is kept in reminders/failed/; `ollim-bot reminder retry {id}` brings it back."
             );
-            finish.messages.push(NewMessage::of_run(&run, definition, text));
+            finish
+                .messages
+                .push(NewMessage::of_run(&run, definition, text).with_buttons(failure_buttons(Kind::Reminder)));
         }
         self.record(number, finish);
     }

@@ -14,7 +14,7 @@ use super::super::overlap::{Predecessor, purposes};
 use super::super::self_triggered::{FiringLimit, Lineage, PastRun};
 use super::Dispatcher;
 use crate::definition::{Definition, DefinitionId, OnMissed, Trigger};
-use crate::journal::{AfterAttempt, Finish, NewClaim, NewMessage, Occasion, Purpose};
+use crate::journal::{AfterAttempt, Finish, NewClaim, NewMessage, Occasion, Purpose, WHY};
 
 impl Dispatcher {
     /// Adds the follow-ups of an end, to be claimed in the same commit.
@@ -125,7 +125,7 @@ impl Dispatcher {
                     "{} was cut: {why}. It fires again {until}; `ollim-bot runs {id}` shows what set it off.",
                     definition.title()
                 );
-                let news = NewMessage { id: Some(id.clone()), ..NewMessage::of_service(text) };
+                let news = NewMessage { id: Some(id.clone()), ..NewMessage::of_service(text) }.with_buttons(&[WHY]);
                 message = Some(news).filter(|_| counted.is_news);
             }
         }
