@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use super::split::{length, tail};
 use super::{OutgoingButton, Progress, terminal};
 use crate::definition::DefinitionId;
+use crate::hexadecimal;
 
 /// Maximum number of tool calls shown.
 const MAX_LINES: usize = 4;
@@ -14,8 +15,11 @@ const MAX_LINES: usize = 4;
 /// Maximum length of a shown call or reason of a denial, in characters.
 const LONGEST_LINE: usize = 60;
 
-/// Prefix of an interrupt button's id; the turn's id follows.
+/// Prefix of an interrupt button's id; the turn's id follows, or a hash of it.
 pub const INTERRUPT: &str = "interrupt:";
+
+/// Maximum length of a button's id, in bytes. Telegram accepts no longer ones.
+const LONGEST_ID: usize = 64;
 
 /// Text style and timing of a channel's service.
 pub(super) struct Style {
@@ -39,7 +43,22 @@ pub(super) struct Style {
 
 /// Returns the interrupt button of a status message. The answer has none.
 pub(super) fn interrupt(turn: &DefinitionId) -> OutgoingButton {
-    OutgoingButton { id: format!("{INTERRUPT}{turn}"), label: "Interrupt".into() }
+    OutgoingButton { id: interrupt_id(turn), label: "Interrupt".into() }
+}
+
+/// Whether a button's id is that of a turn's interrupt button.
+#[must_use]
+pub fn interrupts(button: &str, turn: &DefinitionId) -> bool {
+    button == interrupt_id(turn) || button.strip_prefix(INTERRUPT) == Some(turn.as_str())
+}
+
+/// Returns the id of a turn's interrupt button. A turn's id contains the name of its channel, so it may be too long.
+fn interrupt_id(turn: &DefinitionId) -> String {
+    let id = format!("{INTERRUPT}{turn}");
+    match id.len() <= LONGEST_ID {
+        true => id,
+        false => format!("{INTERRUPT}#{}", &hexadecimal::sha256(turn.as_str().as_bytes())[..32]),
+    }
 }
 
 /// Progress of a turn so far.

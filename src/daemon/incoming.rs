@@ -19,7 +19,7 @@ use crate::bot::live::{TurnUpdate, UpdateKind};
 use crate::bot::main_session::MAKE_SHORTER;
 use crate::channel::commands::{ANYWAY, COMMANDS, ChatCommand, CommandEffect};
 use crate::channel::{
-    Channel, INTERRUPT, IncomingEvent, IncomingHandler, IncomingMessage, Outgoing, Progress, Response,
+    Channel, INTERRUPT, IncomingEvent, IncomingHandler, IncomingMessage, Outgoing, Progress, Response, interrupts,
 };
 use crate::definition::{DefinitionId, Period};
 use crate::journal::{
@@ -253,8 +253,8 @@ impl ServiceInbound {
 
     /// Handles button `17:0`, the first button of message 17. `once` is the message's recorded time; such a button works only once.
     async fn pressed(&self, channel: &str, button: &str, once: Option<DateTime<Utc>>) -> Result<Response, Refusal> {
-        if let Some(turn) = button.strip_prefix(INTERRUPT) {
-            return self.interrupt(Some(turn)).await;
+        if button.starts_with(INTERRUPT) {
+            return self.interrupt(Some(button)).await;
         }
         let journal = &self.handlers.journal;
         let gone = || Refusal::user("this button is of no use any more");
@@ -465,10 +465,10 @@ impl ServiceInbound {
         }
     }
 
-    /// Interrupts all answers that are running, or only the turn `only`. If none is, the reply says so.
+    /// Interrupts all answers that are running, or only the turn of the button `only`. If none is, the reply says so.
     async fn interrupt(&self, only: Option<&str>) -> Result<Response, Refusal> {
         let going = self.handlers.schedule.snapshot(0).await.active;
-        let is_meant = |id: &DefinitionId| id.is_turn() && only.is_none_or(|only| id.as_str() == only);
+        let is_meant = |id: &DefinitionId| id.is_turn() && only.is_none_or(|button| interrupts(button, id));
         let is_going = |active: &ActiveView| is_meant(&active.id) && matches!(active.stage, StageView::Running(_));
         let turns: Vec<_> = going.into_iter().filter(is_going).collect();
         if turns.is_empty() {

@@ -301,6 +301,26 @@ fn an_answer_that_goes_is_interrupted_by_a_button() {
     bot.until_no_processes();
 }
 
+/// Telegram takes 64 bytes for a button, and the id of a turn contains the name of its channel.
+#[test]
+fn an_answer_is_interrupted_on_a_channel_with_the_longest_name() {
+    let telegram = Telegram::start();
+    let api = MessagesApi::script([Reply::bash("until [ -e go ]; do sleep 0.1; done"), Reply::say("It is green.")]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    let config = bot.read("config.yaml").unwrap();
+    bot.write("config.yaml", &config.replace("tg", "the-telegram-of-the-whole-family"));
+    telegram.number_from(1_000_000_000);
+    let service = bot.start();
+    telegram.say(ADA, "Which tea?");
+    let status = sees(&telegram, &service, "Bash until");
+    telegram.press(ADA, &status, "Interrupt");
+    sees(&telegram, &service, "The answer was interrupted.");
+    service.until("the turn has ended", || service.output().contains("a person ended it").then_some(()));
+    service.stop();
+    bot.until_no_processes();
+}
+
 /// Returns the chat once no message can be interrupted.
 fn without_buttons(telegram: &Telegram) -> Option<Vec<String>> {
     let chat = telegram.chat();

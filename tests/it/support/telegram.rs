@@ -166,6 +166,11 @@ impl Telegram {
         self.server.lock().unwrap().holds_files = holds;
     }
 
+    /// Numbers the next messages from this number on.
+    pub fn number_from(&self, number: i64) {
+        self.server.lock().unwrap().next_message = number;
+    }
+
     /// Takes the next polls without ever answering them.
     pub fn stall(&self, polls: usize) {
         self.server.lock().unwrap().stalls = polls;
