@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::{App, ServiceCommand, ServiceReply, runs, service, unexpected_reply};
-use crate::definition::{self, Definition, DefinitionError, Draft, FieldValue};
+use crate::definition::{self, Definition, DefinitionError, Draft, RuleChange, diff};
 use crate::journal::{Answer, Question, RunId};
 use crate::policy::ToolPattern;
 use crate::refusal::Refusal;
@@ -81,9 +81,7 @@ impl AnswerResult {
 /// A planned change of a job's file.
 struct Edit {
     found: std::sync::Arc<Definition>,
-    fields: Vec<(&'static str, Option<FieldValue>)>,
-    /// The content of the file after the change.
-    expected: Draft,
+    change: RuleChange,
 }
 
 impl Edit {
@@ -104,45 +102,27 @@ impl Edit {
             Refusal::user(format!("the file of {} is gone, so nothing can be allowed always", question.id))
                 .hint(&in_this_run)
         })?;
-        let mut expected = Draft::from(&*found);
         // The answer "always" is for the job that asked, rather than for a file that has changed since.
-        if !is_as_it_fired(&question.run, &expected, &found, app)? {
+        if !is_as_it_fired(&question.run, &Draft::from(&*found), &found, app)? {
             return Err(
                 Refusal::user(format!("{} was changed since the job asked", found.file.display())).hint(&in_this_run)
             );
         }
-        let asks = expected.ask_tools.get_or_insert_default();
-        let before = asks.len();
-        asks.retain(|asked| *asked != rule);
-        if asks.len() == before {
-            return Err(Refusal::user(format!(
-                "`ask_tools` in {} does not hold `{rule}` any more",
-                found.file.display()
-            ))
-            .hint(&in_this_run));
-        }
-        let texts = |patterns: &[ToolPattern]| FieldValue::Texts(patterns.iter().map(ToString::to_string).collect());
-        let mut fields = vec![("ask_tools", Some(texts(asks)).filter(|_| !asks.is_empty()))];
-        if asks.is_empty() {
-            expected.ask_tools = None;
-        }
-        if let Some(allowed) = &mut expected.allowed_tools
-            && !allowed.contains(&rule)
-        {
-            allowed.push(rule);
-            fields.push(("allowed_tools", Some(texts(allowed))));
-        }
-        Ok(Self { found, fields, expected })
+        let change = RuleChange::of(&found, &rule).ok_or_else(|| {
+            let why = format!("`ask_tools` in {} does not hold `{rule}` any more", found.file.display());
+            Refusal::user(why).hint(&in_this_run)
+        })?;
+        Ok(Self { found, change })
     }
 
     /// Writes the change, if the file then has the expected content.
     fn write(self, app: &App) -> Result<Change, Refusal> {
-        let Self { found, fields, expected } = self;
+        let Self { found, change } = self;
         let gone = || DefinitionError::NotFound { file: found.file.clone() };
         let old = definition::read_text(&app.home, &found.file)?.ok_or_else(gone)?;
-        let new = definition::changed_text(&found.file, &old, &fields, None)?;
+        let new = definition::changed_text(&found.file, &old, &change.fields, None)?;
         definition::replace_text(&app.home, &found.file, &old, &new, &app.defaults()?, |changed| {
-            match Draft::from(changed) == expected {
+            match Draft::from(changed) == change.expected {
                 true => Ok(()),
                 false => Err(DefinitionError::Refused { why: "the file was changed meanwhile".into() }),
             }
@@ -157,42 +137,4 @@ fn is_as_it_fired(run: &RunId, now: &Draft, found: &Definition, app: &App) -> Re
     let fired = definition::parse(found.kind(), &found.file, text.as_bytes(), &app.defaults()?).definition;
     let lists_aside = |draft: Draft| Draft { ask_tools: None, allowed_tools: None, run_at: None, ..draft };
     Ok(fired.is_some_and(|fired| lists_aside(Draft::from(&fired)) == lists_aside(now.clone())))
-}
-
-/// Returns the lines of each text that are missing in the other.
-fn diff(old: &str, new: &str) -> Vec<String> {
-    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-    // Longest common subsequence: `longest[i][j]` is its length for the rest of both texts from lines `i` and `j` on.
-    let mut longest = vec![vec![0u32; new.len() + 1]; old.len() + 1];
-    for (i, was) in old.iter().enumerate().rev() {
-        for (j, is) in new.iter().enumerate().rev() {
-            longest[i][j] =
-                if was == is { longest[i + 1][j + 1] + 1 } else { longest[i + 1][j].max(longest[i][j + 1]) };
-        }
-    }
-    let (mut i, mut j, mut lines) = (0, 0, Vec::new());
-    while i < old.len() || j < new.len() {
-        if i < old.len() && j < new.len() && old[i] == new[j] {
-            (i, j) = (i + 1, j + 1);
-        } else if j < new.len() && (i == old.len() || longest[i][j + 1] > longest[i + 1][j]) {
-            lines.push(format!("+{}", new[j]));
-            j += 1;
-        } else {
-            lines.push(format!("-{}", old[i]));
-            i += 1;
-        }
-    }
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::diff;
-
-    #[test]
-    fn a_diff_has_what_differs() {
-        assert_eq!(diff("a\nb\nc\n", "a\nc\nd\n"), ["-b", "+d"]);
-        assert_eq!(diff("a\n- x\nb\n- y\n", "a\n- x\n- y\nb\n"), ["-b", "+b"]);
-        assert_eq!(diff("a", "a"), [""; 0]);
-    }
 }

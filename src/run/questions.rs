@@ -17,7 +17,8 @@ use tokio::sync::{broadcast, oneshot, watch};
 
 pub(super) use self::shown::{program, tool};
 use crate::clock::Clock;
-use crate::definition::{Definition, Kind};
+use crate::definition::{self, Defaults, Definition, Kind, RuleChange};
+use crate::home::Home;
 use crate::journal::{
     Answer, Button, Journal, JournalError, NewMessage, NewQuestion, Question, QuestionEnd, RichContent, RunId,
 };
@@ -39,9 +40,15 @@ const FOLDED: usize = 3000;
 const BEGINNING: usize = 1500;
 const END: usize = 500;
 
+/// Maximum number of shown lines of a change, and of characters in each.
+const MAX_LINES: usize = 10;
+const LONGEST_LINE: usize = 120;
+
 /// The open questions of all runs. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Questions {
+    home: Home,
+    defaults: Defaults,
     journal: Journal,
     clock: Clock,
     open: Arc<OpenQuestions>,
@@ -72,8 +79,8 @@ type ApprovedRules = Arc<Mutex<BTreeSet<String>>>;
 impl Questions {
     /// Creates an empty set of questions. See [`end_left_open`](Self::end_left_open) for those of the previous process.
     #[must_use]
-    pub fn new(journal: Journal, clock: Clock) -> Self {
-        Self { journal, clock, open: Arc::default(), ended: broadcast::Sender::new(MAX_OPEN) }
+    pub fn new(home: Home, defaults: Defaults, journal: Journal, clock: Clock) -> Self {
+        Self { home, defaults, journal, clock, open: Arc::default(), ended: broadcast::Sender::new(MAX_OPEN) }
     }
 
     /// Subscribes to the questions that are answered or time out from now on.
@@ -362,7 +369,8 @@ impl RunQuestions {
             start: false,
         };
         let (definition, terms) = (self.definition.clone(), self.terms.clone());
-        let message = Message { definition, terms, timeout: self.timeout, zone: self.zone };
+        let change = if new.always.is_some() { self.change_by_always(rule) } else { None };
+        let message = Message { definition, terms, timeout: self.timeout, zone: self.zone, change };
         let question = self.questions.journal.ask(new, move |question| message.of(question)).await;
         let question = question.map_err(|error| format!("denied: the person could not be asked ({error})"))?;
         let (told, answer) = oneshot::channel();
@@ -395,6 +403,17 @@ impl RunQuestions {
         };
         matches!(self.definition.kind(), Kind::Routine | Kind::Webhook)
             && (background.restrictions.allowed_tools().is_some() || in_main_tools())
+    }
+
+    /// Returns the lines by which the answer "always" would change the job's file. `None` if that is not known.
+    fn change_by_always(&self, rule: &str) -> Option<Vec<String>> {
+        let (file, Questions { home, defaults, .. }) = (&self.definition.file, &self.questions);
+        // The file may have changed since the run began, for example by an earlier answer.
+        let old = definition::read_text(home, file).ok()??;
+        let found = definition::parse(self.definition.kind(), file, old.as_bytes(), defaults).definition?;
+        let change = RuleChange::of(&found, &ToolPattern::parse(rule).ok()?)?;
+        let new = definition::changed_text(file, &old, &change.fields, None).ok()?;
+        Some(definition::diff(&old, &new))
     }
 
     /// Ends the run's open questions. It cannot ask any more.
@@ -445,6 +464,8 @@ struct Message {
     terms: AskTerms,
     timeout: Duration,
     zone: Tz,
+    /// The lines by which the answer "always" would change the job's file.
+    change: Option<Vec<String>>,
 }
 
 impl Message {
@@ -475,18 +496,22 @@ impl Message {
         answers.retain(|(_, answer)| *answer != "always" || question.always.is_some());
         let words: Vec<&str> =
             answers.iter().map(|(_, answer)| if *answer == "once" { "allow" } else { answer }).collect();
+        let always = self.always();
+        let shown = always.iter().map(|change| format!("\n\"always\" changes {change}")).collect::<String>();
         let text = format!(
-            "{title}:\n\n{call}\n\n{why} {silence}\nAnswer: `ollim-bot questions answer {number} {}`",
+            "{title}:\n\n{call}\n\n{why} {silence}{shown}\nAnswer: `ollim-bot questions answer {number} {}`",
             words.join("|")
         );
         let button = |(label, answer): (&str, &str)| Button {
             label: label.to_owned(),
             action: format!("answer:{number}:{answer}"),
         };
+        let mut fields = vec![("Why".into(), why), ("Silence".into(), silence)];
+        fields.extend(always.map(|change| ("Always changes".into(), change)));
         let rich = RichContent {
             title,
             description: call,
-            fields: vec![("Why".into(), why), ("Silence".into(), silence)],
+            fields,
             buttons: answers.into_iter().map(button).collect(),
             ..RichContent::default()
         };
@@ -495,6 +520,20 @@ impl Message {
             rich: Some(rich),
             ..NewMessage::of_run(&question.run, &self.definition, text)
         }
+    }
+}
+
+impl Message {
+    /// Returns the file that the answer "always" changes, with the changed lines.
+    fn always(&self) -> Option<String> {
+        let change = self.change.as_ref()?;
+        // Without backticks no line ends the code block.
+        let line = |line: &String| shown::text(line).replace('`', "'").chars().take(LONGEST_LINE).collect::<String>();
+        let mut lines: Vec<String> = change.iter().take(MAX_LINES).map(line).collect();
+        if change.len() > MAX_LINES {
+            lines.push(format!("… and {} more lines", change.len() - MAX_LINES));
+        }
+        Some(format!("{}:\n```\n{}\n```", self.definition.file.display(), lines.join("\n")))
     }
 }
 

@@ -174,6 +174,9 @@ fn always_moves_the_rule_in_the_file_exactly_as_it_was_shown() {
     let service = bot.start();
     bot.ok(["fire", "job"]);
     let number = until_open(&bot, &service, 1).remove(0);
+    let asked = bot.json(["inbox"])[0]["text"].as_str().unwrap().to_owned();
+    let shown = "\n\"always\" changes routines/job.md:\n```\n-ask_tools:\n+ask_tools:\n```\n";
+    assert!(asked.contains(shown), "the change is shown before it is made: {asked}");
     let said = bot.ok(["questions", "answer", &number, "always"]);
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[0], "question 1 of job is answered: allowed always");

@@ -193,7 +193,7 @@ impl Shared {
             mid_turn: bot.mid_turn.clone(),
             running: tokio::sync::Mutex::default(),
         });
-        let questions = Questions::new(journal.clone(), clock.clone());
+        let questions = Questions::new(home.clone(), opened.defaults.clone(), journal.clone(), clock.clone());
         questions.end_left_open().await?;
         let (tokens, hearts) = (Tokens::default(), Heartbeats::default());
         Ok(Self { channels, mcp_servers, tokens, for_runs, bot, spawner, questions, hearts })

@@ -23,7 +23,9 @@ impl Fixture {
         let noon = Utc.with_ymd_and_hms(2026, 3, 1, 12, 0, 0).unwrap();
         let path: PathBuf = folder.path().join("journal.db");
         let journal = Journal::open(testing::place(&path), Clock::simulated(noon)).unwrap();
-        Self { _folder: folder, questions: Questions::new(journal.clone(), Clock::system()), journal }
+        let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
+        let questions = Questions::new(Home::new(folder.path()), defaults, journal.clone(), Clock::system());
+        Self { _folder: folder, questions, journal }
     }
 
     fn run(&self, run: &str, allowed: Option<&[&str]>, terms: AskTerms) -> Arc<RunQuestions> {
@@ -178,7 +180,7 @@ async fn what_was_open_at_a_restart_is_denied() {
     let fixture = Fixture::new();
     let run = fixture.run("1", Some(&[]), AskTerms::default());
     let _waiting = fixture.asked(&run, RULE).await;
-    let later = Questions::new(fixture.journal.clone(), Clock::system());
+    let later = Questions { open: Arc::default(), ..fixture.questions.clone() };
     assert_eq!(later.end_left_open().await.unwrap(), 1);
     assert_eq!(later.end_left_open().await.unwrap(), 0);
     assert_eq!(fixture.end(1).await, Some(QuestionEnd::Restarted));
@@ -208,7 +210,7 @@ fn a_question_says_what_each_answer_is() {
     let definition = Arc::new(reminder(Mode::Background(Background::default()), None));
     let terms = AskTerms { channel: Some("phone".into()), ..AskTerms::default() };
     let zone = chrono_tz::Europe::Berlin;
-    let message = Message { definition, terms, timeout: Duration::from_secs(1800), zone };
+    let message = Message { definition, terms, timeout: Duration::from_secs(1800), zone, change: None };
     let told = message.of(&question);
     assert_eq!(told.channel.as_deref(), Some("phone"));
     for part in [

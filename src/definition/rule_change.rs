@@ -1,0 +1,79 @@
+//! The change that the answer "always" makes in a job's file: the rule that asked moves to `allowed_tools`, or out of `ask_tools` if the
+//! file has no allowlist.
+
+use super::{Definition, Draft, FieldValue};
+use crate::policy::ToolPattern;
+
+/// A change of a job's lists of tools.
+#[derive(Clone, Debug)]
+pub struct RuleChange {
+    /// The changed fields.
+    pub fields: Vec<(&'static str, Option<FieldValue>)>,
+    /// The content of the file after the change.
+    pub expected: Draft,
+}
+
+impl RuleChange {
+    /// Returns the change that allows a rule that asks. `None` if the file does not hold it.
+    #[must_use]
+    pub fn of(found: &Definition, rule: &ToolPattern) -> Option<Self> {
+        let mut expected = Draft::from(found);
+        let asks = expected.ask_tools.get_or_insert_default();
+        let before = asks.len();
+        asks.retain(|asked| asked != rule);
+        if asks.len() == before {
+            return None;
+        }
+        let texts = |patterns: &[ToolPattern]| FieldValue::Texts(patterns.iter().map(ToString::to_string).collect());
+        let mut fields = vec![("ask_tools", Some(texts(asks)).filter(|_| !asks.is_empty()))];
+        if asks.is_empty() {
+            expected.ask_tools = None;
+        }
+        if let Some(allowed) = &mut expected.allowed_tools
+            && !allowed.contains(rule)
+        {
+            allowed.push(rule.clone());
+            fields.push(("allowed_tools", Some(texts(allowed))));
+        }
+        Some(Self { fields, expected })
+    }
+}
+
+/// Returns the lines of each text that are missing in the other.
+#[must_use]
+pub fn diff(old: &str, new: &str) -> Vec<String> {
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    // Longest common subsequence: `longest[i][j]` is its length for the rest of both texts from lines `i` and `j` on.
+    let mut longest = vec![vec![0u32; new.len() + 1]; old.len() + 1];
+    for (i, was) in old.iter().enumerate().rev() {
+        for (j, is) in new.iter().enumerate().rev() {
+            longest[i][j] =
+                if was == is { longest[i + 1][j + 1] + 1 } else { longest[i + 1][j].max(longest[i][j + 1]) };
+        }
+    }
+    let (mut i, mut j, mut lines) = (0, 0, Vec::new());
+    while i < old.len() || j < new.len() {
+        if i < old.len() && j < new.len() && old[i] == new[j] {
+            (i, j) = (i + 1, j + 1);
+        } else if j < new.len() && (i == old.len() || longest[i][j + 1] > longest[i + 1][j]) {
+            lines.push(format!("+{}", new[j]));
+            j += 1;
+        } else {
+            lines.push(format!("-{}", old[i]));
+            i += 1;
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::diff;
+
+    #[test]
+    fn a_diff_has_what_differs() {
+        assert_eq!(diff("a\nb\nc\n", "a\nc\nd\n"), ["-b", "+d"]);
+        assert_eq!(diff("a\n- x\nb\n- y\n", "a\n- x\n- y\nb\n"), ["-b", "+b"]);
+        assert_eq!(diff("a", "a"), [""; 0]);
+    }
+}
