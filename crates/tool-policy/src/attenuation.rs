@@ -506,6 +506,11 @@ mod tests {
             ("Bash(npm test)", "Bash(npm publish)", false),
             ("Bash(ls)", "Bash(* --force)", false),
             ("Bash(ls *)", "Bash(* --force)", true),
+            // A denial counts in doubt: a star between quotes is one.
+            ("Bash(git push mainline)", "Bash(git push 'main*')", true),
+            ("Bash(git push dev)", "Bash(git push 'main*')", true),
+            ("Bash(bot gmail read)", "Bash(bot gmail 're*')", true),
+            ("Bash(bot gmail send)", "Bash(bot cal 're*')", false),
         ] {
             assert_eq!(BOT.overlaps(&pattern(grant), &pattern(denial)), expected, "{grant} under {denial}");
         }
@@ -544,6 +549,20 @@ mod tests {
             ("Bash(wget https://a.b/*)", "Bash(wget --max-redirect=3 https://a.b/*)", false),
             ("Bash(python3 *)", "Bash(python3 report.py)", true),
             ("Bash(tool *)", "Bash(tool x)", true),
+            ("Bash(make deploy ENV=*)", "Bash(make deploy ENV=*)", true),
+            ("Bash(make deploy ENV=*)", "Bash(make deploy ENV=prod)", true),
+            ("Bash(make deploy ENV=*)", "Bash(make deploy ENV=prod*)", true),
+            ("Bash(make deploy ENV=*)", "Bash(make deploy 'ENV=x; id')", false),
+            ("Bash(sqlite3 a.db select*)", "Bash(sqlite3 a.db 'select edit(1)')", false),
+            ("Bash(sqlite3 a.db 'select * from t')", "Bash(sqlite3 a.db 'select * from t')", true),
+            ("Bash(sqlite3 a.db 'select * from t')", "Bash(sqlite3 a.db 'select 1 from t')", false),
+            ("Bash(node -e print(2*3))", "Bash(node -e 'print(2);evil();(3)')", false),
+            ("Bash(perl -ne print *)", "Bash(perl -ne print 'id|')", false),
+            ("Bash(ssh host uptime *)", "Bash(ssh host uptime ';id')", false),
+            ("Bash(ssh host uptime *)", "Bash(ssh host uptime -p)", true),
+            ("Bash(sqlite3 -readonly a.db *)", "Bash(sqlite3 -readonly a.db .shell)", false),
+            ("Bash(gpg --verify *)", "Bash(gpg --verify --homedir x a)", false),
+            ("Bash(sed -i -f p.sed *)", "Bash(sed -i -f p.sed a.txt)", true),
         ] {
             assert_eq!(BOT.covers(&pattern(parent), &pattern(child)), expected, "{parent} covers {child}");
         }

@@ -22,6 +22,8 @@ pub(super) struct CommandRule {
     plain: Option<Box<(Wildcard, Vec<String>)>>,
     /// The same as `granting`, read generously: the program by base name, `COMMAND-NAME` as `COMMAND NAME`.
     denying: Vec<Wildcard>,
+    /// The rule as written, as a denial reads it: a star between quotes is a star.
+    in_doubt: Wildcard,
     /// The words of the rule. A star is [`STAR`].
     words: Vec<String>,
     /// The words before the first star.
@@ -93,7 +95,7 @@ impl CommandRule {
         };
         let fixed = granting.fixed_words();
         let holds_code = fixed.split_first().is_some_and(|(program, rest)| options::holds_code(program, rest));
-        let mut rule = Self { words, fixed, granting, plain, denying, stars, holds_code, application };
+        let mut rule = Self { words, fixed, granting, plain, denying, in_doubt, stars, holds_code, application };
         if rule.only_reads() {
             rule.stars = Stars::Anything;
         } else if rule.stars == Stars::Operands && rule.chooses_what_runs() {
@@ -333,7 +335,13 @@ impl CommandRule {
             && self.covers_middle(other);
         let read = |rule: &Self, options| fetch::read_rule(options, &rule.words);
         let within = |options| fetch::covers(&read(self, options), &read(other, options)) && self.covers_plainly(other);
-        narrower && fetch::options(program).is_none_or(within)
+        narrower && self.covers_code(other) && fetch::options(program).is_none_or(within)
+    }
+
+    /// Returns whether stars within words of code stand for no more in `other`, whose own stars there stand for plain text.
+    fn covers_code(&self, other: &Self) -> bool {
+        let words = || joined(&other.words).replace(STAR, if other.holds_code { "x" } else { "*" });
+        !self.holds_code || self.granting_is_same(other) || self.granting.matches_plainly(&words())
     }
 
     /// Returns whether stars before the end stand for no more in `other`.
@@ -364,11 +372,12 @@ impl CommandRule {
     /// Returns whether a start that the rule grants could be one that `denial` denies, or could cause one. `true` if that
     /// cannot be told.
     pub(super) fn reaches(&self, denial: &Self) -> bool {
-        let (Some(program), Some(denied)) = (self.program(), denial.program()) else {
+        let denied_words = denial.in_doubt.fixed_words();
+        let (Some(program), Some(denied)) = (self.program(), denied_words.first()) else {
             return self.reaches_unnamed(denial);
         };
         let ours = self.named(&self.fixed);
-        let theirs = self.named(&denial.fixed);
+        let theirs = self.named(&denied_words);
         if ours[0] != theirs[0] {
             // A program that runs others can run the denied one.
             return self.runs_others(program) || base_name(denied).is_empty();
@@ -380,7 +389,7 @@ impl CommandRule {
         if programs::named(&ours[0]).is_git() && ours.get(1).is_some_and(|name| !git::is_own(name)) {
             return true;
         }
-        if self.granting.is_exact() && denial.granting.is_exact() && !self.strips(&ours[0]) {
+        if self.granting.is_exact() && denial.in_doubt.is_exact() && !self.strips(&ours[0]) {
             return ours == theirs;
         }
         for (ours, theirs) in ours.iter().zip(&theirs).skip(1) {
@@ -392,10 +401,10 @@ impl CommandRule {
             }
         }
         // If one rule is exact and shorter than the fixed words of the other, no command matches both.
-        let ends = |rule: &Self, words: &[String], other: &[String]| {
-            rule.granting.is_exact() && words.len() < other.len() && !self.strips(&words[0])
+        let ends = |rule: &Wildcard, words: &[String], other: &[String]| {
+            rule.is_exact() && words.len() < other.len() && !self.strips(&words[0])
         };
-        !(ends(self, &ours, &theirs) || ends(denial, &theirs, &ours))
+        !(ends(&self.granting, &ours, &theirs) || ends(&denial.in_doubt, &theirs, &ours))
     }
 
     /// Returns the same if a star is in the program's name of one of the two.

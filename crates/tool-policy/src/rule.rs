@@ -144,7 +144,9 @@ fn matcher(pattern: &ToolPattern, application: &'static Application) -> Matcher 
             Some(host) => Matcher::Host(HostRule::new(host)),
             None => Matcher::Unsupported,
         },
-        "Agent" | "Skill" => Matcher::Text(pattern.alternatives().into_iter().map(Wildcard::command).collect()),
+        "Agent" | "Skill" => {
+            Matcher::Text(pattern.alternatives().into_iter().map(Wildcard::command_in_doubt).collect())
+        }
         _ => Matcher::Unsupported,
     }
 }
