@@ -23,7 +23,7 @@ pub(super) struct CommandRule {
     /// The same as `granting`, read generously: the program by base name, `COMMAND-NAME` as `COMMAND NAME`.
     denying: Vec<Wildcard>,
     /// The rule as written, as a denial reads it: a star between quotes is a star.
-    in_doubt: Wildcard,
+    in_doubt: Box<Wildcard>,
     /// The words of the rule. A star is [`STAR`].
     words: Vec<String>,
     /// The words before the first star.
@@ -95,7 +95,17 @@ impl CommandRule {
         };
         let fixed = granting.fixed_words();
         let holds_code = fixed.split_first().is_some_and(|(program, rest)| options::holds_code(program, rest));
-        let mut rule = Self { words, fixed, granting, plain, denying, in_doubt, stars, holds_code, application };
+        let mut rule = Self {
+            words,
+            fixed,
+            granting,
+            plain,
+            denying,
+            in_doubt: Box::new(in_doubt),
+            stars,
+            holds_code,
+            application,
+        };
         if rule.only_reads() {
             rule.stars = Stars::Anything;
         } else if rule.stars == Stars::Operands && rule.chooses_what_runs() {
