@@ -253,12 +253,9 @@ impl CommandRule {
     /// https://h/acme/*`).
     fn climbing(&self, arguments: &[String]) -> Option<String> {
         let starts = self.arguments().iter().filter_map(|word| word.split_once(STAR).map(|(start, _)| start));
-        let is_up = |part: &str| part == "..";
         starts.filter(|start| start.contains(":")).find_map(|start| {
             let mut within = arguments.iter().filter_map(|word| Some((word, word.strip_prefix(start)?)));
-            let decoded =
-                |rest: &str| rest.to_ascii_lowercase().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/");
-            let (word, _) = within.find(|(_, rest)| decoded(rest).split(['/', '\\']).any(is_up))?;
+            let (word, _) = within.find(|(_, rest)| fetch::climbs(rest))?;
             Some(format!("`{}` leads out of `{}` by `..`", clipped(word), clipped(start)))
         })
     }
@@ -276,7 +273,7 @@ impl CommandRule {
         if let Some(own) = options::up_to_script(program, fixed).and_then(|end| arguments.get(..end)) {
             given = options::guarded(program, own);
             // A script may read its operands as Perl reads them.
-            given.extend(options::commands_among(program, &arguments[own.len()..]));
+            given.extend(options::commands_among(programs::by_base_name(program), &arguments[own.len()..]));
         }
         given.extend(options::joined_to_line(program, self.arguments(), arguments));
         given.extend(self.lacking_beside(program));
@@ -290,7 +287,7 @@ impl CommandRule {
         let spells = |option: &str| self.words.iter().any(|word| word == option);
         let (option, other) = programs::by_base_name(program).held_by_both?;
         let lacks = spells(option) && !spells(other) && !self.granting.is_exact();
-        lacks.then(|| GivenOption { id: other.into(), shown: other.into(), effect: Effect::Executes })
+        lacks.then(|| GivenOption::word(other, Effect::Executes))
     }
 
     /// Returns whether the rule is specific to one folder: it is exact, or names code by words with another meaning in another folder.

@@ -23,9 +23,17 @@ pub(super) struct GivenOption {
     pub effect: Effect,
 }
 
+impl GivenOption {
+    /// Returns a word that a rule must spell as it is.
+    pub(super) fn word(word: impl Into<String>, effect: Effect) -> Self {
+        let shown = word.into();
+        Self { id: shown.clone(), shown, effect }
+    }
+}
+
 /// Returns the options among a tool's arguments that may lead to other code.
 fn leading(tool: &HarmlessOptions, arguments: &[String]) -> Vec<GivenOption> {
-    let found = |shown: String| GivenOption { id: shown.clone(), shown, effect: Effect::Leads };
+    let found = |shown: String| GivenOption::word(shown, Effect::Leads);
     let mut out = Vec::new();
     for word in arguments.iter().take_while(|word| *word != "--") {
         let text = word.split(STAR).next().unwrap_or_default();
@@ -72,9 +80,8 @@ pub(super) fn names_code(program: &str, arguments: &[String]) -> bool {
     }
     let program = programs::by_base_name(program);
     // A build tool finds its code in its folder, whatever its options are.
-    let is_wide = || arguments.iter().all(|word| word.starts_with(STAR) || word.is_empty());
     if !program.interpreter && !program.local_sockets && program.class == Class::Runs {
-        return !is_wide();
+        return arguments.iter().any(|word| !word.starts_with(STAR) && !word.is_empty());
     }
     let options = &program.options;
     let is_flag = |word: &&String| {
@@ -125,8 +132,8 @@ pub(super) fn holds_code(program: &str, fixed: &[String]) -> bool {
 }
 
 /// Returns operands that a program takes for commands. A rule must spell them.
-pub(super) fn commands_among(program: &str, arguments: &[String]) -> Vec<GivenOption> {
-    let is_command = |word: &str| match programs::by_base_name(program).commands {
+pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
+    let is_command = |word: &str| match program.commands {
         CommandOperands::None => false,
         CommandOperands::Opened => {
             let word = word.trim();
@@ -135,8 +142,8 @@ pub(super) fn commands_among(program: &str, arguments: &[String]) -> Vec<GivenOp
         }
         CommandOperands::Separated => word.ends_with(';') || word.contains("#("),
     };
-    let given = |word: &String| GivenOption { id: word.clone(), shown: word.clone(), effect: Effect::Executes };
-    arguments.iter().filter(|word| is_command(word)).map(given).collect()
+    let given = arguments.iter().filter(|word| is_command(word));
+    given.map(|word| GivenOption::word(word, Effect::Executes)).collect()
 }
 
 /// Returns the words of a line for a shell that are more than words, if a rule names a part of that line (`ssh host uptime *`, `watch ls *`).
@@ -147,9 +154,8 @@ pub(super) fn joined_to_line(program: &str, rule: &[String], arguments: &[String
     if fixed.filter(|word| !word.starts_with('-')).count() <= from {
         return Vec::new();
     }
-    let given = |word: &String| GivenOption { id: word.clone(), shown: word.clone(), effect: Effect::Executes };
-    let more = |word: &&String| !rule.contains(word) && !word.chars().all(plain);
-    arguments.iter().filter(more).map(given).collect()
+    let more = arguments.iter().filter(|word| !rule.contains(word) && !word.chars().all(plain));
+    more.map(|word| GivenOption::word(word, Effect::Executes)).collect()
 }
 
 /// Returns whether a rule contains the script of a filter before its first star: an operand, or an option with its value. Or whether it
@@ -224,7 +230,7 @@ fn variables(program: &Program, arguments: &[String]) -> Vec<GivenOption> {
         let value = value.split(STAR).next().unwrap_or_default();
         let shown = format!("{name}=*");
         let harmless = is_verbose(word) || (is_word(value) && is_known(name, value));
-        (!harmless || word.contains(STAR)).then(|| GivenOption { id: shown.clone(), shown, effect: Effect::Leads })
+        (!harmless || word.contains(STAR)).then(|| GivenOption::word(shown, Effect::Leads))
     };
     if program.variables { arguments.iter().filter_map(more).collect() } else { Vec::new() }
 }
@@ -235,11 +241,8 @@ fn code_on_input(program: &Program, arguments: &[String]) -> Option<GivenOption>
     let asks = |word: &String| ["--version", "-V", "-v", "--help", "-h"].contains(&word.as_str());
     let script = |word: &String| word != "-" && !word.starts_with('-');
     let no_script = || !arguments.iter().any(|word| script(word) || asks(word));
-    (interprets && (no_script() || is_script_on_input(&program.options, arguments))).then(|| GivenOption {
-        id: "-".into(),
-        shown: "-".into(),
-        effect: Effect::Executes,
-    })
+    (interprets && (no_script() || is_script_on_input(&program.options, arguments)))
+        .then(|| GivenOption::word("-", Effect::Executes))
 }
 
 /// Returns whether the first operand is `-`. Behind an option that gives the code, `-` has another meaning.
@@ -311,10 +314,7 @@ fn started_by_path(options: &Options, arguments: &[String]) -> Vec<GivenOption> 
     let starts = |word: &str| word.strip_prefix('-').is_some_and(|name| programs::contains(options.starting, name));
     let pairs =
         arguments.windows(2).filter(|pair| starts(&pair[0]) && (pair[1].contains('/') || pair[1].contains("{}")));
-    pairs
-        .map(|pair| pair.join(" "))
-        .map(|shown| GivenOption { id: shown.clone(), shown, effect: Effect::Steers })
-        .collect()
+    pairs.map(|pair| pair.join(" ")).map(|shown| GivenOption::word(shown, Effect::Steers)).collect()
 }
 
 /// Returns the options among a program's arguments that a rule must spell. In a rule's words stars are [`STAR`].
@@ -330,7 +330,7 @@ pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<GivenOption> {
             found.extend(variables(program, arguments));
             found.extend(given_targets(program, arguments));
             found.extend(started_by_path(&program.options, arguments));
-            found.extend(commands_among(program.names.first().copied().unwrap_or_default(), arguments));
+            found.extend(commands_among(program, arguments));
             found.extend(program.harmless.map(|tool| leading(tool, arguments)).unwrap_or_default());
             found
         }

@@ -121,8 +121,8 @@ pub(super) fn revoking_option(program: &str, rule: &[String], call: &[String]) -
         let is_known =
             || PRINTING.contains(&word.as_str()) || full.as_deref().is_some_and(|name| is_beside(name, word));
         if (value || is_option(word)) && !spelled(word) && !is_known() {
-            let shown = word.split('=').next().unwrap_or_default().to_owned();
-            return Some(GivenOption { id: shown.clone(), shown, effect: Effect::Steers });
+            let shown = word.split('=').next().unwrap_or_default();
+            return Some(GivenOption::word(shown, Effect::Steers));
         }
         before = word;
     }

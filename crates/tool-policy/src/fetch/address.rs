@@ -68,7 +68,7 @@ impl<'a> AddressRules<'a> {
                 escaped(c)
             ));
         }
-        if climbs(parts.rest) {
+        if climbs(parts.rest.split(['?', '#']).next().unwrap_or_default()) {
             return Some(format!("`{shown}` leads out of its folder by dots"));
         }
         let before_path = parts.rest.split('/').next().unwrap_or_default();
@@ -176,8 +176,8 @@ fn escaped(c: char) -> String {
 
 /// Returns whether a path has dots that lead out of a folder, plain or escaped, with parameters (`..;x`) or without. `%25` is a `%` for
 /// programs that unescape twice.
-fn climbs(rest: &str) -> bool {
-    let path = rest.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
+pub(crate) fn climbs(path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
     let mut plain = String::with_capacity(path.len());
     let mut rest = path.as_str();
     while let Some((before, after)) = rest.split_once('%') {
@@ -196,7 +196,7 @@ fn climbs(rest: &str) -> bool {
         }
     }
     plain.push_str(rest);
-    plain.split('/').any(|part| part.split(';').next() == Some(".."))
+    plain.split(['/', '\\']).any(|part| part.split(';').next() == Some(".."))
 }
 
 /// Returns whether programs read a text as an address on the web. Without a scheme they guess one by the host's name.

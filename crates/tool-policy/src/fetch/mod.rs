@@ -5,6 +5,7 @@ mod address;
 mod header;
 
 use address::AddressRules;
+pub(crate) use address::climbs;
 
 use crate::options::GivenOption;
 use crate::programs::{self, Effect, FLAGS, FetchOptions, Names, Syntax, VALUED, contains};

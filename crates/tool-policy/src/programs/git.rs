@@ -357,7 +357,7 @@ pub(crate) fn folders(arguments: &[String]) -> Vec<&str> {
 /// Returns the options of a call, or of a rule's words, that a rule must spell.
 pub(crate) fn guarded(arguments: &[String]) -> Vec<GivenOption> {
     let (at, others) = globals(arguments);
-    let executes = |id: &str| GivenOption { id: id.into(), shown: id.into(), effect: Effect::Executes };
+    let executes = |id: &str| GivenOption::word(id, Effect::Executes);
     let mut out: Vec<GivenOption> =
         others.into_iter().map(|option| option.split([STAR, '=']).next().unwrap_or_default()).map(executes).collect();
     let Some((subcommand, rest)) = arguments.get(at..).and_then(<[String]>::split_first) else { return out };
