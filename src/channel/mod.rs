@@ -4,6 +4,7 @@
 //! as such. [`Deliveries`] chooses channels and runs one worker for each. A [`Channel`] sends one message and reports the outcome. This
 //! module knows messages, not runs.
 
+mod backoff;
 pub mod command;
 pub mod commands;
 pub mod console;

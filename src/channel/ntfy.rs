@@ -16,6 +16,7 @@ use tokio::time::sleep;
 use ureq::http::Request;
 use ureq::http::request::Builder;
 
+use super::backoff::Backoff;
 use super::{Channel, Inbound, IncomingEvent, Outgoing, Response, SendError, SentParts};
 use crate::config::NtfyChannel;
 use crate::definition::Urgency;
@@ -40,9 +41,6 @@ const BUTTONS: usize = 3;
 
 /// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Shortest and longest wait before the answer topic is followed again.
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// Maximum retry delay that the server may request.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -104,7 +102,7 @@ impl Ntfy {
     /// Follows the answer topic, and reconnects when the stream ends. Never returns.
     async fn follow(&self, topic: &Topic, inbound: &Inbound) {
         let mut last = inbound.cursor().await;
-        let (mut pause, mut is_told) = (BACKOFF.0, false);
+        let (mut backoff, mut is_told) = (Backoff::default(), false);
         let mut notices = FuturesUnordered::new();
         loop {
             let opened = topic.open(last.as_deref()).await;
@@ -117,9 +115,9 @@ impl Ntfy {
                         Some(()) = notices.next() => continue,
                     };
                     match event {
-                        Ok(Event::Alive) => pause = BACKOFF.0,
+                        Ok(Event::Alive) => backoff.worked(),
                         Ok(Event::Message { id, text }) => {
-                            pause = BACKOFF.0;
+                            backoff.worked();
                             notices.extend(self.handle(&text, inbound).await.map(|notice| self.tell(notice)));
                             inbound.set_cursor(&id).await;
                             last = Some(id);
@@ -137,7 +135,7 @@ impl Ntfy {
                 }
             };
             tracing::warn!(%why, "the buttons of notifications are not heard now; it is tried again");
-            let again = sleep(pause);
+            let again = sleep(backoff.failed());
             tokio::pin!(again);
             loop {
                 tokio::select! {
@@ -145,7 +143,6 @@ impl Ntfy {
                     Some(()) = notices.next() => {}
                 }
             }
-            pause = BACKOFF.1.min(pause * 2);
         }
     }
 

@@ -11,6 +11,7 @@ use chrono_tz::Tz;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::backoff::{self, Backoff};
 use super::digest::digest;
 use super::{Channel, Outgoing, SentParts};
 use crate::clock::Clock;
@@ -27,8 +28,8 @@ const MAX_UNRECORDED: usize = 16;
 /// Maximum number of messages with buttons that are sent separately at the end of quiet hours.
 const MAX_ALONE: usize = 5;
 
-/// Shortest and longest wait after a failure.
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
+/// Shortest wait after a failure.
+const SHORTEST: Duration = Duration::from_secs(5);
 
 pub(super) struct Worker {
     pub name: String,
@@ -55,26 +56,23 @@ enum Step {
 impl Worker {
     pub(super) async fn run(mut self) {
         let mut routed = self.journal.routed();
-        let mut pause = BACKOFF.0;
+        let mut backoff = Backoff::from(SHORTEST);
         loop {
             routed.mark_unchanged();
             let step = self.step().await;
             let is_ending = *self.ending.borrow_and_update();
             match step {
                 Ok(Step::Done) => {
-                    pause = BACKOFF.0;
+                    backoff.worked();
                     continue;
                 }
                 _ if is_ending => return self.remove_statuses().await,
                 Ok(Step::Idle) => self.wait(&mut routed, None).await,
                 Ok(Step::Quiet(until)) => self.wait(&mut routed, Some(until)).await,
-                Ok(Step::Failed) => {
-                    self.pause(pause).await;
-                    pause = BACKOFF.1.min(pause * 2);
-                }
+                Ok(Step::Failed) => self.pause(backoff.failed()).await,
                 Err(error) => {
                     tracing::warn!(%error, channel = %self.name, "what is to be delivered cannot be read or recorded");
-                    self.pause(BACKOFF.1).await;
+                    self.pause(backoff::LONGEST).await;
                 }
             }
         }

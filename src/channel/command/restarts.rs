@@ -4,17 +4,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Shortest and longest wait before a restart. A process that ran for the longest wait has worked.
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-
-/// Number of failed starts in a row after which the person is told: 15 seconds after the first.
-const MANY: u32 = 5;
+use crate::channel::backoff::{Backoff, LONGEST};
 
 /// The restarts of a process.
 #[derive(Debug, Default)]
 pub(super) struct Restarts {
-    /// Number of failed starts in a row.
-    failed: u32,
+    backoff: Backoff,
     /// Time of the next start, if the process does not run.
     next: Option<Instant>,
 }
@@ -22,18 +17,17 @@ pub(super) struct Restarts {
 impl Restarts {
     /// Records that the process ended after it had run for this time, or did not start. Returns whether the person must be told.
     pub(super) fn ended(&mut self, ran: Duration) -> bool {
-        if ran >= BACKOFF.1 {
-            self.failed = 0;
+        // A process that ran for the longest wait has worked.
+        if ran >= LONGEST {
+            self.backoff.worked();
         }
-        let pause = BACKOFF.0.saturating_mul(1 << self.failed.min(10)).min(BACKOFF.1);
-        self.failed = self.failed.saturating_add(1);
-        self.next = Some(Instant::now() + pause);
-        self.failed == MANY
+        self.next = Some(Instant::now() + self.backoff.failed());
+        self.backoff.is_told()
     }
 
     /// Records that the process works.
     pub(super) fn worked(&mut self) {
-        self.failed = 0;
+        self.backoff.worked();
     }
 
     /// Whether the process may be started now.

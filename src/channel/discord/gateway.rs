@@ -22,9 +22,7 @@ use super::listener::{Incoming, NOT_UNDERSTOOD};
 use super::rest::{Failure, permanent};
 use super::{CachedIds, Inner, body};
 use crate::channel::Inbound;
-
-/// Longest wait before a retry.
-const MAX_BACKOFF: Duration = Duration::from_secs(60);
+use crate::channel::backoff::Backoff;
 
 /// Listens until Discord refuses the bot for good. Returns the reason.
 pub(super) async fn listen(inner: Arc<Inner>, inbound: Inbound) -> String {
@@ -53,15 +51,16 @@ async fn run(inner: Arc<Inner>, inbound: Inbound) -> String {
     let mut tasks = JoinSet::new();
     tasks.spawn(Arc::clone(&inner).forward_incoming(known, inbound.clone(), hearing));
     tasks.spawn(register(Arc::clone(&inner), known));
-    let mut connection = Connection { inner, known, inbound, heard, tasks, own: None, failures: 0, closed: None };
+    let mut connection =
+        Connection { inner, known, inbound, heard, tasks, own: None, backoff: Backoff::default(), closed: None };
     while let Some(frame) = shard.next().await {
         match frame {
             Ok(Frame::Text(text)) => connection.take(&text),
             Ok(Frame::Close(frame)) => {
                 let why = frame.map(|frame| (frame.code, frame.reason.into_owned()));
-                connection.failed(format!("it was closed: {why:?}"));
+                let wait = connection.failed(format!("it was closed: {why:?}"));
                 connection.closed = why;
-                connection.pause().await;
+                sleep(wait).await;
             }
             Err(error) => {
                 let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
@@ -82,35 +81,29 @@ struct Connection {
     tasks: JoinSet<()>,
     /// User id of the bot.
     own: Option<Id<UserMarker>>,
-    /// Number of failures since the connection last worked.
-    failures: u32,
+    backoff: Backoff,
     /// Code and reason with which it was last closed.
     closed: Option<(u16, String)>,
 }
 
 impl Connection {
-    fn failed(&mut self, why: String) {
-        self.failures = self.failures.saturating_add(1);
-        // Discord closes connections now and then, so one failure is not worth a warning.
-        if self.failures == 2 {
+    /// Records a failure. Returns the wait before the next attempt. The library itself waits if it cannot open a connection.
+    fn failed(&mut self, why: String) -> Duration {
+        let wait = self.backoff.failed();
+        // Discord closes connections now and then, so one failure is worth neither a wait nor a warning.
+        if self.backoff.failures() == 2 {
             tracing::warn!(%why, "Discord cannot be listened to; it is tried again");
         } else {
             tracing::debug!(%why, "the connection to Discord ended");
         }
+        if self.backoff.failures() > 1 { wait } else { Duration::ZERO }
     }
 
     fn works(&mut self) {
-        if self.failures > 1 {
+        if self.backoff.failures() > 1 {
             tracing::info!("Discord is listened to again");
         }
-        self.failures = 0;
-    }
-
-    /// Waits after repeated failures. The library itself waits if it cannot open a connection.
-    async fn pause(&self) {
-        if let Some(doublings @ 1..) = self.failures.checked_sub(1) {
-            sleep(MAX_BACKOFF.min(Duration::from_secs(1) * 2_u32.saturating_pow(doublings.min(8)))).await;
-        }
+        self.backoff.worked();
     }
 
     fn take(&mut self, text: &str) {
@@ -166,14 +159,13 @@ async fn register(inner: Arc<Inner>, known: CachedIds) {
 
 /// Retries a request until it succeeds or fails for good.
 async fn with_retries<T, F: Future<Output = Result<T, Failure>>>(mut ask: impl FnMut() -> F) -> Result<T, Failure> {
-    let mut pause = Duration::from_secs(1);
+    let mut backoff = Backoff::default();
     loop {
         match ask().await {
             Err(failure) if failure.again => tracing::warn!(%failure, "Discord is asked again"),
             other => return other,
         }
-        sleep(pause).await;
-        pause = MAX_BACKOFF.min(pause * 2);
+        sleep(backoff.failed()).await;
     }
 }
 

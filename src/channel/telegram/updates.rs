@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 
 use super::api::{Api, Failure, LARGEST_FILE};
 use super::{EYES, Inner, body, escaped, remove_buttons, reply_to, unimportant};
+use crate::channel::backoff::Backoff;
 use crate::channel::commands::COMMANDS;
 use crate::channel::incoming::STRANGER_REPLY;
 use crate::channel::status::Turn;
@@ -20,9 +21,6 @@ const POLL: Duration = Duration::from_secs(30);
 
 /// Maximum number of updates in one answer. Update ids rise by one, and restart at a random number after a week without updates.
 const MAX_AT_ONCE: i64 = 100;
-
-/// Shortest and longest wait after a failure.
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// Maximum length of a command's output in a message, in characters.
 const LONGEST_OUTPUT: usize = 3500;
@@ -114,7 +112,7 @@ pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, inbound: Inbound) -> S
     let commands: Vec<Value> =
         COMMANDS.iter().map(|known| json!({ "command": known.name, "description": known.about })).collect();
     unimportant(api.call("setMyCommands", json!({ "commands": commands })).await);
-    let (mut offset, mut pause, mut is_deaf) = (None, BACKOFF.0, false);
+    let (mut offset, mut backoff, mut is_deaf) = (None, Backoff::default(), false);
     // Telegram repeats handled updates, also to the next process, until the next poll confirms them.
     let taken = inbound.cursor().await.and_then(|last| last.parse::<i64>().ok());
     let is_taken = |id: i64| taken.is_some_and(|last| (last - MAX_AT_ONCE + 1..=last).contains(&id));
@@ -125,7 +123,7 @@ pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, inbound: Inbound) -> S
                 if std::mem::take(&mut is_deaf) {
                     tracing::info!("Telegram is heard again");
                 }
-                pause = BACKOFF.0;
+                backoff.worked();
                 for update in updates {
                     if let Some(id) = update["update_id"].as_i64() {
                         offset = Some(id + 1);
@@ -151,8 +149,7 @@ pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, inbound: Inbound) -> S
                 tracing::warn!(%failure, "Telegram is not heard now");
                 is_deaf = true;
                 let asked = failure.retry_after.map(Duration::from_secs).unwrap_or_default();
-                tokio::time::sleep(pause.max(asked)).await;
-                pause = BACKOFF.1.min(pause * 2);
+                tokio::time::sleep(backoff.failed().max(asked)).await;
             }
         }
     }
