@@ -6,7 +6,7 @@ use std::time::Duration;
 pub(super) const LONGEST: Duration = Duration::from_secs(60);
 
 /// Number of failures in a row after which the person is told. With a shortest wait of a second that is 15 seconds after the first.
-const MANY: u32 = 5;
+pub(super) const MANY: u32 = 5;
 
 /// The failures in a row. Each wait is twice the one before.
 #[derive(Debug)]
@@ -45,11 +45,6 @@ impl Backoff {
     pub(super) fn failures(&self) -> u32 {
         self.failures
     }
-
-    /// Whether the person must be told of the last failure. Each row of failures is told once.
-    pub(super) fn is_told(&self) -> bool {
-        self.failures == MANY
-    }
 }
 
 #[cfg(test)]
@@ -57,16 +52,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_failure_waits_longer_and_one_of_them_is_told() {
+    fn each_failure_waits_longer() {
         let mut backoff = Backoff::default();
-        let (mut waits, mut told) = (Vec::new(), Vec::new());
-        for _ in 0..9 {
-            waits.push(backoff.failed().as_secs());
-            told.push(backoff.is_told());
-        }
-        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
-        assert_eq!(told.iter().position(|told| *told), Some(4));
-        assert_eq!(told.iter().filter(|told| **told).count(), 1);
+        assert_eq!([(); 9].map(|()| backoff.failed().as_secs()), [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+        assert_eq!(backoff.failures(), 9);
         backoff.worked();
         assert_eq!((backoff.failures(), backoff.failed().as_secs()), (0, 1));
         let mut slow = Backoff::from(Duration::from_secs(5));

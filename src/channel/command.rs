@@ -21,7 +21,7 @@ use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 
 use super::incoming::STRANGER_REPLY;
-use super::{Channel, Inbound, IncomingEvent, Outgoing, Response, SendError, SentParts};
+use super::{Channel, Deaf, Inbound, IncomingEvent, Outgoing, Response, SendError, SentParts};
 use crate::config::CommandChannel;
 use crate::program::{Network, Process, Program, ProgramEnv, ReadScope};
 use crate::search_path;
@@ -111,10 +111,11 @@ impl Command {
     }
 
     /// Plans the restart of the kept process. Tells the person by another channel if it cannot be started.
-    async fn ended(&self, restarts: &mut Restarts, why: &str, ran: Duration, inbound: &Inbound) {
+    async fn ended(&self, restarts: &mut Restarts, why: &str, inbound: &Inbound) {
         tracing::warn!(%why, command = ?self.settings.command, "a channel's program has ended; it is started again");
-        if restarts.ended(ran) {
-            inbound.tell_deaf(&format!("its program cannot be kept running: {}", super::terminal::plain(why))).await;
+        if restarts.ended() {
+            let why = format!("its program cannot be kept running: {}", super::terminal::plain(why));
+            inbound.deaf(Deaf { why, delivers: false }).await;
         }
     }
 
@@ -149,8 +150,11 @@ impl Channel for Command {
             if restarts.is_due() {
                 restarts.started();
                 if let Err(error) = self.running().await {
-                    self.ended(&mut restarts, &error.to_string(), Duration::ZERO, &inbound).await;
+                    self.ended(&mut restarts, &error.to_string(), &inbound).await;
                 }
+            }
+            if restarts.has_run() && restarts.worked() {
+                inbound.hears().await;
             }
             let next = tokio::select! {
                 next = news.recv(), if asked.len() < MAX_AT_ONCE => next,
@@ -159,7 +163,9 @@ impl Channel for Command {
             };
             match next {
                 Some(ProcessEvent::Heard { by, heard, room }) => {
-                    restarts.worked();
+                    if restarts.worked() {
+                        inbound.hears().await;
+                    }
                     let is_word = matches!(heard, IncomingEvent::Message(_));
                     let answered = async {
                         let (by, _room) = (by, room);
@@ -180,7 +186,7 @@ impl Channel for Command {
                         }
                     }
                 }
-                Some(ProcessEvent::Over { why, ran }) => self.ended(&mut restarts, &why, ran, &inbound).await,
+                Some(ProcessEvent::Over { why }) => self.ended(&mut restarts, &why, &inbound).await,
                 None => return,
             }
         }

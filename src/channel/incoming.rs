@@ -126,6 +126,15 @@ impl Response {
     }
 }
 
+/// The state of a channel that hears nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deaf {
+    /// The reason.
+    pub why: String,
+    /// Whether the channel delivers messages. The person is then told by it, and otherwise by the next one.
+    pub delivers: bool,
+}
+
 /// Visible progress of a running turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
@@ -163,8 +172,10 @@ pub trait IncomingHandler: Send + Sync {
     /// Records a sender who is not the owner. Returns whether it is this sender's first attempt; if no owner is known yet, the first since
     /// the start of the service.
     async fn record_stranger(&self, channel: &str, by: &str, has_owner: bool) -> bool;
-    /// Tells the person by another channel that this one hears nothing.
-    async fn tell_deaf(&self, channel: &str, why: &str);
+    /// Records that a channel hears nothing, and tells the person once.
+    async fn deaf(&self, channel: &str, deaf: Deaf);
+    /// Records that a channel hears. Tells the person if they were told that it does not.
+    async fn hears(&self, channel: &str);
     /// Returns the progress of a turn from now until its end.
     fn follow(&self, turn: DefinitionId) -> mpsc::UnboundedReceiver<Progress>;
     /// Stores the service's id of the last input that a channel handled.
@@ -210,9 +221,14 @@ impl Inbound {
         }
     }
 
-    /// Tells the person by another channel that this one hears nothing, for this reason.
-    pub async fn tell_deaf(&self, why: &str) {
-        self.hearing.tell_deaf(&self.channel, why).await;
+    /// Records that this channel hears nothing. The person is told once.
+    pub async fn deaf(&self, deaf: Deaf) {
+        self.hearing.deaf(&self.channel, deaf).await;
+    }
+
+    /// Records that this channel hears. The person is told if it was deaf before, also over restarts.
+    pub async fn hears(&self) {
+        self.hearing.hears(&self.channel).await;
     }
 
     /// Returns the progress of a turn from now until its end.

@@ -36,7 +36,7 @@ use crate::journal::{Button, Message, RichContent, RunId};
 use terminal::{plain, plain_lines};
 
 pub use deliveries::Deliveries;
-pub use incoming::{Inbound, IncomingEvent, IncomingHandler, IncomingMessage, Progress, ReceivedFile, Response};
+pub use incoming::{Deaf, Inbound, IncomingEvent, IncomingHandler, IncomingMessage, Progress, ReceivedFile, Response};
 pub use progress::{INTERRUPT, interrupts};
 pub use sent::SentParts;
 pub use terminal_chat::{OpenChat, OpenChats};

@@ -19,7 +19,7 @@ use crate::bot::live::{TurnUpdate, UpdateKind};
 use crate::bot::main_session::MAKE_SHORTER;
 use crate::channel::commands::{ANYWAY, COMMANDS, ChatCommand, CommandEffect};
 use crate::channel::{
-    Channel, INTERRUPT, IncomingEvent, IncomingHandler, IncomingMessage, Outgoing, Progress, Response, interrupts,
+    Channel, Deaf, INTERRUPT, IncomingEvent, IncomingHandler, IncomingMessage, Outgoing, Progress, Response, interrupts,
 };
 use crate::definition::{DefinitionId, Period};
 use crate::journal::{
@@ -93,14 +93,19 @@ impl IncomingHandler for ServiceInbound {
         told.len() < MAX_STRANGERS && told.insert((channel.to_owned(), by.to_owned()))
     }
 
-    async fn tell_deaf(&self, channel: &str, why: &str) {
+    async fn deaf(&self, channel: &str, deaf: Deaf) {
         let next = self.app().config().ok();
         let next = next.and_then(|config| config.channel_names().find(|next| *next != channel).map(str::to_owned));
+        let by = if deaf.delivers { Some(channel.to_owned()) } else { next };
+        let Deaf { why, .. } = deaf;
         let text = format!("The channel `{channel}` hears nothing of what you say there: {why}. It is tried again.");
-        let told = NewMessage { channel: next, ..NewMessage::of_service(text) };
-        if let Err(error) = self.handlers.journal.message(told).await {
-            tracing::error!(%error, channel, "that a channel hears nothing cannot be recorded");
-        }
+        self.set_deaf(channel, Some(why), NewMessage { channel: by, ..NewMessage::of_service(text) }).await;
+    }
+
+    async fn hears(&self, channel: &str) {
+        let text = format!("The channel `{channel}` hears you again.");
+        let told = NewMessage { channel: Some(channel.to_owned()), ..NewMessage::of_service(text) };
+        self.set_deaf(channel, None, told).await;
     }
 
     fn follow(&self, turn: DefinitionId) -> mpsc::UnboundedReceiver<Progress> {
@@ -158,6 +163,12 @@ impl IncomingHandler for ServiceInbound {
 }
 
 impl ServiceInbound {
+    async fn set_deaf(&self, channel: &str, why: Option<String>, told: NewMessage) {
+        if let Err(error) = self.handlers.journal.set_deaf(channel, why, told).await {
+            tracing::error!(%error, channel, "whether a channel hears cannot be recorded");
+        }
+    }
+
     async fn handle_message(&self, channel: &str, said: IncomingMessage) -> Result<Response, Refusal> {
         // The journal records a turn by its message's id, and anything else as handled.
         let id = said.id.as_deref().filter(|id| is_message_id(id));

@@ -3,7 +3,7 @@
 use super::database::Connection;
 use super::outbox::{MESSAGE, read_message};
 use super::rows::ms;
-use super::{Journal, JournalError, Message, settings};
+use super::{Journal, JournalError, Message, NewMessage, settings};
 use crate::definition::DefinitionId;
 
 /// A channel's message that shows the progress of a turn.
@@ -20,6 +20,9 @@ const STATUS: &str = "status";
 
 /// Prefix of the keys that hold unprocessed input. The channel and a name follow.
 const UNPROCESSED: &str = "unheard";
+
+/// Prefix of the keys that hold why channels hear nothing, and since when. The channel follows. Empty: it hears again.
+pub(super) const DEAF: &str = "deaf";
 
 /// Prefix of the keys that hold the times of input that was no turn. The channel and the id at its service follow.
 const HANDLED: &str = "handled";
@@ -67,6 +70,20 @@ impl Journal {
                 Ok(left)
             })
             .await
+    }
+
+    /// Records why a channel hears nothing, or that it hears. If that is a change, the person gets the message `told`.
+    ///
+    /// # Errors
+    /// Fails when the commit cannot be made.
+    pub async fn set_deaf(&self, channel: &str, why: Option<String>, told: NewMessage) -> Result<(), JournalError> {
+        let now = ms(self.clock.now());
+        let change = move |kept: Option<&str>| {
+            let is_change = kept.is_some_and(|kept| !kept.is_empty()) != why.is_some();
+            let value = why.as_ref().map(|why| format!("{now} {why}")).unwrap_or_default();
+            is_change.then(|| (value, vec![told.clone()], ()))
+        };
+        self.change_setting_and_tell(format!("{DEAF} {channel}"), change).await.map(drop)
     }
 
     /// Keeps input from a channel until it is processed.
@@ -285,6 +302,30 @@ mod tests {
         journal.mark_processed("tg", "5").await.unwrap();
         assert!(journal.unprocessed("tg").await.unwrap().is_empty());
         assert_eq!(journal.unprocessed("tg-2").await.unwrap().len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_channel_that_hears_nothing_is_told_when_that_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Clock::simulated("2026-11-24T12:00:00Z".parse().unwrap());
+        let journal = Journal::open(testing::place(&folder.path().join("journal.db")), clock.clone()).unwrap();
+        let says = |why: Option<&str>| (why.map(str::to_owned), NewMessage::of_service(why.unwrap_or("again")));
+        for why in [None, Some("one"), Some("two"), None, None, Some("three")] {
+            let (why, told) = says(why);
+            journal.set_deaf("tg", why, told).await.unwrap();
+        }
+        let reader = journal.reader().unwrap();
+        let mut told: Vec<String> = reader.messages(None).unwrap().into_iter().map(|message| message.text).collect();
+        told.reverse();
+        assert_eq!(told, ["one", "again", "three"]);
+        let failing = reader.failing_channels().unwrap().remove(0);
+        assert_eq!((&*failing.name, &*failing.error, failing.state()), ("tg", "three", "hears nothing"));
+        // Nothing is said of a channel that is in the settings no more.
+        journal.not_delivered("post", 1, "no server".into()).await.unwrap();
+        journal.move_waiting(vec!["tg".into()], "tg".into()).await.unwrap();
+        assert_eq!(reader.failing_channels().unwrap(), [failing]);
+        journal.move_waiting(vec!["phone".into()], "phone".into()).await.unwrap();
+        assert_eq!(reader.failing_channels().unwrap(), []);
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use super::channel_state::DEAF;
 use super::events::{EventKind, NewEvent, insert_event};
 use super::outbox::{MESSAGE, NewMessage, insert_message, read_message};
 use super::rows::{Columns, ms};
@@ -67,7 +68,7 @@ pub struct Waiting {
     pub status: Option<String>,
 }
 
-/// A channel that does not work now, or has refused a message since it last delivered one.
+/// A channel that does not work now, hears nothing, or has refused a message since it last delivered one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FailingChannel {
     /// Its name.
@@ -78,13 +79,19 @@ pub struct FailingChannel {
     pub error: String,
     /// Whether it only refused a message, and may deliver others.
     pub refused: bool,
+    /// Whether it only hears nothing, and may deliver messages.
+    pub deaf: bool,
 }
 
 impl FailingChannel {
     /// Returns the state in words.
     #[must_use]
     pub fn state(&self) -> &'static str {
-        if self.refused { "refused a message" } else { "does not deliver" }
+        match (self.refused, self.deaf) {
+            (true, _) => "refused a message",
+            (_, true) => "hears nothing",
+            _ => "does not deliver",
+        }
     }
 }
 
@@ -166,7 +173,7 @@ impl Journal {
                     fail(connection, *message, channel, "there is no channel of this name any more", clock.now())?;
                     add(connection, *message, &instead)?;
                 }
-                Ok(())
+                forget_others(connection, &known)
             })
             .await
     }
@@ -342,7 +349,7 @@ impl Journal {
 }
 
 impl JournalReader {
-    /// Returns the channels that do not work now, by name, and then those that only refused a message.
+    /// Returns the channels that do not work now, by name, and then those that only hear nothing or refused a message.
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
@@ -350,19 +357,21 @@ impl JournalReader {
         let sql = "SELECT name, since, error FROM failing_channel ORDER BY name";
         let mut failing = self.all(sql, &[], |row| {
             let (name, since) = (row.get("name")?, row.at("since")?);
-            Ok(FailingChannel { name, since, error: row.get("error")?, refused: false })
+            Ok(FailingChannel { name, since, error: row.get("error")?, refused: false, deaf: false })
         })?;
-        // `!` follows the blank in ASCII.
-        let (from, to) = (format!("{REFUSED} "), format!("{REFUSED}!"));
         let sql = "SELECT key, value FROM setting WHERE key > ?1 AND key < ?2 ORDER BY key";
-        let refused =
-            self.all(sql, &[&from, &to], |row| Ok((row.get::<String>("key")?, row.get::<String>("value")?)))?;
-        for (key, value) in refused {
-            let name = key.strip_prefix(&from).unwrap_or_default();
-            if let Some((since, error)) = refusal(&value)
-                && failing.iter().all(|failing| failing.name != name)
-            {
-                failing.push(FailingChannel { name: name.to_owned(), since, error: error.to_owned(), refused: true });
+        for (prefix, deaf) in [(DEAF, true), (REFUSED, false)] {
+            // `!` follows the blank in ASCII.
+            let (from, to) = (format!("{prefix} "), format!("{prefix}!"));
+            let found =
+                self.all(sql, &[&from, &to], |row| Ok((row.get::<String>("key")?, row.get::<String>("value")?)))?;
+            for (key, value) in found {
+                let name = key.strip_prefix(&from).unwrap_or_default().to_owned();
+                if let Some((since, error)) = refusal(&value)
+                    && failing.iter().all(|failing| failing.name != name)
+                {
+                    failing.push(FailingChannel { name, since, error: error.to_owned(), refused: !deaf, deaf });
+                }
             }
         }
         Ok(failing)
@@ -446,7 +455,25 @@ fn failing(connection: &Connection, channel: &str, why: &str, now: DateTime<Utc>
     Ok(())
 }
 
-/// Parses the time of a channel's first refusal and the reason of the last one.
+/// Deletes the states of channels that there are no more.
+fn forget_others(connection: &Connection, known: &[String]) -> Result<(), JournalError> {
+    let failing: Vec<String> = connection.all("SELECT name FROM failing_channel", (), |row| row.get(0))?;
+    for name in failing.iter().filter(|name| !known.contains(name)) {
+        connection.execute("DELETE FROM failing_channel WHERE name = ?1", [name])?;
+    }
+    for prefix in [DEAF, REFUSED] {
+        let sql = "SELECT key FROM setting WHERE key > ?1 AND key < ?2";
+        let keys: Vec<String> =
+            connection.all(sql, [&format!("{prefix} "), &format!("{prefix}!")], |row| row.get(0))?;
+        let is_known = |key: &&String| key.split_once(' ').is_some_and(|(_, name)| known.iter().any(|one| one == name));
+        for key in keys.iter().filter(|key| !is_known(key)) {
+            settings::delete(connection, key)?;
+        }
+    }
+    Ok(())
+}
+
+/// Parses the time since which a channel refuses messages or hears nothing, and the reason.
 fn refusal(value: &str) -> Option<(DateTime<Utc>, &str)> {
     let (since, why) = value.split_once(' ')?;
     Some((DateTime::from_timestamp_millis(since.parse().ok()?)?, why))

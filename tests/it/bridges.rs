@@ -47,13 +47,20 @@ cat >> got
     let service = bot.start();
     let told = "The channel `phone` hears nothing of what you say there: its program cannot be kept running: no link.";
     service.until("it is told", || service.output().contains(told).then_some(()));
+    let shown = bot.ok(["channels"]) + &bot.ok(["status"]);
+    assert_eq!(shown.matches("hears nothing").count(), 2, "{shown}");
     let began = || bot.read("state/channels/phone/began").unwrap_or_default().len();
     let before = began();
     service.until("it is tried again", || (began() > before).then_some(()));
     bot.write("state/channels/phone/works", "");
     let got = || bot.read("state/channels/phone/got").unwrap_or_default();
     service.until("it is heard", || got().contains("nothing is coming").then_some(()));
-    assert_eq!(bot.json(["inbox"]).as_array().unwrap().len(), 1, "it is told once");
+    let texts =
+        || bot.json(["inbox"]).as_array().unwrap().iter().map(|one| one["text"].to_string()).collect::<Vec<_>>();
+    service.until("it is told that it is heard again", || got().contains("hears you again").then_some(()));
+    let texts = texts();
+    assert!(texts.len() == 2 && texts.iter().any(|text| text.contains("no link")), "each is told once: {texts:?}");
+    assert!(!bot.ok(["channels"]).contains("hears nothing"), "{}", bot.ok(["channels"]));
     service.stop();
     bot.until_no_processes();
 }

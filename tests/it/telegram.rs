@@ -251,6 +251,33 @@ fn a_token_that_counts_no_more_is_told_at_the_terminal() {
     service.stop();
 }
 
+/// Telegram hands out what was written to one program alone. Messages to the person still arrive.
+#[test]
+fn another_program_that_hears_in_its_place_is_told_once_and_its_end_too() {
+    let telegram = Telegram::start();
+    let bot = TestBot::new();
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    (0..6).for_each(|_| telegram.fail("getUpdates", 409, None));
+    let service = bot.start();
+    telegram.say(ADA, "/next");
+    let told =
+        sees(&telegram, &service, "The channel tg hears nothing of what you say there: another program receives");
+    assert!(told["text"].as_str().unwrap().contains("(Telegram refused it: "), "{told:#}");
+    let failing = bot.json(["channels"])[0]["failing"].clone();
+    assert_eq!((&failing["deaf"], &failing["refused"]), (&json!(true), &json!(false)), "{failing:#}");
+    assert!(bot.ok(["status"]).contains("tg: hears nothing"), "{}", bot.ok(["status"]));
+    assert!(bot.run(["doctor"]).stdout.contains("`tg` hears nothing"), "{}", bot.run(["doctor"]).stdout);
+    sees(&telegram, &service, "The channel tg hears you again.");
+    sees(&telegram, &service, "nothing is coming");
+    assert!(!bot.ok(["status"]).contains("hears nothing"), "{}", bot.ok(["status"]));
+    service.stop();
+    let service = bot.start();
+    telegram.say(ADA, "/budget");
+    sees(&telegram, &service, "pings");
+    assert_eq!(telegram.chat().iter().filter(|one| one["text"].to_string().contains("hears")).count(), 2);
+    service.stop();
+}
+
 #[test]
 fn an_answer_that_cannot_take_the_place_of_its_status_removes_it() {
     let telegram = Telegram::start();

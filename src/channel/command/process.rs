@@ -10,7 +10,6 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufRead
 use tokio::net::unix::pipe;
 use tokio::sync::{self, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
 use super::{id, last_line};
 use crate::channel::{IncomingEvent, IncomingMessage, SendError};
@@ -92,8 +91,6 @@ pub(super) enum ProcessEvent {
     Over {
         /// The last line of its stderr, or why it was ended.
         why: String,
-        /// Time for which it ran.
-        ran: Duration,
     },
 }
 
@@ -130,7 +127,6 @@ pub(super) struct PersistentProcess {
     stdin: sync::Mutex<pipe::Sender>,
     asked: Arc<Mutex<Asked>>,
     news: News,
-    began: Instant,
     reader: JoinHandle<()>,
 }
 
@@ -151,15 +147,15 @@ impl Drop for PersistentProcess {
 impl PersistentProcess {
     pub(super) fn new(process: Process, news: News) -> Self {
         let Process { stdin, stdout, stderr, runner, socket } = process;
-        let (asked, began) = (Arc::new(Mutex::new(Asked::default())), Instant::now());
+        let asked = Arc::new(Mutex::new(Asked::default()));
         let (answers, heard) = (Arc::clone(&asked), news.clone());
         let reader = tokio::spawn(async move {
             // Dropping these ends the process.
             let _alive = (runner, socket);
             let why = read(stdout, stderr, &answers, &heard).await;
-            record_end(&answers, &heard, why, began);
+            record_end(&answers, &heard, why);
         });
-        Self { stdin: sync::Mutex::new(stdin), asked, news, began, reader }
+        Self { stdin: sync::Mutex::new(stdin), asked, news, reader }
     }
 
     /// Whether the process has ended.
@@ -170,7 +166,7 @@ impl PersistentProcess {
     /// Ends the process.
     pub(super) fn end(&self, why: &str) {
         self.reader.abort();
-        record_end(&self.asked, &self.news, why.to_owned(), self.began);
+        record_end(&self.asked, &self.news, why.to_owned());
     }
 
     /// Sends a message and waits for its answer.
@@ -204,12 +200,12 @@ impl PersistentProcess {
 }
 
 /// Records the end of a process, and reports it. The first reason counts.
-fn record_end(asked: &Mutex<Asked>, news: &News, why: String, began: Instant) {
+fn record_end(asked: &Mutex<Asked>, news: &News, why: String) {
     let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
     asked.waiting.clear();
     if asked.over.is_none() {
         asked.over = Some(why.clone());
-        news.send(ProcessEvent::Over { why, ran: began.elapsed() });
+        news.send(ProcessEvent::Over { why });
     }
 }
 

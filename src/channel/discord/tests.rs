@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::channel::incoming::STRANGER_REPLY;
-use crate::channel::{IncomingEvent, IncomingHandler, IncomingMessage, OutgoingButton, Progress, Response};
+use crate::channel::{Deaf, IncomingEvent, IncomingHandler, IncomingMessage, OutgoingButton, Progress, Response};
 use crate::definition::{DefinitionId, Urgency};
 use crate::journal::RichContent;
 use stub::{Fault, OWNER, STRANGER, TOKEN};
@@ -48,7 +48,9 @@ impl IncomingHandler for Service {
         strangers.len() == 1
     }
 
-    async fn tell_deaf(&self, _channel: &str, _why: &str) {}
+    async fn deaf(&self, _channel: &str, _deaf: Deaf) {}
+
+    async fn hears(&self, _channel: &str) {}
 
     fn follow(&self, turn: DefinitionId) -> UnboundedReceiver<Progress> {
         let (sender, receiver) = mpsc::unbounded_channel();

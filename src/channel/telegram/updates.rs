@@ -9,11 +9,11 @@ use tokio::task::JoinSet;
 
 use super::api::{Api, Failure, LARGEST_FILE};
 use super::{EYES, Inner, body, escaped, remove_buttons, reply_to, unimportant};
-use crate::channel::backoff::Backoff;
+use crate::channel::backoff::{Backoff, MANY};
 use crate::channel::commands::COMMANDS;
 use crate::channel::incoming::STRANGER_REPLY;
 use crate::channel::status::Turn;
-use crate::channel::{Inbound, IncomingEvent, IncomingMessage, ReceivedFile, Response};
+use crate::channel::{Deaf, Inbound, IncomingEvent, IncomingMessage, ReceivedFile, Response};
 use crate::definition::DefinitionId;
 
 /// Maximum time for which the server holds an empty poll. A poll that takes 10 s more has stalled.
@@ -112,7 +112,7 @@ pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, inbound: Inbound) -> S
     let commands: Vec<Value> =
         COMMANDS.iter().map(|known| json!({ "command": known.name, "description": known.about })).collect();
     unimportant(api.call("setMyCommands", json!({ "commands": commands })).await);
-    let (mut offset, mut backoff, mut is_deaf) = (None, Backoff::default(), false);
+    let (mut offset, mut backoff, mut is_heard) = (None, Backoff::default(), false);
     // Telegram repeats handled updates, also to the next process, until the next poll confirms them.
     let taken = inbound.cursor().await.and_then(|last| last.parse::<i64>().ok());
     let is_taken = |id: i64| taken.is_some_and(|last| (last - MAX_AT_ONCE + 1..=last).contains(&id));
@@ -120,8 +120,11 @@ pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, inbound: Inbound) -> S
     loop {
         match poll(api, offset).await {
             Ok(updates) => {
-                if std::mem::take(&mut is_deaf) {
+                if backoff.failures() > 0 {
                     tracing::info!("Telegram is heard again");
+                }
+                if !std::mem::replace(&mut is_heard, true) {
+                    inbound.hears().await;
                 }
                 backoff.worked();
                 for update in updates {
@@ -145,13 +148,28 @@ pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, inbound: Inbound) -> S
                 );
             }
             Err(failure) => {
-                // 409: another program polls with the same token.
                 tracing::warn!(%failure, "Telegram is not heard now");
-                is_deaf = true;
-                let asked = failure.retry_after.map(Duration::from_secs).unwrap_or_default();
-                tokio::time::sleep(backoff.failed().max(asked)).await;
+                is_heard = false;
+                let wait = backoff.failed().max(failure.retry_after.map(Duration::from_secs).unwrap_or_default());
+                if backoff.failures() >= MANY
+                    && let Some(why) = refusal(&failure)
+                {
+                    inbound.deaf(Deaf { why, delivers: true }).await;
+                }
+                tokio::time::sleep(wait).await;
             }
         }
+    }
+}
+
+/// Returns the reason why Telegram hands out no updates although it takes messages; `None` if nothing of it can be reached.
+fn refusal(failure: &Failure) -> Option<String> {
+    match failure.code? {
+        409 => {
+            Some(format!("another program receives what you write to this bot ({failure}). End it, or use another bot"))
+        }
+        400..=499 if failure.retry_after.is_none() => Some(failure.to_string()),
+        _ => None,
     }
 }
 
