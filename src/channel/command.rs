@@ -192,6 +192,10 @@ impl Channel for Command {
         }
     }
 
+    fn takes_commands(&self) -> bool {
+        self.settings.keep && self.settings.owner.is_some()
+    }
+
     async fn send(&self, message: &Outgoing, _sent: &mut SentParts) -> Result<Option<String>, SendError> {
         if self.settings.keep { self.by_kept(message).await } else { self.once(message).await }
     }

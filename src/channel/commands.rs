@@ -69,6 +69,17 @@ pub enum CommandEffect {
     Help,
 }
 
+impl CommandEffect {
+    /// Returns the words behind `ollim-bot` that do the same; `None` if no single command line does.
+    fn words(self, name: &str) -> Option<String> {
+        match self {
+            Self::Lines([line]) => Some(line.join(" ")),
+            Self::Why => Some(name.to_owned()),
+            _ => None,
+        }
+    }
+}
+
 const JOB: Argument = Argument { name: "job", about: "The id of a routine or reminder", required: true };
 const ANY_JOB: Argument = Argument { required: false, ..JOB };
 
@@ -122,8 +133,18 @@ pub const COMMANDS: &[ChatCommand] = &[
     command("resume", "Start jobs again", Some(ANY_JOB), CommandEffect::Lines(&[&["resume"]])),
     command("inbox", "What the bot has said", None, CommandEffect::Lines(&[&["inbox"]])),
     command("costs", "What runs have cost", None, CommandEffect::Lines(&[&["costs"]])),
-    command("budget", "How many messages background jobs may still send", None, CommandEffect::Lines(&[&["budget"]])),
-    command("questions", "What jobs ask you, and what they asked", None, CommandEffect::Lines(&[&["questions"]])),
+    command(
+        "budget",
+        "How many messages background jobs may still send, and what was spent",
+        Some(Argument { name: "change", about: "To raise a cap until its period ends: --day 5", required: false }),
+        CommandEffect::Lines(&[&["budget"]]),
+    ),
+    command(
+        "questions",
+        "What jobs ask you, and what they asked",
+        Some(Argument { name: "answer", about: "To answer one: answer 3 allow", required: false }),
+        CommandEffect::Lines(&[&["questions"]]),
+    ),
     command(
         "login",
         "Log the agent in",
@@ -166,6 +187,23 @@ pub const COMMANDS: &[ChatCommand] = &[
     command("help", "These commands", None, CommandEffect::Help),
 ];
 
+/// Rewrites a text for people who type commands on a channel: `ollim-bot resume` becomes `/resume`, and `ollim-bot runs show ID` becomes
+/// `/run ID`.
+#[must_use]
+pub fn as_typed(text: &str) -> String {
+    let mut known: Vec<(String, &ChatCommand)> =
+        COMMANDS.iter().filter_map(|known| Some((known.does.words(known.name)?, known))).collect();
+    // `runs` is the beginning of `runs show`.
+    known.sort_by_key(|(words, _)| std::cmp::Reverse(words.len()));
+    known.into_iter().fold(text.to_owned(), |text, (words, ChatCommand { name, argument, .. })| {
+        let alone = text.replace(&format!("`ollim-bot {words}`"), &format!("`/{name}`"));
+        match argument {
+            Some(_) => alone.replace(&format!("`ollim-bot {words} "), &format!("`/{name} ")),
+            None => alone,
+        }
+    })
+}
+
 const fn command(
     name: &'static str,
     about: &'static str,
@@ -178,6 +216,27 @@ const fn command(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commands_are_named_as_the_person_types_them() {
+        let text =
+            "nothing starts until `ollim-bot resume`; `ollim-bot fire ID` runs a job, `ollim-bot webhooks` lists";
+        let expect = "nothing starts until `/resume`; `/fire ID` runs a job, `ollim-bot webhooks` lists";
+        assert_eq!(as_typed(text), expect);
+        for (text, expect) in [
+            ("`ollim-bot runs show 1a2b` shows it", "`/run 1a2b` shows it"),
+            ("`ollim-bot runs`", "`/runs`"),
+            ("`ollim-bot reminder retry tea` fires it", "`/retry tea` fires it"),
+            ("`ollim-bot questions answer 3 allow|deny`", "`/questions answer 3 allow|deny`"),
+            // A slash command of Discord takes no more than its arguments.
+            (
+                "`ollim-bot status --json` and `ollim-bot statusquo`",
+                "`ollim-bot status --json` and `ollim-bot statusquo`",
+            ),
+        ] {
+            assert_eq!(as_typed(text), expect);
+        }
+    }
 
     #[test]
     fn the_documentation_names_every_command() {

@@ -2,24 +2,24 @@
 
 use chrono_tz::Tz;
 
-use super::Outgoing;
 use super::split::closed;
-use super::terminal::plain_lines;
+use super::{Channel, Outgoing};
 use crate::definition::Urgency;
 use crate::journal::Message;
 
 /// Combines these messages into one. Returns `None` if there are none.
-pub(super) fn digest(mut messages: Vec<&Message>, zone: Tz) -> Option<Outgoing> {
+pub(super) fn digest(mut messages: Vec<&Message>, zone: Tz, channel: &dyn Channel) -> Option<Outgoing> {
     messages.sort_by_key(|message| message.number);
     let (first, last) = (messages.first()?, messages.last()?);
     if messages.len() == 1 {
-        return Some(Outgoing::from(*first));
+        return Some(Outgoing::on(channel, first));
     }
     let mut text = format!("{} messages waited for the end of quiet hours.", messages.len());
-    for message in &messages {
+    let shown: Vec<Outgoing> = messages.iter().map(|message| Outgoing::on(channel, message)).collect();
+    for message in &shown {
         let time = message.at.with_timezone(&zone).format("%H:%M");
-        let job = message.id.as_ref().map(|id| format!(" {id}:")).unwrap_or_default();
-        text.push_str(&format!("\n\n{time}{job} {}", closed(&plain_lines(message.text.trim()))));
+        let job = message.job.as_ref().map(|id| format!(" {id}:")).unwrap_or_default();
+        text.push_str(&format!("\n\n{time}{job} {}", closed(message.text.trim())));
     }
     Some(Outgoing {
         number: last.number,
@@ -30,7 +30,7 @@ pub(super) fn digest(mut messages: Vec<&Message>, zone: Tz) -> Option<Outgoing> 
         text,
         urgency: Urgency::Normal,
         buttons: Vec::new(),
-        asks: messages.iter().any(|message| Outgoing::from(*message).asks),
+        asks: shown.iter().any(|message| message.asks),
         answers: None,
         rich: None,
         reply_to: None,

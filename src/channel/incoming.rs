@@ -114,13 +114,14 @@ pub enum Response {
 }
 
 impl Response {
-    /// Removes control characters from the text, whatever it quotes.
-    fn sanitized(self) -> Self {
+    /// Changes the text, if it has one.
+    #[must_use]
+    pub fn map(self, change: impl FnOnce(String) -> String) -> Self {
         match self {
-            Self::Text(text) => Self::Text(plain_lines(&text)),
-            Self::Done(text) => Self::Done(plain_lines(&text)),
-            Self::Refused(text) => Self::Refused(plain_lines(&text)),
-            Self::Gone(text) => Self::Gone(plain_lines(&text)),
+            Self::Text(text) => Self::Text(change(text)),
+            Self::Done(text) => Self::Done(change(text)),
+            Self::Refused(text) => Self::Refused(change(text)),
+            Self::Gone(text) => Self::Gone(change(text)),
             Self::Turn(_) | Self::Repeated | Self::Stranger { .. } => self,
         }
     }
@@ -213,7 +214,8 @@ impl Inbound {
     /// Handles input from `by` if that is the owner. If `owner` is `None`, no owner is known yet and all input is ignored.
     pub async fn receive(&self, by: &str, owner: Option<&str>, heard: IncomingEvent) -> Response {
         match owner == Some(by) {
-            true => self.hearing.receive(&self.channel, heard).await.sanitized(),
+            // The text may quote anything.
+            true => self.hearing.receive(&self.channel, heard).await.map(|text| plain_lines(&text)),
             false => {
                 let is_first = self.hearing.record_stranger(&self.channel, by, owner.is_some()).await;
                 Response::Stranger { tell: is_first }

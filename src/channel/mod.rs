@@ -55,6 +55,11 @@ pub trait Channel: Send + Sync {
         std::future::pending().await
     }
 
+    /// Whether the person can type commands by this channel, such as `/resume`.
+    fn takes_commands(&self) -> bool {
+        false
+    }
+
     /// Completes with a reason when the channel cannot work again before the service restarts. By default never.
     async fn permanent_failure(&self) -> String {
         std::future::pending().await
@@ -129,6 +134,28 @@ pub struct OutgoingButton {
     pub id: String,
     /// Label of the button.
     pub label: String,
+}
+
+impl Outgoing {
+    /// Returns a message as this channel sends it. Where the person can type commands, the service's own texts name those.
+    pub fn on(channel: &dyn Channel, message: &Message) -> Self {
+        let mut outgoing = Self::from(message);
+        if !channel.takes_commands() || !is_of_service(message) {
+            return outgoing;
+        }
+        // The call of a question is shown as it is. Its last line tells how to answer.
+        let own = if outgoing.asks { outgoing.text.rfind('\n').unwrap_or_default() } else { 0 };
+        let typed = commands::as_typed(&outgoing.text[own..]);
+        outgoing.text.truncate(own);
+        outgoing.text.push_str(&typed);
+        outgoing
+    }
+}
+
+/// Whether the service wrote the text. What it says of a run begins with the job's name; what a run itself says does not.
+fn is_of_service(message: &Message) -> bool {
+    let Some(id) = message.id.as_ref().filter(|_| message.run.is_some()) else { return true };
+    ["routine", "reminder"].iter().any(|kind| message.text.starts_with(&format!("{kind} {id} ")))
 }
 
 impl From<&Message> for Outgoing {

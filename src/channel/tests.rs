@@ -385,10 +385,59 @@ fn nothing_that_an_agent_writes_turns_the_direction_of_writing_or_rings() {
     };
     let clean = Outgoing::from(&message);
     assert_eq!(clean.text, "abc\nabc");
-    let several = super::digest::digest(vec![&message, &message], chrono_tz::UTC).unwrap();
+    let several = super::digest::digest(vec![&message, &message], chrono_tz::UTC, &Scripted(Arc::default())).unwrap();
     for shown in [format!("{clean:?}"), several.text] {
         let debug = format!("{shown:?}");
         assert!(!debug.contains("202e") && !debug.contains("u{7}"), "{debug}");
+    }
+}
+
+/// A channel by which the person types commands.
+struct Typed;
+
+#[async_trait]
+impl Channel for Typed {
+    async fn send(&self, _message: &Outgoing, _sent: &mut SentParts) -> Result<Option<String>, SendError> {
+        Ok(None)
+    }
+
+    fn takes_commands(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn the_services_own_words_name_what_is_typed_and_nobody_elses_change() {
+    let message = |run: Option<&str>, text: &str, rich: Option<RichContent>| Message {
+        number: 1,
+        at: "2026-11-23T12:00:00Z".parse().unwrap(),
+        run: run.map(RunId::new),
+        id: Some(DefinitionId::new("tea")),
+        text: text.to_owned(),
+        delivered: None,
+        urgency: Urgency::Normal,
+        digest: false,
+        channel: None,
+        rich,
+        deliveries: Vec::new(),
+    };
+    let buttons = NewMessage::of_service("").with_buttons(&[("Deny", "answer:3:deny")]).rich;
+    let call = "routine tea asks (question 3):\n\n```\necho '`ollim-bot fire tea`'\n```\n\nAnswer: ";
+    for (message, typed) in [
+        (message(None, "Paused: `ollim-bot resume`", None), "Paused: `/resume`".to_owned()),
+        (
+            message(Some("1"), "routine tea failed. `ollim-bot runs show 1`", None),
+            "routine tea failed. `/run 1`".into(),
+        ),
+        (message(Some("1"), "[bg] Try `ollim-bot fire tea`", None), "[bg] Try `ollim-bot fire tea`".into()),
+        (
+            message(Some("1"), &format!("{call}`ollim-bot questions answer 3 allow|deny`"), buttons),
+            format!("{call}`/questions answer 3 allow|deny`"),
+        ),
+    ] {
+        assert_eq!(Outgoing::on(&Typed, &message).text, typed);
+        assert_eq!(Outgoing::on(&Lost, &message).text, message.text, "nobody types there");
+        assert!(Outgoing::on(&Typed, &message).asks == message.question().is_some());
     }
 }
 

@@ -156,7 +156,7 @@ impl Worker {
         }
         let (with_buttons, together) = split_digest(together);
         let numbers = together.iter().map(|message| message.number).collect();
-        at_once.extend(digest(together, config.timezone).map(|digest| (numbers, digest)));
+        at_once.extend(digest(together, config.timezone, &*self.channel).map(|digest| (numbers, digest)));
         at_once.extend(with_buttons.into_iter().map(|one| self.alone(one)));
         at_once.extend(rest);
         self.send(at_once, &waiting, &config).await
@@ -166,7 +166,7 @@ impl Worker {
         let message = &waiting.message;
         let answered = message.id.as_ref().and_then(|id| id.answered_on(&self.name));
         let reply_to = answered.map(str::to_owned);
-        (vec![message.number], Outgoing { reply_to, ..Outgoing::from(message) })
+        (vec![message.number], Outgoing { reply_to, ..Outgoing::on(&*self.channel, message) })
     }
 
     async fn hold(&self, waiting: &[&Waiting], until: DateTime<Utc>, config: &Config) -> Result<(), JournalError> {

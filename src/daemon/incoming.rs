@@ -17,7 +17,7 @@ use crate::agent::Observation;
 use crate::app::{App, Command, Outcome, ServiceCommand, ServiceReply, times, unexpected_reply};
 use crate::bot::live::{TurnUpdate, UpdateKind};
 use crate::bot::main_session::MAKE_SHORTER;
-use crate::channel::commands::{ANYWAY, COMMANDS, ChatCommand, CommandEffect};
+use crate::channel::commands::{ANYWAY, COMMANDS, ChatCommand, CommandEffect, as_typed};
 use crate::channel::{
     Channel, Deaf, INTERRUPT, IncomingEvent, IncomingHandler, IncomingMessage, Outgoing, Progress, Response, interrupts,
 };
@@ -79,7 +79,11 @@ impl IncomingHandler for ServiceInbound {
                 Err(refusal) => Err(refusal),
             },
         };
-        response.unwrap_or_else(|refusal| Response::Refused(with_hints(&refusal)))
+        let response = response.unwrap_or_else(|refusal| Response::Refused(with_hints(&refusal)));
+        match self.channels.get(channel).is_some_and(|channel| channel.takes_commands()) {
+            true => response.map(|text| as_typed(&text)),
+            false => response,
+        }
     }
 
     async fn record_stranger(&self, channel: &str, by: &str, has_owner: bool) -> bool {
@@ -139,10 +143,8 @@ impl IncomingHandler for ServiceInbound {
 
     async fn sent_message(&self, channel: &str, message: &str) -> Option<Outgoing> {
         let sent = self.handlers.journal.message_sent_as(channel, message).await;
-        sent.inspect_err(|error| tracing::warn!(%error, "what was sent is not known"))
-            .ok()?
-            .as_ref()
-            .map(Outgoing::from)
+        let sent = sent.inspect_err(|error| tracing::warn!(%error, "what was sent is not known")).ok()??;
+        Some(Outgoing::on(&**self.channels.get(channel)?, &sent))
     }
 
     async fn store(&self, channel: &str, name: &str, what: String) -> bool {
@@ -545,9 +547,9 @@ impl ServiceInbound {
 
     async fn remove_buttons_where(&self, is_there: impl Fn(&str) -> bool, message: &Message, outcome: &str) {
         let delivered = self.handlers.journal.delivered_by(message.number).await.unwrap_or_default();
-        let outgoing = Outgoing::from(message);
         for (name, external) in delivered.iter().filter(|(name, _)| is_there(name)) {
             let Some(channel) = self.channels.get(name) else { continue };
+            let outgoing = Outgoing::on(&**channel, message);
             let settled =
                 tokio::time::timeout(Duration::from_secs(10), channel.remove_buttons(external, &outgoing, outcome));
             if !matches!(settled.await, Ok(Ok(()))) {
@@ -584,11 +586,7 @@ impl ServiceInbound {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let handlers = Handlers { asked_on: channel.map(str::to_owned), ..self.handlers.clone() };
         let (app, execute) = (self.handlers.app.get().with_service(Arc::new(handlers)), self.execute);
-        let said = blocking(move || execute(&app, &words)).await?;
-        match channel {
-            Some(_) => said.map(|text| as_typed(&text)).map_err(|why| Refusal::user(as_typed(&why))),
-            None => said.map_err(Refusal::user),
-        }
+        blocking(move || execute(&app, &words)).await?.map_err(Refusal::user)
     }
 
     async fn execute(&self, command: Command) -> Result<Outcome, Refusal> {
@@ -687,17 +685,6 @@ fn label(tool: &str, input: &serde_json::Value) -> String {
     }
 }
 
-/// Rewrites a command line's output for people who type commands on a channel: `ollim-bot resume` becomes `/resume`.
-fn as_typed(text: &str) -> String {
-    let same =
-        COMMANDS.iter().filter(|known| matches!(known.does, CommandEffect::Lines([[word]]) if *word == known.name));
-    same.fold(text.to_owned(), |text, ChatCommand { name, .. }| {
-        [" ", "`"]
-            .iter()
-            .fold(text, |text, end| text.replace(&format!("`ollim-bot {name}{end}"), &format!("`/{name}{end}")))
-    })
-}
-
 /// Formats a message's text as a quote above the answer.
 fn quote(text: &str) -> String {
     let text = text.trim();
@@ -727,14 +714,6 @@ mod tests {
             assert_eq!(label(tool, &input), expect);
         }
         assert!(label("Bash", &json!({ "command": "é".repeat(100) })).chars().count() <= 61);
-    }
-
-    #[test]
-    fn commands_are_named_as_the_person_types_them() {
-        let text =
-            "nothing starts until `ollim-bot resume`; `ollim-bot fire ID` runs a job, `ollim-bot webhooks` lists";
-        let expect = "nothing starts until `/resume`; `/fire ID` runs a job, `ollim-bot webhooks` lists";
-        assert_eq!(as_typed(text), expect);
     }
 
     #[test]

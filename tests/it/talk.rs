@@ -368,7 +368,11 @@ fn a_question_is_answered_on_the_phone() {
     let service = bot.start();
     let phone = Phone { bot: &bot, service: &service };
     let question = phone.next_message("touch made");
-    assert!(question["text"].as_str().unwrap().contains("asks (question 1)"), "{question:#}");
+    let text = question["text"].as_str().unwrap();
+    assert!(
+        text.contains("asks (question 1)") && text.contains("Answer: `/questions answer 1 allow|run|deny`"),
+        "{text}"
+    );
     // No other person can answer it.
     let buttons = question["buttons"].as_array().unwrap();
     phone.write(&json!({ "pressed": buttons[0]["id"], "by": 8 }));
@@ -492,6 +496,7 @@ fn a_reminder_that_failed_is_tried_again_by_a_button() {
     let service = bot.start();
     let phone = Phone { bot: &bot, service: &service };
     let told = phone.next_message("reminder tidy failed");
+    assert!(told["text"].as_str().unwrap().contains("`/retry tidy`"), "what can be typed here: {told:#}");
     phone.press(&told, "Try again");
     phone.next_message("Tried again");
     service.until_ended("tidy", 2);

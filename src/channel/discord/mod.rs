@@ -107,6 +107,10 @@ impl Channel for Discord {
         std::future::pending().await
     }
 
+    fn takes_commands(&self) -> bool {
+        true
+    }
+
     async fn permanent_failure(&self) -> String {
         self.inner.lost.until().await
     }

@@ -123,6 +123,10 @@ impl Channel for Telegram {
         std::future::pending().await
     }
 
+    fn takes_commands(&self) -> bool {
+        true
+    }
+
     async fn permanent_failure(&self) -> String {
         self.inner.lost.until().await
     }
