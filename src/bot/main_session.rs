@@ -335,3 +335,27 @@ impl Turn<'_> {
         self.session.current().map(|conversation| conversation.session)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_person_is_in_a_conversation_for_two_minutes_after_their_message() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Clock::simulated("2026-11-24T12:00:00Z".parse().unwrap());
+        let place = crate::journal::testing::place(&folder.path().join("journal.db"));
+        let main = MainSession::load(Journal::open(place, clock.clone()).unwrap()).await.unwrap();
+        let now = clock.now();
+        assert!(!main.is_busy(now));
+        main.note_message(now);
+        let after = |seconds| main.is_busy(now + TimeDelta::seconds(seconds));
+        assert_eq!([0, 119, 120].map(after), [true, true, false]);
+        assert!(!after(-1), "the clock was set back");
+        let turn = main.turn().await;
+        assert!(after(120));
+        drop(turn);
+        assert!(!after(120));
+    }
+}

@@ -282,6 +282,25 @@ fn an_empty_budget_lets_only_critical_messages_through() {
     assert_eq!(told[6], "[bg] fire\n\n2 messages were held back: budget");
 }
 
+/// The person has just said something, so they are in a conversation, though its turn has ended.
+#[test]
+fn right_after_a_message_of_the_person_only_critical_messages_go_through() {
+    let api = MessagesApi::answering(|request| match (job_of(request).as_deref(), request.answers()) {
+        (Some("meanwhile"), 0) => ping("not now"),
+        (Some("meanwhile"), 1) => critical("the house is on fire"),
+        _ => Reply::say("done"),
+    });
+    let bot = bot(&api);
+    let service = bot.start();
+    bot.ok(["chat", "Good morning."]);
+    live(&bot, &service, "meanwhile", "update_main_session: freely\n");
+    service.stop();
+    let results = Seen::of(&api, "meanwhile").results();
+    refused(&results[0], "The user is in the middle of a conversation.");
+    sent(&results[1]);
+    assert!(!inbox(&bot).iter().any(|text| text.contains("not now")), "{:?}", inbox(&bot));
+}
+
 #[test]
 fn while_the_main_session_is_in_a_turn_only_critical_messages_go_through() {
     let api = MessagesApi::answering(|request| match (job_of(request).as_deref(), request.answers()) {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::support::bot::{now, reminder};
 use crate::support::messages_api::{MessagesApi, Reply, Request};
 use crate::support::phone::{Phone, bot_with_phone};
+use crate::support::telegram::{TOKEN, Telegram};
 
 /// Returns the text that the model received in all messages of a request.
 fn told(request: &Request) -> String {
@@ -257,6 +258,34 @@ fn a_fork_is_saved_reported_or_dropped() {
 }
 
 #[test]
+fn each_message_goes_to_the_fork_that_it_answers_and_otherwise_to_the_newest() {
+    let api = MessagesApi::answering(|request| {
+        Reply::say(&format!("({})", request.last_text().lines().last().unwrap_or_default()))
+    });
+    let bot = bot_with_phone(&api);
+    let service = bot.start();
+    let phone = Phone { bot: &bot, service: &service };
+    for topic in ["the garden", "taxes"] {
+        phone.say(&format!("/fork {topic}"));
+        phone.next_message(&format!("{topic})"));
+    }
+    let asked = |text: &str| told(&api.requests().into_iter().rfind(|request| request.mentions(text)).unwrap());
+    phone.say("the newest");
+    phone.next_message("(the newest)");
+    assert!(asked("the newest").contains("taxes") && !asked("the newest").contains("the garden"));
+    let card = phone.next_message("Fork: the garden");
+    phone.write(&json!({ "said": "roses", "by": 7, "reply_to": format!("m-{}", card["number"]) }));
+    phone.next_message("(roses)");
+    assert!(asked("roses").contains("the garden") && !asked("roses").contains("taxes"), "{}", asked("roses"));
+    let answer = phone.next_message("(the newest)");
+    phone.write(&json!({ "said": "by May", "by": 7, "reply_to": format!("m-{}", answer["number"]) }));
+    phone.next_message("(by May)");
+    assert!(asked("by May").contains("taxes") && !asked("by May").contains("roses"), "{}", asked("by May"));
+    service.stop();
+    bot.until_no_processes();
+}
+
+#[test]
 fn the_agent_leads_the_person_beside_the_conversation() {
     let api = MessagesApi::answering(|request| match request.last_text() {
         text if text.contains("we are moving") => {
@@ -387,6 +416,40 @@ fn a_question_is_answered_on_the_phone() {
     assert!(told(&api.last()).contains("denied by the person"), "{}", told(&api.last()));
     phone.press(&second, "Allow once");
     phone.next_message("already answered");
+    service.stop();
+    bot.until_no_processes();
+}
+
+#[test]
+fn the_first_answer_counts_and_the_other_channel_shows_it() {
+    let api = MessagesApi::answering(|request| match request.answers() {
+        0 => Reply::bash("touch made"),
+        _ => Reply::say("Done."),
+    });
+    let (bot, telegram) = (bot_with_phone(&api), Telegram::start());
+    let config = bot.read("config.yaml").unwrap();
+    let tg = format!("  tg: {{ kind: telegram, owner: 12345678, api: '{}' }}\n", telegram.url());
+    bot.write("config.yaml", &config.replace("default_channel", &format!("{tg}critical_channel: tg\ndefault_channel")));
+    bot.secrets(&format!("TELEGRAM_TOKEN={TOKEN}\n"));
+    let fields = "background: true\nisolated: true\nurgency: critical\nallowed_tools: ['Bash(ls *)']\nask_tools: ['Bash(touch *)']\n";
+    bot.write("reminders/file.md", &reminder(now(), fields, "Make it."));
+    let service = bot.start();
+    let phone = Phone { bot: &bot, service: &service };
+    let question = phone.next_message("touch made");
+    let there =
+        || telegram.chat().into_iter().find(|one| one["text"].as_str().is_some_and(|text| text.contains("touch made")));
+    let shown = service.until("it is asked there, too", there);
+    service.until("both are recorded", || (!bot.json(["inbox"])[0]["delivered"].is_null()).then_some(()));
+    phone.press(&question, "Allow once");
+    let settled = service.until("its buttons are gone there", || there().filter(|one| one["reply_markup"].is_null()));
+    let text = settled["text"].as_str().unwrap();
+    assert!(text.contains("allowed once, by phone"), "{text}");
+    telegram.press(12_345_678, &shown, "Deny");
+    let toast = || telegram.calls("answerCallbackQuery").pop()?["text"].as_str().map(str::to_owned);
+    let late = service.until("a later answer hears the first", toast);
+    assert!(late.contains("already answered: allowed once"), "{late}");
+    service.until_ended("file", 1);
+    assert!(bot.path("work/made").exists());
     service.stop();
     bot.until_no_processes();
 }
