@@ -126,11 +126,15 @@ impl Command {
             Response::Text(text) | Response::Done(text) | Response::Refused(text) | Response::Gone(text) => text,
             Response::Stranger { tell: true } => STRANGER_REPLY.to_owned(),
         };
-        let line = format!("{}\n", json!({ "version": VERSION, "notice": text, "to": by }));
+        self.tell(&json!({ "version": VERSION, "notice": text, "to": by })).await;
+    }
+
+    /// Writes a line that needs no answer to the kept process, if it runs.
+    async fn tell(&self, line: &Value) {
         let kept = self.kept.lock().await.clone();
         if let Some(process) = kept {
             // If the program does not read this, the next message detects that.
-            let _late = timeout(TIMEOUT, process.send_line(line.into_bytes())).await;
+            let _late = timeout(TIMEOUT, process.send_line(format!("{line}\n").into_bytes())).await;
         }
     }
 }
@@ -190,6 +194,13 @@ impl Channel for Command {
                 None => return,
             }
         }
+    }
+
+    async fn remove_buttons(&self, external: &str, _message: &Outgoing, outcome: &str) -> Result<(), SendError> {
+        if self.settings.outcomes {
+            self.tell(&json!({ "version": VERSION, "outcome": outcome, "of": external })).await;
+        }
+        Ok(())
     }
 
     fn takes_commands(&self) -> bool {

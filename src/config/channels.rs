@@ -118,6 +118,8 @@ pub struct CommandChannel {
     pub writes: Vec<PathBuf>,
     /// The service's name for the person. Nobody else may talk to the bot; `None` for nobody at all.
     pub owner: Option<String>,
+    /// Whether the process is told what became of a message that it has delivered.
+    pub outcomes: bool,
 }
 
 /// The quiet hours of a single channel.
@@ -212,11 +214,16 @@ fn channel(name: String, node: &Node) -> Result<ChannelSettings, Fault> {
             );
             return Err(fault(message, "add `keep: true`, or remove `owner`"));
         }
+        Some("command") if fields.flag("outcomes")? && !fields.flag("keep")? => {
+            let message = format!("`channels.{name}.outcomes` needs `keep: true`: a program of one message is over");
+            return Err(fault(message, "add `keep: true`, or remove `outcomes`"));
+        }
         Some("command") => ChannelKind::Command(CommandChannel {
             command: fields.command()?,
             keep: fields.flag("keep")?,
             writes: fields.folders("writes")?,
             owner: fields.owner()?,
+            outcomes: fields.flag("outcomes")?,
         }),
         Some("ntfy") => ChannelKind::Ntfy(fields.ntfy()?),
         Some("discord") => ChannelKind::Discord(fields.discord()?),
@@ -229,7 +236,7 @@ fn channel(name: String, node: &Node) -> Result<ChannelSettings, Fault> {
         None => return Err(fault(format!("`channels.{name}` has no `kind`"), hint)),
     };
     let known: &[&str] = match kind {
-        ChannelKind::Command(_) => &["kind", "quiet_hours", "command", "keep", "writes", "owner"],
+        ChannelKind::Command(_) => &["kind", "quiet_hours", "command", "keep", "writes", "owner", "outcomes"],
         ChannelKind::Ntfy(_) => &["kind", "quiet_hours", "url", "answers", "show_text"],
         ChannelKind::Discord(_) | ChannelKind::Telegram(_) => &["kind", "quiet_hours", "owner", "api"],
         ChannelKind::Mail(_) => &["kind", "quiet_hours", "to", "from", "smtp", "user", "certificate"],
@@ -455,6 +462,9 @@ pub(super) fn channels_shown(channels: &[ChannelSettings]) -> Json {
                 }
                 if let Some(owner) = &command.owner {
                     fields.insert("owner".into(), json!(owner));
+                }
+                if command.outcomes {
+                    fields.insert("outcomes".into(), json!(true));
                 }
                 if !command.writes.is_empty() {
                     fields.insert("writes".into(), json!(command.writes));

@@ -424,10 +424,12 @@ fn a_question_is_answered_on_the_phone() {
 fn the_first_answer_counts_and_the_other_channel_shows_it() {
     let api = MessagesApi::answering(|request| match request.answers() {
         0 => Reply::bash("touch made"),
+        1 => Reply::bash("touch more"),
         _ => Reply::say("Done."),
     });
     let (bot, telegram) = (bot_with_phone(&api), Telegram::start());
     let config = bot.read("config.yaml").unwrap();
+    let config = config.replace("owner: 7", "owner: 7, outcomes: true");
     let tg = format!("  tg: {{ kind: telegram, owner: 12345678, api: '{}' }}\n", telegram.url());
     bot.write("config.yaml", &config.replace("default_channel", &format!("{tg}critical_channel: tg\ndefault_channel")));
     bot.secrets(&format!("TELEGRAM_TOKEN={TOKEN}\n"));
@@ -448,6 +450,20 @@ fn the_first_answer_counts_and_the_other_channel_shows_it() {
     let toast = || telegram.calls("answerCallbackQuery").pop()?["text"].as_str().map(str::to_owned);
     let late = service.until("a later answer hears the first", toast);
     assert!(late.contains("already answered: allowed once"), "{late}");
+    // The other way round, a bridge that asks for it is told what became of its message.
+    let second = phone.next_message("touch more");
+    let shown = service.until("it is asked there, too", || {
+        telegram.chat().into_iter().find(|one| one["text"].as_str().is_some_and(|text| text.contains("touch more")))
+    });
+    let recorded =
+        || bot.json(["inbox"])[0]["deliveries"].as_array()?.iter().all(|one| one["message"].is_string()).then_some(());
+    service.until("both are recorded", recorded);
+    telegram.press(12_345_678, &shown, "Deny");
+    let outcome = service.until("the bridge is told", || {
+        let sent = format!("m-{}", second["number"]);
+        phone.deliveries().into_iter().find(|line| line["of"] == sent && line["outcome"].is_string())
+    });
+    assert!(outcome["outcome"].as_str().unwrap().contains("denied, by tg"), "{outcome}");
     service.until_ended("file", 1);
     assert!(bot.path("work/made").exists());
     service.stop();
