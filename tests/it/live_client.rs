@@ -204,3 +204,21 @@ fn the_token_of_the_main_session_stands_for_nobody_between_two_turns() {
     assert!(ran.code != 0 && ran.stderr.contains("ended"), "{ran:?}");
     service.stop();
 }
+
+/// The client shortens a conversation that has become too long for the model.
+#[test]
+fn a_conversation_that_the_client_shortens_by_itself_is_told_with_its_numbers() {
+    let api = MessagesApi::script([Reply::say("Good morning.")]);
+    let folder = tempfile::tempdir().unwrap();
+    let boundary =
+        r#"{"type":"system","subtype":"compact_boundary","compact_metadata":{"pre_tokens":150000,"post_tokens":9000}}"#;
+    let line = format!("{} \"$@\" | sed -u '/^{{\"type\":\"result\"/i {boundary}'", client::real().display());
+    let bot = TestBot::with_client(&client::script(folder.path(), &line), api.url());
+    let service = bot.start();
+    assert_eq!(say(&bot, "Hello."), "Good morning.");
+    let told = || bot.json(["inbox"]).to_string().contains("The conversation was made shorter: ").then_some(());
+    service.until("it is told", told);
+    let inbox = bot.json(["inbox"]).to_string();
+    assert!(inbox.contains("150") && inbox.contains('9') && inbox.matches("made shorter").count() == 1, "{inbox}");
+    service.stop();
+}
