@@ -140,7 +140,7 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
             let begin = word.trim_start_matches('+');
             begin.starts_with(['|', '<', '>']) || word.ends_with('|')
         }
-        CommandOperands::Separated => word.ends_with(';') || word.contains("#("),
+        CommandOperands::Separated => word.ends_with(';') || word.contains('#'),
     };
     let given = arguments.iter().filter(|word| is_command(word));
     given.map(|word| GivenOption::word(word, Effect::Executes)).collect()

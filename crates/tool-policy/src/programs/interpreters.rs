@@ -1,6 +1,6 @@
 //! Interpreters: they run the script in their first operand, or code from an option or from standard input.
 
-use super::{Class, CommandOperands, Options, Program, executes};
+use super::{Class, CommandOperands, Options, Program, executes, writes};
 
 const fn interpreter(names: &'static [&'static str], options: Options) -> Program {
     Program { interpreter: true, options, ..Program::new(Class::Runs, names) }
@@ -33,7 +33,15 @@ pub(super) const TABLE: &[Program] = &[
         ..interpreter(
             &["perl"],
             Options::new(
-                &[executes("eE", "e"), executes("mM", "M"), executes("x", "x"), executes("d", "d")],
+                &[
+                    executes("eE", "e"),
+                    executes("mM", "M"),
+                    executes("x", "x"),
+                    executes("d", "d"),
+                    // Its text becomes code.
+                    executes("F", "F"),
+                    writes("i", "i"),
+                ],
                 "eEFImMVx",
             ),
         )

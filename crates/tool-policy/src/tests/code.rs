@@ -111,14 +111,30 @@ fn a_star_stands_for_no_operand_that_is_a_command() {
         (
             "perl -ne 'print if /x/' *",
             &["perl -ne print␣if␣/x/ a.txt b.txt"][..],
-            &["id␣|", "|id", ">notes", "<x", "␣|␣id", "+<x", "id|␣"]
-                .map(|last| format!("perl -ne print␣if␣/x/ {last}"))[..],
+            &[
+                "id␣|",
+                "|id",
+                ">notes",
+                "<x",
+                "␣|␣id",
+                "+<x",
+                "id|␣",
+                "-F/x/);system(q(id));(",
+                "-i a.txt",
+                "-i.bak a.txt",
+            ]
+            .map(|last| format!("perl -ne print␣if␣/x/ {last}"))[..],
         ),
         ("perl report.pl *", &["perl report.pl a.txt -v"], &["perl report.pl id|".to_owned()]),
         (
             "tmux ls *",
             &["tmux ls", "tmux ls -a"],
             &["; run-shell id", "x; run-shell id", "-F #(id)", "-F x"].map(|last| format!("tmux ls {last}")),
+        ),
+        (
+            "tmux display-message -p *",
+            &["tmux display-message -p hello"],
+            &["tmux display-message -p #{E:#{a:35}(id)}".to_owned()],
         ),
         ("tmux has-session -t *", &["tmux has-session -t main"], &["tmux has-session -t a ; run-shell id".to_owned()]),
         (
