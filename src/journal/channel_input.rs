@@ -4,7 +4,7 @@ use super::database::params;
 
 use super::outbox::{MESSAGE, read_message};
 use super::rows::ms;
-use super::{Journal, JournalError, JournalReader, Message};
+use super::{Journal, JournalError, JournalReader, Message, settings};
 use crate::definition::DefinitionId;
 
 /// Prefix of the keys that hold the first times of strangers. The channel and the service's id of the stranger follow.
@@ -164,10 +164,9 @@ impl Journal {
                          ON CONFLICT (channel) DO UPDATE SET strangers = hearing.strangers + excluded.strangers",
                     [&channel],
                 )?;
-                // `!` follows the blank in ASCII.
-                let (from, to) = (format!("{STRANGER} {channel} "), format!("{STRANGER} {channel}!"));
                 let sql = "SELECT count(*) FROM setting WHERE key > ?1 AND key < ?2";
-                let known: i64 = connection.row(sql, [&from, &to], |row| row.get(0))?;
+                let known: i64 =
+                    connection.row(sql, settings::range(&format!("{STRANGER} {channel}")), |row| row.get(0))?;
                 if known >= MAX_STRANGERS {
                     return Ok(false);
                 }

@@ -139,7 +139,8 @@ impl Journal {
 pub(super) fn prune_handled(connection: &Connection, before: i64) -> Result<(), JournalError> {
     // All times have 13 digits.
     let sql = "DELETE FROM setting WHERE key > ?1 AND key < ?2 AND value < ?3";
-    connection.execute(sql, [format!("{HANDLED} "), format!("{HANDLED}!"), before.to_string()])?;
+    let [from, to] = settings::range(HANDLED);
+    connection.execute(sql, [from, to, before.to_string()])?;
     Ok(())
 }
 
@@ -150,9 +151,7 @@ fn key(what: &str, channel: &str, name: &str) -> String {
 
 /// Returns the kept values of a channel, with their names.
 fn get_all(connection: &Connection, what: &str, channel: &str) -> Result<Vec<(String, String)>, JournalError> {
-    let prefix = key(what, channel, "");
-    // `!` follows the blank in ASCII.
-    let end = format!("{what} {channel}!");
+    let [prefix, end] = settings::range(&format!("{what} {channel}"));
     let sql = "SELECT key, value FROM setting WHERE key > ?1 AND key < ?2 ORDER BY key";
     connection.all(sql, [&prefix, &end], |row| {
         let key: String = row.get(0)?;
@@ -192,7 +191,7 @@ pub(super) fn replaced(connection: &Connection, channel: &str, message: i64) -> 
 /// Returns whether any channel shows any turn.
 pub(super) fn any_status(connection: &Connection) -> Result<bool, JournalError> {
     let sql = "SELECT EXISTS (SELECT 1 FROM setting WHERE key > ?1 AND key < ?2)";
-    connection.row(sql, [&format!("{STATUS} "), &format!("{STATUS}!")], |row| row.get(0))
+    connection.row(sql, settings::range(STATUS), |row| row.get(0))
 }
 
 fn answer_waits(connection: &Connection, turn: &str, channel: &str) -> Result<bool, JournalError> {

@@ -361,8 +361,7 @@ impl JournalReader {
         })?;
         let sql = "SELECT key, value FROM setting WHERE key > ?1 AND key < ?2 ORDER BY key";
         for (prefix, deaf) in [(DEAF, true), (REFUSED, false)] {
-            // `!` follows the blank in ASCII.
-            let (from, to) = (format!("{prefix} "), format!("{prefix}!"));
+            let [from, to] = settings::range(prefix);
             let found =
                 self.all(sql, &[&from, &to], |row| Ok((row.get::<String>("key")?, row.get::<String>("value")?)))?;
             for (key, value) in found {
@@ -463,8 +462,7 @@ fn forget_others(connection: &Connection, known: &[String]) -> Result<(), Journa
     }
     for prefix in [DEAF, REFUSED] {
         let sql = "SELECT key FROM setting WHERE key > ?1 AND key < ?2";
-        let keys: Vec<String> =
-            connection.all(sql, [&format!("{prefix} "), &format!("{prefix}!")], |row| row.get(0))?;
+        let keys: Vec<String> = connection.all(sql, settings::range(prefix), |row| row.get(0))?;
         let is_known = |key: &&String| key.split_once(' ').is_some_and(|(_, name)| known.iter().any(|one| one == name));
         for key in keys.iter().filter(|key| !is_known(key)) {
             settings::delete(connection, key)?;

@@ -89,3 +89,9 @@ pub(super) fn delete(connection: &Connection, key: &str) -> Result<(), JournalEr
     connection.execute("DELETE FROM setting WHERE key = ?1", [key])?;
     Ok(())
 }
+
+/// Returns between which two keys those lie that begin with `prefix` and a blank.
+pub(super) fn range(prefix: &str) -> [String; 2] {
+    // `!` follows the blank in ASCII.
+    [format!("{prefix} "), format!("{prefix}!")]
+}
