@@ -111,7 +111,8 @@ pub(crate) enum CommandOperands {
     None,
     /// A file's name with a `|`, `<` or `>` at one of its ends: `open` of Perl runs it.
     Opened,
-    /// A word with a `;` at its end, behind which another command begins, and a format: `#(COMMAND)`, `#{…}`, which can form it: `tmux`.
+    /// For `tmux`: a word with a `;` at its end, which another command follows, and a format. `#(COMMAND)` runs a command, and `#{…}`
+    /// can form one.
     Separated,
 }
 
