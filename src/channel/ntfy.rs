@@ -341,7 +341,7 @@ mod tests {
 
     use super::*;
     use crate::definition::DefinitionId;
-    use crate::journal::{Button, Message, RichContent};
+    use crate::journal::{Button, Message, RichContent, testing};
 
     fn message(text: &str, actions: &[&str]) -> Outgoing {
         let button = |action: &&str| Button { label: (*action).to_owned(), action: (*action).to_owned() };
@@ -349,15 +349,9 @@ mod tests {
         Outgoing::from(&Message {
             number: 17,
             at: DateTime::from_timestamp_millis(1_790_000_000_123).unwrap(),
-            run: None,
             id: Some(DefinitionId::new("tea")),
-            text: text.to_owned(),
-            delivered: None,
-            urgency: Urgency::Normal,
-            digest: false,
-            channel: None,
             rich: Some(rich),
-            deliveries: Vec::new(),
+            ..testing::message(text)
         })
     }
 

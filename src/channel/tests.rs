@@ -370,19 +370,7 @@ fn nothing_that_an_agent_writes_turns_the_direction_of_writing_or_rings() {
         footer: odd.into(),
         ..rich
     });
-    let message = Message {
-        number: 1,
-        at: "2026-11-23T12:00:00Z".parse().unwrap(),
-        run: None,
-        id: None,
-        text: message.text,
-        delivered: None,
-        urgency: Urgency::Normal,
-        digest: false,
-        channel: None,
-        rich,
-        deliveries: Vec::new(),
-    };
+    let message = Message { rich, ..testing::message(&message.text) };
     let clean = Outgoing::from(&message);
     assert_eq!(clean.text, "abc\nabc");
     let several = super::digest::digest(vec![&message, &message], chrono_tz::UTC, &Scripted(Arc::default())).unwrap();
@@ -409,17 +397,10 @@ impl Channel for Typed {
 #[test]
 fn the_services_own_words_name_what_is_typed_and_nobody_elses_change() {
     let message = |run: Option<&str>, text: &str, rich: Option<RichContent>| Message {
-        number: 1,
-        at: "2026-11-23T12:00:00Z".parse().unwrap(),
         run: run.map(RunId::new),
         id: Some(DefinitionId::new("tea")),
-        text: text.to_owned(),
-        delivered: None,
-        urgency: Urgency::Normal,
-        digest: false,
-        channel: None,
         rich,
-        deliveries: Vec::new(),
+        ..testing::message(text)
     };
     let buttons = NewMessage::of_service("").with_buttons(&[("Deny", "answer:3:deny")]).rich;
     let call = "routine tea asks (question 3):\n\n```\necho '`ollim-bot fire tea`'\n```\n\nAnswer: ";

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::{JournalLocation, Server};
+use super::{JournalLocation, Message, Server};
+use crate::definition::Urgency;
 
 #[allow(dead_code, reason = "the tests of the whole program use all of it")]
 #[path = "../../tests/it/support/postgres.rs"]
@@ -12,6 +13,23 @@ pub(crate) mod postgres;
 #[allow(dead_code, reason = "the tests of the whole program use all of it")]
 #[path = "../../tests/it/support/proxy.rs"]
 pub(crate) mod proxy;
+
+/// Returns message 1 with this text, of no job.
+pub(crate) fn message(text: &str) -> Message {
+    Message {
+        number: 1,
+        at: "2026-11-23T12:00:00Z".parse().unwrap(),
+        run: None,
+        id: None,
+        text: text.to_owned(),
+        delivered: None,
+        urgency: Urgency::Normal,
+        digest: false,
+        channel: None,
+        rich: None,
+        deliveries: Vec::new(),
+    }
+}
 
 /// Returns the journal of a test: the file at `path`, or the server that stands for it.
 pub(crate) fn place(path: &Path) -> JournalLocation {

@@ -182,9 +182,7 @@ fn a_reply_that_comes_late_is_answered_in_the_conversation() {
 
 #[test]
 fn an_idle_fork_ends_with_a_report_and_another_is_asked_about() {
-    let api = MessagesApi::answering(|request| {
-        Reply::say(&format!("({})", request.last_text().lines().last().unwrap_or_default()))
-    });
+    let api = MessagesApi::repeating();
     let bot = bot_with_phone(&api);
     let service = bot.start();
     let phone = Phone { bot: &bot, service: &service };

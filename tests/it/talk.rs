@@ -185,9 +185,7 @@ fn a_reply_goes_on_with_the_jobs_conversation_under_its_rules() {
 
 #[test]
 fn a_fork_is_saved_reported_or_dropped() {
-    let api = MessagesApi::answering(|request| {
-        Reply::say(&format!("({})", request.last_text().lines().last().unwrap_or_default()))
-    });
+    let api = MessagesApi::repeating();
     let bot = bot_with_phone(&api);
     let service = bot.start();
     let phone = Phone { bot: &bot, service: &service };
@@ -259,9 +257,7 @@ fn a_fork_is_saved_reported_or_dropped() {
 
 #[test]
 fn each_message_goes_to_the_fork_that_it_answers_and_otherwise_to_the_newest() {
-    let api = MessagesApi::answering(|request| {
-        Reply::say(&format!("({})", request.last_text().lines().last().unwrap_or_default()))
-    });
+    let api = MessagesApi::repeating();
     let bot = bot_with_phone(&api);
     let service = bot.start();
     let phone = Phone { bot: &bot, service: &service };
@@ -438,12 +434,14 @@ fn the_first_answer_counts_and_the_other_channel_shows_it() {
     let service = bot.start();
     let phone = Phone { bot: &bot, service: &service };
     let question = phone.next_message("touch made");
-    let there =
-        || telegram.chat().into_iter().find(|one| one["text"].as_str().is_some_and(|text| text.contains("touch made")));
-    let shown = service.until("it is asked there, too", there);
+    let there = |text: &str| {
+        telegram.chat().into_iter().find(|one| one["text"].as_str().is_some_and(|shown| shown.contains(text)))
+    };
+    let shown = service.until("it is asked there, too", || there("touch made"));
     service.until("both are recorded", || (!bot.json(["inbox"])[0]["delivered"].is_null()).then_some(()));
     phone.press(&question, "Allow once");
-    let settled = service.until("its buttons are gone there", || there().filter(|one| one["reply_markup"].is_null()));
+    let settled =
+        service.until("its buttons are gone there", || there("touch made").filter(|one| one["reply_markup"].is_null()));
     let text = settled["text"].as_str().unwrap();
     assert!(text.contains("allowed once, by phone"), "{text}");
     telegram.press(12_345_678, &shown, "Deny");
@@ -452,9 +450,7 @@ fn the_first_answer_counts_and_the_other_channel_shows_it() {
     assert!(late.contains("already answered: allowed once"), "{late}");
     // The other way round, a bridge that asks for it is told what became of its message.
     let second = phone.next_message("touch more");
-    let shown = service.until("it is asked there, too", || {
-        telegram.chat().into_iter().find(|one| one["text"].as_str().is_some_and(|text| text.contains("touch more")))
-    });
+    let shown = service.until("it is asked there, too", || there("touch more"));
     let recorded =
         || bot.json(["inbox"])[0]["deliveries"].as_array()?.iter().all(|one| one["message"].is_string()).then_some(());
     service.until("both are recorded", recorded);

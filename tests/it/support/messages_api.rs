@@ -152,6 +152,11 @@ pub struct MessagesApi {
 }
 
 impl MessagesApi {
+    /// Starts a stub that says the last line of what it is told, in brackets.
+    pub fn repeating() -> Self {
+        Self::answering(|request| Reply::say(&format!("({})", request.last_text().lines().last().unwrap_or_default())))
+    }
+
     /// Starts a stub that sends the replies in order, one for each answer of the model in a conversation, and then says `done`.
     /// The number of answers already in the conversation selects the reply. The client may therefore repeat requests, and several
     /// conversations may run concurrently.
