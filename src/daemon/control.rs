@@ -211,7 +211,9 @@ async fn send_events(
     let mut live = handler.live();
     loop {
         let events = tokio::select! {
-            events = handler.events(after, filter) => events,
+            // The letters of a text precede the event with all of it.
+            biased;
+            _ = read.fill_buf() => return Ok(()),
             seen = live.recv(), if filter.chat => {
                 if let Ok(TurnUpdate { turn, what: UpdateKind::Letters(text) }) = seen {
                     let kind = EventKind::Letters { text };
@@ -220,7 +222,7 @@ async fn send_events(
                 }
                 continue;
             }
-            _ = read.fill_buf() => return Ok(()),
+            events = handler.events(after, filter) => events,
         };
         match events {
             Ok(events) => {
