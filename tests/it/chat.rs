@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::support::bot::{CommandOutput, TestBot, now, reminder};
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
+use crate::support::terminal::Terminal;
 use crate::support::wait;
 
 fn bot(api: &MessagesApi) -> TestBot {
@@ -212,6 +213,36 @@ fn a_conversation_at_a_terminal() {
         ],
     );
     assert_eq!(again.code, 0, "{}", again.stdout);
+    service.stop();
+}
+
+#[test]
+fn a_terminal_shows_an_answer_as_it_is_written_and_a_pipe_shows_it_whole() {
+    let gates: [_; 3] = std::array::from_fn(|_| Arc::new(AtomicBool::new(false)));
+    let answers = std::array::from_fn::<_, 3, _>(|n| Reply::Gated(format!("§{n} It is four."), gates[n].clone()));
+    let api = MessagesApi::script(answers);
+    let bot = bot(&api);
+    let service = bot.start();
+    let mut chat = Terminal::start(bot.command(["chat"]));
+    chat.answer("Ctrl-D leaves", "What is two and two?");
+    chat.until("§");
+    assert!(!chat.shown().contains("four"), "{}", chat.shown());
+    gates[0].store(true, Ordering::SeqCst);
+    chat.answer("§0 It is four.\n›", "/quit");
+    let (_, shown) = chat.end();
+    assert_eq!(shown.matches("four").count(), 1, "{shown}");
+    let once = Terminal::start(bot.command(["chat", "What is two and two?"]));
+    once.until("§");
+    gates[1].store(true, Ordering::SeqCst);
+    let (status, shown) = once.end();
+    assert!(status.success() && shown.ends_with("\n§1 It is four.\n"), "{shown}");
+    // A script gets no half of an answer.
+    let piped = bot.start_with(["chat", "What is two and two?"]);
+    service.until("the model is asked", || (api.requests().len() == 3).then_some(()));
+    assert_eq!(piped.output(), "");
+    gates[2].store(true, Ordering::SeqCst);
+    let (status, shown) = piped.wait();
+    assert!(status.success() && shown == "§2 It is four.\n", "{shown}");
     service.stop();
 }
 

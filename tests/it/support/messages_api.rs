@@ -4,7 +4,7 @@
 //! and without a runtime can use it. Shapes: <https://docs.anthropic.com/en/api/messages-streaming>.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -23,6 +23,9 @@ pub enum Reply {
     /// A text that ends the turn, sent character by character, with this pause before each.
     #[allow(dead_code, reason = "the benchmark's")]
     Letters(String, Duration),
+    /// A text that ends the turn, whose first letter comes at once, and the others after the gate is open.
+    #[allow(dead_code, reason = "the tests'")]
+    Gated(String, Arc<AtomicBool>),
     /// Parallel tool calls: name and input of each.
     Call(Vec<(String, Value)>),
     /// An HTTP error with the API's error type, e.g. `401, "authentication_error"`.
@@ -243,7 +246,10 @@ async fn answer(
     let number = shared.ids.fetch_add(1, Ordering::SeqCst);
     match (shared.script)(&request) {
         Reply::Say(text) => events(&request, number, &[text_block(&text)], "end_turn", None),
-        Reply::Letters(text, pause) => events(&request, number, &[text_block(&text)], "end_turn", Some(pause)),
+        Reply::Letters(text, pause) => {
+            events(&request, number, &[text_block(&text)], "end_turn", Some(Pace::Pause(pause)))
+        }
+        Reply::Gated(text, gate) => events(&request, number, &[text_block(&text)], "end_turn", Some(Pace::Gate(gate))),
         Reply::Call(calls) => {
             let block = |(at, (tool, input)): (usize, &(String, Value))| tool_block(number, at, tool, input);
             events(&request, number, &calls.iter().enumerate().map(block).collect::<Vec<_>>(), "tool_use", None)
@@ -266,13 +272,34 @@ fn tool_block(number: u64, at: usize, tool: &str, input: &Value) -> (Value, Valu
     (json!({"type": "tool_use", "id": id, "name": tool, "input": {}}), delta)
 }
 
-/// Returns a whole message, streamed if the request asks for that. `pause` precedes each letter.
+/// When the letters of a text come.
+enum Pace {
+    /// Each after this time.
+    Pause(Duration),
+    /// The first one at once, the others when this is true.
+    Gate(Arc<AtomicBool>),
+}
+
+impl Pace {
+    async fn before_letter(&self, is_first: bool) {
+        match self {
+            Self::Pause(pause) => tokio::time::sleep(*pause).await,
+            Self::Gate(gate) => {
+                while !is_first && !gate.load(Ordering::SeqCst) {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            }
+        }
+    }
+}
+
+/// Returns a whole message, streamed if the request asks for that: with a pace, each letter by itself.
 fn events(
     request: &Request,
     number: u64,
     blocks: &[(Value, Value)],
     stop_reason: &str,
-    pause: Option<Duration>,
+    pace: Option<Pace>,
 ) -> Response {
     let usage = json!({"input_tokens": 100, "output_tokens": 20});
     let message = |content: Value, stop_reason: Value| {
@@ -289,7 +316,7 @@ fn events(
     event(json!({"type": "message_start", "message": message(json!([]), Value::Null)}));
     for (index, (start, delta)) in blocks.iter().enumerate() {
         event(json!({"type": "content_block_start", "index": index, "content_block": start}));
-        let letters: Vec<Value> = match (pause, delta["text"].as_str()) {
+        let letters: Vec<Value> = match (&pace, delta["text"].as_str()) {
             (Some(_), Some(text)) => {
                 text.chars().map(|letter| json!({"type": "text_delta", "text": letter.to_string()})).collect()
             }
@@ -304,15 +331,18 @@ fn events(
         json!({"type": "message_delta", "delta": {"stop_reason": stop_reason, "stop_sequence": null}, "usage": usage}),
     );
     event(json!({"type": "message_stop"}));
-    let body = match pause {
+    let body = match pace {
         None => Body::from(stream.concat()),
-        Some(pause) => Body::from_stream(futures::stream::unfold(stream.into_iter(), move |mut rest| async move {
-            let event = rest.next()?;
-            if event.contains("text_delta") {
-                tokio::time::sleep(pause).await;
-            }
-            Some((Ok::<_, std::convert::Infallible>(event), rest))
-        })),
+        Some(pace) => {
+            let letters = (stream.into_iter(), pace, true);
+            Body::from_stream(futures::stream::unfold(letters, async |(mut rest, pace, mut is_first)| {
+                let event = rest.next()?;
+                if event.contains("text_delta") {
+                    pace.before_letter(std::mem::take(&mut is_first)).await;
+                }
+                Some((Ok::<_, std::convert::Infallible>(event), (rest, pace, is_first)))
+            }))
+        }
     };
     ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
 }

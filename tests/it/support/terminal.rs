@@ -61,10 +61,16 @@ impl Terminal {
         anstream::adapter::strip_str(&self.screen.lock().unwrap()).to_string().replace("\r\n", "\n")
     }
 
+    /// Waits for a text.
+    #[track_caller]
+    pub fn until(&self, text: &str) {
+        wait::until(text, || self.shown().contains(text).then_some(()), || self.shown());
+    }
+
     /// Waits for a question, then types a line.
     #[track_caller]
     pub fn answer(&mut self, question: &str, line: &str) {
-        wait::until(question, || self.shown().contains(question).then_some(()), || self.shown());
+        self.until(question);
         writeln!(self.keys, "{line}").unwrap();
     }
 
