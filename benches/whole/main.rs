@@ -29,6 +29,11 @@ mod talk;
 #[path = "../../tests/it/support/telegram.rs"]
 #[allow(dead_code, reason = "a part of it is enough here")]
 mod telegram;
+#[path = "../../tests/it/support/terminal.rs"]
+#[allow(dead_code, reason = "a part of it is enough here")]
+mod terminal;
+#[path = "../../tests/it/support/wait.rs"]
+mod wait;
 
 /// The extent of a measurement.
 struct Plan {

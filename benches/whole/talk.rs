@@ -2,11 +2,9 @@
 //! Telegram and the model's API on loopback.
 
 use std::fs;
-use std::io::Read as _;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -16,6 +14,7 @@ use super::bot::{Bot, Service, now};
 use super::discord::Discord;
 use super::messages_api::{MessagesApi, Reply};
 use super::telegram::Telegram;
+use super::terminal::Terminal;
 use super::{Plan, ms, percentile, row};
 
 const ROUNDS: usize = 10;
@@ -189,7 +188,7 @@ fn talk(client: &Path) {
     for (what, times) in [
         ("from a message on Discord to the first letter of its answer there, beyond the bare client", &mut first),
         ("… of the next message, for which the client is still there", &mut next),
-        ("… in `chat`, for which it is, too", &mut chat),
+        ("… in `chat` at a terminal, for which it is, too", &mut chat),
     ] {
         let measured = format!("{:+.0} ms, on top of {}", beyond(percentile(times, 50), bare), ms(bare));
         row(what, "50 ms", &measured, "");
@@ -211,13 +210,14 @@ fn first_letter_on(discord: &Discord) -> Duration {
     took
 }
 
+/// Talks at a terminal. With a pipe, `chat` shows a text when it is whole.
 fn first_letter_of_chat(bot: &Bot) -> Duration {
     let start = Instant::now();
-    let mut child = bot.command(&["chat", "Say that you are done."]).stdout(Stdio::piped()).spawn().unwrap();
-    let mut letter = [0];
-    child.stdout.take().unwrap().read_exact(&mut letter).unwrap();
+    let chat = Terminal::start(bot.command(&["chat", "Say that you are done."]));
+    until("the first letter", || chat.shown().contains("\nD").then_some(()));
     let took = start.elapsed();
-    assert!(child.wait().is_ok());
+    let (status, shown) = chat.end();
+    assert!(status.success(), "{shown}");
     took
 }
 
