@@ -70,7 +70,7 @@ impl Command {
     pub(super) fn probe(settings: &CommandChannel, path: &[PathBuf], user_home: &Path) -> Result<String, SendError> {
         let name = settings.command.first().map(String::as_str).unwrap_or_default();
         let file = search_path::find(name, path, user_home)
-            .map_err(|error| SendError { why: error.to_string(), again: false })?;
+            .map_err(|error| SendError { why: error.to_string(), retryable: false })?;
         Ok(format!("its program is {}", file.display()))
     }
 
@@ -85,7 +85,7 @@ impl Command {
             Some(TEMPORARY) | None => Err(SendError::temporary(why())),
             // Exit code of a shell for a command that a signal ended.
             Some(128..) => Err(SendError::temporary(why())),
-            Some(_) => Err(SendError { why: why(), again: false }),
+            Some(_) => Err(SendError { why: why(), retryable: false }),
         }
     }
 

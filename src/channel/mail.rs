@@ -114,11 +114,11 @@ impl Channel for Mail {
 
 fn refused(error: &lettre::transport::smtp::Error) -> SendError {
     let why: String = plain(&with_causes(error)).chars().take(LONGEST_WHY).collect();
-    SendError { why: format!("the mail server: {why}"), again: !error.is_permanent() }
+    SendError { why: format!("the mail server: {why}"), retryable: !error.is_permanent() }
 }
 
 fn permanent(why: String) -> SendError {
-    SendError { why, again: false }
+    SendError { why, retryable: false }
 }
 
 /// Builds the TLS parameters. `certificate` is a file of the person's own authorities, which replace the public ones.

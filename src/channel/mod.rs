@@ -85,13 +85,13 @@ pub struct SendError {
     /// Description of the failure.
     pub why: String,
     /// Whether a retry may succeed.
-    pub again: bool,
+    pub retryable: bool,
 }
 
 impl SendError {
     /// Creates a temporary failure: a retry may succeed.
     pub fn temporary(why: impl Into<String>) -> Self {
-        Self { why: why.into(), again: true }
+        Self { why: why.into(), retryable: true }
     }
 }
 

@@ -82,7 +82,7 @@ impl Ntfy {
         match serde_json::from_str::<Value>(&text).unwrap_or_default()["healthy"].as_bool() {
             Some(true) => Ok(format!("{} answers", settings.server)),
             Some(false) => Err(SendError::temporary("the ntfy server says that it is not well")),
-            None => Err(SendError { why: format!("{} is no ntfy server", settings.server), again: false }),
+            None => Err(SendError { why: format!("{} is no ntfy server", settings.server), retryable: false }),
         }
     }
 
@@ -127,7 +127,7 @@ impl Ntfy {
                 },
                 Err(refused) => {
                     // The person would otherwise not notice that the buttons do nothing.
-                    if !refused.again && !std::mem::replace(&mut is_told, true) {
+                    if !refused.retryable && !std::mem::replace(&mut is_told, true) {
                         let text = format!("The buttons of these notifications do nothing now: {}.", refused.why);
                         notices.push(self.tell(text));
                     }
@@ -135,11 +135,11 @@ impl Ntfy {
                 }
             };
             tracing::warn!(%why, "the buttons of notifications are not heard now; it is tried again");
-            let again = sleep(backoff.failed());
-            tokio::pin!(again);
+            let pause = sleep(backoff.failed());
+            tokio::pin!(pause);
             loop {
                 tokio::select! {
-                    () = &mut again => break,
+                    () = &mut pause => break,
                     Some(()) = notices.next() => {}
                 }
             }
@@ -332,7 +332,7 @@ fn outcome(status: u16, text: &str) -> Result<Option<String>, SendError> {
     let said = answer["error"].as_str().map(|error| format!(": {}", super::terminal::plain(error))).unwrap_or_default();
     let why = format!("the ntfy server answered {status}{said}");
     // Too many requests, or a server error.
-    Err(SendError { why, again: status == 429 || status >= 500 })
+    Err(SendError { why, retryable: status == 429 || status >= 500 })
 }
 
 #[cfg(test)]
@@ -409,13 +409,13 @@ mod tests {
     fn answers_are_told_apart() {
         assert_eq!(outcome(200, r#"{"id":"hwQ2YpKdmg"}"#), Ok(Some("hwQ2YpKdmg".into())));
         assert_eq!(outcome(200, "ok"), Ok(None));
-        for (status, text, why, again) in [
+        for (status, text, why, retryable) in [
             (403, r#"{"error":"forbidden"}"#, "the ntfy server answered 403: forbidden", false),
             (429, "", "the ntfy server answered 429", true),
             (500, "<html>", "the ntfy server answered 500", true),
             (302, "", "the ntfy server answered 302", false),
         ] {
-            assert_eq!(outcome(status, text), Err(SendError { why: why.into(), again }));
+            assert_eq!(outcome(status, text), Err(SendError { why: why.into(), retryable }));
         }
     }
 }

@@ -15,7 +15,7 @@ impl PermanentFailure {
     /// Fails permanently if the channel is lost.
     pub(super) fn check(&self) -> Result<(), SendError> {
         match self.0.borrow().clone() {
-            Some(why) => Err(SendError { why, again: false }),
+            Some(why) => Err(SendError { why, retryable: false }),
             None => Ok(()),
         }
     }

@@ -46,7 +46,7 @@ impl Channel for OpenChats {
     async fn send(&self, _message: &Outgoing, _sent: &mut SentParts) -> Result<Option<String>, SendError> {
         match self.any() {
             true => Ok(None),
-            false => Err(SendError { why: "the terminal was closed".into(), again: false }),
+            false => Err(SendError { why: "the terminal was closed".into(), retryable: false }),
         }
     }
 }

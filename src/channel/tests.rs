@@ -148,18 +148,18 @@ impl Fixture {
 const PHONE: &str = "channels: { phone: { kind: command, command: [x] }, post: { kind: command, command: [x] } }\n\
                      default_channel: phone\ntimezone: Europe/Berlin\n";
 
-fn again(why: &str) -> SendError {
+fn temporary(why: &str) -> SendError {
     SendError::temporary(why)
 }
 
 fn permanent(why: &str) -> SendError {
-    SendError { why: why.into(), again: false }
+    SendError { why: why.into(), retryable: false }
 }
 
 #[tokio::test(start_paused = true)]
 async fn everything_is_sent_once_in_order_and_what_fails_again() {
     let fixture = Fixture::at("2026-11-23T12:00:00Z", PHONE);
-    fixture.answers("phone", [again("busy"), again("busy")]);
+    fixture.answers("phone", [temporary("busy"), temporary("busy")]);
     for text in ["one", "two", "three"] {
         fixture.say(text).await;
     }
@@ -176,7 +176,7 @@ async fn everything_is_sent_once_in_order_and_what_fails_again() {
 #[tokio::test(start_paused = true)]
 async fn a_channel_that_fails_for_long_hands_over_and_says_so_once() {
     let fixture = Fixture::at("2026-11-23T12:00:00Z", PHONE);
-    fixture.answers("phone", std::iter::repeat_n(again("no network"), 12));
+    fixture.answers("phone", std::iter::repeat_n(temporary("no network"), 12));
     let deliveries = fixture.deliver().await;
     fixture.say("one").await;
     fixture.say("two").await;
@@ -210,9 +210,9 @@ async fn what_a_channel_refuses_for_good_goes_on_at_once_and_ends_somewhere() {
     fixture.answers("console", [permanent("closed")]);
     fixture.say("one").await;
     fixture.deliver().await.finish().await;
-    let again = fixture.deliver().await;
+    let second = fixture.deliver().await;
     fixture.settled().await;
-    again.finish().await;
+    second.finish().await;
     assert_eq!(fixture.deliveries(1), ["console failed", "phone failed", "post failed"], "never twice to the same");
     assert!(fixture.messages()[0].delivered.is_none());
     assert_eq!(
@@ -237,7 +237,7 @@ async fn a_refused_message_breaks_no_channel() {
     assert_eq!((failing()[0].error.as_str(), failing()[0].state()), ("too loud", "refused a message"));
     // Much later it fails for a moment.
     sleep(Duration::from_secs(3600)).await;
-    fixture.answers("phone", [again("busy"), again("busy")]);
+    fixture.answers("phone", [temporary("busy"), temporary("busy")]);
     fixture.say("three").await;
     fixture.settled().await;
     assert_eq!(fixture.sent("phone"), ["three"]);
@@ -312,7 +312,7 @@ async fn one_message_of_the_night_comes_as_it_is_and_a_channel_may_be_loud() {
 #[tokio::test(start_paused = true)]
 async fn what_waited_for_a_channel_that_is_gone_goes_to_the_default_one() {
     let fixture = Fixture::at("2026-11-23T12:00:00Z", PHONE);
-    fixture.answers("phone", std::iter::repeat_n(again("no network"), 2));
+    fixture.answers("phone", std::iter::repeat_n(temporary("no network"), 2));
     fixture.say("one").await;
     fixture.deliver().await.finish().await;
     assert_eq!(fixture.deliveries(1), ["phone waiting"]);
@@ -522,7 +522,7 @@ async fn a_question_goes_out_by_night_unless_its_answer_can_wait_for_the_morning
 #[tokio::test(start_paused = true)]
 async fn a_question_whose_time_is_up_before_it_was_sent_asks_nobody() {
     let fixture = Fixture::at("2026-11-23T12:00:00Z", PHONE);
-    fixture.answers("phone", std::iter::repeat_n(again("no network"), 20));
+    fixture.answers("phone", std::iter::repeat_n(temporary("no network"), 20));
     let deliveries = fixture.deliver().await;
     let number = fixture.ask(2).await;
     sleep(Duration::from_secs(120)).await;

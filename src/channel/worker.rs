@@ -110,7 +110,7 @@ impl Worker {
     async fn hide_statuses(&self, all: bool) -> Result<(), JournalError> {
         for status in self.journal.leftover_statuses(&self.name, all).await? {
             match self.channel.remove_status(&status.turn, &status.message).await {
-                Err(error) if error.again => {
+                Err(error) if error.retryable => {
                     tracing::debug!(channel = %self.name, why = %error.why, "what shows a turn that is over stays for now");
                 }
                 // After a permanent refusal the message is gone or cannot be changed any more.
@@ -208,8 +208,8 @@ impl Worker {
                 }
                 Err(error) => {
                     finish_records(&mut records).await?;
-                    tracing::warn!(channel = %self.name, why = %error.why, again = error.again, "a message was not delivered");
-                    if !error.again {
+                    tracing::warn!(channel = %self.name, why = %error.why, again = error.retryable, "a message was not delivered");
+                    if !error.retryable {
                         for number in numbers {
                             self.reassign(Some(number), &error.why, config).await?;
                         }

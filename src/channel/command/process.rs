@@ -47,8 +47,8 @@ enum Line {
         #[serde(default)]
         why: String,
         /// Whether a retry may succeed.
-        #[serde(default)]
-        again: bool,
+        #[serde(default, rename = "again")]
+        retryable: bool,
     },
     /// A person sent a message.
     Said {
@@ -227,9 +227,9 @@ async fn read(
         let mut has_room = true;
         let answer = match serde_json::from_slice(&line) {
             Ok(Line::Delivered { delivered, message }) => Some((delivered, Ok(id(&message)))),
-            Ok(Line::Failed { failed, why, again }) => {
+            Ok(Line::Failed { failed, why, retryable }) => {
                 let why = if why.is_empty() { "it gave no reason".to_owned() } else { why };
-                Some((failed, Err(SendError { why, again })))
+                Some((failed, Err(SendError { why, retryable })))
             }
             Ok(Line::Said { said, by, id: own, reply_to, quoted }) => {
                 let heard = IncomingEvent::of_text(IncomingMessage {

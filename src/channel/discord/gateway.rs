@@ -162,7 +162,7 @@ async fn with_retries<T, F: Future<Output = Result<T, Failure>>>(mut ask: impl F
     let mut backoff = Backoff::default();
     loop {
         match ask().await {
-            Err(failure) if failure.again => tracing::warn!(%failure, "Discord is asked again"),
+            Err(failure) if failure.retryable => tracing::warn!(%failure, "Discord is asked again"),
             other => return other,
         }
         sleep(backoff.failed()).await;

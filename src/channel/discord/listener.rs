@@ -222,7 +222,7 @@ impl Listener {
         loop {
             match self.inner.messages(self.known.dm, which).await {
                 Ok(fetched) => return Some(fetched),
-                Err(failure) if failure.again => {
+                Err(failure) if failure.retryable => {
                     tracing::warn!(%failure, "what was written while nobody was connected cannot be fetched; it is tried again");
                     sleep(RETRY_DELAY).await;
                 }

@@ -38,12 +38,12 @@ pub(super) struct Failure {
     /// Discord's error code, or 0.
     pub(super) code: u64,
     /// Whether a retry may succeed.
-    pub(super) again: bool,
+    pub(super) retryable: bool,
 }
 
 impl From<Failure> for SendError {
     fn from(failure: Failure) -> Self {
-        Self { why: failure.why, again: failure.again }
+        Self { why: failure.why, retryable: failure.retryable }
     }
 }
 
@@ -94,11 +94,11 @@ impl Rest {
 }
 
 pub(super) fn temporary(why: String) -> Failure {
-    Failure { why, code: 0, again: true }
+    Failure { why, code: 0, retryable: true }
 }
 
 pub(super) fn permanent(why: impl Into<String>) -> Failure {
-    Failure { why: why.into(), code: 0, again: false }
+    Failure { why: why.into(), code: 0, retryable: false }
 }
 
 fn failure(error: Error) -> Failure {
@@ -125,7 +125,7 @@ fn refused(status: u16, body: &[u8]) -> Failure {
         message: String,
     }
     let Answer { code, message } = serde_json::from_slice(body).unwrap_or_default();
-    let again = status == 429 || status >= 500;
+    let retryable = status == 429 || status >= 500;
     let why = match (status, code) {
         (401, 0) => "Discord does not accept `DISCORD_TOKEN` (401): put the application's token into .env, and start the service again".into(),
         (_, CANNOT_WRITE) => {
@@ -134,7 +134,7 @@ fn refused(status: u16, body: &[u8]) -> Failure {
         (_, 0) => format!("Discord answered {status}"),
         _ => format!("Discord answered {status}: {} ({code})", terminal::plain(&message)),
     };
-    Failure { why, code, again }
+    Failure { why, code, retryable }
 }
 
 #[cfg(test)]
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn answers_are_told_apart() {
-        for (status, body, why, again) in [
+        for (status, body, why, retryable) in [
             (401, r#"{"code":0,"message":"401: Unauthorized"}"#, "`DISCORD_TOKEN` (401)", false),
             (401, r#"{"code":50027,"message":"Invalid Webhook Token"}"#, "401: Invalid Webhook Token (50027)", false),
             (403, r#"{"code":50007,"message":"Cannot send messages to this user"}"#, "add the application", false),
@@ -158,7 +158,7 @@ mod tests {
         ] {
             let failure = refused(status, body.as_bytes());
             assert!(failure.why.contains(why), "{failure:?}");
-            assert_eq!(failure.again, again, "{failure:?}");
+            assert_eq!(failure.retryable, retryable, "{failure:?}");
         }
     }
 }

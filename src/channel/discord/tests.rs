@@ -211,8 +211,8 @@ fn with_button(number: i64) -> Outgoing {
     Outgoing { buttons, ..message(number, "tea", "Tea is ready.") }
 }
 
-fn again(sent: Result<Option<String>, SendError>) -> bool {
-    sent.unwrap_err().again
+fn is_retryable(sent: Result<Option<String>, SendError>) -> bool {
+    sent.unwrap_err().retryable
 }
 
 // ---- Sending.
@@ -223,7 +223,7 @@ async fn a_message_is_sent_once_whatever_the_answer_was() {
     fixture.discord.fail("POST", "/messages", Fault::After(500));
     fixture.discord.fail("POST", "/messages", Fault::Limited(0.1));
     let tea = message(7, "tea", "Tea is ready.\u{7}");
-    assert!(again(fixture.send(&tea).await));
+    assert!(is_retryable(fixture.send(&tea).await));
     let id = fixture.send(&tea).await.unwrap().unwrap();
     assert_eq!(fixture.discord.texts(), ["Tea is ready."]);
     assert_eq!(fixture.discord.messages()[0]["id"], *id);
@@ -277,7 +277,7 @@ async fn what_was_sent_of_a_long_message_is_not_sent_again() {
     let long = message(8, "tea", &"word ".repeat(900));
     fixture.discord.fail_after(1, "POST", "/messages", Fault::Before(500));
     let mut sent = SentParts::default();
-    assert!(again(fixture.channel.send(&long, &mut sent).await));
+    assert!(is_retryable(fixture.channel.send(&long, &mut sent).await));
     assert_eq!(fixture.discord.texts().len(), 1);
     // Discord has forgotten the nonces by now.
     fixture.discord.forget_nonces();
@@ -319,10 +319,10 @@ async fn a_token_that_is_missing_or_refused_is_told_for_good() {
     let settings = DiscordChannel { owner: None, api: Some(fixture.discord.url()) };
     let without = Discord::new(settings.clone(), None);
     assert!(without.permanent_failure().await.contains("`DISCORD_TOKEN` is not set"));
-    assert!(!again(without.send(&message(1, "tea", "Tea."), &mut SentParts::default()).await));
+    assert!(!is_retryable(without.send(&message(1, "tea", "Tea."), &mut SentParts::default()).await));
     let wrong = Discord::new(settings, Some("wrong".into()));
     let refused = wrong.send(&message(1, "tea", "Tea."), &mut SentParts::default()).await.unwrap_err();
-    assert!(!refused.again && refused.why.contains("does not accept `DISCORD_TOKEN`"), "{refused:?}");
+    assert!(!refused.retryable && refused.why.contains("does not accept `DISCORD_TOKEN`"), "{refused:?}");
     assert_eq!(fixture.discord.texts(), [""; 0]);
 }
 
@@ -332,7 +332,7 @@ async fn too_many_requests_without_a_wait_are_given_up() {
     for _ in 0..10 {
         fixture.discord.fail("POST", "/messages", Fault::Before(429));
     }
-    assert!(again(fixture.send(&message(1, "tea", "Tea.")).await));
+    assert!(is_retryable(fixture.send(&message(1, "tea", "Tea.")).await));
     assert_eq!(fixture.discord.requests("POST", "/messages").len(), 4);
 }
 
@@ -590,7 +590,7 @@ async fn a_revoked_token_and_refused_intents_end_it_with_the_reason() {
         let lost = fixture.channel.permanent_failure().await;
         assert!(lost.contains(why), "{lost}");
         let refused = fixture.send(&message(1, "tea", "Tea.")).await.unwrap_err();
-        assert_eq!(refused, SendError { why: lost, again: false });
+        assert_eq!(refused, SendError { why: lost, retryable: false });
         assert_eq!(fixture.discord.connections().2, 1, "it does not try again");
     }
     let fixture = Fixture::talking().connected().await;

@@ -77,7 +77,7 @@ impl Topic {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
         let request = request.header("User-Agent", USER_AGENT).body(Empty::new());
-        let request = request.map_err(|error| SendError { why: error.to_string(), again: false })?;
+        let request = request.map_err(|error| SendError { why: error.to_string(), retryable: false })?;
         let answer = timeout(TIMEOUT, self.client.request(request)).await;
         let late = |_| SendError::temporary(format!("the ntfy server did not answer within {} s", TIMEOUT.as_secs()));
         let answer = answer.map_err(late)?.map_err(|error| {
@@ -87,8 +87,8 @@ impl Topic {
         match answer.status().as_u16() {
             200 => Ok(Stream::new(answer.into_body())),
             status => {
-                let again = status == 429 || status >= 500;
-                Err(SendError { why: format!("the ntfy server answered {status}"), again })
+                let retryable = status == 429 || status >= 500;
+                Err(SendError { why: format!("the ntfy server answered {status}"), retryable })
             }
         }
     }

@@ -45,8 +45,8 @@ pub(super) struct Failure {
 impl From<Failure> for SendError {
     fn from(failure: Failure) -> Self {
         // 401 and 404: bad token; 403: the person has blocked the bot; other 4xx: bad message.
-        let again = failure.code.is_none_or(|code| code == 429 || code >= 500);
-        Self { why: failure.why, again }
+        let retryable = failure.code.is_none_or(|code| code == 429 || code >= 500);
+        Self { why: failure.why, retryable }
     }
 }
 

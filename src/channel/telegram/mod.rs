@@ -146,7 +146,7 @@ impl Channel for Telegram {
 
 impl Inner {
     fn chat(&self) -> Result<(&Api, i64), SendError> {
-        let missing = |why: &str| SendError { why: why.to_owned(), again: false };
+        let missing = |why: &str| SendError { why: why.to_owned(), retryable: false };
         let api = self.api.as_ref().ok_or_else(|| missing("`TELEGRAM_TOKEN` is not set"))?;
         let owner = self.owner.ok_or_else(|| {
             missing("the channel has no `owner`: write `/start` to the bot, which answers with your number")
