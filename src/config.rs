@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::definition::frontmatter::{Block, Entry, Node, Spot, yaml_text};
+use crate::definition::frontmatter::{Block, Entry, Node, YamlPath, yaml_text};
 use crate::definition::values::Value;
 use crate::definition::{Problem, Severity};
 use crate::home::Home;
@@ -258,7 +258,7 @@ struct Sources {
 impl Sources {
     fn file(&mut self, block: &Block, entries: &[Entry]) {
         for (index, entry) in entries.iter().enumerate() {
-            let at = block.locate(&Spot::Key(vec![index]));
+            let at = block.locate(&YamlPath::Key(vec![index]));
             let Some(key) = self.known(FILE, at, &entry.key) else { continue };
             if self.file.iter().any(|given| given.key.name == key.name) {
                 let message = format!("`{}` is set twice", key.name);
@@ -336,13 +336,13 @@ impl Sources {
             match (given.key.read)(&value, config) {
                 Ok(()) => {
                     if matches!(given.key.name, "default_channel" | "critical_channel" | "main_ask_tools") {
-                        let at = if given.place == FILE { value.spot(None) } else { (1, 1) };
+                        let at = if given.place == FILE { value.line_and_column(None) } else { (1, 1) };
                         named.push((given.key.name, given.place.clone(), at));
                     }
                     config.origins.insert(given.key.name, given.origin);
                 }
                 Err(fault) => {
-                    let at = if given.place == FILE { value.spot(fault.item) } else { (1, 1) };
+                    let at = if given.place == FILE { value.line_and_column(fault.item) } else { (1, 1) };
                     let hint = fault.hint.unwrap_or_default();
                     self.problem(&given.place, at, Some(given.key.name), fault.message, hint);
                 }

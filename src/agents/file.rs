@@ -6,7 +6,7 @@
 mod claims;
 mod keys;
 
-use crate::definition::frontmatter::{self, Document, Entry, NoFrontmatter, Spot};
+use crate::definition::frontmatter::{self, Document, Entry, NoFrontmatter, YamlPath};
 use crate::definition::values::{Fault, Value};
 use crate::definition::{LARGEST_FILE, Problem, Severity, quoted};
 use crate::policy::{PermissionMode, ToolPattern, WRITING_TOOLS, blocked_for_subagents};
@@ -270,7 +270,7 @@ impl<'a> FieldReader<'a> {
         match read(&value) {
             Ok(read) => Some(Some(read)),
             Err(fault) => {
-                let at = value.spot(fault.item);
+                let at = value.line_and_column(fault.item);
                 self.problem(Severity::Error, Some(name), fault.message, fault.hint, at);
                 None
             }
@@ -291,7 +291,7 @@ impl<'a> FieldReader<'a> {
     }
 
     fn at_key(&mut self, severity: Severity, index: usize, message: String, hint: String) {
-        let at = self.document.block.locate(&Spot::Key(vec![index]));
+        let at = self.document.block.locate(&YamlPath::Key(vec![index]));
         let key = self.entries[index].key.clone();
         self.problem(severity, Some(&key), message, Some(hint), at);
     }

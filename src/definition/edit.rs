@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::fields::{self, FieldValue};
-use super::frontmatter::{self, Block, Entry, Node, Spot, yaml_text};
+use super::frontmatter::{self, Block, Entry, Node, YamlPath, yaml_text};
 use crate::policy::{BOT, ToolPattern};
 
 /// Returns `text` with `field` (in snake_case) set to `value`, or without the field for `None`. Returns `None` if the
@@ -16,7 +16,7 @@ pub(super) fn set(text: &str, field: &str, value: Option<&FieldValue>) -> Option
     let before = frontmatter::split(text).ok()?;
     let entries = before.block.entries().ok()?;
     let keys: Vec<(usize, usize)> = (0..entries.len())
-        .map(|n| before.block.locate(&Spot::Key(vec![n])))
+        .map(|n| before.block.locate(&YamlPath::Key(vec![n])))
         .map(|(line, column)| Some((usize::try_from(line).ok()? - 1, usize::try_from(column).ok()? - 1)))
         .collect::<Option<_>>()?;
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -92,7 +92,7 @@ fn content_end(lines: &[&str], start: usize, next: usize) -> usize {
 
 /// Returns the line of each item of the list at entry `n`, if each begins a line of its own.
 fn item_lines(block: &Block, n: usize, count: usize, lines: &[&str]) -> Option<Vec<usize>> {
-    let line = |item| Some(usize::try_from(block.locate(&Spot::Value(vec![n, item])).0).ok()? - 1);
+    let line = |item| Some(usize::try_from(block.locate(&YamlPath::Value(vec![n, item])).0).ok()? - 1);
     let found: Vec<usize> = (0..count).map(line).collect::<Option<_>>()?;
     let each_on_its_own = found.windows(2).all(|pair| pair[0] < pair[1])
         && found.iter().all(|line| lines.get(*line).is_some_and(|line| line.trim_start().starts_with("- ")));

@@ -12,7 +12,7 @@ use std::path::Path;
 use chrono_tz::Tz;
 
 use super::fields::{self, Field};
-use super::frontmatter::{self, Document, Entry, NoFrontmatter, Node, Spot};
+use super::frontmatter::{self, Document, Entry, NoFrontmatter, Node, YamlPath};
 use super::problem::quoted;
 use super::values::Value;
 use super::{Definition, DefinitionId, Draft, Kind, KnownAgents, KnownCommands, Problem, Severity};
@@ -100,7 +100,7 @@ pub(super) fn position(text: &[u8], field: &str) -> (u32, u32) {
         let entries = document.block.entries().ok()?;
         let index =
             entries.iter().position(|entry| fields::named(&entry.key).is_some_and(|known| known.name == field))?;
-        Some(document.block.locate(&Spot::Key(vec![index])))
+        Some(document.block.locate(&YamlPath::Key(vec![index])))
     };
     find().unwrap_or((1, 1))
 }
@@ -113,7 +113,7 @@ pub(super) fn item_position(text: &[u8], field: &str, item: usize) -> (u32, u32)
         let named = |entry: &Entry| fields::named(&entry.key).is_some_and(|known| known.name == field);
         let index = entries.iter().position(named)?;
         let Node::List(items) = &entries[index].value else { return None };
-        (item < items.len()).then(|| document.block.locate(&Spot::Value(vec![index, item])))
+        (item < items.len()).then(|| document.block.locate(&YamlPath::Value(vec![index, item])))
     };
     find().unwrap_or_else(|| position(text, field))
 }
@@ -222,7 +222,7 @@ impl<'a> Reading<'a> {
             let path = std::slice::from_ref(index);
             let value = Value { name: field.name, node, block: &self.document.block, path, zone };
             if let Err(fault) = (field.read)(&value, &mut draft) {
-                let at = value.spot(fault.item);
+                let at = value.line_and_column(fault.item);
                 self.problem(Severity::Error, Some(field.name), fault.message, fault.hint, at);
                 self.faulty.push(field.name);
             }
@@ -254,7 +254,7 @@ impl<'a> Reading<'a> {
 
     /// Adds a problem at the key of the `index`-th entry.
     fn at_key(&mut self, severity: Severity, index: usize, field: &str, message: String, hint: &str) {
-        let at = self.document.block.locate(&Spot::Key(vec![index]));
+        let at = self.document.block.locate(&YamlPath::Key(vec![index]));
         self.problem(severity, Some(field), message, Some(hint.into()), at);
     }
 
@@ -272,7 +272,7 @@ impl<'a> Reading<'a> {
     /// Adds a warning at an item of a list.
     fn at_item(&mut self, name: &'static str, item: usize, message: String, hint: Option<String>) {
         let Some(index) = self.entry(name).map(|known| known.index) else { return };
-        let at = self.document.block.locate(&Spot::Value(vec![index, item]));
+        let at = self.document.block.locate(&YamlPath::Value(vec![index, item]));
         self.problem(Severity::Warning, Some(name), message, hint, at);
     }
 

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::frontmatter::{self, Block, NoFrontmatter, Node, Spot};
+use super::frontmatter::{self, Block, NoFrontmatter, Node, YamlPath};
 use super::problem::quoted;
 use super::{Definition, DefinitionError, LARGEST_FILE, Parsed, Problem, Severity, parse, read};
 use crate::home::Home;
@@ -103,7 +103,7 @@ fn load(home: &Home, name: &str) -> Result<Skill, DefinitionError> {
 }
 
 fn key(block: &Block, index: usize) -> (u32, u32) {
-    block.locate(&Spot::Key(vec![index]))
+    block.locate(&YamlPath::Key(vec![index]))
 }
 
 /// Reads a list of texts, or one text with commas or blanks between its items. The client accepts both.

@@ -11,7 +11,7 @@ use serde::de::{DeserializeOwned, IntoDeserializer as _};
 
 use super::cron::check_cron;
 use super::fields::words;
-use super::frontmatter::{Block, Node, Spot};
+use super::frontmatter::{Block, Node, YamlPath};
 use super::problem::quoted;
 use super::skill::is_name as is_skill_name;
 use super::{DefinitionId, Expect, FollowedEnd, Follows, Need, PayloadSchema, Thinking, WatchedFolder};
@@ -89,8 +89,8 @@ impl<'a> Value<'a> {
     }
 
     /// Returns its line and column in the file. `item` selects an item of a list.
-    pub(crate) fn spot(&self, item: Option<usize>) -> (u32, u32) {
-        self.block.locate(&Spot::Value(self.path.iter().copied().chain(item).collect()))
+    pub(crate) fn line_and_column(&self, item: Option<usize>) -> (u32, u32) {
+        self.block.locate(&YamlPath::Value(self.path.iter().copied().chain(item).collect()))
     }
 
     /// Reads any scalar as text.

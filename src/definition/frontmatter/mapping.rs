@@ -100,7 +100,7 @@ impl Node {
 
 /// A location in a mapping. The path holds the index of the entry or item, then the index within it, and so on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Spot {
+pub(crate) enum YamlPath {
     /// The key of an entry.
     Key(Vec<usize>),
     /// A value, or an item of a list.
@@ -141,10 +141,10 @@ pub(super) fn read(yaml: &str) -> Result<Vec<Entry>, Fault> {
     }
 }
 
-pub(super) fn locate(yaml: &str, spot: &Spot) -> Option<(u32, u32)> {
-    let (path, goal) = match spot {
-        Spot::Key(path) => (path, Goal::Key),
-        Spot::Value(path) => (path, Goal::Value),
+pub(super) fn locate(yaml: &str, place: &YamlPath) -> Option<(u32, u32)> {
+    let (path, goal) = match place {
+        YamlPath::Key(path) => (path, Goal::Key),
+        YamlPath::Value(path) => (path, Goal::Value),
     };
     let seek = Seek { path, goal, raw: &RefCell::new(None) };
     let location = seek.deserialize(serde_yaml::Deserializer::from_str(yaml)).err()?.location()?;
@@ -379,22 +379,22 @@ mod tests {
     }
 
     #[test]
-    fn every_spot_is_found() {
+    fn every_place_is_found() {
         let yaml = "# top\nid: x\n\"quoted key\": y\ntools:\n  - Read   # one\n  -   'Bash(ls *)'\nchannel: { kind: console, url: ü }\n";
-        for (spot, expected) in [
-            (Spot::Key(vec![0]), (2, 1)),
-            (Spot::Value(vec![0]), (2, 5)),
-            (Spot::Key(vec![1]), (3, 1)),
-            (Spot::Key(vec![2]), (4, 1)),
-            (Spot::Value(vec![2]), (5, 3)),
-            (Spot::Value(vec![2, 0]), (5, 5)),
-            (Spot::Value(vec![2, 1]), (6, 7)),
-            (Spot::Key(vec![3, 1]), (7, 27)),
-            (Spot::Value(vec![3, 1]), (7, 32)),
+        for (path, expected) in [
+            (YamlPath::Key(vec![0]), (2, 1)),
+            (YamlPath::Value(vec![0]), (2, 5)),
+            (YamlPath::Key(vec![1]), (3, 1)),
+            (YamlPath::Key(vec![2]), (4, 1)),
+            (YamlPath::Value(vec![2]), (5, 3)),
+            (YamlPath::Value(vec![2, 0]), (5, 5)),
+            (YamlPath::Value(vec![2, 1]), (6, 7)),
+            (YamlPath::Key(vec![3, 1]), (7, 27)),
+            (YamlPath::Value(vec![3, 1]), (7, 32)),
         ] {
-            assert_eq!(locate(yaml, &spot), Some(expected), "{spot:?}");
+            assert_eq!(locate(yaml, &path), Some(expected), "{path:?}");
         }
-        assert_eq!(locate(yaml, &Spot::Key(vec![9])), None);
+        assert_eq!(locate(yaml, &YamlPath::Key(vec![9])), None);
     }
 
     #[test]

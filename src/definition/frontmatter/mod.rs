@@ -8,7 +8,7 @@ mod emit;
 mod mapping;
 
 pub(crate) use emit::yaml_text;
-pub(crate) use mapping::{Entry, Node, Spot};
+pub(crate) use mapping::{Entry, Node, YamlPath};
 
 use gray_matter::engine::Engine;
 use gray_matter::{Matter, Pod};
@@ -118,8 +118,8 @@ impl Block {
     }
 
     /// Returns the line and column of a location in the file, or the block's start if the YAML cannot be located.
-    pub(crate) fn locate(&self, spot: &Spot) -> (u32, u32) {
-        match mapping::locate(&self.yaml, spot) {
+    pub(crate) fn locate(&self, place: &YamlPath) -> (u32, u32) {
+        match mapping::locate(&self.yaml, place) {
             Some((line, column)) => (self.first_line + line.saturating_sub(1), column),
             None => (self.first_line, 1),
         }
