@@ -194,8 +194,8 @@ pub trait RunHost: Send + Sync {
     async fn caller(&self, _script: String) -> Result<Option<String>, String> {
         Ok(None)
     }
-    /// Decides at the end of a turn: `Some(reason)` continues it. `again` says that this method has continued it before.
-    async fn stop(&self, again: bool) -> Option<String>;
+    /// Decides at the end of a turn: `Some(reason)` continues it. `is_repeated` says that this method has continued it before.
+    async fn stop(&self, is_repeated: bool) -> Option<String>;
     /// Serves one of our MCP tools, by its bare name. The hook has approved the call.
     async fn call_tool(&self, name: &str, arguments: serde_json::Value) -> ToolAnswer;
     /// Serves a tool of a further server. The hook has approved the call. The default, for a host without servers, refuses.

@@ -50,7 +50,7 @@ pub(super) fn edit(kind: Option<Kind>, id: &str, app: &App, view: &View, output:
         }
         match app.execute(Command::Replace { file: file.clone(), old: old.clone(), new }).map_err(kept)? {
             Outcome::Invalid(problems) => {
-                if !again(&problems, output) {
+                if !asks_for_another_edit(&problems, output) {
                     return Err(kept(Refusal::user(format!("{} stays as it was", file.display()))));
                 }
             }
@@ -112,7 +112,7 @@ fn write_new(
             return Err(Refusal::user("nothing was made: no text was written"));
         }
         match app.execute(Command::AddText { kind, text, template: template.to_owned() })? {
-            Outcome::Invalid(problems) if again(&problems, output) => {}
+            Outcome::Invalid(problems) if asks_for_another_edit(&problems, output) => {}
             Outcome::Invalid(_) => return Err(Refusal::user("nothing was made")),
             made => return Ok(made),
         }
@@ -167,7 +167,7 @@ fn run(editor: &str, copy: &Path) -> Result<(), Refusal> {
 }
 
 /// Shows the problems, and asks on a terminal whether to edit again.
-fn again(problems: &[Problem], output: &mut Output) -> bool {
+fn asks_for_another_edit(problems: &[Problem], output: &mut Output) -> bool {
     let mut wrong = Output::default();
     for problem in problems {
         wrong.note(render::problem(problem));

@@ -171,7 +171,7 @@ mod tests {
         fn may_continue(&self) -> bool {
             false
         }
-        async fn stop(&self, _again: bool) -> Option<String> {
+        async fn stop(&self, _is_repeated: bool) -> Option<String> {
             None
         }
         async fn call_tool(&self, name: &str, arguments: Value) -> ToolAnswer {

@@ -418,9 +418,9 @@ impl RunHost for Host {
         self.missing_report(self.tools.iter().any(|tool| sends.contains(&tool.as_str()))).is_some()
     }
 
-    async fn stop(&self, again: bool) -> Option<String> {
+    async fn stop(&self, is_repeated: bool) -> Option<String> {
         let delivery = self.delivery.lock().await;
-        if again {
+        if is_repeated {
             return None;
         }
         match &self.definition.expect {

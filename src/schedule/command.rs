@@ -86,7 +86,7 @@ pub struct Accepted {
     /// Its run, the first attempt.
     pub run: RunId,
     /// Whether it is a repeated delivery.
-    pub again: bool,
+    pub is_repeated: bool,
 }
 
 /// Why a delivery is refused.

@@ -12,7 +12,7 @@ pub(super) struct AgentMissing {
     /// When the lack was noticed.
     pub(super) since: DateTime<Utc>,
     /// When to look for the agent again.
-    pub(super) again: Instant,
+    pub(super) next_check: Instant,
     /// Whether the agent is installed but not logged in.
     pub(super) lacks_login: bool,
 }

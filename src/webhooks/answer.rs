@@ -107,8 +107,8 @@ impl Webhooks {
     {
         let mut seen = DeliveryFacts::default();
         Ok(match self.take(request, &mut seen).await {
-            Ok(Acceptance::Accepted(Accepted { run, again })) => {
-                answer(StatusCode::ACCEPTED, &json!({ "run": run, "again": again }))
+            Ok(Acceptance::Accepted(Accepted { run, is_repeated })) => {
+                answer(StatusCode::ACCEPTED, &json!({ "run": run, "again": is_repeated }))
             }
             Ok(Acceptance::Here(said)) => answer(StatusCode::OK, &said),
             Err(no) => {

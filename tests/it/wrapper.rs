@@ -36,7 +36,7 @@ impl FakeClient {
         let mut fixture = Fixture::new(&command, "http://127.0.0.1:9");
         fixture.claude.limits.interrupt = Duration::from_millis(100);
         fixture.claude.limits.leave = Duration::from_millis(300);
-        fixture.claude.limits.again_after = vec![];
+        fixture.claude.limits.restart_delays = vec![];
         Self { folder, fixture, host: Arc::new(Host::new(|_| HookReply::Allow)) }
     }
 
@@ -147,7 +147,7 @@ async fn a_flood_without_a_line_feed_is_cut_off() {
 async fn a_client_that_hangs_is_tried_again_and_then_ended() {
     let mut fake = FakeClient::new("trap '' TERM INT HUP; while :; do read -r -t 1000 line; sleep 1000; done");
     fake.fixture.claude.limits.initialize = Duration::from_millis(300);
-    fake.fixture.claude.limits.again_after = vec![Duration::from_millis(1), Duration::from_millis(2)];
+    fake.fixture.claude.limits.restart_delays = vec![Duration::from_millis(1), Duration::from_millis(2)];
     let report = fake.run(|_| {}).await;
     failed(&report, FailureClass::InitializeTimeout, "did not answer");
     assert_eq!(fake.host.started.lock().unwrap().len(), 3);

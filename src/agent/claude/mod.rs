@@ -59,7 +59,7 @@ pub struct Limits {
     /// Timeout for the answer to `initialize`.
     pub initialize: Duration,
     /// Delays after which a client that did not answer `initialize` is started again.
-    pub again_after: Vec<Duration>,
+    pub restart_delays: Vec<Duration>,
     /// Timeout for a verdict, in addition to the time that a person has for an answer.
     pub verdict: Duration,
     /// Time after which the client itself denies a call without a verdict. Longer than `verdict`; whole seconds.
@@ -77,7 +77,7 @@ impl Default for Limits {
         let seconds = Duration::from_secs;
         Self {
             initialize: seconds(60),
-            again_after: vec![seconds(5), seconds(15)],
+            restart_delays: vec![seconds(5), seconds(15)],
             verdict: seconds(25),
             client_waits: seconds(30),
             interrupt: seconds(3),
@@ -303,7 +303,7 @@ impl Claude {
             return failed(FailureClass::Internal, format!("cannot make {}: {error}", config_dir.display()));
         }
         let deadline = Instant::now() + request.timeout;
-        let mut again = self.limits.again_after.iter();
+        let mut delays = self.limits.restart_delays.iter();
         let mut waiting = self.waiting(request, &login).await;
         loop {
             let live = match waiting.take() {
@@ -329,7 +329,7 @@ impl Claude {
             }
             let hung =
                 matches!(&report.end, AttemptEnd::Failed(failure) if failure.class == FailureClass::InitializeTimeout);
-            let Some(delay) = again.next().filter(|_| hung) else { return report };
+            let Some(delay) = delays.next().filter(|_| hung) else { return report };
             tracing::warn!(?delay, "the agent client did not answer; it is started again");
             tokio::select! {
                 biased;

@@ -154,8 +154,8 @@ pub(super) struct Denial {
 pub(super) enum Request {
     /// Whether this call may run.
     BeforeTool(Call),
-    /// Whether the turn may end. `again` says that this hook has continued the turn before.
-    BeforeStop { again: bool },
+    /// Whether the turn may end. `is_repeated` says that this hook has continued the turn before.
+    BeforeStop { is_repeated: bool },
     /// A JSON-RPC message for one of our servers.
     Mcp { server: String, message: Value },
     /// A permission for a call, asked where the client would ask a person.
@@ -265,7 +265,7 @@ fn request(mut request: Value) -> Request {
                 // This still asks about a call, and the client might take an error as an approval.
                 (_, "PreToolUse") | (BEFORE_TOOL, _) => Request::UnreadableCall(AnswerForm::Hook),
                 (BEFORE_STOP, "Stop") => {
-                    Request::BeforeStop { again: input.get("stop_hook_active") == Some(&Value::Bool(true)) }
+                    Request::BeforeStop { is_repeated: input.get("stop_hook_active") == Some(&Value::Bool(true)) }
                 }
                 (callback, event) => unknown(&format!(" {callback} for {event}")),
             }

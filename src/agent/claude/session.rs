@@ -388,7 +388,7 @@ impl<'a> Turn<'a> {
             protocol::Request::UnreadableCall(form) => {
                 deny(&self.out, id, form, "denied: ollim-bot does not understand how this call is put");
             }
-            protocol::Request::BeforeStop { again } => self.may_stop(id, again),
+            protocol::Request::BeforeStop { is_repeated } => self.may_stop(id, is_repeated),
             protocol::Request::Mcp { server, message } => match pipe.to_servers.get(&server) {
                 Some(to_server) => self.serve(id, &server, message, to_server),
                 None => self.out.send(&protocol::refusal(id, &format!("there is no MCP server `{server}` here"))),
@@ -442,11 +442,11 @@ impl<'a> Turn<'a> {
         self.judging.insert(question, judging);
     }
 
-    fn may_stop(&mut self, id: &str, again: bool) {
+    fn may_stop(&mut self, id: &str, is_repeated: bool) {
         let (id, out, host) = (id.to_string(), self.out.clone(), self.request.host.clone());
         let within = self.limits.verdict;
         self.asked.spawn(async move {
-            let asked = timeout(within, AssertUnwindSafe(host.stop(again)).catch_unwind()).await;
+            let asked = timeout(within, AssertUnwindSafe(host.stop(is_repeated)).catch_unwind()).await;
             // On a fault the turn may end, so that an agent never runs forever.
             let go_on = asked.ok().and_then(Result::ok).flatten();
             out.send(&protocol::stop(&id, go_on.as_deref()));

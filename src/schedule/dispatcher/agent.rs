@@ -22,7 +22,8 @@ impl Dispatcher {
         let now = self.clock.now();
         // From now on, the service looks for the agent without an attempt.
         self.gate.stop_waiting_for_login(now);
-        let first = AgentMissing { since: now, again: Instant::now() + LOGIN_PROBE, lacks_login: missing.lacks_login };
+        let first =
+            AgentMissing { since: now, next_check: Instant::now() + LOGIN_PROBE, lacks_login: missing.lacks_login };
         self.gate.agent_missing.get_or_insert(first).lacks_login = missing.lacks_login;
         if !std::mem::replace(&mut self.gate.login_notified, true) {
             let why = &missing.why;
@@ -38,11 +39,11 @@ impl Dispatcher {
 
     /// Makes occurrences that wait for an agent look for it again, if it is time.
     pub(super) fn recheck_agent(&mut self) {
-        if self.gate.agent_missing.is_some_and(|missing| missing.again <= Instant::now()) {
+        if self.gate.agent_missing.is_some_and(|missing| missing.next_check <= Instant::now()) {
             let waits = self.active.iter().any(|(_, active)| active.awaits_agent);
-            let again = Instant::now() + LOGIN_PROBE;
+            let next_check = Instant::now() + LOGIN_PROBE;
             let missing = self.gate.agent_missing.filter(|_| waits);
-            self.gate.agent_missing = missing.map(|missing| AgentMissing { again, ..missing });
+            self.gate.agent_missing = missing.map(|missing| AgentMissing { next_check, ..missing });
             self.release_for_agent();
         }
     }

@@ -38,8 +38,8 @@ enum Action {
 }
 
 impl Dispatcher {
-    /// Cleans up a reminder's file. `again`: whether an earlier try failed.
-    pub(super) fn clean_up(&mut self, recorded: ConcludedReminder, again: bool) {
+    /// Cleans up a reminder's file. `is_retry` says that an earlier try failed.
+    pub(super) fn clean_up(&mut self, recorded: ConcludedReminder, is_retry: bool) {
         let loaded = self.definitions.get(&recorded.occurrence.id).map(|entry| &entry.loaded);
         let file = loaded.map_or(&recorded.file, |loaded| &loaded.definition.file).clone();
         // A gate that found nothing to do has completed the reminder.
@@ -81,23 +81,23 @@ impl Dispatcher {
             Ok(removal)
         };
         self.spawn(task, move |this, result| {
-            this.on_cleaned(recorded, result, again);
+            this.on_cleaned(recorded, result, is_retry);
             Ok(())
         });
     }
 
-    fn on_cleaned(&mut self, recorded: ConcludedReminder, result: io::Result<Removal>, again: bool) {
+    fn on_cleaned(&mut self, recorded: ConcludedReminder, result: io::Result<Removal>, is_retry: bool) {
         let id = recorded.occurrence.id.clone();
         let retry_at = match result {
             Ok(Removal::Removed) => {
-                if again {
+                if is_retry {
                     tracing::info!(%id, "the file of a reminder that is done was removed or moved");
                 }
                 return;
             }
             Ok(Removal::Changed) => None,
             Err(error) => {
-                if !again {
+                if !is_retry {
                     tracing::warn!(
                         %id, file = %recorded.file.display(), %error,
                         "the file of a reminder that is done cannot be removed or moved; trying again"

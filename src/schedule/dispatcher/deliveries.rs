@@ -34,8 +34,8 @@ impl Dispatcher {
             let delivered = journal.claim_delivery(claim, since).await;
             fail_point!(Delivered);
             let answer = match &delivered {
-                Ok(DeliveryClaim::New(_, Claim::Claimed(run))) => Ok(Accepted { run: run.clone(), again: false }),
-                Ok(DeliveryClaim::Again(run)) => Ok(Accepted { run: run.clone(), again: true }),
+                Ok(DeliveryClaim::New(_, Claim::Claimed(run))) => Ok(Accepted { run: run.clone(), is_repeated: false }),
+                Ok(DeliveryClaim::Again(run)) => Ok(Accepted { run: run.clone(), is_repeated: true }),
                 // The same commit chose a free time, so this cannot happen.
                 Ok(DeliveryClaim::New(_, Claim::AlreadyRecorded(_))) => Err(DeliverError::Stopping),
                 Err(error) => Err(DeliverError::Journal(error.clone())),

@@ -262,7 +262,7 @@ impl Dispatcher {
     fn next_wake(&self) -> Option<Instant> {
         let retries = self.active.retries().next().filter(|_| self.phase.is_running()).map(|(at, _)| at);
         let cleanups = self.cleanups.values().filter_map(|cleanup| cleanup.retry_at);
-        let agents = self.gate.agent_missing.filter(|_| self.phase.is_running()).map(|missing| missing.again);
+        let agents = self.gate.agent_missing.filter(|_| self.phase.is_running()).map(|missing| missing.next_check);
         let needs = self.gate.needs_again.filter(|_| self.phase.is_running());
         retries
             .into_iter()

@@ -37,14 +37,14 @@ async fn each_is_one_occurrence_that_a_crash_leaves_one() {
         let both = [format!("{n}"), format!("{n}-too")];
         for key in &both {
             let accepted = deliver(&process, key).await.unwrap();
-            assert!(!accepted.again && runs.insert(accepted.run.to_string()), "{key}");
+            assert!(!accepted.is_repeated && runs.insert(accepted.run.to_string()), "{key}");
         }
         seconds(n * 9).await;
         process.crash().await;
         process = world.start(&all);
         for key in &both {
             let accepted = deliver(&process, key).await.unwrap();
-            assert!(accepted.again && runs.contains(accepted.run.as_str()), "{key}");
+            assert!(accepted.is_repeated && runs.contains(accepted.run.as_str()), "{key}");
         }
     }
     minutes(10).await;
@@ -70,10 +70,10 @@ async fn the_same_content_is_another_delivery_later_on() {
     let first = within(now() - TimeDelta::hours(1)).await.unwrap();
     minutes(59).await;
     let again = within(now() - TimeDelta::hours(1)).await.unwrap();
-    assert_eq!((again.again, &again.run), (true, &first.run));
+    assert_eq!((again.is_repeated, &again.run), (true, &first.run));
     minutes(2).await;
     let another = within(now() - TimeDelta::hours(1)).await.unwrap();
-    assert!(!another.again && another.run != first.run);
+    assert!(!another.is_repeated && another.run != first.run);
     process.stop(Duration::ZERO).await;
 }
 

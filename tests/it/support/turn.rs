@@ -94,9 +94,9 @@ impl RunHost for Host {
     fn may_continue(&self) -> bool {
         self.go_on.is_some()
     }
-    async fn stop(&self, again: bool) -> Option<String> {
-        self.stops.lock().unwrap().push(again);
-        self.go_on.clone().filter(|_| !again)
+    async fn stop(&self, is_repeated: bool) -> Option<String> {
+        self.stops.lock().unwrap().push(is_repeated);
+        self.go_on.clone().filter(|_| !is_repeated)
     }
     async fn call_tool(&self, name: &str, arguments: Value) -> ToolAnswer {
         self.served.lock().unwrap().push((name.to_string(), arguments));

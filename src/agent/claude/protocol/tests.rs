@@ -11,8 +11,8 @@ fn understood(line: &[u8]) -> String {
         Ok(Incoming::Request { request: Request::Permission(call), .. }) => {
             format!("permit {}: {}", call.tool_name, call.tool_input)
         }
-        Ok(Incoming::Request { request: Request::BeforeStop { again }, .. }) => {
-            format!("may it stop, again: {again}")
+        Ok(Incoming::Request { request: Request::BeforeStop { is_repeated }, .. }) => {
+            format!("may it stop, again: {is_repeated}")
         }
         Ok(Incoming::Request { request: Request::Mcp { server, message }, .. }) => {
             format!("to {server}: {}", message["method"])
