@@ -487,11 +487,20 @@ impl ServiceInbound {
         if turns.is_empty() {
             return Ok(Response::Done("No answer is going.".into()));
         }
+        let (mut is_interrupted, mut refused) = (false, None);
         for turn in turns {
-            // The turn may have ended by itself.
-            let _ended = self.handlers.service(ServiceCommand::CancelRun { run: turn.run }).await;
+            match self.handlers.service(ServiceCommand::CancelRun { run: turn.run }).await {
+                Ok(ServiceReply::RunEnded { state, .. }) => is_interrupted |= state == RunState::Cancelled,
+                Ok(_) => return Err(unexpected_reply()),
+                // One message may be answered together with another, which is interrupted.
+                Err(refusal) => refused = Some(refusal),
+            }
         }
-        Ok(Response::Text("The answer was interrupted.".into()))
+        match refused.filter(|_| !is_interrupted) {
+            Some(refusal) => Err(refusal),
+            None if is_interrupted => Ok(Response::Text("The answer was interrupted.".into())),
+            None => Ok(Response::Done("The answer had ended already.".into())),
+        }
     }
 
     /// Removes the buttons of answered questions on all channels. Never returns.
