@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::Application;
+use crate::apart::harmless_apart;
 use crate::expression;
 use crate::fetch::{self, Fetch};
 use crate::options::{self, GivenOption};
@@ -17,8 +18,8 @@ use crate::wildcard::{STAR, Wildcard, joined};
 pub(super) struct CommandRule {
     /// The rule as written, without our own program's global flags.
     pub granting: Wildcard,
-    /// For a program that fetches: the rule's words without harmless options, and those options. A call must have them too, in any
-    /// position.
+    /// If the position of harmless options means nothing: the rule's words without them, and those options. A call must have them too, in
+    /// any position.
     plain: Option<Box<(Wildcard, Vec<String>)>>,
     /// The same as `granting`, read generously: the program by base name, `COMMAND-NAME` as `COMMAND NAME`.
     denying: Vec<Wildcard>,
@@ -33,6 +34,8 @@ pub(super) struct CommandRule {
     /// Whether words of the rule may be code (`python3 -c`, SQL, a script of `sed`, a variable of `make`). A star within a word then stands
     /// for a plain text only.
     holds_code: bool,
+    /// The commands that its words may start (`watch ls *`, `ssh host find . *`), each with the index of its first word.
+    started: Vec<(usize, CommandRule)>,
     application: &'static Application,
 }
 
@@ -62,7 +65,20 @@ pub(super) enum Shortfall {
 
 impl CommandRule {
     pub(super) fn new(specifier: &str, application: &'static Application) -> Self {
-        let written = Wildcard::command(specifier);
+        let mut rule =
+            Self::compiled(&Wildcard::command(specifier), Wildcard::command_in_doubt(specifier), application);
+        let words = rule.line(&rule.words);
+        let fixed = words.iter().take_while(|word| !word.contains(STAR)).cloned().collect::<Vec<_>>();
+        rule.started = options::started(&fixed)
+            .map(|at| {
+                let command = Wildcard::words_of(&words[at..]);
+                (at, Self::compiled(&command, command.clone(), application))
+            })
+            .collect();
+        rule
+    }
+
+    fn compiled(written: &Wildcard, in_doubt: Wildcard, application: &'static Application) -> Self {
         let fixed = written.fixed_words();
         let rewritten = |by_base_name: bool, written: &Wildcard| {
             let fixed = written.fixed_words();
@@ -72,8 +88,7 @@ impl CommandRule {
             let canonical = application.canonical(&fixed, by_base_name)?;
             Some(written.with_prefix(fixed.len(), &canonical))
         };
-        let granting = rewritten(false, &written).unwrap_or_else(|| written.clone());
-        let in_doubt = Wildcard::command_in_doubt(specifier);
+        let granting = rewritten(false, written).unwrap_or_else(|| written.clone());
         let mut denying = vec![in_doubt.clone()];
         denying.extend(rewritten(true, &in_doubt));
         if let Some(program) = fixed.first() {
@@ -81,16 +96,14 @@ impl CommandRule {
             denying.extend(git::split(program).map(|split| in_doubt.with_prefix(1, &split)));
         }
         let words = granting.words();
-        let plain = words.first().and_then(|program| fetch::options(program)).map(|options| {
-            let Fetch { mut plain, harmless, .. } = fetch::read(options, &words[1..]);
-            plain.insert(0, words[0].clone());
-            Box::new((Wildcard::words_of(&plain), harmless))
-        });
+        let plain = words.first().and_then(|program| apart(program, &words[1..]));
         // Words of `find` that look like options are what it looks for.
-        let is_expression = words.first().is_some_and(|program| programs::by_base_name(program).options.one_dash());
+        let is_expression =
+            words.first().is_some_and(|program| programs::by_base_name(program).options.expression.is_some());
+        let fetches = words.first().is_some_and(|program| fetch::options(program).is_some());
         let stars = match is_expression {
             true => Stars::Tests,
-            false if granting.searches() && plain.is_none() => Stars::Operands,
+            false if granting.searches() && !fetches => Stars::Operands,
             false => Stars::Anything,
         };
         let fixed = granting.fixed_words();
@@ -104,6 +117,7 @@ impl CommandRule {
             in_doubt: Box::new(in_doubt),
             stars,
             holds_code,
+            started: Vec::new(),
             application,
         };
         if rule.only_reads() {
@@ -164,6 +178,15 @@ impl CommandRule {
         self.words.get(1..).unwrap_or_default()
     }
 
+    /// Returns words as its program passes them on: split at blanks, if it joins them to a line.
+    fn line(&self, words: &[String]) -> Vec<String> {
+        let joins = self.program().is_some_and(|program| programs::by_base_name(program).joins_from.is_some());
+        match joins {
+            true => words.iter().flat_map(|word| word.split_whitespace()).map(ToOwned::to_owned).collect(),
+            false => words.to_vec(),
+        }
+    }
+
     /// Returns the rule's options for which a `*` does not stand.
     pub(super) fn spelled(&self, program: &str) -> Vec<GivenOption> {
         options::guarded(program, self.arguments())
@@ -190,30 +213,52 @@ impl CommandRule {
         if !self.has_subcommand_of(start.program, start.words.get(1..).unwrap_or_default()) {
             return false;
         }
-        if start.granting.iter().any(|text| self.fits(text)) {
+        let is_command = |(rule, words): (&Self, Vec<String>)| rule.matches(&self.start_of(&words));
+        self.has_words_of(start) && self.passed_on(start.words).into_iter().all(is_command)
+    }
+
+    /// Returns the commands in a call's words that its program starts, each with the rule for it.
+    fn passed_on(&self, words: &[String]) -> Vec<(&Self, Vec<String>)> {
+        if self.started.is_empty() {
+            return Vec::new();
+        }
+        let line = self.line(words);
+        let from = |at: usize| line.get(at..).unwrap_or_default().to_vec();
+        self.started.iter().map(|(at, rule)| (rule, from(*at))).collect()
+    }
+
+    fn start_of<'a>(&self, words: &'a [String]) -> StartWords<'a> {
+        StartWords::new(words, Path::new("/"), self.application)
+    }
+
+    /// Returns the same for its own words, without those of commands that it starts.
+    fn has_words_of(&self, start: &StartWords<'_>) -> bool {
+        if start.granting.iter().any(|text| self.fits(&self.granting, text)) {
             return true;
         }
-        let Some(call) = start.fetch.as_ref().filter(|_| !self.granting.is_closed()) else { return false };
-        let text = || joined(&[&[start.program.to_owned()], call.plain.as_slice()].concat());
+        if self.granting.is_closed() || self.program().is_some_and(|program| program != start.program) {
+            return false;
+        }
+        let Some((text, given)) = start.apart() else { return false };
         match self.plain.as_deref() {
-            Some((words, options)) => is_subset(options, &call.harmless) && words.matches(&text()),
-            None => self.granting.matches(&text()),
+            Some((words, options)) => is_subset(options, &given) && self.fits(words, &text),
+            None => self.fits(&self.granting, &text),
         }
     }
 
-    /// Returns whether the text of a call matches, with what its stars may stand for.
-    fn fits(&self, text: &str) -> bool {
-        if self.holds_code && !self.granting.matches_plainly(text) {
+    /// Returns whether the text of a call matches `words`, with what their stars may stand for.
+    fn fits(&self, words: &Wildcard, text: &str) -> bool {
+        if self.holds_code && !words.matches_plainly(text) {
             return false;
         }
         match self.stars {
-            Stars::Anything => self.granting.matches(text),
-            Stars::Operands => self.granting.matches_operands(text),
+            Stars::Anything => words.matches(text),
+            Stars::Operands => words.matches_operands(text),
             Stars::Tests => {
                 let options = self.program().map_or(&Options::NONE, |program| &programs::by_base_name(program).options);
-                self.granting.matches_where(text, |before, words| expression::may_stand_for(options, before, words))
+                words.matches_where(text, |before, words| expression::may_stand_for(options, before, words))
             }
-            Stars::SingleOperands => self.granting.matches_single_operands(text),
+            Stars::SingleOperands => words.matches_single_operands(text),
             Stars::Nothing => false,
         }
     }
@@ -246,7 +291,11 @@ impl CommandRule {
             return fetch::elsewhere(&rule, call).map(Shortfall::Address);
         }
         let beyond = self.beyond(start.program, arguments, spelled, given).map(Shortfall::Option);
-        beyond.or_else(|| self.climbing(arguments).map(Shortfall::Address))
+        let passed_on = || {
+            let mut commands = self.passed_on(start.words).into_iter();
+            commands.find_map(|(rule, words)| rule.shortfall(&self.start_of(&words)))
+        };
+        beyond.or_else(|| self.climbing(arguments).map(Shortfall::Address)).or_else(passed_on)
     }
 
     /// Returns why an address of a call leads out of the one that the rule names before a star: servers follow `..` (`git clone
@@ -275,19 +324,31 @@ impl CommandRule {
             // A script may read its operands as Perl reads them.
             given.extend(options::commands_among(programs::by_base_name(program), &arguments[own.len()..]));
         }
+        // Options behind `--` are those of the command that it starts.
+        let end = fixed.iter().position(|word| word == "--");
+        if let Some(own) =
+            end.filter(|end| self.started.iter().all(|(at, _)| at > end)).and_then(|end| arguments.get(..end))
+            && !self.started.is_empty()
+        {
+            given = options::guarded(program, own);
+        }
         given.extend(options::joined_to_line(program, self.arguments(), arguments));
         given.extend(self.lacking_beside(program));
+        // What only reads may be asked in any way, except by code.
+        let may_take_back = || !self.only_reads() || programs::known(program).runs_anything();
         let taken_back =
-            || restraints::revoking_option(program, self.arguments(), arguments).filter(|_| !self.only_reads());
+            || restraints::revoking_option(program, self.arguments(), arguments).filter(|_| may_take_back());
         self.unspelled(spelled, given).or_else(taken_back)
     }
 
     /// Returns the option that a rule lacks, if it spells one that holds its program back only beside that.
     fn lacking_beside(&self, program: &str) -> Option<GivenOption> {
-        let spells = |option: &str| self.words.iter().any(|word| word == option);
+        let spells = |option: &str| {
+            self.words.iter().any(|word| word.starts_with('-') && word.trim_start_matches('-') == option)
+        };
         let (option, other) = programs::by_base_name(program).held_by_both?;
         let lacks = spells(option) && !spells(other) && !self.granting.is_exact();
-        lacks.then(|| GivenOption::word(other, Effect::Executes))
+        lacks.then(|| GivenOption::word(format!("-{other}"), Effect::Executes))
     }
 
     /// Returns whether the rule is specific to one folder: it is exact, or names code by words with another meaning in another folder.
@@ -309,11 +370,15 @@ impl CommandRule {
     fn unspelled(&self, spelled: Vec<GivenOption>, mut given: Vec<GivenOption>) -> Option<GivenOption> {
         let names_more = || self.arguments().iter().any(|word| !word.starts_with(STAR));
         let is_closed = self.program().is_some_and(|program| programs::by_base_name(program).closed) && names_more();
-        if !self.is_bound_to_work() && !is_closed {
+        let is_bound = self.is_bound_to_work();
+        if !is_bound && !is_closed {
             given.retain(|option| option.effect != Effect::Leads);
         }
+        if !is_bound || self.program().is_some_and(|program| options::needs_no_order(program, self.arguments())) {
+            given.retain(|option| option.effect != Effect::Reorders);
+        }
         if !self.program().is_some_and(|program| options::names_script(program, self.arguments())) {
-            given.retain(|option| option.effect != Effect::Scripts);
+            given.retain(|option| !matches!(option.effect, Effect::Scripts | Effect::Alters));
         }
         options::unspelled(spelled, given)
     }
@@ -339,10 +404,11 @@ impl CommandRule {
             && self.rights(program).covers(&other.rights(program))
             && self.climbing(other.arguments()).is_none()
             && self.has_subcommand_of(program, other.arguments())
-            && self.covers_middle(other);
+            && self.covers_middle(other)
+            && self.covers_started(other);
         let read = |rule: &Self, options| fetch::read_rule(options, &rule.words);
-        let within = |options| fetch::covers(&read(self, options), &read(other, options)) && self.covers_plainly(other);
-        narrower && self.covers_code(other) && fetch::options(program).is_none_or(within)
+        let within = |options| fetch::covers(&read(self, options), &read(other, options));
+        narrower && self.covers_code(other) && self.covers_plainly(other) && fetch::options(program).is_none_or(within)
     }
 
     /// Returns whether stars within words of code stand for no more in `other`, whose own stars there stand for plain text.
@@ -354,7 +420,17 @@ impl CommandRule {
     /// Returns whether stars before the end stand for no more in `other`.
     fn covers_middle(&self, other: &Self) -> bool {
         let alike = !other.granting.searches() || self.stars == other.stars;
-        self.stars == Stars::Anything || self.granting_is_same(other) || (alike && self.fits(&joined(&other.words)))
+        self.stars == Stars::Anything
+            || self.granting_is_same(other)
+            || (alike && self.fits(&self.granting, &joined(&other.words)))
+    }
+
+    /// Returns whether the commands that it starts are granted as `other` grants them.
+    fn covers_started(&self, other: &Self) -> bool {
+        let is_covered = |at: &usize, rule: &Self| {
+            other.started.iter().any(|(other_at, other)| at == other_at && rule.covers(other))
+        };
+        self.started.iter().all(|(at, rule)| is_covered(at, rule))
     }
 
     /// Returns the same for calls whose harmless options have another position than in the rule.
@@ -453,6 +529,19 @@ impl CommandRule {
         words[0] = base_name(&words[0]).to_owned();
         words
     }
+}
+
+/// Returns the words of a rule without its harmless options, and those options, if their position means nothing.
+fn apart(program: &str, arguments: &[String]) -> Option<Box<(Wildcard, Vec<String>)>> {
+    let (words, harmless) = match fetch::options(program) {
+        Some(options) => {
+            let Fetch { mut plain, harmless, .. } = fetch::read(options, arguments);
+            plain.insert(0, program.to_owned());
+            (plain, harmless)
+        }
+        None => harmless_apart(program, arguments)?,
+    };
+    Some(Box::new((Wildcard::words_of(&words), harmless)))
 }
 
 fn is_subset(options: &[String], of: &[String]) -> bool {

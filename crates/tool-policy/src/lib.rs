@@ -4,6 +4,7 @@
 #![cfg_attr(test, allow(clippy::too_many_lines, reason = "a test is read from top to bottom"))]
 
 mod agents;
+mod apart;
 mod application;
 mod attenuation;
 mod client_tools;

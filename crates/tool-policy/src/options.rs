@@ -34,6 +34,10 @@ impl GivenOption {
 /// Returns the options among a tool's arguments that may lead to other code.
 fn leading(tool: &HarmlessOptions, arguments: &[String]) -> Vec<GivenOption> {
     let found = |shown: String| GivenOption::word(shown, Effect::Leads);
+    let reorders = |shown: String| {
+        let is_one = programs::contains(tool.reordering, &shown);
+        is_one.then(|| GivenOption { id: "reordering".into(), ..GivenOption::word(shown, Effect::Reorders) })
+    };
     let mut out = Vec::new();
     for word in arguments.iter().take_while(|word| *word != "--") {
         let text = word.split(STAR).next().unwrap_or_default();
@@ -49,6 +53,7 @@ fn leading(tool: &HarmlessOptions, arguments: &[String]) -> Vec<GivenOption> {
             if !programs::contains(tool.long, name) {
                 out.push(found(format!("--{name}")));
             }
+            out.extend(reorders(format!("--{name}")));
             // Package managers read the value of a flag that takes none as a word of its own.
             if let Some(option) = value.filter(|value| value.starts_with('-')) {
                 out.push(found(option.split('=').next().unwrap_or(option).to_owned()));
@@ -60,6 +65,7 @@ fn leading(tool: &HarmlessOptions, arguments: &[String]) -> Vec<GivenOption> {
             continue;
         }
         for letter in option.chars() {
+            out.extend(reorders(format!("-{letter}")));
             if tool.values.contains(letter) {
                 break;
             }
@@ -111,16 +117,59 @@ pub(super) fn is_instructed(program: &str, arguments: &[String]) -> bool {
     match program.syntax {
         Syntax::Git => git::is_instructed(arguments),
         Syntax::Fetch(_) => {
-            // The content of a file: `@body.json`, `name=@body.json`, `name=<body.json`.
-            let gives_file = |word: &String| word.starts_with('@') || word.contains("=@") || word.contains("=<");
-            let attached = |word: &String| {
-                word.strip_prefix("-d").or_else(|| word.strip_prefix("-H")).is_some_and(|v| v.starts_with('@'))
+            // The content of a file: `@body.json`, `-d@body.json`, `name=@body.json`, `name=<body.json`.
+            let gives_file = |word: &String| {
+                let value =
+                    word.strip_prefix('-').map_or(word.as_str(), |rest| rest.trim_start_matches(char::is_alphanumeric));
+                value.starts_with('@') || word.contains("=@") || word.contains("=<")
             };
+            // `name@body.json`
+            let encoded = |pair: &[String]| pair[0] == "--data-urlencode" && pair[1].contains('@');
             spells(program.instructed_by, &Options::NONE, arguments)
-                || arguments.iter().any(|word| gives_file(word) || attached(word))
+                || arguments.iter().any(gives_file)
+                || arguments.windows(2).any(encoded)
         }
-        Syntax::Options => spells(program.instructed_by, &Options::NONE, arguments),
+        Syntax::Options => spells(program.instructed_by, &Options::NONE, arguments) || brings_named(program, arguments),
     }
+}
+
+/// Returns whether a rule names a file whose contents its program puts elsewhere (`tar -xf backup.tar *`, `cp template.md *`).
+fn brings_named(program: &Program, arguments: &[String]) -> bool {
+    let options = &program.options;
+    let is_bundle = |at: usize| options.bundled && at == 0;
+    let names_file = |(at, word): (usize, &String)| match word.strip_prefix('-') {
+        // A value that is attached: `-fbackup.tar`, `--file=backup.tar`.
+        Some(letters) => {
+            letters.contains('=')
+                || letters.find(|letter| options.values.contains(letter)).is_some_and(|end| {
+                    !letters.starts_with('-') && end + 1 < letters.len() && !letters[end + 1..].starts_with(STAR)
+                })
+        }
+        None => !is_bundle(at) && !word.is_empty() && !word.starts_with([STAR, '/']),
+    };
+    let brings = |with: Names| with.is_empty() || spells(with, options, arguments);
+    program.brings.is_some_and(brings) && arguments.iter().enumerate().any(names_file)
+}
+
+/// Returns the indices of the words that a program may start as a command: every known program among a rule's first words, behind the
+/// subcommand that starts one (`docker exec web find .`).
+pub(super) fn started(fixed: &[String]) -> impl Iterator<Item = usize> {
+    let entry = fixed.first().map(|program| programs::by_base_name(program));
+    let verbs = entry.and_then(|entry| entry.starts);
+    let begins = |verbs: Names| match verbs.is_empty() {
+        true => Some(1),
+        false => fixed.iter().position(|word| programs::contains(verbs, word)).map(|at| at + 1),
+    };
+    let from = verbs.and_then(begins).unwrap_or(fixed.len());
+    (from..fixed.len()).filter(|at| programs::is_known(&fixed[*at]))
+}
+
+/// Returns whether no step of the targets that a rule names must wait for another one, or the rule names none.
+pub(super) fn needs_no_order(program: &str, rule: &[String]) -> bool {
+    let entry = programs::by_base_name(program);
+    let unordered = entry.harmless.map_or("", |tool| tool.unordered);
+    let is_one = |target: &&str| programs::contains(unordered, target.split(['-', STAR]).next().unwrap_or_default());
+    targets(entry, rule).iter().filter(|word| !word.starts_with(STAR)).all(is_one)
 }
 
 /// Returns whether words of a rule may be code for its program. Behind the script that a rule names, they are the script's own.
@@ -140,10 +189,11 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
             let begin = word.trim_start_matches('+');
             begin.starts_with(['|', '<', '>']) || word.ends_with('|')
         }
+        CommandOperands::Listed => word.starts_with('@'),
         CommandOperands::Separated => word.ends_with(';') || word.contains('#'),
     };
     let given = arguments.iter().filter(|word| is_command(word));
-    given.map(|word| GivenOption::word(word, Effect::Executes)).collect()
+    given.map(|word| GivenOption::word(word, Effect::Commands)).collect()
 }
 
 /// Returns the words of a line for a shell that are more than words, if a rule names a part of that line (`ssh host uptime *`, `watch ls *`).
@@ -155,7 +205,7 @@ pub(super) fn joined_to_line(program: &str, rule: &[String], arguments: &[String
         return Vec::new();
     }
     let more = arguments.iter().filter(|word| !rule.contains(word) && !word.chars().all(plain));
-    more.map(|word| GivenOption::word(word, Effect::Executes)).collect()
+    more.map(|word| GivenOption::word(word, Effect::Commands)).collect()
 }
 
 /// Returns whether a rule contains the script of a filter before its first star: an operand, or an option with its value. Or whether it
@@ -351,9 +401,12 @@ pub(super) fn scan(options: &Options, arguments: &[String]) -> Vec<GivenOption> 
     for (at, word) in arguments.iter().enumerate() {
         let text = word.split(STAR).next().unwrap_or_default();
         if options.one_dash() {
-            out.extend(
-                options.guarded.iter().filter(|guarded| text.strip_prefix('-') == Some(guarded.name)).map(found),
-            );
+            let Some(given) = text.strip_prefix('-') else { continue };
+            let is_given = |guarded: &&GuardedOption| match options.expression {
+                Some(_) => given == guarded.name,
+                None => given.strip_prefix('-').unwrap_or(given).starts_with(guarded.name),
+            };
+            out.extend(options.guarded.iter().filter(is_given).map(found));
             continue;
         }
         if let Some(long) = text.strip_prefix("--") {
@@ -426,12 +479,12 @@ mod tests {
         check("sort -to f", &[]);
         check("sort --compress-p=x", &["compress-program"]);
         check("sed -i s/a/b/ f", &["in-place"]);
-        check("sed -ni p f", &["in-place"]);
+        check("sed -ni p f", &["quiet", "in-place"]);
         check("sed -i.bak p f", &["in-place"]);
         check("sed --in-pl p f", &["in-place"]);
-        check("sed -n -e i f", &["expression"]);
+        check("sed -n -e i f", &["quiet", "expression"]);
         check("sed -ei f", &["expression"]);
-        check("sed -n 1,5p f --fi=x --e y", &["file", "expression"]);
+        check("sed -n 1,5p f --fi=x --e y", &["quiet", "file", "expression"]);
         check("awk -v e=f -f x -E y --sou=z", &["file", "exec", "source"]);
         check("awk -Wload=x 1 f", &["W"]);
         check("find . -name -delete", &["delete"]);
@@ -594,9 +647,10 @@ mod tests {
             check(call, &[]);
         }
         // A rule that names a target must spell each.
-        check("make test -s -j4 -kn --silent --jobs=4", &["target"]);
-        check("make -j 4 test -- -C", &["target"]);
-        check("make -j test -l 2.5 V=1 --output-sync deploy", &["target", "target"]);
+        check("make test -s -n --silent", &["target"]);
+        check("make test -j4 -kn --jobs=4", &["target", "reordering", "reordering", "reordering"]);
+        check("make -s test -- -C", &["target"]);
+        check("make -l test -l 2.5 V=1 --output-sync deploy", &["target", "target"]);
         check("npx eslint --format unix src", &[]);
         check("npx --yes --package=x eslint", &["--package"]);
         check("npx --loglevel silent -p x eslint", &["--loglevel"]);

@@ -17,7 +17,7 @@ const OF_ONE: &[(&str, &str)] = &[
     ("cp", "--backup -b -i -n"),
     ("git add", "--patch -i -n -p"),
     ("git branch", "--all --delete --list --merged --no-merged --remotes --sort -a -d -l -r"),
-    ("git checkout", "--patch -p"),
+    ("git checkout", "--patch -b -p"),
     ("git clean", "-i -n"),
     ("git fetch", "-n"),
     ("git mv", "-n"),
@@ -26,6 +26,7 @@ const OF_ONE: &[(&str, &str)] = &[
     ("git revert", "-n"),
     ("git rm", "-n"),
     ("git stash", "--patch -S -p"),
+    ("git switch", "--create -c"),
     ("gmake", "-n"),
     ("install", "--backup -b"),
     ("ln", "--backup -b -i"),
@@ -34,7 +35,7 @@ const OF_ONE: &[(&str, &str)] = &[
     ("node", "-c"),
     ("rm", "-i -I"),
     ("rsync", "-n"),
-    ("sqlite3", "-readonly -safe"),
+    ("sqlite3", "--readonly --safe -readonly -safe"),
     ("unzip", "-n"),
 ];
 
@@ -57,10 +58,12 @@ const PRINTING: &[&str] = &[
 const BESIDE: &[(&str, &str, Names)] = &[
     ("cp", "aprRv", "--archive --recursive"),
     ("git add", "Auv", "--all --update"),
+    ("git checkout", "qt", "--no-track --track"),
     ("git fetch", "ap", "--all --prune"),
     ("git push", "uv", "--all --follow-tags --porcelain --set-upstream --tags"),
     ("git restore", "s", "--source"),
     ("git rm", "r", "--ignore-unmatch"),
+    ("git switch", "qt", "--no-track --track"),
     ("gmake", "jknsw0123456789", "--jobs --keep-going"),
     ("make", "jknsw0123456789", "--jobs --keep-going"),
     ("npm", "", "--omit"),

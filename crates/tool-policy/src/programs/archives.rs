@@ -18,7 +18,7 @@ pub(super) const TABLE: &[Program] = &[
         options: Options::new(&[], "CFMST"),
         ..changes(&["bunzip2", "bzip2", "gzip", "unxz", "xz"])
     },
-    Program { looks: "-l -p -t -v -z -Z", options: Options::new(&[], "dPx"), ..changes(&["unzip"]) },
+    Program { looks: "-l -p -t -v -z -Z", options: Options::new(&[], "dPx"), brings: Some(""), ..changes(&["unzip"]) },
     Program { looks: LOOKS, options: Options::new(&[writes("", "rm")], "DMTo"), ..changes(&["unzstd", "zstd"]) },
     Program { looks: LOOKS, helpers: SCRIPT, ..changes(&["gunzip"]) },
     Program { helpers: SCRIPT, ..Program::new(Class::Reads, &["bzcat", "xzcat", "zcat", "zgrep", "zstdcat"]) },
@@ -51,6 +51,7 @@ pub(super) const TABLE: &[Program] = &[
             ..Options::NONE
         },
         looks: "-t --list",
+        brings: Some("-x --extract --get"),
         // Lines of such a file may be options.
         instructed_by: "-T --files-from",
         ..changes(&["tar"])

@@ -1,6 +1,6 @@
 //! Build tools and package managers: they run the code in a folder.
 
-use super::{Class, HarmlessOptions, Options, Program};
+use super::{Class, CommandOperands, HarmlessOptions, Options, Program, leads};
 
 const fn runs(names: &'static [&'static str]) -> Program {
     Program::new(Class::Runs, names)
@@ -17,8 +17,36 @@ pub(super) const TABLE: &[Program] = &[
     Program { subcommands: true, ..tool(&["npm", "pnpm", "yarn"], &NPM, "Cw") },
     Program { subcommands: true, ..tool(&["cargo"], &CARGO, "CFjpZ") },
     Program { subcommands: true, ..runs(&["go", "pip", "pip3", "poetry", "uv"]) },
-    runs(&["bunx", "cc", "gcc", "gradle", "just", "mvn", "pipx", "pytest", "uvx"]),
+    Program {
+        versioned: true,
+        options: COMPILER,
+        commands: CommandOperands::Listed,
+        ..runs(&["c++", "cc", "clang", "clang++", "g++", "gcc"])
+    },
+    runs(&["bunx", "gradle", "just", "mvn", "pipx", "pytest", "uvx"]),
 ];
+
+/// Options by which a compiler runs another program, or loads a library into itself.
+const COMPILER: Options = Options {
+    guarded: &[
+        leads("", "wrapper"),
+        leads("", "B"),
+        leads("", "specs"),
+        leads("", "fplugin"),
+        leads("", "fpass-plugin"),
+        leads("", "iplugindir"),
+        leads("", "fuse-ld"),
+        leads("", "ld-path"),
+        leads("", "gcc-toolchain"),
+        leads("", "config"),
+        leads("", "Wa,"),
+        leads("", "Wl,"),
+        leads("", "Wp,"),
+        leads("", "X"),
+    ],
+    one_dash: true,
+    ..Options::NONE
+};
 
 const NPX: HarmlessOptions = HarmlessOptions {
     flags: "dhqsvy",
@@ -26,6 +54,7 @@ const NPX: HarmlessOptions = HarmlessOptions {
     clusters: false,
     long: "help no-audit no-fund offline prefer-offline quiet silent version yes",
     until_operand: true,
+    ..HarmlessOptions::NONE
 };
 
 /// npm accepts any number of dashes as two, and treats clusters as names.
@@ -35,7 +64,7 @@ const NPM: HarmlessOptions = HarmlessOptions {
     clusters: false,
     long: "color dry-run foreground-scripts help if-present include-workspace-root json loglevel \
         no-audit no-color no-fund offline omit prefer-offline quiet silent verbose version workspace workspaces yes",
-    until_operand: false,
+    ..HarmlessOptions::NONE
 };
 
 const MAKE: HarmlessOptions = HarmlessOptions {
@@ -45,7 +74,11 @@ const MAKE: HarmlessOptions = HarmlessOptions {
     long: "always-make debug dry-run help jobs just-print keep-going load-average no-builtin-rules \
         no-print-directory output-sync print-data-base print-directory question quiet recon silent trace \
         version warn-undefined-variables",
-    until_operand: false,
+    switches: "always-make debug dry-run just-print keep-going no-builtin-rules no-print-directory print-directory question quiet \
+        silent trace warn-undefined-variables",
+    reordering: "-j -k --jobs --keep-going",
+    unordered: "all bench benchmark build check clean coverage doc docs format fmt lint test tests",
+    ..HarmlessOptions::NONE
 };
 
 const CARGO: HarmlessOptions = HarmlessOptions {
@@ -55,5 +88,5 @@ const CARGO: HarmlessOptions = HarmlessOptions {
     long: "all all-features all-targets bench benches bin bins check color doc example examples exclude features \
         frozen help jobs keep-going lib list locked message-format no-default-features no-deps no-fail-fast no-run \
         offline package profile quiet release test tests verbose version workspace",
-    until_operand: false,
+    ..HarmlessOptions::NONE
 };

@@ -7,7 +7,8 @@ pub(super) const TABLE: &[Program] = &[
     Program {
         syntax: Syntax::Fetch(&CURL),
         writes_operands: true,
-        instructed_by: "-K -T -b -E --config --upload-file --netrc-file --cookie --cert --key --cacert",
+        instructed_by: "-K -T -b -E --config --upload-file --netrc-file --cookie --cert --key --cacert --proxy-cert --proxy-key \
+            --proxy-cacert --crlfile --etag-compare --variable",
         ..Program::new(Class::Fetches, &["curl"])
     },
     Program {

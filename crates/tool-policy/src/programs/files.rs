@@ -116,10 +116,10 @@ pub(super) const TABLE: &[Program] = &[
         ..reads(&["rg"])
     },
     Program { options: Options::new(&[writes("o", "output")], ""), ..reads(&["tree"]) },
-    changes(&["chgrp", "chmod", "chown", "dd", "link", "mkdir", "mkfifo", "rm", "rmdir", "shred", "touch", "truncate"]),
-    changes(&["unlink"]),
+    changes(&["chgrp", "chmod", "chown", "mkdir", "mkfifo", "rm", "rmdir", "shred", "touch", "truncate", "unlink"]),
+    Program { brings: Some(""), ..changes(&["dd", "link"]) },
     // Options that put the name of a file together.
-    Program { options: Options::new(&[writes("S", "suffix")], "tS"), ..changes(&["cp", "ln", "mv"]) },
+    Program { options: Options::new(&[writes("S", "suffix")], "tS"), brings: Some(""), ..changes(&["cp", "ln", "mv"]) },
     Program { options: Options::new(&[writes("b", "suffix-format")], "bfn"), ..changes(&["csplit"]) },
     Program {
         instructed_by: "-i --input",
@@ -131,6 +131,7 @@ pub(super) const TABLE: &[Program] = &[
     },
     Program {
         options: Options::new(&[executes("", "strip-program"), writes("S", "suffix")], "gmoStT"),
+        brings: Some(""),
         ..changes(&["install"])
     },
     Program { options: Options::new(&[executes("", "filter")], "abClnt"), ..changes(&["split"]) },

@@ -1,6 +1,6 @@
 //! Filters, which transform their input.
 
-use super::{Class, Options, Program, executes, instructed, scripts, writes};
+use super::{Class, Options, Program, alters, executes, instructed, scripts, writes};
 
 const fn filter(names: &'static [&'static str]) -> Program {
     Program::new(Class::Filter, names)
@@ -14,7 +14,7 @@ pub(super) const TABLE: &[Program] = &[
     filter(&["[", "arch", "b2sum", "base32", "base64", "basename", "basenc", "cal", "cat", "cksum", "clear", "cmp"]),
     filter(&["col", "colrm", "column", "comm", "cut", "envsubst"]),
     filter(&["date", "diff", "dirname", "echo", "expand", "expr", "factor", "false", "fmt", "fold", "getconf"]),
-    filter(&["grep", "groups", "head", "hexdump", "hostname", "iconv", "id", "join", "jq", "locale", "logname"]),
+    filter(&["grep", "groups", "head", "hexdump", "hostname", "iconv", "id", "join", "locale", "logname"]),
     filter(&["md5sum", "nl", "nproc", "numfmt", "od", "paste", "pr", "printenv", "printf", "pwd", "readlink"]),
     filter(&["realpath", "rev", "seq", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "sleep"]),
     filter(&["sum", "tac", "tail", "test", "tput", "tr", "true", "tsort", "tty", "uname", "unexpand", "uniq", "wc"]),
@@ -50,8 +50,27 @@ pub(super) const TABLE: &[Program] = &[
         "-f --file",
         with(
             &["sed"],
-            Options::new(&[writes("i", "in-place"), scripts("e", "expression"), scripts("f", "file")], "efl"),
+            Options::new(
+                &[
+                    writes("i", "in-place"),
+                    scripts("e", "expression"),
+                    scripts("f", "file"),
+                    // With `-i` the file then holds what the script prints by a command.
+                    alters("n", "quiet"),
+                    alters("", "silent"),
+                    alters("", "debug"),
+                    // Other lines, and other expressions.
+                    alters("z", "null-data"),
+                    alters("Er", "regexp-extended"),
+                    alters("", "posix"),
+                ],
+                "efl",
+            ),
         ),
+    ),
+    instructed(
+        "-f --from-file",
+        with(&["jq"], Options::new(&[scripts("f", "from-file"), alters("L", "library-path")], "")),
     ),
     with(&["shuf"], Options::new(&[writes("o", "output")], "in")),
     with(

@@ -90,7 +90,24 @@ struct Subcommand {
     /// See [`Program::looks`].
     looks: Names,
     options: Options,
+    operands: Operands,
 }
+
+/// The operands of a subcommand that a rule must spell.
+#[derive(Clone, Copy)]
+enum Operands {
+    Any,
+    /// A refspec with a destination: it changes, or with `--prune` deletes, branches of this repository.
+    Fetched,
+    /// A refspec that forces or deletes a branch.
+    Pushed,
+    /// Behind these words, an address in the place of a remote's name.
+    Remotes(Names),
+}
+
+/// Long options and letters of the subcommands that fetch, with a value in the next word.
+const FETCHING_VALUES: Names = "-j -o -s -X --deepen --depth --filter --jobs --negotiation-tip --server-option --shallow-exclude \
+    --shallow-since --strategy --strategy-option";
 
 /// Returns whether words name a file that tells git what to do: a patch, settings, a message.
 pub(crate) fn is_instructed(arguments: &[String]) -> bool {
@@ -133,8 +150,44 @@ const COMMON: Options = Options {
     ..Options::NONE
 };
 
-const UNKNOWN: Subcommand =
-    Subcommand { names: &[], needs: ANYTHING, named: false, reads_operands: false, looks: "", options: COMMON };
+/// The options of subcommands that fetch. Refspecs can also come from standard input, or follow from options.
+const FETCHING: Options = Options {
+    guarded: &[
+        executes("", "upload-pack"),
+        executes("", "exec"),
+        steers("", "refmap"),
+        steers("", "stdin"),
+        steers("P", "prune-tags"),
+        steers("", "update-head-ok"),
+    ],
+    harmless: &["prune"],
+    ..Options::NONE
+};
+
+/// The options of subcommands that push, with those that delete or force.
+const PUSHING: Options = Options {
+    guarded: &[
+        executes("", "receive-pack"),
+        executes("", "exec"),
+        steers("f", "force"),
+        steers("d", "delete"),
+        steers("", "mirror"),
+        steers("", "prune"),
+        steers("", "stdin"),
+    ],
+    values: "o",
+    ..Options::NONE
+};
+
+const UNKNOWN: Subcommand = Subcommand {
+    names: &[],
+    needs: ANYTHING,
+    named: false,
+    reads_operands: false,
+    looks: "",
+    options: COMMON,
+    operands: Operands::Any,
+};
 
 const fn subcommands(needs: SubcommandNeeds, names: &'static [&'static str]) -> Subcommand {
     Subcommand { names, needs, ..UNKNOWN }
@@ -159,7 +212,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     subcommands(CHANGES, &["am", "apply", "bisect", "bundle", "checkout", "cherry-pick"]),
     subcommands(CHANGES, &["commit-graph", "commit-tree", "fast-export", "fast-import"]),
     subcommands(CHANGES, &["format-patch", "fsck", "gc", "hash-object", "merge-file", "merge-tree"]),
-    subcommands(CHANGES, &["mktree", "mv", "pack-refs", "prune", "read-tree", "reflog", "repack"]),
+    subcommands(CHANGES, &["mktree", "mv", "pack-refs", "prune", "read-tree", "repack"]),
     subcommands(CHANGES, &["replace", "rerere", "reset", "restore", "revert", "rm", "sparse-checkout", "stash"]),
     subcommands(CHANGES, &["stripspace", "switch", "symbolic-ref", "update-index", "update-ref"]),
     subcommands(CHANGES, &["worktree", "write-tree"]),
@@ -170,8 +223,12 @@ const SUBCOMMANDS: &[Subcommand] = &[
     Subcommand {
         looks: "-v --verbose",
         reads_operands: true,
+        // A mirror's branches take the place of this repository's.
+        options: Options { guarded: &[steers("", "mirror")], ..Options::NONE },
+        operands: Operands::Remotes("prune set-head show update"),
         ..subcommands(SubcommandNeeds { network: true, ..CHANGES }, &["remote"])
     },
+    subcommands(READS, &["reflog"]),
     Subcommand { named: true, reads_operands: true, ..subcommands(CHANGES, &["config"]) },
     Subcommand { named: true, ..subcommands(CHANGES, &["maintenance"]) },
     Subcommand { options: Options::new(&[executes("x", "exec")], "sXC"), ..subcommands(CHANGES, &["rebase"]) },
@@ -183,10 +240,15 @@ const SUBCOMMANDS: &[Subcommand] = &[
     Subcommand { options: Options::new(&[writes("", "prefix")], ""), ..subcommands(CHANGES, &["checkout-index"]) },
     Subcommand {
         reads_operands: true,
-        ..subcommands(
-            SubcommandNeeds { network: true, ..CHANGES },
-            &["fetch", "fetch-pack", "pull", "push", "send-pack"],
-        )
+        options: FETCHING,
+        operands: Operands::Fetched,
+        ..subcommands(SubcommandNeeds { network: true, ..CHANGES }, &["fetch", "fetch-pack", "pull"])
+    },
+    Subcommand {
+        reads_operands: true,
+        options: PUSHING,
+        operands: Operands::Pushed,
+        ..subcommands(SubcommandNeeds { network: true, ..CHANGES }, &["push", "send-pack"])
     },
     subcommands(SubcommandNeeds { network: true, ..CHANGES }, &["submodule"]),
     subcommands(SubcommandNeeds { class: Class::Fetches, network: true, any: false }, &["ls-remote"]),
@@ -366,9 +428,14 @@ pub(crate) fn guarded(arguments: &[String]) -> Vec<GivenOption> {
         "config" => out.push(GivenOption { effect: Effect::Writes, ..executes("config") }),
         // Any other name can be an alias, which runs what the repository's settings say.
         name if !name.contains(STAR) && entry(Some(name)).must_be_named() => out.push(executes(name)),
-        name => out.extend(leads_on(name, rest).map(|word| executes(&format!("{name} {word}")))),
+        name => {
+            out.extend(leads_on(name, rest).map(|word| executes(&format!("{name} {word}"))));
+            out.extend(deletes(name, rest));
+        }
     }
     out.extend(scan(options(Some(subcommand)), rest));
+    let named = operands(entry(Some(subcommand)).operands, rest).into_iter();
+    out.extend(named.map(|word| GivenOption { id: "operand".into(), ..GivenOption::word(word, Effect::Steers) }));
     out.extend(
         rest.iter().filter(|word| word.starts_with("ext::") || word.starts_with("fd::")).map(|_| executes("ext::")),
     );
@@ -385,6 +452,43 @@ fn leads_on<'a>(subcommand: &str, arguments: &'a [String]) -> Option<&'a str> {
     let (_, words) = FINAL.iter().find(|(name, _)| *name == subcommand)?;
     let word = arguments.iter().find(|word| !word.starts_with('-'))?;
     (!word.contains(STAR) && !contains(words, word)).then_some(word)
+}
+
+/// Returns the word of a subcommand that only reads by which it deletes.
+fn deletes(subcommand: &str, arguments: &[String]) -> Option<GivenOption> {
+    const DELETING: &[(&str, Names)] = &[("reflog", "delete drop expire")];
+    let (_, words) = DELETING.iter().find(|(name, _)| *name == subcommand)?;
+    let word = arguments.iter().find(|word| contains(words, word))?;
+    Some(GivenOption::word(format!("{subcommand} {word}"), Effect::Writes))
+}
+
+/// Returns the operands of a subcommand that a rule must spell.
+fn operands(kind: Operands, arguments: &[String]) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut rest = arguments.iter().map(String::as_str);
+    let mut takes_values = matches!(kind, Operands::Fetched);
+    while let Some(word) = rest.next() {
+        takes_values &= word != "--";
+        if takes_values && contains(FETCHING_VALUES, word) {
+            rest.next();
+        } else if !word.starts_with('-') {
+            words.push(word);
+        }
+    }
+    match kind {
+        Operands::Any => words.clear(),
+        // The first one is the repository.
+        Operands::Fetched => {
+            words = words.split_off(words.len().min(1));
+            words.retain(|word| word.split_once(':').is_some_and(|(_, destination)| !destination.is_empty()));
+        }
+        Operands::Pushed => words.retain(|word| word.starts_with('+') || (word.starts_with(':') && *word != ":")),
+        Operands::Remotes(verbs) => {
+            let is_asked = words.first().is_some_and(|verb| contains(verbs, verb));
+            words.retain(|word| is_asked && (word.contains([':', '/']) || word.starts_with('.')));
+        }
+    }
+    words
 }
 
 /// Returns whether `git config` only reads. The reading option must be before the first word that is no option, since behind a name the

@@ -101,6 +101,12 @@ pub(crate) struct Program {
     pub commands: CommandOperands,
     /// Options whose value is a file that tells it what to do.
     pub instructed_by: Names,
+    /// The options with which it puts the contents of the files in its operands elsewhere (`cp`, `tar -x`). Empty: always. In another
+    /// folder the same names have other contents.
+    pub brings: Option<Names>,
+    /// The subcommands that run a command in their arguments, possibly on another machine. Empty: every call does. That command is
+    /// judged as well.
+    pub starts: Option<Names>,
     /// An option that holds it back only beside the second one.
     pub held_by_both: Option<(&'static str, &'static str)>,
 }
@@ -111,6 +117,8 @@ pub(crate) enum CommandOperands {
     None,
     /// A file's name with a `|`, `<` or `>` at one of its ends: `open` of Perl runs it.
     Opened,
+    /// For `gcc`: a file that contains further options, `@FILE`.
+    Listed,
     /// For `tmux`: a word with a `;` at its end, which another command follows, and a format. `#(COMMAND)` runs a command, and `#{…}`
     /// can form one.
     Separated,
@@ -140,6 +148,12 @@ pub(crate) enum Effect {
     Leads,
     /// Gives the program's script, in place of one that the rule spells or in addition to it.
     Scripts,
+    /// Changes what a script does that the rule spells.
+    Alters,
+    /// Goes past a step that fails, or does not wait for it.
+    Reorders,
+    /// Is a command itself, among the operands.
+    Commands,
 }
 
 /// An option that a rule must spell.
@@ -162,6 +176,8 @@ pub(crate) struct Options {
     pub harmless: &'static [&'static str],
     /// The words of its expression, whose long options have one dash (`find -delete`).
     pub expression: Option<&'static Expression>,
+    /// Whether its long options have one dash or two (`gcc -wrapper`). A value may be attached.
+    pub one_dash: bool,
     /// Whether the first word may be a cluster without a dash (`tar xIf`).
     pub bundled: bool,
     /// Long options with one dash that are followed by a program to start.
@@ -181,11 +197,25 @@ pub(crate) struct HarmlessOptions {
     pub long: Names,
     /// Whether the words behind the first operand belong to the program that it names.
     pub until_operand: bool,
+    /// Those among the long ones that have no value, if they and the letters mean the same in every position.
+    pub switches: Names,
+    /// Options among them that run a later step although an earlier one failed, or before it ends.
+    pub reordering: Names,
+    /// Targets that do not need the options in `reordering` to be spelled: no step of theirs must wait for another one.
+    pub unordered: Names,
 }
 
 impl Options {
-    pub const NONE: Self =
-        Self { guarded: &[], values: "", harmless: &[], expression: None, bundled: false, starting: "", patterns: &[] };
+    pub const NONE: Self = Self {
+        guarded: &[],
+        values: "",
+        harmless: &[],
+        expression: None,
+        one_dash: false,
+        bundled: false,
+        starting: "",
+        patterns: &[],
+    };
 
     const fn new(guarded: &'static [GuardedOption], values: &'static str) -> Self {
         Self { guarded, values, ..Self::NONE }
@@ -193,7 +223,7 @@ impl Options {
 
     /// Returns whether long options have one dash.
     pub fn one_dash(&self) -> bool {
-        self.expression.is_some()
+        self.expression.is_some() || self.one_dash
     }
 
     /// Returns whether a word is an option with one dash that writes, steers or starts a program (`find -delete`).
@@ -201,6 +231,19 @@ impl Options {
         let mut names = self.guarded.iter().map(|option| option.name).chain(self.starting.split_whitespace());
         word.strip_prefix('-').is_some_and(|word| names.any(|name| word == name))
     }
+}
+
+impl HarmlessOptions {
+    const NONE: Self = Self {
+        flags: "",
+        values: "",
+        clusters: false,
+        long: "",
+        until_operand: false,
+        switches: "",
+        reordering: "",
+        unordered: "",
+    };
 }
 
 impl GuardedOption {
@@ -232,6 +275,14 @@ const fn scripts(short: &'static str, name: &'static str) -> GuardedOption {
     GuardedOption { short, name, effect: Effect::Scripts }
 }
 
+const fn alters(short: &'static str, name: &'static str) -> GuardedOption {
+    GuardedOption { short, name, effect: Effect::Alters }
+}
+
+const fn leads(short: &'static str, name: &'static str) -> GuardedOption {
+    GuardedOption { short, name, effect: Effect::Leads }
+}
+
 impl Program {
     const UNKNOWN: Self = Self {
         names: &[],
@@ -252,6 +303,8 @@ impl Program {
         joins_from: None,
         commands: CommandOperands::None,
         instructed_by: "",
+        brings: None,
+        starts: None,
         held_by_both: None,
     };
 
@@ -300,9 +353,14 @@ pub(crate) fn base_name(program: &str) -> &str {
 
 /// Returns the entry of a name.
 pub(crate) fn named(name: &str) -> &'static Program {
-    let version = |c: char| c.is_ascii_digit() || c == '.';
+    let version = |c: char| c.is_ascii_digit() || ['.', '-'].contains(&c);
     let family = || BY_NAME.get(name.trim_end_matches(version)).filter(|program| program.versioned);
     BY_NAME.get(name).or_else(family).copied().unwrap_or(&Program::UNKNOWN)
+}
+
+/// Returns whether the table has a program, by its base name.
+pub(crate) fn is_known(program: &str) -> bool {
+    !by_base_name(program).names.is_empty()
 }
 
 /// Returns the entry of a program by its base name, in any folder. Used where doubt means refusal.

@@ -1,7 +1,7 @@
 //! Other programs: those that can run any other program, and those that work over a local socket. Builtins of the
 //! shell that run other programs are here, too.
 
-use super::{Class, CommandOperands, HarmlessOptions, Options, Program, executes, steers};
+use super::{Class, CommandOperands, HarmlessOptions, Options, Program, executes, leads, steers};
 
 const fn runs(names: &'static [&'static str]) -> Program {
     Program::new(Class::Runs, names)
@@ -21,32 +21,95 @@ const fn over_socket(names: &'static [&'static str]) -> Program {
 }
 
 pub(super) const TABLE: &[Program] = &[
-    runs(&["at", "batch", "builtin", "busybox", "bwrap", "chroot", "crontab", "doas", "eval", "exec", "flock"]),
-    runs(&["rename", "script", "socat", "source", "strace", "su", "sudo", "taskset"]),
-    runs(&["systemd-run", "toybox", "unshare"]),
-    // Commands such as `.shell` write and run in a database that is only read.
-    Program { held_by_both: Some(("-readonly", "-safe")), ..runs(&["sqlite3"]) },
-    Program { joins_from: Some(0), ..runs(&["parallel", "watch"]) },
+    runs(&["at", "batch", "crontab", "eval", "rename", "script", "socat", "source", "su"]),
+    starts(&["builtin", "busybox", "bwrap", "chroot", "doas", "exec", "flock", "nsenter", "setarch", "setpriv"]),
+    starts(&["strace", "sudo", "systemd-run", "taskset", "toybox", "unshare"]),
+    // Commands such as `.trace` write a file whatever the options are.
+    Program { looks: "-readonly --readonly", held_by_both: Some(("readonly", "safe")), ..runs(&["sqlite3"]) },
+    Program { joins_from: Some(0), ..starts(&["parallel", "watch"]) },
     // Editors and debuggers.
     runs(&["ed", "emacs", "ex", "gdb", "nvim", "vi", "vim"]),
-    with_subcommands(&["apt", "gh", "kubectl"]),
+    with_subcommands(&["apt", "gh"]),
+    Program { starts: Some("exec run"), options: KUBECTL, ..with_subcommands(&["kubectl"]) },
     runs(&["apt-get", "nix", "nix-shell"]),
     Program {
         writes_operands: true,
         instructed_by: "-f --files-from --exclude-from --include-from --filter",
+        options: RSYNC,
         ..runs(&["rsync"])
     },
-    Program { local_sockets: true, ..runs(&["docker-compose", "screen"]) },
-    Program { local_sockets: true, joins_from: Some(1), ..runs(&["ssh"]) },
+    Program { options: SCP, ..Program::new(Class::Unknown, &["scp", "sftp"]) },
+    Program { local_sockets: true, starts: Some("exec run"), ..runs(&["docker-compose"]) },
+    Program { local_sockets: true, ..starts(&["screen"]) },
+    Program { local_sockets: true, joins_from: Some(1), ..starts(&["ssh"]) },
     Program { local_sockets: true, commands: CommandOperands::Separated, options: TMUX, ..runs(&["tmux"]) },
-    Program { local_sockets: true, ..with_subcommands(&["docker", "podman"]) },
+    Program { local_sockets: true, starts: Some("exec run"), ..with_subcommands(&["docker", "podman"]) },
     Program { subcommands: true, ..Program::new(Class::Unknown, &["brew"]) },
     Program { subcommands: true, ..closed(&["systemctl"], &SYSTEMCTL) },
     closed(&["gpg", "gpg2"], &GPG),
     closed(&["journalctl"], &JOURNALCTL),
+    Program { subcommands: true, options: OPENSSL, ..Program::new(Class::Unknown, &["openssl"]) },
+    Program { looks: "-B -F -L -l", options: SSH_KEYGEN, ..Program::new(Class::Unknown, &["ssh-keygen"]) },
     over_socket(&["busctl", "dbus-send", "gdbus", "loginctl", "mysql", "notify-send", "pactl"]),
     over_socket(&["playerctl", "psql", "redis-cli", "ssh-add", "xdg-open"]),
 ];
+
+/// A program that starts the command in its arguments.
+const fn starts(names: &'static [&'static str]) -> Program {
+    Program { starts: Some(""), ..runs(names) }
+}
+
+/// A file of settings names programs that it runs. Other options lead to another cluster, or to another user of it.
+const KUBECTL: Options = Options {
+    guarded: &[
+        leads("", "kubeconfig"),
+        leads("s", "server"),
+        leads("", "cluster"),
+        leads("", "context"),
+        leads("", "user"),
+        leads("", "username"),
+        leads("", "password"),
+        leads("", "token"),
+        leads("", "as"),
+        leads("", "tls-server-name"),
+        leads("", "insecure-skip-tls-verify"),
+        leads("", "certificate-authority"),
+        leads("", "client-certificate"),
+        leads("", "client-key"),
+        leads("", "cache-dir"),
+        leads("", "profile-output"),
+        leads("", "raw"),
+    ],
+    values: "clLnos",
+    harmless: &["client"],
+    ..Options::NONE
+};
+
+const RSYNC: Options = Options::new(
+    &[
+        leads("e", "rsh"),
+        leads("", "rsync-path"),
+        leads("M", "remote-option"),
+        leads("", "config"),
+        leads("", "daemon"),
+        leads("", "early-input"),
+    ],
+    "BfTM@e",
+);
+
+const SCP: Options = Options::new(
+    &[leads("S", "S"), leads("o", "o"), leads("F", "F"), leads("D", "D"), leads("b", "b")],
+    "bcDFiJloPRSsX",
+);
+
+/// Libraries that a call loads.
+const OPENSSL: Options = Options {
+    guarded: &[leads("", "engine"), leads("", "provider"), leads("", "config"), leads("", "ssl_client_engine")],
+    one_dash: true,
+    ..Options::NONE
+};
+
+const SSH_KEYGEN: Options = Options::new(&[executes("D", "D"), executes("w", "w")], "abCDEeFfGIiJjKMmNnOPRrSsTtVWwYZz");
 
 const TMUX: Options =
     Options::new(&[executes("c", "c"), executes("f", "f"), executes("F", "F"), steers("L", "L"), steers("S", "S")], "");
@@ -57,7 +120,8 @@ const SYSTEMCTL: HarmlessOptions = HarmlessOptions {
     clusters: true,
     long: "all failed full help lines no-legend no-pager no-wall output plain property quiet show-types state system type user \
         value version",
-    until_operand: false,
+    switches: "all failed full no-legend no-pager no-wall plain quiet show-types system user value",
+    ..HarmlessOptions::NONE
 };
 
 const GPG: HarmlessOptions = HarmlessOptions {
@@ -65,7 +129,8 @@ const GPG: HarmlessOptions = HarmlessOptions {
     values: "",
     clusters: true,
     long: "armor batch no-tty quiet verbose with-colons with-fingerprint",
-    until_operand: false,
+    switches: "armor batch no-tty quiet verbose with-colons",
+    ..HarmlessOptions::NONE
 };
 
 const JOURNALCTL: HarmlessOptions = HarmlessOptions {
@@ -74,5 +139,6 @@ const JOURNALCTL: HarmlessOptions = HarmlessOptions {
     clusters: true,
     long: "all boot catalog dmesg facility follow full grep help identifier lines list-boots no-full no-hostname no-pager \
         no-tail output output-fields pager-end priority quiet reverse since system unit until user user-unit utc version",
-    until_operand: false,
+    switches: "all catalog dmesg follow full no-full no-hostname no-pager no-tail pager-end quiet reverse system user utc",
+    ..HarmlessOptions::NONE
 };

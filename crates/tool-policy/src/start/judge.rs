@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use super::environment;
 use super::folder::FolderScope;
-use super::{Executes, Location, ProgramStart, Rights, StartWords, folder, suggested_rule};
+use super::proposals::{rule_with, suggested_rule};
+use super::{Executes, Location, ProgramStart, Rights, StartWords, folder};
 use crate::Application;
 use crate::command_rule::Shortfall;
 use crate::path::ResolvedRoots;
@@ -43,6 +44,8 @@ pub(super) enum Refusal {
         program: String,
         rule: String,
         shortfall: Shortfall,
+        /// A rule that would grant the start.
+        wanted: Option<Box<str>>,
     },
     Folder {
         folder: PathBuf,
@@ -62,26 +65,23 @@ impl fmt::Display for Refusal {
             Self::ByPath { program, name } => {
                 write!(f, "`{}` is not granted by its path; call it `{}`", clipped(program), clipped(name))
             }
-            Self::Shortfall { program, rule, shortfall: Shortfall::Option(option) } => {
-                let is_operand = option.effect == Effect::Scripts && !option.shown.starts_with('-');
-                let kind = if is_operand { "target" } else { "option" };
-                let is_git = programs::by_base_name(program).is_git();
-                let (program, option) = (clipped(program), clipped(&option.shown));
-                // Suggest the existing rule with the option added.
-                let spelled = match (rule.strip_suffix(" *)"), rule.split_once(' ')) {
-                    (Some(head), _) => format!("{head} {option} *)"),
-                    // An option of a subcommand.
-                    (None, Some(_)) if is_git => {
-                        let (head, last) = rule.rsplit_once(' ').unwrap_or((rule, ""));
-                        format!("{head} {option} {last}")
-                    }
-                    (None, Some((head, rest))) => format!("{head} {option} {rest}"),
-                    (None, None) => format!("Bash({program} {option} *)"),
+            Self::Shortfall { program, shortfall: Shortfall::Option(option), .. }
+                if option.effect == Effect::Commands =>
+            {
+                let (program, word) = (clipped(program), clipped(&option.shown));
+                write!(f, "`{word}` is a command for `{program}`, and a `*` stands for none; leave it out")
+            }
+            Self::Shortfall { program, rule, shortfall: Shortfall::Option(option), wanted } => {
+                let kind = match option.shown.starts_with('-') {
+                    true => "option",
+                    false if option.effect == Effect::Scripts => "target",
+                    false => "word",
                 };
+                let (program, option) = (clipped(program), clipped(&option.shown));
+                let example = wanted.as_ref().map(|rule| format!(", as in `{}`,", clipped(rule))).unwrap_or_default();
                 write!(
                     f,
-                    "the {kind} `{option}` of `{program}` has to be spelled in a rule, as in `{spelled}`, and \"{rule}\" does \
-                     not; leave it out"
+                    "the {kind} `{option}` of `{program}` has to be spelled in a rule{example} and \"{rule}\" does not; leave it out"
                 )
             }
             Self::Shortfall { rule, shortfall: Shortfall::Address(why), .. } => {
@@ -203,7 +203,11 @@ fn by_rules<'a>(
     if is_free(start) {
         return Ok(Grant { rule: None, location: Location::Here, asking: None });
     }
-    Err(refusal.unwrap_or_else(|| not_granted(lists, start)))
+    let mut refusal = refusal.unwrap_or_else(|| not_granted(lists, start));
+    if let Refusal::Shortfall { rule, shortfall: Shortfall::Option(option), wanted, .. } = &mut refusal {
+        *wanted = rule_with(rule, &option.shown, start, context.application).map(Into::into);
+    }
+    Err(refusal)
 }
 
 /// Returns why a rule with matching words does not apply.
@@ -211,7 +215,7 @@ fn unfit(lists: &RuleSet, rule: &Rule, start: &StartWords<'_>, context: &Context
     let Matcher::Command(pattern) = &rule.matcher else { return None };
     if let Some(shortfall) = pattern.shortfall(start) {
         let program = start.program.to_owned();
-        return Some(Refusal::Shortfall { program, rule: rule.pattern.to_string(), shortfall });
+        return Some(Refusal::Shortfall { program, rule: rule.pattern.to_string(), shortfall, wanted: None });
     }
     let holds = match (pattern.is_bound_to_work(), start.program) {
         (true, _) => FolderScope::InWork,
@@ -269,6 +273,7 @@ fn not_granted(lists: &RuleSet, start: &StartWords<'_>) -> Refusal {
             program,
             rule: rule.pattern.to_string(),
             shortfall,
+            wanted: None,
         })
     });
     fetching.unwrap_or_else(|| Refusal::NotGranted { program: start.program.into(), wanted: suggested_rule(start) })
@@ -282,7 +287,7 @@ fn is_free(start: &StartWords<'_>) -> bool {
 /// Returns the rights of a program that only reads, with options that only read. `None` for other programs.
 pub(super) fn reading(start: &StartWords<'_>) -> Option<Rights> {
     let mut guarded = start.guarded.iter();
-    if start.program.contains('/') || guarded.any(|option| option.effect != Effect::Scripts) {
+    if start.program.contains('/') || guarded.any(|option| !matches!(option.effect, Effect::Scripts | Effect::Alters)) {
         return None;
     }
     let arguments = start.words.get(1..).unwrap_or_default();

@@ -6,6 +6,7 @@
 mod environment;
 mod folder;
 mod judge;
+mod proposals;
 mod rights;
 mod shell;
 mod words;
@@ -21,7 +22,6 @@ pub(super) use shell::grants_some;
 pub(super) use words::StartWords;
 
 use crate::policy::{allow, ask, deny};
-use crate::programs::{self, Class, base_name, git};
 use crate::rule::{Matcher, Rule};
 use crate::rule_set::RuleSet;
 use crate::{Decision, Layer, Policy, Verdict, request};
@@ -61,9 +61,6 @@ struct CombinedGrant<'a> {
 
 /// Approximate maximum length of a program's words in a decision, in bytes.
 const MAX_SHOWN: usize = 4096;
-
-/// Maximum length of a call that is suggested as a rule.
-const MAX_SUGGESTED: usize = 100;
 
 /// Maximum number of matching steps for one decision.
 const MAX_STEPS: usize = 1024 * 1024;
@@ -240,49 +237,6 @@ fn shown(words: &[String]) -> String {
         }
     }
     line
-}
-
-/// Returns the rule that would grant a start and little more, for sentences.
-fn suggested_rule(start: &StartWords<'_>) -> String {
-    let words = start.own.as_deref().unwrap_or(start.words);
-    let (name, arguments) = (base_name(start.program), words.get(1..).unwrap_or_default());
-    let program = request::clipped(start.program);
-    let plain = |word: &&str| !word.starts_with('-') && word.chars().all(|c| c.is_alphanumeric() || "-_".contains(c));
-    if start.fetch.is_some() {
-        let host = |word: &String| {
-            let (scheme, rest) = word.split_once("://")?;
-            let host = rest.split(['/', '?', '#']).next()?;
-            host.chars().all(|c| c.is_ascii_alphanumeric() || ".-:".contains(c)).then(|| format!("{scheme}://{host}/"))
-        };
-        if let Some(host) = arguments.iter().find_map(host) {
-            let header = start.guarded.iter().map(|option| option.shown.as_str()).find(|shown| shown.ends_with(":*"));
-            let words: Vec<&str> = [program.as_str()].into_iter().chain(header).collect();
-            return format!("Bash({} {host}*)", words.join(" "));
-        }
-    }
-    let is_git = programs::named(name).is_git();
-    if let Some(option) = git::guarded_global(arguments).filter(|_| is_git) {
-        return format!("Bash({program} {option} *)");
-    }
-    let next = match is_git {
-        true => git::subcommand(arguments),
-        false => arguments.first().map(String::as_str),
-    };
-    match next.filter(plain) {
-        Some(next) if start.has_subcommands => format!("Bash({program} {next} *)"),
-        // A star would grant every program, so this call alone.
-        _ if programs::known(start.program).named_class() == Class::Runs => {
-            exact_rule(words).unwrap_or_else(|| format!("Bash({program} *)"))
-        }
-        _ => format!("Bash({program} *)"),
-    }
-}
-
-/// Returns the rule for exactly this call, if it is short.
-fn exact_rule(words: &[String]) -> Option<String> {
-    let readable = |word: &String| word.chars().all(|c| !c.is_control() && !"'\\()".contains(c));
-    let line = words.iter().all(readable).then(|| shown(words)).filter(|line| line.chars().count() <= MAX_SUGGESTED)?;
-    Some(format!("Bash({line})"))
 }
 
 impl ProgramDecision {

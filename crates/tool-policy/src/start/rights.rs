@@ -5,6 +5,7 @@ use crate::Application;
 use crate::fetch;
 use crate::options::{self, GivenOption};
 use crate::programs::{self, Class, Effect, git};
+use crate::wildcard::STAR;
 
 /// The place where a program runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +85,10 @@ impl Rights {
         let mut rights = Self::reading(program);
         match known.named_class() {
             Class::Filter | Class::Reads => {}
+            // A call that a rule spells as a whole does what the person meant.
+            class
+                if options::spells(known.looks, &known.options, arguments)
+                    && (class == Class::Changes || arguments.iter().any(|word| word.contains(STAR))) => {}
             Class::Changes if known.is_git() => {
                 let subcommand = git::subcommand(arguments);
                 let needs = git::needs(subcommand);
@@ -94,7 +99,6 @@ impl Rights {
                     }
                 }
             }
-            Class::Changes if options::spells(known.looks, &known.options, arguments) => {}
             Class::Changes => rights.writes = Writes::Work,
             Class::Fetches => {
                 rights.network = true;
@@ -109,8 +113,8 @@ impl Rights {
         for option in spelled {
             match option.effect {
                 Effect::Writes => rights.writes = Writes::Work,
-                Effect::Executes => rights.executes = Executes::Anything,
-                Effect::Leads | Effect::Scripts | Effect::Steers => {}
+                Effect::Executes | Effect::Commands => rights.executes = Executes::Anything,
+                Effect::Leads | Effect::Scripts | Effect::Alters | Effect::Reorders | Effect::Steers => {}
             }
         }
         rights

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::Application;
+use crate::apart::harmless_apart;
 use crate::fetch::{self, Fetch};
 use crate::options::{self, GivenOption};
 use crate::programs::{self, base_name, git};
@@ -46,6 +47,10 @@ impl<'a> StartWords<'a> {
         let mut granting = vec![own.as_ref().map_or_else(|| raw.clone(), |words| joined(words))];
         granting.extend(git::without_harmless(words).map(|(words, _)| joined(&words)));
         let fetch = fetch::options(program).map(|options| fetch::read(options, arguments));
+        let guarded = match &fetch {
+            Some(call) => call.guarded.clone(),
+            None => options::guarded(program, arguments),
+        };
         let mut denying = vec![loose(&raw)];
         let readings = [application.canonical(words, true), git::without_globals(words)];
         denying.extend(readings.into_iter().flatten().map(|words| loose(&joined(&words))));
@@ -67,11 +72,22 @@ impl<'a> StartWords<'a> {
             folder,
             granting,
             denying,
-            guarded: options::guarded(program, arguments),
+            guarded,
             fetch,
             own,
             has_subcommands: programs::by_base_name(program).subcommands || application.is_command(program),
         }
+    }
+}
+
+impl StartWords<'_> {
+    /// Returns the words without harmless options, joined, and those options, if their position means nothing.
+    pub fn apart(&self) -> Option<(String, Vec<String>)> {
+        let (words, options) = match &self.fetch {
+            Some(call) => ([&[self.program.to_owned()], call.plain.as_slice()].concat(), call.harmless.clone()),
+            None => harmless_apart(self.program, self.words.get(1..).unwrap_or_default())?,
+        };
+        Some((joined(&words), options))
     }
 }
 

@@ -630,12 +630,13 @@ fn a_refusal_says_what_would_be_needed_and_what_to_do_instead() {
         ),
         // Not `make *`, which would grant every program.
         ("make -j4", &["`make` is not granted", "`Bash(make -j4)`"]),
+        ("npm run test:unit", &["the rule `Bash(npm run test:unit)` would be needed"]),
         ("ssh -o BatchMode=yes host uptime", &["the rule `Bash(ssh -o BatchMode=yes host uptime)` would be needed"]),
         ("python3 -c print␣2*3", &["the rule `Bash(python3 -c 'print 2*3')` would be needed"]),
         ("/usr/bin/rg x", &["by its path; call it `rg`"]),
         ("/bin/cat x", &["call it `cat`"]),
         ("rg --pre x y", &["`--pre` of `rg`", "`Bash(rg --pre *)`", "leave it out"]),
-        ("git log --output=x", &["`--output` of `git`", "`Bash(git log --output *)`"]),
+        ("git log --output=x", &["`--output` of `git`", "`Bash(git log --output=* *)`"]),
         ("git -C . push", &["`Bash(git push *)` would be needed"]),
         ("git -c core.pager=x log", &["`Bash(git -c *)` would be needed"]),
         ("git --git-dir=x log", &["`Bash(git --git-dir=* *)` would be needed"]),
@@ -984,7 +985,7 @@ fn a_refused_request_names_the_option_that_is_more_than_its_rule() {
     let policy = allowing(&["Bash(curl https://api.example.com/*)", "Bash(wget -q *)"]);
     for (line, part) in [
         ("curl -u a:b https://api.example.com/x", "the option `-u` of `curl` has to be spelled"),
-        ("curl -u a:b https://api.example.com/x", "as in `Bash(curl -u https://api.example.com/*)`"),
+        ("curl -u a:b https://api.example.com/x", "as in `Bash(curl -u * https://api.example.com/*)`"),
         ("curl https://api.example.com/x --cookie a=b", "the option `--cookie` of `curl` has to be spelled"),
         ("wget -q -O f https://a.b", "as in `Bash(wget -q -O *)`"),
         ("curl https://other.example.com/x", "the rule `Bash(curl https://other.example.com/*)` would be needed"),

@@ -197,7 +197,7 @@ fn a_denial_names_the_owner_that_denied_and_advises_where_it_helps() {
     );
     assert_eq!(
         said(&quick, "npm install x"),
-        "Bash \"npm install x\": `npm` is not granted; the rule `Bash(npm install *)` would be needed; agent quick grants: Bash(git *)"
+        "Bash \"npm install x\": `npm` is not granted; the rule `Bash(npm install x)` would be needed; agent quick grants: Bash(git *)"
     );
     let asked = |policy: &Policy, tool: &str| {
         policy.decide(&call(tool, json!({"url": "https://x.y", "subagent_type": "Plan"}))).reason

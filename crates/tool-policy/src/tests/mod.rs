@@ -8,6 +8,7 @@ mod grants;
 mod hostile;
 mod layers;
 mod locations;
+mod operands;
 mod properties;
 mod spawned;
 mod tools;

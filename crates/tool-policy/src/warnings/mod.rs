@@ -133,7 +133,8 @@ impl Application {
         let code = fixed.last().filter(|word| entry.interpreter && specifier.ends_with('*') && is_code(word));
         if let Some(code) = code.filter(|_| runs_anything(name)) {
             out.push(format!(
-                "`{pattern}` may grant nothing: code after `{code}` is not judged by patterns; put it in a file"
+                "`{pattern}` can run any program: the `*` stands for the code behind `{code}`; put the code in a file, as in \
+                 `Bash({program} FILE)`"
             ));
         }
     }
@@ -224,7 +225,9 @@ mod tests {
         for text in ["Bash(node -e 'console.log(2*3)')", "Bash(strace -c ls *)", "Bash(git config user.name *)"] {
             assert_eq!(of(text), "", "{text}");
         }
-        assert!(of("Bash(python3 -c *)").contains("may grant nothing"));
+        for text in ["Bash(python3 -c *)", "Bash(node -e *)", "Bash(perl -ne *)"] {
+            assert!(of(text).contains("can run any program: the `*` stands for the code"), "{text}: {}", of(text));
+        }
         assert!(of("WebSearch(rust)").contains("grants nothing"));
         assert!(of("Agent").contains("name the agent"));
         for text in [

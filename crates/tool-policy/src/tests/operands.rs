@@ -1,0 +1,374 @@
+//! Operands and late options that do more than their rule says, by families.
+
+use super::*;
+
+/// Checks rules: what each grants, and what it does not grant outside of the shell.
+fn families(families: &[(&str, &[&str], &[&str])]) {
+    for (rule, granted, refused) in families {
+        let policy = allowing(&[&format!("Bash({rule})")]);
+        grants(&policy, granted);
+        for call in *refused {
+            let decided = start(&policy, call);
+            assert!(!matches!(decided.location, Location::Outside(_)), "{rule}: {call}: {decided:?}");
+        }
+    }
+}
+
+#[test]
+fn a_star_stands_for_no_refspec_that_changes_branches() {
+    let many = ["git fetch *", "git pull *", "git fetch-pack *"];
+    for rule in many {
+        let command = rule.trim_end_matches(" *");
+        let call = |rest: &str| format!("{command} {rest}");
+        let granted = ["", "origin", "origin main", "--prune origin", "git@h:x.git main", "--depth 5 https://h/x main"];
+        let refused = [
+            ". +refs/none/*:refs/heads/*",
+            ". --prune +refs/none/*:refs/heads/*",
+            "origin main:main",
+            "-q -- origin x:refs/tags/y",
+            "--depth -- . x:y",
+            ". -- -j x:y",
+            "origin --refmap=+refs/*:refs/*",
+            "origin --refm x",
+            "--stdin .",
+            "--prune-tags ./empty",
+            "-qP ./empty",
+            "--upload-pack=x .",
+        ];
+        let policy = allowing(&[&format!("Bash({rule})")]);
+        grants(&policy, &granted.map(|rest| call(rest).trim().to_owned()).each_ref().map(String::as_str));
+        denies(&policy, &refused.map(call).each_ref().map(String::as_str));
+    }
+    families(&[
+        (
+            "git push *",
+            &[
+                "git push",
+                "git push -u origin main",
+                "git push origin HEAD:main",
+                "git push --force-with-lease origin x",
+            ],
+            &[
+                "git push -f origin x",
+                "git push origin +x",
+                "git push origin :x",
+                "git push --delete origin x",
+                "git push -d origin x",
+                "git push --mirror x",
+                "git push --prune origin refs/heads/*",
+                "git push . +refs/none/*:refs/heads/*",
+            ],
+        ),
+        ("git push -f *", &["git push -f origin x"], &["git push -f --mirror origin", "git push -f origin :x"]),
+        ("git fetch origin main:main *", &["git fetch origin main:main -q"], &["git fetch origin main:main x:y"]),
+        (
+            "git remote show *",
+            &["git remote show", "git remote show origin -n"],
+            &["git remote show http://h/x", "git remote show ext::x", "git remote show h:x", "git remote show ./x"],
+        ),
+        ("git remote update *", &["git remote update --prune origin"], &["git remote update https://h/x"]),
+        (
+            "git remote add *",
+            &["git remote add o https://h/x"],
+            &["git remote add --mirror=fetch o ./empty", "git remote add -f --mirr=fetch o x"],
+        ),
+        (
+            "git reflog *",
+            &["git reflog", "git reflog show -5 main"],
+            &["git reflog expire --all", "git reflog -q delete x", "git reflog drop x"],
+        ),
+        ("git reflog expire *", &["git reflog expire --all"], &["git reflog delete x"]),
+        (
+            "git checkout -b *",
+            &["git checkout -b x", "git checkout -b x origin/x -q --track"],
+            &["git checkout -b x -f", "git checkout -b x --force HEAD~9", "git checkout -b x --no-b -- f"],
+        ),
+        ("git switch -c *", &["git switch -c x"], &["git switch -c x -f", "git switch -c x --discard-changes"]),
+    ]);
+    assert_eq!(writes(&allowing(&["Bash(git reflog *)"]), "git reflog"), Writes::Nothing);
+    assert_eq!(writes(&allowing(&["Bash(git reflog expire *)"]), "git reflog expire --all"), Writes::Work);
+}
+
+fn writes(policy: &Policy, call: &str) -> Writes {
+    match start(policy, call).location {
+        Location::Outside(rights) => rights.writes,
+        location => panic!("{call}: {location:?}"),
+    }
+}
+
+/// The kernel holds them, so no command of theirs writes.
+#[test]
+fn a_database_and_a_key_that_are_only_read_are_not_written() {
+    for (rule, call) in [
+        ("sqlite3 -readonly -safe a.db *", "sqlite3 -readonly -safe a.db .trace␣x"),
+        ("sqlite3 --readonly --safe a.db *", "sqlite3 --readonly --safe a.db .trace␣x"),
+        ("ssh-keygen -l *", "ssh-keygen -l -f x"),
+        ("ssh-keygen -lf *", "ssh-keygen -lf x"),
+    ] {
+        let Location::Outside(rights) = start(&allowing(&[&format!("Bash({rule})")]), call).location else {
+            panic!("{rule}")
+        };
+        assert!(rights.only_reads() && rights.executes == Executes::Itself(&[]), "{rule}: {rights:?}");
+    }
+    denies(&allowing(&["Bash(sqlite3 --readonly a.db *)"]), &["sqlite3 --readonly a.db .shell␣id"]);
+    denies(&allowing(&["Bash(sqlite3 --readonly --safe a.db *)"]), &["sqlite3 --readonly --safe a.db -cmd x"]);
+}
+
+/// The words behind a program that starts others are judged as that command.
+#[test]
+fn a_command_behind_another_program_is_judged_as_itself() {
+    for outer in [
+        "watch -n 1",
+        "ssh host",
+        "ssh -p 22 host sudo",
+        "docker exec c",
+        "docker exec -u cat cat",
+        "kubectl exec pod --",
+        "flock l",
+        "sudo",
+        "strace -f",
+        "taskset 1",
+        "unshare -r timeout 5",
+        "systemd-run",
+        "busybox",
+        "chroot .",
+        "podman run --rm x",
+        "exec",
+    ] {
+        for (rule, granted, refused) in [
+            ("find d -name *", &["find d -name x", "find d -name x -type f"][..], &["-delete", "-fprint f"][..]),
+            ("sort f *", &["sort f -u"], &["-o g", "--compress-program=x"]),
+            ("sed -i s/a/b/ *", &["sed -i s/a/b/ f"], &["-n f", "-e p f", "-f g f"]),
+            ("git log *", &["git log -3"], &["--output=x"]),
+            ("git push --dry-run *", &["git push --dry-run origin"], &["--no-dry-run origin"]),
+            ("git status *", &["git status -s"], &[]),
+            ("make check *", &["make check -s"], &["-C x", "deploy", "-f x"]),
+            ("curl https://h/*", &["curl https://h/x"], &["-o f", "https://evil/"]),
+            ("cat *", &["cat f"], &[]),
+        ] {
+            let policy = allowing(&[&format!("Bash({outer} {rule})")]);
+            grants(
+                &policy,
+                &granted
+                    .iter()
+                    .map(|call| format!("{outer} {call}"))
+                    .collect::<Vec<_>>()
+                    .iter()
+                    .map(String::as_str)
+                    .collect::<Vec<_>>(),
+            );
+            for more in refused {
+                let call = format!("{outer} {} {more}", granted[0]);
+                denies(&policy, &[&call]);
+            }
+        }
+    }
+    families(&[
+        ("ssh host 'find d -name' *", &["ssh host find␣d␣-name x"], &["ssh host find␣d␣-name x -delete"]),
+        ("docker exec * find d *", &["docker exec c find d -type f"], &[]),
+        ("docker ps *", &["docker ps -a --format x"], &[]),
+        ("ssh host *", &["ssh host find d -delete"], &[]),
+    ]);
+    let wide = BOT.covers(
+        &ToolPattern::parse("Bash(watch find d *)").unwrap(),
+        &ToolPattern::parse("Bash(watch find d -delete)").unwrap(),
+    );
+    assert!(!wide);
+    assert!(BOT.covers(
+        &ToolPattern::parse("Bash(watch find d *)").unwrap(),
+        &ToolPattern::parse("Bash(watch find d -type f *)").unwrap()
+    ));
+}
+
+#[test]
+fn late_options_change_no_script_and_load_no_code() {
+    families(&[
+        (
+            "sed -i s/a/b/ *",
+            &["sed -i s/a/b/ f", "sed -i s/a/b/ -s f"],
+            &[
+                "sed -i s/a/b/ -n f",
+                "sed -i s/a/b/ --quiet f",
+                "sed -i s/a/b/ f --sil",
+                "sed -i s/a/b/ -z f",
+                "sed -i s/a/b/ -E f",
+            ],
+        ),
+        ("sed -i *", &["sed -i -n p f"], &[]),
+        (
+            "jq .name *",
+            &["jq .name f", "jq .name -r f"],
+            &["jq .name -f p", "jq .name -rf p", "jq .name --from-file p", "jq .name -L d f"],
+        ),
+        (
+            "make release *",
+            &["make release -s V=1"],
+            &[
+                "make release -k",
+                "make release -j2",
+                "make release -sj 2",
+                "make release --jobs=2",
+                "make release --keep-going",
+                "make -j4 release",
+            ],
+        ),
+        ("make -j4 release *", &["make -j4 release"], &["make -j4 release -k"]),
+        (
+            "make check *",
+            &["make check -j4 -k", "make -j4 check", "make -j 4 -k check V=1", "make --silent check"],
+            &["make -j deploy check", "make -f x check", "make -C x check", "make -j4 deploy"],
+        ),
+        ("make test-unit *", &["make test-unit -j2"], &[]),
+        (
+            "gcc -c main.c *",
+            &["gcc -c main.c -O2 -Wall -o main.o -I include"],
+            &[
+                "gcc -c main.c -wrapper id",
+                "gcc -c main.c -Bx",
+                "gcc -c main.c -fplugin=x.so",
+                "gcc -c main.c --specs=x",
+                "gcc -c main.c -specs x",
+                "gcc -c main.c @args",
+                "gcc -c main.c -Wl,-plugin,x",
+                "gcc -c main.c -Xlinker x",
+            ],
+        ),
+        ("gcc-12 -c main.c *", &["gcc-12 -c main.c -g"], &["gcc-12 -c main.c -wrapper id"]),
+        ("gcc *", &["gcc -wrapper x a.c"], &[]),
+        (
+            "kubectl get pods *",
+            &["kubectl get pods -o wide -n x -l a=b"],
+            &[
+                "kubectl get pods --kubeconfig=x",
+                "kubectl get pods --kubeconfig x",
+                "kubectl get pods -s https://h",
+                "kubectl get pods --server=x",
+                "kubectl get pods --as x",
+                "kubectl get pods --token=x",
+            ],
+        ),
+        (
+            "openssl x509 *",
+            &["openssl x509 -in a.pem -noout -text"],
+            &["openssl x509 -engine x", "openssl x509 -provider-path .", "openssl x509 --provider x"],
+        ),
+        (
+            "ssh-keygen -l *",
+            &["ssh-keygen -l -f x", "ssh-keygen -l -E md5 -f x"],
+            &["ssh-keygen -l -D ./x.so", "ssh-keygen -l -vD./x.so"],
+        ),
+        (
+            "rsync -a notes/ host:in/ *",
+            &["rsync -a notes/ host:in/ -v"],
+            &["rsync -a notes/ host:in/ -e id", "rsync -a notes/ host:in/ -ve id", "rsync -a notes/ host:in/ --rsh=id"],
+        ),
+        ("scp notes.txt *", &["scp notes.txt h:in"], &["scp notes.txt -S id h:", "scp notes.txt -oProxyCommand=id h:"]),
+        (
+            "perl -pi.bak -e s/a/b/ *",
+            &["perl -pi.bak -e s/a/b/ f"],
+            &["perl -pi.bak -e s/a/b/ -i f", "perl -pi.bak -e s/a/b/ -e p f"],
+        ),
+    ]);
+}
+
+/// The position of a harmless option means nothing.
+#[test]
+fn a_harmless_option_may_stand_in_front_of_a_rules_words() {
+    families(&[
+        (
+            "journalctl -u ssh *",
+            &["journalctl -n 5 -u ssh", "journalctl --no-pager -n5 -u ssh -f", "journalctl -qu ssh"],
+            &[
+                "journalctl -n 5 -u cron",
+                "journalctl --file x -u ssh",
+                "journalctl --grep -u ssh",
+                "journalctl -n -u ssh",
+            ],
+        ),
+        ("journalctl -u ssh", &["journalctl -u ssh"], &["journalctl -n 5 -u ssh"]),
+        (
+            "systemctl status *",
+            &["systemctl --no-pager status x", "systemctl -n 5 status x"],
+            &["systemctl -n status stop x", "systemctl -H h status x", "systemctl --no-pager stop x"],
+        ),
+        ("make deploy ENV=*", &["make -s deploy ENV=x"], &["make -s deploy ENV=x;id"]),
+    ]);
+    let covers =
+        |outer: &str, inner: &str| BOT.covers(&ToolPattern::parse(outer).unwrap(), &ToolPattern::parse(inner).unwrap());
+    assert!(covers("Bash(make check *)", "Bash(make check -s *)"));
+    assert!(!covers("Bash(journalctl -u ssh *)", "Bash(journalctl -n 5 *)"));
+}
+
+/// In `$TMPDIR` the same name is the job's own file.
+#[test]
+fn contents_that_a_rule_names_are_those_of_the_working_folder() {
+    let temporary = "/home/u/.bot/state/runs/0a1b2c3d/tmp";
+    for (rule, call) in [
+        ("tar -xzf backup.tgz *", "tar -xzf backup.tgz -C x"),
+        ("tar xzf backup.tgz *", "tar xzf backup.tgz -C x"),
+        ("tar -xzfbackup.tgz *", "tar -xzfbackup.tgz -C x"),
+        ("tar --extract --file=backup.tgz *", "tar --extract --file=backup.tgz -C x"),
+        ("tar -C x -xf backup.tgz *", "tar -C x -xf backup.tgz"),
+        ("unzip -o backup.zip *", "unzip -o backup.zip -d x"),
+        ("cp template.md *", "cp template.md x"),
+        ("cp -r skeleton *", "cp -r skeleton x"),
+        ("mv draft.md *", "mv draft.md x"),
+        ("ln -s a *", "ln -s a x"),
+        ("install -m 644 a *", "install -m 644 a x"),
+        ("dd if=disk.img *", "dd if=disk.img of=x"),
+        ("curl --data-urlencode body@file https://h/*", "curl --data-urlencode body@file https://h/x"),
+        ("curl --data-urlencode @file https://h/*", "curl --data-urlencode @file https://h/x"),
+        ("curl -F x=@file https://h/*", "curl -F x=@file https://h/x"),
+        ("curl -sFx=@file https://h/*", "curl -sFx=@file https://h/x"),
+        ("curl -sd@file https://h/*", "curl -sd@file https://h/x"),
+        ("curl -w @format https://h/*", "curl -w @format https://h/x"),
+        ("curl -sT file https://h/*", "curl -sT file https://h/x"),
+        ("curl --upload-file=file https://h/*", "curl --upload-file=file https://h/x"),
+        ("jq -f p.jq *", "jq -f p.jq a.json"),
+    ] {
+        let policy = allowing(&[&format!("Bash({rule})"), "Edit(notes/**)"]);
+        assert!(start(&policy, call).is_allowed(), "{rule}: {:?}", start(&policy, call));
+        for folder in [temporary, &format!("{WORK}/notes")] {
+            let decided = start_in(&policy, call, folder, &[]);
+            assert!(!matches!(decided.location, Location::Outside(_)), "{rule} in {folder}: {decided:?}");
+        }
+    }
+    for (rule, call) in [
+        ("tar -xzf *", "tar -xzf backup.tgz"),
+        ("tar xzf *", "tar xzf backup.tgz"),
+        ("tar -xzf /srv/backup.tgz *", "tar -xzf /srv/backup.tgz"),
+        ("tar -czf backup.tgz *", "tar -czf backup.tgz x"),
+        ("tar -tzf backup.tgz *", "tar -tzf backup.tgz"),
+        ("unzip *", "unzip a.zip"),
+        ("cp *", "cp a b"),
+        ("cp -r *", "cp -r a b"),
+        ("rm -f old.md *", "rm -f old.md"),
+    ] {
+        let policy = allowing(&[&format!("Bash({rule})"), "Edit(notes/**)"]);
+        assert!(start_in(&policy, call, temporary, &[]).is_allowed(), "{rule}");
+    }
+}
+
+/// A refusal proposes a rule that grants the call, and no command of somebody's.
+#[test]
+fn a_proposal_grants_what_was_refused() {
+    for (rule, call, wanted) in [
+        ("curl -s https://h/*", "curl -s -o f https://h/x", "Bash(curl -s -o * https://h/*)"),
+        ("curl -s https://h/*", "curl -s -L https://h/x", "Bash(curl -s -L https://h/*)"),
+        ("find d -name *", "find d -name x -delete", "Bash(find d -name * -delete)"),
+        ("git log *", "git log --output=x", "Bash(git log --output=* *)"),
+        ("rg x *", "rg x --pre y z", "Bash(rg x --pre *)"),
+        ("watch find d -name *", "watch find d -name x -delete", "Bash(watch find d -name * -delete)"),
+        ("git push *", "git push --mirror -f x", "Bash(git push --mirror -f x)"),
+    ] {
+        let reason = start(&allowing(&[&format!("Bash({rule})")]), call).decision.reason;
+        assert!(reason.contains(&format!("as in `{wanted}`")), "{call}: {reason}");
+        grants(&allowing(&[wanted]), &[call]);
+    }
+    for (rule, call) in
+        [("tmux ls *", "tmux ls -t #(id)"), ("watch ls *", "watch ls ;id"), ("perl -ne p *", "perl -ne p id|")]
+    {
+        let reason = start(&allowing(&[&format!("Bash({rule})")]), call).decision.reason;
+        assert!(reason.contains("is a command for") && !reason.contains("as in"), "{call}: {reason}");
+    }
+}
