@@ -10,7 +10,7 @@ use super::{App, Caller, add, channels, gate, jobs, runs, waking, watched, webho
 use crate::channel::probe::lack;
 use crate::config::ChannelSettings;
 use crate::definition::{Definition, DefinitionId, Deliver, Loaded, Problem, Severity};
-use crate::policy::BOT;
+use crate::policy::{BOT, ToolPattern};
 use crate::refusal::Refusal;
 use crate::run::kernel_support::kernel_support;
 use crate::run::memory::is_job;
@@ -50,6 +50,7 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
     let unknown = followed_by_none(&loaded, app);
     let elsewhere =
         unknown_channels(&loaded.definitions, app).into_iter().chain(unknown_servers(&loaded.definitions, app));
+    let elsewhere = elsewhere.chain(changed_by_others(&loaded.definitions, app));
     let watched =
         watched::problems(&loaded.definitions, app).into_iter().chain(waking::problems(&loaded.definitions, app));
     let silent = without_digest(&loaded.definitions, app);
@@ -161,6 +162,35 @@ fn unknown_servers(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &
                 let text = std::fs::read_to_string(app.home.root().join(&definition.file)).unwrap_or_default();
                 problems.push(problem.at_words(&text, &pattern.to_string()));
             }
+        }
+    }
+    problems
+}
+
+/// Warns of rules that run a file which another job may change.
+fn changed_by_others(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App) -> Vec<Problem> {
+    let list = |definition: &Arc<Definition>| Some(definition.background()?.restrictions.allowed_tools()?.to_vec());
+    let lists: Vec<_> = definitions.values().filter_map(|definition| Some((definition, list(definition)?))).collect();
+    // Each rule once, with the first job that has it, and the second one.
+    let mut holders: BTreeMap<String, (&ToolPattern, Vec<&DefinitionId>)> = BTreeMap::new();
+    for (definition, pattern) in lists.iter().flat_map(|(job, list)| list.iter().map(move |pattern| (job, pattern))) {
+        let (_, jobs) = holders.entry(pattern.to_string()).or_insert_with(|| (pattern, Vec::new()));
+        if jobs.len() < 2 && !jobs.contains(&&definition.id) {
+            jobs.push(&definition.id);
+        }
+    }
+    let mut problems = Vec::new();
+    for (definition, list) in &lists {
+        for pattern in list.iter().filter(|pattern| BOT.changing(pattern, list.iter()).is_none()) {
+            let other = |jobs: &[&DefinitionId]| jobs.iter().find(|id| **id != &definition.id).map(|id| (*id).clone());
+            let others = holders.values().filter(|(_, jobs)| other(jobs).is_some()).map(|(pattern, _)| *pattern);
+            let Some(changing) = BOT.changing(pattern, others) else { continue };
+            let Some(job) = holders.get(&changing.to_string()).and_then(|(_, jobs)| other(jobs)) else { continue };
+            let message = format!("`{pattern}` runs a file that `{changing}` lets the job `{job}` change");
+            let hint = "keep what it runs out of what other jobs may write";
+            let problem = Problem::of_field(definition, "allowed_tools", Severity::Warning, message, hint);
+            let text = std::fs::read_to_string(app.home.root().join(&definition.file)).unwrap_or_default();
+            problems.push(problem.at_words(&text, &pattern.to_string()));
         }
     }
     problems

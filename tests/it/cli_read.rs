@@ -782,6 +782,22 @@ fn rules_that_only_look_as_if_they_held_are_told() {
 }
 
 #[test]
+fn a_file_that_one_job_runs_and_another_may_change_is_told() {
+    let bot = TestBot::new();
+    let routine =
+        |rule: &str| format!("---\ncron: '@daily'\nbackground: true\nallowed_tools: ['{rule}']\n---\nWork.\n");
+    bot.write("routines/runs.md", &routine("Bash(python3 tools/report.py *)"));
+    bot.write("routines/edits.md", &routine("Edit(notes/**)"));
+    assert!(bot.run(["check"]).stdout.contains("2 definitions in order, 0 errors, 0 warnings"));
+    for rule in ["Edit(tools/**)", "Bash(cp *)", "Bash(sed -i *)"] {
+        bot.write("routines/edits.md", &routine(rule));
+        let said = bot.run(["check"]).stdout;
+        let expect = format!("`Bash(python3 tools/report.py *)` runs a file that `{rule}` lets the job `edits` change");
+        assert!(said.contains(&expect) && said.contains("--> routines/runs.md:4:17"), "{said}");
+    }
+}
+
+#[test]
 fn status_shows_what_it_can_whatever_the_settings_say() {
     let bot = some_jobs();
     for config in ["timeout: never\n", "a: [\n"] {

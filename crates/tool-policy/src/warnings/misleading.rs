@@ -1,7 +1,9 @@
 //! Misleading patterns, which restrict less than they seem to, or grant nothing.
 
+use crate::command_rule::CommandRule;
+use crate::programs::{self, Effect};
 use crate::rule::{Matcher, Origin, Rule};
-use crate::start::is_name;
+use crate::start::{Executes, Writes, is_name};
 use crate::{Application, ToolPattern, client_tools};
 
 /// Returns warnings about a pattern in an allowlist that the person may have meant differently.
@@ -36,6 +38,15 @@ fn in_command(pattern: &ToolPattern, specifier: &str) -> Option<String> {
     }
     if specifier.strip_suffix(":*").unwrap_or(specifier).contains(":*") {
         return Some(format!("`:*` in `{pattern}` is text: it means ` *` at the end only; write ` *`"));
+    }
+    // A script such as `test:unit`, an address, or a part of one.
+    let last = specifier.strip_suffix(":*").and_then(|_| words.last()).and_then(|word| word.strip_suffix(":*"));
+    let runs_scripts = programs::by_base_name(program).harmless.is_some_and(|_| words.len() > 2);
+    if let Some(last) = last.filter(|last| runs_scripts || last.contains(['@', ':', '/'])) {
+        return Some(format!(
+            "`:*` at the end of `{pattern}` means ` *`, and not a word that begins with `{last}:`; write `{last} *`, or \
+             `{last}:**` for such words"
+        ));
     }
     // The star of an address stands for no `..`.
     // Quoted code, and values of options, are no paths.
@@ -80,33 +91,66 @@ impl Application {
     /// runs the file, and a warning.
     #[must_use]
     pub fn pair_warnings(&'static self, list: &[ToolPattern]) -> Vec<(usize, String)> {
-        let edits: Vec<&ToolPattern> = list.iter().filter(|pattern| pattern.canonical_tool() == "Edit").collect();
-        let mut out = Vec::new();
-        if edits.is_empty() {
-            return out;
-        }
-        for (at, pattern) in list.iter().enumerate() {
-            let Matcher::Command(command) = Rule::new(pattern, Origin::MainTools, self).matcher else { continue };
-            for word in command.fixed() {
-                let is_file =
-                    word.contains('/') || [".py", ".sh", ".js", ".pl", ".rb"].iter().any(|end| word.ends_with(end));
-                let path = word.strip_prefix("./").unwrap_or(word);
-                let path = if path.starts_with('/') { format!("/{path}") } else { path.to_owned() };
-                let Ok(file) = ToolPattern::parse(&format!("Edit({path})")) else { continue };
-                if let Some(edit) = edits.iter().find(|edit| is_file && self.covers(edit, &file)) {
-                    out.push((
-                    at,
-                    format!(
-                        "`{pattern}` runs a file that `{edit}` lets the job change: together they can run any program; \
-                         keep what it runs out of what it may write"
-                    ),
-                ));
-                    break;
-                }
-            }
-        }
-        out
+        let warning = |(at, pattern): (usize, &ToolPattern)| {
+            let others = list.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, other)| other);
+            let changing = self.changing(pattern, others)?;
+            let said = format!(
+                "`{pattern}` runs a file that `{changing}` lets the job change: together they can run any program; \
+                 keep what it runs out of what it may write"
+            );
+            Some((at, said))
+        };
+        list.iter().enumerate().filter_map(warning).collect()
     }
+
+    /// Returns the first of some entries by which a job may change a file that a Bash rule names and runs.
+    pub fn changing<'a>(
+        &'static self,
+        runs: &ToolPattern,
+        entries: impl Iterator<Item = &'a ToolPattern>,
+    ) -> Option<&'a ToolPattern> {
+        let Matcher::Command(command) = Rule::new(runs, Origin::MainTools, self).matcher else { return None };
+        let files = run_files(&command);
+        let mut entries = entries.filter(|_| !files.is_empty());
+        entries.find(|entry| {
+            let by_tool = entry.canonical_tool() == "Edit" && files.iter().any(|file| self.covers(entry, file));
+            by_tool || self.overwrites(entry) && files.iter().any(|file| !is_absolute(file))
+        })
+    }
+
+    /// Returns whether an entry lets programs put contents into any file of `work/` (`cp *`, `sed -i *`), and runs none.
+    fn overwrites(&'static self, entry: &ToolPattern) -> bool {
+        let Matcher::Command(command) = Rule::new(entry, Origin::MainTools, self).matcher else { return false };
+        let Some(program) = command.program() else { return false };
+        let known = programs::known(program);
+        let puts = known.brings.is_some()
+            || known.writes_operands
+            || command.spelled(program).iter().any(|option| option.effect == Effect::Writes);
+        let rights = command.rights(program);
+        let is_open = entry.specifier().is_some_and(|text| text.ends_with(" *"));
+        puts && is_open && rights.writes == Writes::Work && rights.executes != Executes::Anything
+    }
+}
+
+/// Returns the files that a rule names and its program runs, as patterns.
+fn run_files(command: &CommandRule) -> Vec<ToolPattern> {
+    let Some(program) = command.program() else { return Vec::new() };
+    if command.rights(program).executes != Executes::Anything {
+        return Vec::new();
+    }
+    let is_file = |word: &&String| {
+        word.contains('/') || [".py", ".sh", ".js", ".pl", ".rb"].iter().any(|end| word.ends_with(end))
+    };
+    let pattern = |word: &String| {
+        let path = word.strip_prefix("./").unwrap_or(word);
+        let path = if path.starts_with('/') { format!("/{path}") } else { path.to_owned() };
+        ToolPattern::parse(&format!("Edit({path})")).ok()
+    };
+    command.fixed().iter().filter(is_file).filter_map(pattern).collect()
+}
+
+fn is_absolute(file: &ToolPattern) -> bool {
+    file.specifier().is_some_and(|path| path.starts_with(['/', '~']))
 }
 
 #[cfg(test)]
@@ -133,6 +177,13 @@ mod tests {
         check("Bash(./scripts/*)", "does not keep to `./scripts/`");
         check("Bash(ls*)", "every program whose name begins with `ls`");
         check("Bash(ls:* -l)", "is text");
+        for text in ["Bash(npm run test:*)", "Bash(scp a host:in:*)", "Bash(git push git@h:*)", "Bash(curl http://h:*)"]
+        {
+            check(text, "means ` *`, and not a word that begins with");
+        }
+        for text in ["Bash(git log:*)", "Bash(git remote show:*)", "Bash(npm run:*)", "Bash(make check:*)"] {
+            check(text, "");
+        }
         check("Edit(/etc/hosts)", "write `Edit(//etc/hosts)`");
         check("Read(/home/ann/**)", "a place in `work/`");
         check("Bash(fetch https://a.example/v1/* notes/*)", "does not keep to `notes/`");
@@ -173,6 +224,17 @@ mod tests {
         assert_eq!(told(&["Edit", "Bash(bash backup.sh)"]), [1]);
         assert_eq!(told(&["Edit(//srv/**)", "Bash(/srv/tool *)"]), [1]);
         assert_eq!(told(&["Edit(notes/**)", "Bash(python3 tools/report.py *)", "Bash(cat *)"]), [0_usize; 0]);
+        for entry in ["Bash(cp *)", "Bash(sed -i *)", "Bash(tee *)", "Bash(tar -xzf *)", "Bash(mv a *)"] {
+            assert_eq!(told(&[entry, "Bash(./run.sh *)"]), [1], "{entry}");
+            assert_eq!(told(&["Bash(python3 tools/report.py)", entry]), [0], "{entry}");
+        }
+        for entry in
+            ["Bash(cat *)", "Bash(sed -n *)", "Bash(git commit *)", "Bash(rm *)", "Bash(cp a b)", "Bash(tar -tzf *)"]
+        {
+            assert_eq!(told(&[entry, "Bash(./run.sh *)"]), [0_usize; 0], "{entry}");
+        }
+        assert_eq!(told(&["Edit(notes/**)", "Bash(cat notes/today.md)", "Bash(cp *)"]), [0_usize; 0]);
+        assert_eq!(told(&["Bash(cp *)", "Bash(/srv/tool *)"]), [0_usize; 0]);
         assert_eq!(told(&["Read(notes/**)", "Bash(python3 notes/report.py)"]), [0_usize; 0]);
     }
 
