@@ -793,7 +793,7 @@ fn a_file_that_one_job_runs_and_another_may_change_is_told() {
         bot.write("routines/edits.md", &routine(rule));
         let said = bot.run(["check"]).stdout;
         let expect = format!("`Bash(python3 tools/report.py *)` runs a file that `{rule}` lets the job `edits` change");
-        assert!(said.contains(&expect) && said.contains("--> routines/runs.md:4:17"), "{said}");
+        assert!(said.contains(&expect) && said.contains("--> routines/runs.md:4:18"), "{said}");
     }
 }
 
