@@ -34,7 +34,7 @@ pub(super) struct Grant<'a> {
 pub(super) enum Refusal {
     NotGranted {
         program: String,
-        wanted: String,
+        wanted: Option<String>,
     },
     ByPath {
         program: String,
@@ -59,7 +59,10 @@ pub(super) enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotGranted { program, wanted } => {
+            Self::NotGranted { program, wanted: None } => {
+                write!(f, "`{}` is not granted, and no rule for this call alone can be proposed", clipped(program))
+            }
+            Self::NotGranted { program, wanted: Some(wanted) } => {
                 write!(f, "`{}` is not granted; the rule `{}` would be needed", clipped(program), clipped(wanted))
             }
             Self::ByPath { program, name } => {

@@ -12,8 +12,8 @@ const MAX_SUGGESTED: usize = 100;
 /// Maximum number of words of a call for which a rule is proposed.
 const MAX_WORDS: usize = 32;
 
-/// Returns the rule that would grant a start and little more, for sentences.
-pub(super) fn suggested_rule(start: &StartWords<'_>) -> String {
+/// Returns the rule that would grant a start and little more, for sentences. `None` if only a grant of every program would do.
+pub(super) fn suggested_rule(start: &StartWords<'_>) -> Option<String> {
     let words = start.own.as_deref().unwrap_or(start.words);
     let (name, arguments) = (base_name(start.program), words.get(1..).unwrap_or_default());
     let program = request::clipped(start.program);
@@ -27,12 +27,12 @@ pub(super) fn suggested_rule(start: &StartWords<'_>) -> String {
         if let Some(host) = arguments.iter().find_map(host) {
             let header = start.guarded.iter().map(|option| option.shown.as_str()).find(|shown| shown.ends_with(":*"));
             let words: Vec<&str> = [program.as_str()].into_iter().chain(header).collect();
-            return format!("Bash({} {host}*)", words.join(" "));
+            return Some(format!("Bash({} {host}*)", words.join(" ")));
         }
     }
     let is_git = programs::named(name).is_git();
     if let Some(option) = git::guarded_global(arguments).filter(|_| is_git) {
-        return format!("Bash({program} {option} *)");
+        return Some(format!("Bash({program} {option} *)"));
     }
     let next = match is_git {
         true => git::subcommand(arguments),
@@ -40,8 +40,10 @@ pub(super) fn suggested_rule(start: &StartWords<'_>) -> String {
     };
     // A star would grant every program, so this call alone.
     let runs_code = start.own.is_none() && programs::known(start.program).named_class() == Class::Runs;
-    let call = runs_code.then(|| exact_rule(words)).flatten();
-    call.unwrap_or_else(|| match next.filter(plain) {
+    if runs_code {
+        return exact_rule(words);
+    }
+    Some(match next.filter(plain) {
         Some(next) if start.has_subcommands => format!("Bash({program} {next} *)"),
         _ => format!("Bash({program} *)"),
     })

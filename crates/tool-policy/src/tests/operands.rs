@@ -371,4 +371,9 @@ fn a_proposal_grants_what_was_refused() {
         let reason = start(&allowing(&[&format!("Bash({rule})")]), call).decision.reason;
         assert!(reason.contains("is a command for") && !reason.contains("as in"), "{call}: {reason}");
     }
+    // A rule for every call of a program that runs others would give everything away.
+    for call in ["tmux ls -F #(id)", "python3 -c print(\"it's\")", &format!("npm run {}", "x".repeat(200))] {
+        let reason = start(&allowing(&["Bash(ls *)"]), call).decision.reason;
+        assert!(reason.contains("is not granted, and no rule for this call alone can be proposed"), "{call}: {reason}");
+    }
 }
