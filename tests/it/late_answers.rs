@@ -3,14 +3,13 @@
 use ollim_bot::clock::Clock;
 use ollim_bot::journal::Journal;
 use rusqlite::Connection;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::bot::{Service, TestBot, now, reminder};
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
 use crate::support::phone::{Phone, bot_with_phone};
 use crate::support::telegram::{TOKEN, Telegram};
-use crate::support::wait;
 
 const ADA: i64 = 12_345_678;
 
@@ -44,14 +43,6 @@ fn forget(bot: &TestBot) {
         journal.close().await;
     });
     assert_eq!(bot.json(["inbox"]), json!([]));
-}
-
-/// Waits for the first message in the chat that contains `text`.
-#[track_caller]
-fn sees(telegram: &Telegram, service: &Service<'_>, text: &str) -> Value {
-    let holds = |one: &Value| one["text"].as_str().is_some_and(|said| said.contains(text));
-    let shown = || format!("{:#?}\n{}", telegram.chat(), service.output());
-    wait::until(&format!("the chat shows {text:?}"), || telegram.chat().into_iter().find(holds), shown)
 }
 
 /// Waits until this many presses were answered. Returns what the last of them were told.
@@ -88,13 +79,13 @@ fn a_button_that_is_pressed_late_says_what_became_of_it_and_does_nothing_twice()
     );
     let service = bot.start();
     telegram.say(ADA, "Ask me about the bins.");
-    let choice = sees(&telegram, &service, "Green or black?");
-    sees(&telegram, &service, "Asked.");
+    let choice = telegram.sees_button(&service, "Green or black?", "Green");
+    telegram.sees(&service, "Asked.");
     bot.write("reminders/tea.md", &reminder(now(), "client: notify\n", "Tea is ready."));
-    let tea = sees(&telegram, &service, "Tea is ready.");
+    let tea = telegram.sees_button(&service, "Tea is ready.", "10 min");
     let fields = "background: true\nisolated: true\nretry: 0\nallowed_tools: [Read]\nask_tools: ['Bash(touch *)']\n";
     bot.write("reminders/make.md", &reminder(now(), fields, "Touch it."));
-    let question = sees(&telegram, &service, "asks (question 1)");
+    let question = telegram.sees_button(&service, "asks (question 1)", "Deny");
     telegram.press(ADA, &question, "Deny");
     service.until_ended("make", 1);
     let waits = || bot.json(["inbox"]).as_array().unwrap().iter().all(|one| !one["delivered"].is_null()).then_some(());
