@@ -10,6 +10,7 @@ use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
 use crate::support::phone::{Phone, bot_with_phone};
 use crate::support::telegram::{TOKEN, Telegram};
+use crate::support::telegram_chat::{sees, sees_button};
 
 const ADA: i64 = 12_345_678;
 
@@ -79,13 +80,13 @@ fn a_button_that_is_pressed_late_says_what_became_of_it_and_does_nothing_twice()
     );
     let service = bot.start();
     telegram.say(ADA, "Ask me about the bins.");
-    let choice = telegram.sees_button(&service, "Green or black?", "Green");
-    telegram.sees(&service, "Asked.");
+    let choice = sees_button(&telegram, &service, "Green or black?", "Green");
+    sees(&telegram, &service, "Asked.");
     bot.write("reminders/tea.md", &reminder(now(), "client: notify\n", "Tea is ready."));
-    let tea = telegram.sees_button(&service, "Tea is ready.", "10 min");
+    let tea = sees_button(&telegram, &service, "Tea is ready.", "10 min");
     let fields = "background: true\nisolated: true\nretry: 0\nallowed_tools: [Read]\nask_tools: ['Bash(touch *)']\n";
     bot.write("reminders/make.md", &reminder(now(), fields, "Touch it."));
-    let question = telegram.sees_button(&service, "asks (question 1)", "Deny");
+    let question = sees_button(&telegram, &service, "asks (question 1)", "Deny");
     telegram.press(ADA, &question, "Deny");
     service.until_ended("make", 1);
     let waits = || bot.json(["inbox"]).as_array().unwrap().iter().all(|one| !one["delivered"].is_null()).then_some(());

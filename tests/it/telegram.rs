@@ -9,6 +9,7 @@ use crate::support::bot::{TestBot, now, reminder};
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
 use crate::support::telegram::{TOKEN, Telegram};
+use crate::support::telegram_chat::sees;
 use crate::support::wait;
 
 const ADA: i64 = 12_345_678;
@@ -30,24 +31,24 @@ fn a_reminder_comes_and_is_snoozed_by_a_button() {
     let text = format!("**Tea** is <ready> & `hot`.\n```\n[page](https://a.b) **x**\n```\n{leaves}end");
     bot.write("reminders/tea.md", &reminder(now(), "", &text));
     let service = bot.start();
-    let message = telegram.sees(&service, "Tea is <ready> & hot.");
+    let message = sees(&telegram, &service, "Tea is <ready> & hot.");
     let html =
         format!("<b>Tea</b> is &lt;ready&gt; &amp; <code>hot</code>.\n<pre>[page](https://a.b) **x**</pre>{leaves}end");
     assert_eq!(message["html"], html);
     assert_eq!(message["chat"]["id"], ADA);
     telegram.say(99, "Hello?");
-    let told = telegram.sees(&service, "talks with its owner alone");
+    let told = sees(&telegram, &service, "talks with its owner alone");
     assert_eq!(told["chat"]["id"], 99);
     // A stranger's press of the message's button has no effect. The stranger is notified once.
     telegram.press(99, &message, "Done");
     telegram.press(ADA, &message, "10 min");
-    let settled = telegram.sees(&service, "Comes again at ");
+    let settled = sees(&telegram, &service, "Comes again at ");
     assert!(settled["reply_markup"].is_null(), "its buttons are gone: {settled:#}");
     let shown = settled["html"].as_str().unwrap();
     assert!(shown.starts_with(&format!("{html}\n\n<i>Comes again")), "nothing else of it has changed: {shown}");
     assert!(bot.path("reminders/tea.md").exists(), "{}", service.output());
     let asked = telegram.say(ADA, "/next");
-    telegram.sees(&service, "LAST");
+    sees(&telegram, &service, "LAST");
     let answer = telegram.calls("sendMessage").pop().unwrap();
     assert_eq!(answer["reply_parameters"]["message_id"], asked, "an answer names its command: {answer:#}");
     assert_eq!(telegram.chat().iter().filter(|one| one["chat"]["id"] == 99).count(), 1, "a stranger is told once");
@@ -87,8 +88,8 @@ fn a_conversation_is_seen_while_it_goes_and_survives_bad_luck() {
     telegram.fail("getUpdates", 502, None);
     telegram.fail("sendMessage", 429, Some(1));
     let asked = telegram.say(ADA, "Which tea?");
-    telegram.sees(&service, "It is green.");
-    let last = telegram.sees(&service, "That is all.");
+    sees(&telegram, &service, "It is green.");
+    let last = sees(&telegram, &service, "That is all.");
     let answers = |body: &Value| body["reply_parameters"]["message_id"] == asked;
     assert!(telegram.calls("sendMessage").iter().any(answers), "it answers what was said");
     let parts: Vec<Value> =
@@ -117,7 +118,7 @@ fn a_conversation_is_seen_while_it_goes_and_survives_bad_luck() {
             "reply_to_message": last,
         }),
     );
-    telegram.sees(&service, "A photo.");
+    sees(&telegram, &service, "A photo.");
     let prompt = api.last().last_text();
     let methods = telegram.methods().split_off(before);
     let first = |name: &str| methods.iter().position(|method| method == name).unwrap();
@@ -147,11 +148,11 @@ fn without_an_owner_the_bot_says_the_number_and_nothing_else() {
     bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
     let service = bot.start();
     telegram.say(ADA, "/start");
-    let told = telegram.sees(&service, "Your number is 12345678");
+    let told = sees(&telegram, &service, "Your number is 12345678");
     telegram.say(ADA, "/start");
     telegram.say(ADA, "/status");
     telegram.say(99, "/start");
-    let other = telegram.sees(&service, "Your number is 99");
+    let other = sees(&telegram, &service, "Your number is 99");
     assert_eq!(telegram.chat(), [told, other], "each is told once, and nothing else");
     assert!(bot.ok(["channels"]).contains("tg: 4 messages came from strangers"), "{}", bot.ok(["channels"]));
     service.until("the console has it", || service.output().contains("Tea is ready.").then_some(()));
@@ -184,10 +185,10 @@ fn a_poll_that_stalls_is_given_up_and_what_was_said_meanwhile_is_answered() {
     telegram.say(ADA, "/next");
     // What is delivered does not wait for it.
     bot.write("reminders/tea.md", &reminder(now(), "client: notify\n", "Tea is ready."));
-    telegram.sees(&service, "Tea is ready.");
+    sees(&telegram, &service, "Tea is ready.");
     assert_eq!(telegram.waiting(), 1, "nothing is heard yet");
     service.until("the service says so", || service.output().contains("Telegram is not heard now").then_some(()));
-    telegram.sees(&service, "nothing is coming");
+    sees(&telegram, &service, "nothing is coming");
     service.until("the service says so", || service.output().contains("Telegram is heard again").then_some(()));
     service.stop();
 }
@@ -200,7 +201,7 @@ fn a_command_is_executed_once_though_its_update_comes_again() {
     bot.write("routines/tea.md", "---\ncron: \"@yearly\"\n---\nWater the tea.\n");
     let service = bot.start();
     telegram.say(ADA, "/next");
-    telegram.sees(&service, "tea");
+    sees(&telegram, &service, "tea");
     // The updates are received but not confirmed before the service is killed.
     (0..3).for_each(|_| telegram.fail("getUpdates", 502, None));
     telegram.say(ADA, "/fire tea");
@@ -208,7 +209,7 @@ fn a_command_is_executed_once_though_its_update_comes_again() {
     service.kill();
     let service = bot.start();
     telegram.say(ADA, "/budget");
-    telegram.sees(&service, "pings");
+    sees(&telegram, &service, "pings");
     assert_eq!(bot.runs("tea").len(), 1, "{:#?}", bot.runs("tea"));
     service.stop();
 }
@@ -221,7 +222,7 @@ fn what_was_sent_of_a_long_message_is_not_sent_again() {
     telegram.fail_after(1, "sendMessage", 500);
     bot.write("reminders/tea.md", &reminder(now(), "", &format!("The first.\n{}\nThe last.", "leaf ".repeat(1800))));
     let service = bot.start();
-    telegram.sees(&service, "The last.");
+    sees(&telegram, &service, "The last.");
     let parts = telegram.chat().len();
     let firsts = telegram.chat().iter().filter(|one| one["text"].as_str().unwrap().contains("The first.")).count();
     assert_eq!((parts, firsts), (3, 1), "{:#?}", telegram.chat());
@@ -235,7 +236,7 @@ fn a_token_that_counts_no_more_is_told_at_the_terminal() {
     settings(&bot, &telegram, &format!(", owner: {ADA}"));
     let service = bot.start();
     telegram.say(ADA, "/next");
-    telegram.sees(&service, "nothing is coming");
+    sees(&telegram, &service, "nothing is coming");
     telegram.revoke();
     let told = "The channel `tg` does not work any more: Telegram does not accept `TELEGRAM_TOKEN` (401)";
     service.until("it is told", || service.output().contains(told).then_some(()));
@@ -252,19 +253,20 @@ fn another_program_that_hears_in_its_place_is_told_once_and_its_end_too() {
     (0..6).for_each(|_| telegram.fail("getUpdates", 409, None));
     let service = bot.start();
     telegram.say(ADA, "/next");
-    let told = telegram.sees(&service, "The channel tg hears nothing of what you say there: another program receives");
+    let told =
+        sees(&telegram, &service, "The channel tg hears nothing of what you say there: another program receives");
     assert!(told["text"].as_str().unwrap().contains("(Telegram refused it: "), "{told:#}");
     let failing = bot.json(["channels"])[0]["failing"].clone();
     assert_eq!((&failing["deaf"], &failing["refused"]), (&json!(true), &json!(false)), "{failing:#}");
     assert!(bot.ok(["status"]).contains("tg: hears nothing"), "{}", bot.ok(["status"]));
     assert!(bot.run(["doctor"]).stdout.contains("`tg` hears nothing"), "{}", bot.run(["doctor"]).stdout);
-    telegram.sees(&service, "The channel tg hears you again.");
-    telegram.sees(&service, "nothing is coming");
+    sees(&telegram, &service, "The channel tg hears you again.");
+    sees(&telegram, &service, "nothing is coming");
     assert!(!bot.ok(["status"]).contains("hears nothing"), "{}", bot.ok(["status"]));
     service.stop();
     let service = bot.start();
     telegram.say(ADA, "/budget");
-    telegram.sees(&service, "pings");
+    sees(&telegram, &service, "pings");
     assert_eq!(telegram.chat().iter().filter(|one| one["text"].to_string().contains("hears")).count(), 2);
     service.stop();
 }
@@ -279,9 +281,9 @@ fn an_answer_that_cannot_take_the_place_of_its_status_removes_it() {
     // The edit with the answer has a `parse_mode`; edits with the turn's status have none.
     telegram.fail_where(|body| body["parse_mode"] == "HTML", "editMessageText", 400);
     telegram.say(ADA, "Which tea?");
-    let status = telegram.sees(&service, " s");
+    let status = sees(&telegram, &service, " s");
     bot.write("work/go", "");
-    let answer = telegram.sees(&service, "It is green.");
+    let answer = sees(&telegram, &service, "It is green.");
     let answer = wait::until(
         "the answer stands alone",
         // The last status before it has the same text.
@@ -305,11 +307,11 @@ fn an_answer_that_goes_is_interrupted_by_a_button() {
     settings(&bot, &telegram, &format!(", owner: {ADA}"));
     let service = bot.start();
     telegram.say(ADA, "Which tea?");
-    let status = telegram.sees(&service, "Bash until");
+    let status = sees(&telegram, &service, "Bash until");
     // A stranger's press does not end the turn.
     telegram.press(99, &status, "Interrupt");
     telegram.press(ADA, &status, "Interrupt");
-    telegram.sees(&service, "The answer was interrupted.");
+    sees(&telegram, &service, "The answer was interrupted.");
     service.until("the turn has ended", || service.output().contains("a person ended it").then_some(()));
     assert_eq!(api.requests().len(), 1, "{:#?}", telegram.chat());
     assert!(bot.ok(["channels"]).contains("tg: 1 message came from strangers"), "{}", bot.ok(["channels"]));
@@ -331,9 +333,9 @@ fn an_answer_is_interrupted_on_a_channel_with_the_longest_name() {
     telegram.number_from(1_000_000_000);
     let service = bot.start();
     telegram.say(ADA, "Which tea?");
-    let status = telegram.sees(&service, "Bash until");
+    let status = sees(&telegram, &service, "Bash until");
     telegram.press(ADA, &status, "Interrupt");
-    telegram.sees(&service, "The answer was interrupted.");
+    sees(&telegram, &service, "The answer was interrupted.");
     service.until("the turn has ended", || service.output().contains("a person ended it").then_some(()));
     service.stop();
     bot.until_no_processes();
@@ -358,7 +360,7 @@ fn a_service_that_ends_in_a_turn_leaves_no_button_and_the_answer_comes_after_its
         settings(&bot, &telegram, &format!(", owner: {ADA}"));
         let service = bot.start();
         telegram.say(ADA, "Which tea?");
-        telegram.sees(&service, "Bash until");
+        sees(&telegram, &service, "Bash until");
         if is_killed {
             service.kill();
             bot.until_no_processes();
@@ -396,7 +398,7 @@ fn a_file_that_is_slow_keeps_nobody_waiting_and_is_not_lost() {
     telegram.hold_files(true);
     let photo = telegram.write(ADA, json!({ "caption": "What is this?", "photo": [{ "file_id": "large" }] }));
     telegram.say(ADA, "/next");
-    telegram.sees(&service, "nothing is coming");
+    sees(&telegram, &service, "nothing is coming");
     service.until("the file is asked for", || telegram.methods().contains(&"getFile".to_owned()).then_some(()));
     // The next poll confirmed the update, so Telegram does not send it again.
     service.until("it is confirmed", || (telegram.waiting() == 0).then_some(()));
@@ -405,7 +407,7 @@ fn a_file_that_is_slow_keeps_nobody_waiting_and_is_not_lost() {
     assert!(api.requests().is_empty());
     telegram.hold_files(false);
     let service = bot.start();
-    let answer = telegram.sees(&service, "Seen.");
+    let answer = sees(&telegram, &service, "Seen.");
     let answers = telegram.calls("sendMessage");
     assert!(answers.iter().any(|body| body["reply_parameters"]["message_id"] == photo), "{answer:#}");
     service.stop();
@@ -430,7 +432,7 @@ fn a_message_of_low_urgency_does_not_ring() {
     bot.write("reminders/tea.md", &reminder(now(), "urgency: low\n", "Tea is ready."));
     bot.write("reminders/cake.md", &reminder(now(), "", "Cake is ready."));
     let service = bot.start();
-    let rings = |text: &str| telegram.sees(&service, text)["rings"].clone();
+    let rings = |text: &str| sees(&telegram, &service, text)["rings"].clone();
     assert_eq!([rings("Tea is ready."), rings("Cake is ready.")], [false, true]);
     service.stop();
 }
@@ -445,7 +447,7 @@ fn a_question_rings_and_the_turn_is_shown_until_it_ends() {
     bot.write("config.yaml", &format!("{config}main_tools: [Read]\nmain_ask_tools: ['Bash(touch *)']\n"));
     let service = bot.start();
     telegram.say(ADA, "Make it.");
-    let question = telegram.sees(&service, "asks (question 1)");
+    let question = sees(&telegram, &service, "asks (question 1)");
     assert_eq!(
         (&question["rings"], labels(&question)),
         (&json!(true), vec!["Allow once", "Allow in this run", "Deny"])
@@ -455,8 +457,8 @@ fn a_question_rings_and_the_turn_is_shown_until_it_ends() {
     });
     assert_eq!(telegram.calls("setMessageReaction").len(), 1, "it is being answered");
     telegram.press(ADA, &question, "Allow once");
-    telegram.sees(&service, "Made.");
-    let settled = telegram.sees(&service, "allowed once");
+    sees(&telegram, &service, "Made.");
+    let settled = sees(&telegram, &service, "allowed once");
     assert!(labels(&settled).is_empty() && settled["text"].as_str().unwrap().contains("touch made"), "{settled:#}");
     service.until("the turn is shown no more", || {
         let chat = telegram.chat();
@@ -485,10 +487,10 @@ fn a_turn_that_says_nothing_says_so_and_what_was_refused_is_seen() {
     bot.write("config.yaml", &format!("{config}main_tools: [Read, 'Bash(ls *)']\n"));
     let service = bot.start();
     telegram.say(ADA, "Make it.");
-    let status = telegram.sees(&service, "✗ Bash x=touch; $x oops; ls: ");
+    let status = sees(&telegram, &service, "✗ Bash x=touch; $x oops; ls: ");
     assert!(status["text"].as_str().unwrap().contains("touch"), "{status:#}");
     seen.store(true, Ordering::SeqCst);
-    telegram.sees(&service, "(no answer: the model said nothing)");
+    sees(&telegram, &service, "(no answer: the model said nothing)");
     service.until("it stands alone", || {
         let chat = telegram.chat();
         (chat.len() == 1 && labels(&chat[0]).is_empty()).then_some(())
@@ -515,15 +517,15 @@ fn an_agents_buttons_are_one_choice_and_look_so() {
     settings(&bot, &telegram, &format!(", owner: {ADA}"));
     let service = bot.start();
     telegram.say(ADA, "Ask me about the bins.");
-    let embed = telegram.sees(&service, "Green or black?");
+    let embed = sees(&telegram, &service, "Green or black?");
     let text = embed["html"].as_str().unwrap();
     assert!(text.starts_with("Bins\n<pre>Green or black?</pre>— ") && !text.contains("[Green]"), "{text}");
-    telegram.sees(&service, "Asked.");
+    sees(&telegram, &service, "Asked.");
     for label in ["Green", "Green", "Black"] {
         telegram.press(ADA, &embed, label);
     }
-    telegram.sees(&service, "Noted.");
-    let settled = telegram.sees(&service, "You chose: Green");
+    sees(&telegram, &service, "Noted.");
+    let settled = sees(&telegram, &service, "You chose: Green");
     assert_eq!((&settled["message_id"], labels(&settled)), (&embed["message_id"], vec![]));
     service.until("each was answered", || {
         let toasts = telegram.calls("answerCallbackQuery");
@@ -544,7 +546,7 @@ fn a_question_that_a_restart_has_ended_has_no_buttons() {
     let fields = "background: true\nisolated: true\nretry: 0\nallowed_tools: [Read]\nask_tools: ['Bash(touch *)']\n";
     bot.write("reminders/make.md", &reminder(now(), fields, "Make it."));
     let service = bot.start();
-    let question = telegram.sees(&service, "asks (question 1)");
+    let question = sees(&telegram, &service, "asks (question 1)");
     service.until("it is recorded", || (!bot.json(["inbox"])[0]["delivered"].is_null()).then_some(()));
     service.kill();
     bot.until_no_processes();
@@ -565,20 +567,20 @@ fn commands_are_commands_and_a_sticker_is_something() {
     settings(&bot, &telegram, &format!(", owner: {ADA}"));
     let service = bot.start();
     telegram.say(ADA, "/nosuch");
-    telegram.sees(&service, "there is no command `/nosuch`");
+    sees(&telegram, &service, "there is no command `/nosuch`");
     telegram.say(ADA, "/");
-    telegram.sees(&service, "Let a reminder come later");
+    sees(&telegram, &service, "Let a reminder come later");
     telegram.say(ADA, "/start");
-    telegram.sees(&service, "Let a reminder come later");
+    sees(&telegram, &service, "Let a reminder come later");
     telegram.say(ADA, "/next@my_bot");
-    telegram.sees(&service, "nothing is coming");
+    sees(&telegram, &service, "nothing is coming");
     telegram.say(ADA, "/pause");
-    telegram.sees(&service, "nothing starts by itself until `/resume`; `/fire ID`");
+    sees(&telegram, &service, "nothing starts by itself until `/resume`; `/fire ID`");
     telegram.say(ADA, "/resume");
-    telegram.sees(&service, "resumed");
+    sees(&telegram, &service, "resumed");
     assert!(api.requests().is_empty(), "no model was asked");
     telegram.write(ADA, json!({ "sticker": { "file_id": "s", "emoji": "😀" } }));
-    telegram.sees(&service, "Seen.");
+    sees(&telegram, &service, "Seen.");
     assert!(api.last().last_text().contains("(a sticker: 😀)"), "{}", api.last().last_text());
     telegram.write(ADA, json!({ "video_note": { "file_id": "v" } }));
     service.until("its file is named", || api.last().last_text().contains("/video.mp4").then_some(()));

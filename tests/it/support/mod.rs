@@ -19,6 +19,7 @@ pub mod random;
 pub mod simcord;
 pub mod smtp;
 pub mod telegram;
+pub mod telegram_chat;
 pub mod terminal;
 pub mod turn;
 pub mod wait;

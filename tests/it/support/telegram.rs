@@ -13,9 +13,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde_json::{Value, json};
 
-use super::bot::Service;
-use super::wait;
-
 pub const TOKEN: &str = "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw";
 
 /// The parameters of each method.
@@ -195,29 +192,6 @@ impl Telegram {
         let mut messages: Vec<Value> = server.messages.values().cloned().collect();
         messages.sort_by_key(|message| message["message_id"].as_i64());
         messages
-    }
-
-    /// Waits for the first message in the chat that contains `text`. It may be the status of a turn, which shows what the
-    /// agent's calls are given.
-    #[track_caller]
-    pub fn sees(&self, service: &Service<'_>, text: &str) -> Value {
-        self.waits_for(service, text, |_| true)
-    }
-
-    /// Waits for the first message in the chat that contains `text` and has a button with this label.
-    #[track_caller]
-    pub fn sees_button(&self, service: &Service<'_>, text: &str, label: &str) -> Value {
-        self.waits_for(service, text, |one| {
-            let rows = one["reply_markup"]["inline_keyboard"].as_array().into_iter().flatten();
-            rows.flat_map(|row| row.as_array().unwrap()).any(|button| button["text"] == label)
-        })
-    }
-
-    #[track_caller]
-    fn waits_for(&self, service: &Service<'_>, text: &str, also: impl Fn(&Value) -> bool) -> Value {
-        let holds = |one: &Value| one["text"].as_str().is_some_and(|said| said.contains(text)) && also(one);
-        let shown = || format!("{:#?}\n{}", self.chat(), service.output());
-        wait::until(&format!("the chat shows {text:?}"), || self.chat().into_iter().find(holds), shown)
     }
 
     /// Returns the methods that were called, in order.
