@@ -27,7 +27,7 @@ pub(in crate::web) struct JobParts {
     is_kept: bool,
     text: Option<String>,
     policy: Result<JobPolicy, Refusal>,
-    why: Option<Box<Why>>,
+    why: Result<Box<Why>, Refusal>,
     routine: Option<Routine>,
     runs: Vec<RunRecord>,
     zones: runs::Zones,
@@ -53,8 +53,7 @@ impl JobParts {
             Ok(Outcome::File { text, .. }) => Some(text),
             _ => None,
         };
-        let why = app.execute(Command::Why { id: name.clone(), at: None }).ok();
-        let why = why.and_then(|why| if let Outcome::Why(why) = why { Some(why) } else { None });
+        let why = explain(&name, app);
         let (job, missing) = match found {
             Ok(job) => (Some(job), None),
             Err(refusal) => (None, Some(refusal)),
@@ -65,6 +64,10 @@ impl JobParts {
         let routine = job.as_ref().filter(is_routine).map(|job| next::of(&job.definition, app));
         Ok(Self { id: name, job, missing, is_kept, text, policy, why, routine, zones: app.zones(&runs), runs })
     }
+}
+
+fn explain(id: &str, app: &App) -> Result<Box<Why>, Refusal> {
+    Ok(execute!(app, Command::Why { id: id.to_owned(), at: None }, Outcome::Why(why) => why))
 }
 
 fn show_policy(id: &str, app: &App) -> Result<JobPolicy, Refusal> {
@@ -95,13 +98,13 @@ pub(in crate::web) fn job(parts: &JobParts, attention: &Attention, context: &Con
         }
         @if let Some(job) = job { p { (summary(&job.definition)) } }
         // Of a job without a file, the next sentence says why.
-        @if let Some(refusal) = missing.as_ref().filter(|_| !is_broken && (text.is_some() || why.is_none())) {
+        @if let Some(refusal) = missing.as_ref().filter(|_| !is_broken && (text.is_some() || why.is_err())) {
             p .bad { (parts::with_code(&refusal.to_string())) }
         }
         @if is_broken {
             p .why { (id) " does not fire until its file is put right." }
-        } @else if let Some(why) = why {
-            (parts::why(why))
+        } @else {
+            (reason(why, missing.as_ref()))
         }
         @if let Some(why) = job.as_ref().and_then(|job| attention.status.keeps_waiting(&job.definition)) {
             p .warn { "When it falls due, it waits for an agent: " (parts::with_code(why)) "." }
@@ -135,6 +138,18 @@ pub(in crate::web) fn job(parts: &JobParts, attention: &Attention, context: &Con
                 a .button href=(link("/jobs/", id, "/edit")) { "Edit" }
             }
             (lines(text, &of_file))
+        }
+    }
+}
+
+/// Shows why the job does or did what it does.
+fn reason(why: &Result<Box<Why>, Refusal>, missing: Option<&Refusal>) -> Markup {
+    html! {
+        @match why {
+            Ok(why) => (parts::why(why)),
+            // Of a job that does not exist, the line above says the same.
+            Err(_) if missing.is_some() => {},
+            Err(refusal) => p .bad { (parts::with_code(&refusal.to_string())) },
         }
     }
 }
