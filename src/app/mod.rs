@@ -91,8 +91,8 @@ pub use policy::{AllowSuggestion, Explanation, JobPolicy};
 pub use questions::{AnswerResult, Change};
 pub use runs::RunDetails;
 pub use service::{
-    ClientStatus, Events, IDLE_CLIENT_WAITS, ListenerState, LoginState, Sandbox, Service, ServiceCommand, ServiceReply,
-    ServiceStatus, unexpected_reply,
+    ClientStatus, Events, ListenerState, LoginState, Sandbox, Service, ServiceCommand, ServiceReply, ServiceStatus,
+    unexpected_reply,
 };
 pub use sessions::{ChildSession, Session, SessionList};
 pub use simulate::{PredictedOccurrence, Prediction, RunEstimate, Simulated};

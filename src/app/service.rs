@@ -1,7 +1,5 @@
 //! Commands that only the running service can execute, and the interface by which another process asks it.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
 use super::{App, Outcome, jobs, runs};
@@ -315,6 +313,9 @@ pub struct ServiceStatus {
     /// Seconds for which the main session's client has been idle; `None` if there is none, or it is answering.
     #[serde(default)]
     pub idle_client: Option<u64>,
+    /// Seconds until that client ends, if nothing is said.
+    #[serde(default)]
+    pub idle_client_left: Option<u64>,
 }
 
 impl ServiceCommand {
@@ -346,9 +347,6 @@ pub enum ListenerState {
     /// It is not served, for this reason.
     Failed(String),
 }
-
-/// Time for which the main session's client stays idle before it ends.
-pub const IDLE_CLIENT_WAITS: Duration = Duration::from_secs(15 * 60);
 
 /// The agent client in use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -182,6 +182,11 @@ settings! {
     timeout: Duration = minutes(30), |v: &Value| v.span(SECOND), span, { example: "30m", }
     /// Maximum time that the agent may be silent in a run.
     inactivity_timeout: Duration = minutes(10), |v: &Value| v.span(SECOND), span, { example: "10m", }
+    /// How long the main session's client waits for your next message before it ends.
+    main_idle_timeout: Duration = minutes(15), |v: &Value| v.span(SECOND), span, {
+        example: "15m",
+        details: "While it waits, an answer begins without the start of a client, and the client keeps its memory.",
+    }
     /// Maximum number of background runs at once. Further due jobs wait in order.
     max_concurrent_runs: usize = 4, |v: &Value| v.count(1).map(|n| n as usize), plain, {
         example: "4",

@@ -184,7 +184,10 @@ impl Handlers {
                 status.journal_fault = self.journal.fault().borrow().as_ref().map(ToString::to_string);
                 status.paused = now.paused.map(|at| at.to_rfc3339());
                 status.ending = now.ending;
-                status.idle_client = self.idle_client.waits().await.map(|waited| waited.as_secs());
+                let waited = self.idle_client.waits().await;
+                let timeout = self.app.get().config()?.main_idle_timeout;
+                status.idle_client = waited.map(|waited| waited.as_secs());
+                status.idle_client_left = waited.map(|waited| timeout.saturating_sub(waited).as_secs());
                 status.waiting_for_login = now.waiting_for_login.map(|at| at.to_rfc3339());
                 status.waiting_for_agent = now.waiting_for_agent.map(|at| at.to_rfc3339());
                 Ok(ServiceReply::Status(Box::new(status)))

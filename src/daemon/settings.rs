@@ -60,7 +60,7 @@ impl Settings {
 }
 
 /// Settings that take effect without a restart, for example at the next run.
-const LIVE: [&str; 25] = [
+const LIVE: [&str; 26] = [
     "mcp_servers",
     "timezone",
     "model",
@@ -74,6 +74,7 @@ const LIVE: [&str; 25] = [
     "failover_after",
     "timeout",
     "inactivity_timeout",
+    "main_idle_timeout",
     "max_concurrent_runs",
     "shutdown_grace",
     "alert_after",

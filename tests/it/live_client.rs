@@ -49,7 +49,7 @@ fn a_client_answers_one_message_after_the_other_and_each_costs_its_own() {
     let first = client_of(&bot).expect("the client stays");
     assert_eq!(say(&bot, "Second?"), "two");
     assert_eq!(client_of(&bot), Some(first));
-    assert!(bot.ok(["status"]).contains("waits for your next message"), "{}", bot.ok(["status"]));
+    assert!(bot.ok(["status"]).contains(" more for your next message"), "{}", bot.ok(["status"]));
 
     // The next turn starts a new client if the old one has ended.
     kill_process(Pid::from_raw(first.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
@@ -221,4 +221,24 @@ fn a_conversation_that_the_client_shortens_by_itself_is_told_with_its_numbers() 
     let inbox = bot.json(["inbox"]).to_string();
     assert!(inbox.contains("150") && inbox.contains('9') && inbox.matches("made shorter").count() == 1, "{inbox}");
     service.stop();
+}
+
+#[test]
+fn a_client_that_hears_nothing_ends_and_the_next_message_starts_another() {
+    let api = MessagesApi::script(["one", "two"].map(Reply::say));
+    let bot = bot(&api);
+    bot.write("config.yaml", "main_tools: [Read]\nmain_idle_timeout: 1s\n");
+    let service = bot.start();
+    assert_eq!(say(&bot, "First?"), "one");
+    service.until("the client ends", || {
+        service.output().contains("the conversation's client was ended: nobody has said anything for 1s").then_some(())
+    });
+    assert_eq!(client_of(&bot), None);
+    assert!(!bot.ok(["status"]).contains("for your next message"), "{}", bot.ok(["status"]));
+    assert_eq!(say(&bot, "Second?"), "two");
+    let last = api.last().body["messages"].to_string();
+    assert!(last.contains("First?"), "the conversation goes on: {last}");
+    assert!(turns(&bot).iter().all(|run| run["outcome"] == "completed"), "{:#?}", turns(&bot));
+    service.stop();
+    bot.until_no_processes();
 }

@@ -335,6 +335,7 @@ impl Fixture {
             waiting_for_agent: None,
             ending: false,
             idle_client: None,
+            idle_client_left: None,
         };
         let status = match up {
             Up::Yes => Some(status),

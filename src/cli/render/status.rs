@@ -1,12 +1,10 @@
 //! Renders the status: the service, active and upcoming runs, and problems.
 
-use std::time::Duration;
-
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 
 use super::{View, budget_json, hosts, run_json, upcoming, waiting};
-use crate::app::{IDLE_CLIENT_WAITS, ListenerState, Overview, ServiceState, ServiceStatus, Status, times, words};
+use crate::app::{ListenerState, Overview, ServiceState, ServiceStatus, Status, times, words};
 use crate::bot::budget::CAPACITY;
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, Cell, FAINT, GOOD, HINT, Output, STRONG, WARN, paint};
@@ -194,9 +192,9 @@ impl Facts {
         let mut fact = |name: &str, value: Cell| self.add(name, value);
         let version = service.client.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
         fact("client", format!("{}{version} ({})", service.client.name, service.client.why).into());
-        if let Some(waited) = service.idle_client {
-            let left = IDLE_CLIENT_WAITS.saturating_sub(Duration::from_secs(waited)).as_secs().div_ceil(60);
-            fact("", format!("waits for your next message, for {left} more minutes").into());
+        if let Some(left) = service.idle_client_left {
+            let left = times::span(TimeDelta::seconds(left.try_into().unwrap_or_default()));
+            fact("", format!("waits {left} more for your next message").into());
         }
         if !service.client.tested.is_empty() {
             fact("tested with", service.client.tested.join(" and ").into());

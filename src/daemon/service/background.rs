@@ -94,6 +94,7 @@ impl Background {
                 handlers.idle_client.clone(),
                 handlers.main.clone(),
                 opened.home.clone(),
+                self.settings.clone(),
             ));
         }
         let (swept, now) = (opened.home.clone(), opened.clock.now());

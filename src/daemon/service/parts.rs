@@ -294,6 +294,7 @@ impl Shared {
             waiting_for_agent: None,
             ending: false,
             idle_client: None,
+            idle_client_left: None,
         };
         Handlers {
             budget: self.bot.budget,
