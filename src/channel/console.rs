@@ -16,11 +16,9 @@ pub struct Console<Z> {
 #[async_trait]
 impl<Z: Fn() -> Tz + Send + Sync> Channel for Console<Z> {
     async fn send(&self, message: &Outgoing, _sent: &mut SentParts) -> Result<Option<String>, SendError> {
-        let (message, zone) = (message.clone(), (self.zone)());
+        let (message, zone, width) = (message.clone(), (self.zone)(), terminal::width(io::stdout()));
         // A write to a stopped terminal blocks. It must not block the service's other work.
-        let shown =
-            tokio::task::spawn_blocking(move || show(&message, zone, terminal::width(), &mut io::stdout().lock()))
-                .await;
+        let shown = tokio::task::spawn_blocking(move || show(&message, zone, width, &mut io::stdout().lock())).await;
         let failed = |error| SendError::temporary(format!("the terminal cannot be written to: {error}"));
         shown.map_err(io::Error::other).and_then(|shown| shown).map_err(failed).map(|()| None)
     }

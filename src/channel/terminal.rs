@@ -31,10 +31,10 @@ pub fn wrapped(line: &str, width: usize) -> Vec<String> {
     pieces
 }
 
-/// Returns the width of this process's terminal, or `None` if stdout is no terminal.
+/// Returns the width of the terminal that a stream of this process goes to, or `None` if it is no terminal.
 #[must_use]
-pub fn width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+pub fn width(stream: impl std::os::fd::AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 

@@ -168,7 +168,7 @@ impl Guide<'_> {
             );
             // cron's own PATH lacks the folder of many agent clients.
             let path = self.app.env.text("PATH").unwrap_or_default().replace('%', "\\%");
-            output.line(plain(&format!("  @reboot PATH={path} {} --home {home} run", program.display())));
+            output.verbatim(plain(&format!("  @reboot PATH={path} {} --home {home} run", program.display())));
         }
         Ok(self.asks && possible && self.yes("Have systemd run it, from now on and after a restart?", true, output)?)
     }

@@ -93,7 +93,7 @@ pub(super) fn help(topic: &[String], app: &App, view: &View, output: &mut Output
             output.json(&serde_json::json!({ "help": HELP, "commands": external }));
             return Ok(());
         }
-        output.stdout.push_str(HELP);
+        output.line(HELP.trim_end());
         if !external.is_empty() {
             output.line(format!("Your own commands (ollim-bot NAME): {}", external.join(", ")));
         }

@@ -25,6 +25,7 @@ mod run;
 mod service_logs;
 mod start_warnings;
 mod watch;
+mod wrap;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};

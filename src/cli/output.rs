@@ -1,5 +1,7 @@
 //! The only module that prints. Commands fill an [`Output`], and the person's process writes it.
 //!
+//! On a terminal, lines are wrapped to its width (see [`wrap`]); elsewhere they stay whole.
+//!
 //! Text may contain colours. They are stripped if the reader is no terminal, so commands need not check. Tables omit them from the start
 //! if that is known, since stripping a long table takes longer than writing it.
 
@@ -14,6 +16,7 @@ use anstyle::{AnsiColor, Style};
 use serde::{Deserialize, Serialize};
 
 use super::args::Color;
+use super::wrap;
 use crate::app::in_shell;
 use crate::channel::terminal::{self, plain, wrapped};
 use crate::refusal::{Cause, Refusal};
@@ -51,9 +54,15 @@ pub struct Output {
     /// Whether tables omit colours.
     #[serde(skip)]
     pub plain_tables: bool,
-    /// Width of a line, in characters; `None` means unlimited.
+    /// Width of a table, in characters; `None` means unlimited.
     #[serde(skip)]
     pub width: Option<usize>,
+    /// Width of other lines of data. A channel has none, since the person's device wraps them.
+    #[serde(skip)]
+    pub prose_width: Option<usize>,
+    /// Width of a line of the notes.
+    #[serde(skip)]
+    pub notes_width: Option<usize>,
     /// The `--home` flag as given. The commands that the notes name have it, too.
     #[serde(skip)]
     pub home: Option<PathBuf>,
@@ -66,15 +75,28 @@ impl Output {
     /// Creates an output for this process's stdout.
     #[must_use]
     pub fn to_stdout(color: Color) -> Self {
+        let width = terminal::width(io::stdout());
         Self {
             plain_tables: choice(&io::stdout(), color) == ColorChoice::Never,
-            width: terminal::width(),
+            width,
+            prose_width: width,
+            notes_width: terminal::width(io::stderr()),
             ..Self::default()
         }
     }
 
-    /// Adds a line of data.
+    /// Adds a line of data, wrapped to the terminal.
     pub fn line(&mut self, text: impl AsRef<str>) {
+        let text = match self.names_commands {
+            true => self.with_home(text.as_ref()),
+            false => Cow::Borrowed(text.as_ref()),
+        };
+        let text = wrap::fitted(&text, self.prose_width).into_owned();
+        self.verbatim(text);
+    }
+
+    /// Adds a line of data that another program reads, or that a person copies.
+    pub fn verbatim(&mut self, text: impl AsRef<str>) {
         self.stdout.push_str(text.as_ref());
         self.stdout.push('\n');
     }
@@ -93,7 +115,7 @@ impl Output {
     /// Adds one JSON document as data.
     pub fn json(&mut self, value: &impl Serialize) {
         match serde_json::to_string_pretty(value) {
-            Ok(text) => self.line(text),
+            Ok(text) => self.verbatim(text),
             Err(error) => self.fail(&Refusal::environment(format!("cannot write JSON: {error}"))),
         }
     }
@@ -205,7 +227,7 @@ impl Output {
     /// Fails if the streams cannot be written, for example because the disk is full. A closed pipe is no error.
     pub fn print_now(&mut self, color: Color) -> Result<bool, Refusal> {
         let written = write_all(io::stdout(), color, &self.data())
-            .and_then(|read| Ok(read & write_all(io::stderr(), color, &self.with_home(&self.stderr))?));
+            .and_then(|read| Ok(read & write_all(io::stderr(), color, &self.notes())?));
         self.stdout.clear();
         self.stderr.clear();
         written.map_err(|error| Refusal::environment(format!("cannot write: {error}")))
@@ -217,7 +239,7 @@ impl Output {
     /// Fails if the streams cannot be written for another reason, such as a full disk.
     pub fn print(&self, color: Color) -> io::Result<()> {
         let out = write_all(io::stdout(), color, &self.data());
-        let err = write_all(io::stderr(), color, &self.with_home(&self.stderr));
+        let err = write_all(io::stderr(), color, &self.notes());
         out.and(err).map(drop)
     }
 
@@ -232,6 +254,11 @@ impl Output {
         self.home
             .as_ref()
             .map_or_else(String::new, |home| format!("--home {} ", in_shell(&plain(&home.to_string_lossy()))))
+    }
+
+    /// Returns the notes, wrapped to the terminal.
+    fn notes(&self) -> String {
+        wrap::fitted(&self.with_home(&self.stderr), self.notes_width).into_owned()
     }
 
     fn data(&self) -> Cow<'_, str> {

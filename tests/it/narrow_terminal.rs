@@ -71,3 +71,54 @@ fn no_line_is_longer_than_the_terminal_and_no_word_is_broken() {
     }
     service.stop();
 }
+
+/// Asserts that all that a command says fits a terminal, notes included, with no word broken or lost. Elsewhere its lines stay whole.
+#[track_caller]
+fn prose_fits(bot: &TestBot, args: &[&str], columns: u16) {
+    let piped = bot.run(args);
+    let whole = [piped.stdout, piped.stderr].concat();
+    let longest = whole.lines().map(|line| line.chars().count()).max().unwrap_or_default();
+    assert!(longest > columns.into(), "{args:?} says nothing that is longer than {columns} columns\n{whole}");
+    let (_, shown) = Terminal::with_notes(bot.command(args), columns).end();
+    let words =
+        |text: &str| text.split_whitespace().filter(|word| !changes(word)).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(&shown), words(&whole), "{args:?} at {columns}\n{shown}");
+    for line in shown.lines() {
+        let fits = line.chars().count() <= columns.into() || line.split_whitespace().count() == 1;
+        assert!(fits, "{args:?} at {columns}: {line}\n{shown}");
+    }
+}
+
+#[test]
+fn what_is_said_goes_on_between_words() {
+    let bot = TestBot::new();
+    let job = "---\ncron: '30 8 * * 1-5'\nbackground: true\nisolated: true\nallowed_tools: ['Bash(ollim-bot gmail *)']\n---\nSort.\n";
+    bot.write("routines/mail.md", job);
+    bot.write("routines/both.md", &job.replace("---\nSort", "disallowed_tools: [WebFetch]\n---\nSort"));
+    for columns in [80, 60] {
+        for args in [
+            &["check"][..],
+            &["check", "mail"],
+            &["reminder", "add", "Tea", "--at", "next friday"],
+            &["policy", "explain", "mail", "--command", "ollim-bot gmail x && touch evil"],
+            &["doctor"],
+            &["next", "--until", "no such time"],
+            &["restore", "no-such-file-of-this-person-in-this-folder.tar"],
+        ] {
+            prose_fits(&bot, args, columns);
+        }
+    }
+    prose_fits(&bot, &["help"], 60);
+    prose_fits(&bot, &[], 80);
+}
+
+#[test]
+fn what_another_program_reads_stays_whole() {
+    let bot = TestBot::new();
+    let long = "Go through everything that has come since yesterday and say in a few words what matters most";
+    bot.write("routines/mail.md", &format!("---\ncron: '@daily'\ndescription: {long}\n---\n{long}\n"));
+    for args in [&["--json", "routine", "list"][..], &["completions", "bash"], &["service", "install", "--print"]] {
+        let (_, shown) = Terminal::narrow(bot.command(args), 60).end();
+        assert_eq!(shown, bot.run(args).stdout, "{args:?}");
+    }
+}

@@ -33,7 +33,7 @@ impl<'a> Chat<'a> {
             if matches!(event.kind, EventKind::Letters { .. }) {
                 return;
             }
-            output.line(super::events::as_json(event, self.view).to_string());
+            output.verbatim(super::events::as_json(event, self.view).to_string());
             return;
         }
         match &event.kind {

@@ -4,14 +4,12 @@ use serde_json::json;
 
 use super::View;
 use crate::app::{Diagnosis, Finding, Health};
-use crate::channel::terminal::{plain, wrapped};
+use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, FAINT, GOOD, HINT, Output, WARN, paint};
+use crate::cli::wrap;
 
 /// Width of the longest mark and of the longest name of a check.
 const INDENT: usize = 7 + 13;
-
-/// Minimum width of a text, in characters.
-const SHORTEST: usize = 16;
 
 /// Renders a line for each finding, with its steps below, and a summary. The exit code is 1 if anything is wrong.
 pub(super) fn diagnosis(diagnosis: &Diagnosis, view: &View, output: &mut Output) {
@@ -54,11 +52,6 @@ pub(in super::super) fn line(finding: &Finding, output: &mut Output) {
 
 /// Renders a text behind `first`, which is `indent` characters wide. Its further lines stand below its start.
 fn hang(first: &str, indent: usize, text: &str, output: &mut Output) {
-    let width = output.width.map_or(usize::MAX, |width| width.saturating_sub(indent).max(SHORTEST));
-    for (at, line) in wrapped(&plain(text), width).iter().enumerate() {
-        match at {
-            0 => output.line(format!("{first}{line}")),
-            _ => output.line(format!("{}{line}", " ".repeat(indent))),
-        }
-    }
+    let line = format!("{first}{}", plain(text));
+    output.verbatim(output.width.map_or(line.clone(), |width| wrap::hanging(&line, indent, width)));
 }

@@ -104,13 +104,13 @@ fn shown(dry_run: &DryRun, output: &mut Output) {
     policy::table(policy, output);
     output.line("");
     output.line(paint(STRONG, "Client"));
-    output.line(plain_lines(&command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")));
+    output.verbatim(plain_lines(&command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")));
 }
 
 /// Renders a command, and the programs that it may start.
 fn of_command(line: &str, refused: Option<&str>, policy: &JobPolicy, output: &mut Output) {
     output.line(paint(STRONG, "Command, run without a model"));
-    output.line(plain_lines(line));
+    output.verbatim(plain_lines(line));
     if let Some(why) = refused {
         output.line(format!("the run would fail: {}", plain_lines(why)));
     }

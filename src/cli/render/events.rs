@@ -56,7 +56,7 @@ impl<'a> Events<'a> {
     /// Writes one event as a line of JSON or as text.
     pub fn write(&mut self, event: &Event, output: &mut Output) {
         if self.view.json {
-            output.line(as_json(event, self.view).to_string());
+            output.verbatim(as_json(event, self.view).to_string());
             return;
         }
         let full = self.full.then_some(&self.results);

@@ -103,7 +103,7 @@ pub(super) fn show(details: RunDetails, view: &View, output: &mut Output) {
     if let Some(text) = &run.definition {
         output.line("");
         output.line(paint(STRONG, "The file as it fired"));
-        output.line(plain_lines(text.trim_end()));
+        output.verbatim(plain_lines(text.trim_end()));
     }
 }
 
@@ -157,7 +157,7 @@ fn delivery_words(message: &Message, view: &View) -> String {
 pub(in super::super) fn inbox_message(event: &Event, view: &View, output: &mut Output) {
     let EventKind::Message { message: number, text } = &event.kind else { return };
     if view.json {
-        output.line(json!({ "number": number, "at": times::rfc3339(event.at, view.zone), "run": event.run, "id": event.id, "text": text }).to_string());
+        output.verbatim(json!({ "number": number, "at": times::rfc3339(event.at, view.zone), "run": event.run, "id": event.id, "text": text }).to_string());
         return;
     }
     let id = event.id.as_ref().map(|id| format!("  {id}")).unwrap_or_default();

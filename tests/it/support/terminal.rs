@@ -21,26 +21,30 @@ pub struct Terminal {
 
 impl Terminal {
     pub fn start(command: Command) -> Self {
-        Self::start_on(command, None)
+        Self::start_on(command, None, true)
+    }
+
+    /// Starts a command on a terminal with this number of columns.
+    pub fn with_notes(command: Command, columns: u16) -> Self {
+        Self::start_on(command, Some(columns), true)
     }
 
     /// Starts a command on a terminal with this number of columns, which shows only the command's data.
     pub fn narrow(command: Command, columns: u16) -> Self {
-        Self::start_on(command, Some(columns))
+        Self::start_on(command, Some(columns), false)
     }
 
-    fn start_on(mut command: Command, columns: Option<u16>) -> Self {
+    fn start_on(mut command: Command, columns: Option<u16>, with_notes: bool) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
         let master = openpt(flags).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
         let side = || File::options().read(true).write(true).open(&name).unwrap();
-        command.stdin(side()).stdout(side()).stderr(side());
+        command.stdin(side()).stdout(side()).stderr(if with_notes { Stdio::from(side()) } else { Stdio::null() });
         if let Some(columns) = columns {
             let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
             tcsetwinsize(&master, size).unwrap();
-            command.stderr(Stdio::null());
         }
         let child = command.spawn().unwrap();
         let (keys, mut shown) = (File::from(master.try_clone().unwrap()), File::from(master));
