@@ -19,6 +19,9 @@ const HINT: &str =
 
 /// Default time of a reminder on a day without one.
 const MORNING: NaiveTime = of_day(9, 0, 0);
+/// Default time of `tonight`, and the time at which an evening begins.
+const TONIGHT: NaiveTime = of_day(20, 0, 0);
+const EVENING: NaiveTime = of_day(17, 0, 0);
 /// The first and the last second of a day.
 pub(super) const BEGINS: NaiveTime = NaiveTime::MIN;
 pub(super) const ENDS: NaiveTime = of_day(23, 59, 59);
@@ -43,7 +46,7 @@ pub(super) fn future(text: &str, now: DateTime<Utc>, zone: Tz) -> Result<DateTim
             times::relative(at.with_timezone(&Utc), now)
         );
         let hint = match names_a_day(text) {
-            true => "name a later time of that day, as in `today 18:00`, or a later day",
+            true => "name a later time of that day, as in `today 23:00`, or a later day",
             false => "name the day too: `tomorrow 9am`",
         };
         return Err(Refusal::user(shown).hint(hint));
@@ -54,7 +57,7 @@ pub(super) fn future(text: &str, now: DateTime<Utc>, zone: Tz) -> Result<DateTim
 fn names_a_day(text: &str) -> bool {
     text.split_whitespace().any(|word| {
         let word = word.to_lowercase();
-        matches!(&*word, "today" | "this")
+        matches!(&*word, "today" | "tonight" | "this")
             || name(&word, &WEEKDAYS).or(name(&word, &MONTHS)).is_some()
             || dotted(&word).is_some()
     }) || text.contains('-')
@@ -153,6 +156,14 @@ fn english(text: &str, unsaid: NaiveTime, local: NaiveDateTime) -> Result<TimePh
                 Ok(TimePhrase::Local(day.and_time(BEGINS)))
             }
             _ => Err(fail("midnight begins a day and ends another one").hint("write `00:00`, which begins the day")),
+        };
+    }
+    if words.iter().any(|word| word == "tonight") {
+        return match (&words[..], time.unwrap_or(TONIGHT)) {
+            ([_], time) if time >= EVENING => Ok(TimePhrase::Local(local.date().and_time(time))),
+            ([_], _) => Err(fail("`tonight` goes with a time from 17:00 on")
+                .hint("name the day, as in `tomorrow 1:00` for the hours after midnight")),
+            _ => Err(fail("`tonight` names the day already")),
         };
     }
     if let Some(interval) = from_now(&words).map_err(|why| fail(&why))? {
@@ -560,6 +571,34 @@ mod tests {
     }
 
     #[test]
+    fn tonight_is_the_evening_of_today() {
+        check("tonight", Ok("2026-11-21T20:00:00+01:00"));
+        check("Tonight at 9:30 pm", Ok("2026-11-21T21:30:00+01:00"));
+        check("17:00 tonight", Ok("2026-11-21T17:00:00+01:00"));
+        for (text, words) in [
+            ("tonight 1:00", "from 17:00 on"),
+            ("tonight noon", "from 17:00 on"),
+            ("tonight midnight", "begins a day and ends another"),
+            ("tonight friday", "the day already"),
+            ("in tonight", "the day already"),
+        ] {
+            check(text, Err(words));
+        }
+        // Later in the evening it is over. The next day's evening is not meant.
+        let late = "2026-11-21T20:30:00+01:00".parse().unwrap();
+        let refused = future("tonight", late, chrono_tz::Europe::Berlin).unwrap_err();
+        assert!(refused.to_string().contains("which has passed"), "{refused:?}");
+        assert_eq!(refused.hints, ["name a later time of that day, as in `today 23:00`, or a later day"]);
+        assert_eq!(
+            future("tonight 21:00", late, chrono_tz::Europe::Berlin).unwrap().to_rfc3339(),
+            "2026-11-21T21:00:00+01:00"
+        );
+        // A time without a default keeps the evening, rather than the end of the day.
+        let shown = any("tonight", ENDS, NOW.parse().unwrap(), chrono_tz::Europe::Berlin).unwrap();
+        assert_eq!(shown.to_rfc3339(), "2026-11-21T20:00:00+01:00");
+    }
+
+    #[test]
     fn spans_from_now() {
         check("in 20 minutes", Ok("2026-11-21T14:16:00+01:00"));
         check("20 minutes", Ok("2026-11-21T14:16:00+01:00"));
@@ -633,7 +672,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn never_panics(text in r"(in |at |next |[0-9]{1,12} ?|am|pm|mon|tuesday |dec |end |month|31\.12\.|midnight|:|\.|days |months |\PC){0,8}") {
+        fn never_panics(text in r"(in |at |next |tonight |[0-9]{1,12} ?|am|pm|mon|tuesday |dec |end |month|31\.12\.|midnight|:|\.|days |months |\PC){0,8}") {
             let _ = any(&text, MORNING, NOW.parse().unwrap(), chrono_tz::Europe::Berlin);
         }
     }

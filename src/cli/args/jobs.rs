@@ -157,7 +157,7 @@ pub struct ReminderAdd {
     /// A time from now: `20m`, `1h30m`, `2days`, `90` (minutes)
     #[arg(long = "in", id = "span", value_name = "SPAN", value_parser = minutes, group = "when")]
     pub span: Option<Duration>,
-    /// A time: `2026-11-22T09:00+01:00`, `tomorrow 9am`, `friday 18:30`
+    /// A time: `tonight`, `tomorrow 9am`, `friday 18:30`, `2026-11-22T09:00+01:00`
     #[arg(long, value_name = "WHEN", group = "when")]
     pub at: Option<String>,
     /// The fields of the file.
