@@ -37,7 +37,6 @@ enum Names {
     JobsAndRuns,
     Going,
     Channels,
-    Commands,
     Agents,
     Sessions,
     Skills,
@@ -68,7 +67,6 @@ const PLACES: &[(&str, &str, Names)] = &[
     ("simulate", "ids", Names::Jobs),
     ("channels test", "name", Names::Channels),
     ("", "channel", Names::Channels),
-    ("help", "command", Names::Commands),
     ("routine", "after", Names::Jobs),
     ("", "context-from", Names::Jobs),
     ("cancel-run", "runs", Names::Going),
@@ -104,7 +102,11 @@ pub(super) fn answer(shell: &OsStr, argv: &[OsString], folder: &Path, app: &App)
     let shells = Shells::builtins();
     let Some(completer) = shell.to_str().and_then(|shell| shells.completer(shell)) else { return String::new() };
     let words: Vec<OsString> = argv.iter().skip_while(|word| *word != "--").skip(1).cloned().collect();
-    let mut command = offering(examples::command(), "", &Arc::new(app.clone()));
+    let whole = examples::command();
+    let topics = topics(&whole);
+    let mut command = offering(whole, "", &Arc::new(app.clone())).mut_subcommand("help", |help| {
+        clap::Command::new("help").about(help.get_about().cloned().unwrap_or_default()).subcommands(topics)
+    });
     let known = app.clone();
     command = command.add(SubcommandCandidates::new(move || {
         known.external_commands().into_iter().map(CompletionCandidate::new).collect()
@@ -115,6 +117,19 @@ pub(super) fn answer(shell: &OsStr, argv: &[OsString], folder: &Path, app: &App)
         return String::new();
     }
     String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// Returns the visible commands without their arguments, as `help` names them.
+fn topics(command: &clap::Command) -> Vec<clap::Command> {
+    let visible = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+    let topic = |sub: &clap::Command| {
+        let about = sub.get_about().cloned().unwrap_or_default();
+        clap::Command::new(sub.get_name().to_owned())
+            .about(about)
+            .subcommands(topics(sub))
+            .disable_help_subcommand(true)
+    };
+    visible.map(topic).collect()
 }
 
 /// Returns the data folder from `--home`.
@@ -195,11 +210,6 @@ fn candidates(names: Names, app: &App) -> Option<Vec<CompletionCandidate>> {
             let config = app.config().ok()?;
             let named = config.channels.iter().map(|channel| channel.name.clone());
             Some(named.chain([CONSOLE.to_owned()]).map(|name| candidate(name, "")).collect())
-        }
-        Names::Commands => {
-            let command = examples::command();
-            let visible = command.get_subcommands().filter(|sub| !sub.is_hide_set());
-            Some(visible.map(|sub| CompletionCandidate::new(sub.get_name())).collect())
         }
         Names::Failed => {
             let failed = of(Kind::Reminder)?.failed.into_iter();

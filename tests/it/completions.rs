@@ -59,6 +59,12 @@ fn bash_completes_commands_ids_and_values() {
     }
     assert_eq!(offered(&bot, &["ollim-bot", "channels", "test", "c"]), ["console"]);
     assert_eq!(offered(&bot, &["ollim-bot", "help", "rem"]), ["reminder"]);
+    let below = offered(&bot, &["ollim-bot", "help", "reminder", ""]);
+    assert!(["add", "snooze", "retry"].iter().all(|command| below.contains(&(*command).to_owned())), "{below:?}");
+    assert_eq!(offered(&bot, &["ollim-bot", "help", "service", "un"]), ["uninstall"]);
+    // A command ends the topic: no id and no flag of it follows.
+    assert_eq!(offered(&bot, &["ollim-bot", "help", "reminder", "show", "t"]), [""; 0]);
+    assert!(!offered(&bot, &["ollim-bot", "help", ""]).contains(&"man".to_owned()), "what is hidden is not offered");
     assert_eq!(offered(&bot, &["ollim-bot", "routine", "edit", "mail", "--on-overlap", "q"]), ["queue"]);
     assert_eq!(offered(&bot, &["ollim-bot", "reminder", "add", "--skills", ""]), ["letters"]);
     assert_eq!(offered(&bot, &["ollim-bot", "agents", "show", "Exp"]), ["Explore"]);
