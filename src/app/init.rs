@@ -125,7 +125,7 @@ pub(super) fn may_init(options: &InitOptions, app: &App) -> Result<(), Refusal> 
     options.ntfy.as_deref().map(check_topic).transpose()?;
     if (options.ntfy.is_some() || options.talk.is_some()) && app.home.config_file().exists() {
         return Err(Refusal::user(format!("{} is there, and stays as it is", app.home.config_file().display()))
-            .hint("set `channels:` in it, and leave out `--ntfy`"));
+            .hint("set `channels:` in it, and leave out `--ntfy` and `--talk`"));
     }
     if zone(options)?.is_some() && app.home.config_file().exists() {
         return Err(Refusal::user(format!("{} is there, and stays as it is", app.home.config_file().display()))

@@ -10,7 +10,11 @@ use super::args::Cli;
 /// Path of each command, its examples, and further help.
 pub(super) const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
     ("run", ["ollim-bot run --until-idle", "ollim-bot run --json | jq -r .event"], ""),
-    ("init", ["ollim-bot init", "ollim-bot --home ~/bots/home init --yes --bare"], "What is there stays as it is."),
+    (
+        "init",
+        ["ollim-bot init", "ollim-bot init --yes --talk discord --token-file ~/discord-token --service"],
+        "What is there stays as it is.",
+    ),
     ("check", ["ollim-bot check", "ollim-bot check routines/morning-mail.md"], "Exit code 1 if a file is wrong."),
     (
         "doctor",

@@ -5,6 +5,7 @@ mod talk;
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
+use self::talk::TalkFlags;
 use super::args::{Color, InitArgs};
 use super::output::{BAD, FAINT, GOOD, HINT, Output, PLAIN, STRONG, WARN, paint};
 use super::render::{self, View};
@@ -38,12 +39,13 @@ struct Guide<'a> {
 
 impl Guide<'_> {
     fn run(&self, args: InitArgs, output: &mut Output) -> Result<(), Refusal> {
-        let InitArgs { force, bare, timezone, ntfy, api, try_login, service, .. } = args;
-        let mut options = InitOptions { force, bare, timezone, ntfy, talk: None };
+        let flags = TalkFlags::of(&args);
+        let InitArgs { force, bare, timezone, ntfy, try_login, service, .. } = args;
+        let mut options = InitOptions { force, bare, timezone, ntfy, talk: flags.service() };
         let mut token = None;
+        // Report a refusal before the questions, and before a message is sent.
+        self.app.may_init(&options)?;
         if self.asks {
-            // Report a refusal before the questions.
-            self.app.may_init(&options)?;
             let place = plain(&self.app.home.root().display().to_string());
             output.line(format!("{} keeps everything in {}.", paint(STRONG, "ollim-bot"), paint(STRONG, &place)));
             if options.timezone.is_none() {
@@ -56,9 +58,12 @@ impl Guide<'_> {
             if is_new && options.ntfy.is_none() {
                 options.ntfy = self.phone(output)?;
             }
-            if is_new && let Some((talk, its_token)) = self.talk(api, output)? {
-                (options.talk, token) = (Some(talk), Some(its_token));
-            }
+        }
+        let asks_for_talk = self.asks && !self.app.home.config_file().exists();
+        if (flags.kind.is_some() || asks_for_talk)
+            && let Some((talk, its_token)) = self.talk(&flags, output)?
+        {
+            (options.talk, token) = (Some(talk), Some(its_token));
         }
         let (phone, talk) = (options.ntfy.is_some(), options.talk.as_ref().map(|talk| talk.kind));
         let made = self.app.execute(Command::Init { options })?;

@@ -307,3 +307,67 @@ fn a_bot_of_discords_writes_to_its_owner_and_a_token_can_be_left_out() {
     assert_eq!(status.code(), Some(1), "{shown}");
     assert!(!third.home().exists() && !shown.contains("half"), "{shown}");
 }
+
+/// A script sets up a channel as the questions do. The token is in no argument.
+#[test]
+fn flags_set_up_a_bot_without_a_person() {
+    let by_flags = |bot: &TestBot, words: &[&str]| bot.run([&["init", "--yes", "--bare"], words].concat());
+    let token = |bot: &TestBot, text: &str| {
+        let file = bot.person().join("token");
+        std::fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let discords = Discord::start();
+    let bot = TestBot::bare();
+    let file = token(&bot, &format!("{}\n", discord::TOKEN));
+    let made = by_flags(&bot, &["--talk", "discord", "--token-file", &file, "--api", &discords.url()]);
+    assert!(made.code == 0 && made.stdout.contains("A message was sent to you there."), "{made:#?}");
+    assert_eq!(discords.texts(), ["ollim-bot can write to you here. It answers as soon as its service runs."]);
+    is_secret(&bot, "DISCORD_TOKEN", discord::TOKEN, &made.stdout);
+    assert_eq!((&bot.json(["channels"])[0]["kind"], made.stderr.as_str()), (&json!("discord"), ""));
+
+    let telegrams = Telegram::start();
+    let bot = TestBot::bare();
+    let file = token(&bot, telegram::TOKEN);
+    let words = ["--talk", "telegram", "--token-file", &file, "--api", telegrams.url(), "--owner", "12345678"];
+    let made = by_flags(&bot, &words);
+    assert_eq!(made.code, 0, "{made:#?}");
+    assert_eq!(telegrams.chat()[0]["chat"]["id"], 12_345_678);
+    is_secret(&bot, "TELEGRAM_TOKEN", telegram::TOKEN, &made.stdout);
+    // What is there stays, and nothing is sent.
+    let again = by_flags(&bot, &[&["--force"], &words[..]].concat());
+    assert!(again.code == 1 && again.stderr.contains("leave out `--ntfy` and `--talk`"), "{again:#?}");
+    assert_eq!(telegrams.chat().len(), 1);
+
+    for (words, text, why) in [
+        (&words[..6], telegram::TOKEN, "`--owner ID`"),
+        (&words[..2], telegram::TOKEN, "`--token-file FILE`"),
+        (&words[..], "123:wrong", "Telegram refused it: Unauthorized; nothing was made"),
+        (&words[..], " \n", "does not hold a token"),
+        (&words[2..4], telegram::TOKEN, "--talk <SERVICE>"),
+        (&["--talk", "telegram", "--token-file", "nowhere"], "", "cannot read the token from nowhere"),
+    ] {
+        let other = TestBot::bare();
+        std::fs::write(&file, text).unwrap();
+        let refused = by_flags(&other, words);
+        assert!(refused.code == 1 && refused.stderr.contains(why), "{words:?}: {refused:#?}");
+        assert!(!refused.stderr.contains("123:wrong") && !other.home().exists(), "{refused:#?}");
+    }
+    assert_eq!(telegrams.chat().len(), 1);
+}
+
+#[test]
+fn discords_owner_can_be_named_and_the_token_can_be_piped() {
+    let server = Discord::start();
+    let bot = TestBot::bare();
+    let mut init = bot.command(["init", "--yes", "--talk", "discord", "--token-file", "-", "--api", &server.url()]);
+    init.args(["--owner", discord::OWNER]).stdin(std::process::Stdio::piped());
+    let mut child = init.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), discord::TOKEN.as_bytes()).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    assert_eq!(server.texts().len(), 1);
+    let settings = bot.read("config.yaml").unwrap();
+    assert!(settings.contains(&format!("owner: {},", discord::OWNER)), "{settings}");
+    assert_eq!(bot.json(["channels"])[0]["kind"], "discord");
+}

@@ -66,6 +66,15 @@ pub enum Color {
     Never,
 }
 
+/// A service by which a person talks with the bot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TalkBy {
+    /// Discord.
+    Discord,
+    /// Telegram.
+    Telegram,
+}
+
 /// The grouping of costs.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum CostsBy {
@@ -477,7 +486,16 @@ pub struct InitArgs {
     /// Send messages to this topic of an ntfy server, e.g. https://ntfy.sh/my-topic
     #[arg(long, value_name = "URL")]
     pub ntfy: Option<String>,
-    /// A server of your own with Discord's or Telegram's protocol, for the bot that the questions set up
+    /// Talk with the bot by this service; a message is sent to you there first, and nothing is written if that fails
+    #[arg(long, value_enum, value_name = "SERVICE")]
+    pub talk: Option<TalkBy>,
+    /// The file with the bot's token for `--talk`; `-` reads standard input
+    #[arg(long, value_name = "FILE", requires = "talk")]
+    pub token_file: Option<PathBuf>,
+    /// Your user number at the service of `--talk`; Telegram needs it, Discord knows who owns the bot
+    #[arg(long, value_name = "ID", requires = "talk", value_parser = clap::value_parser!(i64).range(1..))]
+    pub owner: Option<i64>,
+    /// A server of your own with Discord's or Telegram's protocol
     #[arg(long, value_name = "URL")]
     pub api: Option<String>,
     /// Try the agent's login with one short call, which costs less than a cent; exit 1 if it fails
