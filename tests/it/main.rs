@@ -76,6 +76,7 @@ mod narrow_terminal;
 mod ntfy;
 mod old_folder;
 mod on_events;
+mod package;
 mod page;
 mod page_browser;
 mod plain_jobs;
