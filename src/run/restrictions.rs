@@ -51,7 +51,11 @@ impl Restrictions {
         only.retain(|pattern| match pattern.tool().strip_prefix("mcp__discord") {
             Some("" | "__*") => !ours.is_empty(),
             Some(name) => ours.iter().any(|tool| name.strip_prefix("__") == Some(tool)),
-            None => pattern.tool() == "*" || visible.iter().any(|tool| tool == pattern.canonical_tool()),
+            None => {
+                pattern.tool() == "*"
+                    || visible.iter().any(|tool| tool == pattern.canonical_tool())
+                    || is_of_server(pattern.tool(), policy)
+            }
         });
         let help = help_pattern();
         let helped = policy.decide_command(&["ollim-bot", "help"].map(str::to_owned), None).verdict == Verdict::Allow;
@@ -105,6 +109,15 @@ impl Restrictions {
     }
 }
 
+/// Returns whether a pattern names tools of an MCP server of the person's that the policy does not deny.
+fn is_of_server(tool: &str, policy: &Policy) -> bool {
+    let Some(of_server) = tool.strip_prefix("mcp__") else { return false };
+    of_server
+        .split_once("__")
+        .filter(|(_, name)| !name.contains('*'))
+        .is_none_or(|(server, name)| !policy.visible_of_server(server, &[name]).is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,6 +149,16 @@ mod tests {
         check(None, None, None, &[], "");
         check(None, None, None, &["Bash(git push *)"], &format!("{NOT} - Bash(git push *)"));
         check(None, Some(&["WebFetch"]), None, &["Bash"], &format!("{NOT} - WebFetch - Bash"));
+        check(
+            Some(&["Read", "mcp__calendar__list", "mcp__calendar__add", "mcp__mail", "mcp__tasks__*"]),
+            None,
+            None,
+            &["mcp__calendar__add", "mcp__mail__send"],
+            &format!(
+                "{ONLY} - Read - mcp__calendar__list - mcp__mail - mcp__tasks__* - Bash(ollim-bot help) \
+                 Of these you may not use: - mcp__mail__send"
+            ),
+        );
         // The caller has no list, so the agent's own list stands alone.
         check(
             None,
