@@ -33,6 +33,8 @@ pub(super) struct PathRule {
     floating: bool,
     /// Whether the last segment is plain text (or was followed by `/`). It then names a folder with its contents, too.
     names_folder: bool,
+    /// Whether it ends in `/`. It then grants what is in a folder, and no file of that name.
+    is_folder: bool,
 }
 
 impl PathRule {
@@ -54,7 +56,7 @@ impl PathRule {
             trimmed.split('/').filter(|part| !part.is_empty() && *part != ".").map(Segment::new).collect();
         let names_folder = is_folder || segments.last().is_none_or(Segment::is_plain);
         let floating = floating && segments != [Segment::Deep];
-        Self { base, segments, floating, names_folder }
+        Self { base, segments, floating, names_folder, is_folder }
     }
 
     /// Returns whether a grant covers the path. `below`: and everything under it (for searches in a folder).
@@ -63,11 +65,12 @@ impl PathRule {
             let starts = self.starts(parts.len());
             starts.into_iter().any(|from| {
                 let tail = &parts[from..];
-                let inside =
-                    self.names_folder && (1..=tail.len()).any(|end| glob::matches(&self.segments, &tail[..end]));
+                let is_entry = self.is_folder && !below;
+                let last = tail.len().saturating_sub(usize::from(is_entry));
+                let inside = self.names_folder && (1..=last).any(|end| glob::matches(&self.segments, &tail[..end]));
                 let inside = inside || (self.names_folder && self.segments.is_empty());
                 let deep = matches!(self.segments.last(), Some(Segment::Deep));
-                let exact = glob::matches(&self.segments, tail);
+                let exact = !is_entry && glob::matches(&self.segments, tail);
                 let folder_itself = deep && glob::matches(&self.segments[..self.segments.len() - 1], tail);
                 if below { inside || (deep && exact) || folder_itself } else { inside || exact }
             })
@@ -91,7 +94,7 @@ impl PathRule {
     /// Returns whether this matches everything that `other` matches. `false` if that cannot be told.
     pub(super) fn covers(&self, other: &Self) -> bool {
         if self.base == other.base && self.segments == other.segments && self.floating == other.floating {
-            return self.names_folder || !other.names_folder;
+            return (self.names_folder || !other.names_folder) && (!self.is_folder || other.is_folder);
         }
         if self.base != other.base || other.floating {
             return self.base == other.base && self.segments == [Segment::Deep];

@@ -28,6 +28,10 @@ fn patterns_match_gitignore_style() {
         // A grant matches one segment. A denial also covers the contents of a denied folder.
         ("notes/*", "notes/a/b", false, true),
         ("notes/", "notes/a/b", true, true),
+        ("notes/", "private/notes/a", true, true),
+        // No file of that name.
+        ("notes/", "private/notes", false, true),
+        ("a/notes/", "a/notes", false, true),
         ("notes", "notes/a", true, true),
         ("notes", "sub/notes/a", true, true),
         ("/notes", "sub/notes/a", false, false),
@@ -77,6 +81,7 @@ fn searches_need_the_whole_folder_granted_and_nothing_in_it_denied() {
 #[test]
 fn covering_is_sound() {
     let covers = |parent: &str, child: &str| PathRule::new(parent).covers(&PathRule::new(child));
+    assert!(covers("notes", "notes/") && covers("notes/", "notes/") && !covers("notes/", "notes"));
     assert!(covers("notes/**", "notes/a/**"));
     assert!(covers("notes/**", "notes/a.md"));
     assert!(covers("notes/**", "notes/**"));
