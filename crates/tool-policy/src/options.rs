@@ -402,6 +402,18 @@ pub(super) fn scan(options: &Options, arguments: &[String]) -> Vec<GivenOption> 
         let text = word.split(STAR).next().unwrap_or_default();
         if options.one_dash() {
             let Some(given) = text.strip_prefix('-') else { continue };
+            let name = given.strip_prefix('-').unwrap_or(given).split('=').next().unwrap_or_default();
+            if options.harmless.contains(&name) {
+                continue;
+            }
+            if let Some(known) = options.two_dashes
+                && given.starts_with('-')
+                && !name.is_empty()
+                && !programs::contains(known, name)
+            {
+                out.push(GivenOption::word(format!("--{name}"), Effect::Leads));
+                continue;
+            }
             let is_given = |guarded: &&GuardedOption| match options.expression {
                 Some(_) => given == guarded.name,
                 None => given.strip_prefix('-').unwrap_or(given).starts_with(guarded.name),

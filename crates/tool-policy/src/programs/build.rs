@@ -43,8 +43,15 @@ const COMPILER: Options = Options {
         leads("", "Wl,"),
         leads("", "Wp,"),
         leads("", "X"),
+        leads("", "mllvm"),
+        leads("", "ccc-"),
     ],
     one_dash: true,
+    // `gcc` reads `--NAME` as `-fNAME` if it does not know it, and `clang` has names for the paths of its programs.
+    two_dashes: Some(
+        "compile debug define-macro help include-directory language optimize output param preprocess shared static std \
+            target-help undefine-macro verbose version",
+    ),
     ..Options::NONE
 };
 

@@ -178,6 +178,8 @@ pub(crate) struct Options {
     pub expression: Option<&'static Expression>,
     /// Whether its long options have one dash or two (`gcc -wrapper`). A value may be attached.
     pub one_dash: bool,
+    /// The only long options with two dashes that a rule need not spell, of a program that knows more of them than it documents.
+    pub two_dashes: Option<Names>,
     /// Whether the first word may be a cluster without a dash (`tar xIf`).
     pub bundled: bool,
     /// Long options with one dash that are followed by a program to start.
@@ -212,6 +214,7 @@ impl Options {
         harmless: &[],
         expression: None,
         one_dash: false,
+        two_dashes: None,
         bundled: false,
         starting: "",
         patterns: &[],

@@ -1,7 +1,7 @@
 //! Other programs: those that can run any other program, and those that work over a local socket. Builtins of the
 //! shell that run other programs are here, too.
 
-use super::{Class, CommandOperands, HarmlessOptions, Options, Program, executes, leads, steers};
+use super::{Class, CommandOperands, HarmlessOptions, Options, Program, executes, leads, steers, writes};
 
 const fn runs(names: &'static [&'static str]) -> Program {
     Program::new(Class::Runs, names)
@@ -71,6 +71,8 @@ const KUBECTL: Options = Options {
         leads("", "password"),
         leads("", "token"),
         leads("", "as"),
+        leads("", "as-group"),
+        leads("", "as-uid"),
         leads("", "tls-server-name"),
         leads("", "insecure-skip-tls-verify"),
         leads("", "certificate-authority"),
@@ -98,13 +100,23 @@ const RSYNC: Options = Options::new(
 );
 
 const SCP: Options = Options::new(
-    &[leads("S", "S"), leads("o", "o"), leads("F", "F"), leads("D", "D"), leads("b", "b")],
+    &[leads("S", "S"), leads("o", "o"), leads("F", "F"), leads("D", "D"), leads("J", "J"), leads("b", "b")],
     "bcDFiJloPRSsX",
 );
 
-/// Libraries that a call loads.
+/// Libraries that a call loads, and files that it writes.
 const OPENSSL: Options = Options {
-    guarded: &[leads("", "engine"), leads("", "provider"), leads("", "config"), leads("", "ssl_client_engine")],
+    guarded: &[
+        leads("", "engine"),
+        leads("", "provider"),
+        leads("", "config"),
+        leads("", "ssl_client_engine"),
+        writes("", "out"),
+        writes("", "keyout"),
+        writes("", "writerand"),
+        writes("", "CAcreateserial"),
+    ],
+    harmless: &["outform"],
     one_dash: true,
     ..Options::NONE
 };

@@ -42,14 +42,11 @@ fn a_star_stands_for_no_refspec_that_changes_branches() {
     families(&[
         (
             "git push *",
-            &[
-                "git push",
-                "git push -u origin main",
-                "git push origin HEAD:main",
-                "git push --force-with-lease origin x",
-            ],
+            &["git push", "git push -u origin main", "git push origin HEAD:main"],
             &[
                 "git push -f origin x",
+                "git push --force-with-lease origin x",
+                "git push origin --force-with-lease=x x",
                 "git push origin +x",
                 "git push origin :x",
                 "git push --delete origin x",
