@@ -134,6 +134,11 @@ impl Home {
     pub fn mcp_server(&self, name: &str) -> PathBuf {
         self.state().join("mcp").join(name)
     }
+    /// The service's own copy of `ollim-shell`. An upgrade that replaces the installed file leaves it as it is.
+    #[must_use]
+    pub fn shell_copy(&self) -> PathBuf {
+        self.state().join("ollim-shell")
+    }
     /// One folder per run: the client's configuration, transcript and temporary files.
     #[must_use]
     pub fn runs(&self) -> PathBuf {

@@ -50,7 +50,8 @@ const PARTS: &[(&str, BackupRule)] = &[
     ("state/control.sock", BackupRule::Passing),
     ("state/user.token", BackupRule::Passing),
     ("state/edits", BackupRule::Passing),
-    // Links, which the service creates again.
+    // A copy and links, which the service creates again.
+    ("state/ollim-shell", BackupRule::Passing),
     ("state/program-farm", BackupRule::Passing),
     ("state/program-farm-judged", BackupRule::Passing),
     // Two hosts with one identity would take each other's lease.

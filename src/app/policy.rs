@@ -246,7 +246,7 @@ impl TrialEnvironment {
             links: folder.path().to_owned(),
             granted: setup.granted.clone(),
             path: client::search_path(&env, &own, &app.home),
-            shell_binary: client::shell_binary(&own),
+            shell_binary: client::shell_binary(&own, &app.home),
             required: false,
             limits: dry_run::LIMITS,
             network: setup.network == JobNetwork::Internet,

@@ -180,7 +180,7 @@ fn claude_at(command: PathBuf, selection: ClientSelection<'_>) -> Claude {
         main_config: selection.home.main_session(),
         client_environment: client_environment(selection.config, selection.home, selection.env, &selection.own_binary),
         login: LoginSources::of(selection.secrets, selection.env, selection.env.get("HOME").map(Path::new)),
-        shell_binary: shell_binary(&selection.own_binary),
+        shell_binary: shell_binary(&selection.own_binary, selection.home),
         ready: PrespawnSlot::default(),
         idle: selection.idle_client,
         serve_tools: crate::mcp::serve,

@@ -1,17 +1,54 @@
 //! The environment of all clients, the search path of jobs, and the program of the sandbox.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{StatVfsMountFlags, statvfs};
 
 use crate::agent::claude::options::ClientEnvironment;
 use crate::config::Config;
 use crate::home::Home;
 
-/// Returns the program of the sandbox's stages: `ollim-shell` beside our own binary, or else our own, which starts more slowly.
+/// Returns the program of the sandbox's stages: `ollim-shell` beside our own binary, or else our own, which starts more slowly. If the
+/// service has a copy of the same `ollim-shell`, the copy is returned.
 #[must_use]
-pub fn shell_binary(own_binary: &Path) -> PathBuf {
+pub fn shell_binary(own_binary: &Path, home: &Home) -> PathBuf {
     let beside = own_binary.with_file_name("ollim-shell");
-    if beside.is_file() { beside } else { own_binary.to_path_buf() }
+    if !beside.is_file() {
+        return own_binary.to_path_buf();
+    }
+    let copy = home.shell_copy();
+    if is_same(&beside, &copy) && may_execute(&copy) { copy } else { beside }
+}
+
+/// Makes the service's copy of `ollim-shell`. A domain of the kernel's opens this very file to the shells and programs of a run, so that
+/// they could start nothing more once an upgrade has replaced it. Nobody replaces the copy while the service runs.
+///
+/// # Errors
+/// If the copy cannot be written.
+pub fn copy_shell_binary(own_binary: &Path, home: &Home) -> io::Result<()> {
+    let beside = own_binary.with_file_name("ollim-shell");
+    let copy = home.shell_copy();
+    if !beside.is_file() || is_same(&beside, &copy) {
+        return Ok(());
+    }
+    let fresh = copy.with_extension("new");
+    fs::copy(beside, &fresh)?;
+    fs::rename(fresh, copy)
+}
+
+/// Returns whether both files can be read and have the same content.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let size = |file: &Path| file.metadata().map(|data| data.len());
+    matches!((size(one), size(other)), (Ok(one), Ok(other)) if one == other)
+        && matches!((fs::read(one), fs::read(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+/// Returns whether the file system lets programs be executed.
+fn may_execute(file: &Path) -> bool {
+    statvfs(file).is_ok_and(|system| !system.f_flag.contains(StatVfsMountFlags::NOEXEC))
 }
 
 /// Returns the search path of jobs: our own binary's folder, the person's own commands, then the service's `PATH`.

@@ -51,8 +51,15 @@ fn what_runs_is_backed_up_and_is_the_same_elsewhere() {
     assert_eq!(fs::read_link(home.join("work/link")).unwrap(), Path::new("../elsewhere"));
     let mode = |path: &str| fs::metadata(home.join(path)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode("bin/ollim-bot-cal") & 0o100, mode("state")), (0o100, 0o700));
-    for absent in [".env", "tools/gmail", "state/lock", "state/control.sock", "state/user.token", "state/program-farm"]
-    {
+    for absent in [
+        ".env",
+        "tools/gmail",
+        "state/lock",
+        "state/control.sock",
+        "state/user.token",
+        "state/program-farm",
+        "state/ollim-shell",
+    ] {
         assert!(!home.join(absent).exists(), "{absent}");
     }
     let known = bot.run(["--home".as_ref(), home.as_os_str(), "--json".as_ref(), "runs".as_ref()]);

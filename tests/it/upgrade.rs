@@ -86,3 +86,32 @@ fn runs_that_are_going_end_as_they_should_when_the_program_is_replaced() {
     service.stop();
     bot.until_no_processes();
 }
+
+/// The kernel opens single files to a run. The ones that an installer puts in their place are others.
+#[test]
+fn a_run_that_is_going_can_still_start_its_programs() {
+    let bot = TestBot::new();
+    let programs = programs(&bot);
+    waits_for(&bot, "waits", "go", "retry: 0\n");
+    let job = bot.read("routines/waits.md").unwrap();
+    bot.write("routines/waits.md", &job.replace("done\"", "done; sleep 0.1\""));
+    let service = start(&bot, &programs);
+    service.until("it fires", || (bot.run(["fire", "waits"]).code == 0).then_some(()));
+    service.until("it runs", || (bot.runs("waits")[0]["outcome"] == "running").then_some(()));
+    let seen = bot.json(["runs", "waits"]);
+    install(&programs);
+    // Its file has another content, too.
+    let mut newer = fs::OpenOptions::new().append(true).open(programs.join("ollim-shell")).unwrap();
+    std::io::Write::write_all(&mut newer, b"newer").unwrap();
+    drop(newer);
+    // A newer program that tries something meanwhile changes nothing for the run.
+    let tried = ["policy", "explain", "waits", "--command", "sleep 1"];
+    let tried = Command::new(programs.join("ollim-bot")).args(tried).env("OLLIM_HOME", bot.home()).output().unwrap();
+    assert!(tried.status.success(), "{tried:?}");
+    // It sleeps until the file is there, and once more.
+    bot.write("work/go", "");
+    let ended = service.until_ended("waits", 1).remove(0);
+    assert_eq!((&ended["outcome"], &ended["run"]), (&"completed".into(), &seen[0]["run"]), "{ended:#}");
+    service.stop();
+    bot.until_no_processes();
+}

@@ -372,6 +372,7 @@ fn files(world: &World, occurrences: &[Occurrence], wrong: &mut Vec<String>) {
             "journal.db",
             "lock",
             "log",
+            "ollim-shell",
             "program-farm",
             "program-farm-judged",
             "program-farm.stamp",

@@ -20,7 +20,7 @@ use crate::definition::Defaults;
 use crate::home::Home;
 use crate::journal::{Journal, JournalError, NewMessage};
 use crate::program::ProgramEnv;
-use crate::run::client_environment::{search_path, shell_binary};
+use crate::run::client_environment::{copy_shell_binary, search_path, shell_binary};
 
 /// A data folder that this service has locked, and its journal.
 pub(super) struct OpenedHome {
@@ -73,6 +73,11 @@ impl OpenedHome {
             hosts::end_with_lease();
         }
         let own_binary = std::env::current_exe().map_err(failed("find our own binary"))?;
+        if let Err(error) = copy_shell_binary(&own_binary, &home) {
+            tracing::warn!(
+                "an upgrade will end what jobs do meanwhile: `ollim-shell` cannot be copied into state/: {error}"
+            );
+        }
         let program_env = program_env(&home, &env, &own_binary);
         // A person who starts a single run sees that it waits.
         let messages = DirectMessages {
@@ -122,7 +127,7 @@ impl OpenedHome {
 
 fn program_env(home: &Home, env: &BTreeMap<String, String>, own_binary: &Path) -> ProgramEnv {
     ProgramEnv {
-        shell_binary: shell_binary(own_binary),
+        shell_binary: shell_binary(own_binary, home),
         path: search_path(env, own_binary, home),
         user_home: user_home(env).map_or_else(|| PathBuf::from("/"), Path::to_path_buf),
         data_folder: home.root().to_owned(),

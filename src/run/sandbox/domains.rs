@@ -294,7 +294,14 @@ impl SandboxPlan {
     }
 
     fn judged_farm(&self) -> PathBuf {
-        self.home.state().join(farm::JUDGED)
+        self.shared_links().join(farm::JUDGED)
+    }
+
+    /// Returns the folder of the links that all runs share. A program that was upgraded, and tries something while the service is not
+    /// started anew, must not change the links of the service's runs.
+    fn shared_links(&self) -> PathBuf {
+        let copy = self.home.shell_copy();
+        if self.shell_binary != copy && copy.exists() { self.links.clone() } else { self.home.state() }
     }
 
     fn guard(&self) -> PathBuf {
@@ -302,7 +309,7 @@ impl SandboxPlan {
     }
 
     fn farm(&self) -> PathBuf {
-        self.home.state().join(farm::FOLDER)
+        self.shared_links().join(farm::FOLDER)
     }
 
     /// Returns whether the program is git itself. A file of that name elsewhere may be any program.
