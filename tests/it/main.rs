@@ -89,6 +89,7 @@ mod remedies;
 mod restrictions;
 mod samples;
 mod sandbox;
+mod service_manager;
 mod service_unit;
 mod shell_fuzz;
 mod shutdown;

@@ -8,6 +8,7 @@ pub mod disk;
 pub mod flags;
 pub mod http;
 pub mod job_shell;
+pub mod machine;
 pub mod messages_api;
 pub mod network;
 pub mod ntfy;
