@@ -73,11 +73,7 @@ impl OpenedHome {
             hosts::end_with_lease();
         }
         let own_binary = std::env::current_exe().map_err(failed("find our own binary"))?;
-        if let Err(error) = copy_shell_binary(&own_binary, &home) {
-            tracing::warn!(
-                "an upgrade will end what jobs do meanwhile: `ollim-shell` cannot be copied into state/: {error}"
-            );
-        }
+        keep_shell_binary(&own_binary, &home);
         let program_env = program_env(&home, &env, &own_binary);
         // A person who starts a single run sees that it waits.
         let messages = DirectMessages {
@@ -122,6 +118,15 @@ impl OpenedHome {
             events,
             shared_files,
         }))
+    }
+}
+
+/// Makes the service's copy of `ollim-shell`. Without it the service works, too.
+fn keep_shell_binary(own_binary: &Path, home: &Home) {
+    if let Err(error) = copy_shell_binary(own_binary, home) {
+        tracing::warn!(
+            "an upgrade will end what jobs do meanwhile: `ollim-shell` cannot be copied into state/: {error}"
+        );
     }
 }
 
