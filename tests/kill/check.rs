@@ -372,7 +372,6 @@ fn files(world: &World, occurrences: &[Occurrence], wrong: &mut Vec<String>) {
             "journal.db",
             "lock",
             "log",
-            "ollim-shell",
             "program-farm",
             "program-farm-judged",
             "program-farm.stamp",
