@@ -303,7 +303,7 @@ fn chosen(message: &Outgoing, is_seen: bool, show_text: bool) -> Vec<(String, &s
             _ => false,
         },
         // A notification can be dismissed without a button.
-        false => match action(*place) {
+        false => match action(*place).split(':').next().unwrap_or_default() {
             "done" => message.buttons.len() <= BUTTONS,
             "why" | "login" => show_text,
             _ => true,
@@ -378,6 +378,8 @@ mod tests {
         let failure = message("Tea.", &["why", "login", "done"]);
         check(&failure, false, "Tea.", Some("tea"), &["done"]);
         check(&failure, true, "Tea.", Some("tea"), &["why", "login", "done"]);
+        let late = message("Late.", &["why:2026-11-28T08:00:00Z tea", "why:2026-11-28T08:00:00Z bread"]);
+        check(&late, false, "Late.", Some("tea"), &[]);
         check(
             &message("Tea.", &["agent:a", "agent:b", "agent:c", "agent:d"]),
             false,

@@ -313,7 +313,8 @@ impl ServiceInbound {
                 Response::Done(format!("Tried again {}.", self.schedule_reminder(Command::Retry { id }).await?))
             }
             ("why", at) => {
-                let run = message.run.as_ref().map(RunId::as_str);
+                let (at, job) = at.split_once(' ').map_or((at, None), |(at, job)| (at, Some(job)));
+                let run = job.or(message.run.as_ref().map(RunId::as_str));
                 let of = run.or(message.id.as_ref().map(DefinitionId::as_str)).ok_or_else(gone)?;
                 let words: Vec<&str> = ["why", of, at].into_iter().filter(|word| !word.is_empty()).collect();
                 return Ok(Response::Text(self.words(&words).await?));

@@ -9,8 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::JournalError;
 use super::outbox::{NewMessage, insert_message};
 use super::rows::{ms, time};
-use super::why_button::WHY;
+use super::why_button::{MAX_BUTTONS, WHY};
 use crate::definition::DefinitionId;
+
+/// Maximum number of characters of an id on a button.
+const LONGEST_ID: usize = 40;
 
 /// Why an occurrence begins late, waits, or was missed, as the schedule saw it at the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,16 +132,22 @@ pub(super) fn delayed<'a>(
         return Ok(0);
     }
     let message = NewMessage::of_service(fold(&texts));
-    // A message about several jobs explains none of them.
+    let (label, action) = WHY;
+    let asks = |last: &DateTime<Utc>| format!("{action}:{}", last.to_rfc3339_opts(SecondsFormat::Secs, true));
     let message = match jobs[..] {
-        [(id, last)] => {
-            let (label, action) = WHY;
-            let action = format!("{action}:{}", last.to_rfc3339_opts(SecondsFormat::Secs, true));
-            NewMessage { id: Some(id.clone()), ..message }.with_buttons(&[(label, &action)])
-        }
-        _ => message,
+        [(id, last)] => NewMessage { id: Some(id.clone()), ..message }.with_buttons(&[(label, &asks(last))]),
+        _ => jobs.iter().take(MAX_BUTTONS).fold(message, |message, (id, last)| {
+            message.with_buttons(&[(&label_for(id), &format!("{} {id}", asks(last)))])
+        }),
     };
     insert_message(connection, &message, now)
+}
+
+/// Returns the label of a button that asks about one of several jobs.
+fn label_for(id: &DefinitionId) -> String {
+    let shown: String = id.as_str().chars().take(LONGEST_ID).collect();
+    let cut = if shown.len() < id.as_str().len() { "…" } else { "" };
+    format!("Why {shown}{cut}?")
 }
 
 /// Records how punctual an attempt is. Returns the number of the message about it, or 0 if there is none.

@@ -4,11 +4,12 @@ use super::JournalError;
 use super::database::{Connection, params};
 use super::outbox::NewMessage;
 
-/// Label and action of the button. With a time behind a colon it asks about the occurrence of that time.
+/// Label and action of the button. With a time behind a colon it asks about the occurrence of that time; with a blank and an id behind
+/// that, about that job's.
 pub const WHY: (&str, &str) = ("Why?", "why");
 
 /// Maximum number of buttons below a message.
-const MAX_BUTTONS: usize = 5;
+pub(super) const MAX_BUTTONS: usize = 5;
 
 /// Delay from which a run is late, in milliseconds.
 const LATE: i64 = 60_000;

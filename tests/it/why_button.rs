@@ -53,3 +53,25 @@ fn a_message_of_an_odd_run_explains_it_and_no_other_does() {
     service.stop();
     bot.until_no_processes();
 }
+
+#[test]
+fn a_message_about_several_late_jobs_explains_each() {
+    let bot = bot_with_phone(&MessagesApi::repeating());
+    for id in ["tea", "bread"] {
+        let file = reminder(now() - TimeDelta::hours(3), "client: notify\n", "It is time.");
+        bot.write(&format!("reminders/{id}.md"), &file);
+    }
+    let service = bot.start();
+    let phone = Phone { bot: &bot, service: &service };
+    let late = phone.next_message("2 jobs did not run at their time");
+    let mut shown = labels(&late);
+    shown.sort_unstable();
+    assert_eq!(shown, ["Why bread?", "Why tea?"]);
+    for id in ["bread", "tea"] {
+        phone.press(&late, &format!("Why {id}?"));
+        let told = phone.next_message(&format!("{id} was due at "));
+        assert!(told["notice"].as_str().unwrap().contains("3h late, at "), "{told:#}");
+    }
+    service.stop();
+    bot.until_no_processes();
+}
