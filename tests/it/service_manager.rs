@@ -2,11 +2,12 @@
 //! The fake `systemctl` of `service_unit` shows what is asked of systemd; here systemd does it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::Value;
 
 use crate::support::bot::{CommandOutput, TestBot};
+use crate::support::installed;
 use crate::support::machine::Machine;
 use crate::support::wait;
 
@@ -19,24 +20,12 @@ struct Installed {
     unit: String,
 }
 
-/// Replaces both programs by a rename, as every installer does.
-fn put_programs(folder: &Path) {
-    for program in [env!("CARGO_BIN_EXE_ollim-bot"), env!("CARGO_BIN_EXE_ollim-shell")] {
-        let place = folder.join(Path::new(program).file_name().unwrap());
-        let fresh = place.with_extension("new");
-        fs::copy(program, &fresh).unwrap();
-        fs::rename(fresh, place).unwrap();
-    }
-}
-
 impl Installed {
     /// Installs the service by its own command. Returns `None` where no machine can be made.
     fn new() -> Option<Self> {
         let bot = TestBot::new().env("OLLIM_SHUTDOWN_GRACE", "30s");
         let machine = Machine::boot(&bot)?;
-        let programs = bot.person().join("prog");
-        fs::create_dir(&programs).unwrap();
-        put_programs(&programs);
+        let programs = installed::programs(&bot);
         let mut installed = Self { bot, machine, programs, unit: String::new() };
         let done = installed.run(&["service", "install"]);
         assert!(done.starts_with("installed "), "{done}");
@@ -170,7 +159,7 @@ fn a_newer_program_takes_over_while_a_run_goes() {
 
     let before = service.fact("MainPID");
     let program = |pid: &str| service.on_machine("readlink", &[&format!("/proc/{pid}/exe")]);
-    put_programs(&service.programs);
+    installed::replace(&service.programs);
     assert!(program(&before).ends_with(" (deleted)"), "the old program serves on");
     let mut restart = service.command(&["service", "restart"]).spawn().unwrap();
     service.until("it is ending", || CommandOutput::of(service.command(&["status"])).stdout.contains("ending (pid"));

@@ -1,30 +1,13 @@
 //! A newer program replaces the running one while runs are active.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
 use crate::support::bot::{Service, TestBot};
-
-/// Returns a folder with both programs, as a package installs them.
-fn programs(bot: &TestBot) -> PathBuf {
-    let folder = bot.person().join("prog");
-    fs::create_dir(&folder).unwrap();
-    install(&folder);
-    folder
-}
-
-/// Replaces both programs by a rename, as every installer does.
-fn install(folder: &Path) {
-    for program in [env!("CARGO_BIN_EXE_ollim-bot"), env!("CARGO_BIN_EXE_ollim-shell")] {
-        let place = folder.join(Path::new(program).file_name().unwrap());
-        let fresh = place.with_extension("new");
-        fs::copy(program, &fresh).unwrap();
-        fs::rename(fresh, place).unwrap();
-    }
-}
+use crate::support::installed::{programs, replace};
 
 /// Starts the service from these programs.
 fn start<'a>(bot: &'a TestBot, programs: &Path) -> Service<'a> {
@@ -60,7 +43,7 @@ fn runs_that_are_going_end_as_they_should_when_the_program_is_replaced() {
     };
     fire("long");
     fire("retried");
-    install(&programs);
+    replace(&programs);
     // The old service keeps working meanwhile.
     fire("short");
     service.signal(Signal::TERM);
@@ -99,7 +82,7 @@ fn a_run_that_is_going_can_still_start_its_programs() {
     service.until("it fires", || (bot.run(["fire", "waits"]).code == 0).then_some(()));
     service.until("it runs", || (bot.runs("waits")[0]["outcome"] == "running").then_some(()));
     let seen = bot.json(["runs", "waits"]);
-    install(&programs);
+    replace(&programs);
     // Its file has another content, too.
     let mut newer = fs::OpenOptions::new().append(true).open(programs.join("ollim-shell")).unwrap();
     std::io::Write::write_all(&mut newer, b"newer").unwrap();

@@ -7,6 +7,7 @@ pub mod discord;
 pub mod disk;
 pub mod flags;
 pub mod http;
+pub mod installed;
 pub mod job_shell;
 pub mod machine;
 pub mod messages_api;
