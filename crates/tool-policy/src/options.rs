@@ -402,7 +402,8 @@ pub(super) fn scan(options: &Options, arguments: &[String]) -> Vec<GivenOption> 
         let text = word.split(STAR).next().unwrap_or_default();
         if options.one_dash() {
             let Some(given) = text.strip_prefix('-') else { continue };
-            let name = given.strip_prefix('-').unwrap_or(given).split('=').next().unwrap_or_default();
+            let long = given.strip_prefix('-').unwrap_or(given);
+            let name = long.split_once('=').map_or(long, |(name, _)| name);
             if options.harmless.contains(&name) {
                 continue;
             }
@@ -416,7 +417,7 @@ pub(super) fn scan(options: &Options, arguments: &[String]) -> Vec<GivenOption> 
             }
             let is_given = |guarded: &&GuardedOption| match options.expression {
                 Some(_) => given == guarded.name,
-                None => given.strip_prefix('-').unwrap_or(given).starts_with(guarded.name),
+                None => long.starts_with(guarded.name),
             };
             out.extend(options.guarded.iter().filter(is_given).map(found));
             continue;
