@@ -13,7 +13,7 @@ use crate::app::ClientStatus;
 use crate::clock::Clock;
 use crate::config::{ClientChoice, Config};
 use crate::home::Home;
-use crate::run::client_environment::{client_environment, shell_binary};
+use crate::run::client_environment::client_environment;
 use crate::search_path;
 
 /// The inputs of the choice.
@@ -28,6 +28,8 @@ pub struct ClientSelection<'a> {
     pub secrets: BTreeMap<String, String>,
     /// The path of the program's own binary.
     pub own_binary: PathBuf,
+    /// The program of the sandbox's stages.
+    pub shell_binary: PathBuf,
     /// The clock by which logins expire.
     pub clock: Clock,
     /// The control groups of runs.
@@ -180,7 +182,7 @@ fn claude_at(command: PathBuf, selection: ClientSelection<'_>) -> Claude {
         main_config: selection.home.main_session(),
         client_environment: client_environment(selection.config, selection.home, selection.env, &selection.own_binary),
         login: LoginSources::of(selection.secrets, selection.env, selection.env.get("HOME").map(Path::new)),
-        shell_binary: shell_binary(&selection.own_binary, selection.home),
+        shell_binary: selection.shell_binary,
         ready: PrespawnSlot::default(),
         idle: selection.idle_client,
         serve_tools: crate::mcp::serve,

@@ -43,6 +43,7 @@ impl Execution {
             env,
             secrets: opened.secrets.clone(),
             own_binary: own_binary.clone(),
+            shell_binary: opened.program_env.shell_binary.clone(),
             clock: opened.clock.clone(),
             groups: groups.clone(),
             idle_client: idle_client.clone(),
