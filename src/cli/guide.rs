@@ -41,8 +41,9 @@ impl Guide<'_> {
     fn run(&self, args: InitArgs, output: &mut Output) -> Result<(), Refusal> {
         let flags = TalkFlags::of(&args);
         let InitArgs { force, bare, timezone, ntfy, try_login, service, .. } = args;
-        let mut options = InitOptions { force, bare, timezone, ntfy, talk: flags.service() };
-        let mut token = None;
+        let mut options = InitOptions { force, bare, timezone, ntfy, talk: flags.kind.map(|kind| flags.service(kind)) };
+        // Existing settings stay unchanged.
+        let asks_for_channels = self.asks && !self.app.home.config_file().exists();
         // Report a refusal before the questions, and before a message is sent.
         self.app.may_init(&options)?;
         if self.asks {
@@ -53,18 +54,13 @@ impl Guide<'_> {
             }
             let samples = "Write samples? They cost nothing until you enable them.";
             options.bare = options.bare || !self.yes(samples, true, output)?;
-            // Existing settings stay unchanged.
-            let is_new = !self.app.home.config_file().exists();
-            if is_new && options.ntfy.is_none() {
+            if asks_for_channels && options.ntfy.is_none() {
                 options.ntfy = self.phone(output)?;
             }
         }
-        let asks_for_talk = self.asks && !self.app.home.config_file().exists();
-        if (flags.kind.is_some() || asks_for_talk)
-            && let Some((talk, its_token)) = self.talk(&flags, output)?
-        {
-            (options.talk, token) = (Some(talk), Some(its_token));
-        }
+        let is_set_up = flags.kind.is_some() || asks_for_channels;
+        let token;
+        (options.talk, token) = if is_set_up { self.talk(&flags, output)?.unzip() } else { (None, None) };
         let (phone, talk) = (options.ntfy.is_some(), options.talk.as_ref().map(|talk| talk.kind));
         let made = self.app.execute(Command::Init { options })?;
         if let (Some(kind), Some(token)) = (talk, &token) {

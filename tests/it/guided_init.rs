@@ -296,6 +296,18 @@ fn a_bot_of_discords_writes_to_its_owner_and_a_token_can_be_left_out() {
     assert!(status.success(), "{shown}");
     assert_eq!((other.read(".env"), other.json(["channels"])[0]["kind"].as_str()), (None, Some("console")));
 
+    // A service that a flag names can be left out, too.
+    let flagged = TestBot::bare().env("OLLIM_CLAUDE", "/nowhere/claude");
+    let words = ["init", "--talk", "telegram", "--owner", "12345678", "--api", &server.url()];
+    let mut terminal = Terminal::start(flagged.command(words));
+    terminal.answer("Time zone [UTC]:", "");
+    terminal.answer(SAMPLES, "n");
+    terminal.answer(PHONE, "");
+    terminal.answer(BOTS_TOKEN, "");
+    let (status, shown) = terminal.end();
+    assert!(status.success(), "{shown}");
+    assert_eq!((flagged.read(".env"), flagged.json(["channels"])[0]["kind"].as_str()), (None, Some("console")));
+
     let third = TestBot::bare().env("OLLIM_CLAUDE", "/nowhere/claude");
     let mut terminal = Terminal::start(third.command(["init"]));
     terminal.answer("Time zone [UTC]:", "");

@@ -44,9 +44,9 @@ impl TalkFlags {
         Self { kind, token_file: args.token_file.clone(), owner: args.owner, api: args.api.clone() }
     }
 
-    /// Returns the service that the flags name, if any.
-    pub(super) fn service(&self) -> Option<ChatService> {
-        self.kind.map(|kind| ChatService { kind, owner: self.owner, api: self.api.clone() })
+    /// Returns the service of this kind with the owner and the server of the flags.
+    pub(super) fn service(&self, kind: &'static str) -> ChatService {
+        ChatService { kind, owner: self.owner, api: self.api.clone() }
     }
 
     /// Reads the token from its file, if there is one.
@@ -76,7 +76,7 @@ impl Guide<'_> {
         let Some(kind) = flags.kind.map_or_else(|| self.service(output), |kind| Ok(Some(kind)))? else {
             return Ok(None);
         };
-        let talk = ChatService { kind, owner: flags.owner, api: flags.api.clone() };
+        let talk = flags.service(kind);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Refusal::environment(format!("cannot start: {error}")))?;
         if let Some(token) = flags.token()? {
