@@ -377,10 +377,20 @@ impl CommandRule {
         if !is_bound || self.program().is_some_and(|program| options::needs_no_order(program, self.arguments())) {
             given.retain(|option| option.effect != Effect::Reorders);
         }
+        if !self.names_more_than_subcommand() || self.only_reads() {
+            given.retain(|option| option.effect != Effect::Destroys);
+        }
         if !self.program().is_some_and(|program| options::names_script(program, self.arguments())) {
             given.retain(|option| !matches!(option.effect, Effect::Scripts | Effect::Alters));
         }
         options::unspelled(spelled, given)
+    }
+
+    /// Returns whether the rule names a part of a call, besides the program and its subcommand.
+    fn names_more_than_subcommand(&self) -> bool {
+        let is_git = self.program().is_some_and(|program| programs::by_base_name(program).is_git());
+        let own = if is_git { git::from_subcommand(self.arguments()).get(1..) } else { Some(self.arguments()) };
+        own.is_some_and(|words| words.iter().any(|word| !word.starts_with(STAR) && !word.is_empty()))
     }
 
     /// Returns whether the rule denies a start.

@@ -3,7 +3,10 @@
 
 use std::collections::HashMap;
 
-use super::{Class, Effect, Names, Options, Program, Syntax, base_name, contains, executes, steers, writes};
+use super::{
+    Class, Effect, GuardedOption, Names, Options, Program, Syntax, base_name, contains, destroys, executes, steers,
+    writes,
+};
 use crate::options::{GivenOption, scan};
 use crate::wildcard::STAR;
 
@@ -194,6 +197,12 @@ const fn subcommands(needs: SubcommandNeeds, names: &'static [&'static str]) -> 
     Subcommand { names, needs, ..UNKNOWN }
 }
 
+/// A subcommand of which a rule with more words must spell the options that overwrite or delete.
+const fn forcing(name: &'static &'static str, guarded: &'static [GuardedOption], values: &'static str) -> Subcommand {
+    let options = Options { guarded, values, ..COMMON };
+    Subcommand { options, ..subcommands(CHANGES, std::slice::from_ref(name)) }
+}
+
 const SUBCOMMANDS: &[Subcommand] = &[
     subcommands(READS, &["annotate", "blame", "cat-file", "check-attr", "check-ignore", "check-mailmap"]),
     subcommands(READS, &["check-ref-format", "cherry", "count-objects", "describe", "diff", "diff-files"]),
@@ -210,21 +219,54 @@ const SUBCOMMANDS: &[Subcommand] = &[
         },
         ..subcommands(READS, &["grep"])
     },
-    subcommands(CHANGES, &["am", "apply", "bisect", "bundle", "checkout", "cherry-pick"]),
+    subcommands(CHANGES, &["am", "apply", "bisect", "bundle", "cherry-pick"]),
+    forcing(&"checkout", &[destroys("f", "force"), destroys("B", "B"), destroys("", "orphan")], "b"),
     subcommands(CHANGES, &["commit-graph", "commit-tree", "fast-import"]),
     Subcommand { options: Options::new(&[writes("", "export-marks")], ""), ..subcommands(CHANGES, &["fast-export"]) },
     Subcommand { looks: "--stdout", ..subcommands(CHANGES, &["format-patch"]) },
     Subcommand { looks: "-p --stdout", ..subcommands(CHANGES, &["merge-file"]) },
     Subcommand { looks: "--short", ..subcommands(CHANGES, &["symbolic-ref"]) },
-    subcommands(CHANGES, &["fsck", "gc", "hash-object", "merge-tree"]),
-    subcommands(CHANGES, &["mktree", "mv", "pack-refs", "prune", "read-tree", "repack"]),
-    subcommands(CHANGES, &["replace", "rerere", "reset", "restore", "revert", "rm", "sparse-checkout", "stash"]),
-    subcommands(CHANGES, &["stripspace", "switch", "update-index", "update-ref"]),
-    subcommands(CHANGES, &["worktree", "write-tree"]),
-    Subcommand { looks: "-a -l -v --all --list --show-current --verbose", ..subcommands(CHANGES, &["branch"]) },
-    Subcommand { looks: "-n --dry-run", ..subcommands(CHANGES, &["clean"]) },
-    Subcommand { reads_operands: true, ..subcommands(CHANGES, &["add", "commit", "merge", "notes"]) },
-    Subcommand { looks: "-l -n --list", reads_operands: true, ..subcommands(CHANGES, &["tag"]) },
+    subcommands(CHANGES, &["fsck", "hash-object", "merge-tree"]),
+    forcing(&"gc", &[destroys("", "prune"), destroys("", "force")], ""),
+    subcommands(CHANGES, &["mktree", "pack-refs", "prune", "read-tree", "repack"]),
+    forcing(&"mv", &[destroys("f", "force")], ""),
+    subcommands(CHANGES, &["replace", "rerere", "restore", "revert", "sparse-checkout", "stash"]),
+    forcing(&"reset", &[destroys("", "hard"), destroys("", "keep"), destroys("", "merge")], ""),
+    forcing(&"rm", &[destroys("f", "force")], ""),
+    subcommands(CHANGES, &["stripspace", "update-ref"]),
+    forcing(&"switch", &[destroys("f", "force"), destroys("C", "force-create"), destroys("", "discard-changes")], "c"),
+    forcing(
+        &"update-index",
+        &[destroys("", "force-remove"), destroys("", "remove"), destroys("", "cacheinfo"), destroys("", "index-info")],
+        "",
+    ),
+    forcing(&"worktree", &[destroys("f", "force"), destroys("B", "B")], "b"),
+    subcommands(CHANGES, &["write-tree"]),
+    Subcommand {
+        looks: "-a -l -v --all --list --show-current --verbose",
+        ..forcing(
+            &"branch",
+            &[
+                destroys("f", "force"),
+                destroys("d", "delete"),
+                destroys("D", "D"),
+                destroys("m", "move"),
+                destroys("M", "M"),
+                destroys("c", "copy"),
+                destroys("C", "C"),
+                destroys("", "edit-description"),
+            ],
+            "u",
+        )
+    },
+    Subcommand { looks: "-n --dry-run", ..forcing(&"clean", &[destroys("d", "d"), destroys("xX", "x")], "e") },
+    Subcommand { reads_operands: true, ..subcommands(CHANGES, &["add", "commit", "merge"]) },
+    Subcommand { reads_operands: true, ..forcing(&"notes", &[destroys("f", "force")], "mFcC") },
+    Subcommand {
+        looks: "-l -n --list",
+        reads_operands: true,
+        ..forcing(&"tag", &[destroys("f", "force"), destroys("d", "delete")], "mFnu")
+    },
     Subcommand {
         looks: "-v --verbose",
         reads_operands: true,

@@ -154,6 +154,8 @@ pub(crate) enum Effect {
     Reorders,
     /// Is a command itself, among the operands.
     Commands,
+    /// Overwrites or deletes what the program keeps without it. A rule must spell it if it names more than a subcommand.
+    Destroys,
 }
 
 /// An option that a rule must spell.
@@ -280,6 +282,10 @@ const fn scripts(short: &'static str, name: &'static str) -> GuardedOption {
 
 const fn alters(short: &'static str, name: &'static str) -> GuardedOption {
     GuardedOption { short, name, effect: Effect::Alters }
+}
+
+const fn destroys(short: &'static str, name: &'static str) -> GuardedOption {
+    GuardedOption { short, name, effect: Effect::Destroys }
 }
 
 const fn leads(short: &'static str, name: &'static str) -> GuardedOption {

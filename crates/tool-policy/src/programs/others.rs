@@ -95,6 +95,9 @@ const RSYNC: Options = Options::new(
         leads("", "config"),
         leads("", "daemon"),
         leads("", "early-input"),
+        writes("", "log-file"),
+        writes("", "write-batch"),
+        writes("", "only-write-batch"),
     ],
     "BfTM@e",
 );

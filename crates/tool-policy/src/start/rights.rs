@@ -114,7 +114,12 @@ impl Rights {
             match option.effect {
                 Effect::Writes => rights.writes = Writes::Work,
                 Effect::Executes | Effect::Commands => rights.executes = Executes::Anything,
-                Effect::Leads | Effect::Scripts | Effect::Alters | Effect::Reorders | Effect::Steers => {}
+                Effect::Leads
+                | Effect::Scripts
+                | Effect::Alters
+                | Effect::Reorders
+                | Effect::Steers
+                | Effect::Destroys => {}
             }
         }
         rights

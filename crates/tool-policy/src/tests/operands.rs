@@ -15,6 +15,42 @@ fn families(families: &[(&str, &[&str], &[&str])]) {
 }
 
 #[test]
+fn a_rule_that_names_more_than_a_subcommand_keeps_what_it_does_not_overwrite() {
+    for (subcommand, named, destroying) in [
+        ("branch", "topic", &["-f", "--force", "-D x", "-qD x", "-M x", "-C x"][..]),
+        ("checkout", "--detach", &["-f", "-qf", "--forc", "-B x", "--orphan x"]),
+        ("gc", "--no-prune", &["--prune=now", "--force"]),
+        ("mv", "a", &["-f", "--force"]),
+        ("notes", "append", &["-f", "--force"]),
+        ("reset", "HEAD", &["--hard", "--har", "--keep", "--merge"]),
+        ("rm", "a", &["-f", "-rf"]),
+        ("switch", "main", &["-C x", "--force-create x", "-f", "--discard-changes"]),
+        ("tag", "v1", &["-f", "-d x", "--delete x"]),
+        ("update-index", "--refresh", &["--force-remove x", "--remove x", "--cacheinfo x"]),
+        ("worktree", "add", &["-f x", "--force x", "-B x y"]),
+    ] {
+        for option in destroying {
+            let open = format!("git {subcommand} {option}");
+            grants(&allowing(&[&format!("Bash(git {subcommand} *)")]), &[&open]);
+            grants(&allowing(&[&format!("Bash({open} *)")]), &[&open]);
+            let narrow = format!("git {subcommand} {named}");
+            let policy = allowing(&[&format!("Bash({narrow} *)")]);
+            grants(&policy, &[&narrow, &format!("{narrow} x -q")]);
+            let decided = start(&policy, &format!("{narrow} {option}"));
+            assert!(!matches!(decided.location, Location::Outside(_)), "{narrow} {option}: {decided:?}");
+        }
+    }
+    families(&[
+        ("git branch -d *", &["git branch -d x"], &["git branch -d x -f", "git branch -D x"]),
+        (
+            "rsync -a src/ *",
+            &["rsync -a src/ dst/ -v"],
+            &["rsync -a src/ --log-file=x dst/", "rsync -a src/ --write-batch=x"],
+        ),
+    ]);
+}
+
+#[test]
 fn a_star_stands_for_no_refspec_that_changes_branches() {
     let many = ["git fetch *", "git pull *", "git fetch-pack *"];
     for rule in many {
