@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::active::Cause;
 use super::definitions::occurrences;
-use super::failures::{Alert, OccurrenceEnd, after};
+use super::failures::{Alert, OccurrenceEnd, after, before_retry};
 use super::job::class_word;
 use super::missed::moment;
 use super::retry;
@@ -148,7 +148,15 @@ fn failed(attempted: &AttemptData<'_>, failure: &Failure) -> Finish {
         (Some(_), Some(Cause::Person)) => {
             Finish::closed(RunState::Cancelled, Some(ended_by_a_person(Some(&failure.message))))
         }
-        (Some(pause), _) => recorded(AfterAttempt::RetryAt(attempted.now + pause)),
+        (Some(pause), _) => {
+            let at = attempted.now + pause;
+            let mut finish = recorded(AfterAttempt::RetryAt(at));
+            // The service notifies the person of a missing login itself. An occurrence that a newer one ends gets no other attempt.
+            if !not_logged_in && attempted.cause.is_none() {
+                tell_of_retry(attempted, &failure.message, at, &mut finish);
+            }
+            finish
+        }
         (None, _) => {
             let mut finish = recorded(AfterAttempt::Closed);
             let at_once = not_logged_in || failure.class == FailureClass::NeedsClaude;
@@ -170,29 +178,51 @@ fn cut_off() -> Finish {
     Finish { after: AfterAttempt::Open, ..Finish::closed(RunState::Interrupted, Some(why)) }
 }
 
+/// Notifies the person of a failed attempt that is followed by another one.
+fn tell_of_retry(attempted: &AttemptData<'_>, why: &str, at: DateTime<Utc>, finish: &mut Finish) {
+    let definition = attempted.definition;
+    let again = format!("at {}", moment(at, definition.zone, attempted.now));
+    let text = before_retry(&attempted.consecutive_failures, without_stop(why), &alert(attempted), &again);
+    finish.messages.extend(text.map(|text| message(attempted, text).with_buttons(&[WHY])));
+}
+
 /// Counts consecutive failures.
 fn count(attempted: &AttemptData<'_>, ended: OccurrenceEnd<'_>, finish: &mut Finish) {
-    let definition = attempted.definition;
     let ended = match ended {
-        OccurrenceEnd::Badly { why, at_once } => {
-            OccurrenceEnd::Badly { why: why.trim_end_matches(['.', ' ', '\n']), at_once }
-        }
+        OccurrenceEnd::Badly { why, at_once } => OccurrenceEnd::Badly { why: without_stop(why), at_once },
         OccurrenceEnd::Well => OccurrenceEnd::Well,
     };
-    let now = attempted.now;
+    let (failures, text) = after(attempted.consecutive_failures.clone(), ended, alert(attempted));
+    finish.consecutive_failures = (failures != attempted.consecutive_failures).then_some(failures);
+    let buttons = match ended {
+        OccurrenceEnd::Badly { .. } => failure_buttons(attempted.definition.kind()),
+        OccurrenceEnd::Well => &[WHY],
+    };
+    finish.messages.extend(text.map(|text| message(attempted, text).with_buttons(buttons)));
+}
+
+/// Returns a reason without its full stop.
+fn without_stop(why: &str) -> &str {
+    why.trim_end_matches(['.', ' ', '\n'])
+}
+
+fn alert<'a>(attempted: &AttemptData<'a>) -> Alert<'a> {
+    let AttemptData { definition, now, .. } = *attempted;
     let next = occurrences(definition, now).next().map(|at| format!("at {}", moment(at, definition.zone, now)));
-    let alert = Alert {
+    Alert {
         kind: definition.kind(),
         run: attempted.run,
         after: definition.alert_after.unwrap_or(attempted.alert_after),
+        failed_attempts: attempted.failures,
         next: next.or_else(|| definition.waits_for()).filter(|_| definition.enabled),
         now,
-    };
-    let (failures, text) = after(attempted.consecutive_failures.clone(), ended, alert);
-    finish.consecutive_failures = (failures != attempted.consecutive_failures).then_some(failures);
-    let about_made_job = definition.created_by.is_some();
-    let message = |text| NewMessage { about_made_job, ..NewMessage::of_run(attempted.run, definition, text) };
-    finish.messages.extend(text.map(|text| message(text).with_buttons(failure_buttons(definition.kind()))));
+    }
+}
+
+/// Returns a message of the service about a run.
+fn message(attempted: &AttemptData<'_>, text: String) -> NewMessage {
+    let about_made_job = attempted.definition.created_by.is_some();
+    NewMessage { about_made_job, ..NewMessage::of_run(attempted.run, attempted.definition, text) }
 }
 
 #[cfg(test)]
@@ -251,13 +281,15 @@ mod tests {
         check(&tea(), AttemptEnd::Completed, (Completed, "closed", 0));
         check(&tea(), AttemptEnd::TimedOut("30m".to_owned()), (TimedOut, "closed", 1));
         check(&mail(), AttemptEnd::TimedOut("30m".to_owned()), (TimedOut, "closed", 1));
-        check(&tea(), fails(Overloaded), (Failed, "in 30 s", 0));
+        check(&tea(), fails(Overloaded), (Failed, "in 30 s", 1));
         check(&Case { failures: 1, ..tea() }, fails(Overloaded), (Failed, "in 120 s", 0));
         check(&Case { failures: 2, ..tea() }, fails(Overloaded), (Failed, "closed", 1));
         check(&Case { had_side_effect: true, ..tea() }, fails(Overloaded), (Failed, "closed", 1));
         check(&tea(), fails(ErrorResult), (Failed, "closed", 1));
         check(&mail(), fails(Overloaded), (Failed, "closed", 1));
-        let third = case(Definition { alert_after: Some(3), ..routine("mail") });
+        let third = case(Definition { alert_after: Some(3), retry: Some(1), ..routine("mail") });
+        check(&third, fails(Overloaded), (Failed, "in 30 s", 0));
+        let third = Case { failures: 1, ..third };
         check(&third, fails(Overloaded), (Failed, "closed", 0));
         check(&mail(), fails(NeedsClaude), (Failed, "closed", 1));
         check(&mail(), fails(NotLoggedIn), (Failed, "in 300 s", 0));

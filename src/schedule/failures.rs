@@ -1,4 +1,4 @@
-//! Consecutive failures: decides when the person is notified, and when a routine is suppressed. Pure.
+//! Failures: decides when the person is notified, and when a routine is suppressed. Pure.
 
 use chrono::{DateTime, Utc};
 
@@ -29,9 +29,39 @@ pub(super) struct Alert<'a> {
     pub(super) run: &'a RunId,
     /// Number of a routine's consecutive failures after which the person is notified.
     pub(super) after: u32,
+    /// Number of attempts of the same occurrence that failed before this one.
+    pub(super) failed_attempts: u32,
     /// The routine's next due time in words (`at 14:00 UTC`); `None`: never.
     pub(super) next: Option<String>,
     pub(super) now: DateTime<Utc>,
+}
+
+impl Alert<'_> {
+    /// Returns whether the person is notified of an occurrence's first failed attempt, though another one follows.
+    fn tells_of_attempts(&self, consecutive: &ConsecutiveFailures) -> bool {
+        let is_first = self.after <= 1 || matches!(self.kind, Kind::Reminder | Kind::Session);
+        is_first && !consecutive.notified
+    }
+}
+
+/// Returns the message about a failed attempt that is followed by another one at `again` (`at 14:00 UTC`): of each occurrence, the first.
+pub(super) fn before_retry(
+    consecutive: &ConsecutiveFailures,
+    why: &str,
+    alert: &Alert<'_>,
+    again: &str,
+) -> Option<String> {
+    if alert.failed_attempts > 0 || !alert.tells_of_attempts(consecutive) {
+        return None;
+    }
+    let (kind, id) = (alert.kind, &consecutive.id);
+    Some(match kind {
+        Kind::Session if id.is_turn() => format!("I could not answer: {why}. I try again {again}."),
+        Kind::Session => format!("The spawned agent {id} failed: {why}. It is tried again {again}."),
+        Kind::Reminder | Kind::Routine | Kind::Webhook => {
+            format!("{kind} {id} failed: {why}. It is tried again {again}; `ollim-bot fire {id}` runs it now.")
+        }
+    })
 }
 
 /// Returns the consecutive failures afterwards, and the message to the person.
@@ -41,14 +71,18 @@ pub(super) fn after(
     alert: Alert<'_>,
 ) -> (ConsecutiveFailures, Option<String>) {
     let id = consecutive.id.clone();
-    let Alert { kind, run, after, next, now } = alert;
+    let told_of_attempts = alert.failed_attempts > 0 && !id.is_turn() && alert.tells_of_attempts(&consecutive);
+    let Alert { kind, run, after, failed_attempts, next, now } = alert;
     match (kind, ended) {
         (_, OccurrenceEnd::Well) => {
-            let text = (consecutive.notified && matches!(kind, Kind::Routine | Kind::Webhook)).then(|| {
+            let text = if consecutive.notified && matches!(kind, Kind::Routine | Kind::Webhook) {
                 let failures = consecutive.failures;
                 let word = if failures == 1 { "failure" } else { "failures" };
-                format!("{kind} {id} works again after {failures} {word}.")
-            });
+                Some(format!("{kind} {id} works again after {failures} {word}."))
+            } else {
+                let what = if kind == Kind::Session { "The spawned agent".to_owned() } else { kind.to_string() };
+                told_of_attempts.then(|| format!("{what} {id} worked at attempt {}.", failed_attempts + 1))
+            };
             (ConsecutiveFailures::none(id), text)
         }
         // A reminder fires once, so each failure is reported and none is counted.
@@ -114,6 +148,7 @@ mod tests {
                 kind,
                 run: &RunId::new("1a2b3c4d"),
                 after: alert_after,
+                failed_attempts: 0,
                 next: Some("at 14:00 UTC".to_owned()),
                 now: DateTime::UNIX_EPOCH,
             };
@@ -149,6 +184,36 @@ mod tests {
                 ),
             ],
         );
+    }
+
+    #[test]
+    fn of_several_attempts_the_first_failure_and_the_success_are_told() {
+        let told = |kind, after, failed_attempts, notified: bool| {
+            let run = RunId::new("1a2b3c4d");
+            let alert = || Alert { kind, run: &run, after, failed_attempts, next: None, now: DateTime::UNIX_EPOCH };
+            let consecutive = ConsecutiveFailures { notified, ..ConsecutiveFailures::none(DefinitionId::new("mail")) };
+            let failed = before_retry(&consecutive, "no network", &alert(), "at 14:00 UTC");
+            let worked = super::after(consecutive, OccurrenceEnd::Well, alert()).1;
+            (failed.unwrap_or_default(), worked.unwrap_or_default())
+        };
+        let again = |what| format!("{what} mail failed: no network. It is tried again at 14:00 UTC");
+        let by_hand = |what| format!("{}; `ollim-bot fire mail` runs it now.", again(what));
+        let worked = |what| format!("{what} mail worked at attempt 2.");
+        for (kind, failed, worked) in [
+            (Kind::Reminder, by_hand("reminder"), worked("reminder")),
+            (Kind::Routine, by_hand("routine"), worked("routine")),
+            (Kind::Webhook, by_hand("webhook"), worked("webhook")),
+            (Kind::Session, again("The spawned agent") + ".", worked("The spawned agent")),
+        ] {
+            assert_eq!(told(kind, 1, 0, false), (failed, String::new()), "{kind}");
+            assert_eq!(told(kind, 1, 1, false), (String::new(), worked), "{kind}");
+        }
+        // A series that the person knows, and one that is told later.
+        assert_eq!(told(Kind::Routine, 1, 0, true).0, "");
+        for failed_attempts in 0..2 {
+            assert_eq!(told(Kind::Routine, 3, failed_attempts, false), (String::new(), String::new()));
+        }
+        assert!(told(Kind::Reminder, 3, 0, false).0.starts_with("reminder mail failed"));
     }
 
     #[test]

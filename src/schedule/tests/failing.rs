@@ -36,7 +36,10 @@ async fn a_failure_that_may_pass_is_tried_again_after_a_pause() {
         "a routine is not tried again unless it says so"
     );
     let told = world.notifications();
-    assert_eq!(told.len(), 2, "each once: {told:?}");
+    assert_eq!(told.len(), 3, "the first failure and the end: {told:?}");
+    let again = "reminder tea failed: no network. It is tried again at 13:00 UTC; `ollim-bot fire tea` runs it now.";
+    assert!(told[..2].iter().any(|text| text == again), "{told:?}");
+    let told: Vec<_> = told.into_iter().filter(|text| text != again).collect();
     assert!(
         told[0].starts_with("routine mail failed: no network. It runs again at 14:00 UTC; `ollim-bot fire mail`"),
         "{told:?}"
@@ -52,14 +55,30 @@ async fn a_failure_that_may_pass_is_tried_again_after_a_pause() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn that_a_later_attempt_worked_is_told() {
+    let world = World::new();
+    let count = AtomicU32::new(0);
+    world.script(move |_| match count.fetch_add(1, Ordering::SeqCst) {
+        0..2 => vec![fails(FailureClass::Overloaded)],
+        _ => vec![],
+    });
+    let process = world.begin(&[reminder("tea")]);
+    minutes(65).await;
+    let again = "reminder tea failed: no network. It is tried again at 13:00 UTC; `ollim-bot fire tea` runs it now.";
+    assert_eq!(world.notifications(), [again, "reminder tea worked at attempt 3."]);
+    process.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn after_an_effect_only_an_explicit_retry_tries_again() {
-    for (retry, attempts) in [(None, 1), (Some(1), 2)] {
+    // The first failure is told at once, and the end.
+    for (retry, attempts, told) in [(None, 1, 1), (Some(1), 2, 2)] {
         let world = World::new();
         world.script(|_| vec![Act::Effect, fails(FailureClass::Overloaded)]);
         let process = world.begin(&[Definition { retry, ..reminder("tea") }]);
         minutes(90).await;
         assert_eq!(world.starts().len(), attempts, "{retry:?}");
-        assert_eq!(world.notifications().len(), 1);
+        assert_eq!(world.notifications().len(), told);
         process.stop(Duration::ZERO).await;
     }
 }

@@ -150,7 +150,9 @@ async fn a_run_is_cancelled_wherever_it_stands() {
     assert_eq!(world.files_failed().len(), 3);
     let over = RunId::new("00000000");
     assert_eq!(process.schedule.cancel_run(over.clone()).await, Err(CancelError::NotGoing(over)));
-    assert_eq!(world.notifications(), [""; 0], "who cancelled it knows");
+    let again =
+        "reminder flaky failed: no network. It is tried again at 13:00 UTC; `ollim-bot fire flaky` runs it now.";
+    assert_eq!(world.notifications(), [again], "who cancelled them knows");
     process.stop(Duration::ZERO).await;
 }
 
