@@ -155,7 +155,7 @@ impl Outgoing {
 /// Whether the service wrote the text. What it says of a run begins with the job's name; what a run itself says does not.
 fn is_of_service(message: &Message) -> bool {
     let Some(id) = message.id.as_ref().filter(|_| message.run.is_some()) else { return true };
-    ["routine", "reminder"].iter().any(|kind| message.text.starts_with(&format!("{kind} {id} ")))
+    ["routine", "reminder", "webhook"].iter().any(|kind| message.text.starts_with(&format!("{kind} {id} ")))
 }
 
 impl From<&Message> for Outgoing {
