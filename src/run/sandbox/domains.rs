@@ -454,16 +454,10 @@ mod tests {
         assert_eq!(programs_of(folder.join("bin"), std::slice::from_ref(&folder)), [folder.join("bin")]);
     }
 
-    /// Checks which of a few files in `work/` the client of a job with these rules may open.
-    #[track_caller]
-    fn opened(rules: &[&str], expect: &[&str]) {
-        let home = tempfile::tempdir().unwrap();
-        let root = home.path().canonicalize().unwrap();
-        for folder in ["notes/sub", "mail"] {
-            std::fs::create_dir_all(root.join("work").join(folder)).unwrap();
-        }
-        let plan = SandboxPlan {
-            home: Home::new(&root),
+    /// Returns the plan of a run with these rules in the data folder `root`.
+    fn plan(root: &Path, rules: &[&str]) -> SandboxPlan {
+        SandboxPlan {
+            home: Home::new(root),
             user_home: "/home/bot".into(),
             run_dir: root.join("state/runs/x"),
             links: root.join("state/runs/x"),
@@ -474,7 +468,36 @@ mod tests {
             network: true,
             proxied: false,
             limits: agent_sandbox::Limits::default(),
-        };
+        }
+    }
+
+    #[test]
+    fn only_the_services_own_program_shares_the_links_of_its_runs() {
+        let home = tempfile::tempdir().unwrap();
+        let (root, copy) = (home.path(), Home::new(home.path()).shell_copy());
+        let with = |shell: &Path| SandboxPlan { shell_binary: shell.into(), ..plan(root, &[]) };
+        let (state, own) = (root.join("state"), root.join("state/runs/x"));
+        // Without a service there is no copy, and nobody else's links.
+        assert_eq!(with(Path::new("/usr/bin/ollim-shell")).shared_links(), state);
+        std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        std::fs::write(&copy, "").unwrap();
+        assert_eq!(with(&copy).shared_links(), state);
+        assert_eq!(
+            with(Path::new("/usr/bin/ollim-shell")).shared_links(),
+            own,
+            "an upgraded program that tries something"
+        );
+    }
+
+    /// Checks which of a few files in `work/` the client of a job with these rules may open.
+    #[track_caller]
+    fn opened(rules: &[&str], expect: &[&str]) {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().canonicalize().unwrap();
+        for folder in ["notes/sub", "mail"] {
+            std::fs::create_dir_all(root.join("work").join(folder)).unwrap();
+        }
+        let plan = plan(&root, rules);
         let Domain { read, write, .. } = plan.client(std::iter::empty());
         let within = |file: &&str| read.iter().chain(&write).any(|tree| root.join("work").join(file).starts_with(tree));
         let found: Vec<&str> =
@@ -502,19 +525,7 @@ mod tests {
     fn the_systems_places_show_nothing_that_is_hidden_below_them() {
         for home in ["/opt/bot", "/usr/share/bot", "/usr/local/lib/bot", "/home/bot"] {
             let root = Path::new(home).join(".ollim-bot");
-            let plan = SandboxPlan {
-                home: Home::new(&root),
-                user_home: home.into(),
-                run_dir: root.join("state/runs/x"),
-                links: root.join("state/runs/x"),
-                granted: vec![ToolPattern::parse("Bash(git log *)").unwrap()],
-                path: vec!["/usr/bin".into()],
-                shell_binary: "/usr/bin/ollim-shell".into(),
-                required: false,
-                network: true,
-                proxied: false,
-                limits: agent_sandbox::Limits::default(),
-            };
+            let plan = SandboxPlan { user_home: home.into(), ..plan(&root, &["Bash(git log *)"]) };
             let secret = root.join("state/user.token");
             let client = plan.client(std::iter::empty());
             let places = [plan.every_program(), plan.base(), client].map(|domain| [domain.read, domain.list].concat());
