@@ -5,7 +5,6 @@ mod text;
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -15,6 +14,7 @@ use super::{App, Environment, service};
 use crate::agent::claude::login;
 use crate::config::{ClientChoice, secrets};
 use crate::home::Home;
+use crate::owner::Owner;
 use crate::refusal::Refusal;
 use crate::search_path;
 use systemd::Manager;
@@ -125,7 +125,10 @@ impl UnitStatus {
 
 /// Executes a command for the unit.
 pub(super) fn unit(command: &UnitCommand, app: &App) -> Result<UnitOutcome, Refusal> {
-    let unit = Unit::of(command.system, app)?;
+    let unit = match command.act {
+        UnitAct::Print | UnitAct::Install => Unit::of(command.system, app)?,
+        _ => Unit::found(command.system, app)?,
+    };
     match command.act {
         UnitAct::Print => {
             let manager = Manager { system: command.system, env: &app.env };
@@ -150,10 +153,10 @@ pub(super) fn unit(command: &UnitCommand, app: &App) -> Result<UnitOutcome, Refu
 /// # Errors
 /// If no unit is installed.
 pub fn log_command(system: bool, more: &[String], app: &App) -> Result<std::process::Command, Refusal> {
-    let unit = Unit::of(system, app)?;
+    let unit = Unit::found(system, app)?;
     unit.installed()?;
     let mut command = std::process::Command::new("journalctl");
-    command.arg(if system { "--unit" } else { "--user-unit" }).arg(&unit.name).args(more);
+    command.arg(if unit.system { "--unit" } else { "--user-unit" }).arg(&unit.name).args(more);
     Ok(command)
 }
 
@@ -183,7 +186,7 @@ struct Unit<'a> {
 
 impl<'a> Unit<'a> {
     fn of(system: bool, app: &'a App) -> Result<Self, Refusal> {
-        let name = name(&app.home, &app.env);
+        let name = name(system, &app.home, &app.env);
         let folder = match (system, app.env.path("XDG_CONFIG_HOME"), app.env.path("HOME")) {
             (true, ..) => PathBuf::from("/etc/systemd/system"),
             (false, Some(config), _) => config.join("systemd/user"),
@@ -194,6 +197,16 @@ impl<'a> Unit<'a> {
             }
         };
         Ok(Self { system, file: folder.join(&name), name, app })
+    }
+
+    /// Returns the unit that is installed: the machine's if that is asked for, or if there is no other.
+    fn found(system: bool, app: &'a App) -> Result<Self, Refusal> {
+        let own = Self::of(system, app)?;
+        if system || own.file.is_file() {
+            return Ok(own);
+        }
+        let machines = Self::of(true, app)?;
+        Ok(if machines.file.is_file() { machines } else { own })
     }
 
     fn manager(&self) -> Result<Manager<'a>, Refusal> {
@@ -209,10 +222,9 @@ impl<'a> Unit<'a> {
             return Ok(manager);
         }
         let absent = Refusal::user(format!("the service is not installed: there is no {}", self.file.display()));
-        let other = Unit::of(!self.system, self.app).ok().filter(|other| other.file.is_file());
-        Err(match other {
-            Some(_) if self.system => absent.hint("it is your own manager's: leave out `--system`"),
-            Some(_) => absent.hint("it is the machine's: add `--system`"),
+        let own = Unit::of(false, self.app).ok().filter(|own| own.file.is_file());
+        Err(match own {
+            Some(_) => absent.hint("it is your own manager's: leave out `--system`"),
             None => absent.hint("install it: `ollim-bot service install`"),
         })
     }
@@ -382,11 +394,12 @@ impl<'a> Unit<'a> {
     }
 }
 
-/// Returns `ollim-bot.service`, with the folder's path in the name unless it is the default data folder.
-fn name(home: &Home, env: &Environment) -> String {
+/// Returns `ollim-bot.service`, with the folder's path in the name unless it is the default data folder. The machine's unit has the
+/// same name for every user.
+fn name(system: bool, home: &Home, env: &Environment) -> String {
     let usual = env.path("HOME").map(|person| person.join(".ollim-bot"));
     let usual = usual.map(|usual| usual.canonicalize().unwrap_or(usual));
-    if usual.as_deref() == Some(home.root()) {
+    if !system && usual.as_deref() == Some(home.root()) {
         return "ollim-bot.service".to_owned();
     }
     let path = home.root().to_string_lossy();
@@ -410,11 +423,8 @@ fn carried(env: &Environment) -> Vec<(String, String)> {
 /// Returns the name of the user who owns a data folder.
 fn owner(root: &Path) -> Result<String, Refusal> {
     let failed = |why: String| Refusal::environment(format!("cannot tell whose {} is: {why}", root.display()));
-    let uid = fs::metadata(root).map_err(|error| failed(error.to_string()))?.uid();
-    let output = std::process::Command::new("id").args(["-nu", &uid.to_string()]).output();
-    let output = output.map_err(|error| failed(error.to_string()))?;
-    let name = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    if name.is_empty() { Err(failed(format!("there is no user {uid}"))) } else { Ok(name) }
+    let owner = Owner::of(root).map_err(|error| failed(error.to_string()))?;
+    owner.name().map(str::to_owned).ok_or_else(|| failed("this machine does not know the user".to_owned()))
 }
 
 /// Writes the file atomically, because systemd may read it at any moment.

@@ -46,6 +46,7 @@ use crate::clock::Clock;
 use crate::daemon::call::Remote;
 use crate::daemon::wire::RUN_TOKEN;
 use crate::home::Home;
+use crate::owner::act_as_owner;
 use crate::refusal::Refusal;
 
 /// `0.1.0 (5a91c0de12 2027-01-31)`: the version, and the commit and date of a release build (see `build.rs`).
@@ -91,7 +92,13 @@ fn start(argv: &[OsString], typed: Result<Cli, clap::Error>, output: &mut Output
         return Ok(());
     }
     match typed {
-        Ok(cli) => execute(cli, &folder, &app, output),
+        Ok(cli) => {
+            // Only root talks to the machine's systemd.
+            if !matches!(cli.command, Some(args::Command::Service(_))) {
+                act_as_owner(app.home.root(), argv)?;
+            }
+            execute(cli, &folder, &app, output)
+        }
         Err(error) => {
             usage(&error, output);
             Ok(())

@@ -65,6 +65,7 @@ mod late_answers;
 mod live_client;
 mod login;
 mod lost_login;
+mod machine_unit;
 mod mail;
 mod main_session;
 mod many_reminders;

@@ -2,23 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
 
 use serde_json::Value;
 
 use crate::support::bot::{TestBot, now, reminder};
 use crate::support::client;
 use crate::support::messages_api::{MessagesApi, Reply};
-
-/// Returns the real client under a path that all users may follow.
-fn client(folder: &tempfile::TempDir) -> PathBuf {
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let (real, open) = (client::real(), folder.path().join("claude"));
-    if fs::hard_link(&real, &open).is_err() {
-        fs::copy(&real, &open).unwrap();
-    }
-    open
-}
 
 /// Runs a job with these fields to its end and returns the run.
 #[track_caller]
@@ -35,7 +24,7 @@ fn run(bot: &TestBot, id: &str, fields: &str) -> Value {
 #[test]
 fn a_process_that_is_closed_for_a_moment_does_not_end_its_run() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let client = client(&folder);
+    let client = client::for_all_users(&folder);
     let api = MessagesApi::script([Reply::bash("ls"), Reply::bash("ls | sort")]);
     let Some(bot) = TestBot::with_client(&client, api.url()).unprivileged(&client) else { return };
     // The exec stage grants each of these files separately, so it takes long to become the client.
@@ -53,7 +42,7 @@ fn a_process_that_is_closed_for_a_moment_does_not_end_its_run() {
 #[test]
 fn a_process_that_stays_closed_ends_its_run() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let client = client(&folder);
+    let client = client::for_all_users(&folder);
     let api = MessagesApi::script([Reply::bash("./closed 60")]);
     let Some(bot) = TestBot::with_client(&client, api.url()).unprivileged(&client) else { return };
     let closed = bot.path("work/closed");

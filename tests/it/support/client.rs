@@ -1,14 +1,27 @@
 //! Agent clients: the real one, and stand-ins that misbehave.
 
+use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use ollim_bot::agent::claude::versions::TESTED;
+use tempfile::TempDir;
 
 /// Returns the real `claude`: the one that `OLLIM_TEST_CLAUDE` names, or the oldest supported one.
 pub fn real() -> PathBuf {
     named().unwrap_or_else(oldest)
+}
+
+/// Returns the real client under a path in `folder` that all users may follow.
+pub fn for_all_users(folder: &TempDir) -> PathBuf {
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let (real, open) = (real(), folder.path().join("claude"));
+    if fs::hard_link(&real, &open).is_err() {
+        fs::copy(&real, &open).unwrap();
+    }
+    open
 }
 
 /// Returns each real client: the oldest supported and the newest known one, or only the one that `OLLIM_TEST_CLAUDE` names.
