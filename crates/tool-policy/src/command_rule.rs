@@ -295,7 +295,27 @@ impl CommandRule {
             let mut commands = self.passed_on(start.words).into_iter();
             commands.find_map(|(rule, words)| rule.shortfall(&self.start_of(&words)))
         };
-        beyond.or_else(|| self.climbing(arguments).map(Shortfall::Address)).or_else(passed_on)
+        beyond.or_else(|| self.naming_more(arguments).map(Shortfall::Address)).or_else(passed_on)
+    }
+
+    /// Returns why an operand of a call names more than the word with a star that stands for it: servers follow `..`, and behind a colon
+    /// is a branch of the other side.
+    fn naming_more(&self, arguments: &[String]) -> Option<String> {
+        self.climbing(arguments).or_else(|| self.pushing_elsewhere(arguments))
+    }
+
+    /// Returns why a branch of a call is pushed to another one than the rule names (`git push origin bot/*`).
+    fn pushing_elsewhere(&self, arguments: &[String]) -> Option<String> {
+        let is_git = self.program().is_some_and(|program| programs::by_base_name(program).is_git());
+        if !is_git || !matches!(git::subcommand(self.arguments()), Some("push" | "send-pack")) {
+            return None;
+        }
+        let starts = self.arguments().iter().filter_map(|word| word.split_once(STAR).map(|(start, _)| start));
+        starts.filter(|start| !start.is_empty() && !start.starts_with('-') && !start.contains(':')).find_map(|start| {
+            let mut within =
+                arguments.iter().filter(|word| word.strip_prefix(start).is_some_and(|rest| rest.contains(':')));
+            within.next().map(|word| format!("`{}` names another branch than `{}`", clipped(word), clipped(start)))
+        })
     }
 
     /// Returns why an address of a call leads out of the one that the rule names before a star: servers follow `..` (`git clone
@@ -338,7 +358,15 @@ impl CommandRule {
         let may_take_back = || !self.only_reads() || programs::known(program).runs_anything();
         let taken_back =
             || restraints::revoking_option(program, self.arguments(), arguments).filter(|_| may_take_back());
-        self.unspelled(spelled, given).or_else(taken_back)
+        let again = || {
+            let (rule, call) = (self.arguments(), arguments);
+            let script = options::up_to_script(program, fixed).unwrap_or(usize::MAX);
+            let (rule, call) = (&rule[..script.min(rule.len())], &call[..script.min(call.len())]);
+            // A command that it starts is judged with that command's rule.
+            let is_own = self.started.is_empty() && may_take_back();
+            restraints::repeated_option(program, rule, call).filter(|_| is_own)
+        };
+        self.unspelled(spelled, given).or_else(taken_back).or_else(again)
     }
 
     /// Returns the option that a rule lacks, if it spells one that holds its program back only beside that.
@@ -412,7 +440,7 @@ impl CommandRule {
         // Words and rights follow from the text, so the child must not spell options that the parent does not.
         let narrower = self.beyond(program, other.arguments(), self.spelled(program), other.spelled(program)).is_none()
             && self.rights(program).covers(&other.rights(program))
-            && self.climbing(other.arguments()).is_none()
+            && self.naming_more(other.arguments()).is_none()
             && self.has_subcommand_of(program, other.arguments())
             && self.covers_middle(other)
             && self.covers_started(other);

@@ -39,6 +39,16 @@ fn leading(tool: &HarmlessOptions, arguments: &[String]) -> Vec<GivenOption> {
         is_one.then(|| GivenOption { id: "reordering".into(), ..GivenOption::word(shown, Effect::Reorders) })
     };
     let mut out = Vec::new();
+    if let Some((subcommands, names)) = tool.behind
+        && arguments
+            .iter()
+            .find(|word| !word.starts_with(['-', '+']))
+            .is_some_and(|word| programs::contains(subcommands, word))
+    {
+        let behind = arguments.iter().skip_while(|word| *word != "--");
+        let is_one = |word: &&String| names.split_whitespace().any(|name| word.starts_with(name));
+        out.extend(behind.filter(is_one).map(|word| found(word.split('=').next().unwrap_or(word).to_owned())));
+    }
     for word in arguments.iter().take_while(|word| *word != "--") {
         let text = word.split(STAR).next().unwrap_or_default();
         let Some(option) = text.strip_prefix('-') else {
@@ -375,7 +385,7 @@ pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<GivenOption> {
         Syntax::Git => git::guarded(arguments),
         Syntax::Fetch(options) => fetch::read(options, arguments).guarded,
         Syntax::Options => {
-            let mut found = scan(&program.options, arguments);
+            let mut found = scan(&program.options, before_line(program, arguments));
             found.extend(code_on_input(program, arguments));
             found.extend(variables(program, arguments));
             found.extend(given_targets(program, arguments));
@@ -385,6 +395,25 @@ pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<GivenOption> {
             found
         }
     }
+}
+
+/// Returns the words in front of the line that a program starts elsewhere (`ssh -p 22 HOST LINE`). Options in that line are the line's own.
+pub(super) fn before_line<'a>(program: &Program, arguments: &'a [String]) -> &'a [String] {
+    let Some(from) = program.joins_from else { return arguments };
+    let mut operands = 0;
+    let mut is_value = false;
+    for (at, word) in arguments.iter().enumerate() {
+        match word.strip_prefix('-') {
+            _ if is_value => is_value = false,
+            Some(letters) => {
+                let valued = letters.find(|letter| program.options.values.contains(letter));
+                is_value = valued.is_some_and(|at| at + 1 == letters.len());
+            }
+            None if operands == from => return &arguments[..at],
+            None => operands += 1,
+        }
+    }
+    arguments
 }
 
 /// Returns the guarded options among a program's arguments.

@@ -40,9 +40,12 @@ const OF_ONE: &[(&str, &str)] = &[
     ("ln", "--backup -b -i"),
     ("make", "-n"),
     ("mv", "--backup -b -i -n"),
-    ("node", "-c"),
+    ("node", "-c -e -p --eval --print"),
+    ("perl", "-E -e"),
+    ("php", "-r"),
     ("rm", "-i -I"),
     ("rsync", "-n"),
+    ("ruby", "-e"),
     ("sqlite3", "--readonly --safe -readonly -safe"),
     ("unzip", "-n"),
 ];
@@ -80,6 +83,42 @@ const BESIDE: &[(&str, &str, Names)] = &[
     ("rsync", "ahinrtuvz", "--archive --compress --human-readable --itemize-changes --recursive --stats"),
     ("unzip", "djv", ""),
 ];
+
+/// Options of one program, or of one subcommand, that add to what was given before. They may be given again.
+const ADDING: &[(&str, Names)] = &[
+    ("cargo", "features package"),
+    ("gcc", "I D W L l"),
+    ("git add", "chmod"),
+    ("git commit", "m message trailer"),
+    ("git notes", "m message"),
+    ("git tag", "m message"),
+    ("rsync", "exclude include"),
+    ("tar", "exclude"),
+    ("zip", "x"),
+];
+
+/// Names of the same choice, of one program: a later one takes the place of an earlier one.
+const SAME: &[(&str, &[(&str, &str)])] = &[
+    ("git config", &[("f", "file")]),
+    (
+        "kubectl",
+        &[
+            ("n", "namespace"),
+            ("A", "namespace"),
+            ("all-namespaces", "namespace"),
+            ("f", "filename"),
+            ("k", "filename"),
+            ("kustomize", "filename"),
+        ],
+    ),
+    ("patch", &[("i", "input"), ("d", "directory"), ("o", "output"), ("p", "strip")]),
+    ("systemctl", &[("user", "system"), ("M", "machine"), ("H", "host")]),
+    ("docker", &[("v", "volume"), ("net", "network")]),
+    ("podman", &[("v", "volume"), ("net", "network")]),
+];
+
+/// Words of an expression that hold for the whole of it (`find`).
+const WHOLE_EXPRESSION: Names = "maxdepth mindepth";
 
 /// Operands of one program behind which it does something else (`node --check inspect FILE` runs the file).
 const OPERANDS: &[(&str, Names)] = &[("node", "debug inspect")];
@@ -140,6 +179,75 @@ pub(super) fn revoking_option(program: &str, rule: &[String], call: &[String]) -
         before = word;
     }
     None
+}
+
+/// The first option of a call that the rule spells, and that the call gives once more, or takes back. Of two the last one counts, or both.
+pub(super) fn repeated_option(program: &str, rule: &[String], call: &[String]) -> Option<GivenOption> {
+    let entry = programs::by_base_name(program);
+    let name = full_name(program, rule);
+    let of_name = |known: &str| name.as_deref() == Some(known);
+    let adding = ADDING.iter().find(|(known, _)| of_name(known)).map_or("", |(_, names)| names);
+    let call = options::before_line(entry, call);
+    let (rule, call, options) = match entry.is_git() {
+        true => (git::from_subcommand(rule), git::from_subcommand(call), git::options(git::subcommand(rule))),
+        false => (rule, call, &entry.options),
+    };
+    let choices =
+        Choices { options, same: SAME.iter().find(|(known, _)| of_name(known)).map_or(&[], |(_, same)| same) };
+    let mut spelled: Vec<String> = rule.iter().flat_map(|word| choices.of(word)).collect();
+    let mut given: Vec<String> = Vec::new();
+    for word in call {
+        for choice in choices.of(word).into_iter().filter(|choice| !programs::contains(adding, choice)) {
+            // A long name may be abbreviated.
+            let is_it = |known: &String| *known == choice || (word.starts_with("--") && known.starts_with(&choice));
+            if let Some(at) = spelled.iter().position(is_it) {
+                given.push(spelled.swap_remove(at));
+            } else if given.iter().any(is_it) {
+                return Some(GivenOption::word(word.split('=').next().unwrap_or_default(), Effect::Steers));
+            }
+        }
+    }
+    None
+}
+
+/// Reads options as what they choose, whatever that is: `--no-tags` and `--tags` are the same choice.
+struct Choices {
+    options: &'static Options,
+    same: &'static [(&'static str, &'static str)],
+}
+
+impl Choices {
+    /// Returns the choices that a word makes, if it is an option.
+    fn of(&self, word: &str) -> Vec<String> {
+        let text = word.split([STAR, '=']).next().unwrap_or_default();
+        let is_printing = PRINTING.contains(&text) && !self.same.iter().any(|(name, _)| text == format!("-{name}"));
+        let Some(given) = text.strip_prefix('-').filter(|_| !is_printing) else { return Vec::new() };
+        let one = |name: &str| self.long(name.strip_prefix("no-").unwrap_or(name));
+        match given.strip_prefix('-') {
+            Some(long) => vec![one(long)],
+            // The tests of an expression may be repeated.
+            None if self.options.expression.is_some() && !programs::contains(WHOLE_EXPRESSION, given) => Vec::new(),
+            // Of a program whose options are not known, a long word is one name.
+            None if self.options.one_dash() || (self.options.values.is_empty() && given.len() > 3) => vec![one(given)],
+            None => {
+                let valued = given.char_indices().find(|(_, letter)| self.options.values.contains(*letter));
+                let letters = valued.map_or(given, |(at, letter)| &given[..at + letter.len_utf8()]);
+                letters.chars().filter(char::is_ascii_alphabetic).map(|letter| self.long(&letter.to_string())).collect()
+            }
+        }
+    }
+
+    /// Returns the long name of a letter, if it is known, or the name of the same choice.
+    fn long(&self, name: &str) -> String {
+        let guarded = self
+            .options
+            .guarded
+            .iter()
+            .find(|option| name.len() == 1 && option.short.contains(name))
+            .map(|option| option.name);
+        let same = self.same.iter().find(|(other, _)| *other == name).map(|(_, same)| *same);
+        same.or(guarded).unwrap_or(name).to_owned()
+    }
 }
 
 /// Returns whether a rule spells an option that holds the program back.

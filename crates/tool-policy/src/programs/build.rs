@@ -34,6 +34,7 @@ const COMPILER: Options = Options {
         leads("", "specs"),
         leads("", "fplugin"),
         leads("", "fpass-plugin"),
+        leads("", "fmodule"),
         leads("", "iplugindir"),
         leads("", "fuse-ld"),
         leads("", "ld-path"),
@@ -95,5 +96,6 @@ const CARGO: HarmlessOptions = HarmlessOptions {
     long: "all all-features all-targets bench benches bin bins check color doc example examples exclude features \
         frozen help jobs keep-going lib list locked message-format no-default-features no-deps no-fail-fast no-run \
         offline package profile quiet release test tests verbose version workspace",
+    behind: Some(("clippy fix rustc rustdoc", "-C -L -Z -l -o --codegen --emit --extern --out-dir --sysroot")),
     ..HarmlessOptions::NONE
 };

@@ -2,7 +2,7 @@
 
 use crate::expression::Expression;
 
-use super::{Class, Options, Program, executes, steers, writes};
+use super::{Class, Options, Program, destroys, executes, steers, writes};
 
 const fn reads(names: &'static [&'static str]) -> Program {
     Program::new(Class::Reads, names)
@@ -116,7 +116,13 @@ pub(super) const TABLE: &[Program] = &[
         ..reads(&["rg"])
     },
     Program { options: Options::new(&[writes("o", "output")], ""), ..reads(&["tree"]) },
-    changes(&["chgrp", "chmod", "chown", "mkdir", "mkfifo", "rm", "rmdir", "shred", "touch", "truncate", "unlink"]),
+    changes(&["mkdir", "mkfifo", "rm", "rmdir", "shred", "touch", "truncate", "unlink"]),
+    // A mode may look like an option, and takes the place of the one that a rule names.
+    Program {
+        options: Options::new(&[destroys("rwxXst", "mode"), destroys("", "reference")], ""),
+        ..changes(&["chmod"])
+    },
+    Program { options: Options::new(&[destroys("", "reference")], ""), ..changes(&["chgrp", "chown"]) },
     Program { brings: Some(""), ..changes(&["dd", "link"]) },
     // Options that put the name of a file together.
     Program { options: Options::new(&[writes("S", "suffix")], "tS"), brings: Some(""), ..changes(&["cp", "ln", "mv"]) },

@@ -162,7 +162,9 @@ const FETCHING: Options = Options {
         steers("", "stdin"),
         steers("P", "prune-tags"),
         steers("", "update-head-ok"),
+        destroys("f", "force"),
     ],
+    values: "joX",
     harmless: &["prune"],
     ..Options::NONE
 };
@@ -220,6 +222,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
         ..subcommands(READS, &["grep"])
     },
     subcommands(CHANGES, &["am", "apply", "bisect", "bundle", "cherry-pick"]),
+    Subcommand { reads_operands: true, ..forcing(&"commit", &[destroys("", "amend")], "mFcCtu") },
     forcing(&"checkout", &[destroys("f", "force"), destroys("B", "B"), destroys("", "orphan")], "b"),
     subcommands(CHANGES, &["commit-graph", "commit-tree", "fast-import"]),
     Subcommand { options: Options::new(&[writes("", "export-marks")], ""), ..subcommands(CHANGES, &["fast-export"]) },
@@ -228,7 +231,8 @@ const SUBCOMMANDS: &[Subcommand] = &[
     Subcommand { looks: "--short", ..subcommands(CHANGES, &["symbolic-ref"]) },
     subcommands(CHANGES, &["fsck", "hash-object", "merge-tree"]),
     forcing(&"gc", &[destroys("", "prune"), destroys("", "force")], ""),
-    subcommands(CHANGES, &["mktree", "pack-refs", "prune", "read-tree", "repack"]),
+    subcommands(CHANGES, &["mktree", "pack-refs", "prune", "repack"]),
+    forcing(&"read-tree", &[destroys("u", "u"), destroys("", "reset")], ""),
     forcing(&"mv", &[destroys("f", "force")], ""),
     subcommands(CHANGES, &["replace", "rerere", "restore", "revert", "sparse-checkout", "stash"]),
     forcing(&"reset", &[destroys("", "hard"), destroys("", "keep"), destroys("", "merge")], ""),
@@ -260,7 +264,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
         )
     },
     Subcommand { looks: "-n --dry-run", ..forcing(&"clean", &[destroys("d", "d"), destroys("xX", "x")], "e") },
-    Subcommand { reads_operands: true, ..subcommands(CHANGES, &["add", "commit", "merge"]) },
+    Subcommand { reads_operands: true, ..subcommands(CHANGES, &["add", "merge"]) },
     Subcommand { reads_operands: true, ..forcing(&"notes", &[destroys("f", "force")], "mFcC") },
     Subcommand {
         looks: "-l -n --list",
@@ -284,7 +288,10 @@ const SUBCOMMANDS: &[Subcommand] = &[
         options: Options::new(&[writes("o", "output"), executes("", "exec"), executes("", "remote")], ""),
         ..subcommands(CHANGES, &["archive"])
     },
-    Subcommand { options: Options::new(&[writes("", "prefix")], ""), ..subcommands(CHANGES, &["checkout-index"]) },
+    Subcommand {
+        options: Options::new(&[writes("", "prefix"), destroys("f", "force")], ""),
+        ..subcommands(CHANGES, &["checkout-index"])
+    },
     Subcommand {
         reads_operands: true,
         options: FETCHING,
@@ -297,7 +304,10 @@ const SUBCOMMANDS: &[Subcommand] = &[
         operands: Operands::Pushed,
         ..subcommands(SubcommandNeeds { network: true, ..CHANGES }, &["push", "send-pack"])
     },
-    subcommands(SubcommandNeeds { network: true, ..CHANGES }, &["submodule"]),
+    Subcommand {
+        needs: SubcommandNeeds { network: true, ..CHANGES },
+        ..forcing(&"submodule", &[destroys("f", "force")], "bj")
+    },
     subcommands(SubcommandNeeds { class: Class::Fetches, network: true, any: false }, &["ls-remote"]),
     Subcommand {
         options: Options::new(

@@ -205,6 +205,8 @@ pub(crate) struct HarmlessOptions {
     pub switches: Names,
     /// Options among them that run a later step although an earlier one failed, or before it ends.
     pub reordering: Names,
+    /// Subcommands of which the words behind `--` are options of a compiler, and those among them by which it runs or writes something.
+    pub behind: Option<(Names, Names)>,
     /// Targets that do not need the options in `reordering` to be spelled: no step of theirs must wait for another one.
     pub unordered: Names,
 }
@@ -247,6 +249,7 @@ impl HarmlessOptions {
         until_operand: false,
         switches: "",
         reordering: "",
+        behind: None,
         unordered: "",
     };
 }

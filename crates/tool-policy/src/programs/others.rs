@@ -1,7 +1,7 @@
 //! Other programs: those that can run any other program, and those that work over a local socket. Builtins of the
 //! shell that run other programs are here, too.
 
-use super::{Class, CommandOperands, HarmlessOptions, Options, Program, executes, leads, steers, writes};
+use super::{Class, CommandOperands, HarmlessOptions, Options, Program, destroys, executes, leads, steers, writes};
 
 const fn runs(names: &'static [&'static str]) -> Program {
     Program::new(Class::Runs, names)
@@ -41,7 +41,7 @@ pub(super) const TABLE: &[Program] = &[
     Program { options: SCP, ..Program::new(Class::Unknown, &["scp", "sftp"]) },
     Program { local_sockets: true, starts: Some("exec run"), ..runs(&["docker-compose"]) },
     Program { local_sockets: true, ..starts(&["screen"]) },
-    Program { local_sockets: true, joins_from: Some(1), ..starts(&["ssh"]) },
+    Program { local_sockets: true, joins_from: Some(1), options: SSH, ..starts(&["ssh"]) },
     Program { local_sockets: true, commands: CommandOperands::Separated, options: TMUX, ..runs(&["tmux"]) },
     Program { local_sockets: true, starts: Some("exec run"), ..with_subcommands(&["docker", "podman"]) },
     Program { subcommands: true, ..Program::new(Class::Unknown, &["brew"]) },
@@ -98,6 +98,14 @@ const RSYNC: Options = Options::new(
         writes("", "log-file"),
         writes("", "write-batch"),
         writes("", "only-write-batch"),
+        destroys("", "remove-source-files"),
+        destroys("", "del"),
+        destroys("", "delete"),
+        destroys("", "delete-after"),
+        destroys("", "delete-before"),
+        destroys("", "delete-delay"),
+        destroys("", "delete-during"),
+        destroys("", "delete-excluded"),
     ],
     "BfTM@e",
 );
@@ -105,6 +113,28 @@ const RSYNC: Options = Options::new(
 const SCP: Options = Options::new(
     &[leads("S", "S"), leads("o", "o"), leads("F", "F"), leads("D", "D"), leads("J", "J"), leads("b", "b")],
     "bcDFiJloPRSsX",
+);
+
+/// Options by which `ssh` runs a program here, loads a library, writes a file, or connects elsewhere.
+const SSH: Options = Options::new(
+    &[
+        leads("F", "F"),
+        leads("o", "o"),
+        leads("E", "E"),
+        leads("J", "J"),
+        leads("I", "I"),
+        leads("i", "i"),
+        leads("l", "l"),
+        leads("D", "D"),
+        leads("L", "L"),
+        leads("R", "R"),
+        leads("W", "W"),
+        leads("w", "w"),
+        leads("S", "S"),
+        leads("B", "B"),
+        leads("b", "b"),
+    ],
+    "BbcDEeFIiJLlmOopPQRSWw",
 );
 
 /// Libraries that a call loads, and files that it writes.
@@ -118,6 +148,13 @@ const OPENSSL: Options = Options {
         writes("", "keyout"),
         writes("", "writerand"),
         writes("", "CAcreateserial"),
+        writes("", "certsout"),
+        writes("", "keylogfile"),
+        writes("", "msgfile"),
+        writes("", "reqout"),
+        writes("", "respout"),
+        writes("", "sess_out"),
+        leads("", "proxy"),
     ],
     harmless: &["outform"],
     one_dash: true,

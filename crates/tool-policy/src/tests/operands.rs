@@ -51,6 +51,122 @@ fn a_rule_that_names_more_than_a_subcommand_keeps_what_it_does_not_overwrite() {
 }
 
 #[test]
+fn what_a_rule_spells_is_given_once_and_not_taken_back() {
+    families(&[
+        (
+            "patch -p1 -i fix.patch *",
+            &["patch -p1 -i fix.patch a"],
+            &["patch -p1 -i fix.patch -i x", "patch -p1 -i fix.patch --inp=x"],
+        ),
+        (
+            "kubectl -n staging delete pod *",
+            &["kubectl -n staging delete pod x --wait"],
+            &[
+                "kubectl -n staging delete pod x -n prod",
+                "kubectl -n staging delete pod x --namespace=prod",
+                "kubectl -n staging delete pod x -A",
+            ],
+        ),
+        (
+            "kubectl apply -f a.yaml *",
+            &["kubectl apply -f a.yaml -v"],
+            &["kubectl apply -f a.yaml -f x", "kubectl apply -f a.yaml --filename=x"],
+        ),
+        ("git config -f app.conf *", &["git config -f app.conf a.b c"], &["git config -f app.conf --no-file a.b c"]),
+        (
+            "find notes -maxdepth 1 * -type f -delete",
+            &["find notes -maxdepth 1 -name x -type f -delete"],
+            &["find notes -maxdepth 1 -maxdepth 9 -type f -delete"],
+        ),
+        ("systemctl --user restart *", &["systemctl --user restart x"], &["systemctl --user restart x --system"]),
+        ("journalctl -u ssh *", &["journalctl -u ssh -n 5"], &["journalctl -u ssh -u cron"]),
+        (
+            "git checkout-index --prefix=out/ -a *",
+            &["git checkout-index --prefix=out/ -a x"],
+            &["git checkout-index --prefix=out/ -a --no-prefix x"],
+        ),
+        (
+            "git apply --directory=notes *",
+            &["git apply --directory=notes x"],
+            &["git apply --directory=notes --directory=src x"],
+        ),
+        (
+            "git merge --no-overwrite-ignore *",
+            &["git merge --no-overwrite-ignore x"],
+            &["git merge --no-overwrite-ignore x --overwrite-ignore"],
+        ),
+        (
+            "git fetch --no-tags origin *",
+            &["git fetch --no-tags origin main"],
+            &["git fetch --no-tags origin --tags", "git fetch --no-tags origin -f"],
+        ),
+        (
+            "git stash push --keep-index *",
+            &["git stash push --keep-index x"],
+            &["git stash push --keep-index --no-keep-index"],
+        ),
+        (
+            "docker run -v /a:/b *",
+            &["docker run -v /a:/b x"],
+            &["docker run -v /a:/b -v /:/h x", "docker run -v /a:/b --volume=/:/h x"],
+        ),
+        (
+            "docker run --network none *",
+            &["docker run --network none x"],
+            &["docker run --network none --network host x"],
+        ),
+        (
+            "openssl s_client -connect h:1 *",
+            &["openssl s_client -connect h:1 -brief"],
+            &["openssl s_client -connect h:1 -connect x:2"],
+        ),
+        ("git commit -m *", &["git commit -m a -m b", "git commit -m a x"], &["git commit -m a --amend"]),
+    ]);
+}
+
+#[test]
+fn a_star_stands_for_no_option_that_brings_code_or_writes_elsewhere() {
+    families(&[
+        ("perl -ne print *", &["perl -ne print a"], &["perl -ne print -Ilib -V a", "perl -ne print -Mx a"]),
+        ("perl -i -pe s/a/b/ *", &["perl -i -pe s/a/b/ a"], &["perl -i -pe s/a/b/ -l0 a"]),
+        ("node -e 1 *", &["node -e 1 a"], &["node -e 1 --env-file=x", "node -e 1 -r ./x", "node -e 1 --cpu-prof"]),
+        ("ruby -ne print *", &["ruby -ne print a"], &["ruby -ne print -Ilib a"]),
+        (
+            "gcc -c main.c *",
+            &["gcc -c main.c -Wall"],
+            &["gcc -c main.c -fmodule-mapper=|sh", "gcc -c main.c -fmodules-ts"],
+        ),
+        (
+            "cargo clippy *",
+            &["cargo clippy -q -- -D warnings"],
+            &["cargo clippy -- -Clink-arg=x", "cargo clippy -- --emit=link", "cargo clippy -q -- -C linker=x"],
+        ),
+        (
+            "ssh host *",
+            &["ssh host ls", "ssh host ls -l -F"],
+            &["ssh host -F/dev/null ls", "ssh host -oProxyCommand=x ls"],
+        ),
+        ("ssh -p 22 host *", &["ssh -p 22 host ls -o"], &["ssh -p 22 host -F x ls", "ssh -p 22 host -J x ls"]),
+        (
+            "openssl ocsp -issuer c.pem *",
+            &["openssl ocsp -issuer c.pem -noverify"],
+            &["openssl ocsp -issuer c.pem -reqout x"],
+        ),
+        ("chmod 644 *", &["chmod 644 a", "chmod 644 -v a"], &["chmod 644 -rwx a", "chmod 644 --reference=x a"]),
+        ("chmod *", &["chmod -x a", "chmod --reference=x a"], &[]),
+        ("git push origin bot/*", &["git push origin bot/x"], &["git push origin bot/x:main"]),
+        ("git fetch origin *", &["git fetch origin main"], &["git fetch origin --force --tags"]),
+        ("git read-tree HEAD *", &["git read-tree HEAD"], &["git read-tree HEAD --reset -u"]),
+        ("git submodule update --init *", &["git submodule update --init x"], &["git submodule update --init --force"]),
+        (
+            "rsync -a a/ b/ *",
+            &["rsync -a a/ b/ -v"],
+            &["rsync -a a/ b/ --delete", "rsync -a a/ b/ --remove-source-files"],
+        ),
+    ]);
+}
+
+#[test]
 fn a_star_stands_for_no_refspec_that_changes_branches() {
     let many = ["git fetch *", "git pull *", "git fetch-pack *"];
     for rule in many {
