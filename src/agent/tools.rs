@@ -13,8 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use super::CurrentHost;
 
-/// The name of our own server.
-pub const SERVER: &str = "discord";
+pub use crate::policy::SERVER;
 
 /// A further MCP server, with those of its tools that a run has.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Defaults, Definition, Parsed, Problem, Severity, parse};
-use crate::policy::ToolPattern;
+use crate::policy::{OWN_SERVER, ToolPattern};
 
 /// The fields of a definition that name agents.
 const FIELDS: [&str; 2] = ["agent", "allowed_tools"];
@@ -82,7 +82,7 @@ pub(super) fn check(file: &Path, text: &[u8], defaults: &Defaults, parsed: &mut 
 }
 
 fn reaches_somebody(pattern: &ToolPattern) -> bool {
-    pattern.tool() == "*" || pattern.tool().starts_with("mcp__discord")
+    pattern.tool() == "*" || pattern.tool().starts_with(OWN_SERVER)
 }
 
 /// Whether a file must be read again when agents change: it names agents, or has a problem with them.

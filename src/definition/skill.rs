@@ -10,7 +10,7 @@ use super::frontmatter::{self, Block, NoFrontmatter, Node, YamlPath};
 use super::problem::quoted;
 use super::{Definition, DefinitionError, LARGEST_FILE, Parsed, Problem, Severity, parse, read};
 use crate::home::Home;
-use crate::policy::{BOT, ToolPattern, UpdateMode};
+use crate::policy::{BOT, ToolPattern, UpdateMode, own_tool};
 
 /// Maximum length of a name, in bytes: the client's own limit.
 const LONGEST_NAME: usize = 64;
@@ -199,9 +199,9 @@ fn lacking<'a>(skill: &'a Skill, definition: &Definition) -> impl Iterator<Item 
         // An invalid pattern names no tool that a job could have.
         let Ok(pattern) = ToolPattern::parse(tool) else { return true };
         let taken = |tool: &str| ToolPattern::parse(tool).is_ok_and(|tool| BOT.covers(&tool, &pattern));
-        let pings = ["mcp__discord__ping_user", "mcp__discord__discord_embed"];
+        let pings = [own_tool!("ping_user"), own_tool!("discord_embed")];
         (!restrictions.allow_ping && pings.into_iter().any(taken))
-            || (restrictions.update_main_session == UpdateMode::Blocked && taken("mcp__discord__report_updates"))
+            || (restrictions.update_main_session == UpdateMode::Blocked && taken(own_tool!("report_updates")))
             || restrictions
                 .effective_allowed_tools()
                 .is_some_and(|granted| !granted.iter().any(|granted| BOT.covers(granted, &pattern)))

@@ -4,6 +4,23 @@ use tool_policy::{Application, JobRules, PathRoots, Policy, ToolPattern};
 
 use super::{BgForkConfig, UpdateMode};
 
+/// The client's name of one of our own tools: `own_tool!("ping_user")`. Without a name: our tool server.
+macro_rules! own_tool {
+    () => {
+        "discord"
+    };
+    ($name:literal) => {
+        concat!("mcp__", own_tool!(), "__", $name)
+    };
+}
+pub(crate) use own_tool;
+
+/// The name of our tool server.
+pub const SERVER: &str = own_tool!();
+
+/// The pattern of all tools of our server.
+pub(crate) const OWN_SERVER: &str = concat!("mcp__", own_tool!());
+
 /// The description of `ollim-bot`.
 pub static BOT: Application = Application {
     command: "ollim-bot",
@@ -42,25 +59,25 @@ pub static BOT: Application = Application {
     always_allowed: "ollim-bot help",
     spawn_command: "ollim-bot spawn *",
     example: "Bash(ollim-bot gmail *)",
-    server: "discord",
+    server: SERVER,
     // An alias that holds for any channel.
     server_alias: "bot",
     tools: &[
-        "mcp__discord__discord_embed",
-        "mcp__discord__enter_fork",
-        "mcp__discord__follow_up_chain",
-        "mcp__discord__ping_user",
-        "mcp__discord__report_updates",
-        "mcp__discord__sessions_spawn",
-        "mcp__discord__spawn_agent",
+        own_tool!("discord_embed"),
+        own_tool!("enter_fork"),
+        own_tool!("follow_up_chain"),
+        own_tool!("ping_user"),
+        own_tool!("report_updates"),
+        own_tool!("sessions_spawn"),
+        own_tool!("spawn_agent"),
     ],
     // Tools of the original bot that this version lacks. A file that names them still loads.
-    retired_tools: &["mcp__discord__exit_fork", "mcp__discord__save_context"],
+    retired_tools: &[own_tool!("exit_fork"), own_tool!("save_context")],
     same_actions: &[
-        (&["mcp__discord__follow_up_chain"], "ollim-bot follow-up-chain *"),
-        (&["mcp__discord__spawn_agent", "mcp__discord__sessions_spawn"], "ollim-bot spawn *"),
+        (&[own_tool!("follow_up_chain")], "ollim-bot follow-up-chain *"),
+        (&[own_tool!("spawn_agent"), own_tool!("sessions_spawn")], "ollim-bot spawn *"),
     ],
-    spawning_tools: &["mcp__discord__follow_up_chain", "mcp__discord__spawn_agent", "mcp__discord__sessions_spawn"],
+    spawning_tools: &[own_tool!("follow_up_chain"), own_tool!("spawn_agent"), own_tool!("sessions_spawn")],
     reserved_variables: &["OLLIM_"],
     data_folder: "it is in the bot's data folder outside `work/` (definitions are changed with `ollim-bot routine` and `ollim-bot reminder`)",
     temporary: "state/runs/*/tmp",
@@ -82,10 +99,10 @@ pub fn background(owner: &str, config: &BgForkConfig, main_tools: &[ToolPattern]
     let rules = JobRules { owner, allowed: config.allowed_tools(), disallowed, ask: config.asked_tools(), main_tools };
     let mut policy = Policy::background(&rules, roots, &BOT);
     if !config.allow_ping {
-        policy = policy.denying("allow_ping: false", &["mcp__discord__ping_user", "mcp__discord__discord_embed"]);
+        policy = policy.denying("allow_ping: false", &[own_tool!("ping_user"), own_tool!("discord_embed")]);
     }
     if config.update_main_session == UpdateMode::Blocked {
-        policy = policy.denying("update_main_session: blocked", &["mcp__discord__report_updates"]);
+        policy = policy.denying("update_main_session: blocked", &[own_tool!("report_updates")]);
     }
     policy
 }
@@ -113,7 +130,7 @@ pub fn default_main_tools() -> Vec<ToolPattern> {
         "TaskGet",
         "TaskList",
         "TaskUpdate",
-        "mcp__discord",
+        OWN_SERVER,
     ]
     .into_iter()
     .map(|tool| ToolPattern::new(tool, None))

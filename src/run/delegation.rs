@@ -11,6 +11,7 @@ use crate::definition::fields::{FIELDS, Limit};
 use crate::definition::{Chain, Definition, DefinitionId, Deliver, Draft, JobClient, Trigger, Urgency};
 use crate::policy::{
     BOT, BgForkConfig, DelegablePatterns, PathRoots, Policy, ToolCall, ToolLists, ToolPattern, Verdict, attenuate,
+    own_tool,
 };
 use crate::refusal::Refusal;
 
@@ -232,7 +233,7 @@ impl DelegationLimit {
 
     /// Returns whether the run may send messages to the person.
     fn may_send(&self) -> bool {
-        let sends = ["mcp__discord__ping_user", "mcp__discord__discord_embed"];
+        let sends = [own_tool!("ping_user"), own_tool!("discord_embed")];
         self.place == RunKind::Main || self.restrictions.allow_ping && sends.iter().any(|tool| self.policy.names(tool))
     }
 

@@ -25,12 +25,12 @@ use crate::clock::Clock;
 use crate::definition::{Definition, DefinitionId, Expect};
 use crate::journal::{Denial, EventKind, Journal, JournalError, PROGRAM_REFUSED, ProcessIdentity, RunId};
 use crate::mcp::servers::RunServers;
-use crate::policy::{BOT, Decision, Layer, Policy, ToolCall, UpdateMode, Verdict, on_one_line};
+use crate::policy::{BOT, Decision, Layer, Policy, ToolCall, UpdateMode, Verdict, on_one_line, own_tool};
 use crate::refusal::Refusal;
 use crate::schedule::LiveDefinitions;
 
 /// The prefix of our own tools in the client's names. These tools record their side effects themselves.
-const OUR_TOOLS: &str = "mcp__discord__";
+const OUR_TOOLS: &str = own_tool!("");
 
 /// Maximum length of each text of a refused call that is recorded, in characters.
 const MAX_SHOWN: usize = 2000;

@@ -2,7 +2,7 @@
 //!
 //! Pure, and only for the prompt: the policy decides calls.
 
-use crate::policy::{AgentRules, BOT, BgForkConfig, Policy, ToolPattern, Verdict, help_pattern};
+use crate::policy::{AgentRules, BOT, BgForkConfig, OWN_SERVER, Policy, ToolPattern, Verdict, help_pattern};
 
 /// The restrictions of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Restrictions {
         let Some(only) = &mut self.only else { return self };
         *only = BOT.difference(only, &self.never);
         let visible = policy.visible_tools();
-        only.retain(|pattern| match pattern.tool().strip_prefix("mcp__discord") {
+        only.retain(|pattern| match pattern.tool().strip_prefix(OWN_SERVER) {
             Some("" | "__*") => !ours.is_empty(),
             Some(name) => ours.iter().any(|tool| name.strip_prefix("__") == Some(tool)),
             None => {

@@ -45,7 +45,7 @@ use crate::heartbeat::{Beat, Heartbeats};
 use crate::home::Home;
 use crate::journal::{Journal, JournalError, PendingUpdates};
 use crate::mcp::servers::McpServers;
-use crate::policy::{JobNetwork, Policy, ToolLists, ToolPattern, Verdict, free_programs};
+use crate::policy::{JobNetwork, OWN_SERVER, Policy, ToolLists, ToolPattern, Verdict, free_programs, own_tool};
 use crate::refusal::Refusal;
 use crate::schedule::{AgentNeed, Approval, Job, Launcher, LiveDefinitions, Schedule};
 
@@ -440,7 +440,7 @@ pub fn our_tools(definition: &Definition, policy: &Policy) -> Vec<String> {
     if !policy.is_spawned() {
         offered.push(tools::SPAWN_AGENT);
         // The tool's other name is offered only to a job whose rules name it.
-        if policy.names("mcp__discord__sessions_spawn") {
+        if policy.names(own_tool!("sessions_spawn")) {
             offered.push(tools::SESSIONS_SPAWN);
         }
     }
@@ -511,6 +511,6 @@ pub fn needs_agent(definition: &Definition) -> Option<String> {
     let allowed = background.restrictions.allowed_tools()?;
     let spawns = |tool: &str| tool.ends_with(tools::SPAWN_AGENT) || tool.ends_with(tools::SESSIONS_SPAWN);
     let beyond = allowed.iter().map(|pattern| (pattern, pattern.tool()));
-    let (beyond, _) = beyond.into_iter().find(|(_, tool)| !tool.starts_with("mcp__discord") || spawns(tool))?;
+    let (beyond, _) = beyond.into_iter().find(|(_, tool)| !tool.starts_with(OWN_SERVER) || spawns(tool))?;
     Some(format!("it is granted {beyond}, which only an agent can use"))
 }

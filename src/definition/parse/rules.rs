@@ -7,7 +7,7 @@ use crate::definition::problem::quoted;
 use crate::definition::{
     Definition, Deliver, Draft, Expect, Hook, JobClient, Recurrence, Remember, Severity, Trigger, Urgency,
 };
-use crate::policy::{BOT, BgForkConfig, ToolPattern, UpdateMode};
+use crate::policy::{BOT, BgForkConfig, OWN_SERVER, ToolPattern, UpdateMode, own_tool};
 
 impl Reading<'_> {
     /// Reports background-only fields of a foreground job. It is a turn of the main session, so its restrictions would have no effect.
@@ -224,7 +224,7 @@ impl Reading<'_> {
             Trigger::Reminder { chain: Some(chain), .. } => chain.depth < chain.max,
             _ => false,
         };
-        let reports = list.iter().any(|pattern| covers(pattern, "mcp__discord__report_updates"));
+        let reports = list.iter().any(|pattern| covers(pattern, own_tool!("report_updates")));
         let runs_command = definition.command.is_some();
         if restrictions.update_main_session == UpdateMode::Always && !reports && !runs_command {
             let message = "`update_main_session: always` needs `mcp__bot__report_updates`, which the list lacks";
@@ -232,7 +232,7 @@ impl Reading<'_> {
             self.at_field(Severity::Warning, "allowed_tools", message.into(), hint);
         }
         let follows = |pattern: &ToolPattern| {
-            covers(pattern, "mcp__discord__follow_up_chain")
+            covers(pattern, own_tool!("follow_up_chain"))
                 || is_command(pattern, &["follow-up-chain", "follow_up_chain"])
                 || BOT.covers(pattern, &ToolPattern::new("Bash", Some("ollim-bot follow-up-chain *")))
         };
@@ -262,13 +262,13 @@ impl Reading<'_> {
             .filter(|expect| definition.command.is_none() || matches!(expect, Expect::File(_)));
         let missing = match expect {
             Some(Expect::Message) if !restrictions.allow_ping => Some("`allow_ping`, which is `false`"),
-            Some(Expect::Message) if !has(&["mcp__discord__ping_user", "mcp__discord__discord_embed"]) => {
+            Some(Expect::Message) if !has(&[own_tool!("ping_user"), own_tool!("discord_embed")]) => {
                 Some("`mcp__bot__ping_user`, which the list lacks")
             }
             Some(Expect::Report) if restrictions.update_main_session == UpdateMode::Blocked => {
                 Some("`update_main_session`, which is `blocked`")
             }
-            Some(Expect::Report) if !has(&["mcp__discord__report_updates"]) => {
+            Some(Expect::Report) if !has(&[own_tool!("report_updates")]) => {
                 Some("`mcp__bot__report_updates`, which the list lacks")
             }
             Some(Expect::File(_))
@@ -335,7 +335,7 @@ fn covers(pattern: &ToolPattern, tool: &str) -> bool {
     let name = pattern.tool();
     let whole = matches!(pattern.specifier(), None | Some("*"));
     let server =
-        name == "*" || name == "mcp__discord" || name.strip_suffix('*').is_some_and(|start| tool.starts_with(start));
+        name == "*" || name == OWN_SERVER || name.strip_suffix('*').is_some_and(|start| tool.starts_with(start));
     whole && (name == tool || server)
 }
 

@@ -15,10 +15,10 @@ use crate::agent::ToolAnswer;
 use crate::definition::Urgency;
 use crate::journal::{Denial, EventKind, NewMessage};
 use crate::mcp::tools::{DiscordEmbed, EnterFork, FollowUpChain, PingUser, ReportUpdates, SpawnAgent};
-use crate::policy::{BOT, ToolLists};
+use crate::policy::{BOT, OWN_SERVER, ToolLists};
 use crate::run::spawn::SpawnRequest;
 
-/// The bare names of the tools, without the client's prefix `mcp__discord__`.
+/// The bare names of the tools, without the client's prefix.
 pub const PING_USER: &str = "ping_user";
 /// See [`PING_USER`].
 pub const DISCORD_EMBED: &str = "discord_embed";
@@ -109,7 +109,7 @@ async fn send(host: &Host, tool: &str, mut message: NewMessage, critical: bool) 
     if !taken && !critical {
         let reason = "The message budget is empty.";
         let held = Denial {
-            tool: format!("mcp__discord__{tool}"),
+            tool: format!("{OWN_SERVER}__{tool}"),
             input: serde_json::json!({ "message": message.text }),
             layer: "budget".into(),
             rule: None,
@@ -177,7 +177,7 @@ async fn spawn(host: &Host, arguments: Value) -> Result<String, String> {
     let session = match host.spawn_agent(SpawnRequest { prompt, agent, tools, timeout }).await {
         Ok(session) => session,
         Err(why) => {
-            let tool = format!("mcp__discord__{SPAWN_AGENT}");
+            let tool = format!("{OWN_SERVER}__{SPAWN_AGENT}");
             let denial = Denial { tool, input: arguments, layer: "cap".into(), rule: None, reason: why.to_string() };
             host.record_with(denial, Some("no agent was started")).await;
             return Err(format!("No agent was started: {why}."));
