@@ -75,7 +75,7 @@ pub(super) fn conclude(attempted: &AttemptData<'_>, report: AttemptReport) -> Fi
 }
 
 /// Returns the buttons below the messages of a definition's own run. A reminder can be snoozed; the checks of a chain schedule one another.
-pub(super) fn buttons_of(definition: &Definition) -> &'static [(&'static str, &'static str)] {
+pub(crate) fn buttons_of(definition: &Definition) -> &'static [(&'static str, &'static str)] {
     match definition.kind() {
         Kind::Reminder if definition.chain().is_none() => REMINDER_BUTTONS,
         _ => &[],

@@ -47,6 +47,7 @@ pub use command::{
     Accepted, ActiveView, Activity, Burst, CancelError, DecisionError, DeliverError, Delivery, FireError, Inbox,
     Loaded, Schedule, Snapshot, StageView,
 };
+pub(crate) use conclusion::buttons_of;
 pub use definitions::occurrences;
 pub use dispatcher::cannot_wake;
 pub use dispatcher::{Dispatcher, LONGEST_END, ScheduleError};

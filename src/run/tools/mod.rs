@@ -17,6 +17,7 @@ use crate::journal::{Denial, EventKind, NewMessage};
 use crate::mcp::tools::{DiscordEmbed, EnterFork, FollowUpChain, PingUser, ReportUpdates, SpawnAgent};
 use crate::policy::{BOT, OWN_SERVER, ToolLists};
 use crate::run::spawn::SpawnRequest;
+use crate::schedule::buttons_of;
 
 /// The bare names of the tools, without the client's prefix.
 pub const PING_USER: &str = "ping_user";
@@ -71,7 +72,8 @@ pub async fn call(host: &Host, name: &str, arguments: Value) -> ToolAnswer {
 async fn ping(host: &Host, arguments: Value) -> Result<String, String> {
     let PingUser { message, critical } = read(PING_USER, arguments)?;
     let message = filled(PING_USER, &message, LONGEST_MESSAGE)?;
-    send(host, PING_USER, host.message(format!("[bg] {message}")), critical).await
+    let message = host.message(format!("[bg] {message}")).with_buttons(buttons_of(&host.definition));
+    send(host, PING_USER, message, critical).await
 }
 
 async fn embed(host: &Host, arguments: Value) -> Result<String, String> {
