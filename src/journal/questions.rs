@@ -356,31 +356,29 @@ impl Journal {
         self.writer.read(move |connection| Ok(connection.all(sql, params![], |row| row.get::<i64>(0))?.len())).await
     }
 
-    /// Ends the open questions of a run.
+    /// Ends the open questions of a run, and returns them.
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn end_questions_of(&self, run: &RunId) -> Result<(), JournalError> {
+    pub async fn end_questions_of(&self, run: &RunId) -> Result<Vec<Question>, JournalError> {
         let (run, clock) = (run.clone(), self.clock.clone());
-        self.writer.commit(move |connection| end_open(connection, Some(&run), QuestionEnd::Ended, &clock)).await?;
-        Ok(())
+        self.writer.commit(move |connection| end_open(connection, Some(&run), QuestionEnd::Ended, &clock)).await
     }
 
-    /// Ends a question whose call is gone, without waiting for the commit.
-    pub(crate) fn drop_question(&self, number: i64) {
+    /// Ends a question whose call is gone, without waiting for the commit. `ended` gets the question.
+    pub(crate) fn drop_question(&self, number: i64, ended: impl Fn(Question) + Send + 'static) {
         let clock = self.clock.clone();
         self.writer.enqueue(move |connection| {
             let now = clock.now();
-            let ended = connection.execute(
+            let count = connection.execute(
                 "UPDATE question SET answer = 'ended', answered = ?2 WHERE number = ?1 AND answer IS NULL",
                 [number, ms(now)],
             )?;
-            match find(connection, number)? {
-                Some(question) if ended > 0 => {
-                    note(connection, &question, format!("question {number} was {}", QuestionEnd::Ended), now)
-                }
-                _ => Ok(()),
+            if let Some(question) = find(connection, number)?.filter(|_| count > 0) {
+                note(connection, &question, format!("question {number} was {}", QuestionEnd::Ended), now)?;
+                ended(question);
             }
+            Ok(())
         });
     }
 

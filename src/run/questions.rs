@@ -421,8 +421,11 @@ impl RunQuestions {
         let _ordered = self.questions.open.ordered.lock().await;
         *lock(&self.asked) = None;
         self.questions.waiting().retain(|_, one| one.run != self.run);
-        if let Err(error) = self.questions.journal.end_questions_of(&self.run).await {
-            tracing::error!(run = %self.run, %error, "the end of its questions could not be recorded");
+        match self.questions.journal.end_questions_of(&self.run).await {
+            Ok(ended) => ended.iter().for_each(|question| self.questions.announce_end(question)),
+            Err(error) => {
+                tracing::error!(run = %self.run, %error, "the end of its questions could not be recorded");
+            }
         }
     }
 }
@@ -437,7 +440,8 @@ impl Drop for QuestionGuard<'_> {
     fn drop(&mut self) {
         if let Some(number) = self.number {
             self.questions.waiting().remove(&number);
-            self.questions.journal.drop_question(number);
+            let questions = self.questions.clone();
+            self.questions.journal.drop_question(number, move |ended| questions.announce_end(&ended));
         }
     }
 }

@@ -131,6 +131,7 @@ async fn silence_is_what_the_file_says() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_gone_takes_its_question_along() {
     let fixture = Fixture::new();
+    let mut ended = fixture.questions.ended();
     let run = fixture.run("1", Some(&[]), AskTerms::default());
     let waiting = fixture.asked(&run, RULE).await;
     waiting.abort();
@@ -138,6 +139,13 @@ async fn a_call_that_is_gone_takes_its_question_along() {
     assert_eq!(*run.waiting_for_person().borrow(), 0);
     assert_eq!(fixture.end(1).await, Some(QuestionEnd::Ended));
     assert!(fixture.questions.waiting().is_empty());
+    // Channels hear of it, so that its buttons disappear.
+    assert_eq!(ended.try_recv().unwrap().answer, Some(QuestionEnd::Ended));
+
+    let other = fixture.asked(&run, RULE).await;
+    run.close().await;
+    assert_eq!(ended.recv().await.unwrap().number, 2);
+    assert!(other.await.unwrap().is_err());
 }
 
 #[tokio::test(start_paused = true)]
