@@ -11,6 +11,16 @@ mod interaction;
 mod listener;
 mod progress;
 mod rest;
+
+/// Returns whether a message was edited. `false`: it is gone.
+fn is_edited(answer: Result<Value, Failure>) -> Result<bool, Failure> {
+    match answer {
+        Ok(_) => Ok(true),
+        Err(failure) if failure.code == UNKNOWN_MESSAGE => Ok(false),
+        Err(failure) => Err(failure),
+    }
+}
+
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -181,11 +191,17 @@ impl Inner {
 
     /// Edits a message. Returns whether the message still exists.
     async fn edit(&self, of: Id<ChannelMarker>, message: Id<MessageMarker>, body: &Value) -> Result<bool, Failure> {
-        match self.rest.send(Method::Patch, format!("channels/{of}/messages/{message}"), body).await {
-            Ok(_) => Ok(true),
-            Err(failure) if failure.code == UNKNOWN_MESSAGE => Ok(false),
-            Err(failure) => Err(failure),
-        }
+        is_edited(self.rest.send(Method::Patch, format!("channels/{of}/messages/{message}"), body).await)
+    }
+
+    /// Edits a message that a newer edit follows. It waits for no rate limit, since the answer waits for this.
+    async fn edit_meanwhile(
+        &self,
+        of: Id<ChannelMarker>,
+        message: Id<MessageMarker>,
+        body: &Value,
+    ) -> Result<bool, Failure> {
+        is_edited(self.rest.send_once(Method::Patch, format!("channels/{of}/messages/{message}"), body).await)
     }
 
     /// Replaces a message's buttons by their outcome.

@@ -9,7 +9,8 @@ use crate::channel::progress::Style;
 pub(super) const STYLE: Style = Style {
     longest: LONGEST,
     first: Duration::from_millis(200),
-    pause: Duration::from_millis(500),
+    // Discord takes five requests in five seconds for the messages of a conversation. The answer needs one of them.
+    pause: Duration::from_millis(1200),
     // Discord shows "is typing" for ten seconds.
     typing: Duration::from_secs(8),
     literal,

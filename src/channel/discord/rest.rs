@@ -75,15 +75,24 @@ impl Rest {
         self.call(if body.is_null() { request } else { request.json(body) }.build()).await
     }
 
-    async fn call(&self, request: Result<Request, Error>) -> Result<Value, Failure> {
-        let late = |_| temporary(format!("Discord did not answer within {} s", TIMEOUT.as_secs()));
-        timeout(TIMEOUT, self.called(request)).await.map_err(late)?
+    /// Sends a request with a body once, for what is not worth a wait.
+    pub(super) async fn send_once(&self, method: Method, path: String, body: &Value) -> Result<Value, Failure> {
+        self.call_at_most(1, RequestBuilder::raw(method, path).json(body).build()).await
     }
 
-    async fn called(&self, request: Result<Request, Error>) -> Result<Value, Failure> {
+    async fn call(&self, request: Result<Request, Error>) -> Result<Value, Failure> {
+        self.call_at_most(MAX_TRIES, request).await
+    }
+
+    async fn call_at_most(&self, tries: u8, request: Result<Request, Error>) -> Result<Value, Failure> {
+        let late = |_| temporary(format!("Discord did not answer within {} s", TIMEOUT.as_secs()));
+        timeout(TIMEOUT, self.called(tries, request)).await.map_err(late)?
+    }
+
+    async fn called(&self, most: u8, request: Result<Request, Error>) -> Result<Value, Failure> {
         let mut answer = self.client.request::<()>(request.map_err(failure)?);
         let tries = AtomicU8::new(0);
-        answer.set_pre_flight(move || tries.fetch_add(1, Ordering::Relaxed) < MAX_TRIES);
+        answer.set_pre_flight(move || tries.fetch_add(1, Ordering::Relaxed) < most);
         let answer = answer.await.map_err(failure)?;
         let bytes = answer.bytes().await.map_err(|error| temporary(format!("Discord's answer broke off: {error}")))?;
         if bytes.is_empty() {

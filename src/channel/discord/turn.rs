@@ -42,7 +42,11 @@ impl EditableChannel for Inner {
 
     async fn change(&self, message: &str, turn: Option<&DefinitionId>, text: &str) -> Result<bool, SendError> {
         let Ok(message) = message.parse() else { return Ok(false) };
-        Ok(self.edit(self.known().await?.dm, message, &body::edit(body::status(text, turn))).await?)
+        let (dm, body) = (self.known().await?.dm, body::edit(body::status(text, turn)));
+        Ok(match turn {
+            Some(_) => self.edit_meanwhile(dm, message, &body).await?,
+            None => self.edit(dm, message, &body).await?,
+        })
     }
 
     async fn remove(&self, message: &str) -> Result<(), SendError> {

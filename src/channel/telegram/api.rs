@@ -87,6 +87,11 @@ impl Api {
         }
     }
 
+    /// Calls a method once, for what is not worth a wait.
+    pub(super) async fn call_once(&self, method: &str, body: Value) -> Result<Value, Failure> {
+        self.once(method, body, TIMEOUT).await
+    }
+
     /// Calls a method that the server may hold for `wait`.
     pub(super) async fn poll(&self, method: &str, body: Value, wait: Duration) -> Result<Value, Failure> {
         self.once(method, body, wait + POLL_TIMEOUT).await

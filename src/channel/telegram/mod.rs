@@ -39,10 +39,13 @@ const MOST: usize = 4096;
 const EYES: &str = "👀";
 
 /// Style of status messages: plain text.
+const EDIT: &str = "editMessageText";
+
 const STYLE: Style = Style {
     longest: LONGEST,
     first: Duration::from_millis(200),
-    pause: Duration::from_millis(500),
+    // Telegram takes about one edit a second.
+    pause: Duration::from_secs(1),
     // Telegram shows "is typing" for five seconds.
     typing: Duration::from_secs(4),
     literal: str::to_owned,
@@ -226,10 +229,15 @@ impl EditableChannel for Inner {
         let mut body = body(chat);
         body["message_id"] = number_of(message).into();
         body["text"] = text.into();
-        if let Some(turn) = turn {
-            body["reply_markup"] = keyboard(&[interrupt(turn)]);
-        }
-        Ok(edit(api, body).await?)
+        let edited = match turn {
+            // A newer edit follows, and the answer waits for this one.
+            Some(turn) => {
+                body["reply_markup"] = keyboard(&[interrupt(turn)]);
+                api.call_once(EDIT, body).await
+            }
+            None => api.call(EDIT, body).await,
+        };
+        Ok(is_edited(edited)?)
     }
 
     async fn remove(&self, message: &str) -> Result<(), SendError> {
@@ -283,11 +291,11 @@ fn message_id(sent: &Value) -> Result<i64, Failure> {
 
 /// Edits a message. Returns `false` if the message is gone or Telegram rejects its new content.
 async fn edit(api: &Api, body: Value) -> Result<bool, Failure> {
-    edit_by("editMessageText", api, body).await
+    is_edited(api.call(EDIT, body).await)
 }
 
-async fn edit_by(method: &str, api: &Api, body: Value) -> Result<bool, Failure> {
-    match api.call(method, body).await {
+fn is_edited(answer: Result<Value, Failure>) -> Result<bool, Failure> {
+    match answer {
         Ok(_) => Ok(true),
         // The message has this content already.
         Err(failure) if failure.why.contains("message is not modified") => Ok(true),
@@ -329,7 +337,8 @@ async fn remove_buttons(
         }
     }
     // Remove at least the buttons.
-    edit_by("editMessageReplyMarkup", api, json!({ "chat_id": chat, "message_id": message })).await.map(drop)
+    let body = json!({ "chat_id": chat, "message_id": message });
+    is_edited(api.call("editMessageReplyMarkup", body).await).map(drop)
 }
 
 /// Returns the text of a message without the labels of its buttons, which are shown as buttons.

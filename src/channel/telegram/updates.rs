@@ -12,6 +12,7 @@ use super::{EYES, Inner, body, escaped, remove_buttons, reply_to, unimportant};
 use crate::channel::backoff::{Backoff, MANY};
 use crate::channel::commands::COMMANDS;
 use crate::channel::incoming::STRANGER_REPLY;
+use crate::channel::split::{length, split};
 use crate::channel::status::Turn;
 use crate::channel::{Deaf, Inbound, IncomingEvent, IncomingMessage, ReceivedFile, Response};
 use crate::definition::DefinitionId;
@@ -22,7 +23,7 @@ const POLL: Duration = Duration::from_secs(30);
 /// Maximum number of updates in one answer. Update ids rise by one, and restart at a random number after a week without updates.
 const MAX_AT_ONCE: i64 = 100;
 
-/// Maximum length of a command's output in a message, in characters.
+/// Maximum length of a command's output in a message, in UTF-16 code units.
 const LONGEST_OUTPUT: usize = 3500;
 
 #[derive(Debug, Deserialize)]
@@ -360,7 +361,10 @@ async fn show(response: Response, chat: i64, answered: Option<i64>, api: &Api, i
         Response::Stranger { tell: true } => STRANGER_REPLY.to_owned(),
         Response::Text(text) | Response::Done(text) | Response::Refused(text) | Response::Gone(text) => text,
     };
-    let cut = text.char_indices().nth(LONGEST_OUTPUT).map_or(text.clone(), |(end, _)| format!("{}\n…", &text[..end]));
+    let cut = match length(&text) > LONGEST_OUTPUT {
+        true => split(&text, LONGEST_OUTPUT).first().map(|first| format!("{first}\n…")).unwrap_or_default(),
+        false => text,
+    };
     let shown = if cut.contains('\n') { format!("<pre>{}</pre>", escaped(&cut)) } else { escaped(&cut) };
     let mut body = body(chat);
     body["text"] = shown.into();
