@@ -42,9 +42,9 @@ pub(super) fn schedule_next_check(name: &str, delay: Duration, app: &App) -> Res
         parse(Kind::Reminder, &file, text.as_bytes(), &defaults).definition
     };
     let id = DefinitionId::new(name);
-    let known = match jobs::find_exact(name, &loaded) {
-        Some(known) => Some(Definition::clone(known)),
-        None => journal.runs(&RunFilter { id: Some(id.clone()), ..RunFilter::default() })?.iter().find_map(fired),
+    let known = match jobs::find(name, Some(Kind::Reminder), &loaded) {
+        Ok(known) => Some(Definition::clone(&known)),
+        Err(_) => journal.runs(&RunFilter { id: Some(id.clone()), ..RunFilter::default() })?.iter().find_map(fired),
     };
     let root = match &known {
         None => id.clone(),

@@ -73,7 +73,7 @@ pub(super) fn snooze(id: &str, span: Duration, app: &App) -> Result<SavedDefinit
 
 /// Brings back a reminder that fired under this id, completed or failed. `None` if none has, or its file still exists.
 fn snooze_fired(id: &str, span: Duration, loaded: &Loaded, app: &App) -> Result<Option<SavedDefinition>, Refusal> {
-    let known = DefinitionId::new(id);
+    let known = fired_id(id, app)?;
     let is_there = |problem: &Problem| problem.id.as_ref() == Some(&known);
     if loaded.definitions.contains_key(&known) || loaded.problems.iter().any(is_there) {
         return Ok(None);
@@ -92,10 +92,28 @@ fn snooze_fired(id: &str, span: Duration, loaded: &Loaded, app: &App) -> Result<
     }
 }
 
+/// Returns the id of a reminder that fired, or one that begins with it.
+fn fired_id(id: &str, app: &App) -> Result<DefinitionId, Refusal> {
+    let mut known = failed_ids(app)?;
+    known.extend(runs::open(app).ok().map(|journal| journal.ids()).transpose()?.unwrap_or_default());
+    Ok(exact_or_beginning(id, &known))
+}
+
 /// Brings back a failed reminder, which is due at once.
 pub(super) fn retry(id: &str, app: &App) -> Result<SavedDefinition, Refusal> {
     app.require_home()?;
-    restore_failed_reminder(&DefinitionId::new(id), app.now(), app)
+    restore_failed_reminder(&exact_or_beginning(id, &failed_ids(app)?), app.now(), app)
+}
+
+fn failed_ids(app: &App) -> Result<Vec<DefinitionId>, Refusal> {
+    let failed = definition::failed_reminders(&app.home, &app.defaults()?)?;
+    Ok(failed.iter().filter_map(|failed| Some(failed.parsed.definition.as_ref()?.id.clone())).collect())
+}
+
+fn exact_or_beginning(name: &str, known: &[DefinitionId]) -> DefinitionId {
+    let exact = DefinitionId::new(name);
+    let found = if known.contains(&exact) { None } else { jobs::begins_with(name, known) };
+    found.cloned().unwrap_or(exact)
 }
 
 /// Brings back a failed reminder. It is due at `at`, or at the first second after that has no occurrence of it yet.

@@ -46,22 +46,30 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
         false => untried(definition),
     });
     let gates = gates.collect::<Vec<_>>();
-    let unread = unread_jobs(&loaded.definitions, app);
-    let unknown = followed_by_none(&loaded, app);
-    let elsewhere =
-        unknown_channels(&loaded.definitions, app).into_iter().chain(unknown_servers(&loaded.definitions, app));
-    let elsewhere = elsewhere.chain(changed_by_others(&loaded.definitions, app));
-    let watched =
-        watched::problems(&loaded.definitions, app).into_iter().chain(waking::problems(&loaded.definitions, app));
-    let silent = without_digest(&loaded.definitions, app);
     let hooks = webhooks::problems(&loaded.definitions, app);
-    let costs = above_its_day(&loaded.definitions);
-    let of_jobs = gates.into_iter().chain(unread).chain(unknown).chain(watched).chain(silent).chain(hooks).chain(costs);
-    let of_jobs = of_jobs.chain(servers_that_cannot_start(app)).chain(channels_that_cannot_deliver(app));
-    let problems = loaded.problems.into_iter().chain(elsewhere).chain(of_jobs);
+    let untried = without_trying(&loaded, app).into_iter().chain(hooks);
+    let tried = gates.into_iter().chain(servers_that_cannot_start(app)).chain(channels_that_cannot_deliver(app));
+    let problems = loaded.problems.into_iter().chain(untried).chain(tried);
     let problems =
         problems.filter(|problem| wanted(&problem.file)).map(|problem| problem.at_field(&app.home)).collect();
     Ok(CheckResult { definitions, problems, chosen: !chosen.is_empty(), sandbox: kernel_support().words })
+}
+
+/// Returns the problems of definitions that no file shows by itself, and that can be found without trying anything.
+pub(super) fn without_trying(loaded: &Loaded, app: &App) -> Vec<Problem> {
+    let definitions = &loaded.definitions;
+    [
+        unknown_channels(definitions, app),
+        unknown_servers(definitions, app),
+        changed_by_others(definitions, app),
+        unread_jobs(definitions, app),
+        followed_by_none(loaded, app),
+        watched::problems(definitions, app),
+        waking::problems(definitions, app),
+        without_digest(definitions, app),
+        above_its_day(definitions),
+    ]
+    .concat()
 }
 
 /// Reports that there was no time to try a definition's gate or command.
@@ -253,9 +261,12 @@ fn relative(file: &Path, folder: Option<&Path>, app: &App, loaded: &Loaded) -> R
     }
     if let Some(name) = file.to_str() {
         let broken = || loaded.problems.iter().find(|problem| jobs::stem(&problem.file) == Some(name));
-        let valid = jobs::find_exact(name, loaded).map(|definition| &definition.file);
-        if let Some(file) = valid.or_else(|| broken().map(|problem| &problem.file)) {
+        let exact = jobs::find_exact(name, loaded).map(|definition| &definition.file);
+        if let Some(file) = exact.or_else(|| broken().map(|problem| &problem.file)) {
             return Ok(file.clone());
+        }
+        if let Ok(found) = jobs::find_readable(name, None, loaded) {
+            return Ok(found.file.clone());
         }
     }
     if matches!(app.caller, Caller::Person)

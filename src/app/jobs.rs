@@ -174,6 +174,13 @@ pub(super) fn find_exact<'a>(name: &str, loaded: &'a Loaded) -> Option<&'a Arc<D
     })
 }
 
+/// Returns the only one of `ids` that begins with `name`, for a command that changes something.
+pub(super) fn begins_with<'a>(name: &str, ids: impl IntoIterator<Item = &'a DefinitionId>) -> Option<&'a DefinitionId> {
+    let mut found = ids.into_iter().filter(|id| id.as_str().starts_with(name));
+    let first = found.next().filter(|_| name.chars().count() >= SHORTEST)?;
+    found.all(|other| other == first).then_some(first)
+}
+
 /// Returns a file's name without `.md`.
 pub(super) fn stem(file: &Path) -> Option<&str> {
     file.file_stem()?.to_str()

@@ -108,7 +108,10 @@ impl WordFilter {
         let (id, known) = match runs::id_of(&id, &journal, app) {
             Ok(id) => (id, Ok(())),
             // Runs, and names that only the log knows, have no definition id.
-            Err(none) => (id, runs::named(about, &journal).map(drop).map_err(|_| none)),
+            Err(none) => match runs::named(about, &journal) {
+                Ok(found) => (DefinitionId::new(found.run.to_string()), Ok(())),
+                Err(_) => (id, Err(none)),
+            },
         };
         let runs = journal.latest(&id, RUNS)?.into_iter().map(|run| run.to_string());
         Ok((Self(Some((id.to_string(), runs.chain([id.to_string()]).collect()))), known))

@@ -166,6 +166,11 @@ fn english(text: &str, unsaid: NaiveTime, local: NaiveDateTime) -> Result<TimePh
             _ => Err(fail("`tonight` names the day already")),
         };
     }
+    if words.join(" ") == "day after tomorrow" {
+        let date =
+            local.date().checked_add_signed(chrono::TimeDelta::days(2)).ok_or_else(|| fail("it is too far away"))?;
+        return Ok(TimePhrase::Local(date.and_time(time.unwrap_or(unsaid))));
+    }
     if let Some(interval) = from_now(&words).map_err(|why| fail(&why))? {
         return match (interval, time) {
             (Interval::Seconds(_), Some(_)) => {
@@ -195,12 +200,16 @@ fn english(text: &str, unsaid: NaiveTime, local: NaiveDateTime) -> Result<TimePh
 /// Splits a text into the words for a day or a span, and the time of day, which can be anywhere.
 fn split(text: &str) -> Result<(Vec<String>, Option<NaiveTime>), String> {
     let lower = text.to_lowercase().replace(',', " ");
-    let mut rest: Vec<&str> =
-        lower.split_whitespace().filter(|word| !matches!(*word, "at" | "on" | "the" | "of")).collect();
+    let mut rest: Vec<&str> = lower.split_whitespace().filter(|word| !matches!(*word, "on" | "the" | "of")).collect();
     let mut time = None;
     let mut words = Vec::new();
     rest.reverse();
+    let mut is_time = false;
     while let Some(word) = rest.pop() {
+        if word == "at" {
+            is_time = true;
+            continue;
+        }
         let half = rest.last().copied().filter(|next| matches!(*next, "am" | "pm"));
         let read = match half {
             Some(half) => {
@@ -210,8 +219,13 @@ fn split(text: &str) -> Result<(Vec<String>, Option<NaiveTime>), String> {
                 }
                 joined
             }
+            // `at 9` names an hour, unless it is the day of a month.
+            None if is_time && rest.last().is_none_or(|next| name(next, &MONTHS).is_none()) => {
+                time_of_day(word).or_else(|| time_of_day(&format!("{word}:00")))
+            }
             None => time_of_day(word),
         };
+        is_time = false;
         match read {
             None => words.push(word.to_owned()),
             Some(_) if time.is_some() => return Err("it names two times of day".into()),
@@ -259,9 +273,6 @@ fn from_now(words: &[String]) -> Result<Option<Interval>, String> {
     let Some(first) = words.first() else {
         return if said_in { Err("it says `in`, but not how long".into()) } else { Ok(None) };
     };
-    if words.join(" ") == "day after tomorrow" {
-        return Ok(Some(Interval::Days(2)));
-    }
     let text = match words.join(" ").as_str() {
         "half an hour" | "half hour" => "30 minutes".to_owned(),
         joined => match first.as_str() {
@@ -609,6 +620,11 @@ mod tests {
         check("in 3 days", Ok("2026-11-24T13:56:00+01:00"));
         check("in a week at 9am", Ok("2026-11-28T09:00:00+01:00"));
         check("day after tomorrow 9am", Ok("2026-11-23T09:00:00+01:00"));
+        check("day after tomorrow at 17", Ok("2026-11-23T17:00:00+01:00"));
+        check("day after tomorrow", Ok("2026-11-23T09:00:00+01:00"));
+        check("tomorrow at 9", Ok("2026-11-22T09:00:00+01:00"));
+        check("at 19", Ok("2026-11-21T19:00:00+01:00"));
+        check("at 9:30 tomorrow", Ok("2026-11-22T09:30:00+01:00"));
         check("in 2 months at 9am", Ok("2027-01-21T09:00:00+01:00"));
         // The clocks are set forward within these five months; the local time stays.
         check("in 20 weeks", Ok("2027-04-10T13:56:00+02:00"));

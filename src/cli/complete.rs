@@ -45,7 +45,7 @@ enum Names {
 
 /// Prefix of a command's path, an argument's id, and its kind of names. The first match counts.
 const PLACES: &[(&str, &str, Names)] = &[
-    ("reminder retry", "id", Names::Failed),
+    ("reminder retry", "ids", Names::Failed),
     ("reminder restore", "runs", Names::Runs),
     ("reminder edit", "job", Names::Of(Kind::Reminder)),
     ("routine edit", "job", Names::Of(Kind::Routine)),

@@ -294,6 +294,9 @@ const SUGGESTIONS_IN_GROUP: &[(&str, &str)] = &[
     ("stop", "disable"),
 ];
 
+/// Commands of no group that people look for in one, such as `routine logs`.
+const NOT_IN_GROUP: &[&str] = &["fire", "logs", "runs", "why"];
+
 /// Returns the commands that a word of another tool, or a subcommand without its group, stands for.
 #[must_use]
 pub fn suggestion(word: &str) -> Option<&'static str> {
@@ -304,6 +307,12 @@ pub fn suggestion(word: &str) -> Option<&'static str> {
 #[must_use]
 pub fn suggestion_in_group(word: &str) -> Option<&'static str> {
     of_table(SUGGESTIONS_IN_GROUP, word)
+}
+
+/// Returns whether a word is a command of no group, which stands alone.
+#[must_use]
+pub fn stands_alone(word: &str) -> bool {
+    NOT_IN_GROUP.contains(&word)
 }
 
 /// Whether the group at the start of a usage line has this subcommand.

@@ -245,6 +245,11 @@ fn usage(error: &clap::Error, output: &mut Output) {
             .any(|hint| examples::group_has(hint.strip_prefix("usage: ollim-bot ").unwrap_or_default(), suggestion))
     {
         hints.insert(0, format!("did you mean `{suggestion}`?"));
+    } else if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+        && examples::stands_alone(word)
+    {
+        hints.retain(|hint| !hint.starts_with("a similar subcommand exists"));
+        hints.insert(0, format!("`{word}` stands alone: `ollim-bot {word} ID`"));
     }
     if let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
         && let Some(usage) = hints.iter().find_map(|hint| hint.strip_prefix("usage: ollim-bot "))

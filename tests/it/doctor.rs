@@ -60,7 +60,7 @@ fn a_running_service_in_order_is_in_order() {
     let text = bot.ok(["doctor"]);
     assert!(text.contains("ok     journal      whole\n"), "{text}");
     bot.ok(["pause"]);
-    assert_eq!(of(&doctor(&bot, &[]), "service"), ("look".into(), "it is paused: nothing starts".into()));
+    assert_eq!(of(&doctor(&bot, &[]), "service"), ("look".into(), "it is paused: nothing starts by itself".into()));
     service.stop();
     let found = doctor(&bot, &[]);
     assert_eq!(of(&found, "service"), ("wrong".into(), "it does not run, so nothing fires".into()));

@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Finding;
 use crate::app::suppressed::Suppressed;
-use crate::app::{App, ListenerState, ServiceStatus, attention, runs, service, times, waking, webhooks};
+use crate::app::{App, ListenerState, ServiceStatus, attention, check, runs, service, times, waking, webhooks};
 use crate::definition::{self, Definition, DefinitionId, Kind, Problem};
 use crate::schedule::occurrences;
 
@@ -22,8 +22,9 @@ pub(super) fn definitions(app: &App) -> Vec<Finding> {
     let Ok(loaded) = app.load_without_settings() else { return Vec::new() };
     // Problems of the settings, whose file is in no subfolder, are reported elsewhere.
     let in_folder = |problem: &&Problem| problem.file.parent().is_some_and(|folder| !folder.as_os_str().is_empty());
+    let beside = check::without_trying(&loaded, app);
     let (errors, warnings): (Vec<_>, Vec<_>) =
-        loaded.problems.iter().filter(in_folder).partition(|problem| problem.is_error());
+        loaded.problems.iter().chain(&beside).filter(in_folder).partition(|problem| problem.is_error());
     let (errors, warnings) = (errors.len(), warnings.len());
     let good = loaded.definitions.len();
     let see = "see where: `ollim-bot check`";

@@ -44,7 +44,10 @@ pub(super) fn service(app: &App) -> Vec<Finding> {
     };
     let mut found = vec![Finding::ok("service", format!("running (pid {})", status.pid))];
     if status.paused.is_some() {
-        found.push(Finding::look("service", "it is paused: nothing starts").step("let jobs start: `ollim-bot resume`"));
+        found.push(
+            Finding::look("service", "it is paused: nothing starts by itself")
+                .step("let jobs start: `ollim-bot resume`"),
+        );
     }
     if status.waiting_for_login.is_some() {
         let login = agent::known_login(app).ok().flatten();
