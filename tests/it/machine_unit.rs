@@ -4,10 +4,11 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use chrono::TimeDelta;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::bot::{CommandOutput, TestBot};
+use crate::support::bot::{CommandOutput, TestBot, now};
 use crate::support::machine::Machine;
 use crate::support::messages_api::{MessagesApi, Reply};
 use crate::support::{client, installed, wait};
@@ -125,8 +126,9 @@ fn it_runs_as_the_owner_and_is_there_again_after_a_kill_and_a_power_cut() {
     assert_eq!(service.fact("NRestarts"), "1");
 
     service.run(&["reminder", "add", "--in", "2s", "--id", "milk", "Milk"]);
+    let due = now() + TimeDelta::seconds(2);
     service.cut_power();
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    wait::until("it is due", || (now() > due).then_some(()), || due.to_string());
     service.boot();
     let outcome = || service.json(&["runs", "milk"])[0]["outcome"].as_str().unwrap_or_default().to_owned();
     service.until("what was missed is done", || outcome() == "completed");
