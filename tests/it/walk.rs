@@ -14,6 +14,11 @@ fn commands_strangers_long_texts_and_faults_are_as_on_the_stub() {
     assert_eq!(played("scenarios.py"), 7);
 }
 
+#[test]
+fn bad_luck_is_as_on_the_stub() {
+    assert_eq!(played("bad_luck.py"), 9);
+}
+
 /// Runs a program of tests/simcord on the real service and client until it succeeds. Returns the number of steps.
 #[track_caller]
 fn played(name: &str) -> usize {

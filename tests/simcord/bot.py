@@ -99,13 +99,17 @@ class Bot:
 
     async def start(self):
         """Starts the service, and waits until Discord hears it."""
+        await self.launch()
+        await self.until("the bot is connected", lambda: self.facade.connection)
+        await self.until("the commands are known", lambda: self.ada.available_commands())
+
+    async def launch(self):
+        """Starts the service."""
         with open(self.folder / "service.log", "a") as log:
             self.service = await asyncio.create_subprocess_exec(
                 self.program, "run", env=self.environment(), cwd=self.folder,
                 stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log,
             )
-        await self.until("the bot is connected", lambda: self.facade.connection)
-        await self.until("the commands are known", lambda: self.ada.available_commands())
 
     async def stop(self):
         """Stops the service as the machine's own does."""
@@ -174,14 +178,16 @@ class Bot:
                     return message
         return await self.until(f"Ada reads {parts}", found)
 
-    async def says(self, text, reply_to=None):
-        """Ada writes a message."""
+    async def says(self, text, reply_to=None, files=()):
+        """Ada writes a message. `files` are pairs of a name and what is in it."""
         channel = self.ada.dm_channel.id
         reference = None
         if reply_to is not None:
             reference = {"channel_id": str(channel), "message_id": str(reply_to.id)}
             reference = self.backend.normalize_message_reference(channel, reference)
-        return await self.ada.send_dm(text, reference=reference)
+        store = self.backend.cdn.store_attachment
+        attachments = [store(self.backend.snowflake(), channel, name, data, None) for name, data in files]
+        return await self.ada.send_dm(text, reference=reference, attachments=attachments)
 
     async def presses(self, message, label):
         """Ada presses a button. SimCord fails where she does not see it."""

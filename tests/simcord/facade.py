@@ -9,12 +9,14 @@ import copy
 import datetime
 import json
 import pathlib
+import re
 import sys
 
 import discord
 from aiohttp import WSMsgType, web
 from simcord import intents
 from simcord.backend import errors, serializers
+from simcord.backend.cdn import CDN_BASE
 from simcord.http import client as _registers_the_routes  # noqa: F401
 from simcord.http import router
 
@@ -46,9 +48,16 @@ class Facade:
         self.problems = []
         # The connection that hears events, once it has identified itself: a queue of frames.
         self.connection = None
-        # How often a connection has begun, and what they are carried by.
+        # How often a connection was opened, how often one has begun, and what they are carried by.
+        self.opened = 0
         self.identified = 0
         self.transports = set()
+        # The code with which every connection is closed.
+        self.refuses = None
+        # The events that are held back, if they are.
+        self.held = None
+        # What goes wrong with requests to come: a pattern of the text, whether it is taken, the status (`None`: no answer).
+        self.mishaps = []
         self.sequence = 0
         backend.clock = RealTime()
         backend.subscribers.append(self.dispatch)
@@ -58,6 +67,7 @@ class Facade:
         app = web.Application()
         app.router.add_get("/", self.gateway)
         app.router.add_route("*", PREFIX + "/{path:.*}", self.rest)
+        app.router.add_get("/attachments/{path:.*}", self.attachment)
         self.runner = web.AppRunner(app, shutdown_timeout=1)
         await self.runner.setup()
         await web.TCPSite(self.runner, "127.0.0.1", 0).start()
@@ -73,6 +83,7 @@ class Facade:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
         self.transports.add(request.transport)
+        self.opened += 1
         frames = asyncio.Queue()
         frames.put_nowait({"op": 10, "d": {"heartbeat_interval": 41250}})
         sender = asyncio.create_task(self.send(socket, frames))
@@ -92,15 +103,40 @@ class Facade:
         for transport in list(self.transports):
             transport.abort()
 
-    @staticmethod
-    async def send(socket, frames):
+    def refuse(self, code):
+        """Closes the connection, and every later one, with this code. `None`: from now on they are accepted."""
+        self.refuses = code
+        if code is not None and self.connection is not None:
+            self.connection.put_nowait(code)
+
+    def hold(self):
+        """Holds events back, as a slow network does, until `release`."""
+        self.held = []
+
+    def release(self):
+        """Hands the bot what was held back, all at once."""
+        held, self.held = self.held, None
+        for event, payload in held:
+            self.dispatch(event, payload)
+
+    async def send(self, socket, frames):
         while True:
-            await socket.send_str(json.dumps(await frames.get(), default=str))
+            frame = await frames.get()
+            if isinstance(frame, int):
+                await socket.close(code=frame)
+                return
+            await socket.send_str(self.encoded(frame))
+
+    def encoded(self, value):
+        """As JSON. SimCord's files are at an address that does not exist; here they are served."""
+        return json.dumps(value, default=str).replace(CDN_BASE, "http://" + self.host)
 
     def take(self, frames, frame):
         match frame["op"]:
             case 1:
                 frames.put_nowait({"op": 11})
+            case 2 | 6 if self.refuses is not None:
+                frames.put_nowait(self.refuses)
             case 2 if frame["d"]["token"].removeprefix("Bot ") == self.token:
                 self.intents = discord.Intents.none()
                 self.intents.value = frame["d"]["intents"]
@@ -127,6 +163,9 @@ class Facade:
         """Hands an event to the bot, if it has asked for its kind and may read it."""
         if self.connection is None:
             return
+        if self.held is not None:
+            self.held.append((event, payload))
+            return
         kind = intents.required_intent(event, payload)
         if kind is not None and not getattr(self.intents, kind):
             return
@@ -138,11 +177,23 @@ class Facade:
 
     # ---- REST.
 
+    def mishap(self, text, taken=True, status=None):
+        """Lets the next request that writes just this text (a pattern) go wrong. SimCord's own faults take nothing, and always answer."""
+        self.mishaps.append((text, taken, status))
+
+    async def attachment(self, request):
+        data = self.backend.cdn.get(CDN_BASE + request.rel_url.raw_path)
+        return web.Response(status=404) if data is None else web.Response(body=data)
+
     async def rest(self, request):
         body = await request.json() if request.can_read_body else None
         # As it was sent: SimCord decodes the emoji in an address itself.
         path = request.rel_url.raw_path.removeprefix(PREFIX)
         self.problems += check.wrong(request.method, path, body)
+        content = body.get("content") or "" if isinstance(body, dict) else ""
+        mishap = next((one for one in self.mishaps if re.fullmatch(one[0], content)), None)
+        if mishap is not None:
+            return await self.go_wrong(mishap, request, path, body)
         try:
             status, answer = 200, self.answer(request, path, body)
         except errors.BackendError as error:
@@ -153,7 +204,17 @@ class Facade:
             self.problems.append(f"{request.method} {path} {json.dumps(body)}: {status} {answer}")
         if answer is None:
             return web.Response(status=204)
-        return web.json_response(answer, status=status, dumps=lambda value: json.dumps(value, default=str))
+        return web.json_response(answer, status=status, dumps=self.encoded)
+
+    async def go_wrong(self, mishap, request, path, body):
+        """Takes a request or not, and answers it with an error or never."""
+        _text, taken, status = mishap
+        if taken:
+            self.answer(request, path, body)
+        self.mishaps.remove(mishap)
+        if status is None:
+            await asyncio.Event().wait()
+        return web.json_response({"code": 0, "message": "it went wrong"}, status=status)
 
     def answer(self, request, path, body):
         if not path.startswith(("/interactions/", "/webhooks/")):
