@@ -195,8 +195,18 @@ pub fn reminders(jobs: &[Job], occurrences: &[Occurrence], messages: &[Message],
         if job.kind == Kind::Foreground {
             check(said(&format!("answer {}\n", job.token)) == usize::from(completed), "its answer was recorded once");
         }
-        let told = said(&format!("reminder {} failed: ", occurrence.id));
-        check(told == usize::from(!completed), "the person is told of a failure once");
+        let told = |end: &str| {
+            let start = format!("reminder {} failed: ", occurrence.id);
+            messages.iter().filter(|message| message.text.starts_with(&start) && message.text.contains(end)).count()
+        };
+        check(told("Its file is kept") == usize::from(!completed), "the person is told of a failure once");
+        let failed_first = occurrence.runs.iter().rev().skip(1).any(|run| run.state == "failed");
+        check(
+            told("It is tried again") == usize::from(failed_first),
+            "the person is told of a first failed attempt once",
+        );
+        let worked = said(&format!("reminder {} worked at attempt ", occurrence.id));
+        check(worked == usize::from(failed_first && completed), "the person is told once that a later attempt worked");
     }
 }
 
