@@ -78,8 +78,7 @@ fn snooze_fired(id: &str, span: Duration, loaded: &Loaded, app: &App) -> Result<
     if loaded.definitions.contains_key(&known) || loaded.problems.iter().any(is_there) {
         return Ok(None);
     }
-    let failed = definition::failed_reminders(&app.home, &app.defaults()?)?;
-    if failed.iter().any(|failed| failed.parsed.definition.as_ref().is_some_and(|failed| failed.id == known)) {
+    if failed_ids(app)?.contains(&known) {
         return restore_failed_reminder(&known, add::later(app.now(), span, app.zone()?)?.to_utc(), app).map(Some);
     }
     let filter = RunFilter { id: Some(known), limit: Some(1), ..RunFilter::default() };
@@ -130,10 +129,8 @@ fn restore_failed_reminder(id: &DefinitionId, at: DateTime<Utc>, app: &App) -> R
 }
 
 fn no_such_failed(id: &DefinitionId, app: &App) -> Result<Refusal, Refusal> {
-    let failed = definition::failed_reminders(&app.home, &app.defaults()?)?;
     let refusal = Refusal::user(format!("there is no failed reminder `{id}`"));
-    let ids: Vec<String> =
-        failed.iter().filter_map(|failed| Some(failed.parsed.definition.as_ref()?.id.to_string())).take(5).collect();
+    let ids: Vec<String> = failed_ids(app)?.iter().take(5).map(ToString::to_string).collect();
     Ok(match ids.is_empty() {
         true => refusal.hint("no reminder has failed"),
         false => refusal.hint(format!("these have failed: {}", ids.join(", "))),

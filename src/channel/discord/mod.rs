@@ -11,16 +11,6 @@ mod interaction;
 mod listener;
 mod progress;
 mod rest;
-
-/// Returns whether a message was edited. `false`: it is gone.
-fn is_edited(answer: Result<Value, Failure>) -> Result<bool, Failure> {
-    match answer {
-        Ok(_) => Ok(true),
-        Err(failure) if failure.code == UNKNOWN_MESSAGE => Ok(false),
-        Err(failure) => Err(failure),
-    }
-}
-
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -221,5 +211,14 @@ impl Inner {
             self.create(to, &body::once(body, &format!("{answered:x}.r{part}"))).await?;
         }
         Ok(())
+    }
+}
+
+/// Returns whether a message was edited. `false`: it is gone.
+fn is_edited(answer: Result<Value, Failure>) -> Result<bool, Failure> {
+    match answer {
+        Ok(_) => Ok(true),
+        Err(failure) if failure.code == UNKNOWN_MESSAGE => Ok(false),
+        Err(failure) => Err(failure),
     }
 }

@@ -38,9 +38,10 @@ const MOST: usize = 4096;
 /// Reaction to a received message.
 const EYES: &str = "👀";
 
-/// Style of status messages: plain text.
+/// The method that changes the text of a message.
 const EDIT: &str = "editMessageText";
 
+/// Style of status messages: plain text.
 const STYLE: Style = Style {
     longest: LONGEST,
     first: Duration::from_millis(200),
