@@ -5,12 +5,14 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 
+use super::lock::Lock;
 use super::service::DaemonError;
 use super::supervisor::Supervisor;
 use super::waiting::Waiting;
@@ -36,6 +38,7 @@ pub(super) async fn open(
     config: &Config,
     supervisor: Supervisor,
     waiting: Option<Waiting>,
+    lock: &Arc<Lock>,
 ) -> Result<Journal, DaemonError> {
     let (place, clock) = (app.journal()?, &app.clock);
     if matches!(place, JournalLocation::File(_)) {
@@ -47,13 +50,13 @@ pub(super) async fn open(
     beside.spawn(supervisor.waits("waits for the journal's database"));
     let mut said = false;
     loop {
-        let (place, new, clock) = (place.clone(), new.clone(), clock.clone());
+        let (place, new, clock, lock) = (place.clone(), new.clone(), clock.clone(), lock.clone());
         let opening = tokio::task::spawn_blocking(move || {
             let mut journal = Journal::open(place, clock)?;
             if joins_anew {
                 journal.after_lost_server();
             }
-            journal.join(new, Box::new(start_again)).map(|_| journal)
+            journal.join(new, Box::new(move |why: &str| start_again(why, Some(&lock)))).map(|_| journal)
         });
         match opening.await.map_err(|error| DaemonError::Io { what: "open the journal", source: error.into() })? {
             Ok(journal) => {
@@ -118,10 +121,10 @@ pub(super) fn end_with_lease() {
 }
 
 /// Handles a lost lease: another host may take over everything that was running here. The process executes itself with the same command
-/// line and joins the hosts anew. Its runs end as if it had been killed, since runners end with their sockets.
+/// line, keeps the lock of its data folder, and joins the hosts anew. Its runs end as if it had been killed, since runners end with their sockets.
 ///
 /// After a call of [`end_with_lease`] the process ends instead.
-pub(super) fn start_again(why: &str) {
+pub(super) fn start_again(why: &str, lock: Option<&Lock>) {
     if ENDS_WITH_LEASE.load(Ordering::SeqCst) {
         tracing::error!("this host has lost its lease on the journal: {why}; what it had going ends here");
         std::process::exit(2);
@@ -129,8 +132,12 @@ pub(super) fn start_again(why: &str) {
     tracing::error!(
         "this host has lost its lease on the journal: {why}; what it had going ends here, and it joins anew"
     );
-    let failed = match std::env::current_exe().map(without_deleted_suffix) {
-        Ok(program) => Command::new(program).args(std::env::args_os().skip(1)).env(LOST_SERVER, "1").exec(),
+    let program = std::env::current_exe().map(without_deleted_suffix);
+    let stdin = || lock.map_or(Ok(Stdio::null()), Lock::as_stdin);
+    let failed = match program.and_then(|program| Ok((program, stdin()?))) {
+        Ok((program, stdin)) => {
+            Command::new(program).args(std::env::args_os().skip(1)).env(LOST_SERVER, "1").stdin(stdin).exec()
+        }
         Err(error) => error,
     };
     tracing::error!(error = %failed, "it could not join anew, and ends");

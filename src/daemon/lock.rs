@@ -2,8 +2,10 @@
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, Write};
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::fs::FlockOperation;
@@ -77,14 +79,11 @@ impl Lock {
         let path = home.lock();
         let failed = |source: io::Error| LockError::Io { path: path.clone(), source };
         // Not truncated: before the lock is taken, the pid in the file is another process's.
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(failed)?;
+        let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let mut file = match kept(&path).map_err(failed)? {
+            Some(file) => file,
+            None => open().map_err(failed)?,
+        };
         let until = Instant::now() + LINGERS;
         loop {
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -100,12 +99,22 @@ impl Lock {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        file.set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| writeln!(file, "{}", std::process::id()))
-            .and_then(|()| file.flush())
+        // A command that reads the file meanwhile sees a pid at every moment: the first line is written at once.
+        let line = format!("{}\n", std::process::id());
+        file.rewind()
+            .and_then(|()| file.write_all(line.as_bytes()))
+            .and_then(|()| file.set_len(line.len() as u64))
             .map_err(failed)?;
         Ok(Self { file })
+    }
+
+    /// Returns the lock as the standard input of the program that this process executes next, so that nobody else can
+    /// take it in between. That program's [`take`](Self::take) finds it there.
+    ///
+    /// # Errors
+    /// Fails if the process has too many open files.
+    pub fn as_stdin(&self) -> io::Result<Stdio> {
+        self.file.try_clone().map(Stdio::from)
     }
 
     /// Returns whether the lock file was deleted or replaced since it was taken. A file that was moved with its folder
@@ -113,9 +122,23 @@ impl Lock {
     #[must_use]
     pub fn is_lost(&self, home: &Home) -> bool {
         let Ok(ours) = self.file.metadata() else { return false };
-        let identity = |file: &Metadata| (file.dev(), file.ino());
         ours.nlink() == 0 || fs::metadata(home.lock()).is_ok_and(|there| identity(&there) != identity(&ours))
     }
+}
+
+/// Returns the lock that this process held when it executed itself anew. See [`Lock::as_stdin`].
+fn kept(path: &Path) -> io::Result<Option<File>> {
+    let stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    if !fs::metadata(path).is_ok_and(|lock| stdin.metadata().is_ok_and(|stdin| identity(&stdin) == identity(&lock))) {
+        return Ok(None);
+    }
+    // The programs that this process starts must not hold the lock.
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+    Ok(Some(stdin))
+}
+
+fn identity(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
 }
 
 /// Returns the pid of the living process that holds the lock of a data folder; `None` if none does.
@@ -134,10 +157,9 @@ fn is_alive(pid: &str) -> bool {
 
 fn holder(file: &mut File) -> String {
     let mut text = String::new();
-    match file.rewind().and_then(|()| file.take(32).read_to_string(&mut text)) {
-        Ok(_) if !text.trim().is_empty() => text.trim().to_owned(),
-        _ => "unknown".to_owned(),
-    }
+    let read = file.rewind().and_then(|()| file.take(32).read_to_string(&mut text));
+    let pid = text.lines().next().unwrap_or_default().trim();
+    if read.is_ok() && !pid.is_empty() { pid.to_owned() } else { "unknown".to_owned() }
 }
 
 /// The pid files of the original bot's versions.

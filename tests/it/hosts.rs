@@ -1,10 +1,12 @@
 //! Several hosts that share a journal on a real server: each occurrence has one outcome, whatever happens to a host.
 
+use std::fs::File;
 use std::os::unix::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::TimeDelta;
+use rustix::fs::FlockOperation;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -88,6 +90,19 @@ fn what_a_killed_host_had_going_without_an_effect_runs_again_at_another() {
     home.stop();
 }
 
+/// Returns whether the service holds the lock of its data folder at every moment until `joined`.
+fn keeps_its_lock(bot: &TestBot, joined: &AtomicBool) -> bool {
+    let lock = File::open(bot.path("state/lock")).unwrap();
+    let is_free = || rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared).is_ok();
+    while !joined.load(Ordering::SeqCst) {
+        if is_free() {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    true
+}
+
 #[test]
 fn what_a_stopped_host_had_going_with_an_effect_failed_and_is_told_once() {
     let api = MessagesApi::answering(|request| match request.answers() {
@@ -105,8 +120,14 @@ fn what_a_stopped_host_had_going_with_an_effect_failed_and_is_told_once() {
     home.until("the person is told", || bots[1].read("reminders/failed/job.md"));
     assert_eq!(bots[1].runs("job").len(), 1);
     assert_eq!(bots[1].runs("job")[0]["outcome"], "failed");
-    attic.signal(Signal::CONT);
-    attic.until("it joins anew", || (attic.output().matches("ready on ").count() == 2).then_some(()));
+    let joined = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let is_kept = scope.spawn(|| keeps_its_lock(&bots[0], &joined));
+        attic.signal(Signal::CONT);
+        attic.until("it joins anew", || (attic.output().matches("ready on ").count() == 2).then_some(()));
+        joined.store(true, Ordering::SeqCst);
+        assert!(is_kept.join().unwrap(), "nobody else can take the folder while it joins anew");
+    });
     assert!(attic.output().contains("lost its lease"), "{}", attic.output());
     wait::until(
         "no client is left",

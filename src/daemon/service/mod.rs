@@ -28,6 +28,9 @@ mod execution;
 mod opened_home;
 mod parts;
 
+/// Why the lease counts as lost if a commit finds it so.
+const FENCED: &str = "another host may have taken over";
+
 /// The inputs of the service.
 pub struct Start {
     /// The application, on a data folder whose folders exist.
@@ -91,13 +94,8 @@ pub enum DaemonError {
 /// [`DaemonError`].
 pub async fn run(start: Start) -> Result<Option<RunId>, DaemonError> {
     let ended = serve(start).await;
-    // A writer may notice a lost lease before the thread that renews it.
-    if let Err(
-        DaemonError::Journal(JournalError::Fenced)
-        | DaemonError::Schedule(ScheduleError::Journal(JournalError::Fenced)),
-    ) = &ended
-    {
-        hosts::start_again("another host may have taken over");
+    if let Err(DaemonError::Journal(JournalError::Fenced)) = &ended {
+        hosts::start_again(FENCED, None);
     }
     ended
 }
@@ -131,6 +129,10 @@ async fn serve(start: Start) -> Result<Option<RunId>, DaemonError> {
     if lock.is_lost(&home) {
         // The socket and the token may already belong to another service.
         return Err(LockError::Lost { path: home.lock() }.into());
+    }
+    // A writer may notice a lost lease before the thread that renews it.
+    if let Err(ScheduleError::Journal(JournalError::Fenced)) = &ended {
+        hosts::start_again(FENCED, Some(&lock));
     }
     // A caller should be answered at once that nothing runs, not kept waiting.
     let _absent = fs::remove_file(home.socket());

@@ -85,7 +85,7 @@ impl OpenedHome {
         let waiting = (!for_one_run).then(|| Waiting::new(messages.clone(), config.clone()));
         // Wait for an unreachable server, unless a signal ends the service.
         let journal = tokio::select! {
-            opened = hosts::open(&app, &config, supervisor.clone(), waiting) => opened?,
+            opened = hosts::open(&app, &config, supervisor.clone(), waiting, &lock) => opened?,
             () = signals.next() => return Ok(None),
         };
         fail_point!(JournalOpened);
