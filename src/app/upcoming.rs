@@ -181,7 +181,7 @@ impl<'a> FirstOccurrences<'a> {
                 .known
                 .entry((recurs, definition.zone))
                 .or_insert_with(|| Times::of(definition)?.next(definition.zone, self.after)),
-            Trigger::Reminder { run_at, .. } | Trigger::Session { run_at } => Some(run_at.to_utc()),
+            Trigger::Reminder { run_at, .. } | Trigger::Session { run_at, .. } => Some(run_at.to_utc()),
             Trigger::Webhook(_) => None,
         }
     }

@@ -100,7 +100,7 @@ impl From<&Definition> for Draft {
                 (draft.signature, draft.secret_env, draft.fields, draft.per_minute) =
                     (signature, secret_env, fields, per_minute);
             }
-            Trigger::Session { run_at } => draft.run_at = Some(*run_at),
+            Trigger::Session { run_at, .. } => draft.run_at = Some(*run_at),
             Trigger::Reminder { run_at, chain } => {
                 draft.run_at = Some(*run_at);
                 if let Some(Chain { max, depth, parent }) = chain {

@@ -211,6 +211,15 @@ impl Definition {
         }
     }
 
+    /// Returns the fork that it is a turn of.
+    #[must_use]
+    pub fn fork(&self) -> Option<&DefinitionId> {
+        match &self.trigger {
+            Trigger::Session { fork, .. } => fork.as_ref(),
+            Trigger::Routine { .. } | Trigger::Reminder { .. } | Trigger::Webhook(_) => None,
+        }
+    }
+
     /// Returns the background settings; `None` for a foreground job.
     #[must_use]
     pub fn background(&self) -> Option<&Background> {
@@ -413,6 +422,9 @@ pub enum Trigger {
     Session {
         /// The time at which it was started.
         run_at: DateTime<FixedOffset>,
+        /// The fork that it is a turn of; `None`: it is a turn of the main session, or a spawned agent. The journal has it, its text
+        /// does not.
+        fork: Option<DefinitionId>,
     },
 }
 
@@ -422,7 +434,7 @@ impl Trigger {
     pub fn run_at(&self) -> Option<DateTime<Utc>> {
         match self {
             Self::Routine { .. } | Self::Webhook(_) => None,
-            Self::Reminder { run_at, .. } | Self::Session { run_at } => Some(run_at.with_timezone(&Utc)),
+            Self::Reminder { run_at, .. } | Self::Session { run_at, .. } => Some(run_at.with_timezone(&Utc)),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Messages of the person. Each one is a turn of the main session or of a fork, recorded before it begins.
 //!
 //! The journal keeps a turn as a session of its own kind, so that it has one outcome like any other occurrence, even after
-//! a crash. Turns run one after the other, in the order of the messages.
+//! a crash. Turns of one conversation run one after the other, in the order of
+//! the messages. Conversations do not wait for each other.
 
 use std::path::Path;
 
@@ -48,7 +49,7 @@ impl Spawner {
         // The person waits for the answer, so a failure is reported at once and not retried.
         draft.retry = Some(0);
         let definition = draft.render(Some(&id));
-        let loaded = self.loaded(&id, &definition)?;
+        let loaded = self.loaded(&id, &definition, fork.clone())?;
         let further = (fork.is_none() && text != MAKE_SHORTER).then(|| loaded.definition.clone());
         let new = NewSession {
             id: id.clone(),

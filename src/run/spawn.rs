@@ -17,7 +17,7 @@ use super::setup::{Setup, Spawned};
 use crate::agents::Agents;
 use crate::bot::mid_turn::MidTurnMessages;
 use crate::clock::Clock;
-use crate::definition::{Defaults, Definition, DefinitionId, Draft, Kind, When, parse};
+use crate::definition::{Defaults, Definition, DefinitionId, Draft, Kind, Trigger, When, parse};
 use crate::home::Home;
 use crate::journal::{Journal, NewSession, RunId, SessionRecord, SessionStart, SetPolicyResult};
 use crate::policy::{self, PathRoots, ToolLists, UpdateMode};
@@ -133,7 +133,7 @@ impl Spawner {
             None => timeout,
         };
         let text = draft.render(Some(&id));
-        let loaded = self.loaded(&id, &text)?;
+        let loaded = self.loaded(&id, &text, None)?;
         let new = NewSession {
             id: id.clone(),
             by: caller.map(|(run, _)| run.clone()),
@@ -203,7 +203,7 @@ impl Spawner {
     /// An error if the journal cannot be read.
     pub async fn left_open(&self) -> Result<Vec<Loaded>, Refusal> {
         let open = self.journal.open_sessions().await.map_err(|error| Refusal::user(error.to_string()))?;
-        let load = |session: SessionRecord| match self.loaded(&session.id, &session.definition) {
+        let load = |session: SessionRecord| match self.loaded(&session.id, &session.definition, session.fork) {
             Ok(loaded) => Some(loaded),
             Err(why) => {
                 tracing::error!(session = %session.id, %why, "a spawned agent cannot be started again");
@@ -242,14 +242,22 @@ impl Spawner {
         PathRoots { root: self.home.root().to_path_buf(), work: self.home.work(), user_home: self.user_home.clone() }
     }
 
-    pub(super) fn loaded(&self, id: &DefinitionId, text: &str) -> Result<Loaded, Refusal> {
+    pub(super) fn loaded(
+        &self,
+        id: &DefinitionId,
+        text: &str,
+        of_fork: Option<DefinitionId>,
+    ) -> Result<Loaded, Refusal> {
         let file = Path::new("sessions").join(format!("{id}.md"));
         let parsed = parse(Kind::Session, &file, text.as_bytes(), &self.defaults);
         let problems = parsed.problems;
-        let definition = parsed.definition.ok_or_else(|| {
+        let mut definition = parsed.definition.ok_or_else(|| {
             let error = problems.iter().find(|problem| problem.is_error());
             Refusal::user(error.map_or("", |problem| &problem.message))
         })?;
+        if let Trigger::Session { fork, .. } = &mut definition.trigger {
+            *fork = of_fork;
+        }
         Ok(Loaded { definition: Arc::new(definition), text: text.into() })
     }
 }

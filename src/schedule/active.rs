@@ -52,7 +52,7 @@ pub(super) struct Running {
     pub(super) since: DateTime<Utc>,
     /// The same moment on the steady clock, which nobody sets.
     pub(super) begun: Instant,
-    /// Whether it runs as a turn of the main session.
+    /// Whether it is a turn of the main session or of one of its forks.
     pub(super) foreground: bool,
     /// Ends the attempt.
     pub(super) cancel: CancellationToken,
@@ -234,8 +234,8 @@ pub(super) struct ActiveOccurrences {
     background: usize,
     /// Number of those whose definition a run made.
     made_by_runs: usize,
-    /// Number of attempts that run as turns of the main session.
-    foreground: usize,
+    /// The conversations in which a turn runs: those of forks, and the main session (`None`).
+    conversations: BTreeSet<Option<DefinitionId>>,
     /// Occurrences that will wait, once the journal has recorded their claim or another attempt.
     expected: BTreeSet<(DateTime<Utc>, DefinitionId)>,
     last_number: u64,
@@ -267,7 +267,9 @@ impl ActiveOccurrences {
         match &active.stage {
             Stage::Waiting { .. } => _ = self.waiting.remove(&(due, number)),
             Stage::RetryAt(at) => _ = self.retries.remove(&(*at, number)),
-            Stage::Running(Running { foreground: true, .. }) => self.foreground -= 1,
+            Stage::Running(Running { foreground: true, definition, .. }) => {
+                self.conversations.remove(&definition.fork().cloned());
+            }
             Stage::Running(running) => {
                 self.background -= 1;
                 self.made_by_runs -= usize::from(running.definition.is_made_by_run());
@@ -277,7 +279,9 @@ impl ActiveOccurrences {
         match &stage {
             Stage::Waiting { .. } => _ = self.waiting.insert((due, number)),
             Stage::RetryAt(at) => _ = self.retries.insert((*at, number)),
-            Stage::Running(Running { foreground: true, .. }) => self.foreground += 1,
+            Stage::Running(Running { foreground: true, definition, .. }) => {
+                self.conversations.insert(definition.fork().cloned());
+            }
             Stage::Running(running) => {
                 self.background += 1;
                 self.made_by_runs += usize::from(running.definition.is_made_by_run());
@@ -332,9 +336,19 @@ impl ActiveOccurrences {
         self.retries.iter().copied()
     }
 
-    /// Returns how many attempts run as turns of the main session, or in the background.
-    pub(super) fn running(&self, foreground: bool) -> usize {
-        if foreground { self.foreground } else { self.background }
+    /// Returns how many attempts run.
+    pub(super) fn running(&self) -> usize {
+        self.conversations.len() + self.background
+    }
+
+    /// Returns how many attempts run in the background.
+    pub(super) fn running_in_background(&self) -> usize {
+        self.background
+    }
+
+    /// Returns whether a turn runs in the conversation that a foreground job is a turn of.
+    pub(super) fn is_conversation_busy(&self, definition: &Definition) -> bool {
+        self.conversations.contains(&definition.fork().cloned())
     }
 
     /// Returns how many background attempts belong to definitions that runs made.

@@ -282,6 +282,39 @@ fn each_message_goes_to_the_fork_that_it_answers_and_otherwise_to_the_newest() {
 }
 
 #[test]
+fn a_fork_answers_while_the_main_session_waits_for_the_person() {
+    let api = MessagesApi::answering(|request| match request.last_text() {
+        text if text.contains("touch it") && request.results().is_empty() => Reply::bash("touch made"),
+        text => Reply::say(&format!("({})", text.lines().last().unwrap_or_default())),
+    });
+    let bot = bot_with_phone(&api);
+    let config = bot.read("config.yaml").unwrap();
+    bot.write("config.yaml", &format!("{config}main_tools: [Read]\nmain_ask_tools: ['Bash(touch *)']\n"));
+    let service = bot.start();
+    let phone = Phone { bot: &bot, service: &service };
+    for topic in ["the garden", "taxes"] {
+        phone.say(&format!("/fork {topic}"));
+        phone.next_message(&format!("{topic})"));
+    }
+    let main = bot.start_with(["chat", "touch it"]);
+    main.until("it asks", || main.output().contains("asks (question 1)").then_some(()));
+    for topic in ["the garden", "taxes"] {
+        let card = phone.next_message(&format!("Fork: {topic}"));
+        phone.write(
+            &json!({ "said": format!("more on {topic}"), "by": 7, "reply_to": format!("m-{}", card["number"]) }),
+        );
+        phone.next_message(&format!("(more on {topic})"));
+    }
+    assert!(!bot.path("work/made").exists());
+    bot.ok(["questions", "answer", "1", "allow"]);
+    let (status, said) = main.wait();
+    assert!(status.success(), "{said}");
+    assert!(bot.path("work/made").exists());
+    service.stop();
+    bot.until_no_processes();
+}
+
+#[test]
 fn the_agent_leads_the_person_beside_the_conversation() {
     let api = MessagesApi::answering(|request| match request.last_text() {
         text if text.contains("we are moving") => {

@@ -218,7 +218,7 @@ fn fires(job: &Job, view: &View, fact: &mut impl FnMut(&str, String)) {
                 fact("enabled", "no: it takes nothing".into());
             }
         }
-        Trigger::Session { run_at } => fact("run_at", when(run_at.with_timezone(&Utc))),
+        Trigger::Session { run_at, .. } => fact("run_at", when(run_at.with_timezone(&Utc))),
         Trigger::Reminder { run_at, chain } => {
             fact("run_at", when(run_at.with_timezone(&Utc)));
             if !definition.enabled {

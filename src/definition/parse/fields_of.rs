@@ -77,7 +77,7 @@ impl Reading<'_> {
         }
         let run_at = draft.run_at?;
         Some(match self.kind {
-            Kind::Session => Trigger::Session { run_at },
+            Kind::Session => Trigger::Session { run_at, fork: None },
             _ => Trigger::Reminder { run_at, chain: chain? },
         })
     }

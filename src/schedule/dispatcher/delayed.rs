@@ -51,8 +51,8 @@ impl Dispatcher {
         } else if self.launcher.is_message_only(definition) {
             return None;
         } else if definition.mode == Mode::Foreground {
-            return (self.active.running(true) > 0).then_some(DelayCause::MainSession);
-        } else if self.active.running(false) >= self.max_concurrent_runs {
+            return self.active.is_conversation_busy(definition).then_some(DelayCause::MainSession);
+        } else if self.active.running_in_background() >= self.max_concurrent_runs {
             return Some(DelayCause::Slot);
         }
         definition.is_made_by_run().then_some(DelayCause::SlotOfJobs)

@@ -30,8 +30,8 @@ enum LaunchBlock {
 }
 
 impl Dispatcher {
-    /// Launches waiting occurrences in due order, while there are free slots. Turns of the main session have a
-    /// separate slot, so that they and background runs do not wait for each other.
+    /// Launches waiting occurrences in due order, while there are free slots. The main session and each of its forks
+    /// have a separate slot, so that they and background runs do not wait for each other.
     pub(super) fn launch_waiting(&mut self) {
         while self.phase.is_running() {
             let Some(number) = self.next_to_launch() else { return };
@@ -44,8 +44,7 @@ impl Dispatcher {
     }
 
     fn next_to_launch(&self) -> Option<u64> {
-        let background = self.active.running(false) < self.max_concurrent_runs;
-        let foreground = self.active.running(true) == 0;
+        let background = self.active.running_in_background() < self.max_concurrent_runs;
         // The other half is for the person's own jobs, which a single job could otherwise hold up without limit.
         let made_by_runs = self.active.running_made_by_runs() < self.max_concurrent_runs.div_ceil(2);
         let next = self.active.waiting().find(|(number, active)| {
@@ -56,7 +55,9 @@ impl Dispatcher {
             let has_slot = match definition {
                 // It takes no time.
                 _ if plain => true,
-                Some(definition) if definition.mode == Mode::Foreground => foreground,
+                Some(definition) if definition.mode == Mode::Foreground => {
+                    !self.active.is_conversation_busy(definition)
+                }
                 Some(definition) if definition.is_made_by_run() && active.priority != Priority::ByHand => {
                     background && made_by_runs
                 }

@@ -279,7 +279,7 @@ impl Dispatcher {
             let now = Activity {
                 loaded: last.loaded || self.phase.is_running(),
                 active: self.active.len() + self.definitions.claiming.len(),
-                running: self.active.running(true) + self.active.running(false),
+                running: self.active.running(),
                 next: self.definitions.next_due(),
                 paused: self.gate.paused.is_some(),
                 waiting_for_login: self.gate.waits_for_login().is_some(),
