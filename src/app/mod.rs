@@ -88,7 +88,7 @@ pub use mcp_servers::ServerTools;
 pub use outcome::{Outcome, SavedDefinition};
 pub use overdue::Overdue;
 pub use policy::{AllowSuggestion, Explanation, JobPolicy};
-pub use questions::{AnswerResult, Change};
+pub use questions::{AnswerResult, Change, OpenQuestion};
 pub use runs::RunDetails;
 pub use service::{
     ClientStatus, Events, ListenerState, LoginState, Sandbox, Service, ServiceCommand, ServiceReply, ServiceStatus,

@@ -37,6 +37,34 @@ pub(super) fn list(app: &App) -> Result<Vec<Question>, Refusal> {
     Ok(runs::open(app)?.questions(RECENT)?)
 }
 
+/// An open question, with what "always" would change.
+#[derive(Clone, Debug)]
+pub struct OpenQuestion {
+    /// The question.
+    pub question: Question,
+    /// The change of the job's file by the answer "always"; `None` if that answer is refused.
+    pub by_always: Option<Change>,
+}
+
+impl App {
+    /// Returns the open questions of a run, or of all runs, with what "always" would change now.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn open_questions(&self, of: Option<&RunId>) -> Result<Vec<OpenQuestion>, Refusal> {
+        self.require_person()?;
+        let is_wanted = |question: &Question| question.answer.is_none() && of.is_none_or(|run| question.run == *run);
+        let open = list(self)?.into_iter().filter(is_wanted);
+        let with_change = |question: Question| {
+            let change =
+                || Edit::of(&question, self).and_then(|edit| edit.texts(self).map(|texts| edit.change(&texts)));
+            let by_always = question.always.as_ref().and_then(|_| change().ok());
+            OpenQuestion { question, by_always }
+        };
+        Ok(open.map(with_change).collect())
+    }
+}
+
 /// Answers a question. For "always" also changes the job's file.
 pub(super) fn answer(
     number: i64,
@@ -50,7 +78,7 @@ pub(super) fn answer(
         return Err(Refusal::user("only a no has a sentence").hint("what is allowed runs at once, and nobody reads it"));
     }
     let edit = match answer {
-        Answer::Always => Some(Edit::of(number, app)?),
+        Answer::Always => Some(Edit::of(&find(number, app)?, app)?),
         _ => None,
     };
     let asked = ServiceCommand::Answer { question: number, answer, sentence, channel };
@@ -78,6 +106,12 @@ impl AnswerResult {
     }
 }
 
+fn find(number: i64, app: &App) -> Result<Question, Refusal> {
+    runs::open(app)?.question(number)?.ok_or_else(|| {
+        Refusal::user(format!("there is no question {number}")).hint("`ollim-bot questions` shows those there are")
+    })
+}
+
 /// A planned change of a job's file.
 struct Edit {
     found: std::sync::Arc<Definition>,
@@ -85,16 +119,13 @@ struct Edit {
 }
 
 impl Edit {
-    fn of(number: i64, app: &App) -> Result<Self, Refusal> {
-        let question = runs::open(app)?.question(number)?;
-        let question = question.ok_or_else(|| {
-            Refusal::user(format!("there is no question {number}")).hint("`ollim-bot questions` shows those there are")
-        })?;
+    fn of(question: &Question, app: &App) -> Result<Self, Refusal> {
+        let number = question.number;
         if let Some(end) = question.end() {
             return Err(Refusal::user(format!("question {number} was already answered: {end}")));
         }
         let in_this_run = format!("`ollim-bot questions answer {number} run` allows it in this run");
-        let rule = question.always.and_then(|rule| ToolPattern::parse(&rule).ok()).ok_or_else(|| {
+        let rule = question.always.as_ref().and_then(|rule| ToolPattern::parse(rule).ok()).ok_or_else(|| {
             Refusal::user(format!("`{}` cannot be allowed always: no file could grant it", question.asked_rule))
                 .hint(&in_this_run)
         })?;
@@ -115,19 +146,29 @@ impl Edit {
         Ok(Self { found, change })
     }
 
+    /// Returns the text of the file before and after the change.
+    fn texts(&self, app: &App) -> Result<(String, String), Refusal> {
+        let file = &self.found.file;
+        let gone = || DefinitionError::NotFound { file: file.clone() };
+        let old = definition::read_text(&app.home, file)?.ok_or_else(gone)?;
+        let new = definition::changed_text(file, &old, &self.change.fields, None)?;
+        Ok((old, new))
+    }
+
+    fn change(&self, (old, new): &(String, String)) -> Change {
+        Change { file: self.found.file.clone(), diff: diff(old, new) }
+    }
+
     /// Writes the change, if the file then has the expected content.
     fn write(self, app: &App) -> Result<Change, Refusal> {
-        let Self { found, change } = self;
-        let gone = || DefinitionError::NotFound { file: found.file.clone() };
-        let old = definition::read_text(&app.home, &found.file)?.ok_or_else(gone)?;
-        let new = definition::changed_text(&found.file, &old, &change.fields, None)?;
-        definition::replace_text(&app.home, &found.file, &old, &new, &app.defaults()?, |changed| {
-            match Draft::from(changed) == change.expected {
+        let texts @ (old, new) = &self.texts(app)?;
+        definition::replace_text(&app.home, &self.found.file, old, new, &app.defaults()?, |changed| {
+            match Draft::from(changed) == self.change.expected {
                 true => Ok(()),
                 false => Err(DefinitionError::Refused { why: "the file was changed meanwhile".into() }),
             }
         })?;
-        Ok(Change { file: found.file.clone(), diff: diff(&old, &new) })
+        Ok(self.change(texts))
     }
 }
 

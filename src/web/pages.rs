@@ -238,9 +238,10 @@ pub(super) async fn run(context: Context, Path(run): Path<String>) -> Response {
             // Runs of the conversation have no explanation: the person said something.
             let why = app.execute(why).ok().and_then(|why| if let Outcome::Why(why) = why { Some(why) } else { None });
             let zone = app.zones(std::slice::from_ref(&details.run)).into_values().next();
-            Ok(RunParts { details: *details, why, zone })
+            let asks = app.open_questions(Some(&details.run.run))?;
+            Ok(RunParts { details: *details, why, zone, asks })
         },
-        |parts, attention, context| views::run::run(parts, &attention.status.questions, context),
+        |parts, _, context| views::run::run(parts, context),
     )
     .await
 }
@@ -374,8 +375,12 @@ pub(super) async fn questions(context: Context) -> Response {
     page(
         context,
         ("Questions", ""),
-        |app| Ok(execute!(app, Command::Questions, Outcome::Questions(questions) => questions)),
-        |questions, _, context| views::questions::questions(questions, context),
+        |app| {
+            let ended = execute!(app, Command::Questions, Outcome::Questions(questions) => questions);
+            let ended: Vec<_> = ended.into_iter().filter(|question| question.answer.is_some()).collect();
+            Ok((app.open_questions(None)?, ended))
+        },
+        |(waiting, ended), _, context| views::questions::questions(waiting, ended, context),
     )
     .await
 }

@@ -5,13 +5,13 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::hosts::host;
 use crate::support::bot::{TestBot, now, reminder};
 use crate::support::client;
 use crate::support::http::{self, Answer};
-use crate::support::messages_api::MessagesApi;
+use crate::support::messages_api::{MessagesApi, Reply};
 use crate::support::postgres::Postgres;
 use crate::support::terminal::Terminal;
 
@@ -318,6 +318,41 @@ fn what_is_paused_is_said_where_it_would_come() {
     }
     page.bot.ok(["resume"]);
     assert!(!shown("/").contains("Everything is paused"));
+    service.stop();
+}
+
+#[test]
+fn always_shows_what_it_changes_before_it_is_pressed() {
+    let api = MessagesApi::script([Reply::bash("touch a"), Reply::say("Done.")]);
+    let page = Page::of(TestBot::with_client(&client::real(), api.url()));
+    page.bot.write("config.yaml", &format!("web: {}\n", page.address));
+    let file = "---\ncron: '0 0 29 2 *'\nbackground: true\nisolated: true\nask_tools: ['Bash(touch *)', WebFetch]\n\
+                allowed_tools: [Read]\n---\nDo it.\n";
+    page.bot.write("routines/job.md", file);
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    page.bot.ok(["fire", "job"]);
+    let run = service.until("it asks", || page.bot.json(["questions"])[0]["run"].as_str().map(str::to_owned));
+    let views = ["/questions".to_owned(), format!("/runs/{run}")];
+    let change = "<code>Bash(touch *)</code> from now on. It changes <code>routines/job.md</code>:</p><pre>\
+                  -ask_tools: ['Bash(touch *)', WebFetch]\n-allowed_tools: [Read]\n";
+    for view in &views {
+        let shown = page.get(view, &cookie).body;
+        assert!(shown.contains(change) && shown.contains("value=\"always\""), "{shown}");
+    }
+    // The answer is refused for a file that has lost the rule, so there is no button for it.
+    page.bot.write("routines/job.md", &file.replace("'Bash(touch *)', ", ""));
+    for view in &views {
+        let offers = |answer: &str| page.get(view, &cookie).body.contains(&format!("value=\"{answer}\""));
+        service.until("the changed file is read", || (offers("run") && !offers("always")).then_some(()));
+    }
+    page.bot.write("routines/job.md", file);
+    service.until("it is back", || page.get("/questions", &cookie).body.contains("value=\"always\"").then_some(()));
+    let always = format!("token={}&answer=always", page.token(&cookie));
+    assert_eq!(page.post("/questions/1", &cookie, &always).status, 303);
+    service.until_ended("job", 1);
+    assert!(page.bot.path("work/a").exists());
+    assert_eq!(page.bot.json(["routine", "show", "job"])["ask_tools"], json!(["WebFetch"]));
     service.stop();
 }
 

@@ -8,9 +8,9 @@ use maud::{Markup, html};
 use super::questions;
 use crate::agent::Observation;
 use crate::app::words::{self, Emphasis};
-use crate::app::{RunDetails, Why};
+use crate::app::{OpenQuestion, RunDetails, Why};
 use crate::channel::terminal::visible;
-use crate::journal::{Event, EventKind, Occasion, Question, RunRecord};
+use crate::journal::{Event, EventKind, Occasion, RunRecord};
 use crate::web::context::Context;
 use crate::web::parts::{self, fact, text_value};
 
@@ -24,10 +24,12 @@ pub(in crate::web) struct RunParts {
     pub why: Option<Box<Why>>,
     /// The zone of the run's job, or `None` if its file is gone.
     pub zone: Option<Tz>,
+    /// The open questions of the run.
+    pub asks: Vec<OpenQuestion>,
 }
 
-pub(in crate::web) fn run(parts: &RunParts, open: &[Question], context: &Context) -> Markup {
-    let RunParts { details, why, zone } = parts;
+pub(in crate::web) fn run(parts: &RunParts, context: &Context) -> Markup {
+    let RunParts { details, why, zone, asks } = parts;
     let RunDetails { run, events, .. } = details;
     let decided = decisions(events);
     html! {
@@ -43,7 +45,7 @@ pub(in crate::web) fn run(parts: &RunParts, open: &[Question], context: &Context
             div .bad { (parts::folded_prose(error, LINES)) }
         }
         @if let Some(why) = why { (parts::why(why)) }
-        @for question in open.iter().filter(|question| question.run == run.run) {
+        @for question in asks {
             (questions::open(question, Some(run.run.as_str()), context))
         }
         (facts(run, zone.unwrap_or(context.zone), context))
