@@ -119,6 +119,8 @@ mod enabled {
         BeforeMessage = "before-message",
         /// The message is recorded.
         MessageRecorded = "message-recorded",
+        /// A command or a button of the person is about to have its effect.
+        InputBegun = "input-begun",
         /// A message of the person is about to be recorded.
         BeforeWord = "before-word",
         /// The message is recorded. Its turn has not begun.

@@ -11,6 +11,7 @@ use tokio::sync::{broadcast, mpsc};
 use tokio::time::{Instant, timeout_at};
 
 use super::control::Handler as _;
+use super::cut_off_input;
 use super::handlers::Handlers;
 use super::received;
 use crate::agent::Observation;
@@ -23,8 +24,8 @@ use crate::channel::{
 };
 use crate::definition::{DefinitionId, Period};
 use crate::journal::{
-    Answer, Button, ForkEnd, Journal, JournalError, Message, NewMessage, Question, QuestionEnd, RunFilter, RunId,
-    RunState,
+    Answer, BegunInput, Button, ForkEnd, Journal, JournalError, Message, NewMessage, Question, QuestionEnd, RunFilter,
+    RunId, RunState,
 };
 use crate::refusal::Refusal;
 use crate::run::converse::is_message_id;
@@ -71,13 +72,15 @@ impl IncomingHandler for ServiceInbound {
     async fn receive(&self, channel: &str, heard: IncomingEvent) -> Response {
         let response = match heard {
             IncomingEvent::Message(said) => self.handle_message(channel, said).await,
-            IncomingEvent::Pressed { button } => self.pressed(channel, &button, None).await,
-            IncomingEvent::PressedOnce { button, at } => self.pressed(channel, &button, Some(at)).await,
-            IncomingEvent::Command { command, argument, id } => match self.is_first(channel, id.as_deref()).await {
-                Ok(true) => self.asked(channel, &command, argument.as_deref()).await,
-                Ok(false) => Ok(Response::Repeated),
-                Err(refusal) => Err(refusal),
-            },
+            IncomingEvent::Pressed { button } => self.pressed(channel, &button, None, None).await,
+            IncomingEvent::PressedOnce { button, at } => self.pressed(channel, &button, Some(at), None).await,
+            IncomingEvent::Command { command, argument, id } => {
+                // The notice of a cut off command must not show a login's code.
+                let shown = argument.as_ref().filter(|_| command != "login").map(|argument| format!(" {argument}"));
+                let what = format!("`/{command}{}`", shown.unwrap_or_default());
+                let asked = self.asked(channel, &command, argument.as_deref());
+                self.once(channel, id.as_deref(), what, asked).await
+            }
         };
         let response = response.unwrap_or_else(|refusal| Response::Refused(with_hints(&refusal)));
         match self.channels.get(channel).is_some_and(|channel| channel.takes_commands()) {
@@ -180,8 +183,8 @@ impl ServiceInbound {
             return Ok(Response::Repeated);
         }
         if self.handlers.sign_ins.awaits(&said.text).await {
-            self.is_first(channel, id).await?;
-            return self.login(Some(&said.text)).await.map(Response::Text);
+            let login = async { self.login(Some(&said.text)).await.map(Response::Text) };
+            return self.once(channel, id, "the code of your login".into(), login).await;
         }
         let answered = match &said.reply_to {
             Some(external) => self.handlers.journal.message_sent_as(channel, external).await?,
@@ -216,12 +219,20 @@ impl ServiceInbound {
         Ok(Response::Turn(turn))
     }
 
-    /// Records input that is no turn, before it has its effect. Returns whether it is the first with this id.
-    async fn is_first(&self, channel: &str, id: Option<&str>) -> Result<bool, Refusal> {
-        match id.filter(|id| is_message_id(id)) {
-            Some(id) => Ok(self.handlers.journal.mark_handled(channel, id).await?),
-            None => Ok(true),
-        }
+    /// Awaits the effect of input that is no turn, and records both. If an input with this id was recorded before, it has no effect.
+    async fn once(
+        &self,
+        channel: &str,
+        id: Option<&str>,
+        what: String,
+        effect: impl Future<Output = Result<Response, Refusal>> + Send,
+    ) -> Result<Response, Refusal> {
+        let handled = id.filter(|id| is_message_id(id)).map(str::to_owned);
+        let token = || agent_sandbox::token::random().map_err(|error| Refusal::environment(error.to_string()));
+        let id = handled.clone().map_or_else(token, Ok)?;
+        let input = BegunInput { channel: channel.to_owned(), id, handled, what };
+        let done = cut_off_input::recorded(&self.handlers.journal, input, effect).await?;
+        Ok(done.unwrap_or(Response::Repeated))
     }
 
     /// Presses the button that a reply names by its number or label. Returns `None` for every other reply.
@@ -234,8 +245,8 @@ impl ServiceInbound {
         let Some(message) = answered.filter(|_| said.files.is_empty()) else { return Ok(None) };
         let place = message.rich.as_ref().and_then(|rich| rich.named_button(&said.text));
         let Some(place) = place else { return Ok(None) };
-        self.is_first(channel, said.id.as_deref()).await?;
-        let response = self.pressed(channel, &format!("{}:{place}", message.number), None).await?;
+        let button = format!("{}:{place}", message.number);
+        let response = self.pressed(channel, &button, None, said.id.as_deref()).await?;
         // The channel removes the buttons of a message only after a press.
         if let Response::Done(outcome) = &response {
             self.remove_buttons_where(|name| name == channel, message, outcome).await;
@@ -256,16 +267,26 @@ impl ServiceInbound {
         if question.is_none_or(|question| question.answer.is_some()) {
             return Ok(None);
         }
-        self.is_first(channel, said.id.as_deref()).await?;
         let (app, sentence, on) = (self.app(), Some(said.text.trim().to_owned()), channel.to_owned());
-        let told = blocking(move || app.answer_question(number, Answer::Deny, sentence, &on)).await??;
-        // `show_answers` updates the other channels. On this channel no button was pressed, so its buttons are removed here.
-        self.remove_buttons_where(|name| name == channel, message, &told).await;
-        Ok(Some(Response::Text(told)))
+        let denied = async {
+            let told = blocking(move || app.answer_question(number, Answer::Deny, sentence, &on)).await??;
+            // `show_answers` updates the other channels. On this channel no button was pressed, so its buttons are removed here.
+            self.remove_buttons_where(|name| name == channel, message, &told).await;
+            Ok(Response::Text(told))
+        };
+        let what = format!("your reply to question {number}");
+        self.once(channel, said.id.as_deref(), what, denied).await.map(Some)
     }
 
     /// Handles button `17:0`, the first button of message 17. `once` is the message's recorded time; such a button works only once.
-    async fn pressed(&self, channel: &str, button: &str, once: Option<DateTime<Utc>>) -> Result<Response, Refusal> {
+    /// `reply` is the id of the message by which the person pressed it.
+    async fn pressed(
+        &self,
+        channel: &str,
+        button: &str,
+        once: Option<DateTime<Utc>>,
+        reply: Option<&str>,
+    ) -> Result<Response, Refusal> {
         if button.starts_with(INTERRUPT) {
             return self.interrupt(Some(button)).await;
         }
@@ -276,21 +297,38 @@ impl ServiceInbound {
         let place: usize = place.parse().map_err(|_| gone())?;
         let Some(message) = journal.sent_message(number).await? else { return Ok(Response::Gone(gone().to_string())) };
         let button = message.rich.as_ref().and_then(|rich| rich.buttons.get(place)).ok_or_else(gone)?;
-        let Button { label, action } = button.clone();
         if once.is_some_and(|at| message.at != at) {
             return Err(gone());
         }
-        let is_agents = action.starts_with("agent:");
-        if is_agents && self.handlers.clock.now() - message.at > VALID {
+        if button.action.starts_with("agent:") && self.handlers.clock.now() - message.at > VALID {
             return Ok(Response::Done("This choice has expired. Ask again to come back to it.".into()));
         }
-        let counts_once = once.is_some() || is_agents;
+        let input = BegunInput {
+            channel: channel.to_owned(),
+            id: format!("{number}b{place}"),
+            handled: reply.filter(|id| is_message_id(id)).map(str::to_owned),
+            what: format!("the button `{}`", button.label),
+        };
+        let pressed = self.press(channel, &message, (button.clone(), place), once.is_some());
+        Ok(cut_off_input::recorded(journal, input, pressed).await?.unwrap_or(Response::Repeated))
+    }
+
+    async fn press(
+        &self,
+        channel: &str,
+        message: &Message,
+        (Button { label, action }, place): (Button, usize),
+        once: bool,
+    ) -> Result<Response, Refusal> {
+        let (journal, number) = (&self.handlers.journal, message.number);
+        let is_agents = action.starts_with("agent:");
+        let counts_once = once || is_agents;
         // All buttons of an agent's message are one choice.
         let place = if is_agents { 0 } else { place };
         if counts_once && !journal.press(number, place, channel).await? {
             return Err(Refusal::user("this was pressed already"));
         }
-        let response = self.act(channel, &message, &action, &label).await;
+        let response = self.act(channel, message, &action, &label).await;
         if counts_once && response.is_err() {
             journal.unpress(number, place).await?;
         }

@@ -7,6 +7,7 @@ pub mod call;
 mod channels;
 pub mod client;
 pub mod control;
+mod cut_off_input;
 pub mod event_stream;
 mod files;
 pub mod handlers;

@@ -1,7 +1,7 @@
 //! State that a channel needs after a restart: the messages that show turns, and input that is not processed yet.
 
 use super::database::Connection;
-use super::outbox::{MESSAGE, read_message};
+use super::outbox::{MESSAGE, insert_message, read_message};
 use super::rows::ms;
 use super::{Journal, JournalError, Message, NewMessage, settings};
 use crate::definition::DefinitionId;
@@ -15,6 +15,19 @@ pub struct Status {
     pub message: String,
 }
 
+/// An input whose effect begins.
+#[derive(Clone, Debug)]
+pub struct BegunInput {
+    /// The channel.
+    pub channel: String,
+    /// An id that tells it from the channel's other inputs.
+    pub id: String,
+    /// Its id at the channel's service, if only the first delivery with that id has an effect.
+    pub handled: Option<String>,
+    /// Its name in the notice of a [cut off](Journal::end_cut_off_inputs) one.
+    pub what: String,
+}
+
 /// Prefix of the keys that hold statuses. The channel and the turn follow.
 const STATUS: &str = "status";
 
@@ -26,6 +39,9 @@ pub(super) const DEAF: &str = "deaf";
 
 /// Prefix of the keys that hold the times of input that was no turn. The channel and the id at its service follow.
 const HANDLED: &str = "handled";
+
+/// Prefix of the keys that hold input whose effect has begun and not ended. The host, the channel and an id follow.
+const BEGUN: &str = "begun";
 
 impl Journal {
     /// Records that a channel shows a turn with this message.
@@ -111,21 +127,70 @@ impl Journal {
         self.set_setting(key(UNPROCESSED, channel, name), None).await
     }
 
-    /// Records that the input with this id at the channel's service is handled. Returns whether this is the first time.
+    /// Records that the effect of an input begins, and that the input is handled. Returns `false` and records nothing if it
+    /// was handled before.
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn mark_handled(&self, channel: &str, id: &str) -> Result<bool, JournalError> {
-        let (key, now) = (key(HANDLED, channel, id), ms(self.clock.now()).to_string());
+    pub async fn begin_input(&self, input: BegunInput) -> Result<bool, JournalError> {
+        let now = ms(self.clock.now()).to_string();
         self.writer
             .commit(move |connection| {
-                let sql = "INSERT INTO setting (key, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-                Ok(connection.execute(sql, [&key, &now])? > 0)
+                let BegunInput { channel, id, handled, what } = &input;
+                if let Some(handled) = handled {
+                    let sql = "INSERT INTO setting (key, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+                    if connection.execute(sql, [&key(HANDLED, channel, handled), &now])? == 0 {
+                        return Ok(false);
+                    }
+                }
+                settings::set(connection, &begun(connection, &format!("{channel} {id}")), what)?;
+                Ok(true)
             })
             .await
     }
 
-    /// Returns whether the input with this id is [handled](Self::mark_handled).
+    /// Records that the effect of an input has ended.
+    ///
+    /// # Errors
+    /// Fails when the commit cannot be made.
+    pub async fn end_input(&self, channel: &str, id: &str) -> Result<(), JournalError> {
+        let (channel, id) = (channel.to_owned(), id.to_owned());
+        self.writer
+            .commit(move |connection| settings::delete(connection, &begun(connection, &format!("{channel} {id}"))))
+            .await
+    }
+
+    /// Ends the inputs that this host's previous process had begun, and notifies the person of each. `message` gets the channel and the
+    /// name of an input. Call it once, at the start.
+    ///
+    /// # Errors
+    /// Fails when the commit cannot be made.
+    pub async fn end_cut_off_inputs(
+        &self,
+        message: impl Fn(&str, &str) -> NewMessage + Send + 'static,
+    ) -> Result<(), JournalError> {
+        let clock = self.clock.clone();
+        let newest = self
+            .writer
+            .commit(move |connection| {
+                let [prefix, end] = settings::range(begun(connection, "").trim_end());
+                let sql = "SELECT key, value FROM setting WHERE key > ?1 AND key < ?2 ORDER BY key";
+                let inputs: Vec<(String, String)> =
+                    connection.all(sql, [&prefix, &end], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                let mut newest = 0;
+                for (key, what) in inputs {
+                    let channel = key.strip_prefix(&prefix).and_then(|rest| rest.split(' ').next()).unwrap_or_default();
+                    newest = insert_message(connection, &message(channel, &what), clock.now())?;
+                    settings::delete(connection, &key)?;
+                }
+                Ok(newest)
+            })
+            .await?;
+        self.announce(newest);
+        Ok(())
+    }
+
+    /// Returns whether the effect of the input with this id at the channel's service has [begun](Self::begin_input).
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
@@ -142,6 +207,11 @@ pub(super) fn prune_handled(connection: &Connection, before: i64) -> Result<(), 
     let [from, to] = settings::range(HANDLED);
     connection.execute(sql, [from, to, before.to_string()])?;
     Ok(())
+}
+
+/// Builds the key of an input of this host. Its name contains no blank.
+fn begun(connection: &Connection, input: &str) -> String {
+    format!("{BEGUN} {} {input}", connection.host().unwrap_or("-"))
 }
 
 /// Builds a key. The name of a channel contains no blank.
@@ -220,8 +290,8 @@ mod tests {
     use crate::clock::Clock;
     use crate::definition::{DefinitionId, Kind};
     use crate::journal::{
-        Claim, Finish, Journal, NewClaim, NewMessage, NewSession, Occurrence, Punctuality, Purpose, RichContent, RunId,
-        RunState, outbox::insert_message, testing,
+        BegunInput, Claim, Finish, Journal, JournalReader, NewClaim, NewMessage, NewSession, Occurrence, Punctuality,
+        Purpose, RichContent, RunId, RunState, outbox::insert_message, testing,
     };
 
     async fn turn(journal: &Journal, clock: &Clock, id: &DefinitionId) -> RunId {
@@ -346,13 +416,40 @@ mod tests {
         assert_eq!(counted, [("tg".to_owned(), 3), ("tg-2".to_owned(), 1)]);
     }
 
+    fn input(channel: &str, id: &str) -> BegunInput {
+        let (handled, what) = (Some(id.to_owned()), format!("the input {id}"));
+        BegunInput { channel: channel.to_owned(), id: id.to_owned(), handled, what }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_previous_process_had_begun_is_told_of_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Clock::simulated("2026-11-24T12:00:00Z".parse().unwrap());
+        let place = testing::place(&folder.path().join("journal.db"));
+        let journal = Journal::open(place.clone(), clock.clone()).unwrap();
+        for (channel, id) in [("tg", "1"), ("tg", "2"), ("tg-2", "3"), ("discord", "1")] {
+            journal.begin_input(input(channel, id)).await.unwrap();
+        }
+        journal.end_input("tg", "2").await.unwrap();
+        journal.end_input("tg", "3").await.unwrap();
+        let message = |channel: &str, what: &str| NewMessage::of_service(format!("{what} on {channel}"));
+        for _ in 0..2 {
+            journal.end_cut_off_inputs(message).await.unwrap();
+            let messages = JournalReader::open(&place).unwrap().messages(None).unwrap();
+            let mut told: Vec<String> = messages.into_iter().map(|one| one.text).collect();
+            told.sort();
+            assert_eq!(told, ["the input 1 on discord", "the input 1 on tg", "the input 3 on tg-2"]);
+        }
+        assert!(journal.is_handled("tg", "1").await.unwrap(), "it is not done a second time");
+    }
+
     #[tokio::test(start_paused = true)]
     async fn what_was_handled_is_known_until_it_is_old() {
         let folder = tempfile::tempdir().unwrap();
         let clock = Clock::simulated("2026-11-24T12:00:00Z".parse().unwrap());
         let journal = Journal::open(testing::place(&folder.path().join("journal.db")), clock.clone()).unwrap();
         for (channel, id, is_first) in [("tg", "5", true), ("tg", "5", false), ("tg-2", "5", true), ("tg", "6", true)] {
-            assert_eq!(journal.mark_handled(channel, id).await.unwrap(), is_first, "{channel} {id}");
+            assert_eq!(journal.begin_input(input(channel, id)).await.unwrap(), is_first, "{channel} {id}");
         }
         let handled = async |id: &str| journal.is_handled("tg", id).await.unwrap();
         journal.prune(clock.now()).await.unwrap();

@@ -65,7 +65,7 @@ use crate::definition::{DefinitionId, Kind, Urgency};
 
 pub use backup::copy_journal;
 pub use channel_input::ChannelInput;
-pub use channel_state::Status;
+pub use channel_state::{BegunInput, Status};
 pub use claims::{Claim, DeliveryClaim, NewClaim, Purpose};
 pub use copy::{CopiedTable, CopyError, CopySummary, copy_to, mark_moved};
 pub use delays::{Delay, DelayCause, Punctuality, UnreportedDelays};

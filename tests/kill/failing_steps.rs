@@ -8,6 +8,7 @@ use ollim_bot::failpoints::Step;
 use tempfile::TempDir;
 
 use crate::service_process::{STUCK, ServiceProcess, Setting};
+use crate::world::executable;
 
 /// A data folder on which `notify` does the work.
 struct Fixture {
@@ -82,6 +83,35 @@ fn a_file_that_cannot_be_removed_once_is_removed_a_moment_later_and_does_not_fir
     assert!(fixture.log().contains("cannot be removed or moved; trying again"), "{}", fixture.log());
     let said = fs::read_to_string(fixture.folder.path().join("said")).unwrap();
     assert_eq!(said.matches("Tea.").count(), 1, "{said}");
+}
+
+/// The person's command, which the bridge says again after each start, since it does not know whether it was taken.
+#[test]
+fn a_command_that_was_cut_off_is_told_of_once_and_not_done_again() {
+    let fixture = Fixture::new();
+    let bridge = fixture.setting.person.join("bridge");
+    executable(&bridge, include_str!("bridge.sh"));
+    let phone = fixture.setting.home.join("state/channels/phone");
+    fs::create_dir_all(&phone).unwrap();
+    fs::write(phone.join("in"), r#"{"said":"/pause 2h","by":7,"id":"c1"}"#.to_owned() + "\n").unwrap();
+    let channel = format!("{{ kind: command, command: [{}], keep: true, owner: 7 }}", bridge.display());
+    fs::write(
+        fixture.setting.home.join("config.yaml"),
+        format!("channels:\n  phone: {channel}\ndefault_channel: phone\n"),
+    )
+    .unwrap();
+    let (said, log) = (fixture.folder.path().join("said"), fixture.folder.path().join("log"));
+    let wish = format!("{}:1", Step::InputBegun.name());
+    let life = ServiceProcess::start(fixture.command(&["run"], Some(&wish)), &said, &log);
+    assert_eq!(life.kill_after(STUCK), Ok(true), "{}", fixture.log());
+    let got = || fs::read_to_string(phone.join("got")).unwrap_or_default();
+    let notices = || got().matches("The service ended while it handled `/pause 2h`").count();
+    fixture.live(None, || notices() > 0);
+    // The bridge has started three times by then, and has said the command each time.
+    fixture.live(None, || got().matches("started").count() == 3);
+    assert_eq!(notices(), 1, "{}", got());
+    let status = fixture.command(&["status"], None).output().unwrap();
+    assert!(!String::from_utf8(status.stdout).unwrap().contains("paused"));
 }
 
 /// The test's own tool: a step that there is not is refused, not passed over.

@@ -181,6 +181,16 @@ impl World {
             self.say();
             self.say();
         }
+        if step == Step::InputBegun {
+            self.command();
+        }
+    }
+
+    /// The person gives a command by their phone. It has no effect.
+    fn command(&mut self) {
+        let id = format!("q{}n{}", self.number, self.jobs.len());
+        let mut words = fs::OpenOptions::new().create(true).append(true).open(self.phone().join("in")).unwrap();
+        writeln!(words, r#"{{"said":"/next","by":7,"id":"{id}"}}"#).unwrap();
     }
 
     /// What was written on Discord before the service first listened there is nothing that it is told.

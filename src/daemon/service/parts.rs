@@ -21,6 +21,7 @@ use crate::bot::mid_turn::MidTurnMessages;
 use crate::channel::{Channel, Deliveries, OpenChats, ntfy};
 use crate::daemon::channels::{ChannelDeps, channels};
 use crate::daemon::control::Control;
+use crate::daemon::cut_off_input;
 use crate::daemon::files::HomeFiles;
 use crate::daemon::handlers::{ExecuteLine, Handlers};
 use crate::daemon::maintenance::Maintenance;
@@ -195,6 +196,7 @@ impl Shared {
         });
         let questions = Questions::new(home.clone(), opened.defaults.clone(), journal.clone(), clock.clone());
         questions.end_left_open().await?;
+        cut_off_input::notify(journal).await?;
         let (tokens, hearts) = (Tokens::default(), Heartbeats::default());
         Ok(Self { channels, mcp_servers, tokens, for_runs, bot, spawner, questions, hearts })
     }
