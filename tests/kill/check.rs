@@ -416,10 +416,14 @@ fn shown(world: &World, messages: &[Message], wrong: &mut Vec<String>) {
         let line = message.text.lines().next().unwrap().trim();
         // Others may say the same: a routine's failures.
         let same = messages.iter().filter(|other| other.text.lines().next().unwrap().trim() == line).count();
+        // A question that ended before it could be sent: one line says how.
+        let number = line.split_once("(question ").and_then(|(_, rest)| rest.split(')').next());
+        let is_over = number.map(|number| format!("Question {number} of "));
+        let is_it = |words: &str| words == line || is_over.as_ref().is_some_and(|over| words.starts_with(over));
         let shown: Vec<usize> = said
             .iter()
             .map(|text| {
-                text.lines().filter(|shown| shown.split_once("  ").is_some_and(|(_, words)| words == line)).count()
+                text.lines().filter(|shown| shown.split_once("  ").is_some_and(|(_, words)| is_it(words))).count()
             })
             .collect();
         if !message.delivered || shown.iter().sum::<usize>() < same || shown.iter().any(|times| *times > same) {
