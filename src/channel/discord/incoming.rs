@@ -1,6 +1,6 @@
 //! The fields of Discord's data that we read. All other fields may change.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use twilight_model::id::Id;
 use twilight_model::id::marker::{ApplicationMarker, ChannelMarker, InteractionMarker, MessageMarker, UserMarker};
@@ -28,7 +28,7 @@ impl Application {
     }
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct User {
     pub(super) id: Id<UserMarker>,
     #[serde(default)]
@@ -63,7 +63,7 @@ pub(super) struct Ready {
 }
 
 /// A message.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Message {
     pub(super) id: Id<MessageMarker>,
     pub(super) channel_id: Id<ChannelMarker>,
@@ -89,19 +89,19 @@ pub(super) struct Message {
     pub(super) kind: u8,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Attachment {
     pub(super) filename: String,
     pub(super) size: u64,
     pub(super) url: String,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Sticker {
     pub(super) name: String,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Reference {
     /// 1: the message is forwarded and is no reply.
     #[serde(rename = "type", default)]
@@ -110,25 +110,25 @@ pub(super) struct Reference {
     pub(super) message_id: Option<Id<MessageMarker>>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Quoted {
     #[serde(default)]
     pub(super) content: String,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Snapshot {
     pub(super) message: Quoted,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Reaction {
     #[serde(default)]
     pub(super) me: bool,
     pub(super) emoji: Emoji,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Emoji {
     #[serde(default)]
     pub(super) name: Option<String>,

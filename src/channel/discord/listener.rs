@@ -6,18 +6,19 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use twilight_http::request::Method;
 use twilight_model::id::Id;
 use twilight_model::id::marker::{ChannelMarker, MessageMarker};
 
 use super::incoming::{self, Message};
+use super::message::MessageHandler;
 use super::rest::Failure;
-use super::{CachedIds, Inner, attachments};
-use crate::channel::incoming::STRANGER_REPLY;
+use super::{CachedIds, Inner};
+use crate::channel::Inbound;
 use crate::channel::status::{self, Turn};
-use crate::channel::{Inbound, IncomingEvent, IncomingMessage, Response};
 
 /// Reaction to a message that is being answered, as text and percent-encoded.
 const EYES: &str = "👀";
@@ -50,14 +51,16 @@ pub(super) enum Incoming {
 }
 
 impl Inner {
-    /// Passes messages to the service, one after another.
+    /// Passes messages to the service in order, except that a message with slow files may come later.
     pub(super) async fn forward_incoming(
         self: Arc<Self>,
         known: CachedIds,
         inbound: Inbound,
         mut incoming: UnboundedReceiver<Incoming>,
     ) {
-        let mut hearing = Listener { inner: self, known, inbound, turns: JoinSet::new(), recent: VecDeque::new() };
+        let handler = MessageHandler::new(Arc::clone(&self), known, inbound.clone());
+        let (tasks, recent) = (JoinSet::new(), VecDeque::new());
+        let mut hearing = Listener { inner: self, known, inbound, handler, tasks, recent };
         let mut is_first = true;
         while let Some(next) = incoming.recv().await {
             match next {
@@ -68,9 +71,11 @@ impl Inner {
                     }
                     hearing.catch_up().await;
                 }
-                Incoming::Message(message, eyes) => hearing.handle(*message, eyes).await,
+                // A message that was also fetched is left out.
+                Incoming::Message(message, eyes) if hearing.is_new(message.id) => hearing.handle(*message, eyes).await,
+                Incoming::Message(..) => {}
             }
-            while hearing.turns.try_join_next().is_some() {}
+            while hearing.tasks.try_join_next().is_some() {}
         }
     }
 
@@ -94,7 +99,12 @@ impl Inner {
         })
     }
 
-    async fn remove_reaction(&self, channel: Id<ChannelMarker>, message: Id<MessageMarker>, eyes: JoinHandle<()>) {
+    pub(super) async fn remove_reaction(
+        &self,
+        channel: Id<ChannelMarker>,
+        message: Id<MessageMarker>,
+        eyes: JoinHandle<()>,
+    ) {
         // Remove the reaction even if that task panicked.
         let _looked = eyes.await;
         if let Err(failure) = self.rest.delete(reaction(channel, message)).await {
@@ -103,7 +113,7 @@ impl Inner {
     }
 
     /// Returns messages of a conversation, oldest first, and their number including unreadable ones.
-    async fn messages(&self, of: Id<ChannelMarker>, which: &str) -> Result<(Vec<Message>, usize), Failure> {
+    pub(super) async fn messages(&self, of: Id<ChannelMarker>, which: &str) -> Result<(Vec<Message>, usize), Failure> {
         let page = self.rest.get(format!("channels/{of}/messages?{which}")).await?;
         let page: Vec<Value> = incoming::read("messages", page)?;
         let count = page.len();
@@ -120,65 +130,53 @@ struct Listener {
     inner: Arc<Inner>,
     known: CachedIds,
     inbound: Inbound,
-    /// Running turns and pending replies.
-    turns: JoinSet<()>,
+    handler: MessageHandler,
+    /// Running turns, pending replies, and messages whose files are fetched.
+    tasks: JoinSet<()>,
     /// Ids of recent messages.
     recent: VecDeque<Id<MessageMarker>>,
 }
 
 impl Listener {
     async fn handle(&mut self, message: Message, eyes: JoinHandle<()>) {
-        // The gateway may deliver a message that was also fetched.
-        if self.recent.contains(&message.id) {
-            return;
+        let (id, is_owners) = (message.id, self.handler.is_owners(&message));
+        if is_owners && !message.attachments.is_empty() && self.handler.store(&message).await {
+            self.inbound.set_cursor(id).await;
+            return self.fetch_aside(message, eyes).await;
         }
-        self.recent.push_back(message.id);
+        let received = self.handler.receive(message).await;
+        if is_owners {
+            self.inbound.set_cursor(id).await;
+        }
+        self.tasks.spawn(self.handler.clone().respond(received, eyes));
+    }
+
+    /// Handles a stored message in a task, so that slow files delay no later message. If they are fast, the messages stay in order.
+    async fn fetch_aside(&mut self, message: Message, eyes: JoinHandle<()>) {
+        let (waiting, received) = oneshot::channel();
+        self.tasks.spawn(self.handler.clone().handle_stored(message, eyes, waiting));
+        let _in_time = timeout(self.inner.patience, received).await;
+    }
+
+    /// Remembers a message. Returns whether it is new to this process.
+    fn is_new(&mut self, id: Id<MessageMarker>) -> bool {
+        if self.recent.contains(&id) {
+            return false;
+        }
+        self.recent.push_back(id);
         if self.recent.len() > RECENT {
             self.recent.pop_front();
         }
-        let (id, channel, by) = (message.id, message.channel_id, message.author.id.to_string());
-        let owner = self.known.owner.to_string();
-        let heard = if by == owner { to_incoming(message).await } else { IncomingMessage::default() };
-        let response = self.inbound.receive(&by, Some(&owner), IncomingEvent::Message(heard)).await;
-        let turn = match &response {
-            Response::Turn(turn) => {
-                let progress = self.inbound.follow(turn.clone());
-                Some((Turn::begin(turn.clone(), Some(id.to_string()), &self.inbound).await, progress))
-            }
-            _ => None,
-        };
-        if by == owner {
-            self.inbound.set_cursor(id).await;
-        }
-        let (inner, inbound) = (Arc::clone(&self.inner), self.inbound.clone());
-        self.turns.spawn(async move {
-            if let Some((turn, progress)) = turn {
-                return status::follow(&*inner, &inbound, turn, progress, inner.remove_reaction(channel, id, eyes))
-                    .await;
-            }
-            let told = match response {
-                Response::Turn(_) | Response::Repeated | Response::Stranger { tell: false } => Ok(()),
-                Response::Text(text) | Response::Done(text) | Response::Refused(text) | Response::Gone(text) => {
-                    inner.reply(channel, id.get(), &text).await
-                }
-                Response::Stranger { tell: true } => inner.reply(channel, id.get(), STRANGER_REPLY).await,
-            };
-            if let Err(failure) = told {
-                tracing::warn!(%failure, "a message was not answered");
-            }
-            if by == owner {
-                inner.remove_reaction(channel, id, eyes).await;
-            }
-        });
+        true
     }
 
-    /// Continues to show the turns of an earlier process.
+    /// Continues what an earlier process has begun: turns that are shown, and messages whose files are fetched.
     async fn resume(&mut self) {
         let of = self.known.dm;
         for turn in Turn::left(&self.inbound).await {
             let (inner, inbound) = (Arc::clone(&self.inner), self.inbound.clone());
             let progress = inbound.follow(turn.id.clone());
-            self.turns.spawn(async move {
+            self.tasks.spawn(async move {
                 let answered = turn.answers.as_deref().and_then(|answered| answered.parse().ok());
                 let eyes = answered.map(|message| (message, inner.add_reaction(of, message)));
                 let over = async {
@@ -188,6 +186,13 @@ impl Listener {
                 };
                 status::follow(&*inner, &inbound, turn, progress, over).await;
             });
+        }
+        for message in self.handler.stored().await {
+            // A service that was killed before it moved the cursor fetches the message again.
+            self.is_new(message.id);
+            let message = self.handler.refreshed(message).await;
+            let eyes = self.inner.add_reaction(message.channel_id, message.id);
+            self.fetch_aside(message, eyes).await;
         }
     }
 
@@ -208,6 +213,9 @@ impl Listener {
             last = messages.last().map_or(last, |message| message.id);
             let owner = self.known.owner;
             for message in messages.into_iter().filter(|one| Inner::is_from_person(one) && one.author.id == owner) {
+                if !self.is_new(message.id) {
+                    continue;
+                }
                 let eyes = self.inner.add_reaction(message.channel_id, message.id);
                 self.handle(message, eyes).await;
             }
@@ -252,22 +260,4 @@ impl Listener {
 
 fn reaction(channel: Id<ChannelMarker>, message: Id<MessageMarker>) -> String {
     format!("channels/{channel}/messages/{message}/reactions/{EYES_IN_PATH}/@me")
-}
-
-/// Converts a message for the service.
-async fn to_incoming(message: Message) -> IncomingMessage {
-    let mut text = message.content;
-    for sticker in &message.sticker_items {
-        text.push_str(&format!("\n(a sticker: {})", sticker.name));
-    }
-    let answered = message.message_reference.filter(|reference| reference.kind == 0);
-    let forwarded = message.message_snapshots.into_iter().map(|snapshot| snapshot.message.content);
-    let quoted = message.referenced_message.map(|quoted| quoted.content).or(forwarded.into_iter().next());
-    IncomingMessage {
-        id: Some(message.id.to_string()),
-        text: text.trim().to_owned(),
-        reply_to: answered.and_then(|reference| reference.message_id).map(|id| id.to_string()),
-        quoted: quoted.filter(|quoted| !quoted.is_empty()),
-        files: attachments::fetch(message.attachments).await,
-    }
 }

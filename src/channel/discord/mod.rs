@@ -9,6 +9,7 @@ mod gateway;
 mod incoming;
 mod interaction;
 mod listener;
+mod message;
 mod progress;
 mod rest;
 #[cfg(test)]
@@ -16,6 +17,7 @@ mod tests;
 mod turn;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -45,6 +47,8 @@ struct Inner {
     rest: Rest,
     known: OnceCell<CachedIds>,
     statuses: Statuses,
+    /// Time for which later messages wait for the files of a message.
+    patience: Duration,
     /// The reason why the channel cannot work again, if so.
     lost: PermanentFailure,
 }
@@ -76,6 +80,7 @@ impl Discord {
             token,
             known: OnceCell::new(),
             statuses: Statuses::default(),
+            patience: message::PATIENCE,
             lost: PermanentFailure::new(lost),
         };
         Self { inner: Arc::new(inner) }

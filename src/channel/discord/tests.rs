@@ -126,6 +126,12 @@ impl Fixture {
         self.listening = Some(tokio::spawn(async move { channel.listen(inbound).await }));
     }
 
+    /// The same, while later messages wait at most so long for the files of a message.
+    fn with_patience(mut self, patience: Duration) -> Self {
+        self.channel = Arc::new(patient(&self.discord, patience));
+        self
+    }
+
     async fn connected(mut self) -> Self {
         self.listen();
         self.until("it is connected", || self.discord.is_connected().then_some(())).await;
@@ -187,6 +193,12 @@ impl Fixture {
 fn channel(discord: &stub::Discord) -> Discord {
     let settings = DiscordChannel { owner: None, api: Some(discord.url()) };
     Discord::new(settings, Some(TOKEN.into()))
+}
+
+fn patient(discord: &stub::Discord, patience: Duration) -> Discord {
+    let mut channel = channel(discord);
+    Arc::get_mut(&mut channel.inner).unwrap().patience = patience;
+    channel
 }
 
 fn message(number: i64, job: &str, text: &str) -> Outgoing {
@@ -739,6 +751,83 @@ async fn files_quotes_and_replies_come_with_a_message() {
     let IncomingEvent::Message(said) = fixture.heard().remove(1) else { panic!() };
     assert_eq!((said.reply_to, said.quoted.as_deref()), (None, Some("News.")));
     fixture.no_problems();
+}
+
+/// Sends a message with a file whose download hangs. Returns the id of the message.
+async fn with_hanging_file(fixture: &Fixture, text: &str) -> String {
+    let file = fixture.discord.file("slow.txt", b"Buy milk.".to_vec(), 9);
+    fixture.discord.hold("slow.txt");
+    let id = fixture.discord.write(OWNER, json!({ "content": text, "attachments": [file] }));
+    fixture.until("the file is asked for", || fixture.discord.hangs("slow.txt").then_some(())).await;
+    id
+}
+
+fn is_waited_for(fixture: &Fixture, id: &str) -> bool {
+    fixture.service.kept.lock().unwrap().contains_key(id)
+}
+
+#[tokio::test]
+async fn a_slow_file_delays_only_its_own_message() {
+    let fixture =
+        Fixture::answering(|_| Response::Text("Heard.".into())).with_patience(Duration::ZERO).connected().await;
+    let slow = with_hanging_file(&fixture, "Look").await;
+    fixture.discord.say("later");
+    assert_eq!(fixture.heard_texts(1).await, ["later"]);
+    fixture.until("it is answered", || fixture.discord.texts().pop()).await;
+    assert_eq!(fixture.discord.reactions(&slow).len(), 1, "the other one was seen");
+    fixture.discord.release("slow.txt");
+    assert_eq!(fixture.heard_texts(2).await, ["later", "Look"]);
+    let IncomingEvent::Message(said) = fixture.heard().remove(1) else { panic!() };
+    assert_eq!((said.id, &said.files[0].content), (Some(slow.clone()), &Ok(b"Buy milk.".to_vec())));
+    fixture.until("the reaction is gone", || fixture.discord.reactions(&slow).is_empty().then_some(())).await;
+    assert_eq!(fixture.discord.texts(), ["Heard.", "Heard."]);
+    assert!(!is_waited_for(&fixture, &slow));
+    fixture.no_problems();
+}
+
+#[tokio::test]
+async fn a_file_that_comes_soon_leaves_the_messages_in_order() {
+    let fixture =
+        Fixture::answering(|_| Response::Text("Heard.".into())).with_patience(Duration::MAX).connected().await;
+    with_hanging_file(&fixture, "Look").await;
+    let later = fixture.discord.say("later");
+    fixture.until("it was seen", || (!fixture.discord.reactions(&later).is_empty()).then_some(())).await;
+    assert_eq!(fixture.heard(), []);
+    fixture.discord.release("slow.txt");
+    assert_eq!(fixture.heard_texts(2).await, ["Look", "later"]);
+    fixture.no_problems();
+}
+
+#[tokio::test]
+async fn a_message_whose_file_was_not_there_when_the_service_was_killed_is_heard_once() {
+    for before_the_cursor in [false, true] {
+        let fixture = Fixture::answering(|_| Response::Text("Heard.".into())).with_patience(Duration::ZERO);
+        let mut fixture = fixture.connected().await;
+        fixture.discord.say("one");
+        fixture.heard_texts(1).await;
+        let cursor = || fixture.service.last.lock().unwrap().clone();
+        let first = fixture.until("it was marked", cursor).await;
+        let slow = with_hanging_file(&fixture, "Look").await;
+        fixture.discord.say("later");
+        fixture.heard_texts(2).await;
+        fixture.start_again().await;
+        if before_the_cursor {
+            *fixture.service.last.lock().unwrap() = Some(first);
+            fixture.service.heard.lock().unwrap().truncate(1);
+        }
+        assert!(is_waited_for(&fixture, &slow));
+        fixture.discord.release("slow.txt");
+        fixture.discord.say("last");
+        fixture.listen();
+        let mut texts = fixture.heard_texts(4).await;
+        texts.sort();
+        assert_eq!(texts, ["Look", "last", "later", "one"], "{before_the_cursor}");
+        fixture.until("it waits no more", || (!is_waited_for(&fixture, &slow)).then_some(())).await;
+        fixture.discord.say("the very last");
+        assert_eq!(fixture.heard_texts(5).await[4], "the very last", "{before_the_cursor}");
+        fixture.until("the reaction is gone", || fixture.discord.reactions(&slow).is_empty().then_some(())).await;
+        fixture.no_problems();
+    }
 }
 
 #[tokio::test]

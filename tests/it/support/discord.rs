@@ -15,7 +15,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 pub const TOKEN: &str = "token-of-the-bot";
 pub const OWNER: &str = "80351110224678912";
@@ -65,6 +65,8 @@ struct World {
     commands: Value,
     interactions: HashMap<String, Asked>,
     files: HashMap<String, Vec<u8>>,
+    /// Files whose downloads hang until their sender is dropped.
+    held: HashMap<String, watch::Sender<()>>,
     last_id: u64,
     is_revoked: bool,
     /// The code that closes the connection of a bot that identifies.
@@ -229,6 +231,20 @@ impl Discord {
         world.files.insert(name.into(), bytes);
         let (id, url) = (world.id(), format!("http://{}/files/{name}", world.url));
         json!({ "id": id, "filename": name, "size": size, "url": url, "proxy_url": url })
+    }
+
+    /// Makes the downloads of a file hang until it is [released](Self::release).
+    pub fn hold(&self, name: &str) {
+        self.world().held.insert(name.into(), watch::Sender::new(()));
+    }
+
+    /// Returns whether a download of a held file hangs.
+    pub fn hangs(&self, name: &str) -> bool {
+        self.world().held[name].receiver_count() > 0
+    }
+
+    pub fn release(&self, name: &str) {
+        self.world().held.remove(name);
     }
 
     /// Presses a button of a message. Returns the interaction's token.
@@ -475,6 +491,10 @@ fn take(world: &Mutex<World>, orders: &mpsc::UnboundedSender<Order>, text: &str)
 // ---- REST.
 
 async fn file(State(world): Shared, Path(name): Path<String>) -> Response {
+    let held = lock(&world).held.get(&name).map(watch::Sender::subscribe);
+    if let Some(mut held) = held {
+        let _released = held.changed().await;
+    }
     lock(&world).files[&name].clone().into_response()
 }
 
