@@ -5,6 +5,7 @@
 //! module knows messages, not runs.
 
 mod backoff;
+mod buttons;
 pub mod command;
 pub mod commands;
 pub mod console;
@@ -35,6 +36,7 @@ use crate::definition::{DefinitionId, Urgency};
 use crate::journal::{Button, Message, RichContent, RunId};
 use terminal::{plain, plain_lines};
 
+pub use buttons::{ButtonRemoval, ButtonRemovals};
 pub use deliveries::Deliveries;
 pub use incoming::{Deaf, Inbound, IncomingEvent, IncomingHandler, IncomingMessage, Progress, ReceivedFile, Response};
 pub use progress::{INTERRUPT, interrupts};

@@ -20,7 +20,8 @@ use crate::bot::live::{TurnUpdate, UpdateKind};
 use crate::bot::main_session::MAKE_SHORTER;
 use crate::channel::commands::{ANYWAY, COMMANDS, ChatCommand, CommandEffect, as_typed};
 use crate::channel::{
-    Channel, Deaf, INTERRUPT, IncomingEvent, IncomingHandler, IncomingMessage, Outgoing, Progress, Response, interrupts,
+    ButtonRemoval, ButtonRemovals, Channel, Deaf, INTERRUPT, IncomingEvent, IncomingHandler, IncomingMessage, Outgoing,
+    Progress, Response, interrupts,
 };
 use crate::definition::{DefinitionId, Period};
 use crate::journal::{
@@ -65,6 +66,7 @@ pub(super) struct ServiceInbound {
     /// Who was answered since the start by channels without an owner, by channel and name. The answer helps to find out the owner, so
     /// each start gives it again.
     pub told: Mutex<BTreeSet<(String, String)>>,
+    pub removals: ButtonRemovals,
 }
 
 #[async_trait]
@@ -597,12 +599,14 @@ impl ServiceInbound {
         let delivered = self.handlers.journal.delivered_by(message.number).await.unwrap_or_default();
         for (name, external) in delivered.iter().filter(|(name, _)| is_there(name)) {
             let Some(channel) = self.channels.get(name) else { continue };
-            let outgoing = Outgoing::on(&**channel, message);
-            let settled =
-                tokio::time::timeout(Duration::from_secs(10), channel.remove_buttons(external, &outgoing, outcome));
-            if !matches!(settled.await, Ok(Ok(()))) {
-                tracing::warn!(channel = %name, "the buttons of a message could not be taken away");
-            }
+            let removal = ButtonRemoval {
+                name: name.clone(),
+                channel: Arc::clone(channel),
+                external: external.clone(),
+                message: Outgoing::on(&**channel, message),
+                outcome: outcome.to_owned(),
+            };
+            self.removals.remove(removal).await;
         }
     }
 

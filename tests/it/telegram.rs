@@ -560,6 +560,28 @@ fn a_question_that_a_restart_has_ended_has_no_buttons() {
 }
 
 #[test]
+fn buttons_that_could_not_be_taken_away_at_first_go_later() {
+    let telegram = Telegram::start();
+    let api = MessagesApi::script([Reply::bash("touch made"), Reply::say("Not made.")]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    let fields = "background: true\nisolated: true\nallowed_tools: [Read]\nask_tools: ['Bash(touch *)']\n";
+    bot.write("reminders/make.md", &reminder(now(), fields, "Make it."));
+    let service = bot.start();
+    let question = sees(&telegram, &service, "asks (question 1)");
+    service.until("it is recorded", || (!bot.json(["inbox"])[0]["delivered"].is_null()).then_some(()));
+    telegram.fail("editMessageText", 500, None);
+    bot.ok(["questions", "answer", "1", "deny"]);
+    let over = service.until("its buttons are gone", || {
+        telegram.chat().into_iter().find(|one| one["message_id"] == question["message_id"] && labels(one).is_empty())
+    });
+    assert!(over["text"].as_str().unwrap().contains("denied, by terminal"), "{over:#}");
+    assert_eq!(telegram.calls("editMessageText").len(), 2);
+    service.stop();
+    bot.until_no_processes();
+}
+
+#[test]
 fn commands_are_commands_and_a_sticker_is_something() {
     let telegram = Telegram::start();
     let api = MessagesApi::answering(|_| Reply::say("Seen."));

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::opened_home::OpenedHome;
 use super::parts::LoadedDefinitions;
-use crate::channel::{Channel, Inbound};
+use crate::channel::{ButtonRemovals, Channel, Inbound};
 use crate::daemon::control::Control;
 use crate::daemon::handlers::Handlers;
 use crate::daemon::incoming::{ExecuteWords, ServiceInbound};
@@ -82,6 +82,7 @@ impl Background {
                 channels: self.channels.clone(),
                 execute,
                 told: Mutex::default(),
+                removals: ButtonRemovals::default(),
             });
             let (webhooks, watching, hearts) = (self.webhooks, self.watching, self.hearts);
             let (channels, settings) = (self.channels, self.settings.clone());
