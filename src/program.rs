@@ -111,7 +111,17 @@ impl ProcessOutcome {
     /// Returns the exit code in words.
     #[must_use]
     pub fn shown_code(&self) -> String {
-        self.code.map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}"))
+        shown_code(self.code)
+    }
+}
+
+/// Returns an exit code in words. The code of a program that a signal ended is 128 plus the signal.
+#[must_use]
+pub fn shown_code(code: Option<i32>) -> String {
+    match code {
+        Some(code @ 129..=192) => format!("exit code {code} (signal {})", code - 128),
+        Some(code) => format!("exit code {code}"),
+        None => "a signal".to_owned(),
     }
 }
 

@@ -115,6 +115,32 @@ fn exit_75_is_tried_again_and_another_code_goes_to_the_next_channel() {
 }
 
 #[test]
+fn a_bridge_that_is_killed_is_tried_again_and_the_status_says_by_which_signal() {
+    let script = r#"#!/usr/bin/env python3
+import json, os, signal, sys
+for line in sys.stdin:
+    if not os.path.exists("works"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    print(json.dumps({"delivered": json.loads(line)["number"]}), flush=True)
+"#;
+    for settings in ["", ", keep: true"] {
+        let bot = bot(script, settings);
+        bot.write("reminders/tea.md", &reminder(now(), "", "Tea is ready."));
+        let service = bot.start();
+        let killed = "it ended with exit code 137 (signal 9)";
+        let failing = || Some(bot.json(["channels"])[0]["failing"].clone()).filter(|failing| !failing.is_null());
+        assert_eq!(service.until("it fails", failing)["error"], killed, "{settings}");
+        assert!(bot.ok(["status"]).contains(killed), "{}", bot.ok(["status"]));
+        fs::write(bot.path("state/channels/phone/works"), "").unwrap();
+        let message = until(&service, &bot, "delivered");
+        assert_eq!(message["deliveries"].as_array().unwrap().len(), 1, "{message:#}");
+        assert!(!bot.ok(["status"]).contains(killed), "{}", bot.ok(["status"]));
+        service.stop();
+        bot.until_no_processes();
+    }
+}
+
+#[test]
 fn a_bridge_reaches_no_keys_and_nothing_of_the_data_folder() {
     let script = r#"#!/bin/sh
 cat > /dev/null

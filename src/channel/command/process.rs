@@ -8,12 +8,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe;
+use tokio::process::Child;
 use tokio::sync::{self, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::{id, last_line};
 use crate::channel::{IncomingEvent, IncomingMessage, SendError};
-use crate::program::Process;
+use crate::program::{Process, shown_code};
 
 /// Maximum length of a line that it writes, in bytes.
 const LONGEST: u64 = 64 * 1024;
@@ -21,8 +22,8 @@ const LONGEST: u64 = 64 * 1024;
 /// Maximum size of all lines that wait to be handled, in MiB. A process that writes more is ended.
 const MAX_WAITING_MIB: usize = 8;
 
-/// Maximum wait for the rest of stderr after stdout has closed.
-const STDERR_TIMEOUT: Duration = Duration::from_secs(1);
+/// Maximum wait for the rest of stderr, and for the exit code, after stdout has closed.
+const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The outcome of a delivery.
 type Outcome = Result<Option<String>, SendError>;
@@ -151,8 +152,11 @@ impl PersistentProcess {
         let (answers, heard) = (Arc::clone(&asked), news.clone());
         let reader = tokio::spawn(async move {
             // Dropping these ends the process.
-            let _alive = (runner, socket);
-            let why = read(stdout, stderr, &answers, &heard).await;
+            let (runner, _alive) = (runner, socket);
+            let why = match read(stdout, stderr, &answers, &heard).await {
+                Some(why) => why,
+                None => end_in_words(runner).await,
+            };
             record_end(&answers, &heard, why);
         });
         Self { stdin: sync::Mutex::new(stdin), asked, news, reader }
@@ -209,13 +213,13 @@ fn record_end(asked: &Mutex<Asked>, news: &News, why: String) {
     }
 }
 
-/// Reads the process's output to its end. Returns the reason why it ended.
+/// Reads the process's output to its end. Returns the reason why it ended, if it is known.
 async fn read(
     stdout: impl AsyncRead + Unpin,
     stderr: impl AsyncRead + Unpin + Send + 'static,
     asked: &Mutex<Asked>,
     news: &News,
-) -> String {
+) -> Option<String> {
     let mut last_words = tokio::spawn(end_of(stderr));
     let mut lines = BufReader::new(stdout);
     loop {
@@ -258,12 +262,20 @@ async fn read(
             let _late = waiting.map(|waiting| waiting.send(outcome));
         }
         if !has_room {
-            return format!("it was ended: more than {MAX_WAITING_MIB} MiB of its lines wait to be handled");
+            return Some(format!("it was ended: more than {MAX_WAITING_MIB} MiB of its lines wait to be handled"));
         }
     }
-    let stderr = tokio::time::timeout(STDERR_TIMEOUT, &mut last_words).await;
+    let stderr = tokio::time::timeout(END_TIMEOUT, &mut last_words).await;
     let stderr = stderr.ok().and_then(Result::ok).unwrap_or_default();
-    last_line(&stderr).unwrap_or_else(|| "it ended".to_owned())
+    last_line(&stderr)
+}
+
+/// Returns the exit code of a process that said nothing about its end.
+async fn end_in_words(mut runner: Child) -> String {
+    match tokio::time::timeout(END_TIMEOUT, runner.wait()).await {
+        Ok(Ok(status)) => format!("it ended with {}", shown_code(status.code())),
+        _ => "it closed its output".to_owned(),
+    }
 }
 
 async fn end_of(mut stderr: impl AsyncRead + Unpin) -> Vec<u8> {
@@ -281,7 +293,7 @@ mod tests {
     use super::*;
 
     /// Reads this output while nobody receives the events. Returns the outcome of message 1, and why the process ended.
-    async fn unheard(output: &str) -> (Option<Outcome>, String) {
+    async fn unheard(output: &str) -> (Option<Outcome>, Option<String>) {
         let (answer, answered) = oneshot::channel();
         let asked = Mutex::new(Asked { waiting: HashMap::from([(1, answer)]), over: None });
         let (news, _receiver) = News::new();
@@ -294,13 +306,14 @@ mod tests {
     async fn an_answer_is_read_behind_many_events() {
         let said = "{\"said\": \"/budget\", \"by\": 7}\n";
         let (outcome, why) = unheard(&format!("{}{{\"delivered\": 1}}\n", said.repeat(5000))).await;
-        assert_eq!((outcome, why.as_str()), (Some(Ok(None)), "it ended"));
+        assert_eq!((outcome, why), (Some(Ok(None)), None));
     }
 
     #[tokio::test]
     async fn a_process_that_writes_too_much_is_ended() {
         let said = format!("{{\"said\": \"{}\", \"by\": 7}}\n", "a".repeat(60_000));
         let (outcome, why) = unheard(&format!("{}{{\"delivered\": 1}}\n", said.repeat(150))).await;
-        assert_eq!((outcome, why.as_str()), (None, "it was ended: more than 8 MiB of its lines wait to be handled"));
+        let expect = Some("it was ended: more than 8 MiB of its lines wait to be handled");
+        assert_eq!((outcome, why.as_deref()), (None, expect));
     }
 }
