@@ -300,6 +300,76 @@ fn an_answer_that_cannot_take_the_place_of_its_status_removes_it() {
 }
 
 #[test]
+fn a_limit_on_the_edits_of_a_running_turn_does_not_delay_its_answer() {
+    let telegram = Telegram::start();
+    let api = MessagesApi::script([Reply::bash("until [ -e go ]; do sleep 0.1; done"), Reply::say("It is green.")]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    let service = bot.start();
+    telegram.fail("editMessageText", 429, Some(3600));
+    telegram.say(ADA, "Which tea?");
+    let status = sees(&telegram, &service, " s");
+    service.until("an edit is refused", || (!telegram.calls("editMessageText").is_empty()).then_some(()));
+    bot.write("work/go", "");
+    let answer = service.until("the answer stands alone", || {
+        Some(telegram.chat()).filter(|chat| chat.len() == 1 && chat[0]["text"] == "It is green.")
+    });
+    assert_ne!(answer[0]["message_id"], status["message_id"]);
+    assert_eq!(telegram.calls("editMessageText").len(), 1, "a request would prolong the limit");
+    assert!(!service.output().contains("was not delivered"), "{}", service.output());
+    service.stop();
+    bot.until_no_processes();
+}
+
+#[test]
+fn a_new_message_whose_markup_is_refused_comes_as_plain_text() {
+    let telegram = Telegram::start();
+    let bot = TestBot::new();
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    telegram.fail_where(|body| body["parse_mode"] == "HTML", "sendMessage", 400);
+    bot.write("reminders/tea.md", &reminder(now(), "", "**Tea** is <ready> & `hot`."));
+    let service = bot.start();
+    let message = sees(&telegram, &service, "ready");
+    assert_eq!(message["text"], "**Tea** is <ready> & `hot`.");
+    assert_eq!(labels(&message), ["Done", "10 min", "1 h", "Tomorrow"]);
+    service.until("it is delivered", || (!bot.json(["inbox"])[0]["delivered"].is_null()).then_some(()));
+    let sent = telegram.calls("sendMessage");
+    assert_eq!((sent.len(), &sent[1]["parse_mode"]), (2, &Value::Null), "{sent:#?}");
+    service.stop();
+    bot.until_no_processes();
+}
+
+#[test]
+fn a_file_of_twenty_megabytes_is_taken_and_one_byte_more_is_not() {
+    const MOST: usize = 20 * 1024 * 1024;
+    let telegram = Telegram::start();
+    let api = MessagesApi::answering(|_| Reply::say("Seen."));
+    let bot = TestBot::with_client(&client::real(), api.url());
+    settings(&bot, &telegram, &format!(", owner: {ADA}"));
+    let service = bot.start();
+    let files = json!({
+        "caption": "Look", "document": { "file_id": "1", "file_name": "just.bin", "file_size": MOST },
+        "video": { "file_id": "2", "file_name": "above.bin", "file_size": MOST + 1 },
+    });
+    telegram.set_file(vec![b'a'; MOST]);
+    telegram.write(ADA, files);
+    let heard = |name: &str| {
+        let said = || Some(api.requests().last()?.last_text()).filter(|text| text.contains(name));
+        service.until("the message is heard", said)
+    };
+    let prompt = heard("just.bin");
+    assert!(prompt.contains(&format!("/just.bin ({MOST} bytes)")), "{prompt}");
+    assert!(prompt.contains("above.bin: not taken: it is over 20 MB"), "{prompt}");
+    // Telegram need not say the size.
+    telegram.set_file(vec![b'a'; MOST + 1]);
+    telegram.write(ADA, json!({ "document": { "file_id": "3", "file_name": "unknown.bin" } }));
+    let prompt = heard("unknown.bin");
+    assert!(prompt.contains("unknown.bin: not taken: it is over 20 MB"), "{prompt}");
+    service.stop();
+    bot.until_no_processes();
+}
+
+#[test]
 fn an_answer_that_goes_is_interrupted_by_a_button() {
     let telegram = Telegram::start();
     let api = MessagesApi::script([Reply::bash("until [ -e go ]; do sleep 0.1; done"), Reply::say("It is green.")]);

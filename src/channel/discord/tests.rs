@@ -753,6 +753,27 @@ async fn files_quotes_and_replies_come_with_a_message() {
     fixture.no_problems();
 }
 
+#[tokio::test]
+async fn a_file_of_the_largest_size_is_taken_and_one_byte_more_is_not() {
+    const MOST: usize = 25 * 1024 * 1024;
+    let fixture = Fixture::answering(|_| Response::Text("Heard.".into())).connected().await;
+    // The size that Discord says, and the number of bytes that come.
+    let sizes = [(MOST, MOST), (MOST + 1, 1), (1, MOST + 1)];
+    let files: Vec<Value> = sizes
+        .iter()
+        .enumerate()
+        .map(|(n, (said, size))| fixture.discord.file(&format!("{n}.bin"), vec![b'a'; *size], *said as u64))
+        .collect();
+    fixture.discord.write(OWNER, json!({ "attachments": files }));
+    fixture.until("it is heard", || (!fixture.heard().is_empty()).then_some(())).await;
+    let IncomingEvent::Message(said) = fixture.heard().remove(0) else { panic!() };
+    let taken: Vec<Result<usize, String>> =
+        said.files.into_iter().map(|file| file.content.map(|content| content.len())).collect();
+    let refused = || Err("it is larger than 25 MB".to_owned());
+    assert_eq!(taken, [Ok(MOST), refused(), refused()]);
+    fixture.no_problems();
+}
+
 /// Sends a message with a file whose download hangs. Returns the id of the message.
 async fn with_hanging_file(fixture: &Fixture, text: &str) -> String {
     let file = fixture.discord.file("slow.txt", b"Buy milk.".to_vec(), 9);

@@ -26,6 +26,9 @@ const LONGEST: u64 = 16 * 1024 * 1024;
 /// Maximum size of a file that the server hands out, in bytes.
 pub(super) const LARGEST_FILE: u64 = 20 * 1024 * 1024;
 
+/// The reason why a larger file is not taken.
+pub(super) const TOO_LARGE: &str = "it is over 20 MB, which is the most that Telegram hands out";
+
 /// Maximum retry delay for which a call waits, in seconds. During a longer one, calls of this method fail without a request, since requests
 /// would prolong it.
 const LONGEST_WAIT: u64 = 60;
@@ -145,13 +148,15 @@ impl Api {
         let content = tokio::task::spawn_blocking(move || {
             let mut answer = agent.get(&url).config().timeout_global(Some(TIMEOUT * 4)).build().call()?;
             let status = answer.status().as_u16();
-            let content = answer.body_mut().with_config().limit(LARGEST_FILE + 1).read_to_vec()?;
+            let content = answer.body_mut().with_config().limit(LARGEST_FILE).read_to_vec()?;
             Ok::<_, ureq::Error>((status, content))
         });
         let content = content.await.map_err(|error| error.to_string())?;
-        match content.map_err(|error| self.without_token(&error.to_string()))? {
-            (200, content) => Ok(content),
-            (status, _) => Err(format!("Telegram answered {status}")),
+        match content {
+            Ok((200, content)) => Ok(content),
+            Ok((status, _)) => Err(format!("Telegram answered {status}")),
+            Err(ureq::Error::BodyExceedsLimit(_)) => Err(TOO_LARGE.to_owned()),
+            Err(error) => Err(self.without_token(&error.to_string())),
         }
     }
 

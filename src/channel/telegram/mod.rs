@@ -308,13 +308,17 @@ fn is_edited(answer: Result<Value, Failure>) -> Result<bool, Failure> {
     }
 }
 
-/// Replaces a status message by the answer. Returns `false` if a new message must be sent instead.
+/// Replaces a status message by the answer. Returns `false` if a new message must be sent instead, because the message is gone, Telegram
+/// rejects its new content, or too many edits were made.
 async fn edit_to(api: &Api, message: i64, text: &str, mut body: Value) -> Result<bool, Failure> {
     body["message_id"] = message.into();
     // An edit cannot change the reply reference.
     body.as_object_mut().map(|body| body.remove("reply_parameters"));
     format_as_html(&mut body, text);
-    edit(api, body).await
+    match is_edited(api.call_once(EDIT, body).await) {
+        Err(Failure { code: Some(429), .. }) => Ok(false),
+        edited => edited,
+    }
 }
 
 /// Replaces a message's buttons by their outcome. `sent` is the message as it was sent. Telegram's copy has lost its formatting marks, so

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::api::{Api, Failure, LARGEST_FILE};
+use super::api::{Api, Failure, LARGEST_FILE, TOO_LARGE};
 use super::{EYES, Inner, body, escaped, remove_buttons, reply_to, unimportant};
 use crate::channel::backoff::{Backoff, MANY};
 use crate::channel::commands::COMMANDS;
@@ -312,9 +312,7 @@ async fn heard(message: Message, api: &Api, is_owner: bool) -> IncomingEvent {
         let others = others.into_iter().filter_map(|(file, name)| Some((file?, name)));
         for (file, name) in photo.into_iter().chain(others) {
             let content = match file.file_size {
-                Some(size) if size > LARGEST_FILE => {
-                    Err("it is over 20 MB, which is the most that Telegram hands out".into())
-                }
+                Some(size) if size > LARGEST_FILE => Err(TOO_LARGE.to_owned()),
                 _ => api.file(&file.file_id).await,
             };
             files.push(ReceivedFile { name: file.file_name.unwrap_or_else(|| name.to_owned()), content });

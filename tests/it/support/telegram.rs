@@ -58,6 +58,8 @@ struct Server {
     stalls: usize,
     /// Whether requests for files are held.
     holds_files: bool,
+    /// The content of every file, or `None` for a small photo.
+    file: Option<Vec<u8>>,
 }
 
 /// An error for a call of this method that satisfies `holds`, after `skip` others that satisfy it.
@@ -166,6 +168,11 @@ impl Telegram {
         self.server.lock().unwrap().holds_files = holds;
     }
 
+    /// Gives every file this content.
+    pub fn set_file(&self, content: Vec<u8>) {
+        self.server.lock().unwrap().file = Some(content);
+    }
+
     /// Numbers the next messages from this number on.
     pub fn number_from(&self, number: i64) {
         self.server.lock().unwrap().next_message = number;
@@ -206,11 +213,11 @@ impl Telegram {
     }
 }
 
-async fn file(State(server): State<Arc<Mutex<Server>>>) -> &'static str {
+async fn file(State(server): State<Arc<Mutex<Server>>>) -> Vec<u8> {
     while server.lock().unwrap().holds_files {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    "a photo"
+    server.lock().unwrap().file.clone().unwrap_or_else(|| b"a photo".to_vec())
 }
 
 fn refuse(code: u16, description: &str, retry_after: Option<u64>) -> Response {
