@@ -21,7 +21,7 @@ pub(super) fn patterns(value: &Value) -> Result<Vec<ToolPattern>, Fault> {
 }
 
 fn pattern(field: &str, text: &str, item: Option<usize>) -> Result<ToolPattern, Fault> {
-    ToolPattern::parse(text).map(|pattern| pattern.for_client(&BOT)).map_err(|error| {
+    ToolPattern::parse(text).and_then(|pattern| pattern.for_client(&BOT)).map_err(|error| {
         let hint = match error {
             PatternError::Name(_) if text.contains([',', ' ']) => "write one tool a line, each after its own `- `",
             PatternError::Unbalanced(_) => "close each `(` with a `)`",

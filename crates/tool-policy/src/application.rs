@@ -227,6 +227,15 @@ impl Application {
         }
     }
 
+    /// Returns whether a wildcard of the tool's name begins inside of the alias: `mcp__bo*` for `bot`. The client knows the server by its real
+    /// name, so such a pattern would miss the server's tools.
+    pub(crate) fn cuts_alias(&self, tool: &str) -> bool {
+        let server = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once('*')).map(|(beginning, _)| beginning);
+        let alias = format!("{}__", self.server_alias);
+        !self.server_alias.is_empty()
+            && server.is_some_and(|server| !server.is_empty() && server != alias && alias.starts_with(server))
+    }
+
     /// Returns whether a tool belongs to the application's own server.
     pub(crate) fn is_on_server(&self, tool: &str) -> bool {
         let rest = tool.strip_prefix("mcp__").and_then(|rest| rest.strip_prefix(self.server));

@@ -43,6 +43,16 @@ pub enum PatternError {
     /// A wildcard in the name of a built-in tool.
     #[error("`{0}`: wildcards in a tool's name work for MCP tools only (`mcp__server__*`); name the tool")]
     Wildcard(String),
+    /// A wildcard that begins inside of the alias of the application's own server.
+    #[error(
+        "`{pattern}`: the wildcard is inside of the server's name; write `mcp__{alias}__*` for the tools of `{alias}`"
+    )]
+    CutAlias {
+        /// The pattern's tool.
+        pattern: String,
+        /// The alias.
+        alias: &'static str,
+    },
     /// `mcp__` without a server.
     #[error("`{0}` names no MCP server; write `mcp__server` or `mcp__server__tool`")]
     NoServer(String),
@@ -92,17 +102,22 @@ impl ToolPattern {
     }
 
     /// Returns the pattern under the client's names: for a tool of the application's own server, the real server name replaces an alias.
-    #[must_use]
-    pub fn for_client(self, application: &Application) -> Self {
-        Self { tool: application.client_name(&self.tool).into(), ..self }
+    ///
+    /// # Errors
+    /// [`PatternError::CutAlias`] if the pattern matches the alias with a wildcard, and would miss the real name.
+    pub fn for_client(self, application: &Application) -> Result<Self, PatternError> {
+        if application.cuts_alias(&self.tool) {
+            return Err(PatternError::CutAlias { pattern: self.tool.to_string(), alias: application.server_alias });
+        }
+        Ok(Self { tool: application.client_name(&self.tool).into(), ..self })
     }
 
     /// Parses like [`parse`](Self::parse), for the lists of jobs: a tool on the server of `application` must be one of its tools.
     ///
     /// # Errors
-    /// As `parse`, and [`PatternError::UnknownTool`] for `mcp__SERVER__…` that names no tool of the application's.
+    /// As `parse` and [`for_client`](Self::for_client), and [`PatternError::UnknownTool`] for `mcp__SERVER__…` that names no tool of the application's.
     pub fn parse_for_job(text: &str, application: &Application) -> Result<Self, PatternError> {
-        let pattern = Self::parse(text)?.for_client(application);
+        let pattern = Self::parse(text)?.for_client(application)?;
         let name = pattern.tool();
         let is_one = || application.tools.iter().chain(application.retired_tools).any(|tool| *tool == name);
         if application.is_on_server(name) && !name.contains('*') && !is_one() {

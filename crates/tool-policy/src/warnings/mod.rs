@@ -307,6 +307,14 @@ mod tests {
             assert_eq!(ToolPattern::parse_for_job(text, &BOT).unwrap().to_string(), expect, "{text}");
         }
         assert!(ToolPattern::parse_for_job("mcp__talk__ping_usr", &BOT).is_err());
+        // Such a pattern means the tools under one name, and would miss them under the other.
+        for text in ["mcp__t*", "mcp__talk*", "mcp__talk_*", "mcp__ta*__ping_user"] {
+            let error = ToolPattern::parse_for_job(text, &BOT).unwrap_err().to_string();
+            assert!(error.contains("write `mcp__talk__*` for the tools of `talk`"), "{error}");
+        }
+        for text in ["mcp__talks*", "mcp__c*", "mcp__chat*"] {
+            assert!(ToolPattern::parse_for_job(text, &BOT).is_ok(), "{text}");
+        }
     }
 
     #[test]
