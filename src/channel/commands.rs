@@ -204,6 +204,12 @@ pub fn as_typed(text: &str) -> String {
     })
 }
 
+/// Returns whether the output of a command is shown as a block of code, which keeps its columns. A link is not: nobody could tap it there.
+pub(super) fn is_block(text: &str) -> bool {
+    let is_link = |line: &str| line.starts_with("https://") || line.starts_with("http://");
+    text.trim_end().contains('\n') && !text.lines().any(is_link)
+}
+
 const fn command(
     name: &'static str,
     about: &'static str,
@@ -235,6 +241,19 @@ mod tests {
             ),
         ] {
             assert_eq!(as_typed(text), expect);
+        }
+    }
+
+    #[test]
+    fn a_link_can_be_tapped() {
+        for (text, is_it) in [
+            ("one line\n", false),
+            ("NEXT   JOB\n08:00  tea\n", true),
+            ("Open this link:\n\nhttps://example.org/login?x=1\n\nGive the code.\n", false),
+            ("http://127.0.0.1:8080/in/1\nthe page listens\n", false),
+            ("see https://example.org\nthere\n", true),
+        ] {
+            assert_eq!(is_block(text), is_it, "{text}");
         }
     }
 

@@ -47,12 +47,17 @@ fn a_reminder_comes_and_is_snoozed_by_a_button() {
     let shown = settled["html"].as_str().unwrap();
     assert!(shown.starts_with(&format!("{html}\n\n<i>Comes again")), "nothing else of it has changed: {shown}");
     assert!(bot.path("reminders/tea.md").exists(), "{}", service.output());
+    // Nobody is answered in a group.
+    for by in [98, ADA] {
+        telegram.write(by, json!({ "text": "/status", "chat": { "id": -5, "type": "group", "title": "All" } }));
+    }
     let asked = telegram.say(ADA, "/next");
     sees(&telegram, &service, "LAST");
     let answer = telegram.calls("sendMessage").pop().unwrap();
     assert_eq!(answer["reply_parameters"]["message_id"], asked, "an answer names its command: {answer:#}");
     assert_eq!(telegram.chat().iter().filter(|one| one["chat"]["id"] == 99).count(), 1, "a stranger is told once");
-    assert!(bot.ok(["channels"]).contains("tg: 2 messages came from strangers"), "{}", bot.ok(["channels"]));
+    assert!(telegram.chat().iter().all(|one| one["chat"]["id"] != -5 && one["chat"]["id"] != 98));
+    assert!(bot.ok(["channels"]).contains("tg: 3 messages came from strangers"), "{}", bot.ok(["channels"]));
     let shown = bot.ok(["config"]) + &service.output();
     assert!(!shown.contains(TOKEN), "{shown}");
     service.stop();

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use twilight_model::id::Id;
 use twilight_model::id::marker::MessageMarker;
 
-use crate::channel::commands::{COMMANDS, ChatCommand};
+use crate::channel::commands::{COMMANDS, ChatCommand, is_block};
 use crate::channel::progress::interrupt;
 use crate::channel::split::{length, split};
 use crate::channel::{Outgoing, OutgoingButton, terminal};
@@ -69,7 +69,7 @@ pub(super) fn status(text: &str, turn: Option<&DefinitionId>) -> Value {
 /// Returns the output of a command, visible only to the person who asked.
 pub(super) fn printed(text: &str) -> Vec<Value> {
     let text = text.trim_end();
-    if !text.contains('\n') {
+    if !is_block(text) {
         return for_one(text);
     }
     // The output must not end the block.
@@ -231,6 +231,8 @@ mod tests {
 
     #[test]
     fn what_a_command_prints_stays_in_its_block() {
+        let link = printed("Open this:\n\nhttps://example.org/login\n\nGive the code.\n");
+        assert_eq!(link[0]["content"], "Open this:\n\nhttps://example.org/login\n\nGive the code.");
         let bodies = printed("a  b\n```\n@everyone\n");
         assert_eq!(bodies[0]["content"], "```\na  b\n'''\n@everyone\n```");
         let bodies = printed(&"a line of a table\n".repeat(1000));

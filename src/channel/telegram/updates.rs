@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use super::api::{Api, Failure, LARGEST_FILE, TOO_LARGE};
 use super::{EYES, Inner, body, escaped, remove_buttons, reply_to, unimportant};
 use crate::channel::backoff::{Backoff, MANY};
-use crate::channel::commands::COMMANDS;
+use crate::channel::commands::{COMMANDS, is_block};
 use crate::channel::incoming::STRANGER_REPLY;
 use crate::channel::split::{length, split};
 use crate::channel::status::Turn;
@@ -210,11 +210,16 @@ async fn take(update: Update, raw: &Value, api: &Api, inner: &Arc<Inner>, inboun
     let mark = update.update_id;
     let owner = inner.owner.map(|owner| owner.to_string());
     if let Some(message) = update.message {
-        let Some(from) = message.from.as_ref().filter(|from| !from.is_bot && message.chat.kind == "private") else {
-            return;
-        };
+        let Some(from) = message.from.as_ref().filter(|from| !from.is_bot) else { return };
         let (by, chat, id) = (from.id.to_string(), message.chat.id, message.message_id);
         let is_owner = owner.as_deref() == Some(&*by);
+        if message.chat.kind != "private" {
+            // Whoever adds the bot to a group gets nothing there, not even the owner.
+            if !is_owner {
+                inbound.receive(&by, owner.as_deref(), IncomingEvent::Message(IncomingMessage::default())).await;
+            }
+            return;
+        }
         let (api, inner, inbound) = (api.clone(), Arc::clone(inner), inbound.clone());
         if is_owner && message.has_files() {
             // The next poll confirms the update, so `keep` saves it from a crash. Downloads run concurrently, so they delay no message.
@@ -363,7 +368,7 @@ async fn show(response: Response, chat: i64, answered: Option<i64>, api: &Api, i
         true => split(&text, LONGEST_OUTPUT).first().map(|first| format!("{first}\n…")).unwrap_or_default(),
         false => text,
     };
-    let shown = if cut.contains('\n') { format!("<pre>{}</pre>", escaped(&cut)) } else { escaped(&cut) };
+    let shown = if is_block(&cut) { format!("<pre>{}</pre>", escaped(&cut)) } else { escaped(&cut) };
     let mut body = body(chat);
     body["text"] = shown.into();
     body["parse_mode"] = "HTML".into();
