@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::{broadcast, mpsc};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until};
 
 use super::control::Handler as _;
 use super::cut_off_input;
@@ -49,11 +49,11 @@ const QUOTED: usize = 500;
 /// The quote of a message that is not recorded any more.
 const NOT_RECORDED: &str = "(a message that is no longer recorded)";
 
-/// Time without news of a turn after which its record is read.
-const POLL_INTERVAL: Duration = Duration::from_secs(5);
+/// Minimum time between two looks at the record of a turn.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// The same time once the turn's end is expected.
-const FAST_POLL_INTERVAL: Duration = Duration::from_millis(20);
+const MIN_PAUSE: Duration = Duration::from_millis(20);
 
 /// Maximum number of remembered senders to channels without an owner.
 const MAX_STRANGERS: usize = 1000;
@@ -663,56 +663,85 @@ async fn follow(
     mut live: broadcast::Receiver<TurnUpdate>,
     send: mpsc::UnboundedSender<Progress>,
 ) {
-    let mut calls: BTreeMap<String, String> = BTreeMap::new();
-    let (mut letters, mut last_call) = (false, String::new());
-    // Only the record shows the end, and a turn that was over before this subscription.
-    let (mut next, mut pause) = (Instant::now(), POLL_INTERVAL);
+    let mut shown = ShownTurn::default();
+    // Only the record shows the end, and a turn that was over before this subscription. It is read after an event, so that a turn that
+    // waits for the person costs nothing.
+    let mut events = journal.newest_event();
+    let (mut is_due, mut next, mut pause) = (true, Instant::now(), MAX_PAUSE);
     loop {
-        let seen = match timeout_at(next, live.recv()).await {
-            Ok(Ok(seen)) if seen.turn == turn => seen.what,
-            Ok(Ok(_) | Err(broadcast::error::RecvError::Lagged(_))) => continue,
-            Ok(Err(broadcast::error::RecvError::Closed)) => return,
-            Err(_) => match journal.session(&turn).await {
-                Ok(Some(session)) if session.ended => {
-                    let _left = send.send(Progress::Ended { completed: session.state == Some(RunState::Completed) });
-                    return;
-                }
-                Ok(None) => return,
-                _ => {
-                    next = Instant::now() + pause;
-                    pause = POLL_INTERVAL.min(pause * 2);
+        let seen = tokio::select! {
+            seen = live.recv() => match seen {
+                Ok(seen) if seen.turn == turn => seen.what,
+                Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => continue,
+                Err(broadcast::error::RecvError::Closed) => return,
+            },
+            changed = events.changed(), if !is_due => match changed {
+                Ok(()) => {
+                    is_due = true;
                     continue;
                 }
+                Err(_) => return,
             },
-        };
-        let progress = match seen {
-            UpdateKind::Letters(text) => {
-                letters = true;
-                Progress::Text(text)
-            }
-            // The text was already streamed in pieces.
-            UpdateKind::Did(Observation::Said { .. }) if std::mem::take(&mut letters) => continue,
-            UpdateKind::Did(Observation::Said { text }) => Progress::Text(text),
-            UpdateKind::Did(Observation::ToolCall { call, tool, input }) => {
-                let label = label(&tool, &input);
-                calls.insert(call, label.clone());
-                last_call.clone_from(&label);
-                Progress::Call { label }
-            }
-            UpdateKind::Did(Observation::ToolDecided { call, allowed: false, reason, .. }) => {
-                Progress::Refused { label: calls.remove(&call).unwrap_or_default(), reason }
-            }
-            UpdateKind::ProgramRefused(reason) => Progress::Refused { label: last_call.clone(), reason },
-            UpdateKind::Did(_) => continue,
-            UpdateKind::Ended { completed } => {
-                // The end is recorded in a moment, unless the service ends.
-                (next, pause) = (Instant::now() + FAST_POLL_INTERVAL, FAST_POLL_INTERVAL);
-                Progress::AttemptEnded { completed }
+            () = sleep_until(next), if is_due => {
+                match journal.session(&turn).await {
+                    Ok(Some(session)) if session.ended => {
+                        let completed = session.state == Some(RunState::Completed);
+                        let _left = send.send(Progress::Ended { completed });
+                        return;
+                    }
+                    Ok(None) => return,
+                    Ok(Some(_)) => is_due = false,
+                    Err(_) => {}
+                }
+                next = Instant::now() + pause;
+                pause = MAX_PAUSE.min(pause * 2);
+                continue;
             }
         };
+        if matches!(seen, UpdateKind::Ended { .. }) {
+            // The end is recorded in a moment, unless the service ends.
+            (next, pause) = (Instant::now() + MIN_PAUSE, MIN_PAUSE);
+        }
+        let Some(progress) = shown.progress(seen) else { continue };
         if send.send(progress).is_err() {
             return;
         }
+    }
+}
+
+/// What was seen of a turn so far.
+#[derive(Default)]
+struct ShownTurn {
+    /// The labels of calls, by their ids.
+    calls: BTreeMap<String, String>,
+    last_call: String,
+    /// Whether the current text was streamed in pieces.
+    letters: bool,
+}
+
+impl ShownTurn {
+    /// Returns the progress that an update makes. `None` if it makes none.
+    fn progress(&mut self, seen: UpdateKind) -> Option<Progress> {
+        Some(match seen {
+            UpdateKind::Letters(text) => {
+                self.letters = true;
+                Progress::Text(text)
+            }
+            UpdateKind::Did(Observation::Said { .. }) if std::mem::take(&mut self.letters) => return None,
+            UpdateKind::Did(Observation::Said { text }) => Progress::Text(text),
+            UpdateKind::Did(Observation::ToolCall { call, tool, input }) => {
+                let label = label(&tool, &input);
+                self.calls.insert(call, label.clone());
+                self.last_call.clone_from(&label);
+                Progress::Call { label }
+            }
+            UpdateKind::Did(Observation::ToolDecided { call, allowed: false, reason, .. }) => {
+                Progress::Refused { label: self.calls.remove(&call).unwrap_or_default(), reason }
+            }
+            UpdateKind::ProgramRefused(reason) => Progress::Refused { label: self.last_call.clone(), reason },
+            UpdateKind::Did(_) => return None,
+            UpdateKind::Ended { completed } => Progress::AttemptEnded { completed },
+        })
     }
 }
 
@@ -753,6 +782,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::bot::live::LiveTurns;
+    use crate::clock::Clock;
+    use crate::journal::{Finish, testing};
 
     #[test]
     fn a_call_is_named_in_a_few_words() {
@@ -766,6 +798,28 @@ mod tests {
             assert_eq!(label(tool, &input), expect);
         }
         assert!(label("Bash", &json!({ "command": "é".repeat(100) })).chars().count() <= 61);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_that_waits_costs_nothing_and_its_end_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Clock::simulated("2026-11-24T12:00:00Z".parse().unwrap());
+        let journal = Journal::open(testing::place(&folder.path().join("journal.db")), clock.clone()).unwrap();
+        let id = DefinitionId::of_turn("phone", "1");
+        let run = testing::begin_turn(&journal, &clock, &id).await;
+        let (live, (send, mut progress)) = (LiveTurns::default(), mpsc::unbounded_channel());
+        let following = tokio::spawn(follow(id.clone(), journal.clone(), live.listen(), send));
+        // Time passes by itself while nothing else happens.
+        let hour = || tokio::time::sleep(Duration::from_secs(3600));
+        hour().await;
+        let before = journal.commits();
+        hour().await;
+        assert_eq!(journal.commits(), before, "nothing is read without an event");
+        live.publish(&id, UpdateKind::Letters("Done.".into()));
+        assert_eq!(progress.recv().await, Some(Progress::Text("Done.".into())));
+        journal.finish(&run, Finish::closed(RunState::Cancelled, None)).await.unwrap();
+        assert_eq!(progress.recv().await, Some(Progress::Ended { completed: false }));
+        following.await.unwrap();
     }
 
     #[test]

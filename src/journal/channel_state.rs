@@ -288,33 +288,14 @@ fn is_over(connection: &Connection, turn: &str) -> Result<bool, JournalError> {
 #[cfg(test)]
 mod tests {
     use crate::clock::Clock;
-    use crate::definition::{DefinitionId, Kind};
+    use crate::definition::DefinitionId;
     use crate::journal::{
-        BegunInput, Claim, Finish, Journal, JournalReader, NewClaim, NewMessage, NewSession, Occurrence, Punctuality,
-        Purpose, RichContent, RunId, RunState, outbox::insert_message, testing,
+        BegunInput, Finish, Journal, JournalReader, NewMessage, RichContent, RunId, RunState, outbox::insert_message,
+        testing,
     };
 
     async fn turn(journal: &Journal, clock: &Clock, id: &DefinitionId) -> RunId {
-        let new = NewSession {
-            id: id.clone(),
-            by: None,
-            caller: "the user".into(),
-            caller_agent: None,
-            definition: "---\n---\nx".into(),
-            spawn_tool_policy: None,
-            fork: None,
-        };
-        journal.start_session(new, 8, 8).await.unwrap();
-        let claim = NewClaim {
-            occurrence: Occurrence { id: id.clone(), kind: Kind::Session, at: clock.now() },
-            file: "runs/x.md".into(),
-            text: "".into(),
-            purpose: Purpose::Run,
-            occasion: None,
-            origin: None,
-        };
-        let Claim::Claimed(run) = journal.claim(vec![claim]).await.unwrap().remove(0) else { panic!() };
-        journal.launching(&run, "".into(), String::new(), Punctuality::Unknown).await.unwrap();
+        let run = testing::begin_turn(journal, clock, id).await;
         journal.finish(&run, Finish::closed(RunState::Cancelled, None)).await.unwrap();
         run
     }

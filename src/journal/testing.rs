@@ -4,8 +4,11 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::{JournalLocation, Message, Server};
-use crate::definition::Urgency;
+use super::{
+    Claim, Journal, JournalLocation, Message, NewClaim, NewSession, Occurrence, Punctuality, Purpose, RunId, Server,
+};
+use crate::clock::Clock;
+use crate::definition::{DefinitionId, Kind, Urgency};
 
 #[allow(dead_code, reason = "the tests of the whole program use all of it")]
 #[path = "../../tests/it/support/postgres.rs"]
@@ -29,6 +32,31 @@ pub(crate) fn message(text: &str) -> Message {
         rich: None,
         deliveries: Vec::new(),
     }
+}
+
+/// Records a turn of the main session that runs.
+pub(crate) async fn begin_turn(journal: &Journal, clock: &Clock, id: &DefinitionId) -> RunId {
+    let new = NewSession {
+        id: id.clone(),
+        by: None,
+        caller: "the user".into(),
+        caller_agent: None,
+        definition: "---\n---\nx".into(),
+        spawn_tool_policy: None,
+        fork: None,
+    };
+    journal.start_session(new, 8, 8).await.unwrap();
+    let claim = NewClaim {
+        occurrence: Occurrence { id: id.clone(), kind: Kind::Session, at: clock.now() },
+        file: "runs/x.md".into(),
+        text: "".into(),
+        purpose: Purpose::Run,
+        occasion: None,
+        origin: None,
+    };
+    let Claim::Claimed(run) = journal.claim(vec![claim]).await.unwrap().remove(0) else { panic!() };
+    journal.launching(&run, "".into(), String::new(), Punctuality::Unknown).await.unwrap();
+    run
 }
 
 /// Returns the journal of a test: the file at `path`, or the server that stands for it.
