@@ -490,7 +490,8 @@ impl Message {
             AskDefault::Deny => "denied",
             AskDefault::Allow => "allowed",
         };
-        let why = format!("`{rule}` of {list} asks; \"run\" and \"always\" are for all that it matches.");
+        let longer = if question.always.is_some() { "\"run\" and \"always\" are" } else { "\"run\" is" };
+        let why = format!("`{rule}` of {list} asks; {longer} for all that it matches.");
         let silence = format!(
             "Without an answer by {until} (in {waits}) it is {default}. Waiting counts against the run's timeout of {}.",
             humantime::format_duration(self.timeout)

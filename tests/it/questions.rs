@@ -66,7 +66,7 @@ fn a_call_waits_for_the_answer_and_the_first_counts() {
     for part in [
         "reminder job asks (question 1)",
         "\n\n```\ntouch made\nin the line 'touch made && echo touched'\n```\n\n",
-        "`Bash(touch *)` of its ask_tools asks; \"run\" and \"always\" are for all that it matches.",
+        "`Bash(touch *)` of its ask_tools asks; \"run\" is for all that it matches.",
         "timeout of 30m",
     ] {
         assert!(text.contains(part), "{part}: {text}");
@@ -175,6 +175,7 @@ fn always_moves_the_rule_in_the_file_exactly_as_it_was_shown() {
     bot.ok(["fire", "job"]);
     let number = until_open(&bot, &service, 1).remove(0);
     let asked = bot.json(["inbox"])[0]["text"].as_str().unwrap().to_owned();
+    assert!(asked.contains("\"run\" and \"always\" are for all that it matches."), "{asked}");
     let shown = "\n\"always\" changes routines/job.md:\n```\n-ask_tools:\n+ask_tools:\n```\n";
     assert!(asked.contains(shown), "the change is shown before it is made: {asked}");
     let said = bot.ok(["questions", "answer", &number, "always"]);
