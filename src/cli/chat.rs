@@ -22,7 +22,7 @@ use crate::channel::commands::{COMMANDS, ChatCommand, CommandEffect};
 use crate::channel::terminal::plain_lines;
 use crate::config::TERMINAL;
 use crate::definition::DefinitionId;
-use crate::journal::{Event, EventKind, ForkEnd, Message, RichContent, RunFilter, RunId, RunState};
+use crate::journal::{Event, EventKind, ForkEnd, Message, RichContent, RunFilter, RunId, RunRecord, RunState};
 use crate::refusal::Refusal;
 
 /// An item of the queue.
@@ -101,6 +101,13 @@ fn command_in(text: &str) -> Option<&str> {
 fn read_all() -> Result<String, Refusal> {
     io::read_to_string(io::stdin())
         .map_err(|error| Refusal::environment(format!("standard input cannot be read: {error}")))
+}
+
+/// Returns the run of the turn that is running.
+fn running_turn(app: &App) -> Option<RunId> {
+    let Ok(Outcome::Status(status)) = app.execute(Command::Status) else { return None };
+    let running = |run: &RunRecord| run.id.is_turn() && run.outcome == RunState::Running;
+    status.running.into_iter().find(running).map(|run| run.run)
 }
 
 /// Returns the message that a turn sent besides its answer, if the event is one.
@@ -242,10 +249,11 @@ impl<'a> Conversation<'a> {
         self.output.print_now(self.global.color).map(drop)
     }
 
-    /// Interrupts the running answer. If cancelling fails, the run stays and can be interrupted again.
+    /// Interrupts the running answer, which may be one to a message of another channel. If cancelling fails, the run stays and can be
+    /// interrupted again.
     fn interrupt_first(&mut self) -> Result<(), Refusal> {
         let none = || Refusal::user("no answer is going");
-        let run = self.answering.first().cloned().ok_or_else(none)?;
+        let run = self.answering.first().cloned().or_else(|| running_turn(self.app)).ok_or_else(none)?;
         match self.app.execute(Command::Service(ServiceCommand::CancelRun { run: run.clone() })) {
             Ok(_) => {
                 self.answering.retain(|answering| *answering != run);

@@ -270,6 +270,12 @@ fn a_new_conversation_begins_at_once_while_an_answer_of_the_old_one_goes() {
     service.until("it is answered", || api.last().last_text().contains("And now?").then_some(()));
     let last = api.last();
     assert!(!last.mentions("rhubarb") && !last.mentions("think long"), "{}", last.body);
+    // One command ends the answer that another process waits for.
+    let long = bot.start_with(["chat", "Please think long"]);
+    service.until("the model is asked", || api.last().last_text().contains("think long").then_some(()));
+    assert_eq!(bot.ok(["chat", "/interrupt"]), "interrupted\n");
+    let (status, shown) = long.wait();
+    assert!(!status.success(), "{shown}");
     service.stop();
 }
 
