@@ -85,6 +85,9 @@ impl Chats {
                 false => (count(&on_discord), 1),
             };
             let is_answered = messages.iter().any(|message| message.text.trim() == answer);
+            if occurrences.iter().any(|one| one.id == *turn && one.is_completed()) && !is_answered {
+                wrong.push(format!("{turn} is completed, and its answer is not recorded"));
+            }
             if is_answered != (there > 0) || there > most {
                 wrong.push(format!("{turn} has {there} answers in its chat; recorded: {is_answered}"));
             }
@@ -93,6 +96,12 @@ impl Chats {
             self.discord.messages().iter().filter(|one| one["components"].to_string().contains("interrupt:")).count();
         if buttons > 0 {
             wrong.push(format!("{buttons} messages on Discord can be interrupted, and nothing goes"));
+        }
+        // A kill hides at most the one message that Telegram took last. A press removes its button.
+        let chat = self.telegram.chat();
+        let left = chat.iter().filter(|one| one["reply_markup"].to_string().contains("interrupt:")).count();
+        if left >= lives {
+            wrong.push(format!("{left} messages on Telegram can be interrupted after {lives} lives, and nothing goes"));
         }
         wrong
     }

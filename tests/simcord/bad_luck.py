@@ -122,14 +122,18 @@ async def stranger(bot):
 
 
 async def files(bot):
-    """A file that comes with a message becomes a file of the bot's, and the model is told its name."""
-    content = bytes(range(256)) * 400
+    """A file of 25 MiB becomes a file of the bot's, and the model is told its name. A larger one is not kept, and the model is told why."""
+    content = bytes(range(256)) * (25 * 1024 * 1024 // 256)
     await bot.says("Keep this list.", files=[("tea.bin", content)])
     await bot.hears("It is kept.")
     kept = list(bot.home.glob("work/received/*/tea.bin"))
     check(f"it is there: {kept}", [path.read_bytes() for path in kept] == [content])
     name = kept[0].relative_to(bot.home / "work")
     check("the model is told", bot.model_was_told("Keep this list.", f"{name} ({len(content)} bytes)"))
+    await bot.says("Keep this book.", files=[("book.bin", content + b"x")])
+    await bot.hears("It is too large.")
+    check("it is not there", list(bot.home.glob("work/received/*/book.bin")) == [])
+    check("the model is told why", bot.model_was_told("Keep this book.", "it is larger than 25 MB"))
 
 
 async def killed(bot):
@@ -204,6 +208,7 @@ def script(last, _whole):
         ("Which tea shall it be?", call("mcp__discord__discord_embed", title="Green or black?", buttons=CHOICES)),
         ("Make green tea.", say("Green it is.")),
         ("Keep this list.", say("It is kept.")),
+        ("Keep this book.", say("It is too large.")),
         ("message", say("Choose.")),
     ]
     return next((answer for words, answer in rules if words in last), say("The green one takes 2 minutes."))

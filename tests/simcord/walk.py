@@ -169,6 +169,7 @@ async def away(bot):
     await bot.says("Did I miss anything?")
     await bot.start()
     await bot.hears("The rest of the day is free.")
+    await bot.rests()
     await bot.pictures.take("away")
 
 
