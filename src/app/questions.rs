@@ -47,21 +47,22 @@ pub struct OpenQuestion {
 }
 
 impl App {
-    /// Returns the open questions of a run, or of all runs, with what "always" would change now.
+    /// Returns the open questions of a run, or of all runs, with what "always" would change now; and the last questions
+    /// that have ended.
     ///
     /// # Errors
     /// If the journal cannot be read.
-    pub fn open_questions(&self, of: Option<&RunId>) -> Result<Vec<OpenQuestion>, Refusal> {
+    pub fn questions(&self, of: Option<&RunId>) -> Result<(Vec<OpenQuestion>, Vec<Question>), Refusal> {
         self.require_person()?;
-        let is_wanted = |question: &Question| question.answer.is_none() && of.is_none_or(|run| question.run == *run);
-        let open = list(self)?.into_iter().filter(is_wanted);
+        let of_run = list(self)?.into_iter().filter(|question| of.is_none_or(|run| question.run == *run));
+        let (open, ended): (Vec<_>, Vec<_>) = of_run.partition(|question| question.answer.is_none());
         let with_change = |question: Question| {
             let change =
                 || Edit::of(&question, self).and_then(|edit| edit.texts(self).map(|texts| edit.change(&texts)));
             let by_always = question.always.as_ref().and_then(|_| change().ok());
             OpenQuestion { question, by_always }
         };
-        Ok(open.map(with_change).collect())
+        Ok((open.into_iter().map(with_change).collect(), ended))
     }
 }
 

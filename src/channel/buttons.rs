@@ -82,7 +82,6 @@ mod tests {
 
     use super::*;
     use crate::channel::SentParts;
-    use crate::definition::Urgency;
 
     /// A channel whose first removals fail, or hang.
     struct Failing {
@@ -116,20 +115,7 @@ mod tests {
     }
 
     fn removal(channel: &Arc<Failing>) -> ButtonRemoval {
-        let message = Outgoing {
-            number: 17,
-            at: "2026-11-23T12:00:00Z".parse().unwrap(),
-            job: None,
-            run: None,
-            title: None,
-            text: "Tea is ready.".into(),
-            urgency: Urgency::Normal,
-            buttons: Vec::new(),
-            asks: false,
-            answers: None,
-            reply_to: None,
-            rich: None,
-        };
+        let message = Outgoing::plain(17, "2026-11-23T12:00:00Z".parse().unwrap(), "Tea is ready.");
         let (channel, external) = (Arc::clone(channel) as Arc<dyn Channel>, "m-17".to_owned());
         ButtonRemoval { name: "stub".into(), channel, external, message, outcome: "Done.".into() }
     }

@@ -56,24 +56,11 @@ fn show(message: &Outgoing, zone: Tz, width: Option<usize>, out: &mut impl Write
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition::Urgency;
 
     #[test]
     fn further_lines_stand_below_the_first() {
-        let message = Outgoing {
-            number: 1,
-            at: "2026-11-21T12:56:00Z".parse().unwrap(),
-            run: None,
-            job: None,
-            title: None,
-            text: "Tea\u{7} is ready.\n\nTwo cups.\n".into(),
-            urgency: Urgency::Normal,
-            buttons: Vec::new(),
-            asks: false,
-            answers: None,
-            reply_to: None,
-            rich: None,
-        };
+        let at = "2026-11-21T12:56:00Z".parse().unwrap();
+        let message = Outgoing::plain(1, at, "Tea\u{7} is ready.\n\nTwo cups.\n");
         let mut out = Vec::new();
         show(&message, chrono_tz::Europe::Berlin, None, &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "Sat 13:56  Tea is ready.\n\n           Two cups.\n");

@@ -4,7 +4,6 @@ use chrono_tz::Tz;
 
 use super::split::closed;
 use super::{Channel, Outgoing};
-use crate::definition::Urgency;
 use crate::journal::Message;
 
 /// Combines these messages into one. Returns `None` if there are none.
@@ -21,18 +20,6 @@ pub(super) fn digest(mut messages: Vec<&Message>, zone: Tz, channel: &dyn Channe
         let job = message.job.as_ref().map(|id| format!(" {id}:")).unwrap_or_default();
         text.push_str(&format!("\n\n{time}{job} {}", closed(message.text.trim())));
     }
-    Some(Outgoing {
-        number: last.number,
-        at: last.at,
-        job: None,
-        run: None,
-        title: None,
-        text,
-        urgency: Urgency::Normal,
-        buttons: Vec::new(),
-        asks: shown.iter().any(|message| message.asks),
-        answers: None,
-        rich: None,
-        reply_to: None,
-    })
+    let asks = shown.iter().any(|message| message.asks);
+    Some(Outgoing { asks, ..Outgoing::plain(last.number, last.at, text) })
 }

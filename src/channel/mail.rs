@@ -178,18 +178,10 @@ mod tests {
 
     fn message(title: Option<&str>, text: &str) -> Outgoing {
         Outgoing {
-            number: 17,
-            at: DateTime::from_timestamp_millis(1_790_000_000_123).unwrap(),
             job: Some(DefinitionId::new("tea")),
-            run: None,
             title: title.map(str::to_owned),
-            text: text.to_owned(),
             urgency: Urgency::Critical,
-            buttons: Vec::new(),
-            asks: false,
-            answers: None,
-            reply_to: None,
-            rich: None,
+            ..Outgoing::plain(17, DateTime::from_timestamp_millis(1_790_000_000_123).unwrap(), text)
         }
     }
 

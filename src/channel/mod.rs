@@ -139,6 +139,25 @@ pub struct OutgoingButton {
 }
 
 impl Outgoing {
+    /// Returns a message of the service that is nothing but text.
+    #[must_use]
+    pub fn plain(number: i64, at: DateTime<Utc>, text: impl Into<String>) -> Self {
+        Self {
+            number,
+            at,
+            job: None,
+            run: None,
+            title: None,
+            text: text.into(),
+            urgency: Urgency::Normal,
+            buttons: Vec::new(),
+            reply_to: None,
+            asks: false,
+            answers: None,
+            rich: None,
+        }
+    }
+
     /// Returns a message as this channel sends it. Where the person can type commands, the service's own texts name those.
     pub fn on(channel: &dyn Channel, message: &Message) -> Self {
         let mut outgoing = Self::from(message);

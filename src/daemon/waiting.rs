@@ -15,7 +15,6 @@ use super::settings::CurrentApp;
 use crate::channel::terminal::plain;
 use crate::channel::{Outgoing, SentParts, ntfy};
 use crate::config::{CONSOLE, Config};
-use crate::definition::Urgency;
 use crate::heartbeat::{Beat, Heartbeats};
 use crate::journal::{Journal, JournalError, NewMessage};
 use crate::program::ProgramEnv;
@@ -147,21 +146,8 @@ impl DirectMessages {
         };
         let means = ChannelDeps { program_env: self.program_env.clone(), secrets: &self.secrets, buttons: &buttons };
         let channels = channels(config, &app.home, &means, Some(self.app.clone()));
-        let message = Outgoing {
-            // The journal's numbers are above zero, and each wait has its own.
-            number: -since.timestamp(),
-            at: now,
-            job: None,
-            run: None,
-            title: None,
-            text: text.to_owned(),
-            urgency: Urgency::Normal,
-            buttons: Vec::new(),
-            reply_to: None,
-            asks: false,
-            answers: None,
-            rich: None,
-        };
+        // The journal's numbers are above zero, and each wait has its own.
+        let message = Outgoing::plain(-since.timestamp(), now, text);
         // The console takes every message, also if nobody sees it.
         let has_console = self.has_console && config.default_channel == CONSOLE;
         for name in config.channel_names().filter(|name| *name != CONSOLE || has_console) {

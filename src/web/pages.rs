@@ -238,7 +238,7 @@ pub(super) async fn run(context: Context, Path(run): Path<String>) -> Response {
             // Runs of the conversation have no explanation: the person said something.
             let why = app.execute(why).ok().and_then(|why| if let Outcome::Why(why) = why { Some(why) } else { None });
             let zone = app.zones(std::slice::from_ref(&details.run)).into_values().next();
-            let asks = app.open_questions(Some(&details.run.run))?;
+            let (asks, _) = app.questions(Some(&details.run.run))?;
             Ok(RunParts { details: *details, why, zone, asks })
         },
         |parts, _, context| views::run::run(parts, context),
@@ -375,11 +375,7 @@ pub(super) async fn questions(context: Context) -> Response {
     page(
         context,
         ("Questions", ""),
-        |app| {
-            let ended = execute!(app, Command::Questions, Outcome::Questions(questions) => questions);
-            let ended: Vec<_> = ended.into_iter().filter(|question| question.answer.is_some()).collect();
-            Ok((app.open_questions(None)?, ended))
-        },
+        |app| app.questions(None),
         |(waiting, ended), _, context| views::questions::questions(waiting, ended, context),
     )
     .await

@@ -188,9 +188,14 @@ impl World {
 
     /// The person gives a command by their phone. It has no effect.
     fn command(&mut self) {
-        let id = format!("q{}n{}", self.number, self.jobs.len());
+        self.send("/next", &format!("q{}n{}", self.number, self.jobs.len()));
+    }
+
+    /// The person sends a message from their phone.
+    fn send(&self, text: &str, id: &str) {
+        let line = format!("{}\n", serde_json::json!({ "said": text, "by": 7, "id": id }));
         let mut words = fs::OpenOptions::new().create(true).append(true).open(self.phone().join("in")).unwrap();
-        writeln!(words, r#"{{"said":"/next","by":7,"id":"{id}"}}"#).unwrap();
+        words.write_all(line.as_bytes()).unwrap();
     }
 
     /// What was written on Discord before the service first listened there is nothing that it is told.
@@ -203,9 +208,7 @@ impl World {
     /// The person says something, which is answered with its token.
     fn say(&mut self) {
         let token = format!("x{}y{}", self.number, self.words.len());
-        let word = format!(r#"{{"said":"kind=quiet token={token}.","by":7,"id":"{token}"}}"#);
-        let mut words = fs::OpenOptions::new().create(true).append(true).open(self.phone().join("in")).unwrap();
-        words.write_all(format!("{word}\n").as_bytes()).unwrap();
+        self.send(&format!("kind=quiet token={token}."), &token);
         self.words.push(token);
     }
 

@@ -203,18 +203,9 @@ fn patient(discord: &stub::Discord, patience: Duration) -> Discord {
 
 fn message(number: i64, job: &str, text: &str) -> Outgoing {
     Outgoing {
-        number,
-        at: "2026-11-23T12:00:00Z".parse().unwrap(),
         job: Some(DefinitionId::new(job)),
-        run: None,
-        title: None,
-        text: text.into(),
-        urgency: Urgency::Normal,
-        buttons: Vec::new(),
-        asks: false,
         answers: Some(DefinitionId::new(job)).filter(DefinitionId::is_turn),
-        reply_to: None,
-        rich: None,
+        ..Outgoing::plain(number, "2026-11-23T12:00:00Z".parse().unwrap(), text)
     }
 }
 

@@ -16,7 +16,6 @@ use crate::channel::{Channel, Outgoing, SentParts};
 use crate::cli::args::{InitArgs, TalkBy};
 use crate::cli::output::{BAD, GOOD, HINT, Output, STRONG, paint};
 use crate::config::{DiscordChannel, TelegramChannel};
-use crate::definition::Urgency;
 use crate::refusal::Refusal;
 
 /// The test message.
@@ -185,20 +184,7 @@ impl Guide<'_> {
     }
 
     fn greeting(&self) -> Outgoing {
-        Outgoing {
-            number: 0,
-            at: self.app.now(),
-            job: None,
-            run: None,
-            title: None,
-            text: GREETING.to_owned(),
-            urgency: Urgency::Normal,
-            buttons: Vec::new(),
-            asks: false,
-            answers: None,
-            reply_to: None,
-            rich: None,
-        }
+        Outgoing::plain(0, self.app.now(), GREETING)
     }
 
     /// Reads a line without echo. Returns it trimmed.
