@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::{App, Events, ServiceCommand, ServiceReply, runs, service, sessions};
+use super::{App, Events, ServiceCommand, ServiceReply, runs, service, sessions, unexpected_reply};
 use crate::config::TERMINAL;
 use crate::definition::DefinitionId;
 use crate::journal::{EventFilter, Message, RunId};
@@ -55,6 +55,19 @@ impl App {
         match service::ask(command, self)? {
             ServiceReply::Heard { turn } => Ok(turn),
             other => Err(Refusal::environment(format!("the service gave another answer: {other:?}"))),
+        }
+    }
+
+    /// Opens a fork of the conversation from a terminal. Returns the turn that answers the topic, if one is given.
+    ///
+    /// # Errors
+    /// The reason why the service did not open it.
+    pub fn open_fork(&self, topic: &str) -> Result<Option<DefinitionId>, Refusal> {
+        self.require_person()?;
+        let topic = Some(topic.trim().to_owned()).filter(|topic| !topic.is_empty());
+        match service::ask(ServiceCommand::OpenFork { topic, channel: TERMINAL.to_owned() }, self)? {
+            ServiceReply::ForkOpened { turn, .. } => Ok(turn),
+            _ => Err(unexpected_reply()),
         }
     }
 

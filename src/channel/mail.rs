@@ -27,6 +27,10 @@ const LONGEST_SUBJECT: usize = 120;
 /// Maximum length of a server's error in a message, in characters.
 const LONGEST_WHY: usize = 300;
 
+/// The reason why a channel with a `user` and without a password delivers nothing.
+pub(super) const NO_PASSWORD: &str =
+    "`SMTP_PASSWORD` is not set: put the password of the mail server's `user` into .env";
+
 /// The mail channel.
 pub struct Mail {
     settings: MailChannel,
@@ -51,9 +55,7 @@ impl Mail {
                 Encryption::Tls => Tls::Wrapper(parameters(host, certificate.as_deref())?),
             });
         if let Some(user) = user {
-            let password = self.password.clone().ok_or_else(|| {
-                permanent("`SMTP_PASSWORD` is not set: put the password of the mail server's `user` into .env".into())
-            })?;
+            let password = self.password.clone().ok_or_else(|| permanent(NO_PASSWORD.into()))?;
             server = server.credentials(Credentials::new(user.clone(), password));
         }
         Ok(server.build())

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::SendError;
 use super::command::Command;
 use super::discord::{self, Discord};
-use super::mail::Mail;
+use super::mail::{self, Mail};
 use super::ntfy::Ntfy;
 use super::telegram::{self, Telegram};
 use crate::config::{ChannelKind, ChannelSettings};
@@ -41,14 +41,17 @@ pub async fn probe(channels: &[ChannelSettings], means: &ProbeContext) -> Vec<Re
 /// Returns why a channel can deliver nothing, as far as the settings and this machine tell. Asks no service.
 #[must_use]
 pub fn lack(kind: &ChannelKind, means: &ProbeContext) -> Option<String> {
-    let unset = |name: &str, why: &str| (!means.secrets.contains_key(name)).then(|| why.to_owned());
+    let set = |name: &str| means.secrets.contains_key(name);
+    let unless = |is_set: bool, why: &str| (!is_set).then(|| why.to_owned());
     match kind {
         ChannelKind::Command(command) => {
             Command::probe(command, &means.path, &means.user_home).err().map(|error| error.why)
         }
-        ChannelKind::Discord(_) => unset("DISCORD_TOKEN", discord::NO_TOKEN),
-        ChannelKind::Telegram(_) => unset("TELEGRAM_TOKEN", telegram::NO_TOKEN),
-        ChannelKind::Ntfy(_) | ChannelKind::Mail(_) => None,
+        ChannelKind::Discord(_) => unless(set("DISCORD_TOKEN"), discord::NO_TOKEN),
+        ChannelKind::Telegram(telegram) => unless(set("TELEGRAM_TOKEN"), telegram::NO_TOKEN)
+            .or_else(|| unless(telegram.owner.is_some(), telegram::NO_OWNER)),
+        ChannelKind::Mail(mail) => unless(mail.user.is_none() || set("SMTP_PASSWORD"), mail::NO_PASSWORD),
+        ChannelKind::Ntfy(_) => None,
     }
 }
 

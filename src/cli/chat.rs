@@ -20,7 +20,6 @@ use crate::app::{App, Command, Events, Outcome, ServiceCommand, ServiceReply, un
 use crate::bot::main_session::MAKE_SHORTER;
 use crate::channel::commands::{COMMANDS, ChatCommand, CommandEffect};
 use crate::channel::terminal::plain_lines;
-use crate::config::TERMINAL;
 use crate::definition::DefinitionId;
 use crate::journal::{Event, EventKind, ForkEnd, Message, RichContent, RunFilter, RunId, RunRecord, RunState};
 use crate::refusal::Refusal;
@@ -76,13 +75,16 @@ pub(super) fn chat(
     match said {
         Some(text) => match command_in(&text) {
             Some("/quit") => Ok(()),
-            Some("/compact") => say_once(MAKE_SHORTER, app.open_chat()?, app, view, global, output),
-            Some(command) => {
-                // No thread fills this queue.
-                Conversation::new(channel().1, app, view, global, output).typed(command);
-                Ok(())
-            }
-            None => say_once(&text, app.open_chat()?, app, view, global, output),
+            Some("/compact") => say_once(MAKE_SHORTER, app, view, global, output),
+            Some(command) => match topic_in(&command[1..]) {
+                Some(topic) => fork_once(topic, app, view, global, output),
+                None => {
+                    // No thread fills this queue.
+                    Conversation::new(channel().1, app, view, global, output).typed(command);
+                    Ok(())
+                }
+            },
+            None => say_once(&text, app, view, global, output),
         },
         None => Conversation::begin(app.open_chat()?, history, app, view, global, output)?.talk(),
     }
@@ -96,6 +98,11 @@ fn command_in(text: &str) -> Option<&str> {
     let name = words.split(char::is_whitespace).next().unwrap_or_default();
     let is_word = name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c)) || name == "?";
     (words.is_empty() || !name.is_empty() && is_word).then_some(line)
+}
+
+/// Returns the topic of the command `fork`, which may be empty.
+fn topic_in(words: &str) -> Option<&str> {
+    words.strip_prefix("fork").filter(|topic| topic.is_empty() || topic.starts_with(' '))
 }
 
 fn read_all() -> Result<String, Refusal> {
@@ -127,21 +134,34 @@ fn show_aside(aside: &Message, event: &Event, view: &View, output: &mut Output) 
     place.push_str(&shown.stdout);
 }
 
-/// Sends one message and shows the answer. The exit code is 1 if the turn failed or gave no answer.
-fn say_once(
-    text: &str,
+/// Sends one message and shows the answer.
+fn say_once(text: &str, app: &App, view: &View, global: &Global, output: &mut Output) -> Result<(), Refusal> {
+    let events = app.open_chat()?;
+    show_answer(&app.say(text)?, events, app, view, global, output)
+}
+
+/// Opens a fork, and shows the answer to its topic.
+fn fork_once(topic: &str, app: &App, view: &View, global: &Global, output: &mut Output) -> Result<(), Refusal> {
+    let events = app.open_chat()?;
+    let turn = app.open_fork(topic)?;
+    output.note(paint(FAINT, "a fork is open; what you say next belongs to it, until /save, /report or /exit"));
+    turn.map_or(Ok(()), |turn| show_answer(&turn, events, app, view, global, output))
+}
+
+/// Shows the answer of a turn. The exit code is 1 if the turn failed or gave no answer.
+fn show_answer(
+    turn: &DefinitionId,
     events: Events,
     app: &App,
     view: &View,
     global: &Global,
     output: &mut Output,
 ) -> Result<(), Refusal> {
-    let turn = app.say(text)?;
     let (mut answer, mut is_answered) = (None, false);
     let mut shown = Chat::new(view, io::stdout().is_terminal());
     for event in events {
         let event = event?;
-        if event.id.as_ref() != Some(&turn) {
+        if event.id.as_ref() != Some(turn) {
             continue;
         }
         if let EventKind::Message { message, .. } = &event.kind {
@@ -283,7 +303,6 @@ impl<'a> Conversation<'a> {
                 Ok(())
             }
             Some("history") => self.history(20),
-            Some(words) if words == "fork" || words.starts_with("fork ") => self.open_fork(&words[4..]),
             Some("interrupt") => self.interrupt_first(),
             Some("save") => self.end_fork(ForkEnd::Save, false),
             Some("save anyway") => self.end_fork(ForkEnd::Save, true),
@@ -297,7 +316,10 @@ impl<'a> Conversation<'a> {
                 .app
                 .execute(Command::Service(ServiceCommand::BeginAnew))
                 .map(|_| self.output.line(paint(FAINT, "a new conversation"))),
-            Some(words) => self.command(words),
+            Some(words) => match topic_in(words) {
+                Some(topic) => self.app.open_fork(topic).map(|turn| self.open.extend(turn)),
+                None => self.command(words),
+            },
         };
         if let Err(refusal) = done {
             self.output.fail(&refusal);
@@ -331,16 +353,6 @@ impl<'a> Conversation<'a> {
         let command = ServiceCommand::Choose { model: word(model), thinking: word(thinking) };
         match self.app.execute(Command::Service(command))? {
             Outcome::Service(ServiceReply::Chosen(choice)) => self.output.line(choice.words()),
-            _ => return Err(unexpected_reply()),
-        }
-        Ok(())
-    }
-
-    fn open_fork(&mut self, topic: &str) -> Result<(), Refusal> {
-        let topic = Some(topic.trim().to_owned()).filter(|topic| !topic.is_empty());
-        let command = ServiceCommand::OpenFork { topic, channel: TERMINAL.to_owned() };
-        match self.app.execute(Command::Service(command))? {
-            Outcome::Service(ServiceReply::ForkOpened { turn, .. }) => self.open.extend(turn),
             _ => return Err(unexpected_reply()),
         }
         Ok(())

@@ -528,16 +528,22 @@ fn a_job_says_how_much_its_words_matter_and_what_may_wait_for_the_digest() {
 #[test]
 fn check_says_which_channel_can_deliver_nothing() {
     let bot = TestBot::new();
-    let channels = "channels:\n  dm: { kind: discord }\n  tg: { kind: telegram, owner: 7 }\n  \
+    let channels = "channels:\n  dm: { kind: discord }\n  tg: { kind: telegram, owner: 7 }\n  new: { kind: telegram }\n  \
+                    post: { kind: mail, to: me@example.org, host: mail.example.org, user: me }\n  \
                     sms: { kind: command, command: [no-such-bridge] }\n  phone: { kind: ntfy, url: 'https://ntfy.example/t' }\n";
     bot.write("config.yaml", channels);
     bot.secrets("TELEGRAM_TOKEN=1:abc\n");
     let checked = bot.run(["check"]);
     assert_eq!(checked.code, 0, "{checked:?}");
-    for part in ["`dm` can deliver nothing: `DISCORD_TOKEN` is not set", "`sms` can deliver nothing: "] {
+    for part in [
+        "`dm` can deliver nothing: `DISCORD_TOKEN` is not set",
+        "`new` can deliver nothing: the channel has no `owner`",
+        "`post` can deliver nothing: `SMTP_PASSWORD` is not set",
+        "`sms` can deliver nothing: ",
+    ] {
         assert!(checked.stdout.contains(part) || checked.stderr.contains(part), "{part}: {checked:?}");
     }
     let said = checked.stdout + &checked.stderr;
-    assert_eq!(said.matches("can deliver nothing").count(), 2, "{said}");
+    assert_eq!(said.matches("can deliver nothing").count(), 4, "{said}");
     assert!(said.contains("no-such-bridge") && said.contains("ollim-bot doctor"), "{said}");
 }

@@ -77,6 +77,20 @@ fn what_is_said_is_answered_and_remembered() {
 }
 
 #[test]
+fn one_command_opens_a_fork_and_shows_its_answer() {
+    let api = MessagesApi::script([Reply::say("Pots are round.")]);
+    let bot = bot(&api);
+    let service = bot.start();
+    for (command, answer) in [("/fork pots", "Pots are round.\n"), ("/fork", "")] {
+        let opened = bot.run(["chat", command]);
+        assert_eq!((opened.code, &*opened.stdout), (0, answer), "{opened:#?}");
+        assert!(opened.stderr.contains("a fork is open; what you say next belongs to it"), "{opened:#?}");
+        bot.ok(["chat", "/exit"]);
+    }
+    service.stop();
+}
+
+#[test]
 fn without_an_agent_there_is_nobody_to_talk_with() {
     let bot = TestBot::new();
     let service = bot.start();

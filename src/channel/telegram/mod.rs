@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::permanent_failure::PermanentFailure;
@@ -67,10 +68,19 @@ struct Inner {
     statuses: Statuses,
     /// The reason why the channel cannot work again, if so.
     lost: PermanentFailure,
+    /// Slots for messages whose files are fetched.
+    fetches: Semaphore,
 }
 
 /// The reason why a channel without a token delivers nothing.
 pub(super) const NO_TOKEN: &str = "`TELEGRAM_TOKEN` is not set: put the bot's token into .env";
+
+/// The reason why a channel without an owner delivers nothing.
+pub(super) const NO_OWNER: &str =
+    "the channel has no `owner`: write `/start` to the bot, which answers with your number";
+
+/// Maximum number of messages whose files are fetched at once.
+const MAX_FETCHES: usize = 4;
 
 impl Telegram {
     /// Creates the channel. Nothing is sent before the first message.
@@ -79,7 +89,8 @@ impl Telegram {
         let api = token.map(|token| Api::new(settings.api.as_deref(), token));
         let lost = api.is_none().then(|| NO_TOKEN.to_owned());
         let (statuses, lost) = (Statuses::default(), PermanentFailure::new(lost));
-        Self { inner: Arc::new(Inner { api, owner: settings.owner, statuses, lost }) }
+        let fetches = Semaphore::new(MAX_FETCHES);
+        Self { inner: Arc::new(Inner { api, owner: settings.owner, statuses, lost, fetches }) }
     }
 
     /// Checks the token. Returns the name of its bot.
@@ -151,10 +162,8 @@ impl Channel for Telegram {
 impl Inner {
     fn chat(&self) -> Result<(&Api, i64), SendError> {
         let missing = |why: &str| SendError { why: why.to_owned(), retryable: false };
-        let api = self.api.as_ref().ok_or_else(|| missing("`TELEGRAM_TOKEN` is not set"))?;
-        let owner = self.owner.ok_or_else(|| {
-            missing("the channel has no `owner`: write `/start` to the bot, which answers with your number")
-        })?;
+        let api = self.api.as_ref().ok_or_else(|| missing(NO_TOKEN))?;
+        let owner = self.owner.ok_or_else(|| missing(NO_OWNER))?;
         Ok((api, owner))
     }
 

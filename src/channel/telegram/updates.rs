@@ -266,7 +266,9 @@ async fn take(update: Update, raw: &Value, api: &Api, inner: &Arc<Inner>, inboun
 async fn fetch(message: Message, name: String, api: Api, inner: Arc<Inner>, inbound: Inbound) {
     let (chat, id) = (message.chat.id, message.message_id);
     inner.react(Some(id), Some(EYES)).await;
+    let slot = inner.fetches.acquire().await;
     let heard = heard(message, &api, true).await;
+    drop(slot);
     let owner = inner.owner.map(|owner| owner.to_string()).unwrap_or_default();
     let response = inbound.receive(&owner, Some(&owner), heard).await;
     inbound.discard(&name).await;
