@@ -529,7 +529,7 @@ fn a_job_says_how_much_its_words_matter_and_what_may_wait_for_the_digest() {
 fn check_says_which_channel_can_deliver_nothing() {
     let bot = TestBot::new();
     let channels = "channels:\n  dm: { kind: discord }\n  tg: { kind: telegram, owner: 7 }\n  new: { kind: telegram }\n  \
-                    post: { kind: mail, to: me@example.org, host: mail.example.org, user: me }\n  \
+                    post: { kind: mail, to: me@example.org, from: b@example.org, smtp: 'smtps://m.example.org', user: me }\n  \
                     sms: { kind: command, command: [no-such-bridge] }\n  phone: { kind: ntfy, url: 'https://ntfy.example/t' }\n";
     bot.write("config.yaml", channels);
     bot.secrets("TELEGRAM_TOKEN=1:abc\n");
