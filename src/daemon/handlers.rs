@@ -15,7 +15,9 @@ use super::settings::CurrentApp;
 use super::sign_in::SignIns;
 use super::wire::Reply;
 use crate::agent::claude::IdleClient;
-use crate::app::{App, ClientStatus, Events, ListenerState, Service, ServiceCommand, ServiceReply, ServiceStatus};
+use crate::app::{
+    App, ClientStatus, Command, Events, ListenerState, Outcome, Service, ServiceCommand, ServiceReply, ServiceStatus,
+};
 use crate::bot::budget::SharedBudget;
 use crate::bot::live::{LiveTurns, TurnUpdate};
 use crate::bot::main_session::{Choice, DEFAULT, MAKE_SHORTER, MainSession};
@@ -42,6 +44,9 @@ const READ_AGAIN: &str = "the service reads it when it starts, and on SIGHUP";
 
 /// Maximum time that a channel's test waits for the outcome of the message, and the interval between its checks.
 const TEST_TIMEOUT: Duration = Duration::from_secs(40);
+
+/// Time after which the test of a channel that is known to fail ends.
+const FAILING_AFTER: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Time after which a caller is told that its command waits for the journal.
@@ -428,21 +433,45 @@ impl Handlers {
         let text = format!("This is a test of the channel `{name}`. It works if you can read this.");
         let message = NewMessage { channel: Some(name.clone()), ..NewMessage::of_service(text) };
         let number = self.journal.message(message).await?;
-        let ended = async {
+        let delivery = self.tested(number, &name).await?;
+        Ok(ServiceReply::ChannelTested { name, delivery })
+    }
+
+    /// Waits until a test message is tried, or known to wait.
+    async fn tested(&self, number: i64, name: &str) -> Result<Option<Delivery>, Refusal> {
+        let tried = async {
             loop {
-                let delivery = self.journal.delivery(number, &name).await?;
-                let tried = |one: &Delivery| {
+                let delivery = self.journal.delivery(number, name).await?;
+                let is_tried = |one: &Delivery| {
                     one.state != DeliveryState::Waiting || one.error.is_some() || one.held_until.is_some()
                 };
-                if delivery.as_ref().is_some_and(tried) {
-                    return Ok(delivery);
+                if delivery.as_ref().is_some_and(is_tried) {
+                    return Ok::<_, JournalError>(delivery);
                 }
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
-        let delivery = tokio::time::timeout(TEST_TIMEOUT, ended).await;
-        let delivery = delivery.unwrap_or_else(|_| Ok(None)).map_err(|error: JournalError| Refusal::from(error))?;
-        Ok(ServiceReply::ChannelTested { name, delivery })
+        tokio::pin!(tried);
+        match tokio::time::timeout(FAILING_AFTER, &mut tried).await {
+            Ok(delivery) => Ok(delivery?),
+            Err(_) => match self.failure_of(name).await {
+                // Earlier messages wait for the next attempt, and this one waits behind them.
+                Some(error) => {
+                    let delivery = self.journal.delivery(number, name).await?;
+                    Ok(delivery.map(|delivery| Delivery { error: Some(error), ..delivery }))
+                }
+                None => Ok(tokio::time::timeout(TEST_TIMEOUT, tried).await.unwrap_or(Ok(None))?),
+            },
+        }
+    }
+
+    /// Returns why a channel cannot deliver at present, if that is known.
+    async fn failure_of(&self, name: &str) -> Option<String> {
+        let app = self.app.get();
+        let outcome = tokio::task::spawn_blocking(move || app.execute(Command::Channels)).await.ok()?.ok()?;
+        let Outcome::Channels(channels) = outcome else { return None };
+        let failing = channels.into_iter().find(|channel| channel.name == name)?.failing?;
+        (!failing.refused && !failing.deaf).then_some(failing.error)
     }
 }
 

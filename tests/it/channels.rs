@@ -131,6 +131,9 @@ for line in sys.stdin:
         let failing = || Some(bot.json(["channels"])[0]["failing"].clone()).filter(|failing| !failing.is_null());
         assert_eq!(service.until("it fails", failing)["error"], killed, "{settings}");
         assert!(bot.ok(["status"]).contains(killed), "{}", bot.ok(["status"]));
+        // The reminder's message is tried first, and this one waits behind it.
+        let tested = bot.run(["channels", "test", "phone"]);
+        assert_eq!((tested.code, tested.stdout), (1, format!("phone does not work: {killed}\n")));
         fs::write(bot.path("state/channels/phone/works"), "").unwrap();
         let message = until(&service, &bot, "delivered");
         assert_eq!(message["deliveries"].as_array().unwrap().len(), 1, "{message:#}");
