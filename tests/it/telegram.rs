@@ -630,6 +630,10 @@ fn a_question_that_a_restart_has_ended_has_no_buttons() {
         telegram.chat().into_iter().find(|one| one["message_id"] == question["message_id"] && labels(one).is_empty())
     });
     assert!(over["text"].as_str().unwrap().contains("denied: the service restarted"), "{over:#}");
+    // The next attempt asks anew. Its answer lets the service stop at once.
+    let again = sees(&telegram, &service, "asks (question 2)");
+    assert!(!labels(&again).is_empty(), "{again:#}");
+    bot.ok(["questions", "answer", "2", "deny"]);
     service.stop();
     bot.until_no_processes();
 }
