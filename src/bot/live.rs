@@ -27,6 +27,8 @@ pub enum UpdateKind {
     Did(Observation),
     /// The reason why a program of the latest call was refused.
     ProgramRefused(String),
+    /// Whether a call waits for the person's answer.
+    WaitsForPerson(bool),
     /// The end of an attempt.
     Ended {
         /// Whether the attempt completed.

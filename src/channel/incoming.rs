@@ -153,6 +153,8 @@ pub enum Progress {
         /// Reason of the denial.
         reason: String,
     },
+    /// Whether a call waits for the person's answer.
+    WaitsForPerson(bool),
     /// An attempt ended; another one may follow.
     AttemptEnded {
         /// Whether the attempt ran to completion.

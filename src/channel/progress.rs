@@ -37,8 +37,8 @@ pub(super) struct Style {
     pub call: fn(&str) -> String,
     /// Formats a denied call and its reason.
     pub refused: fn(&str, &str) -> String,
-    /// Formats the current activity and its duration in seconds.
-    pub status: fn(&str, u64) -> String,
+    /// Formats the current activity, which may name its duration.
+    pub status: fn(&str) -> String,
 }
 
 /// Returns the interrupt button of a status message. The answer has none.
@@ -68,6 +68,10 @@ pub(super) struct Seen {
     text: String,
     doing: Option<String>,
     is_completed: bool,
+    /// Whether a call waits for the person. Nothing changes until the answer.
+    waits: bool,
+    /// Whether that is shown.
+    is_still: bool,
     began: Instant,
     next: Instant,
 }
@@ -82,24 +86,34 @@ impl Seen {
             text: String::new(),
             doing: None,
             is_completed: false,
+            waits: false,
+            is_still: false,
             began,
             next: began + style.first,
         }
     }
 
-    /// Returns the time of the next edit.
-    pub(super) fn next(&self) -> Instant {
-        self.next
+    /// Returns the time of the next edit; `None` until there is progress again.
+    pub(super) fn next(&self) -> Option<Instant> {
+        (!self.is_still).then_some(self.next)
+    }
+
+    /// Whether a call waits for the person.
+    pub(super) fn waits(&self) -> bool {
+        self.waits
     }
 
     /// Records that the progress is shown now.
     pub(super) fn shown(&mut self) {
+        self.is_still = self.waits;
         self.next = Instant::now() + self.style.pause;
     }
 
     /// Adds progress. Returns whether the turn is still running.
     pub(super) fn take(&mut self, progress: Progress) -> bool {
+        self.is_still = false;
         match progress {
+            Progress::WaitsForPerson(waits) => self.waits = waits,
             Progress::Text(text) => {
                 if self.text.is_empty() {
                     // The start of the answer is shown without waiting for the pause to end.
@@ -148,7 +162,11 @@ impl Seen {
             None if self.text.is_empty() => "Thinking",
             None => "Writing",
         };
-        self.with_status((self.style.status)(doing, coarse(since.as_secs())))
+        let status = match self.waits {
+            true => format!("{doing} waits for your answer"),
+            false => format!("{doing}, {} s", coarse(since.as_secs())),
+        };
+        self.with_status((self.style.status)(&status))
     }
 
     /// Renders the message of a turn that ended without an answer here. Returns `None` if no progress was visible.
@@ -156,7 +174,7 @@ impl Seen {
         self.done();
         let was_seen = !self.lines.is_empty() || !self.text.trim().is_empty();
         let end = if self.is_completed { "Done" } else { "Interrupted" };
-        was_seen.then(|| self.with_status((self.style.status)(end, since.as_secs())))
+        was_seen.then(|| self.with_status((self.style.status)(&format!("{end}, {} s", since.as_secs()))))
     }
 
     fn with_status(&self, status: String) -> String {
@@ -198,7 +216,7 @@ mod tests {
         literal: str::to_owned,
         call: str::to_owned,
         refused: |label, _| label.to_owned(),
-        status: |doing, _| doing.to_owned(),
+        status: str::to_owned,
     };
 
     #[tokio::test(start_paused = true)]
@@ -207,15 +225,30 @@ mod tests {
         let mut seen = Seen::new(&STYLE);
         let began = Instant::now();
         seen.take(text());
-        assert_eq!(seen.next(), began + STYLE.first, "a turn is first shown then");
+        assert_eq!(seen.next(), Some(began + STYLE.first), "a turn is first shown then");
         let mut seen = Seen::new(&STYLE);
         seen.shown();
         advance(Duration::from_secs(4)).await;
         seen.take(text());
-        assert_eq!(seen.next(), Instant::now());
+        assert_eq!(seen.next(), Some(Instant::now()));
         seen.shown();
         let next = seen.next();
         seen.take(text());
         assert_eq!(seen.next(), next, "the letters behind them do");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_for_the_person_is_shown_once() {
+        let mut seen = Seen::new(&STYLE);
+        seen.take(Progress::Call { label: "Bash touch a".into() });
+        assert_eq!(seen.rendered(Duration::from_secs(3)), "Bash touch a, 3 s");
+        seen.take(Progress::WaitsForPerson(true));
+        assert!(seen.waits() && seen.next().is_some(), "that it waits is to be shown");
+        assert_eq!(seen.rendered(Duration::from_secs(600)), "Bash touch a waits for your answer");
+        seen.shown();
+        assert_eq!(seen.next(), None, "nothing changes until the answer");
+        seen.take(Progress::WaitsForPerson(false));
+        assert!(!seen.waits() && seen.next().is_some());
+        assert_eq!(seen.rendered(Duration::from_secs(5)), "Bash touch a, 5 s");
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{Instant, interval, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::progress::{Seen, Style};
 use super::{Inbound, Progress, SendError};
@@ -202,6 +202,7 @@ async fn show(
     let (began, style) = (Instant::now(), board.style());
     let (mut seen, mut last) = (Seen::new(style), String::new());
     let mut typing = interval(style.typing);
+    typing.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             heard = progress.recv() => {
@@ -213,8 +214,8 @@ async fn show(
                     shown.lock().await.left = seen.left(began.elapsed());
                 }
             }
-            _ = typing.tick() => board.show_typing().await,
-            () = sleep_until(seen.next()) => {
+            _ = typing.tick(), if !seen.waits() => board.show_typing().await,
+            () = until(seen.next()) => {
                 let text = seen.rendered(began.elapsed());
                 if text != last {
                     let mut status = shown.lock().await;
@@ -231,6 +232,13 @@ async fn show(
         }
     }
     shown.lock().await.left = seen.left(began.elapsed());
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Posts or edits the status message.

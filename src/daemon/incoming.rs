@@ -739,6 +739,7 @@ impl ShownTurn {
                 Progress::Refused { label: self.calls.remove(&call).unwrap_or_default(), reason }
             }
             UpdateKind::ProgramRefused(reason) => Progress::Refused { label: self.last_call.clone(), reason },
+            UpdateKind::WaitsForPerson(waits) => Progress::WaitsForPerson(waits),
             UpdateKind::Did(_) => return None,
             UpdateKind::Ended { completed } => Progress::AttemptEnded { completed },
         })

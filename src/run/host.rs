@@ -147,7 +147,7 @@ impl Host {
                 }
                 return decision;
             }
-            if let Err(why) = self.questions.ask(&rule, &call.tool, shown.clone()).await {
+            if let Err(why) = self.ask_person(&rule, &call.tool, shown.clone()).await {
                 decision.verdict = Verdict::Deny;
                 decision.reason = why;
                 return decision;
@@ -157,6 +157,15 @@ impl Host {
     }
 
     /// Records a call of our own command that the person allowed. Its process will ask again, over the control socket.
+    /// Asks the person about a call, and waits. Channels that show the turn show that it waits.
+    async fn ask_person(&self, rule: &str, tool: &str, call: String) -> Result<(), String> {
+        let publish = |waits| self.bot.live.publish(&self.definition.id, UpdateKind::WaitsForPerson(waits));
+        publish(true);
+        let answer = self.questions.ask(rule, tool, call).await;
+        publish(*self.questions.waiting_for_person().borrow() > 0);
+        answer
+    }
+
     fn record_approval(&self, start: &Start) {
         let name = start.argv.first().and_then(|program| program.rsplit('/').next());
         if name != Some(BOT.command) {
@@ -350,7 +359,7 @@ impl RunHost for Host {
             // Without a client the script is the line itself.
             let line = line_of(&start.script).unwrap_or_else(|| start.script.to_string());
             let call = questions::program(&start, &line, &sandbox.work());
-            if let Err(why) = self.questions.ask(&rule, "Bash", call).await {
+            if let Err(why) = self.ask_person(&rule, "Bash", call).await {
                 decision.verdict = Verdict::Deny;
                 decision.reason = why.clone();
                 answer = Answer::Deny { code: 126, message: on_one_line(&why, MAX_SHOWN) };

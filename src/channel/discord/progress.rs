@@ -16,7 +16,7 @@ pub(super) const STYLE: Style = Style {
     literal,
     call: |label| format!("{SMALL}{label}"),
     refused: |label, reason| format!("{SMALL}~~{label}~~ {reason}"),
-    status: |doing, seconds| format!("{SMALL}{doing}, {seconds} s"),
+    status: |doing| format!("{SMALL}{doing}"),
 };
 
 /// Markdown prefix of a subtext line.

@@ -53,7 +53,7 @@ const STYLE: Style = Style {
     literal: str::to_owned,
     call: |label| format!("· {label}"),
     refused: |label, reason| format!("✗ {label}: {reason}"),
-    status: |doing, seconds| format!("… {doing}, {seconds} s"),
+    status: |doing| format!("… {doing}"),
 };
 
 /// The Telegram channel.
