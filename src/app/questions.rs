@@ -173,10 +173,10 @@ impl Edit {
     }
 }
 
-/// Whether a file is the same as when one of its runs began, except for the lists that answers change.
+/// Whether a file is the same as when one of its runs began, except for what answers change.
 fn is_as_it_fired(run: &RunId, now: &Draft, found: &Definition, app: &App) -> Result<bool, Refusal> {
     let text = runs::open(app)?.run(run)?.and_then(|run| run.definition).unwrap_or_default();
     let fired = definition::parse(found.kind(), &found.file, text.as_bytes(), &app.defaults()?).definition;
-    let lists_aside = |draft: Draft| Draft { ask_tools: None, allowed_tools: None, run_at: None, ..draft };
+    let lists_aside = |draft: Draft| Draft { ask_tools: None, ask: None, allowed_tools: None, run_at: None, ..draft };
     Ok(fired.is_some_and(|fired| lists_aside(Draft::from(&fired)) == lists_aside(now.clone())))
 }

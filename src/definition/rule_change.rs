@@ -28,6 +28,10 @@ impl RuleChange {
         let mut fields = vec![("ask_tools", Some(texts(asks)).filter(|_| !asks.is_empty()))];
         if asks.is_empty() {
             expected.ask_tools = None;
+            // The terms of questions have no effect without any.
+            if !expected.approve && expected.ask.take().is_some() {
+                fields.push(("ask", None));
+            }
         }
         if let Some(allowed) = &mut expected.allowed_tools
             && !allowed.contains(rule)
@@ -68,7 +72,29 @@ pub fn diff(old: &str, new: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::diff;
+    use std::path::Path;
+
+    use super::*;
+    use crate::definition::{Defaults, Kind, changed_text, parse};
+
+    #[test]
+    fn the_terms_of_questions_go_with_the_last_rule_that_asks() {
+        let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
+        let path = Path::new("routines/job.md");
+        for (approve, keeps_terms) in [("", false), ("approve: true\n", true)] {
+            let text = format!(
+                "---\ncron: '@daily'\n{approve}background: true\nallowed_tools: [Read]\nask_tools: ['Bash(touch *)']\n\
+                 ask: {{ deadline: 90s }}\n---\nDo it.\n"
+            );
+            let found = parse(Kind::Routine, path, text.as_bytes(), &defaults).definition.unwrap();
+            let change = RuleChange::of(&found, &ToolPattern::parse("Bash(touch *)").unwrap()).unwrap();
+            let new = changed_text(path, &text, &change.fields, None).unwrap();
+            assert_eq!(new.contains("ask:"), keeps_terms, "{new}");
+            let changed = parse(Kind::Routine, path, new.as_bytes(), &defaults);
+            assert_eq!(changed.problems, [], "{new}");
+            assert_eq!(Draft::from(&changed.definition.unwrap()), change.expected);
+        }
+    }
 
     #[test]
     fn a_diff_has_what_differs() {
