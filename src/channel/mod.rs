@@ -161,7 +161,7 @@ impl Outgoing {
     /// Returns a message as this channel sends it. Where the person can type commands, the service's own texts name those.
     pub fn on(channel: &dyn Channel, message: &Message) -> Self {
         let mut outgoing = Self::from(message);
-        if !channel.takes_commands() || !is_of_service(message) {
+        if !channel.takes_commands() || !(outgoing.asks || is_of_service(message)) {
             return outgoing;
         }
         // The call of a question is shown as it is. Its last line tells how to answer.
@@ -173,9 +173,15 @@ impl Outgoing {
     }
 }
 
+/// The end of the text that stands for a question that is over.
+const QUESTIONS_SHOW_IT: &str = "`ollim-bot questions` shows it.";
+
 /// Whether the service wrote the text. What it says of a run begins with the job's name; what a run itself says does not.
 fn is_of_service(message: &Message) -> bool {
     let Some(id) = message.id.as_ref().filter(|_| message.run.is_some()) else { return true };
+    if message.text.starts_with("Question ") && message.text.ends_with(QUESTIONS_SHOW_IT) {
+        return true;
+    }
     ["routine", "reminder", "webhook"].iter().any(|kind| message.text.starts_with(&format!("{kind} {id} ")))
 }
 

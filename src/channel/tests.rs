@@ -412,8 +412,16 @@ fn the_services_own_words_name_what_is_typed_and_nobody_elses_change() {
         ),
         (message(Some("1"), "[bg] Try `ollim-bot fire tea`", None), "[bg] Try `ollim-bot fire tea`".into()),
         (
-            message(Some("1"), &format!("{call}`ollim-bot questions answer 3 allow|deny`"), buttons),
+            message(Some("1"), &format!("{call}`ollim-bot questions answer 3 allow|deny`"), buttons.clone()),
             format!("{call}`/questions answer 3 allow|deny`"),
+        ),
+        (
+            message(Some("1"), "Your conversation asks.\nAnswer: `ollim-bot questions answer 3 deny`", buttons),
+            "Your conversation asks.\nAnswer: `/questions answer 3 deny`".into(),
+        ),
+        (
+            message(Some("1"), "Question 2 of tea is over: denied. `ollim-bot questions` shows it.", None),
+            "Question 2 of tea is over: denied. `/questions` shows it.".into(),
         ),
     ] {
         assert_eq!(Outgoing::on(&Typed, &message).text, typed);

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use super::backoff::{self, Backoff};
 use super::digest::digest;
-use super::{Channel, Outgoing, SentParts};
+use super::{Channel, Outgoing, QUESTIONS_SHOW_IT, SentParts};
 use crate::clock::Clock;
 use crate::config::{Config, TERMINAL};
 use crate::definition::Urgency;
@@ -252,7 +252,7 @@ fn without_ended(mut waiting: Waiting, zone: Tz) -> Waiting {
         let asked = question.asked.with_timezone(&zone).format("%H:%M");
         let end = question.end().unwrap_or_default();
         let title = format!("Question {} of {}, asked at {asked}, is over", question.number, question.id);
-        let description = format!("{end}. `ollim-bot questions` shows it.");
+        let description = format!("{end}. {QUESTIONS_SHOW_IT}");
         waiting.message.text = format!("{title}: {description}");
         waiting.message.rich = Some(RichContent { title, description, ..RichContent::default() });
         // No part of the new text was sent yet.
