@@ -108,6 +108,9 @@ struct File {
     file_size: Option<u64>,
 }
 
+/// Maximum length of the answer to a button, in characters. Telegram shows at most 200.
+const LONGEST_TOAST: usize = 190;
+
 /// Handles updates in order until Telegram rejects the token. Returns the reason.
 pub(super) async fn listen(api: &Api, inner: &Arc<Inner>, inbound: Inbound) -> String {
     let commands: Vec<Value> =
@@ -284,7 +287,9 @@ async fn pressed(query: Pressed, owner: Option<String>, api: &Api, inner: Arc<In
     let response = inbound.receive(&by, owner.as_deref(), IncomingEvent::Pressed { button }).await;
     // Stop the button's progress indicator in any case.
     let toast: Option<String> = match &response {
-        Response::Done(text) | Response::Refused(text) | Response::Gone(text) => Some(text.chars().take(190).collect()),
+        Response::Done(text) | Response::Refused(text) | Response::Gone(text) => {
+            Some(text.chars().take(LONGEST_TOAST).collect())
+        }
         Response::Stranger { tell: true } => Some(STRANGER_REPLY.to_owned()),
         _ => None,
     };
@@ -294,6 +299,10 @@ async fn pressed(query: Pressed, owner: Option<String>, api: &Api, inner: Arc<In
         Response::Done(outcome) => {
             let sent = inbound.sent_message(&message.message_id.to_string()).await;
             unimportant(remove_buttons(api, message.chat.id, message.message_id, sent.as_ref(), &outcome).await);
+            // The toast has shown only its beginning.
+            if outcome.chars().count() > LONGEST_TOAST {
+                show(Response::Text(outcome), message.chat.id, None, api, inner, inbound).await;
+            }
         }
         Response::Gone(outcome) => {
             unimportant(remove_buttons(api, message.chat.id, message.message_id, None, &outcome).await);
