@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::{App, Events, ServiceCommand, ServiceReply, runs, service, sessions, unexpected_reply};
+use super::{App, ChildSession, Events, ServiceCommand, ServiceReply, runs, service, sessions, unexpected_reply};
+use crate::bot::main_session::NO_ANSWER;
 use crate::config::TERMINAL;
 use crate::definition::DefinitionId;
-use crate::journal::{EventFilter, Message, RunId};
+use crate::journal::{EventFilter, Message, RunId, SessionRecord};
 use crate::refusal::Refusal;
+use crate::run::forks::{FORK_BEGINS, WRITE_REPORT};
 
 /// Maximum wait until a message is recorded as delivered, and the interval of checking.
 const TAKES: Duration = Duration::from_secs(3);
@@ -27,7 +29,9 @@ pub struct Exchange {
     pub at: DateTime<Utc>,
     /// The person's message.
     pub said: String,
-    /// The answer; `None` if there is none (yet).
+    /// Whether it was said in a fork.
+    pub in_fork: bool,
+    /// The answer; `None` if the turn failed or is not over.
     pub answer: Option<String>,
     /// The error, if the turn failed.
     pub error: Option<String>,
@@ -99,14 +103,26 @@ impl App {
     /// If the journal cannot be read.
     pub fn exchanges(&self, count: usize) -> Result<Vec<Exchange>, Refusal> {
         self.require_person()?;
-        let turns = runs::open(self)?.sessions()?.into_iter().filter(|record| record.id.is_turn()).take(count);
+        let turns = runs::open(self)?.sessions()?.into_iter().filter(|record| record.id.is_turn());
         let exchange = |record| {
-            let turn = sessions::child(record, self);
-            let said = turn.definition.map(|definition| definition.body.trim().to_owned()).unwrap_or_default();
-            let record = turn.record;
-            Exchange { turn: record.id, at: record.created, said, answer: record.answer, error: record.error }
+            let ChildSession { record, definition } = sessions::child(record, self);
+            let body = definition.map(|definition| definition.body).unwrap_or_default();
+            let body = body.trim();
+            let SessionRecord { id: turn, created: at, error, ended, fork, .. } = record;
+            let answer = record.answer.filter(|answer| !answer.trim().is_empty());
+            let is_silent = ended && error.is_none();
+            Exchange {
+                turn,
+                at,
+                said: body.strip_prefix(FORK_BEGINS).unwrap_or(body).to_owned(),
+                in_fork: fork.is_some(),
+                answer: answer.or_else(|| is_silent.then(|| NO_ANSWER.to_owned())),
+                error,
+            }
         };
-        let mut exchanges: Vec<Exchange> = turns.map(exchange).collect();
+        // The service itself asks a fork for its report.
+        let by_person = |exchange: &Exchange| exchange.said != WRITE_REPORT;
+        let mut exchanges: Vec<Exchange> = turns.map(exchange).filter(by_person).take(count).collect();
         exchanges.reverse();
         Ok(exchanges)
     }

@@ -209,6 +209,8 @@ struct Conversation<'a> {
     asked: Option<(DefinitionId, i64, RichContent)>,
     /// Whether the person was told that there is no answer to interrupt yet.
     warned: bool,
+    /// Whether the last line of the terminal is the sign of the input.
+    has_sign: bool,
 }
 
 impl<'a> Conversation<'a> {
@@ -240,7 +242,7 @@ impl<'a> Conversation<'a> {
     ) -> Self {
         let shown = Chat::new(view, true);
         let (open, answering) = (BTreeSet::new(), Vec::new());
-        Self { next, app, view, shown, global, output, open, answering, asked: None, warned: false }
+        Self { next, app, view, shown, global, output, open, answering, asked: None, warned: false, has_sign: false }
     }
 
     fn talk(mut self) -> Result<(), Refusal> {
@@ -256,17 +258,34 @@ impl<'a> Conversation<'a> {
                     None => break,
                 },
                 QueueItem::Silent(why) => return Err(why.unwrap_or_else(ended)),
-                QueueItem::Happened(event) => self.happened(&event),
-                QueueItem::Typed(line) => match line.trim() {
-                    "" => {}
-                    "/quit" => break,
-                    line => self.typed(line),
-                },
+                QueueItem::Happened(event) => {
+                    self.happened(&event);
+                    self.leave_sign();
+                }
+                QueueItem::Typed(line) => {
+                    self.has_sign = false;
+                    match line.trim() {
+                        "" => {}
+                        "/quit" => break,
+                        line => self.typed(line),
+                    }
+                }
             }
             self.prompt()?;
         }
         self.output.line("");
         self.output.print_now(self.global.color).map(drop)
+    }
+
+    /// Begins a new line for what is shown behind the sign of the input.
+    fn leave_sign(&mut self) {
+        let Output { stdout, stderr, .. } = &mut *self.output;
+        if self.has_sign && !(stdout.is_empty() && stderr.is_empty()) {
+            self.has_sign = false;
+            if !stdout.starts_with('\n') {
+                stdout.insert(0, '\n');
+            }
+        }
     }
 
     /// Interrupts the running answer, which may be one to a message of another channel. If cancelling fails, the run stays and can be
@@ -288,8 +307,9 @@ impl<'a> Conversation<'a> {
     fn prompt(&mut self) -> Result<(), Refusal> {
         self.output.exit = 0;
         self.output.print_now(self.global.color)?;
-        if self.open.is_empty() {
+        if self.open.is_empty() && self.answering.is_empty() && !self.has_sign {
             print_sign().map_err(|error| Refusal::environment(format!("cannot write: {error}")))?;
+            self.has_sign = true;
         }
         Ok(())
     }
@@ -427,7 +447,8 @@ impl<'a> Conversation<'a> {
 
     fn history(&mut self, count: usize) -> Result<(), Refusal> {
         for exchange in self.app.exchanges(count)? {
-            self.output.line(format!("{} {}", paint(STRONG, "›"), plain_lines(&exchange.said)));
+            let place = if exchange.in_fork { paint(FAINT, "(in a fork) ") } else { String::new() };
+            self.output.line(format!("{} {place}{}", paint(STRONG, "›"), plain_lines(&exchange.said)));
             match (&exchange.answer, &exchange.error) {
                 (Some(answer), _) => self.output.line(plain_lines(answer.trim())),
                 (None, Some(error)) => self.output.line(paint(BAD, &plain_lines(error))),

@@ -32,7 +32,7 @@ use crate::journal::{
 use crate::mcp::servers::McpServers;
 use crate::refusal::Refusal;
 use crate::run::converse::{ChatMessage, checked};
-use crate::run::forks::{EndForkResult, Forks};
+use crate::run::forks::{EndForkResult, FORK_BEGINS, Forks};
 use crate::run::questions::Questions;
 use crate::run::spawn::Spawner;
 use crate::run::tokens::RunAuthority;
@@ -387,7 +387,7 @@ impl Handlers {
         // Check first: a fork is opened only for a message that can be answered.
         self.require_agent()?;
         let topic = topic.filter(|topic| !topic.trim().is_empty());
-        let text = topic.as_ref().map(|topic| format!("[a fork of the conversation begins here] {topic}"));
+        let text = topic.as_ref().map(|topic| format!("{FORK_BEGINS}{topic}"));
         text.as_deref().map(checked).transpose()?;
         let fork = self.forks.open(topic, None, Some(channel.to_owned())).await?;
         let Some(text) = text else { return Ok((fork, None)) };

@@ -22,8 +22,11 @@ const RESUMABLE: TimeDelta = TimeDelta::days(7);
 /// Time without a message of the person's after which a fork is idle. They are asked first; after the same time again it ends.
 const IDLE: TimeDelta = TimeDelta::minutes(10);
 
+/// The beginning of the first message of a fork.
+pub const FORK_BEGINS: &str = "[a fork of the conversation begins here] ";
+
 /// The prompt by which a fork's agent writes its report.
-pub(super) const WRITE_REPORT: &str = "[the conversation in this fork ends here] Write a report of it for the main session, in at most ten sentences: \
+pub const WRITE_REPORT: &str = "[the conversation in this fork ends here] Write a report of it for the main session, in at most ten sentences: \
 what it was about, what was found and decided, what is still to be done. Your answer is the report; call no tools.";
 
 /// The parts that open and end forks.

@@ -3,6 +3,7 @@
 use super::View;
 use crate::agent::Observation;
 use crate::app::words::call;
+use crate::bot::main_session::NO_ANSWER;
 use crate::channel::terminal::{plain, plain_lines};
 use crate::cli::output::{BAD, FAINT, Output, paint};
 use crate::journal::{Event, EventKind, PROGRAM_REFUSED, RunState};
@@ -78,7 +79,8 @@ impl<'a> Chat<'a> {
             }
             EventKind::RunEnded { .. } => {
                 for text in std::mem::take(&mut self.last).into_iter().filter(|text| *text != self.said) {
-                    output.note(paint(BAD, &plain_lines(&text)));
+                    let text = plain_lines(&text);
+                    output.note(if text == NO_ANSWER { paint(BAD, &text) } else { text });
                 }
                 self.said.clear();
             }

@@ -30,7 +30,7 @@ pub(in crate::web) fn chat(
         @if exchanges.is_empty() { p .empty { "Nothing was said yet." @if no_agent.is_none() { " Say something below." } } }
         div .chat data-chat="" {
             @for exchange in exchanges {
-                article .said { p .faint { "You, " (context.relative(exchange.at)) } (parts::folded(&exchange.said, 30)) }
+                article .said { p .faint { "You, " @if exchange.in_fork { "in a fork, " } (context.relative(exchange.at)) } (parts::folded(&exchange.said, 30)) }
                 @match (&exchange.answer, &exchange.error) {
                     (Some(answer), _) => article .answer { p .faint { "The bot" } (parts::folded(answer, 60)) },
                     (None, Some(error)) => article .answer .bad { (parts::folded(error, 6)) },
