@@ -295,6 +295,8 @@ fn right_after_a_message_of_the_person_only_critical_messages_go_through() {
     bot.ok(["chat", "Good morning."]);
     live(&bot, &service, "meanwhile", "update_main_session: freely\n");
     service.stop();
+    let shown = bot.ok(["runs", "show", bot.runs("meanwhile")[0]["run"].as_str().unwrap()]);
+    assert!(shown.contains("held back") && shown.contains("not now"), "the run's record has it: {shown}");
     let results = Seen::of(&api, "meanwhile").results();
     refused(&results[0], "The user is in the middle of a conversation.");
     sent(&results[1]);

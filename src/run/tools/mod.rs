@@ -104,20 +104,15 @@ async fn send(host: &Host, tool: &str, mut message: NewMessage, critical: bool) 
     // The file's urgency does not allow a second message; only the agent's `critical` does.
     let critical = critical || host.definition.urgency == Urgency::Critical;
     if host.bot.main.is_busy(host.clock.now()) && !critical {
-        return Err(format!("The user is in the middle of a conversation. {instead}"));
+        let reason = "The user is in the middle of a conversation.";
+        host.record_with(held_back(tool, &message, "conversation", reason), Some("held back")).await;
+        return Err(format!("{reason} {instead}"));
     }
     let taken =
         host.bot.budget.take(host.clock.now()).await.map_err(|error| format!("The message was not sent: {error}."))?;
     if !taken && !critical {
         let reason = "The message budget is empty.";
-        let held = Denial {
-            tool: format!("{OWN_SERVER}__{tool}"),
-            input: serde_json::json!({ "message": message.text }),
-            layer: "budget".into(),
-            rule: None,
-            reason: reason.into(),
-        };
-        host.record_with(held, Some("held back")).await;
+        host.record_with(held_back(tool, &message, "budget", reason), Some("held back")).await;
         if let Err(error) = host.journal.count_suppressed().await {
             tracing::error!(run = %host.run, %error, "a message that was held back could not be counted");
         }
@@ -129,6 +124,17 @@ async fn send(host: &Host, tool: &str, mut message: NewMessage, critical: bool) 
     record(host, message).await?;
     delivery.sent = true;
     Ok("Sent to the user.".into())
+}
+
+/// Returns the record of a message that was not sent.
+fn held_back(tool: &str, message: &NewMessage, layer: &str, reason: &str) -> Denial {
+    Denial {
+        tool: format!("{OWN_SERVER}__{tool}"),
+        input: serde_json::json!({ "message": message.text }),
+        layer: layer.to_owned(),
+        rule: None,
+        reason: reason.to_owned(),
+    }
 }
 
 async fn record(host: &Host, message: NewMessage) -> Result<(), String> {
