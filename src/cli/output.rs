@@ -87,11 +87,7 @@ impl Output {
 
     /// Adds a line of data, wrapped to the terminal.
     pub fn line(&mut self, text: impl AsRef<str>) {
-        let text = match self.names_commands {
-            true => self.with_home(text.as_ref()),
-            false => Cow::Borrowed(text.as_ref()),
-        };
-        let text = wrap::fitted(&text, self.prose_width).into_owned();
+        let text = wrap::fitted(&self.as_data(text.as_ref()), self.prose_width).into_owned();
         self.verbatim(text);
     }
 
@@ -139,13 +135,19 @@ impl Output {
     /// Makes text safe to show, and wraps it to the terminal.
     #[must_use]
     pub fn wrapped(&self, text: &str) -> Vec<String> {
-        wrapped(&plain(text), self.width.unwrap_or(usize::MAX))
+        wrapped(&plain(&self.as_data(text)), self.width.unwrap_or(usize::MAX))
     }
 
     /// Adds a table. `fit` splits the last cell of a row into lines of at most the given width.
     fn lay_out(&mut self, rows: &[Vec<Cell>], least: &[usize], fit: impl Fn(&Cell, usize) -> Vec<Cow<'_, str>>) {
-        let layout = Layout::of(rows, least, self.width.unwrap_or(usize::MAX));
-        for row in rows {
+        // The flag takes room, so it is there before the layout.
+        let cell = |cell: &Cell| Cell::new(self.as_data(&cell.text), cell.style);
+        let rows = match self.names_commands && self.home.is_some() {
+            true => Cow::Owned(rows.iter().map(|row| row.iter().map(cell).collect()).collect()),
+            false => Cow::Borrowed(rows),
+        };
+        let layout = Layout::of(&rows, least, self.width.unwrap_or(usize::MAX));
+        for row in rows.iter() {
             let cells = layout.columns.iter().filter_map(|(column, width)| Some((row.get(*column)?, *width)));
             let (mut used, mut gap) = (0, 0);
             for (index, (cell, width)) in cells.clone().enumerate().take(layout.aligned) {
@@ -262,7 +264,12 @@ impl Output {
     }
 
     fn data(&self) -> Cow<'_, str> {
-        if self.names_commands { self.with_home(&self.stdout) } else { Cow::Borrowed(&self.stdout) }
+        self.as_data(&self.stdout)
+    }
+
+    /// Returns a text as data for the person, in which commands have the `--home` flag.
+    fn as_data<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.names_commands { self.with_home(text) } else { Cow::Borrowed(text) }
     }
 
     /// Returns a text in which the commands that it names concern the same data folder as this one.

@@ -65,6 +65,13 @@ fn no_line_is_longer_than_the_terminal_and_no_word_is_broken() {
             fits(&bot, args, columns);
         }
     }
+    // Each command that is named then has the flag.
+    let home = bot.path("");
+    for columns in [80, 60] {
+        for command in ["status", "doctor"] {
+            fits(&bot, &["--home", home.to_str().unwrap(), command], columns);
+        }
+    }
     // At 40 columns an id of 20 letters is longer than what is left for a step.
     for columns in [80, 60, 44] {
         fits(&bot, &["doctor"], columns);
