@@ -97,14 +97,14 @@ pub enum Command {
     /// Refused calls of runs, counted by job and rule.
     RefusedCalls {
         /// How far to look back; `None` for all.
-        since: Option<Duration>,
+        since: Option<Since>,
     },
     /// Costs of runs.
     Costs {
         /// The grouping.
         by: CostsBy,
         /// How far back runs may have begun; `None` for all.
-        since: Option<Duration>,
+        since: Option<Since>,
     },
     /// Messages that the bot sent, newest last.
     Inbox {
@@ -328,6 +328,15 @@ pub enum When {
     In(Duration),
     /// A time as a person writes it: `tomorrow 9am`.
     At(String),
+}
+
+/// How far to look back, as the caller gave it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// A span of time until now.
+    Span(Duration),
+    /// A time that has passed, as a person writes it: `yesterday`.
+    Moment(String),
 }
 
 /// Changes to a definition's file.

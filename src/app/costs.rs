@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::hash::Hash;
-use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use super::{App, runs};
@@ -66,25 +65,25 @@ pub struct Months {
     pub forecast: f64,
 }
 
-/// Sums up the costs of runs that began in the last `since`.
-pub(super) fn costs(by: CostsBy, since: Option<Duration>, app: &App) -> Result<Costs, Refusal> {
-    let [costs] = several([by], since, app)?;
+/// Sums up the costs of runs that began at `from` or later.
+pub(super) fn costs(by: CostsBy, from: Option<DateTime<Utc>>, app: &App) -> Result<Costs, Refusal> {
+    let [costs] = several([by], from, app)?;
     Ok(costs)
 }
 
 /// Sums up costs by several groupings at once.
 pub(super) fn several<const N: usize>(
     by: [CostsBy; N],
-    since: Option<Duration>,
+    from: Option<DateTime<Utc>>,
     app: &App,
 ) -> Result<[Costs; N], Refusal> {
     let read = |from, until| Ok::<_, Refusal>(runs::open(app)?.costs(from, until)?);
-    let runs = match since {
+    let runs = match from {
         None => read(None, None)?,
         // A page waits for this, so both halves are read at the same time.
-        Some(since) => {
-            let middle = Some(app.ago(since / 2));
-            let (older, newer) = rayon::join(|| read(Some(app.ago(since)), middle), || read(middle, None));
+        Some(from) => {
+            let middle = Some(from + (app.now() - from) / 2);
+            let (older, newer) = rayon::join(|| read(Some(from), middle), || read(middle, None));
             [older?, newer?].concat()
         }
     };

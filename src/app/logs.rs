@@ -4,13 +4,14 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{App, runs};
+use super::{App, Since, runs};
 use crate::definition::DefinitionId;
 use crate::refusal::Refusal;
 
@@ -42,7 +43,7 @@ pub struct LogFilter {
     /// Only lines that name this job, one of its runs, or this run.
     pub about: Option<String>,
     /// How far to look back.
-    pub since: Option<Duration>,
+    pub since: Option<Since>,
     /// Maximum number of lines; the newest are returned.
     pub count: usize,
 }
@@ -77,7 +78,7 @@ impl App {
         self.require_person()?;
         self.require_home()?;
         let (words, known) = WordFilter::of(filter.about.as_deref(), self)?;
-        let from = filter.since.map(|since| self.ago(since));
+        let from = self.moment_of(filter.since.as_ref())?;
         let mut tail = Tail::of(&self.home.log());
         let mut lines = std::collections::VecDeque::new();
         while let Some(line) = tail.line() {

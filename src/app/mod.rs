@@ -71,7 +71,7 @@ pub use backup::{BackupResult, Differences, RestoreResult, UnreadablePath};
 pub use channels::ChannelState;
 pub use chat::Exchange;
 pub use check::CheckResult;
-pub use command::{Command, FieldChange, FieldChanges, When};
+pub use command::{Command, FieldChange, FieldChanges, Since, When};
 pub use costs::{Costs, CostsBy, CostsRow, Months};
 pub use doctor::{Diagnosis, Finding, Health};
 pub use dry_run::DryRun;
@@ -226,8 +226,14 @@ impl App {
             }
             Command::Runs(filter) => runs::list(&filter, self).map(|runs| Outcome::Runs { runs, filter }),
             Command::Run { run, full } => runs::show(&run, full, self).map(|run| Outcome::Run(Box::new(run))),
-            Command::RefusedCalls { since } => runs::refused(since, self).map(Outcome::RefusedCalls),
-            Command::Costs { by, since } => costs::costs(by, since, self).map(Outcome::Costs),
+            Command::RefusedCalls { since } => {
+                let from = self.moment_of(since.as_ref())?;
+                runs::refused(from, self).map(Outcome::RefusedCalls)
+            }
+            Command::Costs { by, since } => {
+                let from = self.moment_of(since.as_ref())?;
+                costs::costs(by, from, self).map(Outcome::Costs)
+            }
             Command::Inbox { count } => runs::inbox(count, self).map(Outcome::Inbox),
             Command::Channels => channels::channels(self).map(Outcome::Channels),
             Command::McpServers => mcp_servers::list(self),
@@ -365,7 +371,7 @@ impl App {
     /// If the journal cannot be read.
     pub fn costs<const N: usize>(&self, by: [CostsBy; N], since: Option<Duration>) -> Result<[Costs; N], Refusal> {
         self.require_person()?;
-        costs::several(by, since, self)
+        costs::several(by, since.map(|since| self.ago(since)), self)
     }
 
     /// Returns the bot's messages that contain `words`, newest first; with `before`, only those with a lower number.
@@ -466,6 +472,15 @@ impl App {
     }
 
     /// Returns the time `span` ago; the earliest representable time if that is out of range.
+    /// Returns the time at which a list begins.
+    fn moment_of(&self, since: Option<&Since>) -> Result<Option<DateTime<Utc>>, Refusal> {
+        Ok(match since {
+            None => None,
+            Some(Since::Span(span)) => Some(self.ago(*span)),
+            Some(Since::Moment(text)) => Some(when::past(text, self.now(), self.zone()?)?.with_timezone(&Utc)),
+        })
+    }
+
     fn ago(&self, span: Duration) -> DateTime<Utc> {
         let span = TimeDelta::from_std(span).ok();
         span.and_then(|span| self.now().checked_sub_signed(span)).unwrap_or(DateTime::<Utc>::MIN_UTC)

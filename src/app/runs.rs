@@ -1,7 +1,8 @@
 //! Runs and messages in the journal.
 
 use std::collections::{BTreeSet, HashMap};
-use std::time::Duration;
+
+use chrono::{DateTime, Utc};
 
 use super::{App, Caller, jobs, transcript};
 use crate::definition::DefinitionId;
@@ -91,8 +92,8 @@ pub(super) fn show(run: &str, full: bool, app: &App) -> Result<RunDetails, Refus
 const REFUSED: u32 = 500;
 
 /// Returns the calls that were refused in the last `since`, counted by job and rule.
-pub(super) fn refused(since: Option<Duration>, app: &App) -> Result<Vec<RefusedCalls>, Refusal> {
-    Ok(open(app)?.refused_calls(since.map(|since| app.ago(since)), REFUSED)?)
+pub(super) fn refused(from: Option<DateTime<Utc>>, app: &App) -> Result<Vec<RefusedCalls>, Refusal> {
+    Ok(open(app)?.refused_calls(from, REFUSED)?)
 }
 
 /// Returns messages, newest last. A run gets those that it has sent itself.

@@ -63,6 +63,21 @@ fn names_a_day(text: &str) -> bool {
     }) || text.contains('-')
 }
 
+/// Parses a time that has passed. A day without a time means its beginning.
+///
+/// # Errors
+/// If the text is ambiguous, or its time is to come.
+pub(super) fn past(text: &str, now: DateTime<Utc>, zone: Tz) -> Result<DateTime<Tz>, Refusal> {
+    const HINT: &str =
+        "write a span of time, `2h`, or a time that has passed: `yesterday 18:00`, `today`, `2026-11-22`";
+    let at = any(text, BEGINS, now, zone).map_err(|refusal| Refusal { hints: Vec::new(), ..refusal }.hint(HINT))?;
+    if at > now {
+        let shown = times::local(at.with_timezone(&Utc), now, zone);
+        return Err(Refusal::user(format!("`{text}` is {shown}, which is to come")).hint(HINT));
+    }
+    Ok(at)
+}
+
 /// Parses a time, past or future. `unsaid`: the default for a day without a time.
 ///
 /// # Errors

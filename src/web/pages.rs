@@ -13,7 +13,7 @@ use super::context::Context;
 use super::sessions::hash;
 use super::views::{self, chat::UnsentMessage, edit::Unsaved, job::JobParts, run::RunParts};
 use super::{error, frame};
-use crate::app::{App, Attention, Command, CostsBy, Occurrence, OccurrenceLimit, Outcome};
+use crate::app::{App, Attention, Command, CostsBy, Occurrence, OccurrenceLimit, Outcome, Since};
 use crate::definition::{DefinitionId, Kind};
 use crate::journal::{RunFilter, RunId};
 use crate::refusal::Refusal;
@@ -267,7 +267,7 @@ pub(super) async fn refusals(context: Context, Query(query): Query<SinceQuery>) 
         context,
         ("Refusals", "/refusals"),
         move |app| {
-            let calls = execute!(app, Command::RefusedCalls { since }, Outcome::RefusedCalls(calls) => calls);
+            let calls = execute!(app, Command::RefusedCalls { since: since.map(Since::Span) }, Outcome::RefusedCalls(calls) => calls);
             Ok(views::refusals::Refused::of(calls, app))
         },
         |calls, attention, context| views::refusals::refusals(calls, &attention.status.refused, days, context),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::fields::{Edit, FieldFlags, NewReminder, NewRoutine};
-use super::values::minutes;
+use super::values::{from_now, snooze};
 
 /// `routine …`.
 #[derive(Debug, Subcommand)]
@@ -84,7 +84,7 @@ pub enum Reminder {
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
         /// A time from now: `20m`, `1h30m`, `2days`, `90` (minutes)
-        #[arg(value_parser = minutes)]
+        #[arg(value_parser = snooze)]
         span: Duration,
     },
     /// Write fired reminders into reminders/ again, as they fired
@@ -93,7 +93,7 @@ pub enum Reminder {
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<String>,
         /// The time from now at which to fire, if their own time has passed
-        #[arg(long = "in", id = "span", value_name = "SPAN", value_parser = minutes, group = "when")]
+        #[arg(long = "in", id = "span", value_name = "SPAN", value_parser = from_now, group = "when")]
         span: Option<Duration>,
         /// The date and time at which to fire: `2026-11-22T09:00+01:00`, `tomorrow 9am`
         #[arg(long, value_name = "WHEN", group = "when")]
@@ -155,7 +155,7 @@ pub struct ReminderAdd {
     #[arg(long, value_name = "MINUTES", group = "when")]
     pub delay: Option<u32>,
     /// A time from now: `20m`, `1h30m`, `2days`, `90` (minutes)
-    #[arg(long = "in", id = "span", value_name = "SPAN", value_parser = minutes, group = "when")]
+    #[arg(long = "in", id = "span", value_name = "SPAN", value_parser = from_now, group = "when")]
     pub span: Option<Duration>,
     /// A time: `tonight`, `tomorrow 9am`, `friday 18:30`, `2026-11-22T09:00+01:00`
     #[arg(long, value_name = "WHEN", group = "when")]
@@ -172,7 +172,7 @@ pub struct Changes {
     #[arg(short, long, value_name = "TEXT")]
     pub message: Option<String>,
     /// A reminder's time from now: `20m`, `1h30m`, `90` (minutes)
-    #[arg(long = "in", id = "span", value_name = "SPAN", value_parser = minutes, group = "when")]
+    #[arg(long = "in", id = "span", value_name = "SPAN", value_parser = from_now, group = "when")]
     pub span: Option<Duration>,
     /// A reminder's time: `2026-11-22T09:00+01:00`, `tomorrow 9am`
     #[arg(long, value_name = "WHEN", group = "when")]

@@ -17,8 +17,9 @@ pub use fields::FieldFlags;
 pub use jobs::{Changes, Reminder, ReminderAdd, Routine, RoutineAdd, Text, Webhook};
 pub use service::{Logs, Service, UnitFlags};
 pub(super) use values::list;
-use values::{count, limited_count, minutes, span};
+use values::{count, limited_count, minutes, since, span};
 
+use crate::app::Since;
 use crate::bot::budget::CAPACITY;
 
 /// The whole command line.
@@ -335,9 +336,9 @@ pub enum Command {
         /// Also show new lines as they arrive
         #[arg(short, long)]
         follow: bool,
-        /// Only lines of this last span of time: `2h`
-        #[arg(long, value_name = "SPAN", value_parser = span)]
-        since: Option<Duration>,
+        /// Only lines since this time: `2h`, `yesterday`, `2026-11-22 9:00`
+        #[arg(long, value_name = "TIME", value_parser = since)]
+        since: Option<Since>,
         /// The number of lines
         #[arg(short = 'n', default_value_t = 100, value_parser = count::<usize>)]
         count: usize,
@@ -347,9 +348,9 @@ pub enum Command {
         /// Group by job, day or model
         #[arg(long, value_enum, default_value_t = CostsBy::Job, hide_possible_values = true)]
         by: CostsBy,
-        /// Only costs of this last span of time: `30d`
-        #[arg(long, value_name = "SPAN", value_parser = span)]
-        since: Option<Duration>,
+        /// Only costs since this time: `30d`, `yesterday`, `2026-11-01`
+        #[arg(long, value_name = "TIME", value_parser = since)]
+        since: Option<Since>,
     },
     /// Talk with the bot
     Chat {
@@ -601,9 +602,9 @@ pub enum Policy {
     },
     /// Count the refused calls of jobs, by job and rule
     Refusals {
-        /// Only refusals of this last span of time, for example 7d
-        #[arg(long, value_name = "SPAN", value_parser = span)]
-        since: Option<Duration>,
+        /// Only refusals since this time: `7d`, `yesterday`, `2026-11-22`
+        #[arg(long, value_name = "TIME", value_parser = since)]
+        since: Option<Since>,
     },
 }
 
