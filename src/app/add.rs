@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
-use super::{App, Caller, FieldChange, Job, Outcome, SavedDefinition, When, recurrence, runs, when};
+use super::{App, Caller, FieldChange, Job, Outcome, SavedDefinition, When, check, jobs, recurrence, runs, when};
 use crate::clock::whole_second;
 use crate::definition::fields::FIELDS;
 use crate::definition::{self, DefinitionError, DefinitionId, Draft, FieldValue, JobClient, Kind, WrittenFile};
@@ -37,6 +37,7 @@ pub(super) fn add(mut draft: Draft, when: Option<&When>, app: &App) -> Result<Sa
         return Err(Refusal::user("a routine needs its times")
             .hint("say when: `--cron 'weekdays at 8:30'`, `--cron '30 8 * * 1-5'`, `--every 2h`, or `--after ID`"));
     }
+    complete_after(&mut draft, app)?;
     let plain = matches!(app.caller, Caller::Person) && is_plain(&draft);
     if plain {
         draft.client = Some(JobClient::Notify);
@@ -108,8 +109,24 @@ pub(super) fn next_times(job: &Job) -> Vec<DateTime<Utc>> {
     std::iter::successors(job.next, |at| times.next(job.definition.zone, *at)).take(3).collect()
 }
 
-/// Returns the value that a flag gives a field. For `cron` that is the expression of a phrase.
-pub(super) fn value_of(change: &FieldChange) -> Result<FieldValue, Refusal> {
+/// Replaces the beginning of an id in `after` by the whole of it, if there is one such job.
+pub(super) fn complete_after(draft: &mut Draft, app: &App) -> Result<(), Refusal> {
+    let Some(follows) = &mut draft.after else { return Ok(()) };
+    let loaded = app.load()?;
+    if !loaded.definitions.contains_key(&follows.job)
+        && let Some(job) = jobs::begins_with(follows.job.as_str(), loaded.definitions.keys())
+    {
+        follows.job = job.clone();
+    }
+    Ok(())
+}
+
+/// Returns the value that a flag gives a field. For `cron` that is the expression of a phrase. `complete` may change a value that names a
+/// job.
+pub(super) fn value_of(
+    change: &FieldChange,
+    complete: impl Fn(&mut Draft) -> Result<(), Refusal>,
+) -> Result<FieldValue, Refusal> {
     match &change.value {
         FieldValue::Text(text) if change.field.name == "cron" && !text.is_empty() => {
             recurrence::cron(text).map(FieldValue::Text)
@@ -118,6 +135,7 @@ pub(super) fn value_of(change: &FieldChange) -> Result<FieldValue, Refusal> {
         FieldValue::Text(text) if ["ask", "after"].contains(&change.field.name) && !text.is_empty() => {
             let mut draft = Draft::empty(Kind::Reminder, String::new());
             set(&mut draft, change, &change.value)?;
+            complete(&mut draft)?;
             Ok((change.field.show)(&draft).unwrap_or_else(|| change.value.clone()))
         }
         value => Ok(value.clone()),
@@ -162,7 +180,7 @@ impl FieldChange {
                 .hint("a foreground job is a turn of the main session and has all that it has"));
         }
         for change in fields {
-            set(&mut draft, change, &value_of(change)?)?;
+            set(&mut draft, change, &value_of(change, |_| Ok(()))?)?;
         }
         draft.complete();
         Ok(draft)
@@ -178,9 +196,14 @@ fn set(draft: &mut Draft, change: &FieldChange, value: &FieldValue) -> Result<()
 
 /// Returns the written definition, and when it fires next.
 pub(super) fn recorded(written: WrittenFile, app: &App) -> SavedDefinition {
-    let WrittenFile { definition, warnings, .. } = written;
+    let WrittenFile { definition, mut warnings, .. } = written;
+    let definition = Arc::new(definition);
+    if definition.follows().is_some() {
+        // What cannot be read now is reported by `check`.
+        warnings.extend(app.load().ok().and_then(|loaded| check::follows_nobody(&definition, &loaded, app)));
+    }
     SavedDefinition {
-        job: Job::of(Arc::new(definition), app.now()),
+        job: Job::of(definition, app.now()),
         warnings,
         chain: None,
         is_new: false,

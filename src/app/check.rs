@@ -63,7 +63,7 @@ pub(super) fn without_trying(loaded: &Loaded, app: &App) -> Vec<Problem> {
         unknown_servers(definitions, app),
         changed_by_others(definitions, app),
         unread_jobs(definitions, app),
-        followed_by_none(loaded, app),
+        loaded.definitions.values().filter_map(|one| follows_nobody(one, loaded, app)).collect(),
         watched::problems(definitions, app),
         waking::problems(definitions, app),
         without_digest(definitions, app),
@@ -233,20 +233,16 @@ fn unread_jobs(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App)
     problems
 }
 
-/// Reports routines whose `after` names an unknown job. They never fire.
-fn followed_by_none(loaded: &Loaded, app: &App) -> Vec<Problem> {
-    let has_run = add::is_known(app);
-    let is_there = |id: &DefinitionId| {
-        let broken = |problem: &Problem| problem.id.as_ref() == Some(id);
-        loaded.definitions.contains_key(id) || loaded.problems.iter().any(broken) || has_run(id)
-    };
-    let unknown = |definition: &Arc<Definition>| {
-        let job = &definition.follows().filter(|follows| !is_there(&follows.job))?.job;
-        let message = format!("there is no job `{job}`, so this routine never fires");
-        let hint = "write the id of a routine or a reminder; `ollim-bot routine list` shows those there are";
-        Some(Problem::of_field(definition, "after", Severity::Warning, message, hint))
-    };
-    loaded.definitions.values().filter_map(unknown).collect()
+/// Reports a routine whose `after` names an unknown job. It never fires.
+pub(super) fn follows_nobody(definition: &Definition, loaded: &Loaded, app: &App) -> Option<Problem> {
+    let job = &definition.follows()?.job;
+    let broken = |problem: &Problem| problem.id.as_ref() == Some(job);
+    if loaded.definitions.contains_key(job) || loaded.problems.iter().any(broken) || add::is_known(app)(job) {
+        return None;
+    }
+    let message = format!("there is no job `{job}`, so this routine never fires");
+    let hint = "write the id of a routine or a reminder; `ollim-bot routine list` shows those there are";
+    Some(Problem::of_field(definition, "after", Severity::Warning, message, hint))
 }
 
 /// Returns a file's path in the data folder; an id stands for its file. A run may only name ids and files of the data

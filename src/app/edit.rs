@@ -73,7 +73,7 @@ fn fields(
         fields.push(("run_at", Some(FieldValue::Text(whole_second(at).to_rfc3339()))));
     }
     for change in changes.fields {
-        let value = add::value_of(&change)?;
+        let value = add::value_of(&change, |draft| add::complete_after(draft, app))?;
         let FieldChange { field, called, .. } = change;
         if !field.on.has(found.kind()) {
             return has_not(&called, field.on.kinds().next().unwrap_or(Kind::Reminder));

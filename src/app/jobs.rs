@@ -196,6 +196,12 @@ fn not_found(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Refusal {
         return Refusal::user(format!("{what} `{name}` has an error in its file: {}", problem.message))
             .hint(format!("`ollim-bot check {}` says where", problem.file.display()));
     }
+    if kind.is_none_or(|kind| kind == Kind::Reminder)
+        && let Some(failed) = loaded.failed_reminders.iter().find(|failed| failed.as_str() == name)
+    {
+        return Refusal::user(format!("reminder `{failed}` has failed and is kept in reminders/failed/"))
+            .hint(format!("`ollim-bot reminder retry {failed}` brings it back"));
+    }
     if let Some(other) = find_exact(name, loaded) {
         return Refusal::user(format!("`{name}` is a {}, not a {what}", other.kind()))
             .hint(format!("use `ollim-bot {} …`", other.kind()));

@@ -9,6 +9,11 @@ use super::args::Cli;
 
 /// Path of each command, its examples, and further help.
 pub(super) const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
+    (
+        "",
+        ["ollim-bot reminder add 'Check the oven' --in 20m", "ollim-bot next"],
+        "`ollim-bot help` shows every command with an example.",
+    ),
     ("run", ["ollim-bot run --until-idle", "ollim-bot run --json | jq -r .event"], ""),
     (
         "init",
@@ -256,6 +261,9 @@ const SUGGESTIONS: &[(&str, &str)] = &[
     ("add", ADD),
     ("ls", LIST),
     ("list", LIST),
+    ("jobs", LIST),
+    ("routines", "routine list"),
+    ("reminders", "reminder list"),
     ("show", "routine show`, `reminder show` or `runs show"),
     ("enable", "routine enable` or `resume"),
     ("disable", "routine disable` or `pause"),
@@ -434,7 +442,7 @@ mod tests {
 
     #[test]
     fn every_command_has_its_examples_and_nothing_else_has() {
-        let mut commands = Vec::new();
+        let mut commands = vec![String::new()];
         paths(&Cli::command(), "", &mut commands);
         let mut listed: Vec<String> = EXAMPLES.iter().map(|(path, _, _)| (*path).to_owned()).collect();
         commands.sort();

@@ -255,8 +255,7 @@ fn usage(error: &clap::Error, output: &mut Output) {
         && let Some(usage) = hints.iter().find_map(|hint| hint.strip_prefix("usage: ollim-bot "))
         && let Some(suggestion) = examples::suggestion_for_flag(usage, flag)
     {
-        hints.retain(|hint| !hint.starts_with("a similar argument exists"));
-        hints.insert(0, suggestion);
+        hints = vec![suggestion];
     }
     let failed = hints.into_iter().fold(Refusal::user(message.join(" ")), Refusal::hint);
     output.fail(&failed);

@@ -23,6 +23,8 @@ pub struct Loaded {
     pub definitions: BTreeMap<DefinitionId, Arc<Definition>>,
     /// All problems, by file, in the order of each file.
     pub problems: Vec<Problem>,
+    /// Names of the files in `reminders/failed/`, without `.md`.
+    pub failed_reminders: Vec<DefinitionId>,
 }
 
 /// Reads all folders once. A missing folder is empty.
@@ -195,7 +197,11 @@ impl Store {
     pub fn loaded(&self) -> Loaded {
         let mut problems = self.problems();
         problems.extend(persona::load_persona(&self.home).err().map(|problem| *problem));
-        Loaded { definitions: self.definitions().map(|one| (one.id.clone(), one.clone())).collect(), problems }
+        Loaded {
+            definitions: self.definitions().map(|one| (one.id.clone(), one.clone())).collect(),
+            problems,
+            failed_reminders: super::write::failed_names(&self.home),
+        }
     }
 
     /// Returns all problems, by file.

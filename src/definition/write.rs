@@ -406,6 +406,12 @@ pub fn failed_reminders(home: &Home, defaults: &Defaults) -> Result<Vec<FailedRe
     Ok(files.into_iter().filter_map(one).collect())
 }
 
+/// Returns the names of the files in `reminders/failed/`, without `.md`. A folder that cannot be read has none.
+pub(super) fn failed_names(home: &Home) -> Vec<DefinitionId> {
+    let entries = fs::read_dir(home.failed_reminders()).into_iter().flatten().flatten();
+    entries.filter_map(|entry| Some(DefinitionId::new(entry.file_name().to_str()?.strip_suffix(".md")?))).collect()
+}
+
 /// Moves a failed reminder back into `reminders/`, due at `run_at`. If several have this id, moves the one that failed
 /// last.
 ///

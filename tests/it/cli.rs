@@ -25,7 +25,7 @@ fn a_time_of_day_for_a_span_is_told_its_flag() {
     for (words, flag) in [
         (&["routine", "add", "Tea.", "--every", "daily at 9"][..], "`daily at 9` and the like go with `--cron`"),
         (&["reminder", "add", "Tea.", "--in", "tomorrow"], "`tomorrow 9am` and the like go with `--at`"),
-        (&["reminder", "snooze", "tea", "tomorrow"], "as in `reminder edit ID --at`"),
+        (&["reminder", "snooze", "tea", "tomorrow"], "and the like go with `reminder edit ID --at`"),
     ] {
         let refused = bot.run(words);
         assert!(refused.code == 1 && refused.stderr.contains(flag), "{refused:?}");
@@ -51,7 +51,7 @@ fn what_cannot_be_read_is_an_error_with_a_way_out() {
     insta::assert_snapshot!(typed(&bot, &["reminder", "add", "-m", "x", "--in", "soon"]), @"
     exit: 1
     -- stderr
-    error: invalid value 'soon' for '--in <SPAN>': not a span of time; write it like `20m`, `90s` or `1h30m`; `tomorrow 9am` and the like go with `--at`, as in `reminder edit ID --at`
+    error: invalid value 'soon' for '--in <SPAN>': not a span of time; write it like `20m`, `90s` or `1h30m`; `tomorrow 9am` and the like go with `--at`
     ");
     insta::assert_snapshot!(typed(&bot, &["reminder", "add", "-m", "x", "--in", "1h", "--delay", "5"]), @"
     exit: 1
@@ -252,6 +252,7 @@ fn words_of_other_tools_are_understood() {
         (&["cancel", "x"], "reminder cancel` or `routine cancel"),
         (&["ls"], "next`, `routine list` or `reminder list"),
         (&["list"], "next`, `routine list` or `reminder list"),
+        (&["jobs"], "next`, `routine list` or `reminder list"),
         (&["add", "x"], "reminder add` or `routine add"),
         (&["show", "x"], "routine show`, `reminder show` or `runs show"),
         (&["enable", "x"], "routine enable` or `resume"),

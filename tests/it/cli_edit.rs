@@ -160,7 +160,7 @@ fn a_snoozed_reminder_keeps_all_but_its_time() {
     insta::assert_snapshot!(shown(&bot, &bot.run(["reminder", "snooze", "tea", "soon"])), @"
     exit: 1
     -- stderr
-    error: invalid value 'soon' for '<SPAN>': not a span of time; write it like `20m`, `90s` or `1h30m`; `tomorrow 9am` and the like go with `--at`, as in `reminder edit ID --at`
+    error: invalid value 'soon' for '<SPAN>': not a span of time; write it like `20m`, `90s` or `1h30m`; `tomorrow 9am` and the like go with `reminder edit ID --at`
     ");
     insta::assert_snapshot!(shown(&bot, &bot.run(["reminder", "snooze", "te", "20m"])), @"
     exit: 1

@@ -59,6 +59,7 @@ fn the_end_says_what_it_waits_for() {
 fn what_is_not_there_or_not_meant_is_said_with_a_way_out() {
     let bot = TestBot::new();
     bot.write("reminders/tea-time.md", &reminder(now() + TimeDelta::days(9), "", "Tea."));
+    bot.write("reminders/failed/dentist.md", &reminder(now(), "failed_reason: 'failed: no luck'\n", "Call."));
     for (words, code, parts) in [
         (&["--home", "/no/such", "restore", "nope.tar"][..], 1, &["there is no file ", "hint: "][..]),
         (&["reminder", "add", "x", "--at", "today 0:00"], 1, &["has passed", "name a later time of that day"]),
@@ -67,7 +68,21 @@ fn what_is_not_there_or_not_meant_is_said_with_a_way_out() {
             1,
             &["hint: a field is set with the kind: `ollim-bot routine edit ID --cron …`"],
         ),
+        (
+            &["routine", "add", "x", "--at", "10:00"],
+            1,
+            &["error: unexpected argument '--at' found\nhint: a routine has "],
+        ),
         (&["logs", "nope"], 1, &["there is no job `nope`"]),
+        (&["costs", "--since", "tomorrow"], 1, &["which is to come", "hint: write a span of time, `2h`, or "]),
+        (&["logs", "--since", "abc"], 1, &["cannot read the time `abc`", "hint: write a span of time, `2h`, or "]),
+        (
+            &["reminder", "show", "dentist"],
+            1,
+            &["has failed and is kept", "`ollim-bot reminder retry dentist` brings it back"],
+        ),
+        (&["fire", "dentist"], 1, &["has failed and is kept", "`ollim-bot reminder retry dentist` brings it back"]),
+        (&["reminder", "edit", "dentist", "-m", "x"], 1, &["has failed and is kept", "retry dentist` brings it back"]),
         (&["reminder", "cancel", "te"], 1, &["write `tea-time`: what changes something takes", "from 4 letters on"]),
         (&["reminder", "retry", "nope", "neither"], 1, &["`nope`", "`neither`"]),
         (&["reminder", "restore", "nope", "neither"], 1, &["`nope`", "`neither`"]),
@@ -79,11 +94,32 @@ fn what_is_not_there_or_not_meant_is_said_with_a_way_out() {
     }
     assert!(bot.path("reminders/tea-time.md").exists());
     bot.ok(["logs", "tea-time"]);
+    for since in ["yesterday", "today", "yesterday 18:00", "2026-01-31", "2h"] {
+        bot.ok(["logs", "--since", since]);
+        bot.ok(["costs", "--since", since]);
+        bot.ok(["policy", "refusals", "--since", since]);
+    }
+    let listed = bot.run(["reminder", "list"]).stderr;
+    assert!(listed.contains("failed: dentist: no luck\nhint: `ollim-bot reminder retry dentist`\n"), "{listed}");
     for args in [&["reminder", "show", "t"][..], &["next", "te"], &["policy", "show", "tea"], &["runs", "t"]] {
         bot.ok(args);
     }
     assert_eq!(bot.ok(["agents", "show", "Expl"]), bot.ok(["agents", "show", "Explore"]));
     assert_eq!(bot.run(["agents", "show", ""]).code, 1);
+}
+
+#[test]
+fn what_another_job_is_called_may_be_cut_short_and_is_checked() {
+    let bot = TestBot::new();
+    bot.write("routines/morning-mail.md", "---\ncron: '@daily'\n---\nx\n");
+    for words in [&["add", "x", "--id", "then", "--after", "morning"][..], &["edit", "then", "--after", "morn"]] {
+        let ran = bot.run([&["routine"], words].concat());
+        assert!(ran.code == 0 && !ran.stderr.contains("there is no job"), "{ran:#?}");
+        let text = bot.read("routines/then.md").unwrap();
+        assert!(text.contains("after: morning-mail\n"), "{text}");
+    }
+    let ran = bot.run(["routine", "add", "x", "--after", "nosuch"]);
+    assert!(ran.code == 0 && ran.stderr.contains("there is no job `nosuch`, so this routine never fires"), "{ran:#?}");
 }
 
 #[test]

@@ -329,7 +329,8 @@ impl Facts {
     fn of_attempt(&self, attempt: &Attempt) -> Evidence {
         let Attempt { run, host, number, state, launched, ended, class, error, .. } = attempt;
         let took = launched.zip(*ended).map(|(from, to)| format!(" after {}", words::span(to - from)));
-        let class = class.as_ref().map(|class| format!(" ({class})"));
+        // The error says more than its class.
+        let class = class.as_ref().filter(|_| error.is_none()).map(|class| format!(" ({class})"));
         let error = error.as_ref().map(|error| format!(": {}", words::reason(error)));
         let state = match state {
             RunState::TimedOut => "timed out".to_owned(),

@@ -114,7 +114,8 @@ pub(super) fn list(list: &JobList, view: &View, output: &mut Output) {
         output.note(format!("{}: `ollim-bot resume ID` ends a pause after failures", paint(HINT, "hint")));
     }
     for failed in failed {
-        let why = failed.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        let reason = failed.reason.as_ref().map(|reason| reason.strip_prefix("failed: ").unwrap_or(reason));
+        let why = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
         let id = plain(failed.id.as_str());
         output.note(plain(&format!("failed: {id}{why}")));
         output.note(format!("{}: `ollim-bot reminder retry {id}`", paint(HINT, "hint")));
