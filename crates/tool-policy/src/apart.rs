@@ -1,27 +1,60 @@
-//! Harmless options whose position means nothing: `make -j4 check` is `make check -j4`.
+//! Options whose position means nothing: `make -j4 check` is `make check -j4`, and `git commit -am x` is `git commit -m x -a`.
 
-use crate::programs::{self, HarmlessOptions};
+use crate::programs::{self, Anywhere, Program, git};
 use crate::wildcard::STAR;
 
 /// Returns the words of a call without its harmless options, and those options, if a program takes them in any position (`make -j4
 /// check`).
 pub(super) fn harmless_apart(program: &str, arguments: &[String]) -> Option<(Vec<String>, Vec<String>)> {
     let entry = programs::by_base_name(program);
-    let tool = entry.harmless.filter(|tool| !tool.switches.is_empty())?;
+    let harmless = entry.harmless.filter(|tool| !tool.switches.is_empty()).map(|tool| tool.anywhere());
+    apart(program, arguments, &harmless.or_else(|| anywhere(entry, arguments))?)
+}
+
+/// Returns the words of a call without the options that only change what it prints. `None` if it has none.
+pub(super) fn without_printing(program: &str, arguments: &[String]) -> Option<Vec<String>> {
+    let known = anywhere(programs::by_base_name(program), arguments)?.printing_only();
+    let (words, printing) = apart(program, arguments, &known)?;
+    (!printing.is_empty()).then_some(words)
+}
+
+/// Returns whether a program has options that are taken apart.
+pub(super) fn moves_options(program: &str) -> bool {
+    let entry = programs::by_base_name(program);
+    entry.is_git() || !entry.options.anywhere.is_empty() || entry.harmless.is_some_and(|tool| !tool.switches.is_empty())
+}
+
+/// Returns the options that a program, or a subcommand of git, takes in any position.
+fn anywhere(entry: &Program, arguments: &[String]) -> Option<Anywhere> {
+    let options = match entry.is_git() {
+        true => git::options(arguments.first().map(String::as_str)),
+        false => &entry.options,
+    };
+    (!options.anywhere.is_empty()).then_some(options.anywhere)
+}
+
+fn apart(program: &str, arguments: &[String], known: &Anywhere) -> Option<(Vec<String>, Vec<String>)> {
+    let entry = programs::by_base_name(program);
     let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let (mut plain, mut harmless) = (vec![program.to_owned()], Vec::new());
     let mut rest = arguments.iter().peekable();
     while let Some(word) = rest.next() {
         if !word.starts_with('-') {
             plain.push(word.clone());
-        } else if let Some((mut options, open)) = harmless_in(tool, word) {
+            // What stands behind a script is the script's.
+            if entry.interpreter {
+                plain.extend(rest.by_ref().cloned());
+            }
+        } else if let Some((mut options, open)) = harmless_in(known, word) {
             // Values of `make` are optional numbers.
             let next = rest.next_if(|next| open && (!entry.variables || is_number(next)));
             options.last_mut().into_iter().for_each(|last| last.extend(next.map(String::as_str)));
             harmless.extend(options);
         } else {
             // What stands behind another option may be its value.
-            plain.push(word.clone());
+            let (options, other) = split(known, word);
+            harmless.extend(options);
+            plain.push(other);
             plain.extend(rest.by_ref().cloned());
         }
     }
@@ -30,21 +63,32 @@ pub(super) fn harmless_apart(program: &str, arguments: &[String]) -> Option<(Vec
 
 /// Returns the options in a word, each with its value, and whether the next word may be the value of the last one. `None` if one of them is
 /// not harmless, or may have a value in another word.
-fn harmless_in(tool: &HarmlessOptions, word: &str) -> Option<(Vec<String>, bool)> {
+fn harmless_in(known: &Anywhere, word: &str) -> Option<(Vec<String>, bool)> {
     let letters = word.strip_prefix('-').filter(|letters| !letters.is_empty() && !word.contains(STAR))?;
     if let Some(long) = letters.strip_prefix('-') {
-        let known = long.split_once('=').map_or(tool.switches, |_| tool.long);
+        let names = long.split_once('=').map_or(known.switches, |_| known.valued);
         let name = long.split('=').next().unwrap_or_default();
-        return programs::contains(known, name).then(|| (vec![word.to_owned()], false));
+        return programs::contains(names, name).then(|| (vec![word.to_owned()], false));
     }
     let mut found = Vec::new();
     for (at, letter) in letters.char_indices() {
-        if tool.values.contains(letter) {
+        if known.values.contains(letter) {
             let value = &letters[at..];
             found.push(format!("-{value}"));
             return Some((found, value.len() == letter.len_utf8()));
         }
-        found.push(tool.flags.contains(letter).then(|| format!("-{letter}"))?);
+        found.push(known.flags.contains(letter).then(|| format!("-{letter}"))?);
     }
     Some((found, false))
+}
+
+/// Splits the letters at the beginning of a cluster from its other options: `-am` is `-a -m`.
+fn split(known: &Anywhere, word: &str) -> (Vec<String>, String) {
+    let cluster = word.strip_prefix('-').filter(|cluster| !cluster.starts_with('-')).unwrap_or_default();
+    let others = cluster.trim_start_matches(|letter| known.flags.contains(letter));
+    let flags = &cluster[..cluster.len() - others.len()];
+    if flags.is_empty() || others.is_empty() {
+        return (Vec::new(), word.to_owned());
+    }
+    (flags.chars().map(|letter| format!("-{letter}")).collect(), format!("-{others}"))
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::Application;
-use crate::apart::harmless_apart;
+use crate::apart::{harmless_apart, moves_options};
 use crate::expression;
 use crate::fetch::{self, Fetch};
 use crate::options::{self, GivenOption};
@@ -236,13 +236,15 @@ impl CommandRule {
         if start.granting.iter().any(|text| self.fits(&self.granting, text)) {
             return true;
         }
-        if self.granting.is_closed() || self.program().is_some_and(|program| program != start.program) {
+        // The words of a command that it starts are found by their position.
+        let is_fixed = self.granting.is_closed() || !self.started.is_empty();
+        if is_fixed || self.program().is_some_and(|program| program != start.program) {
             return false;
         }
-        let Some((text, given)) = start.apart() else { return false };
+        let Some((text, given)) = &start.apart else { return false };
         match self.plain.as_deref() {
-            Some((words, options)) => is_subset(options, &given) && self.fits(words, &text),
-            None => self.fits(&self.granting, &text),
+            Some((words, options)) => is_subset(options, given) && self.fits(words, text),
+            None => self.fits(&self.granting, text),
         }
     }
 
@@ -290,6 +292,10 @@ impl CommandRule {
             }
             return fetch::elsewhere(&rule, call).map(Shortfall::Address);
         }
+        // A script stands behind them.
+        let is_script = programs::by_base_name(start.program).interpreter;
+        let quiet = start.quiet.as_ref().and_then(|words| words.get(1..)).filter(|_| is_script);
+        let arguments = quiet.unwrap_or(arguments);
         let beyond = self.beyond(start.program, arguments, spelled, given).map(Shortfall::Option);
         let passed_on = || {
             let mut commands = self.passed_on(start.words).into_iter();
@@ -546,7 +552,9 @@ impl CommandRule {
 
     /// Returns whether words of a call are removed before matching, so that an exact text matches further calls.
     fn strips(&self, program: &str) -> bool {
-        self.application.is_plain_command(program) || !matches!(programs::named(program).syntax, Syntax::Options)
+        self.application.is_plain_command(program)
+            || !matches!(programs::named(program).syntax, Syntax::Options)
+            || moves_options(program)
     }
 
     /// Returns the fixed words of a rule as a denial reads them: by the program's base name, `git-push` as `git push`, blanks

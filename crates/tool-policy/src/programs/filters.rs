@@ -1,6 +1,6 @@
 //! Filters, which transform their input.
 
-use super::{Class, Options, Program, alters, executes, instructed, scripts, writes};
+use super::{Anywhere, Class, Options, Program, alters, executes, instructed, scripts, writes};
 
 const fn filter(names: &'static [&'static str]) -> Program {
     Program::new(Class::Filter, names)
@@ -75,10 +75,17 @@ pub(super) const TABLE: &[Program] = &[
     with(&["shuf"], Options::new(&[writes("o", "output")], "in")),
     with(
         &["sort"],
-        Options::new(
-            &[writes("o", "output"), executes("", "compress-program"), writes("T", "temporary-directory")],
-            "kSt",
-        ),
+        Options {
+            anywhere: Anywhere {
+                flags: "bdfghinMrRsuVz",
+                switches: "numeric-sort reverse stable unique version-sort",
+                ..Anywhere::NONE
+            },
+            ..Options::new(
+                &[writes("o", "output"), executes("", "compress-program"), writes("T", "temporary-directory")],
+                "kSt",
+            )
+        },
     ),
     instructed(
         "--from-file",

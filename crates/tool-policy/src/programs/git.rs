@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use super::{
-    Class, Effect, GuardedOption, Names, Options, Program, Syntax, base_name, contains, destroys, executes, steers,
-    writes,
+    Anywhere, Class, Effect, GuardedOption, Names, Options, Program, Syntax, base_name, contains, destroys, executes,
+    steers, writes,
 };
 use crate::options::{GivenOption, scan};
 use crate::wildcard::STAR;
@@ -153,6 +153,9 @@ const COMMON: Options = Options {
     ..Options::NONE
 };
 
+/// `-q`, and what most subcommands that change something have besides.
+const QUIET: Anywhere = Anywhere { flags: "qv", switches: "quiet verbose", printing: ("q", "quiet"), ..Anywhere::NONE };
+
 /// The options of subcommands that fetch. Refspecs can also come from standard input, or follow from options.
 const FETCHING: Options = Options {
     guarded: &[
@@ -166,6 +169,7 @@ const FETCHING: Options = Options {
     ],
     values: "joX",
     harmless: &["prune"],
+    anywhere: QUIET,
     ..Options::NONE
 };
 
@@ -182,6 +186,7 @@ const PUSHING: Options = Options {
         steers("", "stdin"),
     ],
     values: "o",
+    anywhere: Anywhere { flags: "quv", switches: "quiet set-upstream verbose", ..QUIET },
     ..Options::NONE
 };
 
@@ -197,6 +202,11 @@ const UNKNOWN: Subcommand = Subcommand {
 
 const fn subcommands(needs: SubcommandNeeds, names: &'static [&'static str]) -> Subcommand {
     Subcommand { names, needs, ..UNKNOWN }
+}
+
+/// The same subcommand with options that mean the same in every position.
+const fn anywhere(anywhere: Anywhere, subcommand: Subcommand) -> Subcommand {
+    Subcommand { options: Options { anywhere, ..subcommand.options }, ..subcommand }
 }
 
 /// A subcommand of which a rule with more words must spell the options that overwrite or delete.
@@ -222,8 +232,11 @@ const SUBCOMMANDS: &[Subcommand] = &[
         ..subcommands(READS, &["grep"])
     },
     subcommands(CHANGES, &["am", "apply", "bisect", "bundle", "cherry-pick"]),
-    Subcommand { reads_operands: true, ..forcing(&"commit", &[destroys("", "amend")], "mFcCtu") },
-    forcing(&"checkout", &[destroys("f", "force"), destroys("B", "B"), destroys("", "orphan")], "b"),
+    anywhere(
+        Anywhere { flags: "aqsv", switches: "all quiet signoff verbose", ..QUIET },
+        Subcommand { reads_operands: true, ..forcing(&"commit", &[destroys("", "amend")], "mFcCtu") },
+    ),
+    anywhere(QUIET, forcing(&"checkout", &[destroys("f", "force"), destroys("B", "B"), destroys("", "orphan")], "b")),
     subcommands(CHANGES, &["commit-graph", "commit-tree", "fast-import"]),
     Subcommand { options: Options::new(&[writes("", "export-marks")], ""), ..subcommands(CHANGES, &["fast-export"]) },
     Subcommand { looks: "--stdout", ..subcommands(CHANGES, &["format-patch"]) },
@@ -235,10 +248,17 @@ const SUBCOMMANDS: &[Subcommand] = &[
     forcing(&"read-tree", &[destroys("u", "u"), destroys("", "reset")], ""),
     forcing(&"mv", &[destroys("f", "force")], ""),
     subcommands(CHANGES, &["replace", "rerere", "restore", "revert", "sparse-checkout", "stash"]),
-    forcing(&"reset", &[destroys("", "hard"), destroys("", "keep"), destroys("", "merge")], ""),
-    forcing(&"rm", &[destroys("f", "force")], ""),
+    anywhere(QUIET, forcing(&"reset", &[destroys("", "hard"), destroys("", "keep"), destroys("", "merge")], "")),
+    anywhere(QUIET, forcing(&"rm", &[destroys("f", "force")], "")),
     subcommands(CHANGES, &["stripspace", "update-ref"]),
-    forcing(&"switch", &[destroys("f", "force"), destroys("C", "force-create"), destroys("", "discard-changes")], "c"),
+    anywhere(
+        QUIET,
+        forcing(
+            &"switch",
+            &[destroys("f", "force"), destroys("C", "force-create"), destroys("", "discard-changes")],
+            "c",
+        ),
+    ),
     forcing(
         &"update-index",
         &[destroys("", "force-remove"), destroys("", "remove"), destroys("", "cacheinfo"), destroys("", "index-info")],
@@ -264,7 +284,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
         )
     },
     Subcommand { looks: "-n --dry-run", ..forcing(&"clean", &[destroys("d", "d"), destroys("xX", "x")], "e") },
-    Subcommand { reads_operands: true, ..subcommands(CHANGES, &["add", "merge"]) },
+    anywhere(QUIET, Subcommand { reads_operands: true, ..subcommands(CHANGES, &["add", "merge"]) }),
     Subcommand { reads_operands: true, ..forcing(&"notes", &[destroys("f", "force")], "mFcC") },
     Subcommand {
         looks: "-l -n --list",

@@ -1,9 +1,14 @@
 //! Interpreters: they run the script in their first operand, or code from an option or from standard input.
 
-use super::{Class, CommandOperands, Options, Program, executes, writes};
+use super::{Anywhere, Class, CommandOperands, Options, Program, executes, writes};
 
 const fn interpreter(names: &'static [&'static str], options: Options) -> Program {
     Program { interpreter: true, options, ..Program::new(Class::Runs, names) }
+}
+
+/// Letters of an interpreter that only change what it prints.
+const fn printing(flags: &'static str, options: Options) -> Options {
+    Options { anywhere: Anywhere { flags, printing: (flags, ""), ..Anywhere::NONE }, ..options }
 }
 
 const NODE: Options = Options::new(
@@ -24,25 +29,31 @@ pub(super) const TABLE: &[Program] = &[
         versioned: true,
         ..interpreter(
             &["pypy", "python", "python2", "python3"],
-            // With `-v` alone it traces modules and reads its code from standard input.
-            Options::new(&[executes("c", "c"), executes("m", "m"), executes("i", "i"), executes("v", "v")], "cmWX"),
+            printing(
+                "u",
+                // With `-v` alone it traces modules and reads its code from standard input.
+                Options::new(&[executes("c", "c"), executes("m", "m"), executes("i", "i"), executes("v", "v")], "cmWX"),
+            ),
         )
     },
     Program {
         commands: CommandOperands::Opened,
         ..interpreter(
             &["perl"],
-            Options::new(
-                &[
-                    executes("eE", "e"),
-                    executes("mM", "M"),
-                    executes("x", "x"),
-                    executes("d", "d"),
-                    // Its text becomes code.
-                    executes("F", "F"),
-                    writes("i", "i"),
-                ],
-                "eEFImMVx",
+            printing(
+                "w",
+                Options::new(
+                    &[
+                        executes("eE", "e"),
+                        executes("mM", "M"),
+                        executes("x", "x"),
+                        executes("d", "d"),
+                        // Its text becomes code.
+                        executes("F", "F"),
+                        writes("i", "i"),
+                    ],
+                    "eEFImMVx",
+                ),
             ),
         )
     },

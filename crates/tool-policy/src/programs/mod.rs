@@ -188,6 +188,39 @@ pub(crate) struct Options {
     pub starting: Names,
     /// Options followed by patterns of files to exclude.
     pub patterns: &'static [&'static str],
+    /// Options that mean the same in every position.
+    pub anywhere: Anywhere,
+}
+
+/// Options that mean the same in every position, and for which a star stands. A call may have them in front of the words that a rule
+/// names.
+#[derive(Clone, Copy)]
+pub(crate) struct Anywhere {
+    /// Letters without a value.
+    pub flags: &'static str,
+    /// Letters whose value is the rest of the word, or the next word.
+    pub values: &'static str,
+    /// Long options without a value.
+    pub switches: Names,
+    /// Long options with a value in their own word.
+    pub valued: Names,
+    /// Letters and long options without a value that only change what is printed. A rule without a star grants them, too.
+    pub printing: (&'static str, Names),
+}
+
+impl Anywhere {
+    const NONE: Self = Self { flags: "", values: "", switches: "", valued: "", printing: ("", "") };
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.flags.is_empty() && self.values.is_empty()
+    }
+
+    /// Returns those that only change what is printed.
+    pub fn printing_only(&self) -> Self {
+        let (flags, switches) = self.printing;
+        Self { flags, switches, ..Self::NONE }
+    }
 }
 
 /// The options that lead to no other code, of a program that runs the code in a folder. None of the long ones has a value in a
@@ -222,6 +255,7 @@ impl Options {
         bundled: false,
         starting: "",
         patterns: &[],
+        anywhere: Anywhere::NONE,
     };
 
     const fn new(guarded: &'static [GuardedOption], values: &'static str) -> Self {
@@ -241,6 +275,12 @@ impl Options {
 }
 
 impl HarmlessOptions {
+    /// Returns those that mean the same in every position.
+    pub fn anywhere(&self) -> Anywhere {
+        let Self { flags, values, switches, long, .. } = *self;
+        Anywhere { flags, values, switches, valued: long, printing: ("", "") }
+    }
+
     const NONE: Self = Self {
         flags: "",
         values: "",

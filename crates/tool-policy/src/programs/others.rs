@@ -1,7 +1,9 @@
 //! Other programs: those that can run any other program, and those that work over a local socket. Builtins of the
 //! shell that run other programs are here, too.
 
-use super::{Class, CommandOperands, HarmlessOptions, Options, Program, destroys, executes, leads, steers, writes};
+use super::{
+    Anywhere, Class, CommandOperands, HarmlessOptions, Options, Program, destroys, executes, leads, steers, writes,
+};
 
 const fn runs(names: &'static [&'static str]) -> Program {
     Program::new(Class::Runs, names)
@@ -84,6 +86,7 @@ const KUBECTL: Options = Options {
     ],
     values: "clLnos",
     harmless: &["client"],
+    anywhere: Anywhere { values: "n", valued: "namespace", ..Anywhere::NONE },
     ..Options::NONE
 };
 

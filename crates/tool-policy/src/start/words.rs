@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::Application;
-use crate::apart::harmless_apart;
+use crate::apart::{harmless_apart, without_printing};
 use crate::fetch::{self, Fetch};
 use crate::options::{self, GivenOption};
 use crate::programs::{self, base_name, git};
@@ -25,6 +25,10 @@ pub(crate) struct StartWords<'a> {
     pub folder: PathBuf,
     /// Forms for grants: as they are, and without harmless options.
     pub granting: Vec<String>,
+    /// The words without harmless options, joined, and those options, if their position means nothing.
+    pub apart: Option<(String, Vec<String>)>,
+    /// The words without options that only change what is printed, if there are any.
+    pub quiet: Option<Vec<String>>,
     /// Forms for denials.
     pub denying: Vec<String>,
     /// The options that a rule must spell.
@@ -45,7 +49,11 @@ impl<'a> StartWords<'a> {
         let own = application.canonical(words, false);
         let raw = joined(words);
         let mut granting = vec![own.as_ref().map_or_else(|| raw.clone(), |words| joined(words))];
-        granting.extend(git::without_harmless(words).map(|(words, _)| joined(&words)));
+        let bare = git::without_harmless(words).map(|(words, _)| words);
+        granting.extend(bare.as_deref().map(joined));
+        let own_arguments = bare.as_deref().unwrap_or(words).get(1..).unwrap_or_default();
+        let quiet = without_printing(program, own_arguments);
+        granting.extend(quiet.as_deref().map(joined));
         let fetch = fetch::options(program).map(|options| fetch::read(options, arguments));
         let guarded = match &fetch {
             Some(call) => call.guarded.clone(),
@@ -55,6 +63,13 @@ impl<'a> StartWords<'a> {
         let readings = [application.canonical(words, true), git::without_globals(words)];
         denying.extend(readings.into_iter().flatten().map(|words| loose(&joined(&words))));
         denying.extend(git::aliased(words).map(|words| loose(&joined(&words))));
+        let apart = match &fetch {
+            Some(call) => Some(([&[program.to_owned()], call.plain.as_slice()].concat(), call.harmless.clone())),
+            None => harmless_apart(program, own_arguments),
+        };
+        let apart = apart.map(|(words, options)| (joined(&words), options));
+        denying.extend(quiet.as_deref().map(|words| loose(&joined(words))));
+        denying.extend(apart.as_ref().map(|(text, _)| loose(text)));
         if program.contains('/') {
             let rest = raw.get(program.len()..).unwrap_or_default();
             denying.push(loose(&format!("{}{rest}", base_name(program))));
@@ -71,23 +86,14 @@ impl<'a> StartWords<'a> {
             program,
             folder,
             granting,
+            apart,
+            quiet,
             denying,
             guarded,
             fetch,
             own,
             has_subcommands: programs::by_base_name(program).subcommands || application.is_command(program),
         }
-    }
-}
-
-impl StartWords<'_> {
-    /// Returns the words without harmless options, joined, and those options, if their position means nothing.
-    pub fn apart(&self) -> Option<(String, Vec<String>)> {
-        let (words, options) = match &self.fetch {
-            Some(call) => ([&[self.program.to_owned()], call.plain.as_slice()].concat(), call.harmless.clone()),
-            None => harmless_apart(self.program, self.words.get(1..).unwrap_or_default())?,
-        };
-        Some((joined(&words), options))
     }
 }
 

@@ -441,11 +441,104 @@ fn a_harmless_option_may_stand_in_front_of_a_rules_words() {
             &["systemctl -n status stop x", "systemctl -H h status x", "systemctl --no-pager stop x"],
         ),
         ("make deploy ENV=*", &["make -s deploy ENV=x"], &["make -s deploy ENV=x;id"]),
+        (
+            "git commit -m *",
+            &["git commit -am x", "git commit -q -m x", "git commit -a -s -m x", "git -C . commit -qam x"],
+            &["git commit -a", "git commit --amend -m x", "git commit -C HEAD -m x", "git commit -qF f -m x"],
+        ),
+        (
+            "git push origin *",
+            &["git push -u origin main", "git push -q origin main", "git push -qu origin main"],
+            &[
+                "git push -f origin main",
+                "git push -uf origin main",
+                "git push -u upstream main",
+                "git push -o origin evil main",
+                "git push -u origin +main",
+            ],
+        ),
+        ("git checkout -b *", &["git checkout -q -b x"], &["git checkout -q x", "git checkout -q -f -b x"]),
+        (
+            "kubectl get *",
+            &["kubectl -n web get pods", "kubectl -nweb get pods", "kubectl --namespace=web get pods"],
+            &[
+                "kubectl -n get delete pods",
+                "kubectl -n web delete get",
+                "kubectl -v get delete pods",
+                "kubectl -n web get pods --kubeconfig=x",
+            ],
+        ),
+        (
+            "kubectl -n staging get *",
+            &["kubectl get -n staging pods"],
+            &["kubectl get pods", "kubectl -n staging -n prod get pods", "kubectl -n staging get pods -A"],
+        ),
+        (
+            "kubectl exec web ls *",
+            &["kubectl exec web ls -l"],
+            &["kubectl -n x exec web rm", "kubectl -n ls exec web rm", "kubectl exec -n ls web rm"],
+        ),
+        ("sort -o *", &["sort -u -o f f", "sort -nro f f"], &["sort -k 2 -o f f", "sort -uT d -o f f"]),
+        (
+            "perl -pe *",
+            &["perl -w -pe s/a/b/ f", "perl -wpe s/a/b/ f"],
+            &["perl -w -e x", "perl -pi -e x f", "perl -w x.pl"],
+        ),
+        ("perl -ne print *", &["perl -w -ne print f"], &["perl -w -ne print -e x f", "perl -w -ne x"]),
     ]);
+}
+
+/// They change nothing else, so that a rule without a star grants them, too.
+#[test]
+fn a_rule_grants_options_that_only_change_what_is_printed() {
+    families(&[
+        (
+            "git push origin main",
+            &["git push -q origin main", "git push origin main --quiet", "git -C . push -q origin main"],
+            &[
+                "git push -u origin main",
+                "git push -v origin main",
+                "git push -qf origin main",
+                "git push -q origin main main:old",
+                "git push --repo -q origin main",
+            ],
+        ),
+        ("git commit -m x", &["git commit -qm x"], &["git commit -am x", "git commit -m x -q", "git commit -m -q x"]),
+        (
+            "python3 report.py",
+            &["python3 -u report.py"],
+            &[
+                "python3 report.py -u",
+                "python3 -u",
+                "python3 -u -",
+                "python3 -u x.py",
+                "python3 -u -c x report.py",
+                "python3 -ui report.py",
+                "python3 -W report.py x.py",
+            ],
+        ),
+        (
+            "python3 report.py *",
+            &["python3 -u report.py -c x", "python3 -u report.py -u"],
+            &["python3 -u x.py report.py", "python3 -u -m x report.py"],
+        ),
+    ]);
+    let policy = denying(&["Bash(git push origin main)", "Bash(git commit -m *)", "Bash(python3 report.py)"]);
+    denies(
+        &policy,
+        &["git push -q origin main", "git push -u origin main", "git commit -am x", "python3 -u report.py"],
+    );
+}
+
+#[test]
+fn a_moved_option_is_handed_on_with_its_rule_only() {
     let covers =
         |outer: &str, inner: &str| BOT.covers(&ToolPattern::parse(outer).unwrap(), &ToolPattern::parse(inner).unwrap());
     assert!(covers("Bash(make check *)", "Bash(make check -s *)"));
     assert!(!covers("Bash(journalctl -u ssh *)", "Bash(journalctl -n 5 *)"));
+    assert!(covers("Bash(git push *)", "Bash(git push -q origin main)"));
+    assert!(!covers("Bash(git push origin main)", "Bash(git push -u origin main)"));
+    assert!(!covers("Bash(kubectl -n staging get *)", "Bash(kubectl get *)"));
 }
 
 /// In `$TMPDIR` the same name is the job's own file.
