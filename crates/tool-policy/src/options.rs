@@ -200,10 +200,28 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
             begin.starts_with(['|', '<', '>']) || word.ends_with('|')
         }
         CommandOperands::Listed => word.starts_with('@'),
+        CommandOperands::Fetched => is_fetched(word),
         CommandOperands::Separated => word.ends_with(';') || word.contains('#'),
     };
-    let given = arguments.iter().filter(|word| is_command(word));
-    given.map(|word| GivenOption::word(word, Effect::Commands)).collect()
+    let found = |word: &String| match program.commands {
+        // A star within an address that a rule names is judged by its text.
+        CommandOperands::Fetched => GivenOption { id: "address".into(), ..GivenOption::word(word, Effect::Leads) },
+        _ => GivenOption::word(word, Effect::Commands),
+    };
+    arguments.iter().filter(|word| is_command(word)).map(found).collect()
+}
+
+/// Returns whether a word is an address, or an option for files with one: `-fhttps://h/x`, `--filename=a,https://h/x`.
+fn is_fetched(word: &str) -> bool {
+    let begins = |text: &str| ["http://", "https://", "ssh://"].iter().any(|scheme| text.starts_with(scheme));
+    match word.strip_prefix('-') {
+        Some(option) if option.starts_with('-') => {
+            let value = option.strip_prefix("-filename=").or_else(|| option.strip_prefix("-kustomize="));
+            value.is_some_and(|value| value.split(',').any(begins))
+        }
+        Some(cluster) => cluster.contains("://"),
+        None => word.split(',').any(begins),
+    }
 }
 
 /// Returns the words of a line for a shell that are more than words, if a rule names a part of that line (`ssh host uptime *`, `watch ls *`).

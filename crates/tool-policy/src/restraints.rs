@@ -14,6 +14,8 @@ const OF_ALL: Names = "--cached --check --dry-run --ff-only --force-with-lease -
 
 /// Options that hold one program back, or one subcommand of git.
 const OF_ONE: &[(&str, &str)] = &[
+    ("apt", "-s"),
+    ("apt-get", "-s"),
     ("cp", "--backup -b -i -n"),
     ("git add", "--patch -i -n -p"),
     ("git branch", "--all --delete --list --merged --no-merged --remotes --sort -a -d -l -r"),
@@ -67,6 +69,8 @@ const PRINTING: &[&str] = &[
 
 /// Options of one program, or of one subcommand, that leave what holds it back as it is: letters, and long ones.
 const BESIDE: &[(&str, &str, Names)] = &[
+    ("apt", "qVy", "--yes"),
+    ("apt-get", "qVy", "--yes"),
     ("cp", "aprRv", "--archive --recursive"),
     ("git add", "Auv", "--all --update"),
     ("git checkout", "qt", "--no-track --track"),

@@ -37,7 +37,8 @@ const FIND: Expression = Expression {
 pub(super) const TABLE: &[Program] = &[
     reads(&["df", "du", "findmnt", "free", "locate", "ls", "lsblk", "pgrep", "ps", "size", "stat", "strings"]),
     reads(&["uptime", "vdir"]),
-    Program { options: Options::new(&[executes("", "pager")], ""), ..reads(&["ack", "ag"]) },
+    // A file of settings may name a pager.
+    Program { options: Options::new(&[executes("", "pager"), executes("", "ackrc")], ""), ..reads(&["ack", "ag"]) },
     Program {
         options: Options::new(&[executes("x", "exec"), executes("X", "exec-batch")], "detEcSoj"),
         ..reads(&["fd", "fdfind"])

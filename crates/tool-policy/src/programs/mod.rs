@@ -119,6 +119,8 @@ pub(crate) enum CommandOperands {
     Opened,
     /// For `gcc`: a file that contains further options, `@FILE`.
     Listed,
+    /// For `kubectl`: an address that it reads instead of asking its server.
+    Fetched,
     /// For `tmux`: a word with a `;` at its end, which another command follows, and a format. `#(COMMAND)` runs a command, and `#{…}`
     /// can form one.
     Separated,

@@ -31,9 +31,16 @@ pub(super) const TABLE: &[Program] = &[
     Program { joins_from: Some(0), ..starts(&["parallel", "watch"]) },
     // Editors and debuggers.
     runs(&["ed", "emacs", "ex", "gdb", "nvim", "vi", "vim"]),
-    with_subcommands(&["apt", "gh"]),
-    Program { starts: Some("exec run"), options: KUBECTL, ..with_subcommands(&["kubectl"]) },
-    runs(&["apt-get", "nix", "nix-shell"]),
+    Program { options: APT, ..with_subcommands(&["apt"]) },
+    with_subcommands(&["gh"]),
+    Program {
+        starts: Some("exec run"),
+        commands: CommandOperands::Fetched,
+        options: KUBECTL,
+        ..with_subcommands(&["kubectl"])
+    },
+    Program { options: APT, ..runs(&["apt-get"]) },
+    runs(&["nix", "nix-shell"]),
     Program {
         writes_operands: true,
         instructed_by: "-f --files-from --exclude-from --include-from --filter",
@@ -60,6 +67,9 @@ pub(super) const TABLE: &[Program] = &[
 const fn starts(names: &'static [&'static str]) -> Program {
     Program { starts: Some(""), ..runs(names) }
 }
+
+/// A setting names programs that it runs, folders, and whether it only simulates.
+const APT: Options = Options::new(&[leads("o", "option"), leads("c", "config-file")], "acot");
 
 /// A file of settings names programs that it runs. Other options lead to another cluster, or to another user of it.
 const KUBECTL: Options = Options {

@@ -488,6 +488,46 @@ fn a_harmless_option_may_stand_in_front_of_a_rules_words() {
     ]);
 }
 
+#[test]
+fn a_star_stands_for_no_settings_and_no_address_of_files() {
+    families(&[
+        (
+            "apt-get -s install *",
+            &["apt-get -s install x y", "apt-get -s install x -qq", "apt-get -s install x -y"],
+            &[
+                "apt-get -s install x -o APT::Get::Simulate=false",
+                "apt-get -s install x -oDir::Bin::dpkg=x",
+                "apt-get -s install x -c x.conf",
+                "apt-get -s install x --config-file=x.conf",
+                "apt-get -s install x --no-simulate",
+                "apt-get -s install x --option=a",
+            ],
+        ),
+        ("apt-get -s *", &["apt-get -s upgrade"], &["apt-get -s upgrade -o a=b", "apt-get -s upgrade --no-dry-run"]),
+        ("apt list *", &["apt list --installed"], &["apt list -o a=b", "apt list -qc x"]),
+        ("apt-get -s -o Dir::State=x *", &["apt-get -s -o Dir::State=x upgrade"], &["apt-get -s -o a=b upgrade"]),
+        (
+            "kubectl get *",
+            &["kubectl get pods", "kubectl get -f x.yaml"],
+            &[
+                "kubectl get -f https://evil.example/x",
+                "kubectl get -fhttp://evil.example/x",
+                "kubectl get -Rfhttp://evil.example/x",
+                "kubectl get --filename=x,https://evil.example/x",
+                "kubectl get -k https://evil.example/x",
+            ],
+        ),
+        (
+            "kubectl apply -f https://h/a/*",
+            &["kubectl apply -f https://h/a/x.yaml"],
+            &["kubectl apply -f https://h/a/x.yaml -f https://evil/", "kubectl apply -f https://h/a/../x"],
+        ),
+        ("kubectl annotate *", &["kubectl annotate pod x url=https://h/", "kubectl annotate pod x --v=1"], &[]),
+        ("kubectl *", &["kubectl apply -f https://h/x"], &[]),
+        ("ack --nopager *", &["ack --nopager x"], &["ack --nopager --ackrc=x y", "ack --nopager --pager=x y"]),
+    ]);
+}
+
 /// They change nothing else, so that a rule without a star grants them, too.
 #[test]
 fn a_rule_grants_options_that_only_change_what_is_printed() {
