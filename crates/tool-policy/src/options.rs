@@ -147,15 +147,22 @@ pub(super) fn is_instructed(program: &str, arguments: &[String]) -> bool {
 fn brings_named(program: &Program, arguments: &[String]) -> bool {
     let options = &program.options;
     let is_bundle = |at: usize| options.bundled && at == 0;
+    // The 100 of `split -l 100 *`. With `tar` it is an archive.
+    let is_count = |text: &str| !options.bundled && text.bytes().all(|byte| byte.is_ascii_digit());
+    let takes_value = |word: &String| word.starts_with('-') && word.ends_with(|letter| options.values.contains(letter));
+    let is_counted = |at: usize, word: &str| {
+        is_count(word) && at.checked_sub(1).and_then(|before| arguments.get(before)).is_some_and(takes_value)
+    };
     let names_file = |(at, word): (usize, &String)| match word.strip_prefix('-') {
         // A value that is attached: `-fbackup.tar`, `--file=backup.tar`.
         Some(letters) => {
             letters.contains('=')
                 || letters.find(|letter| options.values.contains(letter)).is_some_and(|end| {
-                    !letters.starts_with('-') && end + 1 < letters.len() && !letters[end + 1..].starts_with(STAR)
+                    let value = &letters[end + 1..];
+                    !letters.starts_with('-') && !value.is_empty() && !value.starts_with(STAR) && !is_count(value)
                 })
         }
-        None => !is_bundle(at) && !word.is_empty() && !word.starts_with([STAR, '/']),
+        None => !is_bundle(at) && !word.is_empty() && !word.starts_with([STAR, '/']) && !is_counted(at, word),
     };
     let brings = |with: Names| with.is_empty() || spells(with, options, arguments);
     program.brings.is_some_and(brings) && arguments.iter().enumerate().any(names_file)

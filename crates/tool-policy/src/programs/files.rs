@@ -127,7 +127,7 @@ pub(super) const TABLE: &[Program] = &[
     Program { brings: Some(""), ..changes(&["dd", "link"]) },
     // Options that put the name of a file together.
     Program { options: Options::new(&[writes("S", "suffix")], "tS"), brings: Some(""), ..changes(&["cp", "ln", "mv"]) },
-    Program { options: Options::new(&[writes("b", "suffix-format")], "bfn"), ..changes(&["csplit"]) },
+    Program { options: Options::new(&[writes("b", "suffix-format")], "bfn"), brings: Some(""), ..changes(&["csplit"]) },
     Program {
         instructed_by: "-i --input",
         options: Options::new(
@@ -141,5 +141,5 @@ pub(super) const TABLE: &[Program] = &[
         brings: Some(""),
         ..changes(&["install"])
     },
-    Program { options: Options::new(&[executes("", "filter")], "abClnt"), ..changes(&["split"]) },
+    Program { options: Options::new(&[executes("", "filter")], "abClnt"), brings: Some(""), ..changes(&["split"]) },
 ];

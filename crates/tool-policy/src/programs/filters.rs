@@ -72,21 +72,24 @@ pub(super) const TABLE: &[Program] = &[
         "-f --from-file",
         with(&["jq"], Options::new(&[scripts("f", "from-file"), alters("L", "library-path")], "")),
     ),
-    with(&["shuf"], Options::new(&[writes("o", "output")], "in")),
-    with(
-        &["sort"],
-        Options {
-            anywhere: Anywhere {
-                flags: "bdfghinMrRsuVz",
-                switches: "numeric-sort reverse stable unique version-sort",
-                ..Anywhere::NONE
+    Program { brings: Some("-o --output"), ..with(&["shuf"], Options::new(&[writes("o", "output")], "in")) },
+    Program {
+        brings: Some("-o --output"),
+        ..with(
+            &["sort"],
+            Options {
+                anywhere: Anywhere {
+                    flags: "bdfghinMrRsuVz",
+                    switches: "numeric-sort reverse stable unique version-sort",
+                    ..Anywhere::NONE
+                },
+                ..Options::new(
+                    &[writes("o", "output"), executes("", "compress-program"), writes("T", "temporary-directory")],
+                    "kSt",
+                )
             },
-            ..Options::new(
-                &[writes("o", "output"), executes("", "compress-program"), writes("T", "temporary-directory")],
-                "kSt",
-            )
-        },
-    ),
+        )
+    },
     instructed(
         "--from-file",
         with(

@@ -528,6 +528,35 @@ fn a_star_stands_for_no_settings_and_no_address_of_files() {
     ]);
 }
 
+/// In another folder the same name is another file, whose contents would be put where the star leads.
+#[test]
+fn a_rule_that_names_contents_holds_in_its_folder() {
+    for (rule, call) in [
+        ("split notes/a *", "split notes/a x"),
+        ("csplit notes/a *", "csplit notes/a 9"),
+        ("sort -o * notes/a", "sort -o x notes/a"),
+        ("sort -uo * notes/a", "sort -uo x notes/a"),
+        ("shuf --output * notes/a", "shuf --output x notes/a"),
+    ] {
+        let policy = allowing(&[&format!("Bash({rule})"), "Read(notes/**)"]);
+        grants(&policy, &[call]);
+        let decided = start_in(&policy, call, &format!("{WORK}/notes"), &[]);
+        assert!(!matches!(decided.location, Location::Outside(_)), "{rule}: {decided:?}");
+    }
+    for (rule, call) in [
+        ("sort notes/a *", "sort notes/a x"),
+        ("sort -o *", "sort -o x y"),
+        ("sort -k 2 -o *", "sort -k 2 -o x y"),
+        ("split *", "split x y"),
+        ("split -l 100 *", "split -l 100 x"),
+        ("split -n5 *", "split -n5 x"),
+    ] {
+        let policy = allowing(&[&format!("Bash({rule})"), "Read(notes/**)"]);
+        let decided = start_in(&policy, call, &format!("{WORK}/notes"), &[]);
+        assert!(matches!(decided.location, Location::Outside(_)), "{rule}: {decided:?}");
+    }
+}
+
 /// They change nothing else, so that a rule without a star grants them, too.
 #[test]
 fn a_rule_grants_options_that_only_change_what_is_printed() {
