@@ -14,6 +14,15 @@ const MAX_WORDS: usize = 32;
 
 /// Returns the rule that would grant a start and little more, for sentences. `None` if only a grant of every program would do.
 pub(super) fn suggested_rule(start: &StartWords<'_>) -> Option<String> {
+    rule_for(start).filter(|rule| is_proposable(rule))
+}
+
+/// Returns whether a person may copy a rule into a file: nothing in it looks like a command that a shell or a program would run.
+fn is_proposable(rule: &str) -> bool {
+    !["`", "$(", "${", "#(", "#{", "<(", ">("].iter().any(|begin| rule.contains(begin))
+}
+
+fn rule_for(start: &StartWords<'_>) -> Option<String> {
     let words = start.own.as_deref().unwrap_or(start.words);
     let (name, arguments) = (base_name(start.program), words.get(1..).unwrap_or_default());
     let program = request::clipped(start.program);
@@ -84,5 +93,6 @@ pub(super) fn rule_with(
         };
         (command.matches(start) && command.shortfall(start).is_none()).then_some(())
     };
-    candidates.into_iter().find(|text| grants(text).is_some()).or_else(|| exact_rule(start.words))
+    let found = candidates.into_iter().find(|text| grants(text).is_some()).or_else(|| exact_rule(start.words));
+    found.filter(|rule| is_proposable(rule))
 }

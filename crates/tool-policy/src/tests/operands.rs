@@ -682,6 +682,21 @@ fn a_proposal_grants_what_was_refused() {
         let reason = start(&allowing(&[&format!("Bash({rule})")]), call).decision.reason;
         assert!(reason.contains("is a command for") && !reason.contains("as in"), "{call}: {reason}");
     }
+    for text in ["#(id)", "#{id}", "`id`", "$(id)", "${id}"] {
+        for (rule, call) in [
+            ("git log *", format!("git --{text} log")),
+            ("git log *", format!("docker run {text}")),
+            ("git fetch *", format!("git fetch origin a:{text}")),
+            ("git remote show *", format!("git remote show {text}/x")),
+            ("make check *", format!("make check {text}")),
+            ("make check *", format!("make check X={text}")),
+            ("curl https://h/*", format!("curl --{text} https://h/")),
+            ("find . -name *", format!("find . -name x -exec ./{text} ;")),
+        ] {
+            let reason = start(&allowing(&[&format!("Bash({rule})")]), &call).decision.reason;
+            assert!(!reason.contains("as in") && !reason.contains("would be needed"), "{call}: {reason}");
+        }
+    }
     // A rule for every call of a program that runs others would give everything away.
     for call in ["tmux ls -F #(id)", "python3 -c print(\"it's\")", &format!("npm run {}", "x".repeat(200))] {
         let reason = start(&allowing(&["Bash(ls *)"]), call).decision.reason;
