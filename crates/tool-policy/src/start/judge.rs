@@ -208,7 +208,7 @@ fn by_rules<'a>(
     }
     let mut refusal = refusal.unwrap_or_else(|| not_granted(lists, start));
     if let Refusal::Shortfall { rule, shortfall: Shortfall::Option(option), wanted, .. } = &mut refusal {
-        *wanted = rule_with(rule, &option.shown, start, context.application).map(Into::into);
+        *wanted = rule_with(rule, option, start, context.application).map(Into::into);
     }
     Err(refusal)
 }

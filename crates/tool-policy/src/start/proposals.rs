@@ -1,7 +1,8 @@
 //! Rules that a refusal proposes: each would grant the start, and little more.
 
 use super::{StartWords, shown};
-use crate::programs::{self, Class, base_name, git};
+use crate::options::GivenOption;
+use crate::programs::{self, Class, Effect, base_name, git};
 use crate::request;
 use crate::rule::{Matcher, Origin, Rule};
 use crate::{Application, ToolPattern};
@@ -65,13 +66,15 @@ fn exact_rule(words: &[String]) -> Option<String> {
     Some(format!("Bash({line})"))
 }
 
-/// Returns a rule that grants a start: `rule` with an option added, or else the call itself.
+/// Returns a rule that grants a start: `rule` with an option added, or else the call itself. With a star behind an option that leads to
+/// other code, a rule would grant everything.
 pub(super) fn rule_with(
     rule: &str,
-    option: &str,
+    given: &GivenOption,
     start: &StartWords<'_>,
     application: &'static Application,
 ) -> Option<String> {
+    let option = given.shown.as_str();
     let whole = rule.strip_suffix(')').filter(|_| start.words.len() <= MAX_WORDS)?;
     let head = whole.strip_suffix(" *").unwrap_or(whole);
     let tail = if head == whole { "" } else { " *" };
@@ -93,6 +96,7 @@ pub(super) fn rule_with(
         };
         (command.matches(start) && command.shortfall(start).is_none()).then_some(())
     };
-    let found = candidates.into_iter().find(|text| grants(text).is_some()).or_else(|| exact_rule(start.words));
+    let mut extended = candidates.into_iter().filter(|_| given.effect != Effect::Leads);
+    let found = extended.find(|text| grants(text).is_some()).or_else(|| exact_rule(start.words));
     found.filter(|rule| is_proposable(rule))
 }

@@ -671,6 +671,9 @@ fn a_proposal_grants_what_was_refused() {
         ("rg x *", "rg x --pre y z", "Bash(rg x --pre *)"),
         ("watch find d -name *", "watch find d -name x -delete", "Bash(watch find d -name * -delete)"),
         ("git push *", "git push --mirror -f x", "Bash(git push --mirror -f x)"),
+        ("npm run test:unit *", "npm run test:unit --prefix x", "Bash(npm run test:unit --prefix x)"),
+        ("make check *", "make check -C x", "Bash(make check -C x)"),
+        ("apt-get update *", "apt-get update -o A=b", "Bash(apt-get update -o A=b)"),
     ] {
         let reason = start(&allowing(&[&format!("Bash({rule})")]), call).decision.reason;
         assert!(reason.contains(&format!("as in `{wanted}`")), "{call}: {reason}");
