@@ -50,22 +50,25 @@ pub(super) const TABLE: &[Program] = &[
         "-f --file",
         with(
             &["sed"],
-            Options::new(
-                &[
-                    writes("i", "in-place"),
-                    scripts("e", "expression"),
-                    scripts("f", "file"),
-                    // With `-i` the file then holds what the script prints by a command.
-                    alters("n", "quiet"),
-                    alters("", "silent"),
-                    alters("", "debug"),
-                    // Other lines, and other expressions.
-                    alters("z", "null-data"),
-                    alters("Er", "regexp-extended"),
-                    alters("", "posix"),
-                ],
-                "efl",
-            ),
+            Options {
+                anywhere: Anywhere { flags: "Enrsuz", ..Anywhere::NONE },
+                ..Options::new(
+                    &[
+                        writes("i", "in-place"),
+                        scripts("e", "expression"),
+                        scripts("f", "file"),
+                        // With `-i` the file then holds what the script prints by a command.
+                        alters("n", "quiet"),
+                        alters("", "silent"),
+                        alters("", "debug"),
+                        // Other lines, and other expressions.
+                        alters("z", "null-data"),
+                        alters("Er", "regexp-extended"),
+                        alters("", "posix"),
+                    ],
+                    "efl",
+                )
+            },
         ),
     ),
     instructed(

@@ -478,6 +478,12 @@ fn a_harmless_option_may_stand_in_front_of_a_rules_words() {
             &["kubectl exec web ls -l"],
             &["kubectl -n x exec web rm", "kubectl -n ls exec web rm", "kubectl exec -n ls web rm"],
         ),
+        (
+            "sed -i *",
+            &["sed -E -i s/a/b/ f", "sed -Ei s/a/b/ f", "sed -n -i p f", "sed -i -E s/a/b/ f"],
+            &["sed -E s/a/b/ f", "sed -e -i f", "sed -l -i s/a/b/ f"],
+        ),
+        ("sed -i s/a/b/ *", &["sed -s -i s/a/b/ f"], &["sed -E -i s/a/b/ f", "sed -ni s/a/b/ f", "sed -z -i s/a/b/ f"]),
         ("sort -o *", &["sort -u -o f f", "sort -nro f f"], &["sort -k 2 -o f f", "sort -uT d -o f f"]),
         (
             "perl -pe *",
