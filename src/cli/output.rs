@@ -268,7 +268,7 @@ impl Output {
     }
 
     /// Returns a text as data for the person, in which commands have the `--home` flag.
-    fn as_data<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    pub(super) fn as_data<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.names_commands { self.with_home(text) } else { Cow::Borrowed(text) }
     }
 
@@ -283,7 +283,7 @@ impl Output {
         let mut text = parts.next().unwrap_or_default().to_owned();
         for part in parts {
             text.push_str(COMMAND);
-            text.push_str(if part.starts_with("--home ") { "" } else { &flag });
+            text.push_str(if part.starts_with("--home") { "" } else { &flag });
             text.push_str(part);
         }
         Cow::Owned(text)

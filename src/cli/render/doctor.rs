@@ -52,6 +52,6 @@ pub(in super::super) fn line(finding: &Finding, output: &mut Output) {
 
 /// Renders a text behind `first`, which is `indent` characters wide. Its further lines stand below its start.
 fn hang(first: &str, indent: usize, text: &str, output: &mut Output) {
-    let line = format!("{first}{}", plain(text));
+    let line = format!("{first}{}", output.as_data(&plain(text)));
     output.verbatim(output.width.map_or(line.clone(), |width| wrap::hanging(&line, indent, width)));
 }
