@@ -29,6 +29,18 @@ __attribute__((constructor)) static void go(void) {
 
 #[test]
 fn a_link_that_a_job_turns_leads_a_file_tool_to_nothing_but_its_own() {
+    reads_only_its_own("Read(notes/**)");
+}
+
+/// A rule may name a folder that is not there. This opens nothing above it.
+#[test]
+fn a_rule_for_a_missing_folder_opens_nothing_to_a_link_that_a_job_turns() {
+    reads_only_its_own("Read(missing/deep/**)");
+}
+
+/// Turns a link while the client reads it, in a job with this rule.
+#[track_caller]
+fn reads_only_its_own(rule: &str) {
     if !turn::kernel_supports_sandbox() {
         return;
     }
@@ -45,7 +57,7 @@ fn a_link_that_a_job_turns_leads_a_file_tool_to_nothing_but_its_own() {
     if !compiler.status().is_ok_and(|status| status.success()) {
         return;
     }
-    bot.live("allowed_tools: ['Edit(notes/**)', 'Read(notes/**)', 'Bash(git --version)']\n");
+    bot.live(&format!("allowed_tools: ['Edit(notes/**)', '{rule}', 'Bash(git --version)']\n"));
     let results: Vec<String> = api.last().results().iter().map(|result| result.text.clone()).collect();
     // The shell reads what is granted, and the link was switched meanwhile.
     assert!(results[0].contains("plain text"), "{results:#?}");

@@ -46,10 +46,8 @@ impl SandboxPlan {
         const READING: &[&str] = &["*", "Edit", "Glob", "Grep", "LS", "NotebookEdit", "Read"];
         let Trees { mut read, write, .. } = self.trees(false);
         let work = self.home.work();
-        if self.trees(true).write.iter().any(|tree| tree.starts_with(&work)) {
-            // A missing folder may be created later. Until then, the closest existing folder above it is opened.
-            read = read.into_iter().filter_map(|tree| existing_ancestor(&tree, &work)).collect();
-        } else {
+        // A missing folder opens nothing. An existing folder above it may have files that no rule names.
+        if !self.trees(true).write.iter().any(|tree| tree.starts_with(&work)) {
             read.push(work);
         }
         let everything = |pattern: &ToolPattern| pattern.is_whole_tool() && READING.contains(&pattern.canonical_tool());
@@ -416,12 +414,6 @@ fn joined(path: &[PathBuf]) -> String {
     texts.join(":")
 }
 
-/// Returns a path or, if it is missing within `work`, the closest existing path above it.
-fn existing_ancestor(place: &Path, work: &Path) -> Option<PathBuf> {
-    let is_there = |place: &&Path| !place.starts_with(work) || *place == work || place.symlink_metadata().is_ok();
-    place.ancestors().find(is_there).map(Path::to_owned)
-}
-
 /// Sorts the domain's lists and removes duplicates.
 fn tidy(mut domain: Domain) -> Domain {
     for list in [&mut domain.read, &mut domain.list, &mut domain.write, &mut domain.execute] {
@@ -511,10 +503,13 @@ mod tests {
         opened(&["Edit(notes/**)", "Bash(git log *)"], &all[1..3]);
         opened(&["Edit(notes/sub/**)", "Read(notes/*.md)"], &all[1..3]);
         opened(&["Edit(notes/sub/**)", "Grep(mail/**)"], &all[2..]);
-        // A file may be replaced, so its folder is opened. A missing folder may be created.
+        // A file may be replaced, so its folder is opened.
         opened(&["Edit(mail/**)", "Read(notes/sub/b)"], &all[2..]);
-        opened(&["Edit(mail/**)", "Read(notes/sub/new/**)"], &all[2..]);
-        for rule in ["Read(secret.txt)", "Read(**/*.md)", "Read(new/**)", "Read", "Glob", "*"] {
+        // A missing folder opens nothing, and least of all what is beside it.
+        for rule in ["Read(notes/sub/new/**)", "Read(notes/new/*/x)", "Grep(new/deep/**)", "Read(new/file)"] {
+            opened(&["Edit(mail/**)", rule], &all[3..]);
+        }
+        for rule in ["Read(secret.txt)", "Read(**/*.md)", "Read", "Glob", "*"] {
             opened(&["Edit(notes/**)", rule], &all);
         }
         // The shell of this job cannot make symlinks.
