@@ -630,3 +630,76 @@ fn cents(text: &str) -> Result<u64, String> {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within these bounds")]
     amount.map(|amount| (amount * 100.0).round() as u64).ok_or_else(|| "write an amount from 0.01: `5.00`".into())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use clap::{ArgAction, CommandFactory as _};
+
+    use super::Cli;
+    use crate::policy::{self, BOT, BgForkConfig, PathRoots, Policy, ProgramStart, ToolPattern, UpdateMode, Verdict};
+
+    /// Returns the words of every call in a group of commands, without arguments.
+    fn calls(command: &clap::Command, before: &[&str]) -> Vec<Vec<String>> {
+        let under = command.get_subcommands().flat_map(|sub| {
+            let words = [before, &[sub.get_name()]].concat();
+            let own = words.iter().map(ToString::to_string).collect();
+            [vec![own], calls(sub, &words)].concat()
+        });
+        under.collect()
+    }
+
+    #[test]
+    fn the_policy_knows_every_command_and_every_global_flag() {
+        let cli = Cli::command();
+        let names = cli.get_subcommands().map(|sub| sub.get_name());
+        let mut names: Vec<&str> = names.collect();
+        names.sort_unstable();
+        assert_eq!(names, BOT.subcommands);
+        let groups: Vec<&clap::Command> =
+            cli.get_subcommands().filter(|sub| sub.get_subcommands().next().is_some()).collect();
+        assert!(groups.len() > 10);
+        let aliases = cli.get_subcommands().flat_map(|sub| sub.get_all_aliases().map(|alias| (alias, sub.get_name())));
+        assert_eq!(aliases.collect::<Vec<_>>(), BOT.aliases);
+        // The engine resolves only aliases of commands that are in no group.
+        assert!(
+            groups.iter().flat_map(|group| group.get_subcommands()).all(|sub| sub.get_all_aliases().next().is_none())
+        );
+        let global = |takes_value: bool| -> Vec<String> {
+            let flags = cli.get_arguments().filter(|arg| arg.is_global_set());
+            let flags = flags.filter(|arg| matches!(arg.get_action(), ArgAction::Set) == takes_value);
+            flags.map(|arg| format!("--{}", arg.get_long().unwrap())).collect()
+        };
+        assert_eq!(global(false), BOT.flags);
+        assert_eq!(global(true), BOT.valued_flags);
+        assert!(cli.get_arguments().filter(|arg| arg.is_global_set()).all(|arg| arg.get_short().is_none()));
+    }
+
+    #[test]
+    fn a_global_flag_hides_no_call_from_a_denial_or_a_question() {
+        let roots = PathRoots { root: "/bot".into(), work: "/bot/work".into(), user_home: "/home".into() };
+        let pattern = |text: &str| vec![ToolPattern::parse(text).unwrap()];
+        let config = |allowed, denied| BgForkConfig::new(UpdateMode::Always, true, allowed, denied).unwrap();
+        let policy = |config| policy::background("routine x", &config, &pattern("Bash(ollim-bot *)"), &roots);
+        let calls = calls(&Cli::command(), &[]);
+        assert!(calls.len() > 80, "{}", calls.len());
+        for words in calls {
+            let rule = pattern(&format!("Bash(ollim-bot {} *)", words.join(" ")));
+            let denying = policy(config(None, Some(rule.clone())));
+            let asking = policy(config(Some(Vec::new()), None).asking(Some(rule), None));
+            for flag in [&[][..], &["--json"], &["--color", "never"], &["--color=never"]] {
+                for at in 0..=words.len() {
+                    let (before, after) = words.split_at(at);
+                    let flag: Vec<String> = flag.iter().map(ToString::to_string).collect();
+                    let argv = [&["ollim-bot".to_owned()], before, &flag, after, &["hook".to_owned()]].concat();
+                    let (cwd, env) = (&roots.work, &BTreeMap::new());
+                    let start = ProgramStart { argv: &argv, cwd, env, agent_type: None };
+                    let verdict = |policy: &Policy| policy.decide_program(&start).decision.verdict;
+                    assert_eq!(verdict(&denying), Verdict::Deny, "{argv:?}");
+                    assert_eq!(verdict(&asking), Verdict::Ask, "{argv:?}");
+                }
+            }
+        }
+    }
+}
