@@ -137,7 +137,7 @@ pub(super) struct FolderWatch {
     folders: HashMap<i32, PathBuf>,
     /// The folders above and the folders of symlinks, each with the names of its entries that lead to the watched folder.
     above: HashMap<i32, Vec<OsString>>,
-    /// Whether there are more folders than can be watched.
+    /// Whether there are more, or deeper, folders than can be watched.
     pub(super) has_too_many: bool,
     quiet: Duration,
     files: BTreeSet<PathBuf>,
@@ -352,6 +352,12 @@ impl Folders {
                 Ok(opened) => opened,
                 // The folder was removed or replaced by a symlink meanwhile, or we may not read it.
                 Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::ACCESS) if !folder.as_os_str().is_empty() => {
+                    continue;
+                }
+                // A path is opened in one step, and the kernel refuses those over 4,095 bytes. Any job could make such folders, and
+                // must not blind the watch of another by them.
+                Err(Errno::NAMETOOLONG) if !folder.as_os_str().is_empty() => {
+                    added.has_too_many = true;
                     continue;
                 }
                 Err(error) => return Err(error.into()),

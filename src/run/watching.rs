@@ -218,7 +218,8 @@ impl FolderWatches {
                     continue;
                 }
             };
-            let too_many = || WatchError::Other(format!("{folder} has too many folders, so not all are seen"));
+            let too_many =
+                || WatchError::Other(format!("{folder} has too many folders, or too deep ones, so not all are seen"));
             self.notify_person(&id, watch.has_too_many.then(too_many).as_ref()).await;
             is_new = loop {
                 let burst = watch.next_burst().await;

@@ -61,6 +61,41 @@ async fn what_changes_together_is_one_burst() {
     assert_eq!(files(&mut watch).await, ["f"]);
 }
 
+/// Makes folders within each other, deeper than any path may be long.
+fn make_deep(folder: &Path) {
+    let open = |parent: &OwnedFd, name: &str| {
+        rustix::fs::openat(parent, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap()
+    };
+    let name = "d".repeat(250);
+    let mut deepest = OwnedFd::from(fs::File::open(folder).unwrap());
+    for _ in 0..20 {
+        rustix::fs::mkdirat(&deepest, &*name, Mode::RWXU).unwrap();
+        deepest = open(&deepest, &name);
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_is_too_deep_hides_no_other() {
+    let folder = Folder::new();
+    folder.write("sub/old");
+    make_deep(&folder.base.join("in"));
+    let mut watch = folder.watch();
+    assert!(watch.has_too_many);
+    folder.write("sub/a");
+    assert_eq!(files(&mut watch).await, ["sub/a"]);
+    // It may also come later.
+    let folder = Folder::new();
+    let mut watch = folder.watch();
+    folder.write("a");
+    assert_eq!(files(&mut watch).await, ["a"]);
+    assert!(!watch.has_too_many);
+    make_deep(&folder.base);
+    fs::rename(folder.base.join("d".repeat(250)), folder.base.join("in/deep")).unwrap();
+    folder.write("sub/b");
+    assert_eq!(files(&mut watch).await, ["sub/b"]);
+    assert!(watch.has_too_many);
+}
+
 #[tokio::test]
 async fn no_link_leads_it_out() {
     let folder = Folder::new();
