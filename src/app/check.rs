@@ -175,10 +175,12 @@ fn unknown_servers(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &
     problems
 }
 
-/// Warns of rules that run a file which another job may change.
+/// Warns of rules that run a file which another job may change. Jobs that jobs have made are left out: their rules grant no more than those
+/// of their makers, and every call of a run would compare each of their patterns with each other one.
 fn changed_by_others(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App) -> Vec<Problem> {
     let list = |definition: &Arc<Definition>| Some(definition.background()?.restrictions.allowed_tools()?.to_vec());
-    let lists: Vec<_> = definitions.values().filter_map(|definition| Some((definition, list(definition)?))).collect();
+    let of_person = definitions.values().filter(|definition| definition.created_by.is_none());
+    let lists: Vec<_> = of_person.filter_map(|definition| Some((definition, list(definition)?))).collect();
     // Each rule once, with the first job that has it, and the second one.
     let mut holders: BTreeMap<String, (&ToolPattern, Vec<&DefinitionId>)> = BTreeMap::new();
     for (definition, pattern) in lists.iter().flat_map(|(job, list)| list.iter().map(move |pattern| (job, pattern))) {
@@ -187,13 +189,14 @@ fn changed_by_others(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app:
             jobs.push(&definition.id);
         }
     }
+    let all = BOT.changing_entries(holders.values().map(|(pattern, jobs)| (jobs, *pattern)));
     let mut problems = Vec::new();
     for (definition, list) in &lists {
-        for pattern in list.iter().filter(|pattern| BOT.changing(pattern, list.iter()).is_none()) {
+        let own = BOT.changing_entries(list.iter().map(|pattern| ((), pattern)));
+        for pattern in list.iter().filter(|pattern| own.first_for(pattern, |()| true).is_none()) {
             let other = |jobs: &[&DefinitionId]| jobs.iter().find(|id| **id != &definition.id).map(|id| (*id).clone());
-            let others = holders.values().filter(|(_, jobs)| other(jobs).is_some()).map(|(pattern, _)| *pattern);
-            let Some(changing) = BOT.changing(pattern, others) else { continue };
-            let Some(job) = holders.get(&changing.to_string()).and_then(|(_, jobs)| other(jobs)) else { continue };
+            let Some((jobs, changing)) = all.first_for(pattern, |jobs| other(jobs).is_some()) else { continue };
+            let Some(job) = other(jobs) else { continue };
             let message = format!("`{pattern}` runs a file that `{changing}` lets the job `{job}` change");
             let hint = "keep what it runs out of what other jobs may write";
             let problem = Problem::of_field(definition, "allowed_tools", Severity::Warning, message, hint);

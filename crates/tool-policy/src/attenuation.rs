@@ -86,7 +86,7 @@ impl Application {
         rule_covers(&self.rule(parent), &self.rule(child))
     }
 
-    fn rule(&'static self, pattern: &ToolPattern) -> Rule {
+    pub(crate) fn rule(&'static self, pattern: &ToolPattern) -> Rule {
         Rule::new(pattern, Origin::MainTools, self)
     }
 
@@ -317,7 +317,7 @@ impl Application {
 }
 
 /// Returns whether `parent` allows everything that `child` allows, by the rules' words.
-fn rule_covers(parent: &Rule, child: &Rule) -> bool {
+pub(crate) fn rule_covers(parent: &Rule, child: &Rule) -> bool {
     if parent.is_for_everything() {
         return true;
     }

@@ -1,8 +1,9 @@
 //! Misleading patterns, which restrict less than they seem to, or grant nothing.
 
+use crate::attenuation::rule_covers;
 use crate::command_rule::CommandRule;
 use crate::programs::{self, Effect};
-use crate::rule::{Matcher, Origin, Rule};
+use crate::rule::{Matcher, Rule};
 use crate::start::{Executes, Writes, is_name};
 use crate::{Application, ToolPattern, client_tools};
 
@@ -91,9 +92,9 @@ impl Application {
     /// runs the file, and a warning.
     #[must_use]
     pub fn pair_warnings(&'static self, list: &[ToolPattern]) -> Vec<(usize, String)> {
+        let entries = self.changing_entries(list.iter().enumerate());
         let warning = |(at, pattern): (usize, &ToolPattern)| {
-            let others = list.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, other)| other);
-            let changing = self.changing(pattern, others)?;
+            let (_, changing) = entries.first_for(pattern, |other| *other != at)?;
             let said = format!(
                 "`{pattern}` runs a file that `{changing}` lets the job change: together they can run any program; \
                  keep what it runs out of what it may write"
@@ -103,33 +104,55 @@ impl Application {
         list.iter().enumerate().filter_map(warning).collect()
     }
 
-    /// Returns the first of some entries by which a job may change a file that a Bash rule names and runs.
-    pub fn changing<'a>(
+    /// Returns those of some entries by which a job may change files. Each has a key of the caller's.
+    pub fn changing_entries<'a, K>(
         &'static self,
-        runs: &ToolPattern,
-        entries: impl Iterator<Item = &'a ToolPattern>,
-    ) -> Option<&'a ToolPattern> {
-        let Matcher::Command(command) = Rule::new(runs, Origin::MainTools, self).matcher else { return None };
-        let files = run_files(&command);
-        let mut entries = entries.filter(|_| !files.is_empty());
-        entries.find(|entry| {
-            let by_tool = entry.canonical_tool() == "Edit" && files.iter().any(|file| self.covers(entry, file));
-            by_tool || self.overwrites(entry) && files.iter().any(|file| !is_absolute(file))
-        })
+        entries: impl Iterator<Item = (K, &'a ToolPattern)>,
+    ) -> ChangingEntries<'a, K> {
+        let changing = entries.filter_map(|(key, pattern)| {
+            let rule = self.rule(pattern);
+            let overwrites = overwrites(&rule);
+            (overwrites || pattern.canonical_tool() == "Edit").then_some((key, pattern, rule, overwrites))
+        });
+        ChangingEntries { application: self, entries: changing.collect() }
     }
+}
 
-    /// Returns whether an entry lets programs put contents into any file of `work/` (`cp *`, `sed -i *`), and runs none.
-    fn overwrites(&'static self, entry: &ToolPattern) -> bool {
-        let Matcher::Command(command) = Rule::new(entry, Origin::MainTools, self).matcher else { return false };
-        let Some(program) = command.program() else { return false };
-        let known = programs::known(program);
-        let puts = known.brings.is_some()
-            || known.writes_operands
-            || command.spelled(program).iter().any(|option| option.effect == Effect::Writes);
-        let rights = command.rights(program);
-        let is_open = entry.specifier().is_some_and(|text| text.ends_with(" *"));
-        puts && is_open && rights.writes == Writes::Work && rights.executes != Executes::Anything
+/// Entries by which jobs may change files. They are read once, since each of many rules is compared with all of them.
+pub struct ChangingEntries<'a, K> {
+    application: &'static Application,
+    /// Key, entry, the same as a rule, and whether it lets programs put contents into any file of `work/`.
+    entries: Vec<(K, &'a ToolPattern, Rule, bool)>,
+}
+
+impl<'a, K> ChangingEntries<'a, K> {
+    /// Returns the first entry, among those with a key that counts, by which a job may change a file that a Bash rule names and runs.
+    pub fn first_for(&self, runs: &ToolPattern, counts: impl Fn(&K) -> bool) -> Option<(&K, &'a ToolPattern)> {
+        let Matcher::Command(command) = self.application.rule(runs).matcher else { return None };
+        let files: Vec<(bool, Rule)> =
+            run_files(&command).iter().map(|file| (is_absolute(file), self.application.rule(file))).collect();
+        if files.is_empty() {
+            return None;
+        }
+        let changes = |entry: &Rule, overwrites: bool| {
+            files.iter().any(|(is_absolute, file)| (overwrites && !is_absolute) || rule_covers(entry, file))
+        };
+        let found = self.entries.iter().find(|(key, _, rule, overwrites)| counts(key) && changes(rule, *overwrites));
+        found.map(|(key, pattern, ..)| (key, *pattern))
     }
+}
+
+/// Returns whether an entry lets programs put contents into any file of `work/` (`cp *`, `sed -i *`), and runs none.
+fn overwrites(rule: &Rule) -> bool {
+    let Matcher::Command(command) = &rule.matcher else { return false };
+    let Some(program) = command.program() else { return false };
+    let known = programs::known(program);
+    let puts = known.brings.is_some()
+        || known.writes_operands
+        || command.spelled(program).iter().any(|option| option.effect == Effect::Writes);
+    let rights = command.rights(program);
+    let is_open = rule.pattern.specifier().is_some_and(|text| text.ends_with(" *"));
+    puts && is_open && rights.writes == Writes::Work && rights.executes != Executes::Anything
 }
 
 /// Returns the files that a rule names and its program runs, as patterns.
