@@ -44,6 +44,12 @@ pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Re
     let written = definition::change_text(|| {
         let old = definition::read_text(&app.home, &found.file)?.ok_or_else(gone)?;
         let new = definition::changed_text(&found.file, &old, &fields, body.as_deref())?;
+        // A longer file that stays as it is, or shrinks, is older than the limit, or has long lists of its maker's.
+        if let Caller::Run(run) = &app.caller
+            && new.len() > old.len()
+        {
+            run.limit.require_short(&new).map_err(|why| DefinitionError::Refused { why: why.to_string() })?;
+        }
         definition::replace_text(&app.home, &found.file, &old, &new, &defaults, agree)
     });
     let written = written.map_err(|error| match error {

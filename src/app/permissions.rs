@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 
 use super::{App, Caller};
-use crate::definition::{Definition, DefinitionId, Draft};
+use crate::definition::{self, Definition, DefinitionId, Draft};
 use crate::refusal::Refusal;
 use crate::run::delegation::MADE_AT_MOST;
 use crate::run::memory::is_job;
@@ -22,6 +22,8 @@ impl App {
             return Err(Refusal::denied("a chain's links and makers are noted by ollim-bot itself")
                 .hint("`ollim-bot follow-up-chain` makes the next link of a chain"));
         }
+        // Only what the run itself says counts: its job's own lists, which are added now, may be longer.
+        run.limit.require_short(&draft.render(None))?;
         run.limit.narrow(draft)?;
         run.limit.silence(draft)?;
         self.require_readable(draft)?;
@@ -67,12 +69,16 @@ impl App {
         let Caller::Run(run) = &self.caller else { return Ok(None) };
         let making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
         if run.limit.is_counted() {
-            let made = self.load()?.definitions.values().filter(|known| known.created_by.is_some()).count();
+            let is_made = |known: &Definition| known.created_by.is_some();
+            let made = self.load()?.definitions.values().filter(|known| is_made(known)).count();
+            let failed = definition::failed_reminders(&self.home, &self.defaults()?)?;
+            let failed = failed.iter().filter(|failed| failed.parsed.definition.as_ref().is_some_and(is_made)).count();
+            let made = made + failed;
             if made >= MADE_AT_MOST {
                 return Err(Refusal::denied(format!(
-                    "there are {made} jobs already that jobs have made, and no more may be"
+                    "there are {made} jobs already that jobs have made, failed ones included, and no more may be"
                 ))
-                .hint("report it: the person can cancel some"));
+                .hint("report it: the person can cancel some, and remove files in reminders/failed/"));
             }
         }
         Ok(Some(making))

@@ -15,8 +15,11 @@ use crate::policy::{
 };
 use crate::refusal::Refusal;
 
-/// Maximum number of existing files that runs have made, all runs together.
+/// Maximum number of existing files that runs have made, all runs together, those in `reminders/failed/` included.
 pub const MADE_AT_MOST: usize = 100;
+
+/// Maximum size of the text that a run writes into a job's file, in bytes. With [`MADE_AT_MOST`] it bounds what runs keep in the data folder.
+const TEXT_AT_MOST: usize = 16 * 1024;
 
 /// Maximum number of patterns in one list of a job made by a run. They are compiled whenever its file is read.
 pub const PATTERNS_AT_MOST: usize = 64;
@@ -382,6 +385,22 @@ impl DelegationLimit {
     #[must_use]
     pub fn is_counted(&self) -> bool {
         self.place != RunKind::Main
+    }
+
+    /// Checks the size of the text that the run writes into a job's file.
+    ///
+    /// # Errors
+    /// A sentence if it is too long.
+    pub fn require_short(&self, text: &str) -> Result<(), Refusal> {
+        if !self.is_counted() || text.len() <= TEXT_AT_MOST {
+            return Ok(());
+        }
+        let why = format!(
+            "the file of a job that a job makes has at most {} KiB, and this one would have {} KiB",
+            TEXT_AT_MOST / 1024,
+            text.len().div_ceil(1024)
+        );
+        Err(Refusal::denied(why).hint("write what is long into a file in `work/`, and name that in the text"))
     }
 
     /// Checks that the run may change, move or remove an existing job.
