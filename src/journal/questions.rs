@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::events::{EventKind, NewEvent, insert_event};
 use super::outbox::{NewMessage, insert_message};
 use super::rows::{Columns, ms};
+use super::spending::{Origin, payer};
 use super::{Journal, JournalError, JournalReader, Message, RunId};
-use crate::definition::DefinitionId;
+use crate::definition::{Definition, DefinitionId};
 
 /// An answer of the person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -354,6 +355,30 @@ impl Journal {
     pub async fn open_start_questions(&self) -> Result<usize, JournalError> {
         let sql = "SELECT number FROM question WHERE start AND answer IS NULL";
         self.writer.read(move |connection| Ok(connection.all(sql, params![], |row| row.get::<i64>(0))?.len())).await
+    }
+
+    /// Returns how many questions were asked since a time for what descends from the same job as this definition, the job itself excluded.
+    /// Records that the run belongs to them, so that its own questions count, too.
+    ///
+    /// # Errors
+    /// Fails when the commit cannot be made.
+    pub async fn questions_of_descendants(
+        &self,
+        run: &RunId,
+        definition: &Definition,
+        since: DateTime<Utc>,
+    ) -> Result<usize, JournalError> {
+        let (run, origin) = (run.clone(), Origin::of(definition));
+        self.writer
+            .commit(move |connection| {
+                let payer = payer(connection, &origin)?;
+                let own = params![run.as_str(), payer];
+                connection.execute("UPDATE run SET payer = ?2 WHERE run = ?1 AND payer IS NULL", own)?;
+                let sql = "SELECT q.number FROM question q JOIN run r ON r.run = q.run
+                           WHERE q.asked > ?2 AND r.payer = ?1 AND q.id <> ?1";
+                Ok(connection.all(sql, params![payer, ms(since)], |row| row.get::<i64>(0))?.len())
+            })
+            .await
     }
 
     /// Ends the open questions of a run, and returns them.

@@ -452,14 +452,14 @@ fn unreported_tokens(
 }
 
 /// The origin of a definition: its id, the chain that it follows up, and its creator.
-struct Origin {
+pub(super) struct Origin {
     id: String,
     chain: Option<String>,
     maker: Option<String>,
 }
 
 impl Origin {
-    fn of(definition: &Definition) -> Self {
+    pub(super) fn of(definition: &Definition) -> Self {
         let chain = definition.chain().map(|chain| chain.parent.to_string());
         let maker = definition.created_by.as_ref().map(ToString::to_string);
         Self { id: definition.id.to_string(), chain, maker }
@@ -475,7 +475,7 @@ fn note(connection: &Connection, run: &RunId, origin: &Origin) -> Result<String,
 }
 
 /// Returns the payer for `max_cost_day_usd`: the job, written by a person, that the definition or its creator descends from.
-fn payer(connection: &Connection, origin: &Origin) -> Result<String, JournalError> {
+pub(super) fn payer(connection: &Connection, origin: &Origin) -> Result<String, JournalError> {
     let (id, chain, maker) = (origin.id.as_str(), origin.chain.as_deref(), origin.maker.as_deref());
     let by_session = "SELECT coalesce(r.payer, o.id) FROM run r JOIN occurrence o ON o.number = r.occurrence
                       WHERE r.run = (SELECT by_run FROM session WHERE id = ?1)";

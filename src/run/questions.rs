@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use chrono_tz::Tz;
 use tokio::sync::{broadcast, oneshot, watch};
 
@@ -31,6 +32,10 @@ const MAX_OPEN: usize = 64;
 
 /// Maximum number of questions of one run.
 const MAX_OF_RUN: u32 = 30;
+
+/// Maximum number of questions in an hour for all that descends from one job: jobs that it, or one of these, has made, and spawned agents.
+/// Every question is a message, and each of these jobs is a new run.
+const MAX_OF_DESCENDANTS: usize = 16;
 
 /// Maximum length of a call that the person is asked about, in characters as shown.
 const LONGEST: usize = 16_000;
@@ -126,6 +131,19 @@ impl Questions {
         lock(&self.open.said).retain(|said| *said > ended);
         *before = Some(ended);
         Ok(())
+    }
+
+    /// Returns why a run may not ask now, if too much was asked for the descendants of one job. The caller holds `ordered` until it has
+    /// asked.
+    async fn asked_too_often(&self, run: &RunId, definition: &Definition) -> Result<Option<String>, JournalError> {
+        if !definition.is_made_by_run() {
+            return Ok(None);
+        }
+        let since = self.clock.now() - TimeDelta::hours(1);
+        let asked = self.journal.questions_of_descendants(run, definition, since).await?;
+        Ok((asked >= MAX_OF_DESCENDANTS).then(|| {
+            format!("the person was asked {MAX_OF_DESCENDANTS} times within an hour for jobs and agents that one job has made")
+        }))
     }
 
     fn announce_end(&self, question: &Question) {
@@ -348,6 +366,10 @@ impl RunQuestions {
                     if own >= MAX_OPEN_OF_RUN { own } else { waiting.len() }
                 ));
             }
+        }
+        let too_often = self.questions.asked_too_often(&self.run, &self.definition).await;
+        if let Some(why) = too_often.map_err(|error| format!("denied: the person could not be asked ({error})"))? {
+            return Err(format!("denied: {why}, and is not asked again now"));
         }
         match &mut *lock(&self.asked) {
             None => return Err("denied: the run has ended".into()),

@@ -433,3 +433,38 @@ fn jobs_of_jobs_ask_a_few_questions_at_a_time() {
     assert_eq!(open(&bot).len(), 8);
     service.stop();
 }
+
+/// Each job that a job has made is a new run, so the limit of a run would bound nothing. All of them share one, and others have their own.
+#[test]
+fn all_that_descends_from_one_job_asks_a_few_questions_in_an_hour() {
+    let api = MessagesApi::script([Reply::bash("touch made")]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    let approve = "approve: true\nbackground: true\nclient: exec\ncommand: echo on\nallowed_tools: []\n";
+    let made = |id: &str, maker: &str, fields: &str| {
+        bot.write(&format!("reminders/{id}.md"), &reminder(now(), &format!("created_by: {maker}\n{fields}"), "x"));
+    };
+    (0..8).for_each(|number| made(&format!("made{number}"), "maker", approve));
+    let service = bot.start();
+    until_open(&bot, &service, 8);
+    // These are made by what the maker has made.
+    (8..18).for_each(|number| made(&format!("made{number}"), "made0", approve));
+    let end = |id: &str| bot.runs(id).first().map(|run| run["outcome"].clone()).filter(|end| end == "skipped");
+    service.until("all are skipped", || {
+        open(&bot).iter().for_each(|one| drop(bot.run(["questions", "answer", &one["number"].to_string(), "skip"])));
+        (0..18).all(|number| end(&format!("made{number}")).is_some()).then_some(())
+    });
+    assert_eq!(answers(&bot).len(), 16);
+    let reasons: Vec<String> = (0..18).map(|number| format!("{:#}", bot.runs(&format!("made{number}"))[0])).collect();
+    let told = "not approved: the person was asked 16 times within an hour for jobs and agents that one job has made";
+    assert_eq!(reasons.iter().filter(|run| run.contains(told)).count(), 2, "{reasons:#?}");
+    // Its calls are refused, too. Another maker's jobs, and the person's own, are asked about.
+    made("calls", "made0", &job(TOUCH));
+    service.until_ended("calls", 1);
+    let results = results(&api);
+    assert!(results[0].contains("asked 16 times within an hour"), "{results:?}");
+    made("other", "another", approve);
+    bot.write("reminders/own.md", &reminder(now(), approve, "x"));
+    until_open(&bot, &service, 2);
+    assert_eq!(answers(&bot).len(), 18);
+    service.stop();
+}

@@ -11,7 +11,7 @@ use chrono_tz::Tz;
 use super::{Questions, shown};
 use crate::definition::Definition;
 use crate::hexadecimal::sha256;
-use crate::journal::{Button, JournalError, NewMessage, NewQuestion, Question, QuestionEnd, RichContent};
+use crate::journal::{Button, JournalError, NOT_APPROVED, NewMessage, NewQuestion, Question, QuestionEnd, RichContent};
 use crate::policy::AskTerms;
 use crate::schedule::{Approval, Job};
 
@@ -49,6 +49,9 @@ impl Questions {
                 let is_made = job.definition.is_made_by_run();
                 if is_made && self.journal.open_start_questions().await? >= super::MAX_OPEN_OF_RUN {
                     return Ok(Approval::Waits(self.clock.now() + ANSWERED_MEANWHILE));
+                }
+                if let Some(why) = self.asked_too_often(&job.run, &job.definition).await? {
+                    return Ok(Approval::Refused(format!("{NOT_APPROVED}{why}")));
                 }
                 match what_runs(&job.definition) {
                     Some(call) => self.ask_for_start(job, call, file, zone).await?,

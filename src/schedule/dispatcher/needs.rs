@@ -153,9 +153,11 @@ impl Dispatcher {
             let text = format!(
                 "reminder {id} was skipped: {why}. Its file is kept in reminders/failed/; `ollim-bot reminder retry {id}` brings it back."
             );
-            finish
-                .messages
-                .push(NewMessage::of_run(&run, definition, text).with_buttons(failure_buttons(Kind::Reminder)));
+            let message = NewMessage {
+                about_made_job: definition.created_by.is_some(),
+                ..NewMessage::of_run(&run, definition, text)
+            };
+            finish.messages.push(message.with_buttons(failure_buttons(Kind::Reminder)));
         }
         self.record(number, finish);
     }
