@@ -440,26 +440,28 @@ fn the_text_of_a_job_that_a_job_makes_is_bounded() {
     let socket = serve(&bot, "cal");
     let add = |field: &str, length: usize| {
         let text = "x".repeat(length);
-        let mut words = vec!["reminder", "add", "--in", "9h", "--background", "--id", "own", field, &text];
+        let mut words = vec!["reminder", "add", "--in", "9h", "--background", field, &text];
         words.extend((field != "-m").then_some(["-m", "x"]).into_iter().flatten());
         in_fork(&bot, socket.grant.token(), &words)
     };
-    let edit =
-        |length: usize| in_fork(&bot, socket.grant.token(), &["reminder", "edit", "own", "-m", &"x".repeat(length)]);
     for field in ["-m", "--description"] {
         let shown = add(field, 17_000);
         assert!(shown.contains("has at most 16 KiB, and this one would have 17 KiB"), "{shown}");
-        assert_eq!(bot.read("reminders/own.md"), None);
+        assert_eq!(bot.json(["reminder", "list"]), serde_json::json!([]));
     }
-    assert!(add("-m", 15_000).starts_with("exit: 0"));
+    let shown = add("-m", 15_000);
+    assert!(shown.starts_with("exit: 0"), "{shown}");
+    let own = bot.json(["reminder", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let edit =
+        |length: usize| in_fork(&bot, socket.grant.token(), &["reminder", "edit", &own, "-m", &"x".repeat(length)]);
     let shown = edit(17_000);
     assert!(shown.contains("has at most 16 KiB"), "{shown}");
     assert!(edit(15_500).starts_with("exit: 0"));
     // The person writes what they like, and the job may still shorten it.
-    bot.ok(["reminder", "edit", "own", "-m", &"x".repeat(30_000)]);
+    bot.ok(["reminder", "edit", &own, "-m", &"x".repeat(30_000)]);
     assert!(edit(20_000).starts_with("exit: 0"));
     assert!(edit(20_001).contains("has at most 16 KiB"));
-    assert!(in_fork(&bot, socket.grant.token(), &["reminder", "cancel", "own"]).starts_with("exit: 0"));
+    assert!(in_fork(&bot, socket.grant.token(), &["reminder", "cancel", &own]).starts_with("exit: 0"));
 }
 
 #[test]

@@ -120,6 +120,13 @@ impl CorpusBot {
             let folder = path.parent().filter(|folder| !folder.starts_with(workspace.data()));
             folder.map(std::fs::create_dir_all).transpose().expect("a folder");
         }
+        for rule in rules.allowed_tools.iter().flatten() {
+            let tree = rule.strip_prefix("Read(").and_then(|rule| rule.strip_suffix("/**)"));
+            if let Some(tree) = tree.filter(|tree| tree.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c)))
+            {
+                std::fs::create_dir_all(workspace.work().join(tree)).expect("a folder");
+            }
+        }
         let fields = fields(rules, &workspace);
         *self.play.lock().expect("no entry broke") = Some(Play::new(workspace, cases));
         self.bot.write(&format!("reminders/{name}.md"), &reminder(now(), &fields, "Do the thing."));
