@@ -6,7 +6,7 @@ use crate::support::{client, simcord};
 
 #[test]
 fn a_day_is_lived_by_messages_alone() {
-    assert_eq!(played("walk.py"), 8);
+    assert_eq!(played("walk.py"), 9);
 }
 
 #[test]

@@ -8,6 +8,7 @@ import datetime
 
 from bot import Failed, check, labels, main, text_of
 from model import call, say
+from ntfy import Ntfy
 
 MORNING = """---
 description: What today brings
@@ -33,8 +34,21 @@ ask_tools: ["Bash(ollim-bot newsletter *)"]
 Send the newsletter of November.
 """
 
+TABLE = """---
+description: Books a table
+run_at: "{now}"
+background: true
+isolated: true
+allowed_tools: [Read]
+ask_tools: ["Bash(ollim-bot table *)"]
+ask: {{ channel: phone }}
+---
+Book the table.
+"""
+
 # Commands of Ada's own. One works, and one hangs.
 SEND = "#!/bin/sh\necho '412 people have it'\n"
+BOOK = "#!/bin/sh\necho 'a table for two at seven'\n"
 HANG = "#!/bin/sh\nsleep 600\n"
 
 TEA = """---
@@ -64,6 +78,8 @@ def script(last, whole):
         ("09:30 dentist, Hill", call("mcp__discord__ping_user", message=GOOD_MORNING)),
         ("Send the newsletter", call("Bash", command="ollim-bot newsletter send november", description="send it")),
         ("412 people have it", say("The newsletter of November is sent.")),
+        ("Book the table", call("Bash", command="ollim-bot table book ben", description="book it")),
+        ("a table for two at seven", say("The table is booked.")),
         ("Back up the photos", call("Bash", command="ollim-bot photos copy", description="copy the photos")),
         ("How do I get to the dentist", say("Hill Street 4 is twelve minutes on foot. Leave at 09:15.")),
         ("where to eat with Ben", say("Ben liked the noodle place in Mill Lane. Shall I keep that in mind?")),
@@ -102,6 +118,20 @@ async def question(bot):
     check("it is sent", bot.model_was_told("412 people have it"))
     await bot.until("the buttons are gone", lambda: labels(asked) == [])
     await bot.pictures.take("answered")
+
+
+async def lock_screen(bot):
+    """A job asks by a notification. Ada answers on the lock screen of her phone."""
+    bot.write("reminders/table.md", TABLE.format(now=now().isoformat()))
+    def asked():
+        return next((one for one in bot.phone.notifications("to-ada") if "asks for permission" in one["message"]), None)
+    notification = await bot.until("the phone asks", asked)
+    # Whoever holds the phone reads neither the job's name nor the call.
+    check(f"the lock screen gives nothing away: {notification}", "table" not in str(notification))
+    check("nothing is booked yet", not bot.model_was_told("a table for two at seven"))
+    await bot.phone.press(notification, "Allow once")
+    await bot.until("the table's run is completed", lambda: ended(bot, "table", "completed"))
+    check("it is booked", bot.model_was_told("a table for two at seven"))
 
 
 async def snooze(bot):
@@ -180,16 +210,23 @@ async def ended(bot, job, outcome):
     return got
 
 
-STEPS = [morning, question, snooze, failure, reply, fork, why, away]
+STEPS = [morning, question, lock_screen, snooze, failure, reply, fork, why, away]
 
 
 async def play(bot, step):
     bot.write("bin/ollim-bot-newsletter", SEND, mode=0o755)
+    bot.write("bin/ollim-bot-table", BOOK, mode=0o755)
     bot.write("bin/ollim-bot-photos", HANG, mode=0o755)
-    await bot.start()
-    for one in STEPS:
-        await step(one(bot), one.__doc__)
-    await bot.stop()
+    async with Ntfy() as bot.phone:
+        bot.write(
+            "config.yaml",
+            f"channels:\n  discord: {{ kind: discord, api: '{bot.api}' }}\n"
+            f"  phone: {{ kind: ntfy, url: '{bot.phone.url}/to-ada', answers: from-ada }}\ndefault_channel: discord\n",
+        )
+        await bot.start()
+        for one in STEPS:
+            await step(one(bot), one.__doc__)
+        await bot.stop()
 
 
 if __name__ == "__main__":
