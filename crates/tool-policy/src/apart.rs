@@ -7,8 +7,7 @@ use crate::wildcard::STAR;
 /// check`).
 pub(super) fn harmless_apart(program: &str, arguments: &[String]) -> Option<(Vec<String>, Vec<String>)> {
     let entry = programs::by_base_name(program);
-    let harmless = entry.harmless.filter(|tool| !tool.switches.is_empty()).map(|tool| tool.anywhere());
-    apart(program, arguments, &harmless.or_else(|| anywhere(entry, arguments))?)
+    apart(program, arguments, &harmless(entry).or_else(|| anywhere(entry, arguments))?)
 }
 
 /// Returns the words of a call without the options that only change what it prints. `None` if it has none.
@@ -21,7 +20,12 @@ pub(super) fn without_printing(program: &str, arguments: &[String]) -> Option<Ve
 /// Returns whether a program has options that are taken apart.
 pub(super) fn moves_options(program: &str) -> bool {
     let entry = programs::by_base_name(program);
-    entry.is_git() || !entry.options.anywhere.is_empty() || entry.harmless.is_some_and(|tool| !tool.switches.is_empty())
+    entry.is_git() || !entry.options.anywhere.is_empty() || harmless(entry).is_some()
+}
+
+/// Returns a program's harmless options, if it takes them in any position.
+fn harmless(entry: &Program) -> Option<Anywhere> {
+    entry.harmless.filter(|tool| !tool.switches.is_empty()).map(|tool| tool.anywhere())
 }
 
 /// Returns the options that a program, or a subcommand of git, takes in any position.
