@@ -197,7 +197,7 @@ fn not_found(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Refusal {
             .hint(format!("`ollim-bot check {}` says where", problem.file.display()));
     }
     if kind.is_none_or(|kind| kind == Kind::Reminder)
-        && let Some(failed) = loaded.failed_reminders.iter().find(|failed| failed.as_str() == name)
+        && let Some(failed) = definition::failed_names(&loaded.home).into_iter().find(|failed| failed.as_str() == name)
     {
         return Refusal::user(format!("reminder `{failed}` has failed and is kept in reminders/failed/"))
             .hint(format!("`ollim-bot reminder retry {failed}` brings it back"));

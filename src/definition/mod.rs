@@ -55,8 +55,8 @@ pub(crate) use watch::{Event as FolderEvent, events as folder_events, registered
 pub use watch::{PossibleChange, Watch};
 pub use write::{
     FailedReminder, WrittenFile, change_text, changed_text, create, create_from, create_link, create_text,
-    failed_reminders, is_gone, move_to_failed, read_text, remove, remove_unchanged, replace_text, require_free,
-    restore_failed, restore_fired, set_field, set_fields, sweep, would_create,
+    failed_names, failed_reminders, is_gone, move_to_failed, read_text, remove, remove_unchanged, replace_text,
+    require_free, restore_failed, restore_fired, set_field, set_fields, sweep, would_create,
 };
 
 use std::fmt;

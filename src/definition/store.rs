@@ -17,14 +17,14 @@ use super::{
 use crate::home::Home;
 
 /// The definitions and problems of a data folder at one moment.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Loaded {
     /// The definitions in force, by id.
     pub definitions: BTreeMap<DefinitionId, Arc<Definition>>,
     /// All problems, by file, in the order of each file.
     pub problems: Vec<Problem>,
-    /// Names of the files in `reminders/failed/`, without `.md`.
-    pub failed_reminders: Vec<DefinitionId>,
+    /// The data folder that was read.
+    pub home: Home,
 }
 
 /// Reads all folders once. A missing folder is empty.
@@ -200,7 +200,7 @@ impl Store {
         Loaded {
             definitions: self.definitions().map(|one| (one.id.clone(), one.clone())).collect(),
             problems,
-            failed_reminders: super::write::failed_names(&self.home),
+            home: self.home.clone(),
         }
     }
 

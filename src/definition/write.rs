@@ -407,7 +407,8 @@ pub fn failed_reminders(home: &Home, defaults: &Defaults) -> Result<Vec<FailedRe
 }
 
 /// Returns the names of the files in `reminders/failed/`, without `.md`. A folder that cannot be read has none.
-pub(super) fn failed_names(home: &Home) -> Vec<DefinitionId> {
+#[must_use]
+pub fn failed_names(home: &Home) -> Vec<DefinitionId> {
     let entries = fs::read_dir(home.failed_reminders()).into_iter().flatten().flatten();
     entries.filter_map(|entry| Some(DefinitionId::new(entry.file_name().to_str()?.strip_suffix(".md")?))).collect()
 }
