@@ -17,7 +17,7 @@ pub fn steady(text: &str) -> String {
     let line = |line: &str| {
         let mut shown = " ".repeat(line.len() - line.trim_start().len());
         for word in line.split_whitespace() {
-            let bare = word.trim_matches(['(', ')']);
+            let bare = word.trim_matches(['(', ')', ':']);
             if !is_span(bare) {
                 shown.push_str(word);
             } else if shown.ends_with("SPAN ") {

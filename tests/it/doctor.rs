@@ -46,9 +46,22 @@ fn mode(bot: &TestBot, path: &str) -> u32 {
     fs::metadata(bot.path(path)).unwrap().permissions().mode() & 0o777
 }
 
+/// Writes a `timedatectl` that says whether the clock is set from the network, whatever this machine's is.
+fn synchronized(bot: &TestBot, says: &str) {
+    client::executable(&bot.person().join("timedatectl"), &format!("#!/bin/sh\necho {says}\n"));
+}
+
+fn with_clock() -> TestBot {
+    let bot = TestBot::new();
+    let path = format!("{}:{}", bot.person().display(), std::env::var("PATH").unwrap());
+    let bot = bot.env("PATH", &path);
+    synchronized(&bot, "yes");
+    bot
+}
+
 #[test]
 fn a_running_service_in_order_is_in_order() {
-    let bot = TestBot::new();
+    let bot = with_clock();
     let service = bot.start();
     let found = doctor(&bot, &[]);
     for check in
@@ -112,6 +125,41 @@ fn what_is_safe_is_repaired_and_said() {
     }
     assert_eq!(doctor(&bot, &["--fix"])["fixed"], serde_json::json!([]), "once is enough");
     assert!(!found.to_string().contains("hunter2"));
+}
+
+#[test]
+fn others_must_not_change_what_jobs_may_do() {
+    let bot = TestBot::new();
+    bot.write("config.yaml", "timezone: UTC\n");
+    let open = ["config.yaml", "routines", "tools"];
+    bot.write("tools/cal/token", "hunter2\n");
+    for path in open {
+        fs::set_permissions(bot.path(path), Permissions::from_mode(0o757)).unwrap();
+    }
+    let found = |flags: &[&str]| -> Vec<String> {
+        let found = doctor(&bot, flags);
+        let wrong = findings(&found).iter().filter(|one| one["check"] == "permissions" && one["health"] == "wrong");
+        wrong.map(|one| one["detail"].as_str().unwrap().to_owned()).collect()
+    };
+    // Nobody gets through the folder around them.
+    fs::set_permissions(bot.home(), Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(found(&[]), [""; 0]);
+    fs::set_permissions(bot.home(), Permissions::from_mode(0o755)).unwrap();
+    let told =
+        ["tools can be read by others", "config.yaml can be changed by others", "routines can be changed by others"];
+    assert_eq!(found(&[]), told);
+    assert_eq!(found(&["--fix"]), [""; 0]);
+    assert_eq!(open.map(|path| mode(&bot, path)), [0o755, 0o755, 0o700]);
+}
+
+#[test]
+fn a_clock_that_nothing_keeps_right_is_named() {
+    let bot = with_clock();
+    for (says, health) in [("no", "look"), ("yes", "ok")] {
+        synchronized(&bot, says);
+        let (is, words) = of(&doctor(&bot, &[]), "clock");
+        assert_eq!((is.as_str(), words.ends_with("and nothing keeps it right")), (health, health == "look"), "{words}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::Finding;
-use super::folder::{missing, open_to_others, relative};
+use super::folder::{ANY, missing, open_to_others, relative};
 use super::running::socket_is_stale;
 use crate::app::{App, make_folders, service};
 
@@ -15,11 +15,12 @@ pub(super) fn fix(app: &App) -> (Vec<String>, Vec<Finding>) {
     if !app.home.root().is_dir() {
         return (fixed, failed);
     }
-    for path in open_to_others(app) {
-        let private = |mode: u32| fs::set_permissions(&path, fs::Permissions::from_mode(mode & 0o700));
+    for (path, mask) in open_to_others(app) {
+        let private = |mode: u32| fs::set_permissions(&path, fs::Permissions::from_mode(mode & 0o777 & !mask));
         let name = relative(&path, app);
+        let what = if mask == ANY { "readable" } else { "writable" };
         match fs::metadata(&path).and_then(|facts| private(facts.permissions().mode())) {
-            Ok(()) => fixed.push(format!("made {name} readable by you alone")),
+            Ok(()) => fixed.push(format!("made {name} {what} by you alone")),
             Err(error) => failed.push(Finding::wrong("fix", format!("{name} cannot be made private: {error}"))),
         }
     }

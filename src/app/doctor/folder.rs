@@ -74,9 +74,11 @@ pub(super) fn relative(path: &Path, app: &App) -> String {
 pub(super) fn secrets(app: &App) -> Vec<Finding> {
     let mut found: Vec<Finding> = open_to_others(app)
         .into_iter()
-        .map(|path| {
-            Finding::wrong("permissions", format!("{} can be read by others", relative(&path, app)))
-                .step(format!("make it private: `chmod go= {}`, or `ollim-bot doctor --fix`", path.display()))
+        .map(|(path, mask)| {
+            let (name, at) = (relative(&path, app), path.display());
+            let (what, chmod) = if mask == ANY { ("read", "go=") } else { ("changed", "o-w") };
+            Finding::wrong("permissions", format!("{name} can be {what} by others"))
+                .step(format!("take that from them: `chmod {chmod} {at}`, or `ollim-bot doctor --fix`"))
         })
         .collect();
     let open = found.iter().any(|finding| finding.detail.starts_with(".env"));
@@ -87,18 +89,41 @@ pub(super) fn secrets(app: &App) -> Vec<Finding> {
                     .step("mend that file: without it the service does not start"),
             );
         }
-        _ if found.is_empty() => found.push(Finding::ok("permissions", ".env and state/ are readable by you alone")),
+        _ if found.is_empty() => found.push(Finding::ok(
+            "permissions",
+            "secrets are readable by you alone, and only you can change what jobs may do",
+        )),
         _ => {}
     }
     found
 }
 
-/// Returns the paths with secrets that others can access.
-pub(super) fn open_to_others(app: &App) -> Vec<PathBuf> {
+/// Permissions of others on a secret that are wrong.
+pub(super) const ANY: u32 = 0o077;
+/// Permissions of others on a file that says what jobs may do that are wrong.
+const WRITE: u32 = 0o002;
+/// Permissions of others that let them reach what is in a folder.
+const ENTER: u32 = 0o011;
+
+/// Returns the paths on which others have permissions that they must not have, with these permissions.
+pub(super) fn open_to_others(app: &App) -> Vec<(PathBuf, u32)> {
     let home = &app.home;
-    let secret = [home.env_file(), home.state(), home.journal(), home.user_token()];
-    let open = |path: &PathBuf| fs::metadata(path).is_ok_and(|facts| facts.permissions().mode() & 0o077 != 0);
-    secret.into_iter().filter(open).collect()
+    let secret = [home.env_file(), home.state(), home.journal(), home.user_token()].map(|path| (path, ANY));
+    // Nobody reaches these below a private folder.
+    let rules = [
+        (home.tools(), ANY),
+        (home.root().to_owned(), WRITE),
+        (home.config_file(), WRITE),
+        (home.routines(), WRITE),
+        (home.reminders(), WRITE),
+        (home.webhooks(), WRITE),
+        (home.agents(), WRITE),
+        (home.skills(), WRITE),
+        (home.bin(), WRITE),
+    ];
+    let has = |path: &Path, mask: u32| fs::metadata(path).is_ok_and(|facts| facts.permissions().mode() & mask != 0);
+    let rules = rules.into_iter().filter(|_| has(home.root(), ENTER));
+    secret.into_iter().chain(rules).filter(|(path, mask)| has(path, *mask)).collect()
 }
 
 /// Checks the free space for the journal and for runs.

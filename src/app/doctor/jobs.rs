@@ -8,8 +8,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Finding;
 use crate::app::suppressed::Suppressed;
-use crate::app::{App, ListenerState, ServiceStatus, attention, check, runs, service, times, waking, webhooks};
+use crate::app::{App, ListenerState, ServiceStatus, attention, check, runs, service, times, waking, webhooks, words};
 use crate::definition::{self, Definition, DefinitionId, Kind, Problem};
+use crate::journal::{JournalReader, RunRecord};
 use crate::schedule::occurrences;
 
 /// Time after its due time at which a job without a record counts as missed.
@@ -85,6 +86,7 @@ pub(super) fn outcomes(app: &App) -> Vec<Finding> {
                 .step(format!("see why: `ollim-bot runs {id} --failed`{resume}")),
         );
     }
+    found.extend(retried(&journal, app));
     let kept = app.defaults().ok().and_then(|defaults| definition::failed_reminders(&app.home, &defaults).ok());
     let kept = kept.map_or(0, |kept| kept.len());
     if kept > 0 {
@@ -123,6 +125,18 @@ pub(super) fn outcomes(app: &App) -> Vec<Finding> {
         found.push(Finding::ok("jobs", "none has failed last, and none was left out"));
     }
     found
+}
+
+/// Reports runs whose attempt failed and that will be tried again.
+fn retried(journal: &JournalReader, app: &App) -> Vec<Finding> {
+    let runs = journal.unfinished().unwrap_or_default().into_iter().filter(|run| run.retry_at.is_some());
+    let finding = |run: RunRecord| {
+        let run = app.redacted(run);
+        let cause = words::cause(&run).map(|cause| format!(": {cause}")).unwrap_or_default();
+        Finding::look("jobs", format!("{} {}{cause}", run.id, words::outcome(&run, app.now())))
+            .step(format!("see why: `ollim-bot runs show {}`", run.run))
+    };
+    runs.take(NAMED).map(finding).collect()
 }
 
 /// Returns its first time since its file was written, if that has passed.

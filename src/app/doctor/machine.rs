@@ -1,5 +1,7 @@
 //! Checks the machine: its time zone and clock, the kernel's sandbox, and ways around that.
 
+use std::process::Command;
+
 use chrono::TimeDelta;
 
 use super::Finding;
@@ -44,8 +46,24 @@ pub(super) fn clock(app: &App) -> Vec<Finding> {
             Finding::wrong("clock", format!("it shows {shown}, and something has run at {last} already"))
                 .step("set it: `timedatectl set-ntp true`")
         }
+        _ if is_synchronized(app) == Some(false) => {
+            Finding::look("clock", format!("it shows {shown}, and nothing keeps it right"))
+                .step("have it set from the network: `timedatectl set-ntp true`")
+        }
         _ => Finding::ok("clock", shown),
     }]
+}
+
+/// Returns whether the clock is set from the network; `None` if systemd does not know.
+fn is_synchronized(app: &App) -> Option<bool> {
+    let mut command = Command::new("timedatectl");
+    command.env_clear().envs(app.env.texts());
+    let output = command.args(["show", "--property=NTPSynchronized", "--value"]).output().ok()?;
+    match output.stdout.trim_ascii() {
+        b"yes" => Some(true),
+        b"no" => Some(false),
+        _ => None,
+    }
 }
 
 /// Checks the sandbox of jobs by trying it.
