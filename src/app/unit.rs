@@ -13,6 +13,7 @@ use super::refusals::cannot;
 use super::{App, Environment, service};
 use crate::agent::claude::login;
 use crate::config::{ClientChoice, secrets};
+use crate::definition::durable;
 use crate::home::Home;
 use crate::owner::Owner;
 use crate::refusal::Refusal;
@@ -432,7 +433,7 @@ fn write(file: &Path, text: &str) -> Result<(), Refusal> {
     let failed = |error: io::Error| cannot("write", file, &error);
     let folder = file.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(folder).map_err(failed)?;
-    let mut fresh = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    let mut fresh = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(durable::cause(&error)))?;
     io::Write::write_all(&mut fresh, text.as_bytes()).map_err(failed)?;
     let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     fresh.as_file().set_permissions(readable).map_err(failed)?;

@@ -8,6 +8,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::definition::durable;
 use crate::home::Home;
 
 /// Minimum length of a secret shared with a sender, in characters. A shorter one could be guessed.
@@ -93,7 +94,7 @@ pub fn keep(home: &Home, name: &str, value: &str) -> Result<(), SecretsError> {
     lines.push(&line);
     // `tempfile` creates private files.
     let folder = path.parent().unwrap_or(home.root());
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(durable::cause(&error)))?;
     file.write_all((lines.join("\n") + "\n").as_bytes()).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
     file.persist(&path).map_err(|error| failed(error.error))?;

@@ -162,8 +162,17 @@ pub(crate) fn sweep(folder: &Path, now: SystemTime) -> io::Result<usize> {
     Ok(swept)
 }
 
+/// Returns the error of a temporary file without its name, which `tempfile` adds to the text. A person knows only the file that it stands
+/// for.
+pub(crate) fn cause(error: &io::Error) -> io::Error {
+    let text = error.to_string();
+    let (cause, _path) = text.split_once(" at path ").unwrap_or((&text, ""));
+    io::Error::new(error.kind(), cause)
+}
+
 fn staged(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
-    let mut file = Builder::new().prefix(PREFIX).suffix(SUFFIX).tempfile_in(folder(path))?;
+    let mut file =
+        Builder::new().prefix(PREFIX).suffix(SUFFIX).tempfile_in(folder(path)).map_err(|error| cause(&error))?;
     // The lock lasts while this process lives, and makes [`sweep`] skip the file. Without file locks, `sweep` removes nothing.
     let _held = file.as_file().try_lock();
     file.write_all(content)?;
@@ -195,6 +204,13 @@ fn folder(path: &Path) -> &Path {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn an_error_leaves_the_temporary_file_s_name_out() {
+        let error = NamedTempFile::new_in("/nowhere/at/all").unwrap_err();
+        assert!(error.to_string().contains("/nowhere"), "{error}");
+        assert_eq!(cause(&error).to_string(), "No such file or directory (os error 2)");
+    }
 
     #[test]
     fn of_many_writers_one_wins_and_nothing_is_left_over() {

@@ -8,7 +8,7 @@ mod budget;
 mod commands;
 pub mod cron;
 mod draft;
-mod durable;
+pub(crate) mod durable;
 mod edit;
 mod error;
 mod expect;

@@ -15,6 +15,7 @@ use tar::{Builder, EntryType, Header};
 use super::{BackupRule, MANIFEST, Manifest, part, shown};
 use crate::app::App;
 use crate::app::refusals::cannot;
+use crate::definition::durable;
 use crate::journal::{JournalLocation, copy_journal};
 use crate::refusal::Refusal;
 
@@ -62,8 +63,8 @@ pub(in crate::app) fn backup(file: &Path, secrets: bool, app: &App) -> Result<Ba
     }
     let failed = |error: io::Error| cannot("write", file, &error);
     // Writes atomically. The file is private from the first byte on, since `tempfile` creates it with mode 0600.
-    let fresh = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    let scratch = tempfile::tempdir_in(folder).map_err(failed)?;
+    let fresh = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(durable::cause(&error)))?;
+    let scratch = tempfile::tempdir_in(folder).map_err(|error| failed(durable::cause(&error)))?;
     let journal = scratch.path().join("journal.db");
     let mut writer = Writer {
         archive: Builder::new(io::BufWriter::new(fresh.as_file().try_clone().map_err(failed)?)),
