@@ -7,8 +7,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
 
-use clap::Arg;
 use clap::builder::StyledStr;
+use clap::{Arg, ValueHint};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate, SubcommandCandidates};
 use clap_complete::env::Shells;
 
@@ -18,7 +18,7 @@ use crate::channel::terminal::plain;
 use crate::config::CONSOLE;
 use crate::definition::Kind;
 use crate::definition::fields::{FIELDS, Shape};
-use crate::journal::RunFilter;
+use crate::journal::{Question, RunFilter};
 use crate::refusal::Refusal;
 
 /// Environment variable in which the script names the shell.
@@ -41,6 +41,9 @@ enum Names {
     Sessions,
     Skills,
     Zones,
+    Servers,
+    Questions,
+    Hosts,
 }
 
 /// Prefix of a command's path, an argument's id, and its kind of names. The first match counts.
@@ -67,7 +70,10 @@ const PLACES: &[(&str, &str, Names)] = &[
     ("simulate", "ids", Names::Jobs),
     ("channels test", "name", Names::Channels),
     ("", "channel", Names::Channels),
-    ("routine", "after", Names::Jobs),
+    ("", "after", Names::Jobs),
+    ("mcp", "server", Names::Servers),
+    ("questions answer", "number", Names::Questions),
+    ("", "hosts", Names::Hosts),
     ("", "context-from", Names::Jobs),
     ("cancel-run", "runs", Names::Going),
     ("next", "ids", Names::Jobs),
@@ -80,6 +86,9 @@ const PLACES: &[(&str, &str, Names)] = &[
     ("", "skills", Names::Skills),
     ("", "timezone", Names::Zones),
 ];
+
+/// An argument whose value is a folder, of a table that knows nothing of completion.
+const FOLDER: &str = "watch";
 
 /// Returns the script that sets up completion in a shell.
 ///
@@ -141,6 +150,7 @@ pub(super) fn home_in(argv: &[OsString]) -> Option<&Path> {
 /// Adds completions to the command's arguments.
 fn offering(command: clap::Command, path: &str, app: &Arc<App>) -> clap::Command {
     let command = command.mut_args(|arg| match names(path, &arg) {
+        _ if arg.get_id() == FOLDER => arg.value_hint(ValueHint::DirPath),
         Some(offered) => {
             let app = Arc::clone(app);
             arg.add(ArgValueCandidates::new(move || offered(&app)))
@@ -229,6 +239,61 @@ fn candidates(names: Names, app: &App) -> Option<Vec<CompletionCandidate>> {
             let named = folders.filter(|entry| entry.path().join("SKILL.md").is_file());
             Some(named.map(|entry| CompletionCandidate::new(entry.file_name())).collect())
         }
+        Names::Servers => {
+            let config = app.config().ok()?;
+            Some(config.mcp_servers.iter().map(|server| CompletionCandidate::new(&server.name)).collect())
+        }
+        Names::Questions => questions(app),
+        Names::Hosts => hosts(app),
         Names::Zones => Some(chrono_tz::TZ_VARIANTS.iter().map(|zone| CompletionCandidate::new(zone.name())).collect()),
+    }
+}
+
+fn questions(app: &App) -> Option<Vec<CompletionCandidate>> {
+    let Ok(Outcome::Questions(questions)) = app.execute(Command::Questions) else { return None };
+    let open = questions.into_iter().filter(|question| question.answer.is_none());
+    let help = |question: &Question| StyledStr::from(plain(&question.call));
+    Some(open.map(|one| CompletionCandidate::new(one.number.to_string()).help(Some(help(&one)))).collect())
+}
+
+fn hosts(app: &App) -> Option<Vec<CompletionCandidate>> {
+    let Ok(Outcome::Status(status)) = app.execute(Command::Status) else { return None };
+    Some(status.hosts.into_iter().map(|host| CompletionCandidate::new(host.name)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Arguments whose values only the person knows: texts, numbers, times, rules and addresses.
+    const FREE: &str = "alert-after allow allowed-tools api arguments ask ask-tools at blocked-tools code command count cron day days \
+        delay deny description every expect for from gate gate-timeout heartbeat-url history in input jitter max-chain \
+        max-cost-day-usd max-cost-usd max-turns message model month ntfy owner requires requires-for retry sentence \
+        set since span text thinking time timeout to tokens tool until";
+
+    /// Collects the arguments below a command for which nothing is offered.
+    fn without_an_offer(command: &clap::Command, path: &str, found: &mut BTreeSet<String>) {
+        for arg in command.get_arguments().filter(|arg| arg.get_action().takes_values() && !arg.is_hide_set()) {
+            if arg.get_possible_values().is_empty()
+                && arg.get_value_hint() == ValueHint::Unknown
+                && names(path, arg).is_none()
+                && arg.get_id() != FOLDER
+            {
+                found.insert(arg.get_long().unwrap_or(arg.get_id().as_str()).to_owned());
+            }
+        }
+        for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help") {
+            without_an_offer(sub, format!("{path} {}", sub.get_name()).trim(), found);
+        }
+    }
+
+    #[test]
+    fn all_is_offered_that_the_program_knows() {
+        let (mut found, mut command) = (BTreeSet::new(), examples::command());
+        command.build();
+        without_an_offer(&command, "", &mut found);
+        assert_eq!(found, FREE.split_whitespace().map(str::to_owned).collect());
     }
 }

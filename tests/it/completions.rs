@@ -1,5 +1,6 @@
 //! Completions at a Tab in the real bash, the manual pages, and the version.
 
+use std::fs;
 use std::path::Path;
 
 use crate::support::bot::{CommandOutput, TestBot};
@@ -57,6 +58,11 @@ fn bash_completes_commands_ids_and_values() {
         let words = [&["ollim-bot"], before, &["te"]].concat();
         assert_eq!(offered(&bot, &words), ["tea"], "{words:?}");
     }
+    bot.write("config.yaml", "mcp_servers:\n  time:\n    command: [cat]\n");
+    assert_eq!(offered(&bot, &["ollim-bot", "mcp", "tools", "t"]), ["time"]);
+    fs::create_dir_all(bot.path("work/drop")).unwrap();
+    let watched = format!("{}/dr", bot.path("work").display());
+    assert_eq!(offered(&bot, &["ollim-bot", "routine", "add", "--watch", &watched]).len(), 1);
     assert_eq!(offered(&bot, &["ollim-bot", "channels", "test", "c"]), ["console"]);
     assert_eq!(offered(&bot, &["ollim-bot", "help", "rem"]), ["reminder"]);
     let below = offered(&bot, &["ollim-bot", "help", "reminder", ""]);
