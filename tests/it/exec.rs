@@ -240,6 +240,22 @@ fn a_command_has_no_more_than_its_job() {
 
 /// The person knows of their own no: it is no failure, and nothing is sent about it.
 #[test]
+fn variables_of_any_length_do_not_fill_the_runner() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    let long = |names: &str| {
+        format!("for n in {names}; do export $n=$(printf '%0100000d' 1); done; git --version || echo refused")
+    };
+    routine(&bot, "two", &long("CI DEBUG"), "allowed_tools: ['Bash(git *)']\n");
+    routine(&bot, "three", &long("CI DEBUG NODE_ENV"), "allowed_tools: ['Bash(git *)']\n");
+    assert!(!printed(&fire(&bot, &service, "two")).contains("refused"));
+    let printed = printed(&fire(&bot, &service, "three"));
+    assert!(printed.contains("denied, since its variables are too long; pass long values in a file"), "{printed}");
+    assert!(printed.ends_with("refused\n"), "{printed}");
+    service.stop();
+}
+
+#[test]
 fn a_command_that_the_person_refuses_is_cancelled() {
     let bot = TestBot::new();
     bot.write("config.yaml", "timezone: UTC\nmax_concurrent_runs: 1\n");

@@ -45,7 +45,8 @@ const CONNECTED: usize = 256;
 /// Maximum number of descriptors handed to a program, besides those of its folder and its stream.
 const HANDED: usize = 64;
 
-/// Maximum length of arguments that are judged, in words and in bytes.
+/// Maximum length of arguments that are judged, in words and in bytes. The variables of a program may be as long, since the runner keeps
+/// them until it ends.
 const WORDS: usize = 10_000;
 const BYTES: usize = 256 * 1024;
 
@@ -113,9 +114,9 @@ struct Launcher {
 }
 
 /// A trampoline's request with its descriptors.
-struct ReceivedRequest<'a> {
+struct ReceivedRequest {
     /// The request as received.
-    request: &'a [u8],
+    request: Vec<u8>,
     /// The program's working folder.
     folder: OwnedFd,
     /// The descriptors for the program.
@@ -231,7 +232,7 @@ impl Broker {
             let started_by = above.iter().find_map(|pid| lock(&self.origins).get(pid).cloned());
             let origin = started_by.filter(|origin| origin.caller == *caller).unwrap_or_else(|| {
                 // Its program has ended, so its environment is unknown.
-                let env = self.own_token(&spec.env, caller.as_deref());
+                let env = self.own_token(spec.env.clone(), caller.as_deref());
                 Arc::new(Origin {
                     env,
                     shell: false,
@@ -249,7 +250,7 @@ impl Broker {
         let (env, every_program) = (Environment::new(), Domain::default());
         let mut origin = Origin { env, shell: true, caller: None, script: shown, every_program };
         let spec = self.spec_of(script).await.map(|(caller, spec)| {
-            let env = self.own_token(&spec.env, caller.as_deref());
+            let env = self.own_token(spec.env.clone(), caller.as_deref());
             (origin.env, origin.caller, origin.every_program) = (env.clone(), caller, spec.every_program.clone());
             // The shell does not need to know the rights of its programs.
             ShellSpec { env, every_program: Domain::default(), ..spec.clone() }
@@ -265,8 +266,7 @@ impl Broker {
     }
 
     /// Returns the environment with the caller's own token.
-    fn own_token(&self, env: &Environment, caller: Option<&str>) -> Environment {
-        let mut env = env.clone();
+    fn own_token(&self, mut env: Environment, caller: Option<&str>) -> Environment {
         let own = self.tokens.get(&caller.map(ToOwned::to_owned));
         if let (Some(token), Some(held)) = (own, env.get_mut(crate::TOKEN_VARIABLE)) {
             held.clone_from(token);
@@ -369,19 +369,12 @@ impl Broker {
                 Answer::Here { program } if origin.shell => Instruction::Become(program),
                 Answer::Here { .. } => Instruction::End(126, "denied: it may run in the shell only".into()),
                 Answer::Outside { program, env, domain, takes_umask } => {
-                    let descriptors = request.descriptors.clone();
-                    let env = self.own_token(&env, origin.caller.as_deref());
+                    let env = self.own_token(env, origin.caller.as_deref());
                     let (umask, limits) = (takes_umask.then_some(request.umask), self.service.spec.limits);
+                    let Request { descriptors, .. } = request;
                     let spec = ProgramSpec { program, env, domain: *domain, descriptors, umask, limits };
-                    match self
-                        .run(
-                            &spec,
-                            ReceivedRequest { request: &bytes, folder, descriptors: handed, turn },
-                            &mut stream,
-                            origin,
-                        )
-                        .await
-                    {
+                    let received = ReceivedRequest { request: bytes, folder, descriptors: handed, turn };
+                    match self.run(spec, received, &mut stream, origin).await {
                         Ok(code) => Instruction::End(code, String::new()),
                         Err(error) => Instruction::End(126, format!("not started: {error}")),
                     }
@@ -410,6 +403,9 @@ impl Broker {
                 "denied, since its arguments are too long to judge; pass them in a file, or in several calls",
             );
         }
+        if request.env.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() > BYTES {
+            return refused("denied, since its variables are too long; pass long values in a file");
+        }
         let cwd = std::fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()))?;
         // A lossy conversion would judge another path than the one that is opened.
         if cwd.to_str().is_none() || request.argv.iter().any(|word| word.to_str().is_none()) {
@@ -434,8 +430,8 @@ impl Broker {
     /// Starts a program outside of the shell and waits for its end. The program ends with its trampoline.
     async fn run(
         self: &Arc<Self>,
-        spec: &ProgramSpec,
-        handed: ReceivedRequest<'_>,
+        spec: ProgramSpec,
+        handed: ReceivedRequest,
         trampoline: &mut UnixStream,
         origin: &Origin,
     ) -> io::Result<u8> {
@@ -459,16 +455,17 @@ impl Broker {
         drop((folder, handed, theirs));
         socket.set_nonblocking(true)?;
         let mut socket = UnixStream::from_std(socket)?;
-        for block in [serde_json::to_vec(spec)?.as_slice(), request] {
+        // A program may run for long. Meanwhile nothing of its request is kept but the environment.
+        for block in [serde_json::to_vec(&spec)?, request] {
             let length = u32::try_from(block.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
             socket.write_all(&length.to_le_bytes()).await?;
-            socket.write_all(block).await?;
+            socket.write_all(&block).await?;
         }
         let (broker, ours, started) = (
             self.clone(),
             UnixStream::from_std(ours.into())?,
             Arc::new(Origin {
-                env: spec.env.clone(),
+                env: spec.env,
                 shell: false,
                 caller: origin.caller.clone(),
                 script: origin.script.clone(),

@@ -16,7 +16,7 @@ pub(crate) struct Usage {
     pub(crate) threads: u64,
 }
 
-/// Returns the usage of all processes below `root`. Shared memory is counted once only if the plain sum exceeds `most`, since the exact
+/// Returns the usage of all processes below `root`, with the memory of `root` itself, which jobs may fill too. Shared memory is counted once only if the plain sum exceeds `most`, since the exact
 /// count takes time.
 ///
 /// # Errors
@@ -28,7 +28,7 @@ pub(crate) fn below(root: u32, most: u64, most_threads: u64) -> io::Result<Usage
     if threads > most_threads {
         return Ok(Usage { memory: 0, threads });
     }
-    let sum = |of: fn(u32) -> u64| all.iter().map(|(pid, _)| of(*pid)).sum::<u64>();
+    let sum = |of: fn(u32) -> u64| all.iter().map(|(pid, _)| of(*pid)).sum::<u64>() + of(root);
     let memory = match sum(resident) {
         memory if memory > most => sum(proportional),
         memory => memory,
@@ -150,6 +150,18 @@ mod tests {
             assert!(about > 80 << 20, "{about}");
             assert!((30 << 20..about - (30 << 20)).contains(&exact), "{exact} of {about}");
         });
+    }
+
+    #[test]
+    fn the_memory_of_the_root_counts() {
+        let script = "x=$(head -c 30M /dev/zero | tr '\\0' x); echo; sleep 60; : $x";
+        let mut root = Command::new("/bin/bash").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+        root.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        let memory = below(root.id(), u64::MAX, u64::MAX).unwrap().memory;
+        let _ = tree::kill_below(root.id());
+        let _ = root.kill();
+        root.wait().unwrap();
+        assert!(memory > 30 << 20, "{memory}");
     }
 
     #[test]
