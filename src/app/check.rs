@@ -259,13 +259,16 @@ fn relative(file: &Path, folder: Option<&Path>, app: &App, loaded: &Loaded) -> R
         return Ok(file.to_owned());
     }
     if let Some(name) = file.to_str() {
-        let broken = || loaded.problems.iter().find(|problem| jobs::stem(&problem.file) == Some(name));
+        let named = |problem: &&Problem| jobs::stem(&problem.file) == Some(name);
         let exact = jobs::find_exact(name, loaded).map(|definition| &definition.file);
-        if let Some(file) = exact.or_else(|| broken().map(|problem| &problem.file)) {
+        if let Some(file) = exact.or_else(|| loaded.problems.iter().find(named).map(|problem| &problem.file)) {
             return Ok(file.clone());
         }
         if let Ok(found) = jobs::find_readable(name, None, loaded) {
             return Ok(found.file.clone());
+        }
+        if let Some(problem) = jobs::find_broken(name, None, loaded) {
+            return Ok(problem.file.clone());
         }
     }
     if matches!(app.caller, Caller::Person)

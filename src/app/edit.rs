@@ -153,7 +153,10 @@ pub(super) fn path_of(kind: Option<Kind>, id: &str, loaded: &Loaded) -> Result<P
     files.sort();
     files.dedup();
     match files[..] {
-        [] => Ok(jobs::find(id, kind, loaded)?.file.clone()),
+        [] => match jobs::find(id, kind, loaded) {
+            Ok(found) => Ok(found.file.clone()),
+            Err(none) => jobs::find_broken(id, kind, loaded).map(|problem| problem.file.clone()).ok_or(none),
+        },
         [one] => Ok(one.clone()),
         _ => {
             let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();

@@ -186,13 +186,25 @@ pub(super) fn stem(file: &Path) -> Option<&str> {
     file.file_stem()?.to_str()
 }
 
+/// Finds a file with an error, by its id, its name, or an unambiguous beginning of one with at least [`SHORTEST`] characters.
+pub(super) fn find_broken<'a>(name: &str, kind: Option<Kind>, loaded: &'a Loaded) -> Option<&'a Problem> {
+    let of_kind = |problem: &&Problem| kind.is_none_or(|kind| problem.file.starts_with(format!("{kind}s")));
+    let errors = || loaded.problems.iter().filter(|problem| problem.is_error() && problem.id.is_some()).filter(of_kind);
+    let any = |problem: &Problem, is: fn(&str, &str) -> bool| {
+        problem.id.as_ref().is_some_and(|id| is(id.as_str(), name)) || stem(&problem.file).is_some_and(|stem| is(stem, name))
+    };
+    let exact = |problem: &&Problem| problem.file.as_os_str() == name || any(problem, |known, name| known == name);
+    if let Some(problem) = errors().find(exact) {
+        return Some(problem);
+    }
+    let mut begin = errors().filter(|problem| any(problem, |known, name| known.starts_with(name)));
+    let first = begin.next().filter(|_| name.chars().count() >= SHORTEST)?;
+    begin.all(|other| other.file == first.file).then_some(first)
+}
+
 fn not_found(name: &str, kind: Option<Kind>, loaded: &Loaded) -> Refusal {
     let what = kind.map_or_else(|| "job".to_owned(), |kind| kind.to_string());
-    let broken = |problem: &&Problem| {
-        let is_id = problem.id.as_ref().is_some_and(|id| id.as_str() == name);
-        problem.is_error() && (is_id || problem.file.as_os_str() == name || stem(&problem.file) == Some(name))
-    };
-    if let Some(problem) = loaded.problems.iter().find(broken) {
+    if let Some(problem) = find_broken(name, kind, loaded) {
         return Refusal::user(format!("{what} `{name}` has an error in its file: {}", problem.message))
             .hint(format!("`ollim-bot check {}` says where", problem.file.display()));
     }
@@ -223,7 +235,8 @@ pub(super) fn nearest<'a>(name: &str, ids: impl IntoIterator<Item = &'a Definiti
     let name = Some(name).filter(|name| name.len() < 100)?;
     ids.into_iter()
         .map(|id| (strsim::damerau_levenshtein(name, id.as_str()), id))
-        .filter(|(distance, _)| *distance <= 2)
+        // Of a short name, two other letters make another word.
+        .filter(|(distance, _)| *distance <= 1 || (*distance == 2 && name.len() > 5))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, id)| id)
 }

@@ -34,12 +34,12 @@ pub(super) const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
     (
         "restore",
         ["ollim-bot restore /media/usb/bot-2027-01-31.tar", "ollim-bot --home /tmp/look restore bot.tar"],
-        "Nothing that is there is overwritten. End the service on the old machine first: two bots with the\nsame jobs would each fire every one.",
+        "Nothing that is there is overwritten. End the service on the old machine first: two bots with the same jobs would each fire every one.",
     ),
     (
         "service",
         ["ollim-bot service install", "ollim-bot service logs -f"],
-        "The unit is your own manager's (systemctl --user). It starts when you log in and ends when you log\nout, unless you linger: `loginctl enable-linger`. With --system it is the machine's, runs as the\nowner of the data folder, and starts at boot.",
+        "The unit is your own manager's (systemctl --user). It starts when you log in and ends when you log out, unless you linger: `loginctl enable-linger`. With --system it is the machine's, runs as the owner of the data folder, and starts at boot.",
     ),
     (
         "completions",
@@ -99,7 +99,7 @@ pub(super) const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
             "ollim-bot routine add 'Sort the mail' --cron 'weekdays at 8:30' --background",
             "ollim-bot routine add 'Tidy notes/' --every 6h --background --allowed-tools 'Edit(notes/**)'",
         ],
-        "Times: 'daily at 9', 'monday and friday 18:00', 'monthly on the 1st at 9', '30 8 * * 1-5', @weekly. The file is named\nafter the text, and its name without .md is the id in every command; --id chooses it.",
+        "Times: 'daily at 9', 'monday and friday 18:00', 'monthly on the 1st at 9', '30 8 * * 1-5', @weekly. The file is named after the text, and its name without .md is the id in every command; --id chooses it.",
     ),
     ("routine list", ["ollim-bot routine list", "ollim-bot routine list --json | jq '.[].id'"], ""),
     ("routine show", ["ollim-bot routine show morning-mail", "ollim-bot routine show morning-mail --json"], ""),
@@ -121,7 +121,7 @@ pub(super) const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
             "ollim-bot reminder add 'Check the oven' --in 20m",
             "ollim-bot reminder add 'Call the dentist' --at 'tomorrow 9am'",
         ],
-        "Times: 18:30, tonight (20:00), midnight, tomorrow, 'friday noon', 'end of month', 'Dec 31', 31.12.2026. A day alone is\n9:00. The file is named after the text, and its name without .md is the id in every command; --id chooses it.",
+        "Times: 18:30, tonight (20:00), midnight, tomorrow, 'friday noon', 'end of month', 'Dec 31', 31.12.2026. A day alone is 9:00. The file is named after the text, and its name without .md is the id in every command; --id chooses it.",
     ),
     ("reminder list", ["ollim-bot reminder list", "ollim-bot reminder list --json | jq '.[].id'"], ""),
     ("reminder show", ["ollim-bot reminder show check-the-oven", "ollim-bot reminder show check --json"], ""),

@@ -100,9 +100,13 @@ fn a_broken_file_is_opened_and_removed_by_its_name() {
     let mut edit = bot.command(["edit", "mail"]);
     assert!(edit.env("EDITOR", "sed -i \"s/never/'@daily'/\"").status().unwrap().success());
     assert_eq!(bot.json(["routine", "show", "mail"])["id"], "1f0c9a2b");
-    for name in ["mail", "1f0c9a2b", "routines/mail.md"] {
+    for name in ["mail", "1f0c9a2b", "routines/mail.md", "1f0c"] {
         bot.write("routines/mail.md", "---\nid: 1f0c9a2b\ncron: never\n---\nSort.\n");
         assert_eq!(bot.run(["reminder", "cancel", name]).code, 1);
+        assert_eq!(bot.run(["routine", "cancel", "1f0"]).code, 1, "too short for what removes a file");
+        let told = bot.run(["routine", "show", name]).stderr;
+        assert!(told.starts_with(&format!("error: routine `{name}` has an error in its file: ")), "{told}");
+        assert!(bot.run(["check", name]).stdout.contains("--> routines/mail.md:"));
         assert_eq!(bot.ok(["routine", "cancel", name]), "removed routines/mail.md\n");
         assert_eq!(bot.read("routines/mail.md"), None);
     }
