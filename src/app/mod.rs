@@ -102,14 +102,16 @@ pub use unit::{UnitAct, UnitCommand, UnitOutcome, UnitStatus, is_systemd_there, 
 pub use upcoming::{Occurrence, OccurrenceLimit, Upcoming};
 pub use why::{Evidence, Sentence, Source, Why};
 
+use crate::agent::NOTIFY;
 use crate::agents::known_agents;
 use crate::clock::Clock;
-use crate::config::{Config, ConfigError, Origin, secrets};
+use crate::config::{ClientChoice, Config, ConfigError, Origin, secrets};
 use crate::definition::{self, Defaults, Definition, DefinitionId, Kind, KnownCommands, Loaded, Problem, Severity};
 use crate::home::Home;
 use crate::journal::{Answer, JournalLocation, JournalReader, Message, RunRecord, Server, Spending};
 use crate::policy::PathRoots;
 use crate::refusal::Refusal;
+use crate::run::runner::needs_agent;
 use crate::run::tokens::RunAuthority;
 use crate::schedule::occurrences;
 use crate::search_path;
@@ -463,6 +465,19 @@ impl App {
     #[must_use]
     pub fn has_agent(&self) -> bool {
         doctor::has_agent(self)
+    }
+
+    /// Whether a job's text is delivered as it is for want of an agent, though neither its file nor the settings ask for that.
+    #[must_use]
+    pub fn lacks_agent(&self, definition: &Definition) -> bool {
+        let is_for_agent = !definition.is_without_agent() && needs_agent(definition).is_none();
+        let is_chosen = || self.config().is_ok_and(|config| config.agent_client == ClientChoice::Auto);
+        is_for_agent
+            && is_chosen()
+            && match service::status(self) {
+                Ok(Some(service)) => service.client.name == NOTIFY,
+                _ => !self.has_agent(),
+            }
     }
 
     /// Returns the state of the agent client and its login.

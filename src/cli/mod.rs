@@ -148,6 +148,7 @@ fn execute_typed(
                 open::open(&outcome, app, output);
             }
             let promised = start_warnings::promised(&outcome);
+            start_warnings::warn_of_text(&outcome, app, output);
             render::render(outcome, view, output);
             if promises {
                 start_warnings::warn(app, needs_login, promised.as_ref(), output);

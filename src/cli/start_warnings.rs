@@ -36,6 +36,18 @@ pub(super) fn warn_of_zone(outcome: &Outcome, app: &App, output: &mut Output) {
     }
 }
 
+/// Warns that a job that was added delivers its text for want of an agent.
+pub(super) fn warn_of_text(outcome: &Outcome, app: &App, output: &mut Output) {
+    if let Outcome::Scheduled(recorded) = outcome
+        && app.lacks_agent(&recorded.job.definition)
+    {
+        let what = "there is no agent, so you get the text of this job as it is";
+        output.note(format!("{}: {what}", paint(WARN, "warning")));
+        output.note(format!("{}: see what is missing: `ollim-bot doctor`", paint(HINT, "hint")));
+        output.note(format!("{}: or have it wait for an agent: `--client claude`", paint(HINT, "hint")));
+    }
+}
+
 fn note_zone_of_service(service: &ServiceStatus, app: &App, output: &mut Output) {
     let Some(zone) = app.zone_of_service(service) else { return };
     let here = app.zone_of_records();

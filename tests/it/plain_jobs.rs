@@ -14,6 +14,20 @@ fn inbox(bot: &TestBot) -> Vec<String> {
 }
 
 #[test]
+fn a_job_for_an_agent_says_when_it_is_added_that_there_is_none() {
+    let bot = TestBot::new().env("OLLIM_AGENT_CLIENT", "auto").env("OLLIM_CLAUDE", "no-such-client");
+    let add = |fields: &[&str]| bot.run([&["routine", "add", "Sort the mail", "--every", "6h"], fields].concat()).stderr;
+    let told = "warning: there is no agent, so you get the text of this job as it is\n";
+    assert!(add(&[]).contains(told));
+    assert!(add(&["--background"]).contains(told));
+    for fields in [&["--client", "notify"][..], &["--client", "claude"], &["--background", "--allowed-tools", "Read"]] {
+        assert!(!add(fields).contains("there is no agent, so"), "{fields:?}");
+    }
+    let chosen = TestBot::new();
+    assert!(!chosen.run(["routine", "add", "Sort the mail", "--every", "6h"]).stderr.contains("there is no agent"));
+}
+
+#[test]
 fn it_is_delivered_beside_an_agent_and_while_that_works() {
     let api = MessagesApi::answering(|_| Reply::Silence);
     let bot = TestBot::with_client(&client::real(), api.url()).env("OLLIM_MAX_CONCURRENT_RUNS", "1");
