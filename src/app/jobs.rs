@@ -191,7 +191,8 @@ pub(super) fn find_broken<'a>(name: &str, kind: Option<Kind>, loaded: &'a Loaded
     let of_kind = |problem: &&Problem| kind.is_none_or(|kind| problem.file.starts_with(format!("{kind}s")));
     let errors = || loaded.problems.iter().filter(|problem| problem.is_error() && problem.id.is_some()).filter(of_kind);
     let any = |problem: &Problem, is: fn(&str, &str) -> bool| {
-        problem.id.as_ref().is_some_and(|id| is(id.as_str(), name)) || stem(&problem.file).is_some_and(|stem| is(stem, name))
+        problem.id.as_ref().is_some_and(|id| is(id.as_str(), name))
+            || stem(&problem.file).is_some_and(|stem| is(stem, name))
     };
     let exact = |problem: &&Problem| problem.file.as_os_str() == name || any(problem, |known, name| known == name);
     if let Some(problem) = errors().find(exact) {

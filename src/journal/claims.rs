@@ -205,19 +205,30 @@ pub(super) fn record_occasion(
 /// statement is a round trip to a server.
 fn record_all(connection: &Connection, claims: &[NewClaim], now: DateTime<Utc>) -> Result<Vec<Claim>, JournalError> {
     let is_simple = |claim: &NewClaim| claim.purpose == Purpose::Run && claim.occasion.is_none();
-    let simple: Vec<&NewClaim> = claims.iter().filter(|claim| is_simple(claim)).collect();
+    let mut answers: Vec<Option<Claim>> = claims.iter().map(|_| None).collect();
+    // The last record of a definition is that of its newest time: what is skipped before it is recorded before it.
+    let (mut simple, mut ids) = (Vec::new(), HashSet::new());
+    for (answer, claim) in answers.iter_mut().zip(claims) {
+        if is_simple(claim) {
+            simple.push(claim);
+            ids.insert(&claim.occurrence.id);
+        } else if !ids.contains(&claim.occurrence.id) {
+            *answer = Some(record(connection, claim, now)?);
+        }
+    }
     let mut together = Vec::with_capacity(simple.len());
     for some in simple.chunks(BATCH_SIZE) {
         together.extend(record_together(connection, some, now)?);
     }
     let mut together = together.into_iter();
-    claims
-        .iter()
-        .map(|claim| match is_simple(claim).then(|| together.next()).flatten() {
+    let rest = |(answer, claim): (Option<Claim>, &NewClaim)| match answer {
+        Some(answer) => Ok(answer),
+        None => match is_simple(claim).then(|| together.next()).flatten() {
             Some(answer) => Ok(answer),
             None => record(connection, claim, now),
-        })
-        .collect()
+        },
+    };
+    answers.into_iter().zip(claims).map(rest).collect()
 }
 
 /// Maximum number of occurrences that one statement records.

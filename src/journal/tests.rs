@@ -76,6 +76,38 @@ async fn an_occurrence_is_claimed_once_whoever_asks() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_skipped_before_a_run_is_recorded_before_it() {
+    let fixture = Fixture::new();
+    let journal = fixture.open();
+    let due = |id: &str, minutes: i64, purpose: Purpose| {
+        let mut claim = fixture.due(id, Kind::Routine);
+        claim.occurrence.at += TimeDelta::minutes(minutes);
+        NewClaim { purpose, ..claim }
+    };
+    let skip = || Purpose::Skip("missed".to_owned());
+    let claims = vec![
+        due("mail", 0, skip()),
+        due("mail", 1, skip()),
+        due("mail", 2, Purpose::Run),
+        due("mail", 3, skip()),
+        due("tea", 0, skip()),
+        due("tea", 1, Purpose::Run),
+    ];
+    let answers = journal.claim(claims.clone()).await.unwrap();
+    let reader = fixture.reader();
+    for (id, minutes) in [("mail", vec![3, 2, 1, 0]), ("tea", vec![1, 0])] {
+        let filter = RunFilter { id: Some(DefinitionId::new(id)), ..RunFilter::default() };
+        let at = |run: RunRecord| (run.scheduled - fixture.clock.now()).num_minutes();
+        assert_eq!(reader.runs(&filter).unwrap().into_iter().map(at).collect::<Vec<_>>(), minutes);
+    }
+    // Each answer stands at its claim's place.
+    for (claim, answer) in claims.iter().zip(&answers) {
+        let run = reader.run(&claimed(answer)).unwrap().unwrap();
+        assert_eq!((&run.id, run.scheduled), (&claim.occurrence.id, claim.occurrence.at));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_run_is_recorded_from_claim_to_end() {
     let fixture = Fixture::new();
     let journal = fixture.open();

@@ -16,7 +16,8 @@ fn inbox(bot: &TestBot) -> Vec<String> {
 #[test]
 fn a_job_for_an_agent_says_when_it_is_added_that_there_is_none() {
     let bot = TestBot::new().env("OLLIM_AGENT_CLIENT", "auto").env("OLLIM_CLAUDE", "no-such-client");
-    let add = |fields: &[&str]| bot.run([&["routine", "add", "Sort the mail", "--every", "6h"], fields].concat()).stderr;
+    let add =
+        |fields: &[&str]| bot.run([&["routine", "add", "Sort the mail", "--every", "6h"], fields].concat()).stderr;
     let told = "warning: there is no agent, so you get the text of this job as it is\n";
     assert!(add(&[]).contains(told));
     assert!(add(&["--background"]).contains(told));
