@@ -10,8 +10,9 @@ use chrono_tz::Tz;
 use super::{App, Caller, FieldChange, Job, Outcome, SavedDefinition, When, check, jobs, recurrence, runs, when};
 use crate::clock::whole_second;
 use crate::definition::fields::FIELDS;
-use crate::definition::{self, DefinitionError, DefinitionId, Draft, FieldValue, JobClient, Kind, WrittenFile};
+use crate::definition::{self, DefinitionError, DefinitionId, Draft, FieldValue, JobClient, Kind, Loaded, WrittenFile};
 use crate::refusal::Refusal;
+use crate::run::spawn::MAIN;
 use crate::schedule::cron::Times;
 
 /// Writes a draft to a new file.
@@ -82,10 +83,30 @@ pub(super) fn add_text(kind: Kind, text: &str, template: &str, app: &App) -> Res
     }
 }
 
-/// Returns whether the journal knows an id, so that earlier runs under it are not mistaken for those of a new definition.
+/// Returns whether the journal knows an id, so that earlier runs under it are not mistaken for those of a new definition. For a run, also
+/// whether the person could mean another job by it, or a session.
 pub(super) fn is_known(app: &App) -> impl Fn(&DefinitionId) -> bool {
     let journal = runs::open(app).ok();
-    move |id| journal.as_ref().is_some_and(|journal| journal.has_record_of(id).unwrap_or(true))
+    let meant = match &app.caller {
+        Caller::Person => Vec::new(),
+        Caller::Run(_) => app.load().map(|loaded| names_of_person(&loaded)).unwrap_or_default(),
+    };
+    move |id| {
+        meant.iter().any(|name| name.starts_with(id.as_str()))
+            || journal.as_ref().is_some_and(|journal| journal.has_record_of(id).unwrap_or(true))
+    }
+}
+
+/// Returns the names by which the person's own jobs are called, the ids that they follow or read, and that of the main session.
+fn names_of_person(loaded: &Loaded) -> Vec<String> {
+    let own = loaded.definitions.values().filter(|definition| definition.created_by.is_none());
+    let names = own.flat_map(|definition| {
+        let stem = jobs::stem(&definition.file).map(str::to_owned);
+        let others = definition.context_from.iter().chain(definition.follows().map(|follows| &follows.job));
+        let ids = std::iter::once(&definition.id).chain(others).map(ToString::to_string);
+        ids.chain(stem).collect::<Vec<_>>()
+    });
+    names.chain([MAIN.to_owned()]).collect()
 }
 
 /// Returns the requested time, which must be in the future.

@@ -33,7 +33,8 @@ pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Re
             Caller::Person => Ok(()),
             // The run answers for the result, which is checked as if the run created it now.
             Caller::Run(run) => {
-                let allowed = run.limit.may_change(changed).map_err(|why| why.to_string());
+                let names = if changed.id == found.id { Ok(()) } else { run.limit.may_choose_id() };
+                let allowed = names.and_then(|()| run.limit.may_change(changed)).map_err(|why| why.to_string());
                 let allowed =
                     allowed.and_then(|()| app.require_readable(&Draft::from(changed)).map_err(|why| why.to_string()));
                 allowed.map_err(|why| DefinitionError::Refused { why })

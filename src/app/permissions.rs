@@ -1,13 +1,13 @@
 //! Limits what a run may create and change: never more than it has itself. The person is not limited.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
 
 use super::{App, Caller};
 use crate::definition::{self, Definition, DefinitionId, Draft};
 use crate::refusal::Refusal;
-use crate::run::delegation::MADE_AT_MOST;
+use crate::run::delegation::{MADE_AT_MOST, WATCHED_AT_MOST};
 use crate::run::memory::is_job;
 use crate::run::tokens::RunAuthority;
 
@@ -28,6 +28,7 @@ impl App {
         run.limit.silence(draft)?;
         self.require_readable(draft)?;
         let making = self.one_more()?;
+        self.require_few_watched(draft)?;
         begin(run, "makes a job")?;
         Ok(making)
     }
@@ -57,6 +58,22 @@ impl App {
             ))
             .hint("leave it out of `--context-from`, or name a job that you have made")),
         }
+    }
+
+    /// Checks that runs have created few jobs that watch a folder, since the kernel lets a user watch only few at a time. The caller holds
+    /// the guard of [`Self::one_more`].
+    fn require_few_watched(&self, draft: &Draft) -> Result<(), Refusal> {
+        let is_watching = |known: &&Arc<Definition>| known.created_by.is_some() && known.watches().is_some();
+        if draft.created_by.is_none()
+            || draft.watch.is_none()
+            || self.load()?.definitions.values().filter(is_watching).count() < WATCHED_AT_MOST
+        {
+            return Ok(());
+        }
+        Err(Refusal::denied(format!(
+            "there are {WATCHED_AT_MOST} jobs already that jobs have made and that watch a folder, and no more may be"
+        ))
+        .hint("cancel one, or look at the folder with `--every`"))
     }
 
     /// Checks that a run may create one more job. The caller holds the guard until the file is written, because only

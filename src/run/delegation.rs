@@ -18,6 +18,9 @@ use crate::refusal::Refusal;
 /// Maximum number of existing files that runs have made, all runs together, those in `reminders/failed/` included.
 pub const MADE_AT_MOST: usize = 100;
 
+/// Maximum number of these that watch a folder. Each takes two of the 128 watches that Linux lets a user have by default.
+pub const WATCHED_AT_MOST: usize = 16;
+
 /// Maximum size of the text that a run writes into a job's file, in bytes. With [`MADE_AT_MOST`] it bounds what runs keep in the data folder.
 const TEXT_AT_MOST: usize = 16 * 1024;
 
@@ -94,7 +97,8 @@ impl DelegationLimit {
             restrictions: background.map(|background| background.restrictions.clone()).unwrap_or_default(),
             main_tools: settings.main_tools.clone(),
             policy: policy.clone(),
-            isolated: background.is_some_and(|background| background.isolated),
+            // A command knows no conversation, so nor does what it makes.
+            isolated: background.is_some_and(|background| background.isolated) || definition.command.is_some(),
             agent: background.and_then(|background| background.agent.clone()),
             timeout: definition.timeout.filter(|_| own),
             usual_timeout: settings.timeout,
@@ -152,16 +156,7 @@ impl DelegationLimit {
         {
             return Err(Refusal::denied("only the person chooses whom the service calls; leave `--heartbeat-url` out"));
         }
-        if self.place != RunKind::Main {
-            // Other channels may be less safe than the one that the person chose.
-            if draft.channel.is_some() && draft.channel != self.own.channel {
-                return Err(Refusal::denied("only the person chooses where messages go; leave `--channel` out"));
-            }
-            draft.channel.clone_from(&self.own.channel);
-            if let Some(ask) = &mut draft.ask {
-                ask.channel = self.own.ask.as_ref().and_then(|own| own.channel.clone());
-            }
-        }
+        self.keep_channel(draft)?;
         self.narrow_questions(draft)?;
         self.narrow_tools(draft)?;
         self.limit_draft(draft)?;
@@ -183,6 +178,24 @@ impl DelegationLimit {
             Some(name) => Err(Refusal::denied(format!("{} has no skill `{name}` itself; leave it out", self.title))),
             None => Ok(()),
         }
+    }
+
+    /// Sets the channel of a new job's messages and questions to this run's. Others may be less safe than the one that the person chose.
+    ///
+    /// # Errors
+    /// A sentence if the new job has another channel.
+    pub fn keep_channel(&self, draft: &mut Draft) -> Result<(), Refusal> {
+        if self.place == RunKind::Main {
+            return Ok(());
+        }
+        if draft.channel.is_some() && draft.channel != self.own.channel {
+            return Err(Refusal::denied("only the person chooses where messages go; leave `--channel` out"));
+        }
+        draft.channel.clone_from(&self.own.channel);
+        if let Some(ask) = &mut draft.ask {
+            ask.channel = self.own.ask.as_ref().and_then(|own| own.channel.clone());
+        }
+        Ok(())
     }
 
     /// Limits a new job to this run's urgency, hosts and wake, and adds this run's requirements and digest. A command has no digest.
@@ -262,23 +275,36 @@ impl DelegationLimit {
     /// # Errors
     /// A sentence if the run chooses the id.
     pub fn silence(&self, draft: &mut Draft) -> Result<(), Refusal> {
-        // The service sends what a failed command printed.
-        let is_told =
-            self.own.client == Some(JobClient::Exec) && self.own.allow_ping && self.own.deliver != Deliver::Never;
-        if self.may_send() || is_told {
+        if self.has_words() {
             return Ok(());
         }
         draft.allow_ping = false;
         if draft.deliver == Deliver::Digest {
             draft.deliver = Deliver::default();
         }
-        match draft.id {
-            None => Ok(()),
-            Some(_) => Err(Refusal::denied(format!(
-                "`--id` is in the messages about a job, and {} may send no messages; leave it out",
-                self.title
-            ))),
-        }
+        if draft.id.is_some() { Err(self.chooses_no_id()) } else { Ok(()) }
+    }
+
+    /// Checks that the run may give a job another id.
+    ///
+    /// # Errors
+    /// A sentence if the run may send no messages.
+    pub fn may_choose_id(&self) -> Result<(), Refusal> {
+        if self.has_words() { Ok(()) } else { Err(self.chooses_no_id()) }
+    }
+
+    fn chooses_no_id(&self) -> Refusal {
+        Refusal::denied(format!(
+            "`--id` is in the messages about a job, and {} may send no messages; leave it out",
+            self.title
+        ))
+    }
+
+    /// Returns whether words of the run may reach the person. The service sends what a failed command printed.
+    fn has_words(&self) -> bool {
+        let is_told =
+            self.own.client == Some(JobClient::Exec) && self.own.allow_ping && self.own.deliver != Deliver::Never;
+        self.may_send() || is_told
     }
 
     /// Returns the folders of the run's sandbox; `None` for a turn of the main session, which has no sandbox.

@@ -284,6 +284,7 @@ fn draft_of(
         }
         limit.limit_fields(&mut draft)?;
         limit.limit_draft(&mut draft)?;
+        limit.keep_channel(&mut draft)?;
     }
     Ok(draft)
 }

@@ -380,17 +380,19 @@ fields! {
     }
     /// Maximum number of the model's turns
     max_turns as max_turns: Option<u32> = None, |v: &V| v.count(1), {
-        agent_only: true, restricts: true, unset: "no limit", example: "20", flags: &[takes("max-turns", "N")], limit: Limit::AtMost,
+        agent_only: true, command_too: true, restricts: true, unset: "no limit", example: "20", flags: &[takes("max-turns", "N")],
+        details: "Beside `client: exec` it limits the jobs that the command makes.", limit: Limit::AtMost,
     }
     /// Maximum cost of a run in US dollars
     max_cost_usd as max_cost_usd: Option<f64> = None, |v: &V| v.dollars(), {
-        agent_only: true, restricts: true, unset: "no limit", example: "0.50", flags: &[takes("max-cost-usd", "USD")], limit: Limit::AtMost,
+        agent_only: true, command_too: true, restricts: true, unset: "no limit", example: "0.50", flags: &[takes("max-cost-usd", "USD")],
+        details: "Beside `client: exec` it limits the jobs that the command makes.", limit: Limit::AtMost,
     }
     /// Maximum cost of all its runs in a day, in US dollars
     max_cost_day_usd as max_cost_day_usd: Option<f64> = None, |v: &V| v.dollars(), {
-        agent_only: true, restricts: true, unset: "no limit", example: "2.00",
+        agent_only: true, command_too: true, restricts: true, unset: "no limit", example: "2.00",
         flags: &[takes("max-cost-day-usd", "USD").help("At most so many US dollars a day, all its runs together")],
-        details: "What it makes and spawns counts, too. Once it is spent, occurrences are skipped until the day ends. See [costs](costs.md).",
+        details: "What it makes and spawns counts, too; beside `client: exec`, that alone. Once it is spent, occurrences are skipped until the day ends. See [costs](costs.md).",
         limit: Limit::AtMost,
     }
     /// What the machine must have before the job starts: `online`, `power`

@@ -171,6 +171,30 @@ fn what_a_job_that_may_send_nothing_makes_says_no_words_of_its_own() {
     let mut named = Draft { id: Some(DefinitionId::new("the-oven-is-on")), ..draft() };
     assert!(quiet.silence(&mut named).unwrap_err().reason.contains("`--id` is in the messages about a job"));
     loud.silence(&mut named).unwrap();
+    assert!(quiet.may_choose_id().is_err() && loud.may_choose_id().is_ok());
+}
+
+#[test]
+fn what_a_command_makes_knows_no_conversation_and_costs_no_more_than_its_file_says() {
+    let limit = job(&["Bash(ollim-bot reminder *)"], |own| {
+        (own.client, own.command) = (Some(JobClient::Exec), Some("true".to_owned()));
+        (own.max_turns, own.max_cost_usd, own.max_cost_day_usd) = (Some(7), Some(0.5), Some(2.0));
+    });
+    let mut made = draft();
+    limit.narrow(&mut made).unwrap();
+    assert!(made.isolated);
+    assert_eq!((made.max_turns, made.max_cost_usd, made.max_cost_day_usd), (Some(7), Some(0.5), Some(2.0)));
+    refused(&limit, |draft| draft.max_cost_usd = Some(0.6), "--max-cost-usd");
+}
+
+#[test]
+fn what_is_made_or_spawned_speaks_on_the_channel_of_its_maker() {
+    let limit = job(&["Read"], |own| own.channel = Some("phone".into()));
+    let mut made = draft();
+    limit.keep_channel(&mut made).unwrap();
+    assert_eq!(made.channel.as_deref(), Some("phone"));
+    made.channel = Some("work".into());
+    assert!(limit.keep_channel(&mut made).is_err());
 }
 
 #[test]
