@@ -504,6 +504,13 @@ impl RunHost for Host {
             text.push_str("\n\n");
             text.push_str(&next);
         }
+        // The words of a job that another job made count as a message of an agent's does.
+        if self.definition.created_by.is_some() {
+            text.insert_str(0, "[bg] ");
+            if self.spend_message(tools::PING_USER, &self.message(text.clone()), false).await?.is_err() {
+                return Ok(());
+            }
+        }
         self.delivered.lock().await.push(text);
         Ok(())
     }

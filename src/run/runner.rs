@@ -489,6 +489,11 @@ pub fn needs_agent(definition: &Definition) -> Option<String> {
         return Some("it has `skills`".into());
     }
     let background = definition.background()?;
+    if !background.restrictions.allow_ping {
+        return Some(
+            "it may send you no message (`allow_ping: false`), and without an agent its text would be one".into(),
+        );
+    }
     if definition.gate.is_some() {
         return Some("it has a `gate`, which wakes an agent".into());
     }

@@ -237,8 +237,8 @@ fn one_message_a_run_unless_it_is_critical() {
 
 #[test]
 fn an_empty_budget_lets_only_critical_messages_through() {
-    // Critical messages count: five of them use up the budget.
-    let spends: Vec<Reply> = (1..=5).map(|n| critical(&format!("word {n}"))).collect();
+    // Critical messages count: five of them use up the budget, and no run sends more.
+    let spends: Vec<Reply> = (1..=6).map(|n| critical(&format!("word {n}"))).collect();
     let api = scripts(&[
         ("spends", spends),
         ("finds-none", vec![ping("too much"), critical("urgent"), ping("more")]),
@@ -249,6 +249,7 @@ fn an_empty_budget_lets_only_critical_messages_through() {
     let service = bot.start();
     live(&bot, &service, "spends", "update_main_session: freely\n");
     assert!(Seen::of(&api, "spends").prompt().contains("Messages left for all background jobs together: 5 of 5."));
+    refused(&Seen::of(&api, "spends").results()[5], "You have already sent 5 critical messages in this run");
     // The budget is in the journal, so the next service finds it unchanged.
     service.stop();
     let service = bot.start();

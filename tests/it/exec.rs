@@ -239,6 +239,47 @@ fn a_command_has_no_more_than_its_job() {
 }
 
 /// The person knows of their own no: it is no failure, and nothing is sent about it.
+/// Without an agent, the service delivers the texts of jobs. Those of a job that may send no message are no way around that.
+#[test]
+fn no_job_sends_more_words_by_what_it_makes() {
+    let bot = TestBot::new();
+    bot.write("routines/email-triage.md", "---\ncron: '@yearly'\n---\nSort.\n");
+    let service = bot.start();
+    let add = "ollim-bot reminder add --in 1s --background --isolated --allowed-tools '' -m";
+    let quiet = "allowed_tools: ['Bash(ollim-bot *)']\nallow_ping: false\ndeliver: never\n";
+    routine(&bot, "quiet", &format!("{add} 'FLOOD of words'"), quiet);
+    assert_eq!(fire(&bot, &service, "quiet")["outcome"], "completed");
+    let made = service.until_ended("quiet-2", 1).remove(0);
+    let why = "it may send you no message (`allow_ping: false`), and without an agent its text would be one";
+    assert!(made["error"].as_str().unwrap().starts_with(why), "{made:#}");
+    assert!(!inbox(&bot).iter().any(|text| text.contains("FLOOD")), "{:?}", inbox(&bot));
+    // Nor does it choose a name that stands in the messages about a job.
+    let edit = "ollim-bot routine add --every 1h --command true --allowed-tools '' && ollim-bot routine edit names-2 --id DEAR-PERSON";
+    routine(&bot, "names", edit, quiet);
+    assert!(printed(&fire(&bot, &service, "names")).contains("`--id` is in the messages about a job"));
+
+    // What a job that may send messages makes takes them from the budget.
+    let loud = "allowed_tools: ['Bash(ollim-bot *)', mcp__bot__ping_user]\n";
+    routine(&bot, "loud", &format!("for i in 1 2 3 4 5 6 7; do {add} \"WORDS $i\"; done"), loud);
+    assert_eq!(fire(&bot, &service, "loud")["outcome"], "completed");
+    for number in 1..=7 {
+        assert_eq!(service.until_ended(&format!("words-{number}"), 1).remove(0)["outcome"], "completed");
+    }
+    let sent = inbox(&bot).into_iter().filter(|text| text.starts_with("[bg] WORDS")).count();
+    assert_eq!(sent, 5, "{:?}", inbox(&bot));
+    // Nor does it take the short name of the person's job, or that of the main session.
+    for id in ["email", "e", "main"] {
+        routine(&bot, "shadow", &format!("{add} x --id {id}"), loud);
+        assert!(printed(&fire(&bot, &service, "shadow")).contains(&format!("error: `{id}`")), "{id}");
+    }
+    let watch =
+        "for i in $(seq 17); do ollim-bot routine add --watch . --command true --allowed-tools ''; done | wc -l";
+    routine(&bot, "watches", watch, loud);
+    let run = fire(&bot, &service, "watches");
+    assert!(printed(&run).contains("there are 16 jobs already that jobs have made and that watch a folder"), "{run:#}");
+    service.stop();
+}
+
 #[test]
 fn variables_of_any_length_do_not_fill_the_runner() {
     let bot = TestBot::new();
@@ -431,7 +472,7 @@ fn check_names_what_stands_wrong_beside_a_command() {
                   agent: Plan\n";
     let named = problems(fields);
     let names: Vec<&str> = named.iter().map(|(field, _)| field.as_str()).collect();
-    assert_eq!(names, ["model", "isolated", "skills", "gate", "max_turns", "max_cost_usd", "agent"], "{named:?}");
+    assert_eq!(names, ["model", "isolated", "skills", "gate", "agent"], "{named:?}");
     assert_eq!(named[0].1, "`model` is for an agent, and `client: exec` has none");
     for (fields, field, said) in [
         ("client: exec\n", "command", "`client: exec` needs `command`"),

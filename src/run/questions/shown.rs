@@ -120,8 +120,11 @@ fn json(value: &Value) -> String {
 
 /// Returns whether a character always looks like what it is.
 fn is_shown(c: char) -> bool {
-    /// Scripts that are written from right to left, and invisible letters.
-    const NOT: [(char, char); 8] = [
+    /// Letters that look like quotes, scripts that are written from right to left, and invisible letters.
+    const NOT: [(char, char); 11] = [
+        ('\u{02b0}', '\u{02ff}'),
+        ('\u{0374}', '\u{037a}'),
+        ('\u{a78b}', '\u{a78c}'),
         ('\u{0590}', '\u{08ff}'),
         ('\u{115f}', '\u{1160}'),
         ('\u{17b4}', '\u{17b5}'),

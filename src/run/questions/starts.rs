@@ -127,7 +127,9 @@ fn message(definition: &Definition, terms: &AskTerms, question: &Question, zone:
     let title = format!("May {} run? (question {number})", shown::text(&definition.title()));
     let until = deadline.with_timezone(&zone).format("%H:%M:%S");
     let waits = humantime::format_duration(terms.deadline);
+    let maker = definition.created_by.as_ref().map(|maker| format!("`{}` made it. ", shown::text(maker.as_str())));
     let silence = format!("Without an answer by {until} (in {waits}) it is skipped. Nothing of it begins before.");
+    let silence = maker.unwrap_or_default() + &silence;
     let call = format!("```\n{}\n```", super::folded(call, *number));
     let text = format!("{title}\n\n{call}\n\n{silence}\nAnswer: `ollim-bot questions answer {number} run|skip`");
     let button =

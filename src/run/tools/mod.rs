@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::forks::Forks;
 use super::host::Host;
 use crate::agent::ToolAnswer;
+use crate::bot::budget::CAPACITY;
 use crate::definition::Urgency;
 use crate::journal::{Denial, EventKind, NewMessage};
 use crate::mcp::tools::{DiscordEmbed, EnterFork, FollowUpChain, PingUser, ReportUpdates, SpawnAgent};
@@ -42,11 +43,16 @@ pub(super) const LONGEST_REPORT: usize = 4000;
 /// Maximum number of reports of one run.
 const MAX_REPORTS: u32 = 20;
 
+/// Maximum number of a run's critical messages, which no budget limits.
+const MAX_CRITICAL: u32 = CAPACITY;
+
 /// The messages and reports that a run has sent.
 #[derive(Debug, Default)]
 pub struct DeliveryState {
     /// Whether it has sent the person a message.
     pub sent: bool,
+    /// Number of its critical messages.
+    pub critical: u32,
     /// Number of its reports to the main session.
     pub reports: u32,
 }
@@ -101,6 +107,12 @@ async fn send(host: &Host, tool: &str, mut message: NewMessage, critical: bool) 
     if delivery.sent && !critical {
         return Err(format!("You have already sent a message in this run, and one is the most. {instead}"));
     }
+    if critical && delivery.critical == MAX_CRITICAL {
+        return Err(format!(
+            "You have already sent {MAX_CRITICAL} critical messages in this run, and that is the most."
+        ));
+    }
+    delivery.critical += u32::from(critical);
     // The file's urgency does not allow a second message; only the agent's `critical` does.
     let critical = critical || host.definition.urgency == Urgency::Critical;
     if host.bot.main.is_busy(host.clock.now()) && !critical {
@@ -108,14 +120,7 @@ async fn send(host: &Host, tool: &str, mut message: NewMessage, critical: bool) 
         host.record_with(held_back(tool, &message, "conversation", reason), Some("held back")).await;
         return Err(format!("{reason} {instead}"));
     }
-    let taken =
-        host.bot.budget.take(host.clock.now()).await.map_err(|error| format!("The message was not sent: {error}."))?;
-    if !taken && !critical {
-        let reason = "The message budget is empty.";
-        host.record_with(held_back(tool, &message, "budget", reason), Some("held back")).await;
-        if let Err(error) = host.journal.count_suppressed().await {
-            tracing::error!(run = %host.run, %error, "a message that was held back could not be counted");
-        }
+    if let Err(reason) = host.spend_message(tool, &message, critical).await? {
         return Err(format!("{reason} {instead}"));
     }
     if critical {
@@ -228,6 +233,28 @@ impl Host {
     fn forks(&self) -> Forks {
         let (journal, spawner) = (self.journal.clone(), self.spawner.clone());
         Forks { journal, spawner, main: self.bot.main.clone(), clock: self.clock.clone() }
+    }
+
+    /// Takes a message from the budget. The inner error says why a message that is not critical was held back; it is recorded.
+    ///
+    /// # Errors
+    /// A sentence if the journal cannot be written.
+    pub(super) async fn spend_message(
+        &self,
+        tool: &str,
+        message: &NewMessage,
+        critical: bool,
+    ) -> Result<Result<(), &'static str>, String> {
+        const EMPTY: &str = "The message budget is empty.";
+        let taken = self.bot.budget.take(self.clock.now()).await;
+        if taken.map_err(|error| format!("The message was not sent: {error}."))? || critical {
+            return Ok(Ok(()));
+        }
+        self.record_with(held_back(tool, message, "budget", EMPTY), Some("held back")).await;
+        if let Err(error) = self.journal.count_suppressed().await {
+            tracing::error!(run = %self.run, %error, "a message that was held back could not be counted");
+        }
+        Ok(Err(EMPTY))
     }
 
     /// Creates a message from this run.
