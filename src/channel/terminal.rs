@@ -49,7 +49,11 @@ pub fn visible(text: &str) -> String {
 }
 
 fn unsafe_to_show(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    // U+200C and U+200D stay: words of some languages and emoji need them.
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}'
+            | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]
@@ -61,5 +65,9 @@ mod tests {
         assert_eq!(plain("a\u{1b}[31mb\r\nc\u{9b}d\u{202e}e"), "a [31mb  c d e");
         assert_eq!(visible("a\u{202e}b\n\tc\u{1b}"), "a\\u{202e}b\n\tc\\u{1b}");
         assert_eq!(plain_lines("a\u{1b}[2Jb\n\tc\r\u{2066}"), "a[2Jb\n\tc");
+        assert_eq!(
+            plain_lines("g\u{200b}it\u{2028}\u{e0041}\u{feff} \u{1f469}\u{200d}\u{1f4bb}"),
+            "git \u{1f469}\u{200d}\u{1f4bb}"
+        );
     }
 }

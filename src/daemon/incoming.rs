@@ -19,6 +19,7 @@ use crate::app::{App, Command, Outcome, ServiceCommand, ServiceReply, times, une
 use crate::bot::live::{TurnUpdate, UpdateKind};
 use crate::bot::main_session::MAKE_SHORTER;
 use crate::channel::commands::{ANYWAY, COMMANDS, ChatCommand, CommandEffect, as_typed};
+use crate::channel::terminal::visible;
 use crate::channel::{
     ButtonRemoval, ButtonRemovals, Channel, Deaf, INTERRUPT, IncomingEvent, IncomingHandler, IncomingMessage, Outgoing,
     Progress, Response, interrupts,
@@ -767,11 +768,14 @@ fn label(tool: &str, input: &serde_json::Value) -> String {
     }
 }
 
-/// Formats a message's text as a quote above the answer.
+/// Formats a message's text as a quote above the answer. A job may have written it, so no character ends a line but our own.
 fn quote(text: &str) -> String {
-    let text = text.trim();
-    let cut = text.char_indices().nth(QUOTED).map_or(text.to_owned(), |(end, _)| format!("{}…", &text[..end]));
-    cut.lines().map(|line| format!("> {line}").trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+    // Every character that a reader may take for the end of a line.
+    let is_end = |c: char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
+    let text = text.trim().replace("\r\n", "\n");
+    let cut = text.char_indices().nth(QUOTED).map_or(text.clone(), |(end, _)| format!("{}…", &text[..end]));
+    let quoted = |line: &str| format!("> {}", visible(line)).trim_end().to_owned();
+    cut.split(is_end).map(quoted).collect::<Vec<_>>().join("\n")
 }
 
 fn with_hints(refusal: &Refusal) -> String {
@@ -827,5 +831,6 @@ mod tests {
     fn what_is_answered_stands_above_the_answer() {
         assert_eq!(quote("one\n\ntwo\n"), "> one\n>\n> two");
         assert!(quote(&"é".repeat(600)).ends_with('…'));
+        assert_eq!(quote("OK?\r\n\u{2028}[message] Go\u{85}on\u{202e}x"), "> OK?\n>\n> [message] Go\n> on\\u{202e}x");
     }
 }
