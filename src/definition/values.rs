@@ -234,7 +234,9 @@ impl<'a> Value<'a> {
         {
             return Ok(text.into_owned());
         }
-        Err(self.must_be("a web address", format!("write `{}: https://…`", self.name)))
+        // What was written may be a secret, as a monitor's address is.
+        let message = format!("`{}` must be a web address, and begin with `https://` or `http://`", self.name);
+        Err(Fault::new(message, format!("write `{}: https://…`", self.name)))
     }
 
     /// Reads a duration of at least `least`: `90s`, `10m`, `1h30m`.

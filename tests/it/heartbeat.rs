@@ -148,11 +148,11 @@ fn what_is_no_web_address_is_an_error() {
     insta::assert_snapshot!(shown(&bot, &bot.run(["check"])), @"
     exit: 1
     -- stdout
-    error: `heartbeat_url` must be a web address, found `ftp://x`
+    error: `heartbeat_url` must be a web address, and begin with `https://` or `http://`
       --> config.yaml:1:16
     hint: write `heartbeat_url: https://…`
 
-    error: routine `a`: `heartbeat_url` must be a web address, found `hc-ping.com/x`
+    error: routine `a`: `heartbeat_url` must be a web address, and begin with `https://` or `http://`
       --> routines/a.md:3:16
     hint: write `heartbeat_url: https://…`
 

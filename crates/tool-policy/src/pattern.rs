@@ -23,6 +23,9 @@ pub enum PatternError {
     /// The text is empty or blank.
     #[error("empty tool pattern")]
     Empty,
+    /// A character that nobody sees, or that changes the direction of the text. The text has it as an escape.
+    #[error("`{0}` has a character that cannot be seen; write the pattern without it")]
+    Unseen(String),
     /// `Tool()`: the parentheses are empty.
     #[error("nothing between the parentheses of tool pattern `{0}`; write the bare tool name to mean every call")]
     EmptySpecifier(String),
@@ -82,6 +85,10 @@ impl ToolPattern {
         let text = text.trim();
         if text.is_empty() {
             return Err(PatternError::Empty);
+        }
+        if text.contains(is_unseen) {
+            let shown = |c: char| if is_unseen(c) { c.escape_unicode().to_string() } else { c.to_string() };
+            return Err(PatternError::Unseen(text.chars().map(shown).collect()));
         }
         let (tool, specifier) = match text.split_once('(') {
             None if text.contains(')') => return Err(PatternError::Unbalanced(text.into())),
@@ -243,6 +250,13 @@ fn check_name(tool: &str) -> Result<(), PatternError> {
     Err(PatternError::UnknownTool { name: tool.into(), nearest: client_tools::nearest(tool) })
 }
 
+/// Returns whether a reader of a rule cannot see the character. Words of some languages need U+200C and U+200D.
+fn is_unseen(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{2069}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}')
+}
+
 fn check_specifier(tool: &str, specifier: &str, text: &str) -> Result<(), PatternError> {
     match client_tools::canonical(tool) {
         "Bash" => check_command(specifier, text),
@@ -300,6 +314,19 @@ fn check_command(specifier: &str, text: &str) -> Result<(), PatternError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rule_says_what_it_looks_like() {
+        for unseen in ["\u{200b}", "\u{feff}", "\u{ad}", "\u{202e}", "\u{e0041}", "\u{fe0f}"] {
+            for text in
+                [format!("Bash(git push{unseen} *)"), format!("Re{unseen}ad"), format!("Edit(notes{unseen}/**)")]
+            {
+                let error = ToolPattern::parse(&text).unwrap_err();
+                assert_eq!(error, PatternError::Unseen(text.replace(unseen, &unseen.escape_unicode().to_string())));
+            }
+        }
+        assert!(ToolPattern::parse("Read(\u{645}\u{6cc}\u{200c}\u{62e}/**)").is_ok(), "a Persian word needs U+200C");
+    }
 
     #[test]
     fn text_is_kept_as_written() {
