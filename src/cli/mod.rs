@@ -198,10 +198,7 @@ fn execute_own(own: LocalCommand, global: &Global, app: &App, view: &View, outpu
         LocalCommand::Logs { filter, follow } => watch::logs(&filter, follow, app, view, global.color, output)?,
         LocalCommand::Chat { text, history } => chat::chat(text.as_deref(), history, app, view, global, output)?,
         LocalCommand::Follow(target) => watch::runs(target.as_deref(), app, view, global.color, output)?,
-        LocalCommand::FollowInbox(count) => {
-            render::render(app.execute(Command::Inbox { count })?, view, output);
-            watch::inbox(app, view, global.color, output)?;
-        }
+        LocalCommand::FollowInbox(count) => watch::inbox(count, app, view, global.color, output)?,
         LocalCommand::ServiceLogs(logs) => return Err(service_logs::exec_log_viewer(&logs, global.json, app)),
         LocalCommand::Init(args) => guide::init(args, global.color, app, view, output)?,
         LocalCommand::Run(args) => run::run(&args, global.color, app, view)?,

@@ -2,8 +2,8 @@
 
 use super::args::Color;
 use super::output::Output;
-use super::render::{Events, View, inbox_message, log_line};
-use crate::app::{App, LogFilter};
+use super::render::{Events, View, inbox_message, inbox_so_far, log_line};
+use crate::app::{App, Command, LogFilter, Outcome};
 use crate::journal::{EventKind, RunId, RunState};
 use crate::refusal::Refusal;
 
@@ -37,10 +37,30 @@ pub(super) fn runs(
     Ok(())
 }
 
-/// `inbox --follow`: shows new messages as they arrive.
-pub(super) fn inbox(app: &App, view: &View, color: Color, output: &mut Output) -> Result<(), Refusal> {
-    for event in app.watch_messages()? {
-        inbox_message(&event?, view, output);
+/// `inbox --follow`: shows the last `count` messages, and new ones as they arrive.
+pub(super) fn inbox(
+    count: u32,
+    app: &App,
+    view: &View,
+    color: Color,
+    output: &mut Output,
+) -> Result<(), Refusal> {
+    // Listening begins first. A message that arrives meanwhile may come twice, and is shown once.
+    let new = app.watch_messages();
+    let mut last = 0;
+    if let Outcome::Inbox(messages) = app.execute(Command::Inbox { count })? {
+        last = messages.iter().map(|message| message.number).max().unwrap_or_default();
+        inbox_so_far(&messages, view, output);
+    }
+    if !output.print_now(color)? {
+        return Ok(());
+    }
+    for event in new? {
+        let event = event?;
+        if matches!(event.kind, EventKind::Message { message, .. } if message <= last) {
+            continue;
+        }
+        inbox_message(&event, view, output);
         if !output.print_now(color)? {
             return Ok(());
         }

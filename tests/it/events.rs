@@ -131,8 +131,16 @@ fn everything_is_shown_as_it_happens() {
         MessagesApi::script([Reply::Error(400, "invalid_request_error"), Reply::Error(400, "invalid_request_error")]);
     let bot = bot(&api);
     let service = bot.start();
+    bot.write("reminders/early.md", &reminder(now(), "client: notify\n", "An early word."));
+    service.until_ended("early", 1);
     let all = bot.start_with(["--json", "runs", "follow"]);
     let messages = bot.start_with(["inbox", "--follow"]);
+    let lines = bot.start_with(["--json", "inbox", "--follow"]);
+    // What was there before is shown at once, as JSON in one line.
+    service.until("the earlier message is shown", || messages.output().contains("  An early word.").then_some(()));
+    service.until("the earlier message is shown as JSON", || {
+        lines.output().lines().any(|line| line.contains("\"text\":\"An early word.\"") && line.ends_with('}')).then_some(())
+    });
     // Both must be listening before the job fires. The test changes a file until they have seen that.
     service.until("it listens", || {
         bot.write(

@@ -39,7 +39,7 @@ pub(super) use check::problem;
 pub(super) use doctor::line as finding;
 pub(super) use events::Events;
 pub(super) use logs::line as log_line;
-pub(super) use runs::{as_json as run_json, inbox_message};
+pub(super) use runs::{as_json as run_json, inbox_message, inbox_so_far};
 
 use super::output::{BAD, FAINT, GOOD, Output, STRONG, WARN, paint};
 use crate::app::words::{self, Emphasis};

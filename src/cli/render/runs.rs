@@ -154,6 +154,16 @@ fn delivery_words(message: &Message, view: &View) -> String {
 }
 
 /// Renders a new message.
+/// Shows the messages before those that are followed. As JSON, each is a line, as each of those is.
+pub(in super::super) fn inbox_so_far(messages: &[Message], view: &View, output: &mut Output) {
+    if !view.json {
+        return inbox(messages, view, output);
+    }
+    for message in messages {
+        output.verbatim(message_json(message, view.zone).to_string());
+    }
+}
+
 pub(in super::super) fn inbox_message(event: &Event, view: &View, output: &mut Output) {
     let EventKind::Message { message: number, text } = &event.kind else { return };
     if view.json {
