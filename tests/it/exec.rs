@@ -239,6 +239,21 @@ fn a_command_has_no_more_than_its_job() {
 }
 
 /// The person knows of their own no: it is no failure, and nothing is sent about it.
+#[test]
+fn a_job_commits_as_the_author_that_the_person_names() {
+    let mut bot = TestBot::new();
+    for who in ["AUTHOR", "COMMITTER"] {
+        bot = bot.env(&format!("GIT_{who}_NAME"), "Ada").env(&format!("GIT_{who}_EMAIL"), "ada@example.org");
+    }
+    let names = "GIT_AUTHOR_NAME, GIT_AUTHOR_EMAIL, GIT_COMMITTER_NAME, GIT_COMMITTER_EMAIL";
+    bot.write("config.yaml", &format!("client_env: [{names}]\n"));
+    let service = bot.start();
+    let commit = "git init -q && git commit -q --allow-empty -m x && git log --format='%an <%ae>'";
+    routine(&bot, "commits", commit, "allowed_tools: ['Bash(git *)', 'Edit(**)']\n");
+    assert_eq!(printed(&fire(&bot, &service, "commits")), "Ada <ada@example.org>\n");
+    service.stop();
+}
+
 /// Without an agent, the service delivers the texts of jobs. Those of a job that may send no message are no way around that.
 #[test]
 fn no_job_sends_more_words_by_what_it_makes() {
