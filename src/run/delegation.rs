@@ -18,7 +18,7 @@ use crate::refusal::Refusal;
 /// Maximum number of existing files that runs have made, all runs together, those in `reminders/failed/` included.
 pub const MADE_AT_MOST: usize = 100;
 
-/// Maximum number of these that watch a folder. Each takes two of the 128 watches that Linux lets a user have by default.
+/// Maximum number of these that watch a folder. Each takes one of a user's inotify instances, often 128.
 pub const WATCHED_AT_MOST: usize = 16;
 
 /// Maximum size of the text that a run writes into a job's file, in bytes. With [`MADE_AT_MOST`] it bounds what runs keep in the data folder.
