@@ -160,3 +160,27 @@ fn prune_folders(home: &Home, before: DateTime<Utc>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    #[test]
+    fn a_log_that_is_older_than_the_retention_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = Home::new(folder.path()).log();
+        fs::create_dir_all(&log).unwrap();
+        let day = Duration::from_secs(24 * 60 * 60);
+        let limit = SystemTime::UNIX_EPOCH + 100 * day;
+        for (name, at) in [("service.old.jsonl", limit - day), ("service.new.jsonl", limit + day)] {
+            fs::File::create(log.join(name)).unwrap().set_modified(at).unwrap();
+        }
+        prune_log(&log, limit.into());
+        let left: Vec<_> = fs::read_dir(&log).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["service.new.jsonl"]);
+        // Before the first start there is none.
+        prune_log(&folder.path().join("nowhere"), limit.into());
+    }
+}
