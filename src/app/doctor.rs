@@ -98,7 +98,7 @@ pub(super) fn doctor(fix: bool, app: &App) -> Diagnosis {
     findings.extend(machine::clock(app));
     findings.extend(machine::sandbox(app));
     findings.extend(machine::sockets(app));
-    findings.extend(agent::agent(app));
+    findings.extend(agent::agent_that_counts(app));
     findings.extend(running::service(app));
     findings.extend(running::unit(app));
     findings.extend(channels::channels(app));

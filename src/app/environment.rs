@@ -19,6 +19,12 @@ impl Environment {
         Self(std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect())
     }
 
+    /// Creates an environment with these variables.
+    #[must_use]
+    pub fn of(variables: impl IntoIterator<Item = (String, OsString)>) -> Self {
+        Self(variables.into_iter().collect())
+    }
+
     /// Returns a variable's text; `None` if it is not set, empty, or not UTF-8.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {

@@ -194,6 +194,12 @@ impl App {
         Self { config: OnceLock::new(), ..self.clone() }
     }
 
+    /// Returns a copy with another environment, and the settings of that.
+    #[must_use]
+    fn with_env(&self, env: Environment) -> Self {
+        Self { env, ..self.reread() }
+    }
+
     /// Executes a command.
     ///
     /// # Errors

@@ -234,6 +234,62 @@ fn the_client_its_version_and_its_login_are_looked_at() {
     assert_eq!(of(&found, "client").0, "wrong");
 }
 
+/// Returns all findings of one check, with their states.
+fn all_of(found: &Value, check: &str) -> Vec<String> {
+    let of_check = findings(found).iter().filter(|finding| finding["check"] == check);
+    of_check.map(|one| format!("{}: {}", one["health"].as_str().unwrap(), one["detail"].as_str().unwrap())).collect()
+}
+
+#[test]
+fn a_running_service_is_judged_by_its_own_environment() {
+    let bot = with_clock();
+    let program = client::script(&bot.path("bin"), "exit 1");
+    let bot = bot.env("OLLIM_AGENT_CLIENT", "claude").env("OLLIM_CLAUDE", program.to_str().unwrap());
+    let service = bot.start();
+    // The login of the shell is none of the service's.
+    let bot_of_shell = |name: &str, value: &str| -> Value {
+        let output = bot.command(["doctor", "--json"]).env(name, value).output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let found = bot_of_shell("ANTHROPIC_API_KEY", "sk-test-not-a-key");
+    let login = [
+        "wrong: there is none, or it has ended",
+        "look: this shell differs from the service: it has one from ANTHROPIC_API_KEY in the environment",
+    ];
+    assert_eq!((all_of(&found, "login"), &found["ok"]), (login.map(String::from).to_vec(), &Value::Bool(false)));
+    // Nor is its choice of a client.
+    let found = bot_of_shell("OLLIM_AGENT_CLIENT", "notify");
+    let client = all_of(&found, "client");
+    assert!(client[0].starts_with("ok: claude "), "{client:#?}");
+    assert_eq!(
+        client[1..],
+        ["look: this shell differs from the service: `agent_client` is `notify` here and `claude` there"]
+    );
+    assert_eq!(of(&found, "login").0, "wrong");
+    service.stop();
+
+    let bot = bot.env("ANTHROPIC_API_KEY", "sk-test-not-a-key");
+    let service = bot.start();
+    let without = bot.command(["doctor", "--json"]).env_remove("ANTHROPIC_API_KEY").output().unwrap();
+    let found: Value = serde_json::from_slice(&without.stdout).unwrap();
+    let login = "ok: from ANTHROPIC_API_KEY in the environment of the service; no call has tried it here";
+    assert_eq!((all_of(&found, "login"), all_of(&found, "client").len()), (vec![login.to_owned()], 1));
+    service.stop();
+}
+
+#[test]
+fn a_job_that_will_wait_for_an_agent_is_wrong_before_it_is_due() {
+    let bot = with_clock();
+    let program = client::script(&bot.path("bin"), "exit 1");
+    let bot = bot.env("OLLIM_AGENT_CLIENT", "auto").env("OLLIM_CLAUDE", program.to_str().unwrap());
+    bot.write("routines/mail.md", "---\ncron: '0 0 1 1 *'\nbackground: true\nallowed_tools: [Read]\n---\nSort.\n");
+    let service = bot.start();
+    let (health, detail) = of(&doctor(&bot, &[]), "service");
+    assert_eq!(health, "wrong", "{detail}");
+    assert!(detail.starts_with("1 job waits for the agent: `") && detail.ends_with("` is not logged in"), "{detail}");
+    service.stop();
+}
+
 #[test]
 fn jobs_that_failed_or_never_ran_are_named() {
     let bot = TestBot::new();

@@ -1,17 +1,98 @@
 //! Checks the agent client: its path, version and login.
 
+use std::fs;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 
 use super::{Finding, Health};
 use crate::agent::claude::login::{Login, LoginSources, find_login};
 use crate::agent::claude::{self, versions};
-use crate::app::App;
+use crate::app::{App, Environment, service};
 use crate::config::{ClientChoice, secrets};
 
 const INSTALL: &str = "install it: `npm install -g @anthropic-ai/claude-code`";
 
+/// Checks the client and its login as the running service has them, or as this shell has them if none runs.
+pub(super) fn agent_that_counts(app: &App) -> Vec<Finding> {
+    let Ok(Some(status)) = service::status(app) else { return agent(app) };
+    let Some(of_service) = as_service(status.pid, app) else {
+        let unread = format!(
+            "the environment of the service (pid {}) cannot be read, so what follows is of this shell",
+            status.pid
+        );
+        let unread = Finding::look("client", unread).step("run `ollim-bot doctor` as the user whose service it is");
+        return std::iter::once(unread).chain(agent(app)).collect();
+    };
+    let mut found = checked(&of_service, " of the service");
+    found.extend(difference(app, &of_service));
+    found
+}
+
+/// Returns a copy of the app with the environment of the service; `None` if that cannot be read.
+pub(super) fn as_service(pid: u32, app: &App) -> Option<App> {
+    if pid == std::process::id() {
+        return Some(app.clone());
+    }
+    // In another namespace this is the number of another process.
+    let name = |pid: &str| fs::read(format!("/proc/{pid}/comm")).ok();
+    if name(&pid.to_string())? != name("self")? {
+        return None;
+    }
+    let variables = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let variables = variables.split(|byte| *byte == 0).filter_map(|variable| {
+        let at = variable.iter().position(|byte| *byte == b'=')?;
+        let name = String::from_utf8(variable[..at].to_vec()).ok()?;
+        Some((name, std::ffi::OsString::from_vec(variable[at + 1..].to_vec())))
+    });
+    Some(app.with_env(Environment::of(variables)))
+}
+
+/// Reports that this shell has another client than the service, or a login that the service lacks.
+fn difference(here: &App, of_service: &App) -> Option<Finding> {
+    let (Ok(config), Ok(of_services)) = (here.config(), of_service.config()) else { return None };
+    if config.agent_client != of_services.agent_client {
+        let (here, there) = (name_of(config.agent_client), name_of(of_services.agent_client));
+        let detail =
+            format!("this shell differs from the service: `agent_client` is `{here}` here and `{there}` there");
+        return Some(
+            Finding::look("client", detail).step("set it in config.yaml alone, and take OLLIM_AGENT_CLIENT out"),
+        );
+    }
+    if config.agent_client == ClientChoice::Notify {
+        return None;
+    }
+    let anew = super::running::start_anew();
+    if let (Ok(client), Err(_)) =
+        (here.find_program(&config.claude_command), of_service.find_program(&of_services.claude_command))
+    {
+        let detail = format!("this shell differs from the service: it finds {}", client.display());
+        let step = format!("say where it is with `claude_command` in config.yaml, and {anew}");
+        return Some(Finding::look("client", detail).step(step));
+    }
+    let login = known_login(here).ok().flatten()?;
+    if !matches!(known_login(of_service), Ok(None)) {
+        return None;
+    }
+    let detail = format!("this shell differs from the service: it has one from {}", login.source);
+    let step = format!("put that line into .env of the data folder, `chmod 600` it, and {anew}");
+    Some(Finding::look("login", detail).step(step))
+}
+
+fn name_of(choice: ClientChoice) -> &'static str {
+    match choice {
+        ClientChoice::Auto => "auto",
+        ClientChoice::Claude => "claude",
+        ClientChoice::Notify => "notify",
+    }
+}
+
 /// Checks the client, its version and its login.
 pub(in super::super) fn agent(app: &App) -> Vec<Finding> {
+    checked(app, "")
+}
+
+/// Checks the client and its login. `whose` follows the word `environment`.
+fn checked(app: &App, whose: &str) -> Vec<Finding> {
     // Invalid settings are reported elsewhere.
     let Ok(config) = app.config() else { return Vec::new() };
     if config.agent_client == ClientChoice::Notify {
@@ -33,7 +114,7 @@ pub(in super::super) fn agent(app: &App) -> Vec<Finding> {
         ),
         Ok(command) => found.push(version(&command, path)),
     }
-    found.push(login(app, missing));
+    found.push(login(app, missing, whose));
     found
 }
 
@@ -72,12 +153,15 @@ pub(super) fn known_login(app: &App) -> Result<Option<Login>, secrets::SecretsEr
     Ok(find_login(&LoginSources::of(variables, &environment, app.env.path("HOME")), app.now()))
 }
 
-fn login(app: &App, missing: Health) -> Finding {
+fn login(app: &App, missing: Health, whose: &str) -> Finding {
     let Ok(login) = known_login(app) else {
         return Finding::wrong("login", "it cannot be looked for, since .env cannot be used").step("mend .env first");
     };
     match login {
-        Some(login) => Finding::ok("login", format!("from {}; no call has tried it here", login.source)),
+        Some(login) => {
+            let whose = if login.source.ends_with("the environment") { whose } else { "" };
+            Finding::ok("login", format!("from {}{whose}; no call has tried it here", login.source))
+        }
         None => Finding::of("login", missing, "there is none, or it has ended")
             .step("log in: `ollim-bot login` while the service runs, or `/login` on a channel")
             .step("or for a year: `claude setup-token`, and CLAUDE_CODE_OAUTH_TOKEN=… in .env"),

@@ -4,10 +4,12 @@ use std::io;
 use std::os::unix::net::UnixStream;
 
 use super::{Finding, agent};
-use crate::app::{App, service, unit};
+use crate::agent::NOTIFY;
+use crate::app::{App, ServiceStatus, service, status as app_status, unit};
+use crate::config::ClientChoice;
 use crate::search_path;
 
-fn start_anew() -> &'static str {
+pub(super) fn start_anew() -> &'static str {
     match unit::is_systemd_there() {
         true => "start it anew: `ollim-bot service restart`, or end it and `ollim-bot run`",
         false => "start it anew: end it and `ollim-bot run`",
@@ -49,18 +51,34 @@ pub(super) fn service(app: &App) -> Vec<Finding> {
                 .step("let jobs start: `ollim-bot resume`"),
         );
     }
+    found.extend(what_waits(&status, app));
+    found
+}
+
+/// Reports jobs that wait for the agent or for its login, and a service that goes on without an agent.
+fn what_waits(status: &ServiceStatus, app: &App) -> Vec<Finding> {
+    // The service may have been started in another environment.
+    let of_service = agent::as_service(status.pid, app).unwrap_or_else(|| app.clone());
+    let mut found = Vec::new();
     if status.waiting_for_login.is_some() {
-        let login = agent::known_login(app).ok().flatten();
+        let login = agent::known_login(&of_service).ok().flatten();
         let step = login.map_or_else(|| "log in: `ollim-bot login`".to_owned(), |login| login.remedy());
         found.push(Finding::wrong("service", "jobs wait until the client is logged in").step(step));
     }
-    if status.waiting_for_agent.is_some() {
-        let why = status.client.missing.as_deref().unwrap_or("the client is not there");
-        found.push(Finding::wrong("service", format!("jobs wait for the agent: {why}")));
+    let waiting = app_status::status(app).map_or(0, |all| all.need_agent.len());
+    if status.waiting_for_agent.is_some() || waiting > 0 {
+        let missing = status.client.missing.as_deref().unwrap_or("the client is not there; see `ollim-bot status`");
+        let (why, step) = missing.split_once("; ").unwrap_or((missing, "see `ollim-bot status`"));
+        let jobs = match waiting {
+            0 => "jobs wait for the agent".to_owned(),
+            1 => "1 job waits for the agent".to_owned(),
+            jobs => format!("{jobs} jobs wait for the agent"),
+        };
+        found.push(Finding::wrong("service", format!("{jobs}: {why}")).step(step));
+        return found;
     }
-    // The service may have been started in another environment.
-    let wants_agent = app.config().is_ok_and(|config| config.agent_client != crate::config::ClientChoice::Notify);
-    if wants_agent && status.client.name == "notify" {
+    let wants_agent = of_service.config().is_ok_and(|config| config.agent_client != ClientChoice::Notify);
+    if wants_agent && status.client.name == NOTIFY {
         found.push(
             Finding::look("service", format!("it delivers jobs without an agent: {}", status.client.why))
                 .step(format!("mend that, then {}", start_anew())),
