@@ -46,7 +46,7 @@ impl App {
         self.require_person()?;
         let after = runs::open(self)?.newest_event()?;
         let filter = EventFilter { chat: true, ..EventFilter::default() };
-        self.service.follow(Some(after), filter)?.ok_or_else(service::not_running)
+        self.service.follow(Some(after), filter)?.ok_or_else(|| service::not_running(self))
     }
 
     /// Sends the person's message from a terminal. Returns the turn that answers it.

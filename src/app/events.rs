@@ -24,7 +24,8 @@ impl App {
         self.require_person()?;
         let journal = runs::open(self)?;
         let Some(target) = target else {
-            let events = self.service.follow(None, EventFilter::default())?.ok_or_else(super::service::not_running)?;
+            let events =
+                self.service.follow(None, EventFilter::default())?.ok_or_else(|| super::service::not_running(self))?;
             return Ok(EventFeed { run: None, events });
         };
         let run = self.run_of(target, &journal)?.run;
@@ -40,7 +41,7 @@ impl App {
         self.require_person()?;
         self.service
             .follow(None, EventFilter { messages: true, ..EventFilter::default() })?
-            .ok_or_else(super::service::not_running)
+            .ok_or_else(|| super::service::not_running(self))
     }
 
     /// Returns the recorded events of a run, in order; none if the caller is a run, since messages of others are private.

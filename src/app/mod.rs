@@ -98,7 +98,7 @@ pub use sessions::{ChildSession, Session, SessionList};
 pub use simulate::{PredictedOccurrence, Prediction, RunEstimate, Simulated};
 pub use status::{Overview, ServiceState, Status};
 pub use timeline::{Row, RowSubject, Timeline};
-pub use unit::{UnitAct, UnitCommand, UnitOutcome, UnitStatus, is_systemd_there, log_command};
+pub use unit::{Starter, UnitAct, UnitCommand, UnitOutcome, UnitStatus, is_systemd_there, log_command};
 pub use upcoming::{Occurrence, OccurrenceLimit, Upcoming};
 pub use why::{Evidence, Sentence, Source, Why};
 
@@ -513,6 +513,12 @@ impl App {
     /// If the service cannot be reached.
     pub fn service_status(&self) -> Result<Option<ServiceStatus>, Refusal> {
         service::status(self)
+    }
+
+    /// Returns what starts the service, which is not running.
+    #[must_use]
+    pub fn starter(&self) -> Starter {
+        unit::starter(self)
     }
 
     /// Returns what keeps a job waiting for an agent under this service: the missing agent, or its login.

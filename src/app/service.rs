@@ -407,7 +407,7 @@ pub trait Service: Send + Sync {
 /// Sends a command to the service, which must be running.
 pub(super) fn ask(command: ServiceCommand, app: &App) -> Result<ServiceReply, Refusal> {
     app.require_home()?;
-    app.service.ask(command)?.ok_or_else(not_running)
+    app.service.ask(command)?.ok_or_else(|| not_running(app))
 }
 
 /// Completes the ids in a command, which may be abbreviated. An unknown id is refused.
@@ -462,8 +462,8 @@ pub(super) fn status(app: &App) -> Result<Option<ServiceStatus>, Refusal> {
     }
 }
 
-pub(super) fn not_running() -> Refusal {
-    Refusal::user("the service is not running").hint("start it: `ollim-bot run`")
+pub(super) fn not_running(app: &App) -> Refusal {
+    Refusal::user("the service is not running").hint(app.starter().hint("start it"))
 }
 
 /// Returns the refusal for a reply that does not match the command.

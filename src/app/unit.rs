@@ -171,6 +171,44 @@ pub(super) fn known(app: &App) -> Option<(UnitStatus, Option<String>)> {
     })
 }
 
+/// What starts a service that does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Starter {
+    /// The person: there is no unit.
+    Person,
+    /// The person, by the unit that is installed.
+    Unit,
+    /// systemd, which is about to start its unit.
+    Systemd,
+}
+
+impl Starter {
+    /// Returns what to do. `word`: `start it`, or `start it again`.
+    #[must_use]
+    pub fn hint(self, word: &str) -> String {
+        match self {
+            Self::Person => format!("{word}: `ollim-bot run`"),
+            Self::Unit => format!("{word}: `ollim-bot service start`"),
+            Self::Systemd => "systemd is about to start it; how it goes: `ollim-bot service status`".to_owned(),
+        }
+    }
+}
+
+/// Returns what starts this data folder's service. Asks systemd only if the file of a unit is there.
+pub(super) fn starter(app: &App) -> Starter {
+    let Ok(unit) = Unit::found(false, app) else { return Starter::Person };
+    if !unit.file.is_file() {
+        return Starter::Person;
+    }
+    let facts = Manager { system: unit.system, env: &app.env }.show(&unit.name).unwrap_or_default();
+    match facts.get("ActiveState").map(String::as_str) {
+        // No manager answers.
+        None => Starter::Person,
+        Some("activating") => Starter::Systemd,
+        Some(_) => Starter::Unit,
+    }
+}
+
 /// Whether systemd booted this machine.
 #[must_use]
 pub fn is_systemd_there() -> bool {

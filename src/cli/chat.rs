@@ -185,12 +185,13 @@ fn show_answer(
             return answer.map_or(Ok(()), |answer| app.wait_until_delivered(answer));
         }
     }
-    Err(ended())
+    Err(ended(app))
 }
 
-fn ended() -> Refusal {
+fn ended(app: &App) -> Refusal {
     Refusal::environment("the service has ended")
-        .hint("start it: `ollim-bot run`; what you said last is answered then, and `ollim-bot inbox` shows the answer")
+        .hint(app.starter().hint("start it"))
+        .hint("what you said last is answered then, and `ollim-bot inbox` shows the answer")
 }
 
 /// A conversation at a terminal.
@@ -257,7 +258,7 @@ impl<'a> Conversation<'a> {
                     }
                     None => break,
                 },
-                QueueItem::Silent(why) => return Err(why.unwrap_or_else(ended)),
+                QueueItem::Silent(why) => return Err(why.unwrap_or_else(|| ended(self.app))),
                 QueueItem::Happened(event) => {
                     self.happened(&event);
                     self.leave_sign();

@@ -68,7 +68,8 @@ pub(super) fn warn_of_cut_off(outcome: &Outcome, app: &App, output: &mut Output)
     if shows_it && matches!(app.service_status(), Ok(None)) {
         let what = "the service is not running: what is shown as running was cut off when it ended";
         output.note(format!("{}: {what}", paint(WARN, "warning")));
-        output.note(format!("{}: start it: `ollim-bot run`; it says what becomes of that", paint(HINT, "hint")));
+        let start = app.starter().hint("start it");
+        output.note(format!("{}: {start}; it says what becomes of that", paint(HINT, "hint")));
     }
 }
 
@@ -124,7 +125,7 @@ pub(super) fn show_wait(command: &Command, app: &App, color: Color, output: &mut
 
 /// Warns about the reason why nothing fires, or not the promised job, with the command that fixes it.
 pub(super) fn warn(app: &App, needs_login: bool, promised: Option<&DefinitionId>, output: &mut Output) {
-    let until: String;
+    let (until, start): (String, String);
     let service = app.service_status();
     if let Ok(Some(service)) = &service {
         note_zone_of_service(service, app, output);
@@ -133,9 +134,13 @@ pub(super) fn warn(app: &App, needs_login: bool, promised: Option<&DefinitionId>
         }
     }
     let (what, hint) = match service {
-        Ok(None) => ("the service is not running, so nothing fires", "start it: `ollim-bot run`"),
+        Ok(None) => {
+            start = app.starter().hint("start it");
+            ("the service is not running, so nothing fires", &*start)
+        }
         Ok(Some(ServiceStatus { ending: true, .. })) => {
-            ("the service is ending, so nothing fires", "start it again: `ollim-bot run`")
+            start = app.starter().hint("start it again");
+            ("the service is ending, so nothing fires", &*start)
         }
         Ok(Some(ServiceStatus { paused: Some(_), .. })) => {
             ("the service is paused, so nothing fires by itself", "end the pause: `ollim-bot resume`")

@@ -22,7 +22,8 @@ for word; do case "$word" in
   start|restart) [ ! -e "$me/broken" ] || { echo 'Job for it failed.' >&2; exit 1; }; touch "$me/active" ;;
   show)
     [ -e "$me/enabled" ] && echo UnitFileState=enabled || echo UnitFileState=
-    [ -e "$me/active" ] && printf 'ActiveState=active\nMainPID=4711\n' || printf 'ActiveState=inactive\nMainPID=0\n'
+    [ -e "$me/active" ] && printf 'ActiveState=active\nMainPID=4711\n' ||
+      printf "ActiveState=$(cat "$me/state" 2>/dev/null || echo inactive)\nMainPID=0\n"
     printf 'NRestarts=2\nStatusText=nothing is going\n' ;;
 esac; done
 "#;
@@ -159,6 +160,35 @@ fn what_stands_in_the_way_is_said() {
     assert!(refused.code == 2 && why.iter().all(|words| refused.stderr.contains(words)), "{refused:#?}");
     bot.write("config.yaml", "timezon: UTC\n");
     assert_eq!(bot.run(["service", "install"]).code, 1);
+}
+
+#[test]
+fn what_is_not_running_is_started_by_its_unit() {
+    let bot = bot(255);
+    let by_hand = "warning: the service is not running, so nothing fires\nhint: start it: `ollim-bot run`\n";
+    assert_eq!(bot.run(["status"]).stderr, by_hand);
+    assert!(!bot.person().join("sys/told").exists(), "systemd is not asked of a unit that is not there");
+    bot.ok(["service", "install"]);
+    bot.ok(["service", "stop"]);
+    fs::remove_file(bot.person().join("sys/active")).unwrap();
+    for (state, hint) in [
+        ("inactive", "start it: `ollim-bot service start`"),
+        ("activating", "systemd is about to start it; how it goes: `ollim-bot service status`"),
+    ] {
+        fs::write(bot.person().join("sys/state"), state).unwrap();
+        let commands: [&[&str]; 3] =
+            [&["status"], &["pause"], &["reminder", "add", "--in", "1h", "-m", "Tea.", "--id", state]];
+        for command in commands {
+            let said = bot.run(command).stderr;
+            assert!(said.ends_with(&format!("hint: {hint}\n")), "{command:?}: {said}");
+        }
+        let doctor = bot.run(["doctor"]).stdout;
+        assert!(doctor.contains(&format!("-> {hint}\n")), "{doctor}");
+    }
+    // Where no manager answers, the file of a unit starts nothing.
+    fs::remove_file(bot.person().join("sys/systemctl")).unwrap();
+    let bot = bot.env("PATH", "/no/such/folder");
+    assert_eq!(bot.run(["status"]).stderr, by_hand);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 
 use super::{Finding, agent};
 use crate::agent::NOTIFY;
-use crate::app::{App, ServiceStatus, service, status as app_status, unit};
+use crate::app::{App, ServiceStatus, Starter, service, status as app_status, unit};
 use crate::config::ClientChoice;
 use crate::search_path;
 
@@ -31,9 +31,11 @@ pub(super) fn service(app: &App) -> Vec<Finding> {
             }];
         }
         Ok(None) => {
-            let start = match unit::is_systemd_there() {
-                true => "start it: `ollim-bot service install`, or here: `ollim-bot run`",
-                false => "start it: `ollim-bot run`",
+            let start = match app.starter() {
+                Starter::Person if unit::is_systemd_there() => {
+                    "start it: `ollim-bot service install`, or here: `ollim-bot run`".to_owned()
+                }
+                starter => starter.hint("start it"),
             };
             let stopped = Finding::wrong("service", "it does not run, so nothing fires").step(start);
             let stale = socket_is_stale(app).then(|| {

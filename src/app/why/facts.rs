@@ -11,7 +11,7 @@ use super::{Evidence, Sentence, Source, Span, past, words};
 use crate::app::overdue::{Overdue, overdue};
 use crate::app::service::{self, ServiceStatus};
 use crate::app::suppressed::Suppressed;
-use crate::app::{App, budget, times};
+use crate::app::{App, Starter, budget, times};
 use crate::definition::{self, Definition, DefinitionId, Kind, Loaded, Problem};
 use crate::journal::{
     Attempt, ConsecutiveFailures, DelayCause, Denial, Event, EventKind, HostRecord, JournalReader, Message,
@@ -81,6 +81,8 @@ pub(super) struct Facts {
     /// The hosts that share the journal, and the name of this one.
     pub(super) hosts: Vec<HostRecord>,
     pub(super) host: Option<String>,
+    /// What starts the service if it is off.
+    pub(super) starter: Starter,
 }
 
 /// The reason why jobs have no agent.
@@ -89,6 +91,15 @@ pub(super) struct NoAgentReason {
     pub(super) since: DateTime<Utc>,
     /// Why the agent is missing, and what to do; `None` if it is there, but not logged in.
     pub(super) missing: Option<String>,
+}
+
+/// Returns the status of the service, whether it gives none though it runs, and what starts it if it is off.
+fn state_of_service(app: &App) -> (Option<ServiceStatus>, bool, Starter) {
+    match service::status(app) {
+        Ok(Some(status)) => (Some(status), false, Starter::Person),
+        Ok(None) => (None, false, app.starter()),
+        Err(_) => (None, true, Starter::Person),
+    }
 }
 
 impl Facts {
@@ -102,10 +113,7 @@ impl Facts {
         let overdue = overdue(&coming, &journal.accounts()?, now).into_iter().next();
         let next = coming.first().filter(|definition| definition.enabled);
         let next = next.and_then(|definition| occurrences(definition, now).next());
-        let (service, service_is_silent) = match service::status(app) {
-            Ok(status) => (status, false),
-            Err(_) => (None, true),
-        };
+        let (service, service_is_silent, starter) = state_of_service(app);
         let of_service = service.as_ref().and_then(|service| service.paused.clone());
         let all_paused = of_service.or(journal.setting("paused")?).and_then(|since| parsed(&since));
         let failing = journal.consecutive_failures()?.into_iter().find(|failing| failing.id == id);
@@ -118,6 +126,7 @@ impl Facts {
         let text = definition.as_ref().map(|definition| definition::read_text(&app.home, &definition.file));
         let zone = definition.as_ref().map_or_else(|| app.zone_of_records(), |definition| definition.zone);
         Ok(Self {
+            starter,
             lately: journal.recent_events(&id)?,
             seen: journal.seen(&id)?,
             is_paused: suppressed.paused.contains(&id),
@@ -230,6 +239,16 @@ impl Facts {
 
     pub(super) fn is_off(&self) -> bool {
         self.service.is_none() && !self.service_is_silent
+    }
+
+    /// Says that the service is off, and what starts it.
+    pub(super) fn is_off_words(&self) -> String {
+        let starts = match self.starter {
+            Starter::Person => "`ollim-bot run` starts it",
+            Starter::Unit => "`ollim-bot service start` starts it",
+            Starter::Systemd => "systemd is about to start it",
+        };
+        format!("the service is not running; {starts}")
     }
 
     /// Returns why it has no agent, if it needs one.

@@ -231,7 +231,7 @@ fn waits_for(facts: &Facts) -> String {
         return format!("the host {name} has it, and went away {at}; a host that is up and may run it takes it over");
     }
     if other.is_none() && facts.is_off() {
-        return "the service is not running; `ollim-bot run` starts it".to_owned();
+        return facts.is_off_words();
     }
     match facts.delays.last() {
         Some((DelayCause::Slot, ..)) => match facts.max_concurrent_runs {

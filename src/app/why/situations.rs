@@ -147,7 +147,7 @@ fn blocked_by(facts: &Facts) -> String {
             None => format!("jobs wait for a login, since {since}; `ollim-bot login` brings it"),
         };
     } else if facts.is_off() {
-        return "the service is not running; `ollim-bot run` starts it".to_owned();
+        return facts.is_off_words();
     } else if facts.service_is_silent {
         return "the service runs, and does not answer".to_owned();
     }
