@@ -208,6 +208,9 @@ fn the_first_signal_lets_runs_finish_and_the_second_ends_them() {
     assert_eq!(bot.json(["status"])["daemon"]["ending"], true);
     let words = bot.ok(["status"]);
     assert!(words.contains("ending (pid ") && words.contains("nothing starts any more"), "{words}");
+    let doctor = bot.run(["doctor"]);
+    let ending = format!("wrong  service      it is ending (pid {}): nothing starts any more\n", service.pid());
+    assert!(doctor.code == 1 && doctor.stdout.contains(&ending), "{doctor:?}");
     let added = bot.run(["reminder", "add", "--in", "1h", "-m", "Tea."]);
     assert!(added.code == 0 && added.stderr.contains("warning: the service is ending, so nothing fires"), "{added:?}");
     let (status, said) = service.stop();

@@ -46,7 +46,11 @@ pub(super) fn service(app: &App) -> Vec<Finding> {
         }
         Ok(Some(status)) => status,
     };
-    let mut found = vec![Finding::ok("service", format!("running (pid {})", status.pid))];
+    let mut found = vec![match status.ending {
+        false => Finding::ok("service", format!("running (pid {})", status.pid)),
+        true => Finding::wrong("service", format!("it is ending (pid {}): nothing starts any more", status.pid))
+            .step(format!("once it has ended, {}", app.starter().hint("start it again"))),
+    }];
     if status.paused.is_some() {
         found.push(
             Finding::look("service", "it is paused: nothing starts by itself")
