@@ -19,6 +19,7 @@ for word; do case "$word" in
   Version) [ ! -e "$me/no-bus" ] || { echo 'Failed to connect to bus: No medium found' >&2; exit 1; }; exit ;;
   enable) touch "$me/enabled" ;;
   disable) rm -f "$me/enabled" "$me/active" ;;
+  stop) rm -f "$me/active" ;;
   start|restart) [ ! -e "$me/broken" ] || { echo 'Job for it failed.' >&2; exit 1; }; touch "$me/active" ;;
   show)
     [ -e "$me/enabled" ] && echo UnitFileState=enabled || echo UnitFileState=
@@ -106,6 +107,9 @@ fn it_is_installed_looked_at_restarted_and_removed() {
     for (act, said) in [("stop", "stopped "), ("start", "started ")] {
         assert!(bot.ok(["service", act]).starts_with(said), "{act}");
         assert_eq!(notifications(&bot), [format!("--user --no-pager {act} {name}")]);
+        // systemd keeps the last words of a process that is gone.
+        let status = bot.run(["service", "status"]).stdout;
+        assert_eq!(status.contains("says      nothing is going"), act == "start", "{status}");
     }
     let logs = bot.ok(["service", "logs", "-f", "--since", "-1h"]);
     let expect = format!("journalctl --user-unit {name} --lines 100 --since=-1h --follow --output short-iso\n");
@@ -170,7 +174,6 @@ fn what_is_not_running_is_started_by_its_unit() {
     assert!(!bot.person().join("sys/told").exists(), "systemd is not asked of a unit that is not there");
     bot.ok(["service", "install"]);
     bot.ok(["service", "stop"]);
-    fs::remove_file(bot.person().join("sys/active")).unwrap();
     for (state, hint) in [
         ("inactive", "start it: `ollim-bot service start`"),
         ("activating", "systemd is about to start it; how it goes: `ollim-bot service status`"),

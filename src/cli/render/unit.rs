@@ -81,7 +81,8 @@ fn facts(status: &UnitStatus, output: &mut Output) {
     let pid = status.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
     let style = if status.is_active() { GOOD } else { BAD };
     fact("state", Cell::new(format!("{}{pid}", status.active), style));
-    if !status.says.is_empty() {
+    // systemd keeps the words of a process that is gone.
+    if !status.says.is_empty() && status.pid.is_some() {
         fact("says", status.says.as_str().into());
     }
     if status.restarts > 0 {
