@@ -41,6 +41,8 @@ pub struct Status {
     pub due: Vec<Overdue>,
     /// The next occurrences.
     pub next: Vec<Occurrence>,
+    /// Number of jobs whose next occurrence comes after these.
+    pub left_out: usize,
     /// Definitions that the person has paused, by id.
     pub disabled: Vec<DefinitionId>,
     /// Problems of settings and definitions.
@@ -176,13 +178,14 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     // A definition without a file needs nobody.
     failures.retain(|failing| failing.failures > 0 && loaded.definitions.contains_key(&failing.id));
     let last_failed = last_failed(&failures, &journal, app)?;
-    let mut next = upcoming::coming(&definitions, None, now, None, NEXT, OccurrenceLimit::First);
+    let (mut next, left_out) = upcoming::coming(&definitions, None, now, None, NEXT, OccurrenceLimit::First);
     upcoming::with_last(&mut next, &journal)?;
     Ok(Status {
         hosts: for_person(app, || journal.hosts())?,
         running,
         waiting,
         next,
+        left_out,
         questions: for_person(app, || journal.questions(0))?,
         slots: app.config().map_or(usize::MAX, |config| config.max_concurrent_runs),
         disabled: loaded.definitions.values().filter(|one| !one.enabled).map(|one| one.id.clone()).collect(),
@@ -247,7 +250,7 @@ pub(super) fn overview(app: &App) -> Option<Overview> {
         Ok(None) => ServiceState::Stopped,
         Err(_) => ServiceState::Silent,
     };
-    let next = upcoming::coming(&definitions, None, app.now(), None, 1, OccurrenceLimit::First).into_iter().next();
+    let next = upcoming::coming(&definitions, None, app.now(), None, 1, OccurrenceLimit::First).0.into_iter().next();
     let errors = loaded.problems.iter().filter(|problem| problem.is_error()).count();
     Some(Overview { service, jobs: loaded.definitions.len(), errors, next })
 }

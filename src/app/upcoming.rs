@@ -41,6 +41,10 @@ pub enum OccurrenceLimit {
 pub struct Upcoming {
     /// In order of time.
     pub occurrences: Vec<Occurrence>,
+    /// Number of jobs with occurrences that are left out, since there are too many.
+    pub left_out: usize,
+    /// How many occurrences of each definition are shown.
+    pub each: OccurrenceLimit,
     /// Routines without occurrences, because they are paused after failures.
     pub paused: BTreeSet<DefinitionId>,
     /// Definitions without occurrences, because the person has paused them.
@@ -71,7 +75,7 @@ pub(super) fn next(
         let named: Vec<_> = ids.iter().map(|id| jobs::find_readable(id, None, &loaded)).collect::<Result<_, _>>()?;
         suppressed.others(named)
     };
-    let mut occurrences = coming(&chosen, from, now, until, count, each);
+    let (mut occurrences, left_out) = coming(&chosen, from, now, until, count, each);
     // An unreadable journal does not prevent showing occurrences; `status` reports it.
     if let Ok(journal) = runs::open(app) {
         with_last(&mut occurrences, &journal)?;
@@ -79,7 +83,7 @@ pub(super) fn next(
     let has_event = |definition: &&Arc<Definition>| definition.enabled && definition.waits_for().is_some();
     let on_events = chosen.iter().filter(has_event).cloned().collect();
     let disabled = chosen.iter().filter(|definition| !definition.enabled).map(|one| one.id.clone()).collect();
-    Ok(Upcoming { occurrences, paused: suppressed.paused, disabled, on_events })
+    Ok(Upcoming { occurrences, left_out, each, paused: suppressed.paused, disabled, on_events })
 }
 
 /// Maximum number of occurrences in a calendar.
@@ -92,8 +96,10 @@ pub(super) fn calendar(days: u16, app: &App) -> Result<Upcoming, Refusal> {
     let suppressed = Suppressed::of(&loaded, app);
     let chosen = suppressed.others(loaded.definitions.values().cloned());
     let until = now + TimeDelta::days(days.into());
-    let occurrences = coming(&chosen, Some(now), now, Some(until), IN_CALENDAR, OccurrenceLimit::All);
-    Ok(Upcoming { occurrences, paused: suppressed.paused, disabled: Vec::new(), on_events: Vec::new() })
+    let each = OccurrenceLimit::All;
+    let (occurrences, left_out) = coming(&chosen, Some(now), now, Some(until), IN_CALENDAR, each);
+    let (disabled, on_events) = (Vec::new(), Vec::new());
+    Ok(Upcoming { occurrences, left_out, each, paused: suppressed.paused, disabled, on_events })
 }
 
 /// Adds the states of the latest runs.
@@ -110,7 +116,7 @@ pub(super) fn with_last(occurrences: &mut [Occurrence], journal: &JournalReader)
 }
 
 /// Returns the first `count` occurrences from `from` to `until`, both inclusive. Without `from`, returns those still to
-/// come, overdue reminders included.
+/// come, overdue reminders included. The number is that of the definitions with more of them.
 pub(super) fn coming(
     definitions: &[Arc<Definition>],
     from: Option<DateTime<Utc>>,
@@ -118,7 +124,7 @@ pub(super) fn coming(
     until: Option<DateTime<Utc>>,
     count: usize,
     each: OccurrenceLimit,
-) -> Vec<Occurrence> {
+) -> (Vec<Occurrence>, usize) {
     let within = |at: &DateTime<Utc>| from.is_none_or(|from| *at >= from) && until.is_none_or(|until| *at <= until);
     // An occurrence at `from` itself counts, so the search begins a moment earlier.
     let after = from.map_or(now, |from| from - TimeDelta::milliseconds(1));
@@ -152,7 +158,7 @@ pub(super) fn coming(
             }
         }
     }
-    found
+    (found, heap.len())
 }
 
 /// Computes the first occurrences of definitions after a time. Caches them by expression and zone: many routines share

@@ -53,6 +53,31 @@ fn some_jobs() -> TestBot {
 }
 
 #[test]
+fn what_a_list_of_coming_jobs_leaves_out_is_said() {
+    let bot = TestBot::new();
+    let add = |count: std::ops::Range<u32>| {
+        for number in count {
+            bot.write(&format!("routines/job{number}.md"), "---\ncron: '0 9 * * *'\n---\nx\n");
+        }
+    };
+    let said = |words: &[&str]| {
+        let ran = bot.run(words);
+        let more = ran.stdout.lines().chain(ran.stderr.lines()).filter(|line| line.starts_with("and "));
+        more.map(str::to_owned).collect::<Vec<_>>()
+    };
+    add(0..5);
+    assert_eq!((said(&["status"]), said(&["next"])), (vec![], vec![]));
+    add(5..7);
+    assert_eq!((said(&["status"]), said(&["next"])), (vec!["and 2 more (`ollim-bot next`)".to_owned()], vec![]));
+    add(7..12);
+    assert_eq!(said(&["status"]), ["and 7 more (`ollim-bot next -n 12`)"]);
+    assert_eq!(said(&["next"]), ["and 2 more (`ollim-bot next -n 12`)"]);
+    assert_eq!(said(&["next", "-n", "12"]), [""; 0]);
+    assert_eq!(said(&["next", "job1"]), ["and later ones (`-n` sets how many are shown)"]);
+    assert_eq!(said(&["--json", "next", "job1"]), [""; 0]);
+}
+
+#[test]
 fn lists_are_in_order_of_the_next_time() {
     let bot = some_jobs();
     let routines = typed(&bot, &["routine", "list"]);

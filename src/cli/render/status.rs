@@ -130,6 +130,10 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
     if !status.next.is_empty() {
         heading("Next", output);
         output.table_without(&upcoming::rows(&status.next, view), upcoming::LEAST);
+        if status.left_out > 0 {
+            let all = upcoming::command(status.next.len() + status.left_out);
+            output.line(paint(FAINT, &format!("and {} more (`{all}`)", status.left_out)));
+        }
     }
     if !status.failures.is_empty() {
         failing(status, view, output);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::View;
-use crate::app::{Occurrence, Upcoming, summary, times, words};
+use crate::app::{Occurrence, OccurrenceLimit, Upcoming, summary, times, words};
 use crate::channel::terminal::plain;
 use crate::cli::output::{BAD, Cell, FAINT, HINT, Output, STRONG, paint};
 use crate::definition::DefinitionId;
@@ -11,7 +11,7 @@ use crate::journal::RunState;
 
 /// Renders a table, then the jobs that fire on events and the paused ones.
 pub(super) fn upcoming(upcoming: &Upcoming, view: &View, output: &mut Output) {
-    let Upcoming { occurrences, paused, disabled, on_events } = upcoming;
+    let Upcoming { occurrences, left_out, each, paused, disabled, on_events } = upcoming;
     if view.json {
         output.json(&as_json(occurrences, view));
         return;
@@ -20,6 +20,14 @@ pub(super) fn upcoming(upcoming: &Upcoming, view: &View, output: &mut Output) {
         output.note("nothing is coming");
     }
     output.table_without(&rows(occurrences, view), LEAST);
+    match (left_out, each) {
+        (0, _) => {}
+        (more, OccurrenceLimit::First) => {
+            let all = command(occurrences.len() + more);
+            output.note(paint(FAINT, &format!("and {more} more (`{all}`)")));
+        }
+        _ => output.note(paint(FAINT, "and later ones (`-n` sets how many are shown)")),
+    }
     for definition in on_events {
         let when = definition.waits_for().unwrap_or_default();
         output.note(format!("{} fires {}", plain(definition.id.as_str()), plain(&when)));
@@ -32,6 +40,20 @@ pub(super) fn upcoming(upcoming: &Upcoming, view: &View, output: &mut Output) {
         output.note(format!("paused: {}", listed(disabled)));
     }
 }
+
+/// Returns the command that shows the next occurrences of this many jobs.
+pub(super) fn command(jobs: usize) -> String {
+    match jobs {
+        ..=USUAL => "ollim-bot next".to_owned(),
+        _ => format!("ollim-bot next -n {}", jobs.min(MOST)),
+    }
+}
+
+/// Number of occurrences that `next` shows by itself.
+const USUAL: usize = 10;
+
+/// Largest number of occurrences that `next` shows.
+const MOST: usize = 10_000;
 
 /// Maximum number of paused jobs that are named.
 const NAMED: usize = 8;
