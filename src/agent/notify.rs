@@ -8,6 +8,10 @@ use super::client::{AgentClient, AttemptEnd, AttemptReport, Failure, FailureClas
 /// The client's name in the record.
 pub const NOTIFY: &str = "notify";
 
+/// What to do if a job needs an agent.
+const REMEDY: &str = "set `agent_client: auto` in config.yaml (or take OLLIM_AGENT_CLIENT out of the service's environment), \
+                      and start the service again";
+
 /// A client that delivers `Request::message`. It fails a job that needs an agent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Notify;
@@ -26,8 +30,8 @@ impl AgentClient for Notify {
         let end = if request.cancel.is_cancelled() {
             AttemptEnd::Cancelled
         } else if let Some(why) = request.needs_agent {
-            let message =
-                format!("{why}: only an agent can do this, and `notify` runs none; install and log in `claude`");
+            // Without a choice of this client, a job that needs an agent waits for one.
+            let message = format!("{why}: only an agent can do this, and `agent_client: notify` runs none; {REMEDY}");
             AttemptEnd::Failed(Failure::new(FailureClass::NeedsClaude, message))
         } else {
             // A delivery that has begun is not interrupted, so that it happens completely or not at all.

@@ -303,7 +303,10 @@ fn jobs_that_failed_or_never_ran_are_named() {
     let service = bot.start();
     service.until_ended("tea", 1);
     bot.ok(["fire", "mail"]);
-    let outcome = service.until_ended("mail", 1).remove(0)["outcome"].clone();
+    let run = service.until_ended("mail", 1).remove(0);
+    let why = run["error"].as_str().unwrap();
+    assert!(why.contains("`agent_client: notify` runs none; set `agent_client: auto` in config.yaml (or"), "{why}");
+    let outcome = run["outcome"].clone();
     let (health, detail) = of(&doctor(&bot, &[]), "jobs");
     assert_eq!((outcome, health, detail), ("failed".into(), "wrong".into(), "mail failed".to_owned()));
     service.stop();
