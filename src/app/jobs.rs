@@ -256,7 +256,8 @@ pub fn summary(definition: &Definition) -> String {
     if text.chars().count() <= LONGEST {
         return text;
     }
-    let mut short: String = text.chars().take(LONGEST - 1).collect();
-    short.push('…');
-    short
+    let end = text.char_indices().nth(LONGEST - 1).map_or(text.len(), |(end, _)| end);
+    // A word that fills all of it is broken.
+    let blank = if text[end..].starts_with(' ') { Some(end) } else { text[..end].rfind(' ').filter(|at| *at > 0) };
+    format!("{}…", text[..blank.unwrap_or(end)].trim_end())
 }

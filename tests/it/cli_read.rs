@@ -53,6 +53,23 @@ fn some_jobs() -> TestBot {
 }
 
 #[test]
+fn a_long_description_is_cut_between_words() {
+    let bot = TestBot::new();
+    let long = "x".repeat(70);
+    let cases = [
+        ("a", "Go through everything that has come since yesterday and say what matters", "yesterday and say…"),
+        ("b", "Go through everything that has come since yesterday, and then rest", "yesterday, and…"),
+        ("c", &*long, &*format!("{}…", "x".repeat(59))),
+    ];
+    for (id, description, end) in cases {
+        bot.write(&format!("routines/{id}.md"), &format!("---\ncron: '@daily'\ndescription: {description}\n---\nx\n"));
+        let list = bot.ok(["routine", "list"]);
+        let line = list.lines().find(|line| line.split_whitespace().any(|word| word == id)).unwrap();
+        assert!(line.ends_with(end), "{line}");
+    }
+}
+
+#[test]
 fn what_a_list_of_coming_jobs_leaves_out_is_said() {
     let bot = TestBot::new();
     let add = |count: std::ops::Range<u32>| {
