@@ -588,7 +588,7 @@ impl App {
     /// Returns the time zone for showing records. Invalid settings do not prevent that.
     #[must_use]
     pub fn zone_of_records(&self) -> Tz {
-        self.zone().unwrap_or_else(|_| zone_without_settings())
+        self.zone().unwrap_or_else(|_| self.zone_without_settings())
     }
 
     /// Returns the time zone in which the viewer sees times.
@@ -661,10 +661,10 @@ impl App {
         self.require_home()?;
         let (zone, of_settings) = match Config::load(&self.home, &self.env.texts()) {
             Ok(config) => (config.timezone, Vec::new()),
-            Err(ConfigError::Invalid { problems }) => (zone_without_settings(), problems),
+            Err(ConfigError::Invalid { problems }) => (self.zone_without_settings(), problems),
             Err(error @ ConfigError::Io { .. }) => {
                 let problem = Problem::of_file(Path::new("config.yaml"), Severity::Error, error.to_string(), None);
-                (zone_without_settings(), vec![problem])
+                (self.zone_without_settings(), vec![problem])
             }
         };
         let mut loaded = match &self.definitions {
@@ -675,15 +675,20 @@ impl App {
         Ok(loaded)
     }
 
+    /// Returns the zone of this environment, else that of the machine.
+    fn zone_without_settings(&self) -> Tz {
+        let named = ["OLLIM_TIMEZONE", "TZ"].map(|name| Some((name.to_owned(), self.env.text(name)?.to_owned())));
+        let zone = |named: BTreeMap<String, String>| Config::parse("", &named).map(|config| config.timezone);
+        let [_, of_shell] = &named;
+        let of_shell = of_shell.clone().into_iter().collect();
+        // The variable of a setting may be what is wrong.
+        zone(named.into_iter().flatten().collect()).or_else(|_| zone(of_shell)).unwrap_or(Tz::UTC)
+    }
+
     fn require_home(&self) -> Result<(), Refusal> {
         if self.home.root().is_dir() {
             return Ok(());
         }
         Err(Refusal::user(format!("there is no data folder at {}", self.home.root().display())).hint(NO_HOME))
     }
-}
-
-/// Returns the machine's time zone.
-fn zone_without_settings() -> Tz {
-    Config::parse("", &BTreeMap::new()).map_or(Tz::UTC, |config| config.timezone)
 }

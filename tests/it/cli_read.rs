@@ -865,6 +865,19 @@ fn status_shows_what_it_can_whatever_the_settings_say() {
 }
 
 #[test]
+fn times_are_in_the_zone_of_the_environment_whatever_the_settings_say() {
+    let bot = some_jobs().env("TZ", "Asia/Tokyo");
+    bot.write("config.yaml", "timeout: never\n");
+    bot.write("reminders/early.md", "---\nrun_at: '2098-05-04T09:00:00Z'\n---\nEarly.\n");
+    let shown = |bot: &TestBot| bot.run(["status"]).stdout;
+    assert!(shown(&bot).contains("18:00 JST"), "{}", shown(&bot));
+    let bot = bot.env("OLLIM_TIMEZONE", "Europe/Berlin");
+    assert!(shown(&bot).contains("11:00 CEST"), "{}", shown(&bot));
+    let bot = bot.env("OLLIM_TIMEZONE", "Mars/Base");
+    assert!(shown(&bot).contains("18:00 JST"), "{}", shown(&bot));
+}
+
+#[test]
 fn a_zone_that_is_none_is_said_where_times_are_shown() {
     let warning = "TZ=Mars/Base is no time zone, so times are in ";
     let bot = some_jobs().env("TZ", "Mars/Base");
