@@ -59,6 +59,9 @@ const NO_PLACE: &[(&str, &str, Option<&str>)] = &[
     (".env", "secrets are not taken over", Some("write those that you need into .env of the data folder")),
 ];
 
+/// Folders of the other bot whose files are imported.
+const TAKEN: &[&str] = &["routines", "reminders", "webhooks", "skills", "agents", "subagents"];
+
 /// Imports the contents of `from`, or only reports what would be imported.
 pub(super) fn import(from: &Path, dry_run: bool, app: &App) -> Result<ImportResult, Refusal> {
     let from = from.canonicalize().map_err(|error| {
@@ -89,6 +92,7 @@ pub(super) fn import(from: &Path, dry_run: bool, app: &App) -> Result<ImportResu
             import.left(Path::new(name), *why, hint.map(str::to_owned));
         }
     }
+    import.others()?;
     Ok(import.done)
 }
 
@@ -115,6 +119,21 @@ impl Import<'_> {
             let why = format!("the other bot may still run (pid {pid}), and would fire the same jobs");
             self.look(Path::new("state/bot.pid"), why, Some(format!("end it first: `kill {pid}`")));
         }
+    }
+
+    /// Reports everything else in the other bot's folder.
+    fn others(&mut self) -> Result<(), Refusal> {
+        let entries = fs::read_dir(&self.from).map_err(|error| super::refusals::cannot("read", &self.from, &error))?;
+        let mut names: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.file_name().into())).collect();
+        names.sort();
+        for name in names {
+            let is = |known: &str| name == Path::new(known);
+            if !TAKEN.iter().any(|known| is(known)) && !NO_PLACE.iter().any(|(known, ..)| is(known)) {
+                let hint = "copy by hand what your jobs read".to_owned();
+                self.left(&name, "only jobs, skills and agents are taken over", Some(hint));
+            }
+        }
+        Ok(())
     }
 
     /// Returns the `.md` files of a folder, sorted; empty if there is no such folder.

@@ -36,6 +36,8 @@ fn old(bot: &TestBot) -> PathBuf {
         ("webhooks/build.md", "---\nid: build\n---\nA build.\n"),
         ("state/sessions.json", "{}\n"),
         (".env", "DISCORD_TOKEN=secret\n"),
+        ("notes/family.md", "Birthdays.\n"),
+        ("SYSTEM_PROMPT.md", "You are kind.\n"),
     ];
     for (file, text) in files {
         let path = root.join(file);
@@ -89,6 +91,8 @@ fn definitions_skills_and_agents_are_taken_over_and_the_rest_is_named() {
     reminders/past.md: its time has passed
     state: conversations, sessions and budgets are not taken over
     .env: secrets are not taken over
+    SYSTEM_PROMPT.md: only jobs, skills and agents are taken over
+    notes: only jobs, skills and agents are taken over
     ");
     insta::assert_snapshot!(said(&done["look"]), @"
     state/bot.pid: the other bot may still run (pid PID), and would fire the same jobs
