@@ -37,8 +37,23 @@ impl Budget {
 /// Formats an amount of US dollars with at least two significant digits: `$1.50`, `$0.0042`.
 #[must_use]
 pub fn money(dollars: f64) -> String {
+    format!("${dollars:.*}", decimals(dollars))
+}
+
+/// Formats an amount of US dollars like [`money`], without the sign and without zeros that say nothing: `1.50`, `0.02`, `0.0042`.
+#[must_use]
+pub fn amount(dollars: f64) -> String {
+    let mut text = format!("{dollars:.*}", decimals(dollars));
+    let shortest = text.find('.').map_or(0, |point| point + 3);
+    while text.len() > shortest && text.ends_with('0') {
+        text.pop();
+    }
+    text
+}
+
+fn decimals(dollars: f64) -> usize {
     let decimals = (2..9).zip(1..).find(|(_, power)| dollars * 10_f64.powi(*power) >= 1.0);
-    format!("${dollars:.*}", decimals.map_or(2, |(decimals, _)| decimals))
+    decimals.map_or(2, |(decimals, _)| decimals)
 }
 
 /// The period of a budget.

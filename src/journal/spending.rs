@@ -11,9 +11,9 @@ use chrono_tz::Tz;
 use super::outbox::{NewMessage, insert_message};
 use super::rows::{ms, time};
 use super::{Journal, JournalError, JournalReader, RunId, settings};
-use crate::definition::{Budget, Definition, DefinitionId, Period};
+use crate::definition::{Budget, Definition, DefinitionId, Period, amount};
 
-/// Amounts below this count as zero, since they pay for no answer of a model.
+/// Amounts below this count as zero, since they pay for no answer of a model. Of a small cap, amounts below its tenth.
 const LEAST: f64 = 0.005;
 
 /// The share of a cap at which the person is warned.
@@ -136,7 +136,12 @@ impl Spending {
     /// Returns whether the cap is exhausted.
     #[must_use]
     pub fn is_spent(&self) -> bool {
-        if self.name == TOKENS { self.left() < 1.0 } else { self.left() < LEAST }
+        self.is_nothing(self.left())
+    }
+
+    fn is_nothing(&self, left: f64) -> bool {
+        let least = if self.name == TOKENS { 1.0 } else { LEAST.min(self.cap / 10.0) };
+        left <= 0.0 || left < least
     }
 
     /// Returns whether it stays exhausted until its period ends, since no running run can give anything back.
@@ -150,7 +155,7 @@ impl Spending {
     pub fn amounts(&self) -> String {
         match self.name {
             TOKENS => format!("{:.0} of {:.0} tokens", self.spent, self.cap),
-            _ => format!("{:.2} of {:.2} USD", self.spent, self.cap),
+            _ => format!("{} of {} USD", amount(self.spent), amount(self.cap)),
         }
     }
 
@@ -176,14 +181,16 @@ impl Spending {
             "month" => "of this month's budget",
             _ => "of today's budget",
         };
-        if self.taken > 0.0 && self.cap - self.spent >= LEAST {
+        if self.taken > 0.0 && !self.is_nothing(self.cap - self.spent) {
             let Self { spent, cap, taken, .. } = self;
             return match self.name {
                 TOKENS => format!(
                     "{spent:.0} of {cap:.0} tokens {whose} are spent, and runs that have not ended are taken to need {taken:.0}"
                 ),
                 _ => format!(
-                    "{spent:.2} of {cap:.2} USD {whose} are spent, and {taken:.2} taken by runs that have not ended"
+                    "{} {whose} are spent, and {} taken by runs that have not ended",
+                    self.amounts(),
+                    amount(*taken)
                 ),
             };
         }
@@ -526,4 +533,27 @@ fn notify_once(
     let raise = spending.raise();
     let button = raise.as_ref().map(|(label, action)| (label.as_str(), action.as_str()));
     insert_message(connection, &NewMessage::of_service(text).with_buttons(button.as_slice()), now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_cap_is_spent_when_it_is() {
+        let of = |spent, taken| Spending { taken, ..Spending::of("job_day", 0.0015, spent, DateTime::<Utc>::MAX_UTC) };
+        let spent = |spent, taken| of(spent, taken).is_spent();
+        assert_eq!(
+            [spent(0.0, 0.0), spent(0.0013, 0.0), spent(0.00145, 0.0), spent(0.002, 0.0)],
+            [false, false, true, true]
+        );
+        assert!(spent(0.0, 0.0015), "runs that go have taken it");
+        let usual = |spent| Spending::of("day", 5.0, spent, DateTime::<Utc>::MAX_UTC).is_spent();
+        assert_eq!([usual(4.99), usual(4.996), usual(5.0)], [false, true, true]);
+        assert!(Spending::of("day", 0.0, 0.0, DateTime::<Utc>::MAX_UTC).is_spent());
+        assert_eq!(of(0.0004, 0.0).amounts(), "0.0004 of 0.0015 USD");
+        let taken = of(0.0004, 0.0011).words(Tz::UTC);
+        let words = "0.0004 of 0.0015 USD of this job's `max_cost_day_usd` are spent, and 0.0011 taken by";
+        assert!(taken.starts_with(words), "{taken}");
+    }
 }
