@@ -36,7 +36,7 @@ use crate::run::forks::{EndForkResult, FORK_BEGINS, Forks};
 use crate::run::questions::Questions;
 use crate::run::spawn::Spawner;
 use crate::run::tokens::RunAuthority;
-use crate::schedule::{FireError, Schedule};
+use crate::schedule::{FireError, LiveDefinitions, Schedule};
 use crate::webhooks::ListenState;
 
 /// The hint on when a change to config.yaml takes effect.
@@ -60,6 +60,8 @@ pub type ExecuteLine = fn(&App, Arc<RunAuthority>, Vec<String>) -> Reply;
 pub struct Handlers {
     /// The schedule.
     pub schedule: Schedule,
+    /// The definitions in force.
+    pub definitions: LiveDefinitions,
     /// The budget of messages that all background jobs share.
     pub budget: SharedBudget,
     /// The spawner of agents.
@@ -174,6 +176,17 @@ async fn lasting(mut fault: watch::Receiver<Option<JournalError>>) -> JournalErr
 }
 
 impl Handlers {
+    /// Runs a definition now. A file that was written a moment ago may not have been read yet.
+    async fn fire(&self, id: &DefinitionId) -> Result<RunId, FireError> {
+        match self.schedule.fire(id.clone()).await {
+            Err(FireError::NotFound(_)) => {
+                self.definitions.reread_for(id).await;
+                self.schedule.fire(id.clone()).await
+            }
+            fired => fired,
+        }
+    }
+
     #[expect(clippy::too_many_lines, reason = "a table: a row a command")]
     async fn obey(&self, command: ServiceCommand) -> Result<ServiceReply, Refusal> {
         let refused = |error: &dyn std::error::Error| Refusal::user(error.to_string());
@@ -198,7 +211,7 @@ impl Handlers {
                 Ok(ServiceReply::Status(Box::new(status)))
             }
             ServiceCommand::WebLink { end_sessions } => self.page.link(end_sessions, &self.app.get()).await,
-            ServiceCommand::Fire { id } => match self.schedule.fire(id.clone()).await {
+            ServiceCommand::Fire { id } => match self.fire(&id).await {
                 Ok(run) => {
                     if let Some(channel) = self.asked_on.clone() {
                         self.journal.record(&run, EventKind::Requested { channel });

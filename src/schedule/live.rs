@@ -106,6 +106,14 @@ impl LiveDefinitions {
         self.take(changes).await;
     }
 
+    /// Reads everything again for the sake of one definition, like [`Self::reread_one`].
+    pub async fn reread_for(&self, id: &DefinitionId) {
+        self.reread().await;
+        if self.of(id).await.is_some() {
+            self.announce(id).await;
+        }
+    }
+
     /// Reads everything again, with other defaults for missing fields.
     pub async fn reread_with(&self, defaults: Defaults) {
         let changes = self.with_store(|store| store.reload_with(defaults)).await;

@@ -140,3 +140,19 @@ fn a_supervisor_is_told_of_every_step() {
         assert!(!heard[at..].contains(&"READY=1".to_owned()), "{heard:?}");
     }
 }
+
+/// The service looks at its files again before it says that there is no such job.
+#[test]
+fn a_job_can_be_fired_as_soon_as_its_file_is_there() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    for number in 0..20 {
+        let id = format!("race{number}");
+        bot.write(&format!("reminders/{id}.md"), &reminder(now() + TimeDelta::hours(1), "", "Tea."));
+        let fired = bot.run(["fire", &id]);
+        assert_eq!(fired.code, 0, "{fired:?}");
+    }
+    let none = bot.run(["fire", "race"]);
+    assert_eq!(none.code, 1, "{none:?}");
+    service.stop();
+}

@@ -90,7 +90,7 @@ impl Parts {
         let housekeeping = Housekeeping::start(maintenance(opened, &read, &settings).tasks()).await?;
         let (hearts, idle_client) = (shared.hearts.clone(), execution.idle_client.clone());
         let (webhooks, watching) = (shared.webhooks(opened, &read), shared.watching(opened, &read));
-        let handlers = shared.handlers(opened, execution, (page, webhooks.state()), chats, execute);
+        let handlers = shared.handlers(opened, execution, &read, (page, webhooks.state()), (chats, execute));
         tracing::info!(
             client = handlers.status.client.name,
             why = handlers.status.client.why,
@@ -268,9 +268,9 @@ impl Shared {
         self,
         opened: &OpenedHome,
         execution: Execution,
+        read: &LoadedDefinitions,
         (page, webhooks): (Page, watch::Receiver<ListenState>),
-        chats: OpenChats,
-        execute: ExecuteLine,
+        (chats, execute): (OpenChats, ExecuteLine),
     ) -> Handlers {
         let OpenedHome { journal, clock, .. } = opened;
         let Execution { idle_client, chosen, .. } = execution;
@@ -313,6 +313,7 @@ impl Shared {
             live: self.bot.live,
             sign_ins: SignIns::new(chosen.to_log_in, schedule.clone()),
             schedule,
+            definitions: read.definitions.clone(),
             journal: journal.clone(),
             client: chosen.status,
             page,
