@@ -351,6 +351,8 @@ pub struct RunRecord {
     pub covers_from: Option<DateTime<Utc>>,
     /// What caused the occurrence; `None`: its scheduled time.
     pub occasion: Option<Occasion>,
+    /// Whether a person fired it.
+    pub by_hand: bool,
     /// The host that ran it; `None`: the journal is a file, which has one host.
     pub host: Option<String>,
     /// The client that ran it; `None`: none was needed, or an earlier version of the program recorded the run.

@@ -448,6 +448,7 @@ fn run_record(row: &Row<'_>) -> Result<RunRecord, JournalError> {
         retry_at: row.maybe_at("retry_at")?,
         covers_from: row.maybe_at("covers_from")?,
         occasion: Occasion::read(row.get("occasion")?),
+        by_hand: row.get("by_hand")?,
         host: row.get("host")?,
         client: row.get("client")?,
         client_version: row.get("client_version")?,

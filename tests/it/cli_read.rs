@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use chrono::TimeDelta;
 use ollim_bot::clock::Clock;
 use ollim_bot::definition::{DefinitionId, Kind};
 use ollim_bot::journal::{
@@ -9,7 +10,7 @@ use ollim_bot::journal::{
 };
 
 use crate::cli::shown;
-use crate::support::bot::TestBot;
+use crate::support::bot::{TestBot, now, reminder};
 
 /// Replaces durations, which differ from day to day: `in 27d 4h` becomes `in SPAN`. Runs of blanks become one blank.
 pub fn steady(text: &str) -> String {
@@ -50,6 +51,21 @@ fn some_jobs() -> TestBot {
         "---\nrun_at: \"2098-05-04T09:00:00+02:00\"\ntimezone: Europe/Berlin\nmax_chain: 3\n---\nCall the dentist \u{1b}[31mnow.\n",
     );
     bot
+}
+
+#[test]
+fn runs_say_which_a_person_fired() {
+    let bot = TestBot::new();
+    bot.write("reminders/later.md", &reminder(now() + TimeDelta::days(3), "", "Later."));
+    bot.write("reminders/due.md", &reminder(now(), "", "Due."));
+    let service = bot.start();
+    service.fire("later");
+    service.until_ended("due", 1);
+    let list = bot.ok(["runs"]);
+    let line = |id: &str| list.lines().find(|line| line.contains(&format!("reminder {id} "))).unwrap();
+    assert!(line("later").ends_with("completed  fired by hand") && line("due").ends_with("completed"), "{list}");
+    assert_eq!((&bot.runs("later")[0]["by_hand"], &bot.runs("due")[0]["by_hand"]), (&true.into(), &false.into()));
+    service.stop();
 }
 
 #[test]
@@ -649,7 +665,7 @@ async fn what_ran_and_what_was_said() {
     insta::assert_snapshot!(format!("{keys:?}"), @r#"["agent", "answer", "created", "error", "kind", "prompt", "run", "session", "spawnToolPolicy", "spawned_by", "spawned_by_run", "state"]"#);
     let json = bot.json(["runs"]);
     let keys: Vec<&String> = json[0].as_object().unwrap().keys().collect();
-    insta::assert_snapshot!(format!("{keys:?}"), @r#"["api_fault", "api_retries", "attempt", "client", "client_version", "cost_usd", "covers_from", "denials", "ended", "error", "id", "kind", "late_ms", "model", "occasion", "outcome", "retry_at", "run", "scheduled", "started", "tokens", "turns"]"#);
+    insta::assert_snapshot!(format!("{keys:?}"), @r#"["api_fault", "api_retries", "attempt", "by_hand", "client", "client_version", "cost_usd", "covers_from", "denials", "ended", "error", "id", "kind", "late_ms", "model", "occasion", "outcome", "retry_at", "run", "scheduled", "started", "tokens", "turns"]"#);
     assert_eq!(json[0]["denials"][0]["reason"], "Bash is not granted to routine triage");
 }
 

@@ -208,6 +208,7 @@ pub(in super::super) fn as_json(run: &RunRecord, zone: Tz) -> Value {
         "retry_at": time(run.retry_at),
         "covers_from": time(run.covers_from),
         "occasion": run.occasion,
+        "by_hand": run.by_hand,
     });
     // With a single host the key is omitted.
     if let Some(host) = &run.host {
@@ -242,6 +243,9 @@ fn header(names: &[&str]) -> Vec<Cell> {
 
 fn remarks(run: &RunRecord, now: DateTime<Utc>, zone: Tz) -> String {
     let mut remarks = Vec::new();
+    if run.by_hand {
+        remarks.push("fired by hand".to_owned());
+    }
     if let Some(from) = run.covers_from {
         remarks.push(format!("stands for all since {}", times::local(from, now, zone)));
     }
