@@ -268,6 +268,16 @@ impl JournalReader {
         self.all("SELECT id FROM occurrence UNION SELECT id FROM session", &[], |row| row.id("id"))
     }
 
+    /// Returns the ids whose every occurrence was skipped.
+    ///
+    /// # Errors
+    /// Fails when the journal cannot be read.
+    pub fn only_skipped(&self) -> Result<Vec<DefinitionId>, JournalError> {
+        let sql =
+            "SELECT id FROM occurrence GROUP BY id HAVING count(*) = count(CASE WHEN outcome = 'skipped' THEN 1 END)";
+        self.all(sql, &[], |row| row.id("id"))
+    }
+
     /// Returns whether the journal has a record of an id.
     ///
     /// # Errors

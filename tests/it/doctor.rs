@@ -312,6 +312,29 @@ fn jobs_that_failed_or_never_ran_are_named() {
     service.stop();
 }
 
+#[test]
+fn a_job_that_was_skipped_at_each_of_its_times_is_named() {
+    let bot = TestBot::new();
+    bot.write("routines/mail.md", "---\ncron: '@yearly'\nclient: notify\n---\nMail.\n");
+    let service = bot.start();
+    service.fire("mail");
+    service.stop();
+    let skipped = |why: &str| {
+        let journal = rusqlite::Connection::open(bot.path("state/journal.db")).unwrap();
+        journal.execute("UPDATE occurrence SET outcome = 'skipped'", []).unwrap();
+        journal.execute("UPDATE run SET state = 'skipped', error = ?1", [why]).unwrap();
+        drop(journal);
+        of(&doctor(&bot, &[]), "jobs")
+    };
+    let detail = "routine mail was skipped at each of its times, and has never run: budget: nothing is left";
+    assert_eq!(skipped("budget: nothing is left"), ("look".into(), detail.into()));
+    assert_eq!(skipped("gate: nothing new").0, "ok");
+    let service = bot.start();
+    service.fire("mail");
+    service.stop();
+    assert_eq!(of(&doctor(&bot, &[]), "jobs").0, "ok");
+}
+
 /// Returns the state and the words of each channel's check.
 #[track_caller]
 fn channels(bot: &TestBot) -> Vec<(String, String)> {

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Finding;
+use crate::agent::SkipReason;
 use crate::app::suppressed::Suppressed;
 use crate::app::{App, ListenerState, ServiceStatus, attention, check, runs, service, times, waking, webhooks, words};
 use crate::definition::{self, Definition, DefinitionId, Kind, Problem};
-use crate::journal::{JournalReader, RunRecord};
+use crate::journal::{JournalReader, RunFilter, RunRecord};
 use crate::schedule::occurrences;
 
 /// Time after its due time at which a job without a record counts as missed.
@@ -98,6 +99,7 @@ pub(super) fn outcomes(app: &App) -> Vec<Finding> {
     let suppressed = Suppressed::known_to(&journal, &loaded, app);
     let known: HashSet<DefinitionId> = journal.ids().unwrap_or_default().into_iter().collect();
     let candidates = suppressed.others(loaded.definitions.values().cloned());
+    found.extend(skipped(&candidates, &journal, app));
     let never: Vec<(Arc<Definition>, DateTime<Utc>)> = candidates
         .into_iter()
         .filter(|definition| definition.enabled && !known.contains(&definition.id))
@@ -125,6 +127,24 @@ pub(super) fn outcomes(app: &App) -> Vec<Finding> {
         found.push(Finding::ok("jobs", "none has failed last, and none was left out"));
     }
     found
+}
+
+/// Reports jobs that were skipped at each of their times. A gate that has found nothing to do yet is in order.
+fn skipped(candidates: &[Arc<Definition>], journal: &JournalReader, app: &App) -> Vec<Finding> {
+    let only: HashSet<DefinitionId> = journal.only_skipped().unwrap_or_default().into_iter().collect();
+    let jobs = candidates.iter().filter(|definition| definition.enabled && only.contains(&definition.id));
+    let finding = |definition: &Arc<Definition>| {
+        let filter = RunFilter { id: Some(definition.id.clone()), limit: Some(1), ..RunFilter::default() };
+        let last = journal.runs(&filter).ok()?.pop().map(|run| app.redacted(run));
+        let cause = last.as_ref().and_then(words::cause);
+        if cause.as_ref().is_some_and(|why| why.starts_with(SkipReason::BY_GATE)) {
+            return None;
+        }
+        let cause = cause.map(|why| format!(": {why}")).unwrap_or_default();
+        let detail = format!("{} was skipped at each of its times, and has never run{cause}", definition.title());
+        Some(Finding::look("jobs", detail).step(format!("see why: `ollim-bot why {}`", definition.id)))
+    };
+    jobs.filter_map(finding).take(NAMED).collect()
 }
 
 /// Reports runs whose attempt failed and that will be tried again.
