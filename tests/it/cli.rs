@@ -42,6 +42,14 @@ fn what_cannot_be_read_is_an_error_with_a_way_out() {
     hint: did you mean `status`?
     hint: `ollim-bot help` lists all; one of your own is a program `ollim-bot-NAME` in [PERSON]/bot/bin
     ");
+    for (flag, value, expected) in [
+        ("--set", "x", "whole number from 0 to 5"),
+        ("--set", "6", "whole number from 0 to 5"),
+        ("--tokens", "x", "whole number from 1"),
+    ] {
+        let refused = bot.run(["budget", flag, value]);
+        assert!(refused.code == 1 && refused.stderr.ends_with(&format!("write a {expected}\n")), "{refused:?}");
+    }
     insta::assert_snapshot!(typed(&bot, &["reminder", "add", "-m", "x"]), @"
     exit: 1
     -- stderr

@@ -255,7 +255,7 @@ fn the_ping_budget_is_shown_and_set_with_and_without_the_service() {
     insta::assert_snapshot!(shown(&bot, &bot.run(["budget", "--set", "6"])), @"
     exit: 1
     -- stderr
-    error: invalid value '6' for '--set <N>': 6 is not in 0..=5
+    error: invalid value '6' for '--set <N>': write a whole number from 0 to 5
     ");
 }
 

@@ -396,7 +396,7 @@ pub enum Command {
     /// Show how many messages background jobs may still send, and how much they may still spend
     Budget {
         /// Set the number of messages left
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(CAPACITY)))]
+        #[arg(long, value_name = "N", value_parser = pings)]
         set: Option<u32>,
         /// Set today's spending limit, until midnight
         #[arg(long, value_name = "USD", value_parser = cents, conflicts_with = "set")]
@@ -405,7 +405,7 @@ pub enum Command {
         #[arg(long, value_name = "USD", value_parser = cents, conflicts_with = "set")]
         month: Option<u64>,
         /// Set today's token limit, until midnight
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "set")]
+        #[arg(long, value_name = "N", value_parser = count::<u64>, conflicts_with = "set")]
         tokens: Option<u64>,
     },
     /// Show the settings in force, and where each came from
@@ -625,6 +625,11 @@ pub struct ExplainArgs {
 }
 
 /// Parses an amount of US dollars into cents: at least one cent, at most a million dollars.
+fn pings(text: &str) -> Result<u32, String> {
+    let count = text.parse().ok().filter(|count| *count <= CAPACITY);
+    count.ok_or_else(|| format!("write a whole number from 0 to {CAPACITY}"))
+}
+
 fn cents(text: &str) -> Result<u64, String> {
     let amount = text.trim_start_matches('$').parse::<f64>().ok().filter(|amount| (0.01..=1e6).contains(amount));
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within these bounds")]
