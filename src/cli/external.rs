@@ -25,7 +25,7 @@ pub fn find(name: &str, app: &App) -> Result<PathBuf, Refusal> {
     }
     let shown: String = name.chars().take(100).collect();
     let error = Refusal::user(format!("there is no command `{}`", crate::channel::terminal::plain(&shown)));
-    Err(match super::examples::suggestion(name).map(ToOwned::to_owned).or_else(|| nearest(name, app)) {
+    Err(match super::examples::suggestion(name).map(ToOwned::to_owned).or_else(|| nearest(name, known_commands(app))) {
         Some(known) => error.hint(format!("did you mean `{known}`?")),
         None => error,
     }
@@ -46,12 +46,16 @@ pub fn become_command(program: &Path, args: &[OsString], home: &Home) -> Refusal
     failed
 }
 
-fn nearest(name: &str, app: &App) -> Option<String> {
+fn known_commands(app: &App) -> Vec<String> {
+    (app.command_names)().into_iter().chain(app.external_commands()).collect()
+}
+
+/// Returns the known name that differs from this one in two letters at most.
+pub(super) fn nearest(name: &str, known: Vec<String>) -> Option<String> {
     // The distance takes time proportional to the product of both lengths.
     let name = Some(name).filter(|name| name.len() < 100)?;
-    let mut known: Vec<(usize, String)> = (app.command_names)()
+    let mut known: Vec<(usize, String)> = known
         .into_iter()
-        .chain(app.external_commands())
         .map(|known| (strsim::damerau_levenshtein(name, &known), known))
         .filter(|(distance, known)| *distance <= 2 && *distance < known.len())
         .collect();

@@ -1,6 +1,7 @@
 //! `help`: all commands, with an example of each. Agents read it, so it is plain and short.
 
 use super::examples;
+use super::external::nearest;
 use super::output::Output;
 use super::render::{self, View};
 use crate::app::{App, Command, Outcome};
@@ -90,11 +91,16 @@ pub(super) fn help(topic: &[String], app: &App, view: &View, output: &mut Output
     root.build();
     let mut command = &mut root;
     for word in topic {
+        let known: Vec<String> = command.get_subcommands().map(|known| known.get_name().to_owned()).collect();
         command = match command.find_subcommand_mut(word) {
             Some(found) => found,
             None => {
-                return Err(Refusal::user(format!("there is no command `{}`", topic.join(" ")))
-                    .hint("`ollim-bot help` lists all"));
+                let refusal = Refusal::user(format!("there is no command `{}`", topic.join(" ")));
+                let refusal = match nearest(word, known) {
+                    Some(meant) => refusal.hint(format!("did you mean `{meant}`?")),
+                    None => refusal,
+                };
+                return Err(refusal.hint("`ollim-bot help` lists all"));
             }
         };
     }

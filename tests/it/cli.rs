@@ -81,10 +81,12 @@ fn what_cannot_be_read_is_an_error_with_a_way_out() {
     hint: a similar subcommand exists: 'list'
     hint: usage: ollim-bot routine [OPTIONS] <COMMAND>
     ");
+    assert!(bot.run(["help", "remindr"]).stderr.contains("hint: did you mean `reminder`?\n"));
     insta::assert_snapshot!(typed(&bot, &["help", "reminder", "ad"]), @"
     exit: 1
     -- stderr
     error: there is no command `reminder ad`
+    hint: did you mean `add`?
     hint: `ollim-bot help` lists all
     ");
     insta::assert_snapshot!(typed(&bot, &["--home", "", "next"]), @"
