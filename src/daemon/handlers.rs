@@ -29,7 +29,7 @@ use crate::definition::{DefinitionId, Period, Thinking};
 use crate::journal::{
     Delivery, DeliveryState, Event, EventFilter, EventKind, ForkRecord, Journal, JournalError, NewMessage, RunId,
 };
-use crate::mcp::servers::McpServers;
+use crate::mcp::servers::{Connection, McpServers};
 use crate::refusal::Refusal;
 use crate::run::converse::{ChatMessage, checked};
 use crate::run::forks::{EndForkResult, FORK_BEGINS, Forks};
@@ -176,6 +176,17 @@ async fn lasting(mut fault: watch::Receiver<Option<JournalError>>) -> JournalErr
 }
 
 impl Handlers {
+    /// Returns an MCP server, which is started if need be.
+    async fn connected(&self, server: &str) -> Result<Arc<Connection>, Refusal> {
+        let servers = &self.mcp_servers;
+        let connected = servers.connect(server).await;
+        let is_known = servers.settings().iter().any(|known| known.name == server);
+        connected.map_err(|why| match is_known {
+            true => Refusal::environment(why),
+            false => Refusal::user(why).hint("`ollim-bot mcp list` shows those that there are"),
+        })
+    }
+
     /// Runs a definition now. A file that was written a moment ago may not have been read yet.
     async fn fire(&self, id: &DefinitionId) -> Result<RunId, FireError> {
         match self.schedule.fire(id.clone()).await {
@@ -275,12 +286,12 @@ impl Handlers {
             }
             ServiceCommand::McpServers => Ok(ServiceReply::McpServers(self.mcp_servers.states())),
             ServiceCommand::McpTools { server } => {
-                let connection = self.mcp_servers.connect(&server).await.map_err(Refusal::environment)?;
+                let connection = self.connected(&server).await?;
                 let tools = connection.tools().await.map_err(Refusal::environment)?;
                 Ok(ServiceReply::McpTools { server, tools })
             }
             ServiceCommand::McpCall { server, tool, arguments } => {
-                let connection = self.mcp_servers.connect(&server).await.map_err(Refusal::environment)?;
+                let connection = self.connected(&server).await?;
                 let answer = connection.call(&tool, arguments).await;
                 match answer.is_error {
                     true => Err(Refusal::environment(format!("the call failed: {}", answer.text()))),

@@ -544,3 +544,15 @@ fn a_server_that_cannot_start_is_named_before_it_is_needed() {
     assert!(!checked.contains("MCP server"), "{checked}");
     assert!(!diagnosed.contains("needs `ODD_TOKEN`") && !diagnosed.contains("cannot start"), "{diagnosed}");
 }
+
+#[test]
+fn a_server_that_is_not_there_is_for_the_person_to_name_rightly() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    for words in [&["mcp", "call", "other", "tool"][..], &["mcp", "tools", "other"]] {
+        let refused = bot.run(words);
+        let said = "error: there is no MCP server `other` in `mcp_servers`\nhint: `ollim-bot mcp list` shows those that there are\n";
+        assert_eq!((refused.code, refused.stderr.as_str()), (1, said), "{words:?}");
+    }
+    service.stop();
+}
