@@ -15,7 +15,7 @@ use crate::definition::time_with_offset;
 use crate::refusal::Refusal;
 
 const HINT: &str =
-    "write a time like `tomorrow 9am`, `friday 18:30`, `end of month`, `31.12.2026 12:00` or `2026-11-22 09:00`";
+    "write a time like `tomorrow 9am`, `friday 18:30`, `end of month`, `31.12. 12:00` or `2030-12-31 09:00`";
 
 /// Default time of a reminder on a day without one.
 const MORNING: NaiveTime = of_day(9, 0, 0);
@@ -568,6 +568,7 @@ mod tests {
         check("Dec 31", Ok("2026-12-31T09:00:00+01:00"));
         check("31 December 2027", Ok("2027-12-31T09:00:00+01:00"));
         check("31.12.2026", Ok("2026-12-31T09:00:00+01:00"));
+        check("31.12. 12:00", Ok("2026-12-31T12:00:00+01:00"));
         check("5.1.2027 18:30", Ok("2027-01-05T18:30:00+01:00"));
         check("1.2.", Ok("2027-02-01T09:00:00+01:00"));
         check("at noon on 24.12.", Ok("2026-12-24T12:00:00+01:00"));

@@ -397,7 +397,7 @@ fn what_is_coming() {
     exit: 1
     -- stderr
     error: cannot read the time `whenever`: `whenever` is not a word of a time that is understood
-    hint: write a time like `tomorrow 9am`, `friday 18:30`, `end of month`, `31.12.2026 12:00` or `2026-11-22 09:00`
+    hint: write a time like `tomorrow 9am`, `friday 18:30`, `end of month`, `31.12. 12:00` or `2030-12-31 09:00`
     ");
     insta::assert_snapshot!(typed(&TestBot::new(), &["next"]), @"
     exit: 0
