@@ -75,7 +75,11 @@ pub fn retries(run: &RunRecord) -> String {
 #[must_use]
 pub fn cause(run: &RunRecord) -> Option<String> {
     let error = run.error.as_deref().and_then(|error| error.lines().next()).map(str::to_owned);
-    let retries = Some(retries(run)).filter(|words| run.outcome == RunState::Cancelled && !words.is_empty());
+    // The error of a failed run that is not tried again names the fault already.
+    let is_named =
+        run.api_fault.as_ref().zip(error.as_ref()).is_some_and(|(fault, error)| error.contains(fault.as_str()));
+    let retries =
+        Some(retries(run)).filter(|words| run.outcome == RunState::Cancelled && !is_named && !words.is_empty());
     let causes: Vec<String> = error.into_iter().chain(retries).collect();
     (!causes.is_empty()).then(|| causes.join("; "))
 }

@@ -63,6 +63,7 @@ async fn what_failed_and_is_tried_again_says_when() {
         after: AfterAttempt::RetryAt(again),
         ..Finish::closed(RunState::Failed, Some("the API was overloaded".into()))
     };
+    before.api_retry(&run, "the API was overloaded".into());
     before.finish(&run, failed).await.unwrap();
     before.close().await;
     let known = |text: String| text.replace(run.as_str(), "RUN");
@@ -98,7 +99,9 @@ async fn what_failed_and_is_tried_again_says_when() {
     let over = bot.json(["runs"]);
     assert_eq!(over[0]["retry_at"], json!(null));
     assert_eq!(over[0]["error"], "the API was overloaded; not tried again: a person ended it");
-    assert!(!typed(&bot, &["runs"]).contains("again in"));
+    let runs = typed(&bot, &["runs"]);
+    assert!(!runs.contains("again in"));
+    assert_eq!(runs.matches("overloaded").count(), 1, "{runs}");
     service.stop();
 }
 
