@@ -48,6 +48,7 @@ fn no_line_is_longer_than_the_terminal_and_no_word_is_broken() {
     );
     bot.write(&format!("reminders/{dentist}.md"), &reminder(now() + TimeDelta::days(400), "max_chain: 3\n", long));
     bot.write("routines/broken.md", "---\ncron: never\n---\nx\n");
+    bot.write("config.yaml", "budget: { day: 5.00, month: 50.00, tokens_day: 2000000 }\n");
     let service = bot.start();
     let run = service.fire(backup);
     assert_eq!(run["outcome"], "failed", "{run:#}");

@@ -15,16 +15,24 @@ pub(super) fn config(settings: &[Setting], view: &View, output: &mut Output) {
     let rows: Vec<Vec<Cell>> = settings
         .iter()
         .map(|setting| {
-            let value = match &setting.value {
-                Value::Null => "-".to_owned(),
-                Value::String(text) => text.clone(),
-                Value::Array(items) => {
-                    items.iter().map(|item| item.as_str().unwrap_or_default()).collect::<Vec<_>>().join(", ")
-                }
-                other => other.to_string(),
-            };
+            let value = words(&setting.value);
             vec![Cell::new(setting.key, STRONG), Cell::new(setting.origin.to_string(), FAINT), value.into()]
         })
         .collect();
     output.facts(&rows);
+}
+
+/// Returns a value as a line of YAML. It can be broken between words.
+fn words(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(words).collect::<Vec<_>>().join(", "),
+        Value::Object(fields) if fields.is_empty() => "{}".to_owned(),
+        Value::Object(fields) => {
+            let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}: {}", words(value))).collect();
+            format!("{{ {} }}", fields.join(", "))
+        }
+        other => other.to_string(),
+    }
 }
