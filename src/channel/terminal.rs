@@ -1,6 +1,8 @@
 //! Makes text from files, messages and agents safe for a terminal. Text of a job cannot move the cursor, colour the screen or change the
 //! writing direction.
 
+use unicode_width::UnicodeWidthChar as _;
+
 /// Returns the text as one line, with each unsafe character replaced by a blank.
 #[must_use]
 pub fn plain(text: &str) -> String {
@@ -16,12 +18,41 @@ pub fn plain_lines(text: &str) -> String {
     text.chars().filter(|c| matches!(c, '\n' | '\t') || !unsafe_to_show(*c)).collect()
 }
 
-/// Wraps a line into pieces of at most `width` characters, between words if possible.
+/// Returns the number of columns that the text takes on a terminal: two for a Chinese or Japanese character.
+#[must_use]
+pub fn columns(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.chars().map(columns_of).sum() }
+}
+
+/// Returns the end of the longest beginning of the text that takes at most `width` columns.
+#[must_use]
+pub fn fitting(text: &str, width: usize) -> usize {
+    let mut used = 0;
+    let too_wide = |c: char| {
+        used += columns_of(c);
+        used > width
+    };
+    text.find(too_wide).unwrap_or(text.len())
+}
+
+/// Like [`fitting`], but has one character at least.
+#[must_use]
+pub fn fitting_one(text: &str, width: usize) -> usize {
+    fitting(text, width).max(text.chars().next().map_or(0, char::len_utf8))
+}
+
+fn columns_of(c: char) -> usize {
+    c.width().unwrap_or(0)
+}
+
+/// Wraps a line into pieces of at most `width` columns, between words if possible.
 #[must_use]
 pub fn wrapped(line: &str, width: usize) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut rest = line;
-    while let Some((limit, next)) = rest.char_indices().nth(width) {
+    loop {
+        let limit = fitting_one(rest, width);
+        let Some(next) = rest[limit..].chars().next() else { break };
         let end = if next == ' ' { Some(limit) } else { rest[..limit].rfind(' ').filter(|end| *end > 0) };
         let end = end.unwrap_or(limit);
         pieces.push(rest[..end].to_owned());
@@ -59,6 +90,16 @@ fn unsafe_to_show(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wide_character_takes_two_columns() {
+        assert_eq!([columns("tea"), columns("日本"), columns("e\u{301}")], [3, 4, 1]);
+        assert_eq!([fitting("日本", 3), fitting("日本", 4), fitting("tea", 9)], [3, 6, 3]);
+        assert_eq!(wrapped("日本語で", 4), ["日本", "語で"]);
+        assert_eq!(wrapped("お茶 を 飲む", 5), ["お茶", "を", "飲む"]);
+        assert_eq!(wrapped("日本", 1), ["日", "本"]);
+        assert_eq!(wrapped("say what matters", 8), ["say what", "matters"]);
+    }
 
     #[test]
     fn nothing_but_text_reaches_the_terminal() {

@@ -187,7 +187,7 @@ impl Output {
         self.stdout.extend(std::iter::repeat_n(' ', indent));
         let lines = wrapped(&cell.text, limit.saturating_sub(INDENT).max(1));
         self.paint_lines(cell, &lines, INDENT);
-        INDENT + lines.last().map_or(0, |line| line.chars().count())
+        INDENT + lines.last().map_or(0, |line| terminal::columns(line))
     }
 
     fn end_line(&mut self) {
@@ -325,7 +325,7 @@ impl Cell {
     /// Creates a cell in one style. Makes the text safe to show.
     pub fn new(text: impl AsRef<str>, style: Style) -> Self {
         let text = plain(text.as_ref());
-        Self { width: text.chars().count(), text, style }
+        Self { width: terminal::columns(&text), text, style }
     }
 }
 
@@ -373,14 +373,14 @@ impl Layout {
     }
 }
 
-/// Cuts a cell's text to `limit` characters, between words if possible.
+/// Cuts a cell's text to `limit` columns, between words if possible.
 fn cut(cell: &Cell, limit: usize) -> Cow<'_, str> {
     if cell.width <= limit {
         return Cow::Borrowed(&cell.text);
     }
-    let end = cell.text.char_indices().nth(limit.saturating_sub(1)).map_or(cell.text.len(), |(end, _)| end);
+    let end = terminal::fitting(&cell.text, limit.saturating_sub(1));
     let start = cell.text[..end].rfind(' ').filter(|_| !cell.text[end..].starts_with(' ')).map_or(0, |blank| blank + 1);
-    let word = cell.text[start..].split(' ').next().unwrap_or_default().chars().count();
+    let word = terminal::columns(cell.text[start..].split(' ').next().unwrap_or_default());
     // Break a word that is longer than the limit.
     let end = if start > 0 && word < limit { start } else { end };
     Cow::Owned(format!("{}…", cell.text[..end].trim_end()))
@@ -416,6 +416,14 @@ mod tests {
         ]);
         let text = anstream::adapter::strip_str(&output.stdout).to_string();
         assert_eq!(text, "a    long cell  end\nbbb  x\n");
+    }
+
+    #[test]
+    fn a_wide_character_counts_as_two_columns() {
+        let mut output = Output { width: Some(31), ..Output::default() };
+        let long = "昨日から届いたメールをすべて確認してください";
+        output.table(&[vec!["日本".into(), "x".into(), long.into()], vec!["abcdef".into(), "y".into(), "z".into()]]);
+        assert_eq!(output.stdout, "日本    x  昨日から届いたメー…\nabcdef  y  z\n");
     }
 
     #[test]

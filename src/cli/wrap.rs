@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use crate::channel::terminal;
+
 /// Minimum width of the text of a further line, in characters. With less room it loses its indentation.
 const SHORTEST: usize = 20;
 
@@ -62,8 +64,7 @@ fn wrap(line: &str, Layout { width, indent, breaks }: Layout, into: &mut String)
             (used, blanks) = (0, indent.min(width.saturating_sub(columns(word))));
         }
         while breaks && used + blanks + columns(word) > width {
-            let end =
-                word.char_indices().nth(width.saturating_sub(used + blanks).max(1)).map_or(word.len(), |(end, _)| end);
+            let end = terminal::fitting_one(word, width.saturating_sub(used + blanks));
             into.extend(std::iter::repeat_n(' ', blanks));
             into.push_str(&word[..end]);
             into.push('\n');
@@ -103,11 +104,11 @@ fn word_end(rest: &str, longest: usize) -> usize {
     if columns(&rest[..end]) <= longest { end.max(blank) } else { blank }
 }
 
-/// Returns the number of characters that a terminal shows of the text.
+/// Returns the number of columns that the text takes on a terminal.
 fn columns(text: &str) -> usize {
     match text.contains('\u{1b}') {
-        true => anstream::adapter::strip_str(text).map(|part| part.chars().count()).sum(),
-        false => text.chars().count(),
+        true => anstream::adapter::strip_str(text).map(terminal::columns).sum(),
+        false => terminal::columns(text),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::support::bot::{TestBot, now, reminder};
 use crate::support::terminal::Terminal;
 use chrono::TimeDelta;
+use unicode_width::UnicodeWidthStr as _;
 
 /// Returns whether the word is a span, a part of one, or the time of now (`doctor` shows it to the second). It may differ a second later:
 /// `now` becomes `1s ago`.
@@ -21,7 +22,7 @@ fn fits(bot: &TestBot, args: &[&str], columns: u16) {
     let (_, shown) = Terminal::narrow(bot.command(args), columns).end();
     assert!(!shown.trim().is_empty(), "{args:?}");
     for line in shown.lines() {
-        let length = line.chars().count();
+        let length = line.width();
         assert!(length <= columns.into(), "{args:?} at {columns}: {length} columns: {line}\n{shown}");
         for word in line.split_whitespace().map(|word| word.trim_end_matches('…')).filter(|word| !changes(word)) {
             // A path may be longer than a line.
@@ -47,6 +48,11 @@ fn no_line_is_longer_than_the_terminal_and_no_word_is_broken() {
         &format!("---\ncron: '0 3 29 2 *'\nclient: exec\ncommand: \"{failing}\"\nallowed_tools: []\nretry: 0\n---\n"),
     );
     bot.write(&format!("reminders/{dentist}.md"), &reminder(now() + TimeDelta::days(400), "max_chain: 3\n", long));
+    let japanese = "昨日から届いたメールをすべて確認して、大切なことを短い言葉で教えてください。";
+    bot.write(
+        "routines/mails-in-japanese.md",
+        &format!("---\ncron: '@daily'\ndescription: {japanese}\n---\n{japanese}\n"),
+    );
     bot.write("routines/broken.md", "---\ncron: never\n---\nx\n");
     bot.write("config.yaml", "budget: { day: 5.00, month: 50.00, tokens_day: 2000000 }\n");
     let service = bot.start();
@@ -85,14 +91,14 @@ fn no_line_is_longer_than_the_terminal_and_no_word_is_broken() {
 fn prose_fits(bot: &TestBot, args: &[&str], columns: u16) {
     let piped = bot.run(args);
     let whole = [piped.stdout, piped.stderr].concat();
-    let longest = whole.lines().map(|line| line.chars().count()).max().unwrap_or_default();
+    let longest = whole.lines().map(|line| line.width()).max().unwrap_or_default();
     assert!(longest > columns.into(), "{args:?} says nothing that is longer than {columns} columns\n{whole}");
     let (_, shown) = Terminal::with_notes(bot.command(args), columns).end();
     let words =
         |text: &str| text.split_whitespace().filter(|word| !changes(word)).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(words(&shown), words(&whole), "{args:?} at {columns}\n{shown}");
     for line in shown.lines() {
-        let fits = line.chars().count() <= columns.into() || line.split_whitespace().count() == 1;
+        let fits = line.width() <= columns.into() || line.split_whitespace().count() == 1;
         assert!(fits, "{args:?} at {columns}: {line}\n{shown}");
     }
 }
