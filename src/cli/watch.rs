@@ -38,13 +38,7 @@ pub(super) fn runs(
 }
 
 /// `inbox --follow`: shows the last `count` messages, and new ones as they arrive.
-pub(super) fn inbox(
-    count: u32,
-    app: &App,
-    view: &View,
-    color: Color,
-    output: &mut Output,
-) -> Result<(), Refusal> {
+pub(super) fn inbox(count: u32, app: &App, view: &View, color: Color, output: &mut Output) -> Result<(), Refusal> {
     // Listening begins first. A message that arrives meanwhile may come twice, and is shown once.
     let new = app.watch_messages();
     let mut last = 0;

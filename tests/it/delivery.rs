@@ -230,7 +230,7 @@ fn one_message_a_run_unless_it_is_critical() {
     let three = Seen::of(&api, "three").results();
     assert_eq!(three.iter().filter(|result| !result.is_error).count(), 1, "{three:#?}");
     let told = inbox(&bot);
-    let card = "Mail\ntwo letters\n— bg";
+    let card = "[bg] Mail\ntwo letters\n— bg";
     assert_eq!(told[..4], ["[bg] first", "[bg] third", card, card], "{told:#?}");
     assert!(told.len() == 5 && told[4].starts_with("[bg] word "), "{told:#?}");
 }

@@ -139,7 +139,11 @@ fn everything_is_shown_as_it_happens() {
     // What was there before is shown at once, as JSON in one line.
     service.until("the earlier message is shown", || messages.output().contains("  An early word.").then_some(()));
     service.until("the earlier message is shown as JSON", || {
-        lines.output().lines().any(|line| line.contains("\"text\":\"An early word.\"") && line.ends_with('}')).then_some(())
+        lines
+            .output()
+            .lines()
+            .any(|line| line.contains("\"text\":\"An early word.\"") && line.ends_with('}'))
+            .then_some(())
     });
     // Both must be listening before the job fires. The test changes a file until they have seen that.
     service.until("it listens", || {

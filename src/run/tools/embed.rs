@@ -3,9 +3,10 @@
 use crate::journal::{Button, RichContent};
 use crate::mcp::tools::DiscordEmbed;
 
-/// Discord's limits, in characters. They apply to every channel, so that a message fits any channel.
+/// Discord's limits, in characters, and less for a title, which gets a mark before it. They apply to every channel, so that a message fits
+/// any channel.
 const LIMITS: [(&str, usize); 5] = [
-    ("`title`", 256),
+    ("`title`", 250),
     ("`description`", 4096),
     ("a field's `name`", 256),
     ("a field's `value`", 1024),
@@ -130,7 +131,7 @@ mod tests {
             assert!(error.contains(expect), "{error}");
         };
         refused(json!({"title": " "}), "`title` is empty");
-        refused(json!({"title": "x".repeat(257)}), "257 characters, at most 256");
+        refused(json!({"title": "x".repeat(251)}), "251 characters, at most 250");
         refused(json!({"title": "x", "description": "é".repeat(4097)}), "at most 4096");
         refused(json!({"title": "x", "fields": vec![json!({"name": "a", "value": "b"}); 26]}), "26 fields");
         refused(json!({"title": "x", "buttons": [{"label": "a", "action": "rm -rf"}]}), "agent:<prompt>");

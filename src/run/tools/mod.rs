@@ -86,7 +86,11 @@ async fn embed(host: &Host, arguments: Value) -> Result<String, String> {
     let message: DiscordEmbed = read(DISCORD_EMBED, arguments)?;
     embed::check(&message)?;
     let is_background = host.definition.background().is_some();
-    let rich = embed::rich(&message, if is_background { "bg" } else { &host.bot_name });
+    let mut rich = embed::rich(&message, if is_background { "bg" } else { &host.bot_name });
+    if is_background {
+        // As above a plain message, so that it does not pass for one of the service's own, such as a question.
+        rich.title = format!("[bg] {}", rich.title);
+    }
     let new = NewMessage { rich: Some(rich.clone()), ..host.message(embed::as_text(&rich)) };
     if is_background {
         return send(host, DISCORD_EMBED, new, message.critical).await;
