@@ -65,7 +65,7 @@ The service
   ollim-bot completions bash
   ollim-bot help reminder add                (all flags of a command)
 
-Times: 20m, tonight, 'tomorrow 9am', 'friday 18:30', '2026-12-31 09:00'; of
+Times: 20m, tonight, 'tomorrow 9am', 'friday 18:30', '2030-12-31 09:00'; of
 routines: 'weekdays at 8:30', 'monthly on the 1st at 9'. --json: as JSON.
 Exit: 0 done, 1 yours to fix, 2 ours
 ";

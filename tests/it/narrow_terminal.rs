@@ -54,7 +54,6 @@ fn no_line_is_longer_than_the_terminal_and_no_word_is_broken() {
         &format!("---\ncron: '@daily'\ndescription: {japanese}\n---\n{japanese}\n"),
     );
     bot.write("routines/broken.md", "---\ncron: never\n---\nx\n");
-    bot.write("config.yaml", "budget: { day: 5.00, month: 50.00, tokens_day: 2000000 }\n");
     let service = bot.start();
     let run = service.fire(backup);
     assert_eq!(run["outcome"], "failed", "{run:#}");
@@ -135,4 +134,15 @@ fn what_another_program_reads_stays_whole() {
         let (_, shown) = Terminal::narrow(bot.command(args), 60).end();
         assert_eq!(shown, bot.run(args).stdout, "{args:?}");
     }
+}
+
+#[test]
+fn a_setting_of_several_fields_is_broken_between_them() {
+    let bot = TestBot::new();
+    bot.write("config.yaml", "budget: { day: 5.5, month: 50.5, tokens_day: 2000000 }\n");
+    let words = "{ day: 5.5, month: 50.5, tokens_day: 2000000 }";
+    assert!(bot.ok(["config"]).contains(words), "{}", bot.ok(["config"]));
+    let (_, shown) = Terminal::narrow(bot.command(["config"]), 40).end();
+    assert!(shown.split_whitespace().collect::<Vec<_>>().join(" ").contains(words), "{shown}");
+    assert!(!shown.contains(words), "it is longer than the line\n{shown}");
 }
