@@ -34,7 +34,12 @@ pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Re
             // The run answers for the result, which is checked as if the run created it now.
             Caller::Run(run) => {
                 let names = if changed.id == found.id { Ok(()) } else { run.limit.may_choose_id() };
-                let allowed = names.and_then(|()| run.limit.may_change(changed)).map_err(|why| why.to_string());
+                let watches = match changed.watches().is_some() && found.watches().is_none() {
+                    true => app.require_few_watched(&Draft::from(changed)),
+                    false => Ok(()),
+                };
+                let allowed = names.and(watches).and_then(|()| run.limit.may_change(changed));
+                let allowed = allowed.map_err(|why| why.to_string());
                 let allowed =
                     allowed.and_then(|()| app.require_readable(&Draft::from(changed)).map_err(|why| why.to_string()));
                 allowed.map_err(|why| DefinitionError::Refused { why })

@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use super::{App, Caller};
 use crate::definition::{self, Definition, DefinitionId, Draft};
 use crate::refusal::Refusal;
-use crate::run::delegation::{MADE_AT_MOST, WATCHED_AT_MOST};
+use crate::run::delegation::{MADE_AT_MOST, MADE_BY_ONE_AT_MOST, WATCHED_AT_MOST};
 use crate::run::memory::is_job;
 use crate::run::tokens::RunAuthority;
 
@@ -62,7 +62,7 @@ impl App {
 
     /// Checks that runs have created few jobs that watch a folder, since the kernel lets a user watch only few at a time. The caller holds
     /// the guard of [`Self::one_more`].
-    fn require_few_watched(&self, draft: &Draft) -> Result<(), Refusal> {
+    pub(super) fn require_few_watched(&self, draft: &Draft) -> Result<(), Refusal> {
         let is_watching = |known: &&Arc<Definition>| known.created_by.is_some() && known.watches().is_some();
         if draft.created_by.is_none()
             || draft.watch.is_none()
@@ -86,14 +86,19 @@ impl App {
         let Caller::Run(run) = &self.caller else { return Ok(None) };
         let making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
         if run.limit.is_counted() {
-            let is_made = |known: &Definition| known.created_by.is_some();
-            let made = self.load()?.definitions.values().filter(|known| is_made(known)).count();
             let failed = definition::failed_reminders(&self.home, &self.defaults()?)?;
-            let failed = failed.iter().filter(|failed| failed.parsed.definition.as_ref().is_some_and(is_made)).count();
-            let made = made + failed;
-            if made >= MADE_AT_MOST {
+            let failed = failed.iter().filter_map(|failed| failed.parsed.definition.as_ref());
+            let loaded = self.load()?;
+            let all = loaded.definitions.values().map(|definition| &**definition).chain(failed);
+            let makers: Vec<&DefinitionId> = all.filter_map(|definition| definition.created_by.as_ref()).collect();
+            let own = makers.iter().filter(|maker| run.limit.is_maker(maker)).count();
+            let (made, whose) = match own >= MADE_BY_ONE_AT_MOST {
+                true => (own, "this job has made"),
+                false => (makers.len(), "jobs have made"),
+            };
+            if made >= MADE_AT_MOST || own >= MADE_BY_ONE_AT_MOST {
                 return Err(Refusal::denied(format!(
-                    "there are {made} jobs already that jobs have made, failed ones included, and no more may be"
+                    "there are {made} jobs already that {whose}, failed ones included, and no more may be"
                 ))
                 .hint("report it: the person can cancel some, and remove files in reminders/failed/"));
             }

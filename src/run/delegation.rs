@@ -18,6 +18,9 @@ use crate::refusal::Refusal;
 /// Maximum number of existing files that runs have made, all runs together, those in `reminders/failed/` included.
 pub const MADE_AT_MOST: usize = 100;
 
+/// Maximum number of these that one job has made.
+pub const MADE_BY_ONE_AT_MOST: usize = 60;
+
 /// Maximum number of these that watch a folder. Each takes one of a user's inotify instances, often 128.
 pub const WATCHED_AT_MOST: usize = 16;
 
@@ -275,14 +278,19 @@ impl DelegationLimit {
     /// # Errors
     /// A sentence if the run chooses the id.
     pub fn silence(&self, draft: &mut Draft) -> Result<(), Refusal> {
+        self.hush(draft);
+        if draft.id.is_some() && !self.has_words() { Err(self.chooses_no_id()) } else { Ok(()) }
+    }
+
+    /// Lets a job send no messages, if this run may send none.
+    fn hush(&self, draft: &mut Draft) {
         if self.has_words() {
-            return Ok(());
+            return;
         }
         draft.allow_ping = false;
         if draft.deliver == Deliver::Digest {
             draft.deliver = Deliver::default();
         }
-        if draft.id.is_some() { Err(self.chooses_no_id()) } else { Ok(()) }
     }
 
     /// Checks that the run may give a job another id.
@@ -407,6 +415,12 @@ impl DelegationLimit {
         self.skills.iter().any(|own| own == name) || self.policy.decide(&call).verdict == Verdict::Allow
     }
 
+    /// Returns whether the run's jobs are noted as made by `maker`.
+    #[must_use]
+    pub fn is_maker(&self, maker: &DefinitionId) -> bool {
+        self.creator == *maker
+    }
+
     /// Returns whether its jobs count as made by runs. Those of the main session do not, since it acts for the person.
     #[must_use]
     pub fn is_counted(&self) -> bool {
@@ -446,6 +460,7 @@ impl DelegationLimit {
         }
         let draft = Draft::from(definition);
         let mut narrowed = draft.clone();
+        self.hush(&mut narrowed);
         match self.narrow(&mut narrowed) {
             Ok(()) if narrowed == draft => Ok(()),
             Ok(()) => {

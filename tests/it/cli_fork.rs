@@ -346,7 +346,7 @@ fn a_job_changes_only_what_it_has_made_itself() {
         &file("background: true\nallowed_tools: [Read, Edit]\ntimeout: 10m\ncreated_by: triage\n"),
     );
     bot.write("reminders/front.md", &file("created_by: triage\n"));
-    bot.write("reminders/own.md", &file(&format!("{narrow}created_by: triage\n")));
+    bot.write("reminders/own.md", &file(&format!("{narrow}allow_ping: false\ncreated_by: triage\n")));
     bot.write("routines/persons-too.md", "---\ncron: '@daily'\nbackground: true\nallowed_tools: [Read]\n---\nLook.\n");
     let before: Vec<Option<String>> =
         ["persons", "others", "wider", "front"].map(|name| bot.read(&format!("reminders/{name}.md"))).into();
@@ -371,6 +371,8 @@ fn a_job_changes_only_what_it_has_made_itself() {
         (&["--blocked-tools", "Read"], "has more than routine triage"),
         (&["--timeout", "1h"], "`--timeout 1h` is more"),
         (&["--timeout", ""], "has more than routine triage"),
+        // It may send no messages itself.
+        (&["--ping"], "has more than routine triage"),
         (&[], "nobody can use an editor inside a job"),
     ] {
         let words: Vec<&str> = ["reminder", "edit", "own"].iter().chain(words).copied().collect();
@@ -387,7 +389,10 @@ fn a_job_changes_only_what_it_has_made_itself() {
     assert!(own.contains("Look harder.") && own.contains("allowed_tools: []") && own.contains("timeout: 5m"), "{own}");
 
     // A run may retry only failed jobs that it created.
-    bot.write("reminders/failed/mine.md", &file(&format!("{narrow}created_by: triage\nfailed_reason: x\n")));
+    bot.write(
+        "reminders/failed/mine.md",
+        &file(&format!("{narrow}allow_ping: false\ncreated_by: triage\nfailed_reason: x\n")),
+    );
     bot.write("reminders/failed/theirs.md", &file(&format!("{narrow}failed_reason: x\n")));
     assert!(in_fork(&bot, token, &["reminder", "retry", "theirs"]).contains("was not made by routine triage"));
     assert!(in_fork(&bot, token, &["reminder", "retry", "mine"]).starts_with("exit: 0"));
@@ -402,8 +407,9 @@ fn the_jobs_that_jobs_make_are_bounded() {
     let bot = TestBot::new();
     let now = crate::support::bot::now();
     // Two reminders whose files are gone: one has fired, one has failed.
-    let own = "background: true\nallowed_tools: []\ntimeout: 5m\ncreated_by: triage\nretry: 0\n";
-    bot.write("reminders/fired.md", &crate::support::bot::reminder(now, own, "x"));
+    let own = "background: true\nallowed_tools: []\ntimeout: 5m\nallow_ping: false\ncreated_by: triage\nretry: 0\n";
+    let command = "client: exec\ncommand: 'true'\nallowed_tools: []\ntimeout: 5m\nallow_ping: false\ndeliver: never\ncreated_by: triage\n";
+    bot.write("reminders/fired.md", &crate::support::bot::reminder(now, command, ""));
     let service = bot.start();
     let fired = service.until_ended("fired", 1)[0]["run"].as_str().unwrap().to_owned();
     service.until("its file is gone", || bot.read("reminders/fired.md").is_none().then_some(()));
@@ -432,6 +438,16 @@ fn the_jobs_that_jobs_make_are_bounded() {
         let shown = in_fork(&bot, socket.grant.token(), words);
         assert!(shown.starts_with("exit: 0"), "{words:?}: {shown}");
     }
+    // One job does not make all of them.
+    std::fs::remove_dir_all(bot.path("reminders")).unwrap();
+    for n in 0..ollim_bot::run::delegation::MADE_BY_ONE_AT_MOST {
+        bot.write(
+            &format!("reminders/{n}.md"),
+            &crate::support::bot::reminder(far, "background: true\ncreated_by: triage\n", "x"),
+        );
+    }
+    let shown = in_fork(&bot, socket.grant.token(), &adds);
+    assert!(shown.contains("there are 60 jobs already that this job has made"), "{shown}");
 }
 
 #[test]

@@ -301,6 +301,7 @@ fn only_the_maker_changes_a_job_and_only_while_it_has_no_more() {
     let mut made = draft();
     made.allowed_tools = texts(&["Read"]);
     limit.narrow(&mut made).unwrap();
+    limit.silence(&mut made).unwrap();
     let defaults =
         crate::definition::Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
     let read = |draft: &Draft| {
@@ -321,6 +322,8 @@ fn only_the_maker_changes_a_job_and_only_while_it_has_no_more() {
     refused(&limit, &|draft| draft.created_by = Some(DefinitionId::new("other")), "was not made by");
     refused(&limit, &|draft| draft.allowed_tools = texts(&["Edit"]), "has more than reminder oven by now");
     refused(&limit, &|draft| draft.allowed_tools = None, "has more than");
+    // The maker may send no messages, so it changes no job that may.
+    refused(&limit, &|draft| draft.allow_ping = true, "has more than");
     refused(
         &limit,
         &|draft| {
