@@ -151,7 +151,7 @@ pub(super) fn find_readable(name: &str, kind: Option<Kind>, loaded: &Loaded) -> 
         return Ok(Arc::clone(exact));
     }
     let begins = |definition: &&Arc<Definition>| {
-        definition.id.as_str().starts_with(name) || stem(&definition.file).is_some_and(|stem| stem.starts_with(name))
+        definition.id.as_str().starts_with(name) || own_stem(definition).is_some_and(|stem| stem.starts_with(name))
     };
     let all = loaded.definitions.values().filter(wanted);
     let named: Vec<&Arc<Definition>> = all.filter(|definition| !name.is_empty() && begins(definition)).collect();
@@ -169,9 +169,15 @@ pub(super) fn find_readable(name: &str, kind: Option<Kind>, loaded: &Loaded) -> 
 /// Returns the definition with this id, file or file name. An id takes precedence over a file name.
 pub(super) fn find_exact<'a>(name: &str, loaded: &'a Loaded) -> Option<&'a Arc<Definition>> {
     loaded.definitions.get(&DefinitionId::new(name)).or_else(|| {
-        let named = |file: &Path| file.as_os_str() == name || stem(file) == Some(name);
-        loaded.definitions.values().find(|definition| named(&definition.file))
+        let named =
+            |definition: &&Arc<Definition>| definition.file.as_os_str() == name || own_stem(definition) == Some(name);
+        loaded.definitions.values().find(named)
     })
+}
+
+/// Returns the name of a file that stands for its job. That of a job that another job made does not: it could be the name of another.
+fn own_stem(definition: &Definition) -> Option<&str> {
+    stem(&definition.file).filter(|_| definition.created_by.is_none())
 }
 
 /// Returns the only one of `ids` that begins with `name`, for a command that changes something.

@@ -175,7 +175,9 @@ pub fn create_link(home: &Home, draft: &Draft, defaults: &Defaults) -> Result<Wr
         Some(id) => id.clone(),
         None => new_id()?,
     };
-    create_text(home, draft.kind, &slug_of(draft), &draft.render(Some(&id)), defaults)
+    // The words of a job that another job made name no file, since a file's name stands for its job.
+    let name = if draft.created_by.is_some() { id.to_string() } else { slug_of(draft) };
+    create_text(home, draft.kind, &name, &draft.render(Some(&id)), defaults)
 }
 
 /// Writes a whole text into a new file named by a slug of `name`: a sample, or a fired reminder that is restored.

@@ -292,6 +292,32 @@ fn no_job_sends_more_words_by_what_it_makes() {
     routine(&bot, "watches", watch, loud);
     let run = fire(&bot, &service, "watches");
     assert!(printed(&run).contains("there are 16 jobs already that jobs have made and that watch a folder"), "{run:#}");
+    let edit = "ollim-bot routine add x --every 24h --command true --allowed-tools '' --id w1 && ollim-bot routine edit w1 --watch .";
+    routine(&bot, "edits", edit, loud);
+    assert!(printed(&fire(&bot, &service, "edits")).contains("there are 16 jobs already"));
+    service.stop();
+}
+
+/// The file of a chain's next check has a name, too.
+#[test]
+fn the_file_of_a_made_job_stands_for_no_job_of_the_person() {
+    let bot = TestBot::new();
+    bot.write("routines/email-triage.md", "---\ncron: '@yearly'\n---\nSort.\n");
+    bot.write(
+        "routines/email.md",
+        "---\nid: cf1ddb3a\ncreated_by: other\ncron: '@yearly'\nbackground: true\n---\nSort.\n",
+    );
+    assert_eq!(bot.json(["routine", "show", "email"])["id"], "email-triage");
+    assert_eq!(bot.json(["routine", "show", "cf1ddb3a"])["id"], "cf1ddb3a");
+    bot.ok(["pause", "email"]);
+    assert!(bot.read("routines/email-triage.md").unwrap().contains("enabled: false"));
+    let service = bot.start();
+    let chain = "background: true\ncreated_by: other\nmax_chain: 2\n";
+    bot.write("reminders/mum.md", &reminder(now(), chain, "Call mum."));
+    service.until_ended("mum", 1);
+    let links = bot.json(["reminder", "list"]);
+    let link = &links.as_array().unwrap()[0];
+    assert_eq!(link["file"], format!("reminders/{}.md", link["id"].as_str().unwrap()), "{links:#}");
     service.stop();
 }
 
