@@ -281,6 +281,13 @@ impl Failure {
 }
 
 impl FailureClass {
+    /// Returns whether its message may quote the job: the client or the API wrote it.
+    #[must_use]
+    pub fn quotes_job(self) -> bool {
+        use FailureClass::{ErrorResult, ExitedEarly, Garbage, Overloaded, SpawnFailed, SurfaceMismatch};
+        matches!(self, ErrorResult | ExitedEarly | Garbage | Overloaded | SpawnFailed | SurfaceMismatch)
+    }
+
     /// Returns whether another attempt may succeed without a change.
     #[must_use]
     pub fn may_pass(self) -> bool {

@@ -1,5 +1,7 @@
 //! Messages to the person. Each is kept until a channel has delivered it, so that no crash loses one.
 
+use std::collections::BTreeMap;
+
 use super::database::{Connection, Row, params};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -69,9 +71,9 @@ pub struct NewMessage {
     pub channel: Option<String>,
     /// The message for channels that can show more than text.
     pub rich: Option<RichContent>,
-    /// Whether it is about the failure of a job that another job has made. Only some of these are sent in an hour, and the others are
+    /// The job that made the one whose failure it is about, if a job did. Only some of these are sent in an hour, and the others are
     /// counted in a later message: a job that may make jobs must not send the person as many messages as it likes.
-    pub about_made_job: bool,
+    pub about_made_by: Option<DefinitionId>,
 }
 
 impl NewMessage {
@@ -204,7 +206,10 @@ fn hold_back(connection: &Connection) -> Result<(), JournalError> {
 const ABOUT_MADE_JOBS: &str = "about_made_jobs";
 
 /// Maximum number of messages about the failures of made jobs in an hour.
-const MAX_ABOUT_MADE_JOBS: i64 = 5;
+const MAX_ABOUT_MADE_JOBS: i64 = 20;
+
+/// Maximum number of these about what one job has made.
+const MAX_ABOUT_ONE_MAKER: i64 = 5;
 
 /// Inserts the messages of an ended run. Holds back those about made jobs that are too many. Returns the newest number, or 0.
 pub(super) fn insert_messages_of_run(
@@ -214,25 +219,35 @@ pub(super) fn insert_messages_of_run(
 ) -> Result<i64, JournalError> {
     let mut newest = 0;
     for message in messages {
-        if message.about_made_job && !counts_in_this_hour(connection, now)? {
-            hold_back(connection)?;
-        } else {
-            newest = insert_message(connection, message, now)?;
+        match &message.about_made_by {
+            Some(maker) if !counts_in_this_hour(connection, maker, now)? => hold_back(connection)?,
+            _ => newest = insert_message(connection, message, now)?,
         }
     }
     Ok(newest)
 }
 
-/// Counts one more message about a made job. Returns `false` if there have been enough in this hour.
-fn counts_in_this_hour(connection: &Connection, now: DateTime<Utc>) -> Result<bool, JournalError> {
+/// Counts one more message about a job that `maker` has made. Returns `false` if there have been enough in this hour.
+fn counts_in_this_hour(
+    connection: &Connection,
+    maker: &DefinitionId,
+    now: DateTime<Utc>,
+) -> Result<bool, JournalError> {
+    // The beginning of the hour, and the number by maker.
+    type Hour = (i64, BTreeMap<String, i64>);
     let stored = settings::get(connection, ABOUT_MADE_JOBS)?;
-    let stored = stored.and_then(|text| serde_json::from_str::<(i64, i64)>(&text).ok());
+    let stored = stored.and_then(|text| serde_json::from_str::<Hour>(&text).ok());
     let is_current = |since: &i64| (0..60 * 60 * 1000).contains(&(ms(now) - since));
-    let (since, count) = stored.filter(|(since, _)| is_current(since)).unwrap_or((ms(now), 0));
-    if count >= MAX_ABOUT_MADE_JOBS {
+    let (since, mut counts) = stored.filter(|(since, _)| is_current(since)).unwrap_or((ms(now), BTreeMap::new()));
+    if counts.values().sum::<i64>() >= MAX_ABOUT_MADE_JOBS {
         return Ok(false);
     }
-    settings::set(connection, ABOUT_MADE_JOBS, &format!("[{since},{}]", count + 1))?;
+    let count = counts.entry(maker.to_string()).or_default();
+    if *count >= MAX_ABOUT_ONE_MAKER {
+        return Ok(false);
+    }
+    *count += 1;
+    settings::set(connection, ABOUT_MADE_JOBS, &serde_json::to_string(&(since, counts)).unwrap_or_default())?;
     Ok(true)
 }
 

@@ -352,9 +352,13 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
-    pub async fn open_start_questions(&self) -> Result<usize, JournalError> {
-        let sql = "SELECT number FROM question WHERE start AND answer IS NULL";
-        self.writer.read(move |connection| Ok(connection.all(sql, params![], |row| row.get::<i64>(0))?.len())).await
+    pub async fn open_start_questions(&self, run: &RunId, definition: &Definition) -> Result<usize, JournalError> {
+        let sql = "SELECT q.number FROM question q JOIN run r ON r.run = q.run
+                   WHERE q.start AND q.answer IS NULL AND r.payer = ?1";
+        let count = |connection: &Connection, payer: &str| {
+            Ok(connection.all(sql, params![payer], |row| row.get::<i64>(0))?.len())
+        };
+        self.of_descendants(run, definition, count).await
     }
 
     /// Returns how many questions were asked since a time for what descends from the same job as this definition, the job itself excluded.
@@ -368,15 +372,28 @@ impl Journal {
         definition: &Definition,
         since: DateTime<Utc>,
     ) -> Result<usize, JournalError> {
+        let sql = "SELECT q.number FROM question q JOIN run r ON r.run = q.run
+                   WHERE q.asked > ?2 AND r.payer = ?1 AND q.id <> ?1";
+        let count = move |connection: &Connection, payer: &str| {
+            Ok(connection.all(sql, params![payer, ms(since)], |row| row.get::<i64>(0))?.len())
+        };
+        self.of_descendants(run, definition, count).await
+    }
+
+    /// Counts questions of what descends from the same job as this definition. Records that the run belongs to it.
+    async fn of_descendants(
+        &self,
+        run: &RunId,
+        definition: &Definition,
+        count: impl Fn(&Connection, &str) -> Result<usize, JournalError> + Send + 'static,
+    ) -> Result<usize, JournalError> {
         let (run, origin) = (run.clone(), Origin::of(definition));
         self.writer
             .commit(move |connection| {
                 let payer = payer(connection, &origin)?;
                 let own = params![run.as_str(), payer];
                 connection.execute("UPDATE run SET payer = ?2 WHERE run = ?1 AND payer IS NULL", own)?;
-                let sql = "SELECT q.number FROM question q JOIN run r ON r.run = q.run
-                           WHERE q.asked > ?2 AND r.payer = ?1 AND q.id <> ?1";
-                Ok(connection.all(sql, params![payer, ms(since)], |row| row.get::<i64>(0))?.len())
+                count(connection, &payer)
             })
             .await
     }

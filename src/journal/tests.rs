@@ -647,6 +647,48 @@ async fn sessions_are_bounded_by_run_and_all_together() {
     assert_eq!(journal.start_session(session("spawn-3", None), 2, 3).await.unwrap(), SessionStart::Recorded);
     assert_eq!(journal.start_session(session("spawn-4", None), 2, 3).await.unwrap(), SessionStart::TooManyOpen(3));
     assert_eq!(fixture.reader().sessions().unwrap().len(), 3);
+    // A quarter of the places is for the person and the main session.
+    let other = RunId::new("0badbeef");
+    let by_job = |id: &str| journal.start_session(session(id, Some(&other)), 8, 4);
+    assert_eq!(by_job("spawn-5").await.unwrap(), SessionStart::TooManyOpen(3));
+    assert_eq!(journal.start_session(session("spawn-6", None), 8, 4).await.unwrap(), SessionStart::Recorded);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_job_crowds_out_what_another_has_to_say() {
+    let fixture = Fixture::new();
+    let journal = fixture.open();
+    let mut runs = Vec::new();
+    for id in ["boiler", "loud"] {
+        let due = fixture.due(id, Kind::Reminder);
+        let run = one(&journal, due.clone()).await;
+        journal.launching(&run, due.text, String::new(), Punctuality::Unknown).await.unwrap();
+        runs.push(run);
+    }
+    journal.report(&runs[0], "boiler: it leaks".into()).await.unwrap();
+    for number in 1..=12 {
+        journal.report(&runs[1], format!("loud: {number}")).await.unwrap();
+    }
+    let pending = journal.pending_updates(10).await.unwrap();
+    assert_eq!((pending.left_out, pending.texts.len()), (3, 10));
+    assert_eq!(
+        (&*pending.texts[0], &*pending.texts[1], &*pending.texts[9]),
+        ("boiler: it leaks", "loud: 4", "loud: 12")
+    );
+
+    // So it is with messages about the failures of jobs that jobs have made.
+    let failed = |maker: &str, text: &str| NewMessage {
+        about_made_by: Some(DefinitionId::new(maker)),
+        ..NewMessage::of_service(text)
+    };
+    let mut messages: Vec<NewMessage> = (1..=8).map(|number| failed("loud", &format!("loud {number}"))).collect();
+    messages.push(failed("quiet", "quiet 1"));
+    let finish = Finish { messages, ..Finish::closed(RunState::Completed, None) };
+    journal.finish(&runs[1], finish).await.unwrap();
+    let told: Vec<String> =
+        fixture.reader().messages(Some(100)).unwrap().into_iter().map(|message| message.text).collect();
+    assert_eq!(told.len(), 6, "{told:?}");
+    assert!(told[0].starts_with("quiet 1") && told[1] == "loud 5", "{told:?}");
 }
 
 fn job(id: &str) -> Definition {

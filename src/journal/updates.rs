@@ -1,6 +1,8 @@
 //! Reports of background jobs, kept until a turn of the main session receives them.
 
-use super::database::{Connection, params};
+use std::collections::HashMap;
+
+use super::database::{Connection, Row, params};
 use chrono::{DateTime, Utc};
 
 use super::events::{EventKind, NewEvent, insert_event};
@@ -38,11 +40,25 @@ impl Journal {
     pub async fn pending_updates(&self, most: usize) -> Result<PendingUpdates, JournalError> {
         self.writer
             .commit(move |connection| {
-                let sql = "SELECT number, text FROM pending_update ORDER BY number DESC";
-                let rows: Vec<(i64, String)> = connection.all(sql, (), |row| Ok((row.get(0)?, row.get(1)?)))?;
+                let sql = "SELECT p.number, p.text, o.id FROM pending_update p LEFT JOIN run r ON r.run = p.run
+                           LEFT JOIN occurrence o ON o.number = r.occurrence ORDER BY p.number DESC";
+                let row =
+                    |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<String>(1)?, row.get::<Option<String>>(2)?));
+                let rows = connection.all(sql, (), row)?;
                 let left_out = rows.len().saturating_sub(most);
-                let newest = rows.first().map_or(0, |(number, _)| *number);
-                let texts = rows.into_iter().take(most).map(|(_, text)| text).rev().collect();
+                let newest = rows.first().map_or(0, |(number, ..)| *number);
+                // The newest one of each job comes before the second one of any, so that no job crowds the others out.
+                let mut counts: HashMap<Option<String>, usize> = HashMap::new();
+                let mut ranked: Vec<(usize, i64, String)> = Vec::with_capacity(rows.len());
+                for (number, text, id) in rows {
+                    let count = counts.entry(id).or_default();
+                    ranked.push((*count, -number, text));
+                    *count += 1;
+                }
+                ranked.sort();
+                ranked.truncate(most);
+                ranked.sort_by_key(|(_, number, _)| -number);
+                let texts = ranked.into_iter().map(|(.., text)| text).collect();
                 Ok(PendingUpdates { texts, left_out, newest })
             })
             .await

@@ -3,7 +3,7 @@
 //! Every job may watch a folder of `work/`. A folder elsewhere requires that the job's rules let it read the folder's files. That is
 //! checked when the watch begins, and before each burst, except for the last burst of a watch that has ended.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -159,6 +159,8 @@ pub struct FolderWatches {
     spawner: Arc<Spawner>,
     /// The problem of each routine of which the person was notified.
     told: Arc<Mutex<BTreeMap<DefinitionId, String>>>,
+    /// Made routines of which the person was notified.
+    told_of_made: Arc<Mutex<BTreeSet<DefinitionId>>>,
 }
 
 impl FolderWatches {
@@ -171,7 +173,7 @@ impl FolderWatches {
         journal: Journal,
         spawner: Arc<Spawner>,
     ) -> Self {
-        Self { home, definitions, schedule, journal, spawner, told: Arc::default() }
+        Self { home, definitions, schedule, journal, spawner, told: Arc::default(), told_of_made: Arc::default() }
     }
 
     /// Runs the watches until the future is dropped.
@@ -280,8 +282,10 @@ impl FolderWatches {
         }
         tracing::info!(%id, why = now, "what keeps a routine from seeing changes");
         let is_made = self.definitions.of(id).await.is_some_and(|definition| definition.is_made_by_run());
+        // Of a made routine, once as long as the service runs: its job could bring the problem back at will.
+        let first = !told.contains_key(id) && self.told_of_made.lock().await.insert(id.clone());
         let message = match &now {
-            Some(_) if is_made && told.contains_key(id) => Ok(()),
+            Some(_) if is_made && !first => Ok(()),
             Some(why) => {
                 let why = if is_made { String::new() } else { format!(": {why}") };
                 let text = format!("routine {id} sees no changes{why}. `ollim-bot check {id}` says what to do.");

@@ -128,6 +128,11 @@ fn failed(attempted: &AttemptData<'_>, failure: &Failure) -> Finish {
     if attempted.stopping && failure.class.may_pass() {
         return cut_off();
     }
+    // A made job that may send no messages chooses what the client's and the API's errors quote, such as a model's name.
+    let is_silent = definition.created_by.is_some()
+        && definition.background().is_some_and(|background| !background.restrictions.allow_ping);
+    let quotes = is_silent && failure.class.quotes_job();
+    let told = if quotes { "its record says why" } else { &*failure.message };
     let recorded = |after| Finish {
         after,
         class: Some(class_word(failure.class)),
@@ -153,14 +158,14 @@ fn failed(attempted: &AttemptData<'_>, failure: &Failure) -> Finish {
             let mut finish = recorded(AfterAttempt::RetryAt(at));
             // The service notifies the person of a missing login itself. An occurrence that a newer one ends gets no other attempt.
             if !not_logged_in && attempted.cause.is_none() {
-                tell_of_retry(attempted, &failure.message, at, &mut finish);
+                tell_of_retry(attempted, told, at, &mut finish);
             }
             finish
         }
         (None, _) => {
             let mut finish = recorded(AfterAttempt::Closed);
             let at_once = not_logged_in || failure.class == FailureClass::NeedsClaude;
-            count(attempted, OccurrenceEnd::Badly { why: &failure.message, at_once }, &mut finish);
+            count(attempted, OccurrenceEnd::Badly { why: told, at_once }, &mut finish);
             finish
         }
     }
@@ -221,8 +226,8 @@ fn alert<'a>(attempted: &AttemptData<'a>) -> Alert<'a> {
 
 /// Returns a message of the service about a run.
 fn message(attempted: &AttemptData<'_>, text: String) -> NewMessage {
-    let about_made_job = attempted.definition.created_by.is_some();
-    NewMessage { about_made_job, ..NewMessage::of_run(attempted.run, attempted.definition, text) }
+    let about_made_by = attempted.definition.created_by.clone();
+    NewMessage { about_made_by, ..NewMessage::of_run(attempted.run, attempted.definition, text) }
 }
 
 #[cfg(test)]
@@ -230,6 +235,8 @@ mod tests {
     use super::super::job::failure;
     use super::super::tests::support::{reminder, routine};
     use super::*;
+    use crate::definition::{Background, DefinitionId, Mode};
+    use crate::policy::{BgForkConfig, UpdateMode};
 
     struct Case {
         definition: Definition,
@@ -270,6 +277,32 @@ mod tests {
 
     fn fails(class: FailureClass) -> AttemptEnd {
         AttemptEnd::Failed(Failure { class, message: "why".to_owned() })
+    }
+
+    /// The model's name, which the job chose, is in the API's error.
+    #[test]
+    fn no_word_of_a_silent_made_job_is_in_the_message_about_its_failure() {
+        for (is_made, allow_ping, expected) in [(true, false, false), (true, true, true), (false, false, true)] {
+            let restrictions = BgForkConfig::new(UpdateMode::OnPing, allow_ping, Some(Vec::new()), None).unwrap();
+            let mode = Mode::Background(Background { restrictions, ..Background::default() });
+            let created_by = is_made.then(|| DefinitionId::new("maker"));
+            let definition = Definition { mode, created_by, ..reminder("tea") };
+            let attempted = AttemptData {
+                run: &RunId::new("00000001"),
+                definition: &definition,
+                failures: 0,
+                had_side_effect: true,
+                cause: None,
+                stopping: false,
+                consecutive_failures: ConsecutiveFailures::none(definition.id.clone()),
+                alert_after: 1,
+                now: DateTime::UNIX_EPOCH,
+                chance: 0.5,
+            };
+            let finish = conclude(&attempted, failure(FailureClass::ErrorResult, "WORDS".to_owned()));
+            assert_eq!(finish.error.as_deref(), Some("WORDS"), "its record has them");
+            assert_eq!(finish.messages[0].text.contains("WORDS"), expected, "{:?}", finish.messages);
+        }
     }
 
     #[test]

@@ -54,11 +54,16 @@ pub(in crate::run) fn data(name: &str, text: &str) -> String {
     let text = text.replace("\r\n", "\n");
     let mut out = format!("[{name}]\n");
     for line in text.trim_end_matches(is_end).split(is_end) {
-        let line = line.replace(|c: char| c.is_control() && c != '\t', "\u{fffd}");
+        let line = line.replace(|c: char| c != '\t' && (c.is_control() || is_unseen(c)), "\u{fffd}");
         let _ = writeln!(out, "| {line}");
     }
     let _ = write!(out, "[end of {name}]");
     out
+}
+
+/// Returns whether the character turns the direction of a text, or hides a text from a person that a model reads.
+fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

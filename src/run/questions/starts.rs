@@ -47,7 +47,8 @@ impl Questions {
                     self.announce_end(&ended.map_or(question, |(question, _)| question));
                 }
                 let is_made = job.definition.is_made_by_run();
-                if is_made && self.journal.open_start_questions().await? >= super::MAX_OPEN_OF_RUN {
+                let open = self.journal.open_start_questions(&job.run, &job.definition);
+                if is_made && open.await? >= super::MAX_OPEN_OF_RUN {
                     return Ok(Approval::Waits(self.clock.now() + ANSWERED_MEANWHILE));
                 }
                 if let Some(why) = self.asked_too_often(&job.run, &job.definition).await? {

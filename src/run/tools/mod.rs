@@ -105,6 +105,8 @@ async fn send(host: &Host, tool: &str, mut message: NewMessage, critical: bool) 
     if host.definition.background().is_some_and(|background| !background.restrictions.allow_ping) {
         return Err("This job may not reach the user (allow_ping: false). Finish without a message.".into());
     }
+    // What a job makes or spawns gets no message past the budget: there may be any number of it.
+    let critical = critical && !host.definition.is_made_by_run();
     // Held until the message is recorded, so that two concurrent calls send one message.
     let mut delivery = host.delivery.lock().await;
     let instead = "Put it into report_updates if you have that, or leave it to a later job; only what cannot wait goes through, with critical: true.";

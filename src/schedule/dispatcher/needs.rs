@@ -154,7 +154,7 @@ impl Dispatcher {
                 "reminder {id} was skipped: {why}. Its file is kept in reminders/failed/; `ollim-bot reminder retry {id}` brings it back."
             );
             let message = NewMessage {
-                about_made_job: definition.created_by.is_some(),
+                about_made_by: definition.created_by.clone(),
                 ..NewMessage::of_run(&run, definition, text)
             };
             finish.messages.push(message.with_buttons(failure_buttons(Kind::Reminder)));
