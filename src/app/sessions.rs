@@ -75,6 +75,8 @@ pub(super) fn spawn(request: SpawnRequest, app: &App) -> Result<ServiceReply, Re
     match &app.caller {
         Caller::Person => service::ask(ServiceCommand::Spawn(request), app),
         Caller::Run(run) => {
+            // The run itself may start agents where its gate may not.
+            run.limit.may_spawn(request.tools.as_ref())?;
             let spawned = Handle::current().block_on(run.acts.spawn(request));
             // For whatever reason, the run was denied an agent. That goes into its record.
             let session = spawned.map_err(|refusal| Refusal { cause: Cause::Denied, ..refusal })?;

@@ -41,6 +41,8 @@ enum RunKind {
     Spawned,
     /// A command that another job made. An agent's limits do not apply to commands, so it must not make jobs without them.
     MadeCommand,
+    /// The gate of a job that another job made. Nor do they apply to gates.
+    MadeGate,
 }
 
 impl RunKind {
@@ -50,6 +52,7 @@ impl RunKind {
             Self::Main | Self::Fork => None,
             Self::Spawned => Some("was spawned by another agent"),
             Self::MadeCommand => Some("is a command that another job made"),
+            Self::MadeGate => Some("runs a gate that another job made"),
         }
     }
 }
@@ -114,6 +117,13 @@ impl DelegationLimit {
                 _ => None,
             },
         }
+    }
+
+    /// Returns the limit of the job's gate or command, which runs before or without an agent.
+    #[must_use]
+    pub fn of_line(&self, definition: &Definition) -> Self {
+        let is_gate = self.place == RunKind::Fork && definition.is_made_by_run();
+        Self { place: if is_gate { RunKind::MadeGate } else { self.place }, ..self.clone() }
     }
 
     /// Returns the run's title for sentences, such as `routine email-triage`.

@@ -159,8 +159,8 @@ impl Runner {
         };
         tokio::try_join!(noted, marked)
             .map_err(|error| environment(format!("the line was not run, since that cannot be recorded: {error}")))?;
-        let authority =
-            RunAuthority::new(job.run.clone(), job.definition.title(), host.limit.clone(), Arc::clone(host) as _);
+        let limit = host.limit.of_line(&job.definition);
+        let authority = RunAuthority::new(job.run.clone(), job.definition.title(), limit, Arc::clone(host) as _);
         let granted = self.tokens.grant(authority);
         let own = granted.map_err(|error| environment(format!("no token could be made for the run: {error}")))?;
         let of_programs =

@@ -183,6 +183,25 @@ fn a_gate_has_no_more_than_its_job() {
     service.stop();
 }
 
+/// The limits of an agent's costs do not apply to a gate.
+#[test]
+fn the_gate_of_a_made_job_makes_and_starts_nothing() {
+    let api = api();
+    let bot = bot(&api);
+    let service = bot.start();
+    let makes = "ollim-bot reminder add x --in 9h --background; ollim-bot spawn -m hi; exit 1";
+    let fields = "allowed_tools: ['Bash(ollim-bot *)', mcp__bot__spawn_agent]\n";
+    routine(&bot, "own", makes, fields);
+    fire(&bot, &service, "own");
+    assert_eq!(bot.json(["reminder", "list"]).as_array().unwrap().len(), 1, "the person's may");
+    routine(&bot, "made", makes, &format!("{fields}created_by: other\n"));
+    let run = fire(&bot, &service, "made");
+    assert_eq!(bot.json(["reminder", "list"]).as_array().unwrap().len(), 1, "{run:#}");
+    assert!(run["denials"].to_string().contains("runs a gate that another job made, and makes no jobs"), "{run:#}");
+    assert!(run["denials"].to_string().contains("runs a gate that another job made, and spawns none"), "{run:#}");
+    service.stop();
+}
+
 #[test]
 fn a_gate_that_writes_without_end_or_leaves_children_is_bounded() {
     let api = api();
