@@ -25,7 +25,9 @@ pub(in crate::run) fn occasion(occasion: &Occasion) -> String {
             "Something has changed in the folder that this job watches: so much that it is not known what.".into()
         }
         Occasion::Changed { files, more, .. } => {
-            let mut lines = files.join("\n");
+            // One line a file, so that one file does not pass for two.
+            let names: Vec<String> = files.iter().map(|file| file.replace(is_line_end, "\u{fffd}")).collect();
+            let mut lines = names.join("\n");
             if *more > 0 {
                 let _ = write!(lines, "\n(and {more} more)");
             }
@@ -49,16 +51,19 @@ fn delivery(payload: &str) -> String {
 
 /// Formats untrusted text as data. Each line begins with `| `, so that none can pass for one of ours.
 pub(in crate::run) fn data(name: &str, text: &str) -> String {
-    // Every character that a reader may take for the end of a line.
-    let is_end = |c: char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
     let text = text.replace("\r\n", "\n");
     let mut out = format!("[{name}]\n");
-    for line in text.trim_end_matches(is_end).split(is_end) {
+    for line in text.trim_end_matches(is_line_end).split(is_line_end) {
         let line = line.replace(|c: char| c != '\t' && (c.is_control() || is_unseen(c)), "\u{fffd}");
         let _ = writeln!(out, "| {line}");
     }
     let _ = write!(out, "[end of {name}]");
     out
+}
+
+/// Returns whether a reader may take the character for the end of a line.
+fn is_line_end(c: char) -> bool {
+    matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
 /// Returns whether the character turns the direction of a text, or hides a text from a person that a model reads.
