@@ -51,6 +51,8 @@ pub enum Approval {
     Granted,
     /// The question to the person is open, until this time.
     Waits(DateTime<Utc>),
+    /// The person is asked later, since questions about other jobs of the same maker are open. To be checked again at this time.
+    AskedLater(DateTime<Utc>),
     /// The person has not approved it. The reason, as a sentence without a full stop.
     Refused(String),
 }

@@ -468,3 +468,29 @@ fn all_that_descends_from_one_job_asks_a_few_questions_in_an_hour() {
     assert_eq!(answers(&bot).len(), 18);
     service.stop();
 }
+
+#[test]
+fn questions_about_the_jobs_of_one_maker_leave_room_for_those_of_another() {
+    let bot = TestBot::new();
+    let job = |maker: &str| {
+        let fields = "client: exec\ncommand: 'true'\nallowed_tools: []\napprove: true\n";
+        reminder(now(), &format!("{fields}created_by: {maker}\n"), "")
+    };
+    for number in 1..=9 {
+        bot.write(&format!("reminders/loud-{number}.md"), &job("loud"));
+    }
+    let service = bot.start();
+    let asked = || -> Vec<String> {
+        let questions = bot.json(["questions"]);
+        questions.as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+    };
+    service.until("eight are asked about", || (asked().len() == 8).then_some(()));
+    service.until("the ninth says why it is not", || {
+        bot.ok(["status"])
+            .contains("you are asked about it once you have answered about others of its maker")
+            .then_some(())
+    });
+    bot.write("reminders/quiet-1.md", &job("quiet"));
+    service.until("that of another is asked about", || asked().contains(&"quiet-1".to_owned()).then_some(()));
+    service.stop();
+}

@@ -49,7 +49,7 @@ impl Questions {
                 let is_made = job.definition.is_made_by_run();
                 let open = self.journal.open_start_questions(&job.run, &job.definition);
                 if is_made && open.await? >= super::MAX_OPEN_OF_RUN {
-                    return Ok(Approval::Waits(self.clock.now() + ANSWERED_MEANWHILE));
+                    return Ok(Approval::AskedLater(self.clock.now() + ANSWERED_MEANWHILE));
                 }
                 if let Some(why) = self.asked_too_often(&job.run, &job.definition).await? {
                     return Ok(Approval::Refused(format!("{NOT_APPROVED}{why}")));

@@ -65,7 +65,7 @@ impl Dispatcher {
         match approval {
             Approval::Granted => {}
             Approval::Refused(why) => self.skip_unstarted(number, &definition, why),
-            Approval::Waits(until) => {
+            Approval::Waits(until) | Approval::AskedLater(until) => {
                 // An answer or an edit that came meanwhile may concern this occurrence.
                 let is_current =
                     self.definitions.definition(&definition.id).is_some_and(|now| Arc::ptr_eq(now, &definition));
@@ -80,9 +80,13 @@ impl Dispatcher {
                     self.journal.record(&run, EventKind::Delayed { by: DelayCause::Approval, until: None, what: None });
                 }
                 let journal = self.journal.clone();
-                self.note(
-                    async move { journal.note_waiting(&run, "it waits for your yes (`ollim-bot questions`)").await },
-                );
+                let what = match approval {
+                    Approval::AskedLater(_) => {
+                        "you are asked about it once you have answered about others of its maker (`ollim-bot questions`)"
+                    }
+                    _ => "it waits for your yes (`ollim-bot questions`)",
+                };
+                self.note(async move { journal.note_waiting(&run, what).await });
             }
         }
     }
