@@ -153,6 +153,23 @@ fn others_must_not_change_what_jobs_may_do() {
 }
 
 #[test]
+fn nobody_is_told_to_stop_what_the_machine_needs() {
+    let bot = TestBot::new();
+    let runtime = bot.person().join("runtime");
+    fs::create_dir_all(runtime.join("systemd")).unwrap();
+    let tmux = bot.person().join("tmux");
+    let bot = bot.env("XDG_RUNTIME_DIR", runtime.to_str().unwrap()).env("TMUX", &format!("{},1,0", tmux.display()));
+    let _listeners = [&runtime.join("systemd/private"), &tmux].map(|path| UnixListener::bind(path).unwrap());
+    let found = doctor(&bot, &[]);
+    let step_of = |what: &str| -> String {
+        let is_it = |finding: &&Value| finding["detail"].as_str().unwrap().starts_with(what);
+        findings(&found).iter().find(is_it).unwrap_or_else(|| panic!("{found:#}"))["do"][0].as_str().unwrap().to_owned()
+    };
+    assert!(step_of("systemd (user) answers").ends_with("run ollim-bot as a user of its own"));
+    assert!(step_of("tmux answers").contains("stop that program"));
+}
+
+#[test]
 fn a_clock_that_nothing_keeps_right_is_named() {
     let bot = with_clock();
     for (says, health) in [("no", "look"), ("yes", "ok")] {

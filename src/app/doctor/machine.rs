@@ -90,8 +90,15 @@ pub(super) fn sockets(app: &App) -> Vec<Finding> {
         return vec![Finding::ok("sockets", "none that is known to lead around the sandbox answers")];
     }
     let of = |socket: sockets::PathSocket| {
+        // The machine, or the person's login, needs these. One of them may run this service.
+        let is_needed = ["systemd", "D-Bus"].iter().any(|name| socket.what.starts_with(name));
+        let way_out = if is_needed {
+            "run ollim-bot as a user of its own"
+        } else {
+            "stop that program, or run ollim-bot as another user"
+        };
         Finding::look("sockets", format!("{} answers at {}", socket.what, socket.path.display()))
-            .step("a job that connects there acts outside of its sandbox: stop that program, or run ollim-bot as another user")
+            .step(format!("a job that connects there acts outside of its sandbox: {way_out}"))
     };
     found.into_iter().map(of).collect()
 }
