@@ -87,12 +87,13 @@ pub(super) fn add_text(kind: Kind, text: &str, template: &str, app: &App) -> Res
 /// whether the person could mean another job by it, or a session.
 pub(super) fn is_known(app: &App) -> impl Fn(&DefinitionId) -> bool {
     let journal = runs::open(app).ok();
+    // Without them, every id is refused.
     let meant = match &app.caller {
-        Caller::Person => Vec::new(),
-        Caller::Run(_) => app.load().map(|loaded| names_of_person(&loaded)).unwrap_or_default(),
+        Caller::Person => Some(Vec::new()),
+        Caller::Run(_) => app.load().map(|loaded| names_of_person(&loaded)).ok(),
     };
     move |id| {
-        meant.iter().any(|name| name.starts_with(id.as_str()))
+        meant.as_ref().is_none_or(|meant| meant.iter().any(|name| name.starts_with(id.as_str())))
             || journal.as_ref().is_some_and(|journal| journal.has_record_of(id).unwrap_or(true))
     }
 }
