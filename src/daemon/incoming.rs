@@ -32,6 +32,7 @@ use crate::journal::{
 use crate::refusal::Refusal;
 use crate::run::converse::is_message_id;
 use crate::run::forks::{self, EndForkResult, fork_action};
+use crate::run::prompt::data::is_line_end;
 use crate::schedule::{ActiveView, StageView};
 
 /// Executes a command line of the person's and returns its output. `Err` holds the reason of a failure. Runs on blocking threads.
@@ -770,12 +771,10 @@ fn label(tool: &str, input: &serde_json::Value) -> String {
 
 /// Formats a message's text as a quote above the answer. A job may have written it, so no character ends a line but our own.
 fn quote(text: &str) -> String {
-    // Every character that a reader may take for the end of a line.
-    let is_end = |c: char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
     let text = text.trim().replace("\r\n", "\n");
     let cut = text.char_indices().nth(QUOTED).map_or(text.clone(), |(end, _)| format!("{}…", &text[..end]));
     let quoted = |line: &str| format!("> {}", visible(line)).trim_end().to_owned();
-    cut.split(is_end).map(quoted).collect::<Vec<_>>().join("\n")
+    cut.split(is_line_end).map(quoted).collect::<Vec<_>>().join("\n")
 }
 
 fn with_hints(refusal: &Refusal) -> String {

@@ -194,8 +194,7 @@ mod tests {
         #[test]
         fn nothing_of_a_value_gets_out_of_its_place(payload in payloads()) {
             let text = fill("Before {{a}} between\n{{b}} behind.", &payload);
-            let is_end = |c: char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
-            prop_assert_eq!(text.split(is_end).count(), 2, "{}", text);
+            prop_assert_eq!(text.split(crate::run::prompt::data::is_line_end).count(), 2, "{}", text);
             let mut rest = text.strip_prefix("Before ").unwrap();
             for (name, behind) in [("a", " between\n"), ("b", " behind.")] {
                 let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Json>();

@@ -3,7 +3,7 @@
 //! Pure. A prompt always begins with the tag, since the client runs a prompt that begins with `/` as its own command. It
 //! mentions nothing that does not apply to the run.
 
-pub(super) mod data;
+pub mod data;
 
 use std::fmt::Write as _;
 

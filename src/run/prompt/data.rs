@@ -62,7 +62,8 @@ pub(in crate::run) fn data(name: &str, text: &str) -> String {
 }
 
 /// Returns whether a reader may take the character for the end of a line.
-fn is_line_end(c: char) -> bool {
+#[must_use]
+pub fn is_line_end(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
