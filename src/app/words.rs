@@ -51,6 +51,13 @@ pub fn outcome(run: &RunRecord, now: DateTime<Utc>) -> String {
     }
 }
 
+/// Returns [`outcome`], and why.
+#[must_use]
+pub fn outcome_and_cause(run: &RunRecord, now: DateTime<Utc>) -> String {
+    let cause = cause(run).map(|cause| format!(": {cause}"));
+    format!("{}{}", outcome(run, now), cause.unwrap_or_default())
+}
+
 /// Returns the tone for the outcome of a run.
 #[must_use]
 pub fn emphasis(run: &RunRecord) -> Emphasis {

@@ -348,10 +348,11 @@ impl Journal {
             .await
     }
 
-    /// Returns the number of open questions about the start of a run.
+    /// Returns the number of open questions about the start of what descends from the same job as this definition. Records that the run
+    /// belongs to them.
     ///
     /// # Errors
-    /// Fails when the journal cannot be read.
+    /// Fails when the commit cannot be made.
     pub async fn open_start_questions(&self, run: &RunId, definition: &Definition) -> Result<usize, JournalError> {
         let sql = "SELECT q.number FROM question q JOIN run r ON r.run = q.run
                    WHERE q.start AND q.answer IS NULL AND r.payer = ?1";

@@ -289,7 +289,7 @@ impl DelegationLimit {
     /// A sentence if the run chooses the id.
     pub fn silence(&self, draft: &mut Draft) -> Result<(), Refusal> {
         self.hush(draft);
-        if draft.id.is_some() && !self.has_words() { Err(self.chooses_no_id()) } else { Ok(()) }
+        if draft.id.is_some() { self.may_choose_id() } else { Ok(()) }
     }
 
     /// Lets a job send no messages, if this run may send none.
@@ -308,14 +308,13 @@ impl DelegationLimit {
     /// # Errors
     /// A sentence if the run may send no messages.
     pub fn may_choose_id(&self) -> Result<(), Refusal> {
-        if self.has_words() { Ok(()) } else { Err(self.chooses_no_id()) }
-    }
-
-    fn chooses_no_id(&self) -> Refusal {
-        Refusal::denied(format!(
+        if self.has_words() {
+            return Ok(());
+        }
+        Err(Refusal::denied(format!(
             "`--id` is in the messages about a job, and {} may send no messages; leave it out",
             self.title
-        ))
+        )))
     }
 
     /// Returns whether words of the run may reach the person. The service sends what a failed command printed.

@@ -283,10 +283,9 @@ impl FolderWatches {
         tracing::info!(%id, why = now, "what keeps a routine from seeing changes");
         let is_made = self.definitions.of(id).await.is_some_and(|definition| definition.is_made_by_run());
         // Of a made routine, once as long as the service runs: its job could bring the problem back at will.
-        let first = !told.contains_key(id) && self.told_of_made.lock().await.insert(id.clone());
+        let is_told = !is_made || !told.contains_key(id) && self.told_of_made.lock().await.insert(id.clone());
         let message = match &now {
-            Some(_) if is_made && !first => Ok(()),
-            Some(why) => {
+            Some(why) if is_told => {
                 let why = if is_made { String::new() } else { format!(": {why}") };
                 let text = format!("routine {id} sees no changes{why}. `ollim-bot check {id}` says what to do.");
                 self.journal
@@ -294,7 +293,7 @@ impl FolderWatches {
                     .await
                     .map(drop)
             }
-            None => Ok(()),
+            Some(_) | None => Ok(()),
         };
         match now {
             Some(why) => told.insert(id.clone(), why),

@@ -250,8 +250,7 @@ mod tests {
         Case { definition, failures: 0, had_side_effect: false, cause: None, stopping: false }
     }
 
-    fn check(case: &Case, end: AttemptEnd, expected: (RunState, &str, usize)) {
-        let now = DateTime::UNIX_EPOCH;
+    fn concluded(case: &Case, report: AttemptReport) -> Finish {
         let attempted = AttemptData {
             run: &RunId::new("00000001"),
             definition: &case.definition,
@@ -261,15 +260,19 @@ mod tests {
             stopping: case.stopping,
             consecutive_failures: ConsecutiveFailures::none(case.definition.id.clone()),
             alert_after: 1,
-            now,
+            now: DateTime::UNIX_EPOCH,
             chance: 0.5,
         };
+        conclude(&attempted, report)
+    }
+
+    fn check(case: &Case, end: AttemptEnd, expected: (RunState, &str, usize)) {
         let report = AttemptReport { end: end.clone(), ..failure(FailureClass::Internal, String::new()) };
-        let finish = conclude(&attempted, report);
+        let finish = concluded(case, report);
         let next = match finish.after {
             AfterAttempt::Closed => "closed".to_owned(),
             AfterAttempt::Open => "open".to_owned(),
-            AfterAttempt::RetryAt(at) => format!("in {} s", (at - now).num_seconds()),
+            AfterAttempt::RetryAt(at) => format!("in {} s", (at - DateTime::UNIX_EPOCH).num_seconds()),
         };
         let found = (finish.state, next.as_str(), finish.messages.len());
         assert_eq!(found, expected, "{} {end:?}", case.definition.title());
@@ -287,19 +290,8 @@ mod tests {
             let mode = Mode::Background(Background { restrictions, ..Background::default() });
             let created_by = is_made.then(|| DefinitionId::new("maker"));
             let definition = Definition { mode, created_by, ..reminder("tea") };
-            let attempted = AttemptData {
-                run: &RunId::new("00000001"),
-                definition: &definition,
-                failures: 0,
-                had_side_effect: true,
-                cause: None,
-                stopping: false,
-                consecutive_failures: ConsecutiveFailures::none(definition.id.clone()),
-                alert_after: 1,
-                now: DateTime::UNIX_EPOCH,
-                chance: 0.5,
-            };
-            let finish = conclude(&attempted, failure(FailureClass::ErrorResult, "WORDS".to_owned()));
+            let case = Case { had_side_effect: true, ..case(definition) };
+            let finish = concluded(&case, failure(FailureClass::ErrorResult, "WORDS".to_owned()));
             assert_eq!(finish.error.as_deref(), Some("WORDS"), "its record has them");
             assert_eq!(finish.messages[0].text.contains("WORDS"), expected, "{:?}", finish.messages);
         }

@@ -16,8 +16,8 @@ pub(crate) struct Usage {
     pub(crate) threads: u64,
 }
 
-/// Returns the usage of all processes below `root`, with the memory of `root` itself, which jobs may fill too. Shared memory is counted once only if the plain sum exceeds `most`, since the exact
-/// count takes time.
+/// Returns the usage of all processes below `root`, with the memory of `root` itself, which jobs may fill too. Shared memory is counted
+/// once only if the plain sum exceeds `most`, since the exact count takes time.
 ///
 /// # Errors
 /// If processes cannot be listed.

@@ -152,8 +152,7 @@ fn retried(journal: &JournalReader, app: &App) -> Vec<Finding> {
     let runs = journal.unfinished().unwrap_or_default().into_iter().filter(|run| run.retry_at.is_some());
     let finding = |run: RunRecord| {
         let run = app.redacted(run);
-        let cause = words::cause(&run).map(|cause| format!(": {cause}")).unwrap_or_default();
-        Finding::look("jobs", format!("{} {}{cause}", run.id, words::outcome(&run, app.now())))
+        Finding::look("jobs", format!("{} {}", run.id, words::outcome_and_cause(&run, app.now())))
             .step(format!("see why: `ollim-bot runs show {}`", run.run))
     };
     runs.take(NAMED).map(finding).collect()

@@ -52,10 +52,7 @@ fn state(run: &RunRecord, now: DateTime<Utc>) -> String {
         // A person fired it before its time.
         RunState::Claimed => words::state(run.outcome),
         RunState::Running | RunState::Interrupted => "was cut off".to_owned(),
-        _ => {
-            let cause = words::cause(run).map(|cause| format!(": {cause}"));
-            format!("{}{}", words::outcome(run, now), cause.unwrap_or_default())
-        }
+        _ => words::outcome_and_cause(run, now),
     }
 }
 

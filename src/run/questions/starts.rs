@@ -47,8 +47,9 @@ impl Questions {
                     self.announce_end(&ended.map_or(question, |(question, _)| question));
                 }
                 let is_made = job.definition.is_made_by_run();
-                let open = self.journal.open_start_questions(&job.run, &job.definition);
-                if is_made && open.await? >= super::MAX_OPEN_OF_RUN {
+                if is_made
+                    && self.journal.open_start_questions(&job.run, &job.definition).await? >= super::MAX_OPEN_OF_RUN
+                {
                     return Ok(Approval::AskedLater(self.clock.now() + ANSWERED_MEANWHILE));
                 }
                 if let Some(why) = self.asked_too_often(&job.run, &job.definition).await? {
