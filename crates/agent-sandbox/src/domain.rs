@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
@@ -223,11 +224,14 @@ fn restrict(rules: RulesetCreated) -> Result<SandboxStatus, RulesetError> {
     })
 }
 
-/// Returns how much of a domain this kernel enforces, tried on a thread of its own.
+/// Returns how much of a domain this kernel enforces, tried once on a thread of its own.
 #[must_use]
 pub fn probe() -> SandboxStatus {
-    let tried = std::thread::spawn(|| ruleset(Network::None).and_then(restrict).unwrap_or(SandboxStatus::Not));
-    tried.join().unwrap_or(SandboxStatus::Not)
+    static FOUND: OnceLock<SandboxStatus> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let tried = std::thread::spawn(|| ruleset(Network::None).and_then(restrict).unwrap_or(SandboxStatus::Not));
+        tried.join().unwrap_or(SandboxStatus::Not)
+    })
 }
 
 /// Yields one rule for each existing path. A path that contains a symlink grants nothing: otherwise a process that may replace

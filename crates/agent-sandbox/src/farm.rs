@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use crate::stamped::{Stamped, stamp};
 
 /// Name of the folder with a link for each program of this machine.
 pub const FOLDER: &str = "program-farm";
@@ -41,13 +43,8 @@ pub type Programs = BTreeMap<String, PathBuf>;
 /// Returns the same as [`programs`], cached until a folder changes.
 #[must_use]
 pub fn known_programs(path: &[PathBuf]) -> Arc<Programs> {
-    static KNOWN: Mutex<Option<(String, Arc<Programs>)>> = Mutex::new(None);
-    let stamp = stamp(path, "");
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    match &*known {
-        Some((same, programs)) if *same == stamp => programs.clone(),
-        _ => known.insert((stamp, Arc::new(programs(path)))).1.clone(),
-    }
+    static KNOWN: Stamped<Arc<Programs>> = Stamped::new();
+    KNOWN.get(stamp(path, ""), || Arc::new(programs(path)))
 }
 
 /// Name of the folder with one run's links for programs that run others. It contains only the names that denials mention,
@@ -88,18 +85,6 @@ pub fn interpreter(program: &Path, path: &[PathBuf]) -> Option<PathBuf> {
 #[must_use]
 pub fn find(name: &str, path: &[PathBuf]) -> Option<PathBuf> {
     path.iter().filter(|folder| folder.is_absolute()).map(|folder| folder.join(name)).find(|file| is_program(file))
-}
-
-/// Returns a stamp of a search path: each folder with the time of its last change, and `more`. A farm with an equal stamp need
-/// not be laid again.
-#[must_use]
-pub fn stamp(path: &[PathBuf], more: &str) -> String {
-    let folder = |folder: &PathBuf| {
-        let changed = folder.metadata().and_then(|data| data.modified()).ok();
-        let since = changed.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
-        format!("{} {}\n", folder.display(), since.map_or(0, |since| since.as_nanos()))
-    };
-    path.iter().map(folder).chain([format!("{more}\n")]).collect()
 }
 
 /// Makes `folder` contain exactly these links. Changes it link by link, so that a shell that uses it meanwhile misses none.

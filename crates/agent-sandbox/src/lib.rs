@@ -43,6 +43,7 @@ mod reaper;
 pub mod runner;
 pub mod seccomp;
 pub mod shell;
+pub mod stamped;
 mod start;
 pub mod system;
 pub mod token;

@@ -1,8 +1,9 @@
 //! System folders and files that programs need. Any of them may be missing.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::resolved;
+use crate::stamped::{Stamped, stamp};
 
 /// Libraries, and files that every program reads at its start.
 const LIBRARIES: &[&str] = &[
@@ -110,43 +111,53 @@ const LOADERS: &[&str] = &[
 /// Returns the paths that every started program may read.
 #[must_use]
 pub fn libraries() -> Vec<PathBuf> {
-    present(LIBRARIES)
+    static FOUND: Present = Present::new();
+    present(&FOUND, LIBRARIES)
 }
 
 /// Returns the paths that programs granted by a rule may read.
 #[must_use]
 pub fn data() -> Vec<PathBuf> {
-    present(&[LIBRARIES, DATA].concat())
+    static FOUND: Present = Present::new();
+    present(&FOUND, &[LIBRARIES, DATA].concat())
 }
 
 /// Returns the trees that contain programs.
 #[must_use]
 pub fn programs() -> Vec<PathBuf> {
-    present(PROGRAMS)
+    static FOUND: Present = Present::new();
+    present(&FOUND, PROGRAMS)
 }
 
 /// Returns the loaders, which the kernel executes with each program.
 #[must_use]
 pub fn loaders() -> Vec<PathBuf> {
-    present(LOADERS)
+    static FOUND: Present = Present::new();
+    present(&FOUND, LOADERS)
 }
 
 /// Returns the devices that discard what is written to them.
 #[must_use]
 pub fn sinks() -> Vec<PathBuf> {
-    present(&["/dev/null", "/dev/zero", "/dev/full"])
+    static FOUND: Present = Present::new();
+    present(&FOUND, &["/dev/null", "/dev/zero", "/dev/full"])
 }
 
 /// Returns the devices that give random numbers.
 #[must_use]
 pub fn sources() -> Vec<PathBuf> {
-    present(&["/dev/random", "/dev/urandom"])
+    static FOUND: Present = Present::new();
+    present(&FOUND, &["/dev/random", "/dev/urandom"])
 }
 
-/// Returns the existing paths, sorted, without symlinks or duplicates.
-fn present(paths: &[&str]) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = paths.iter().map(Path::new).filter(|path| path.exists()).map(resolved).collect();
-    found.sort();
-    found.dedup();
-    found
+/// The existing paths of one list.
+type Present = Stamped<Vec<PathBuf>>;
+
+/// Returns the existing paths, sorted, without symlinks or duplicates. Their links are followed anew if one of the paths has changed,
+/// or leads elsewhere.
+fn present(found: &Present, paths: &[&str]) -> Vec<PathBuf> {
+    found.get(stamp(paths, ""), || {
+        let existing: BTreeSet<PathBuf> = paths.iter().filter_map(|path| Path::new(path).canonicalize().ok()).collect();
+        existing.into_iter().collect()
+    })
 }

@@ -1,11 +1,13 @@
 //! The domains of a run's client, shell and programs.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use agent_sandbox::stamped::{Stamped, stamp};
 use agent_sandbox::{Attributes, Domain, Network, ShellSpec, farm, system};
 
 use super::caller::ProgramDomain;
@@ -32,6 +34,9 @@ const GIT_CORE: [&str; 3] = ["/usr/lib/git-core", "/usr/libexec/git-core", "/usr
 
 /// Variables that exempt every host from proxies. Our settings cannot override a repository's proxy for one address or remote.
 const GIT_DIRECT: [(&str, &str); 2] = [("NO_PROXY", "*"), ("no_proxy", "*")];
+
+/// The files of programs that need no rule, by name.
+type FreeFiles = BTreeMap<&'static str, PathBuf>;
 
 impl SandboxPlan {
     /// Returns the folder for temporary files of the run's shell and programs.
@@ -82,15 +87,15 @@ impl SandboxPlan {
     }
 
     /// Creates the folders of links to programs that are the same for every run. The overlay contains the links for a run's own rules.
-    fn lay_farm(&self, programs: &BTreeMap<String, PathBuf>, of_system: impl Fn(&PathBuf) -> bool) -> io::Result<()> {
+    fn lay_farm(&self, programs: &BTreeMap<String, PathBuf>, free: &FreeFiles) -> io::Result<()> {
         let all = self.farm();
-        let stamp = farm::stamp(&self.path, &self.shell_binary.display().to_string());
+        let stamp = stamp(&self.path, &self.shell_binary.display().to_string());
         let stamped = all.with_extension("stamp");
         if std::fs::read_to_string(&stamped).ok().as_ref() == Some(&stamp) {
             return Ok(());
         }
         let links =
-            programs.iter().map(|(name, file)| match free_programs().any(|free| free == name) && of_system(file) {
+            programs.iter().map(|(name, file)| match free.contains_key(name.as_str()) {
                 true => (name.clone(), file.clone()),
                 false => self.trampoline(name),
             });
@@ -124,13 +129,8 @@ impl SandboxPlan {
     pub(super) fn shell(&self, rights: &ShellRights, anything: &[PathBuf]) -> io::Result<ShellSpec> {
         let programs = farm::known_programs(&self.path);
         let (all, overlay) = (self.farm(), self.overlay());
-        // The folders are listed once, since about a hundred programs are looked up.
-        let of_system = system::programs();
-        let of_system = |file: &PathBuf| {
-            let file = resolved(file);
-            of_system.iter().any(|folder| file.starts_with(folder)).then_some(file)
-        };
-        self.lay_farm(&programs, |file| of_system(file).is_some())?;
+        let free = self.free_files();
+        self.lay_farm(&programs, &free)?;
         self.lay_overlay(&programs, rights)?;
 
         let mut execute = system::loaders();
@@ -161,9 +161,8 @@ impl SandboxPlan {
             domain.attributes = Attributes::None;
             execute.extend(["bash", "dash", "sh"].iter().filter_map(|name| programs.get(*name)).map(resolved));
             // This includes programs that a rule names. Where the rule does not apply they run without rights, like the others.
-            let free = free_programs().filter(|name| !rights.denied.iter().any(|denied| denied == name));
-            let files = free.filter_map(|name| programs.get(name));
-            execute.extend(files.filter_map(of_system));
+            let granted = free.iter().filter(|(name, _)| !rights.denied.iter().any(|denied| denied == *name));
+            execute.extend(granted.map(|(_, file)| file.clone()));
             path.push(all);
         }
         domain.list.push(self.home.work());
@@ -282,6 +281,21 @@ impl SandboxPlan {
         Ok((tidy(domain), env))
     }
 
+    /// Returns the system's own files of the programs that need no rule, by name.
+    fn free_files(&self) -> Arc<FreeFiles> {
+        static FOUND: Stamped<Arc<FreeFiles>> = Stamped::new();
+        // A program's name may lead to one of several alternatives.
+        let folders: Vec<&Path> = self.path.iter().map(PathBuf::as_path).chain([Path::new("/etc/alternatives")]).collect();
+        FOUND.get(stamp(&folders, ""), || {
+            let (programs, of_system) = (farm::known_programs(&self.path), system::programs());
+            let file = |name: &str| {
+                let file = resolved(programs.get(name)?);
+                of_system.iter().any(|folder| file.starts_with(folder)).then_some(file)
+            };
+            Arc::new(free_programs().filter_map(|name| Some((name, file(name)?))).collect())
+        })
+    }
+
     /// Returns the folders in which a shell or a program finds links with the names of programs.
     pub(super) fn farms(&self) -> [PathBuf; 4] {
         [self.overlay(), self.guard(), self.farm(), self.judged_farm()]
@@ -371,19 +385,22 @@ impl SandboxPlan {
 
 /// Returns the hard links in `folders` to one of these files. The kernel knows a program by its inode and not by its name.
 fn other_names(files: &[PathBuf], folders: &[PathBuf]) -> Vec<PathBuf> {
+    static FOUND: Stamped<Vec<PathBuf>> = Stamped::new();
     let facts = |file: &PathBuf| file.symlink_metadata().ok().filter(|facts| facts.is_file() && facts.nlink() > 1);
     let inode = |file: &PathBuf| facts(file).map(|facts| (facts.dev(), facts.ino()));
-    let known: HashSet<_> = files.iter().filter_map(inode).collect();
+    let known: BTreeSet<_> = files.iter().filter_map(inode).collect();
     if known.is_empty() {
         return Vec::new();
     }
-    // Folders of `PATH` may be links to one another.
-    let folders: BTreeSet<PathBuf> = folders.iter().map(resolved).collect();
-    folders
-        .iter()
-        .flat_map(|folder| files_in(folder))
-        .filter(|file| inode(file).is_some_and(|inode| known.contains(&inode)))
-        .collect()
+    FOUND.get(stamp(folders, &format!("{known:?}")), || {
+        // Folders of `PATH` may be links to one another.
+        let folders: BTreeSet<PathBuf> = folders.iter().map(resolved).collect();
+        folders
+            .iter()
+            .flat_map(|folder| files_in(folder))
+            .filter(|file| inode(file).is_some_and(|inode| known.contains(&inode)))
+            .collect()
+    })
 }
 
 /// Returns what may be executed of a folder of `PATH`: the whole folder. If the folder is hidden or contains a hidden one (a person may
