@@ -24,8 +24,6 @@ pub trait Clients: Send + Sync {
     fn are_without_agent(&self) -> bool {
         false
     }
-    /// Prepares for a run that is about to be requested: does slow work that depends on no particular run.
-    fn get_ready(&self);
 }
 
 /// One client for every turn.
@@ -39,9 +37,5 @@ impl Clients for FixedClient {
 
     fn are_without_agent(&self) -> bool {
         !self.0.starts_processes()
-    }
-
-    fn get_ready(&self) {
-        self.0.get_ready();
     }
 }

@@ -402,8 +402,6 @@ pub trait AgentClient: Send + Sync {
     fn starts_processes(&self) -> bool {
         true
     }
-    /// Prepares for a run that is about to be requested: does slow work that depends on no particular run.
-    fn get_ready(&self) {}
     /// Does the turn. Never panics; the report contains every fault.
     async fn run(&self, request: Request) -> AttemptReport;
 }

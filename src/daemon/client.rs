@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_sandbox::cgroup::DelegatedCgroup;
+use agent_sandbox::prespawn::PrespawnSlot;
 
 use crate::agent::claude::login::LoginSources;
-use crate::agent::claude::{IdleClient, Limits, PrespawnSlot, versions};
+use crate::agent::claude::{IdleClient, Limits, versions};
 use crate::agent::{AgentClient, Claude, Clients, FixedClient, NOTIFY, NoAgent, Notify};
 use crate::app::ClientStatus;
 use crate::clock::Clock;
@@ -36,6 +37,8 @@ pub struct ClientSelection<'a> {
     pub groups: Option<DelegatedCgroup>,
     /// The slot in which the main session's client waits between two turns.
     pub idle_client: IdleClient,
+    /// The prespawned runner for the next run.
+    pub ready: PrespawnSlot,
 }
 
 /// The chosen clients and their status.
@@ -109,12 +112,6 @@ impl Clients for AutoClient {
             Err(_) => Ok(Arc::new(Notify)),
         }
     }
-
-    fn get_ready(&self) {
-        if self.agent().is_ok() {
-            self.claude.get_ready();
-        }
-    }
 }
 
 /// Chooses the clients that the settings ask for.
@@ -183,7 +180,7 @@ fn claude_at(command: PathBuf, selection: ClientSelection<'_>) -> Claude {
         client_environment: client_environment(selection.config, selection.home, selection.env, &selection.own_binary),
         login: LoginSources::of(selection.secrets, selection.env, selection.env.get("HOME").map(Path::new)),
         shell_binary: selection.shell_binary,
-        ready: PrespawnSlot::default(),
+        ready: selection.ready,
         idle: selection.idle_client,
         serve_tools: crate::mcp::serve,
         clock: selection.clock,

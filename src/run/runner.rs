@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
 
 use agent_sandbox::cgroup::DelegatedCgroup;
+use agent_sandbox::prespawn::PrespawnSlot;
 use agent_sandbox::{Limits, SandboxStatus};
 use async_trait::async_trait;
 use chrono_tz::Tz;
@@ -130,6 +131,8 @@ pub struct Runner {
     pub clients: Arc<dyn Clients>,
     /// The main session's client, between two turns.
     pub idle_client: IdleClient,
+    /// The prespawned runner for the next run.
+    pub ready: PrespawnSlot,
     /// The control groups of runs; `None` if none is delegated to the service.
     pub groups: Option<DelegatedCgroup>,
     /// The person's own MCP servers.
@@ -155,7 +158,8 @@ pub struct Runner {
 #[async_trait]
 impl Launcher for Runner {
     fn get_ready(&self) {
-        self.clients.get_ready();
+        let (ready, shell_binary) = (self.ready.clone(), self.shell_binary.clone());
+        tokio::spawn(async move { ready.fill(&shell_binary).await });
     }
 
     fn is_message_only(&self, definition: &Definition) -> bool {

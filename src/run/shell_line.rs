@@ -114,12 +114,12 @@ pub(super) struct JobLine {
 }
 
 impl Runner {
-    /// Starts a runner for a line of a job. It starts while the rest of the run is prepared, and ends when it is dropped.
+    /// Takes or starts a runner for a line of a job. It starts while the rest of the run is prepared, and ends when it is dropped.
     ///
     /// # Errors
     /// An error if the runner cannot be started.
     pub(super) async fn line_runner(&self) -> Result<PrespawnedRunner, Refusal> {
-        let started = PrespawnedRunner::start(&self.shell_binary).await;
+        let started = self.ready.take(&self.shell_binary).await;
         started.map_err(|error| Refusal::environment(format!("the sandbox's runner cannot be started: {error}")))
     }
 

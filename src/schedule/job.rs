@@ -61,7 +61,7 @@ pub enum Approval {
 /// everything that it started has ended.
 #[async_trait]
 pub trait Launcher: Send + Sync {
-    /// Prepares work that takes time and is independent of the job. Called before an attempt is requested.
+    /// Does slow work for an attempt that is independent of the job. Called before an attempt that starts processes is requested.
     fn get_ready(&self) {}
     /// Returns whether the body of a definition is the message and no model is asked. Such a job waits for no other run. Does not block.
     fn is_message_only(&self, definition: &Definition) -> bool {

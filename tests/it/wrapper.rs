@@ -372,7 +372,7 @@ async fn a_wrapper_that_waits_is_the_next_runs_and_leaves_nothing() {
     fake.fixture.claude.shell_binary = shell_binary;
     let fake = Arc::new(fake);
     for killed in [false, true] {
-        fake.fixture.claude.get_ready();
+        get_ready(&fake).await;
         until(&fake, "a wrapper waits", |fake| fake.processes().len() == 1).await;
         let waiting = fake.processes()[0].pid;
         if killed {
@@ -385,13 +385,17 @@ async fn a_wrapper_that_waits_is_the_next_runs_and_leaves_nothing() {
         let pid = std::mem::take(&mut *fake.host.started.lock().unwrap())[0].0;
         assert_eq!(pid == waiting, !killed);
     }
-    fake.fixture.claude.get_ready();
+    get_ready(&fake).await;
     until(&fake, "a wrapper waits", |fake| fake.processes().len() == 1).await;
     let FakeClient { folder, fixture, host: _ } = Arc::into_inner(fake).unwrap();
     drop(fixture);
     let left = move || processes::naming(folder.path());
     let gone = move || wait::until("it has ended", || left().is_empty().then_some(()), String::new);
     tokio::task::spawn_blocking(gone).await.unwrap();
+}
+
+async fn get_ready(fake: &FakeClient) {
+    fake.fixture.claude.ready.fill(&fake.fixture.claude.shell_binary).await;
 }
 
 async fn until(fake: &Arc<FakeClient>, what: &'static str, ask: impl Fn(&FakeClient) -> bool + Send + 'static) {

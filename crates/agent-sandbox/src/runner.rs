@@ -59,6 +59,11 @@ impl PrespawnedRunner {
         start::patiently(|| Self::start_now(program)).await
     }
 
+    /// Returns whether the runner is alive.
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
     fn start_now(program: &Path) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         let mut child = tokio::process::Command::new(program)

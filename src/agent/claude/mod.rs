@@ -12,7 +12,6 @@ mod live;
 pub mod login;
 pub mod options;
 mod outcome;
-mod prespawned;
 mod process;
 mod protocol;
 mod session;
@@ -31,6 +30,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use agent_sandbox::cgroup::{DelegatedCgroup, Group};
+use agent_sandbox::prespawn::PrespawnSlot;
 use agent_sandbox::{Bounds, Domain, Launch, Secret, ShellService, ShellSpec, farm, resolved, system};
 use async_trait::async_trait;
 use futures::FutureExt;
@@ -42,7 +42,6 @@ use self::live::{LiveClient, StartConfig, TurnArgs};
 use self::login::{Login, LoginSources, find_login};
 use self::options::{ClientEnvironment, command_line, environment, shell_environment, variables};
 use self::outcome::Termination;
-pub use self::prespawned::PrespawnSlot;
 use self::process::Exit;
 use self::session::ClientState;
 use super::client::{
@@ -447,11 +446,6 @@ fn transcript(config_dir: &Path, session: &SessionId) -> Option<PathBuf> {
 impl AgentClient for Claude {
     fn name(&self) -> &'static str {
         "claude"
-    }
-
-    fn get_ready(&self) {
-        let (ready, shell_binary) = (self.ready.clone(), self.shell_binary.clone());
-        tokio::spawn(async move { ready.fill(&shell_binary).await });
     }
 
     async fn run(&self, request: Request) -> AttemptReport {

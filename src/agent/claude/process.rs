@@ -87,34 +87,12 @@ pub(super) struct Exit {
     pub stderr: String,
 }
 
-/// A prespawned runner that waits for its command. It ends when this is dropped.
-#[derive(Debug)]
-pub(super) struct PrespawnedClient(PrespawnedRunner);
-
-impl PrespawnedClient {
-    /// # Errors
-    /// An error if the runner's program cannot be started.
-    pub(super) async fn start(shell_binary: &Path) -> io::Result<Self> {
-        PrespawnedRunner::start(shell_binary).await.map(Self)
-    }
-
-    /// Returns the process id; `None` if the runner has ended.
-    pub(super) fn pid(&self) -> Option<u32> {
-        self.0.child.id()
-    }
-
-    /// Returns whether the runner is alive.
-    pub(super) fn is_alive(&mut self) -> bool {
-        matches!(self.0.child.try_wait(), Ok(None))
-    }
-}
-
 impl Process {
     /// # Errors
     /// An error if the runner has ended. (A client that cannot be started is reported by [`Exit::code`].)
-    pub(super) async fn start(waiting: PrespawnedClient, launch: &Launch, judge: Arc<dyn Judge>) -> io::Result<Self> {
-        let pid = waiting.pid().ok_or_else(|| io::Error::other("the runner has ended"))?;
-        let PrespawnedRunner { child: runner, mut socket, stdout, stderr } = waiting.0;
+    pub(super) async fn start(waiting: PrespawnedRunner, launch: &Launch, judge: Arc<dyn Judge>) -> io::Result<Self> {
+        let pid = waiting.child.id().ok_or_else(|| io::Error::other("the runner has ended"))?;
+        let PrespawnedRunner { child: runner, mut socket, stdout, stderr } = waiting;
         let (read, write) = io::pipe()?;
         let (queue, waiting) = mpsc::channel(QUEUE);
         let close = CancellationToken::new();

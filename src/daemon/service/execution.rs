@@ -1,6 +1,7 @@
 //! The agent clients that execute runs, and the control groups of their processes.
 
 use agent_sandbox::cgroup::DelegatedCgroup;
+use agent_sandbox::prespawn::PrespawnSlot;
 
 use super::opened_home::OpenedHome;
 use crate::agent::claude::IdleClient;
@@ -20,6 +21,7 @@ pub(super) struct Execution {
     pub(super) sandbox: Sandbox,
     /// The main session's client, while it waits between two turns.
     pub(super) idle_client: IdleClient,
+    pub(super) ready: PrespawnSlot,
     pub(super) chosen: ChosenClients,
 }
 
@@ -35,7 +37,7 @@ impl Execution {
             );
         }
         let groups = groups.ok();
-        let idle_client = IdleClient::default();
+        let (idle_client, ready) = (IdleClient::default(), PrespawnSlot::default());
         let client_environment = client_environment::client_environment(config, home, env, own_binary);
         let selection = ClientSelection {
             config,
@@ -47,9 +49,10 @@ impl Execution {
             clock: opened.clock.clone(),
             groups: groups.clone(),
             idle_client: idle_client.clone(),
+            ready: ready.clone(),
         };
         let chosen = client::choose(selection).await;
-        Self { client_environment, groups, sandbox, idle_client, chosen }
+        Self { client_environment, groups, sandbox, idle_client, ready, chosen }
     }
 }
 

@@ -215,6 +215,7 @@ impl Shared {
             clients: Arc::clone(&execution.chosen.clients),
             tokens: self.tokens.clone(),
             idle_client: execution.idle_client.clone(),
+            ready: execution.ready.clone(),
             lasting_tokens: LastingTokens::default(),
             mcp_servers: self.mcp_servers.clone(),
             groups: execution.groups.clone(),

@@ -94,11 +94,10 @@ impl SandboxPlan {
         if std::fs::read_to_string(&stamped).ok().as_ref() == Some(&stamp) {
             return Ok(());
         }
-        let links =
-            programs.iter().map(|(name, file)| match free.contains_key(name.as_str()) {
-                true => (name.clone(), file.clone()),
-                false => self.trampoline(name),
-            });
+        let links = programs.iter().map(|(name, file)| match free.contains_key(name.as_str()) {
+            true => (name.clone(), file.clone()),
+            false => self.trampoline(name),
+        });
         farm::sync_links(&all, &links.collect())?;
         farm::sync_links(&self.judged_farm(), &programs.keys().map(|name| self.trampoline(name)).collect())?;
         std::fs::write(stamped, stamp)
@@ -285,7 +284,8 @@ impl SandboxPlan {
     fn free_files(&self) -> Arc<FreeFiles> {
         static FOUND: Stamped<Arc<FreeFiles>> = Stamped::new();
         // A program's name may lead to one of several alternatives.
-        let folders: Vec<&Path> = self.path.iter().map(PathBuf::as_path).chain([Path::new("/etc/alternatives")]).collect();
+        let folders: Vec<&Path> =
+            self.path.iter().map(PathBuf::as_path).chain([Path::new("/etc/alternatives")]).collect();
         FOUND.get(stamp(&folders, ""), || {
             let (programs, of_system) = (farm::known_programs(&self.path), system::programs());
             let file = |name: &str| {

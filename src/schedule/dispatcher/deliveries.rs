@@ -28,8 +28,11 @@ impl Dispatcher {
         let begun = vec![claim.clone()];
         self.begin_claims(&begun);
         let (journal, launcher, asked) = (self.journal.clone(), Arc::clone(&self.launcher), self.asked());
+        let runs = self.starts_processes(&claim);
         let task = async move {
-            launcher.get_ready();
+            if runs {
+                launcher.get_ready();
+            }
             fail_point!(BeforeDelivery);
             let delivered = journal.claim_delivery(claim, since).await;
             fail_point!(Delivered);

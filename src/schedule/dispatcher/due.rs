@@ -134,6 +134,13 @@ impl Dispatcher {
         self.claim_after(Duration::ZERO, claims, delays, firing);
     }
 
+    /// Returns whether a claim leads to an attempt that starts processes.
+    pub(super) fn starts_processes(&self, claim: &NewClaim) -> bool {
+        let definition = self.definitions.definition(&claim.occurrence.id);
+        matches!(claim.purpose, Purpose::Run | Purpose::RunByHand)
+            && definition.is_some_and(|definition| !self.launcher.is_message_only(definition))
+    }
+
     /// Like [`Self::claim`], after a wait in which another host may claim them.
     fn claim_after(&mut self, wait: Duration, claims: Vec<NewClaim>, delays: Vec<Delay>, firing: Option<FireReply>) {
         self.begin_claims(&claims);
@@ -143,7 +150,7 @@ impl Dispatcher {
         }
         let (journal, launcher, asked) = (self.journal.clone(), Arc::clone(&self.launcher), Instant::now());
         let asked_at = self.asked();
-        let runs = claims.iter().any(|claim| matches!(claim.purpose, Purpose::Run | Purpose::RunByHand));
+        let runs = claims.iter().any(|claim| self.starts_processes(claim));
         let asks = claims.clone();
         let task = async move {
             if !wait.is_zero() {

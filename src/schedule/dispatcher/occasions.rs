@@ -87,8 +87,9 @@ impl Dispatcher {
         self.begin_claims(std::slice::from_ref(&claim));
         let (journal, launcher, asked) = (self.journal.clone(), Arc::clone(&self.launcher), self.asked());
         let begun = vec![claim.clone()];
+        let runs = self.starts_processes(&claim);
         let task = async move {
-            if claim.purpose == Purpose::Run {
+            if runs {
                 launcher.get_ready();
             }
             fail_point!(BeforeBurst);

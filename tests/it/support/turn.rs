@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agent_sandbox::prespawn::PrespawnSlot;
 use agent_sandbox::{Answer, Domain, Network, SandboxStatus, Start, system};
 use async_trait::async_trait;
 use ollim_bot::agent::claude::login::LoginSources;
 use ollim_bot::agent::claude::options::ClientEnvironment;
-use ollim_bot::agent::claude::{Claude, IdleClient, Limits, PrespawnSlot};
+use ollim_bot::agent::claude::{Claude, IdleClient, Limits};
 use ollim_bot::agent::{
     AgentClient, AttemptReport, ClientOptions, Request, RunHost, Sandbox, SessionId, SessionMode, ToolAnswer,
 };

@@ -1,6 +1,6 @@
 //! A runner that is started before its run.
 //!
-//! Starting our own binary twice takes longer than all the other work before a run's client starts. A runner
+//! Starting our own binary three times takes longer than all the other work before a run's client starts. A runner
 //! knows no run until it receives its command, so it is started while the run is still being recorded. At most one waits,
 //! and it stays until a run takes it.
 
@@ -10,19 +10,19 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 
-use super::process::PrespawnedClient;
+use crate::runner::PrespawnedRunner;
 
 /// The storage for the prespawned runner. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct PrespawnSlot(Arc<Mutex<Option<PrespawnedClient>>>);
+pub struct PrespawnSlot(Arc<Mutex<Option<PrespawnedRunner>>>);
 
 impl PrespawnSlot {
     /// Starts a runner if none is waiting.
-    pub(super) async fn fill(&self, shell_binary: &Path) {
+    pub async fn fill(&self, shell_binary: &Path) {
         let mut place = self.0.lock().await;
         if place.as_mut().is_none_or(|waiting| !waiting.is_alive()) {
             // A failure is reported by `take`, which then starts a runner itself.
-            *place = PrespawnedClient::start(shell_binary).await.ok();
+            *place = PrespawnedRunner::start(shell_binary).await.ok();
         }
     }
 
@@ -30,11 +30,11 @@ impl PrespawnSlot {
     ///
     /// # Errors
     /// An error if the runner's program cannot be started.
-    pub(super) async fn take(&self, shell_binary: &Path) -> io::Result<PrespawnedClient> {
+    pub async fn take(&self, shell_binary: &Path) -> io::Result<PrespawnedRunner> {
         let waiting = self.0.lock().await.take();
         match waiting.and_then(|mut waiting| waiting.is_alive().then_some(waiting)) {
             Some(waiting) => Ok(waiting),
-            None => PrespawnedClient::start(shell_binary).await,
+            None => PrespawnedRunner::start(shell_binary).await,
         }
     }
 }
@@ -48,14 +48,14 @@ mod tests {
         // A program that runs until nobody reads its output.
         let lives = Path::new("yes");
         let ready = PrespawnSlot::default();
-        let waits = async || ready.0.lock().await.as_ref().and_then(PrespawnedClient::pid);
+        let waits = async || ready.0.lock().await.as_ref().and_then(|waiting| waiting.child.id());
         ready.fill(lives).await;
         let first = waits().await;
         ready.fill(lives).await;
         assert_eq!(waits().await, first);
-        assert_eq!(ready.take(lives).await.unwrap().pid(), first);
+        assert_eq!(ready.take(lives).await.unwrap().child.id(), first);
         assert_eq!(waits().await, None);
-        assert!(ready.take(lives).await.unwrap().pid().is_some());
+        assert!(ready.take(lives).await.unwrap().child.id().is_some());
         // This program ends at once.
         ready.fill(Path::new("true")).await;
         while ready.0.lock().await.as_mut().unwrap().is_alive() {
