@@ -218,15 +218,21 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
     arguments.iter().filter(|word| is_command(word)).map(found).collect()
 }
 
-/// Returns whether a word is an address, or an option for files with one: `-fhttps://h/x`, `--filename=a,https://h/x`.
+/// Returns whether a word is an address, or an option for files with one: `-fhttps://h/x`, `--filename=a,https://h/x`. A folder of
+/// kustomize may be on another machine, too: `git::…`, `git@h:x`, `github.com/a/b`.
 fn is_fetched(word: &str) -> bool {
-    let begins = |text: &str| ["http://", "https://", "ssh://"].iter().any(|scheme| text.starts_with(scheme));
+    const HOSTS: [&str; 6] = ["git::", "git@", "github.com/", "gitlab.com/", "bitbucket.org/", "dev.azure.com/"];
+    let is_scheme = |text: &str| text.chars().all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter));
+    let begins = |text: &str| {
+        text.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme))
+            || HOSTS.iter().any(|host| text.starts_with(host))
+    };
     match word.strip_prefix('-') {
         Some(option) if option.starts_with('-') => {
             let value = option.strip_prefix("-filename=").or_else(|| option.strip_prefix("-kustomize="));
             value.is_some_and(|value| value.split(',').any(begins))
         }
-        Some(cluster) => cluster.contains("://"),
+        Some(cluster) => begins(cluster.trim_start_matches(['f', 'k'])),
         None => word.split(',').any(begins),
     }
 }

@@ -4,7 +4,7 @@
 //! stands for operands, and for no option but a few that only change what is printed.
 
 use crate::options::{self, GivenOption};
-use crate::programs::{self, Effect, Names, Options, git};
+use crate::programs::{self, Effect, Names, Options, git, synonyms};
 use crate::wildcard::STAR;
 
 /// Long options that hold any program back.
@@ -101,26 +101,6 @@ const ADDING: &[(&str, Names)] = &[
     ("zip", "x"),
 ];
 
-/// Names of the same choice, of one program: a later one takes the place of an earlier one.
-const SAME: &[(&str, &[(&str, &str)])] = &[
-    ("git config", &[("f", "file")]),
-    (
-        "kubectl",
-        &[
-            ("n", "namespace"),
-            ("A", "namespace"),
-            ("all-namespaces", "namespace"),
-            ("f", "filename"),
-            ("k", "filename"),
-            ("kustomize", "filename"),
-        ],
-    ),
-    ("patch", &[("i", "input"), ("d", "directory"), ("o", "output"), ("p", "strip")]),
-    ("systemctl", &[("user", "system"), ("M", "machine"), ("H", "host")]),
-    ("docker", &[("v", "volume"), ("net", "network")]),
-    ("podman", &[("v", "volume"), ("net", "network")]),
-];
-
 /// Words of an expression that hold for the whole of it (`find`).
 const WHOLE_EXPRESSION: Names = "maxdepth mindepth";
 
@@ -196,8 +176,7 @@ pub(super) fn repeated_option(program: &str, rule: &[String], call: &[String]) -
         true => (git::from_subcommand(rule), git::from_subcommand(call), git::options(git::subcommand(rule))),
         false => (rule, call, &entry.options),
     };
-    let choices =
-        Choices { options, same: SAME.iter().find(|(known, _)| of_name(known)).map_or(&[], |(_, same)| same) };
+    let choices = Choices { options, synonyms: synonyms::of(name.as_deref().unwrap_or_default()) };
     let mut spelled: Vec<String> = rule.iter().flat_map(|word| choices.of(word)).collect();
     let mut given: Vec<String> = Vec::new();
     for word in call {
@@ -217,14 +196,15 @@ pub(super) fn repeated_option(program: &str, rule: &[String], call: &[String]) -
 /// Reads options as what they choose, whatever that is: `--no-tags` and `--tags` are the same choice.
 struct Choices {
     options: &'static Options,
-    same: &'static [(&'static str, &'static str)],
+    /// Other names of choices, each with the choice.
+    synonyms: Vec<(&'static str, &'static str)>,
 }
 
 impl Choices {
     /// Returns the choices that a word makes, if it is an option.
     fn of(&self, word: &str) -> Vec<String> {
         let text = word.split([STAR, '=']).next().unwrap_or_default();
-        let is_printing = PRINTING.contains(&text) && !self.same.iter().any(|(name, _)| text == format!("-{name}"));
+        let is_printing = PRINTING.contains(&text) && self.synonym(text.trim_start_matches('-')).is_none();
         let Some(given) = text.strip_prefix('-').filter(|_| !is_printing) else { return Vec::new() };
         let one = |name: &str| self.long(name.strip_prefix("no-").unwrap_or(name));
         match given.strip_prefix('-') {
@@ -232,13 +212,22 @@ impl Choices {
             // The tests of an expression may be repeated.
             None if self.options.expression.is_some() && !programs::contains(WHOLE_EXPRESSION, given) => Vec::new(),
             // Of a program whose options are not known, a long word is one name.
-            None if self.options.one_dash() || (self.options.values.is_empty() && given.len() > 3) => vec![one(given)],
+            None if self.options.one_dash() || (given.len() > 3 && !self.is_cluster(given)) => vec![one(given)],
             None => {
                 let valued = given.char_indices().find(|(_, letter)| self.options.values.contains(*letter));
                 let letters = valued.map_or(given, |(at, letter)| &given[..at + letter.len_utf8()]);
                 letters.chars().filter(char::is_ascii_alphabetic).map(|letter| self.long(&letter.to_string())).collect()
             }
         }
+    }
+
+    /// Returns whether a word behind its dash is letters: one has a value, or the first has a long name.
+    fn is_cluster(&self, given: &str) -> bool {
+        !self.options.values.is_empty() || given.get(..1).is_some_and(|letter| self.synonym(letter).is_some())
+    }
+
+    fn synonym(&self, name: &str) -> Option<&'static str> {
+        self.synonyms.iter().find(|(known, _)| *known == name).map(|(_, choice)| *choice)
     }
 
     /// Returns the long name of a letter, if it is known, or the name of the same choice.
@@ -249,8 +238,7 @@ impl Choices {
             .iter()
             .find(|option| name.len() == 1 && option.short.contains(name))
             .map(|option| option.name);
-        let same = self.same.iter().find(|(other, _)| *other == name).map(|(_, same)| *same);
-        same.or(guarded).unwrap_or(name).to_owned()
+        self.synonym(name).or(guarded).unwrap_or(name).to_owned()
     }
 }
 

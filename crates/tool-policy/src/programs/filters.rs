@@ -63,6 +63,7 @@ pub(super) const TABLE: &[Program] = &[
                         alters("", "debug"),
                         // Other lines, and other expressions.
                         alters("z", "null-data"),
+                        alters("", "zero-terminated"),
                         alters("Er", "regexp-extended"),
                         alters("", "posix"),
                     ],

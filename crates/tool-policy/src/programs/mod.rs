@@ -12,6 +12,7 @@ mod filters;
 pub(crate) mod git;
 mod interpreters;
 mod others;
+pub(crate) mod synonyms;
 mod wrappers;
 
 use std::collections::HashMap;

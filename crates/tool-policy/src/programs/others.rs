@@ -93,8 +93,12 @@ const KUBECTL: Options = Options {
         leads("", "cache-dir"),
         leads("", "profile-output"),
         leads("", "raw"),
+        // Its resources may be anywhere, and git fetches them.
+        leads("k", "kustomize"),
+        leads("", "kuberc"),
+        leads("", "as-user-extra"),
     ],
-    values: "clLnos",
+    values: "ckLlnos",
     harmless: &["client"],
     anywhere: Anywhere { values: "n", valued: "namespace", ..Anywhere::NONE },
     ..Options::NONE
@@ -112,6 +116,9 @@ const RSYNC: Options = Options::new(
         writes("", "write-batch"),
         writes("", "only-write-batch"),
         destroys("", "remove-source-files"),
+        destroys("", "remove-sent-files"),
+        destroys("", "force"),
+        destroys("", "delete-missing-args"),
         destroys("", "del"),
         destroys("", "delete"),
         destroys("", "delete-after"),
@@ -146,6 +153,16 @@ const SSH: Options = Options::new(
         leads("S", "S"),
         leads("B", "B"),
         leads("b", "b"),
+        // Another port is another server.
+        leads("p", "p"),
+        leads("P", "P"),
+        leads("O", "O"),
+        leads("s", "s"),
+        // The other machine may use the agent, the screen and the ticket of this one.
+        leads("A", "A"),
+        leads("K", "K"),
+        leads("X", "X"),
+        leads("Y", "Y"),
     ],
     "BbcDEeFIiJLlmOopPQRSWw",
 );

@@ -842,6 +842,53 @@ fn what_stands_beside_a_restraint_leaves_it_as_it_is() {
     }
 }
 
+/// A choice of the rule stays as it is, by whichever name the call makes it again.
+#[test]
+fn a_choice_of_a_rule_is_not_made_again_by_its_other_name() {
+    for (rule, granted, refused) in [
+        (
+            "tar -xf b.tar -C out",
+            &["tar -xf b.tar -C out a", "tar -xf b.tar -C out --strip-components=1 a"][..],
+            &["--directory=notes a", "--directory notes", "--dir=notes a", "--cd=notes", "-C notes"][..],
+        ),
+        ("tar -xf b.tar --directory=out", &["tar -xf b.tar --directory=out a"], &["-C notes a", "-Cnotes"]),
+        ("git clone -b main ./up", &["git clone -b main ./up dst --depth=1"], &["dst --branch=evil", "--bra evil"]),
+        ("git cherry-pick -m 1", &["git cherry-pick -m 1 -x a"], &["--mainline=2 a", "-m 2"]),
+        ("git merge -s ours", &["git merge -s ours --no-edit x"], &["--strategy=recursive x"]),
+        ("install -m 644", &["install -m 644 a b", "install -m 644 -D a b"], &["--mode=4755 a b", "--mo=4755 a"]),
+        (
+            "gh issue create -R acme/app",
+            &["gh issue create -R acme/app -t x -b y"],
+            &["--repo evil/x", "--repo=evil/x"],
+        ),
+        ("gh pr list --repo acme/app", &["gh pr list --repo acme/app -L 5"], &["-R evil/x", "-Revil/x"]),
+        ("helm -n staging upgrade app", &["helm -n staging upgrade app ./c"], &["--namespace prod ./c", "-n prod"]),
+        ("journalctl -u app", &["journalctl -u app -n 5"], &["--unit=ssh", "--unit ssh", "-ussh"]),
+        ("psql -h db -d app", &["psql -h db -d app -A"], &["--host=evil", "--dbname=postgres", "--db=x", "-hevil"]),
+        ("mysql -h db app", &["mysql -h db app -B"], &["--host=evil", "-hevil"]),
+        ("pip install -i https://i", &["pip install -i https://i x"], &["--index-url=https://evil x"]),
+        ("docker run --rm -u 1000", &["docker run --rm -u 1000 alpine"], &["--user 0 alpine", "--user=0 alpine"]),
+        ("ansible-playbook -i staging", &["ansible-playbook -i staging s.yml"], &["--inventory=prod s.yml"]),
+        ("heroku logs -a app", &["heroku logs -a app -n 5"], &["--app=prod"]),
+        ("truncate -s 0", &["truncate -s 0 f"], &["--size=1G f"]),
+        ("mkdir -m 700", &["mkdir -m 700 -p d"], &["--mode=777 d"]),
+        ("gcc -o prog", &["gcc -o prog a.c"], &["--output=evil a.c"]),
+        ("pytest -c ci.ini", &["pytest -c ci.ini tests"], &["--config-file=evil.ini"]),
+        ("ssh web", &["ssh web uptime", "ssh web -4 -q uptime"], &["-p 22 ls", "-A ls", "-P x ls", "-O exit", "-Y ls"]),
+        (
+            "kubectl get",
+            &["kubectl get pods", "kubectl get -f app.yaml", "kubectl get deployment.apps/web"],
+            &["-k git::http://h/b.git", "-k github.com/a/b", "-kgithub.com/a/b", "--kustomize=git@h:a/b", "-k dir"],
+        ),
+        ("kubectl apply -k", &["kubectl apply -k overlays/test"], &["git::http://h/b", "github.com/a/b", "git@h:a/b"]),
+    ] {
+        let policy = allowing(&[&format!("Bash({rule} *)")]);
+        grants(&policy, granted);
+        let calls: Vec<String> = refused.iter().map(|rest| format!("{rule} {rest}")).collect();
+        denies(&policy, &calls.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+}
+
 /// A star before the end stands for no subcommand and no option, and behind an option for its value alone.
 #[test]
 fn a_star_in_the_middle_stands_for_operands() {

@@ -338,6 +338,8 @@ fn late_options_change_no_script_and_load_no_code() {
             &[
                 "sed -i s/a/b/ -n f",
                 "sed -i s/a/b/ --quiet f",
+                "sed -i s/a/b/ --zero-terminated f",
+                "sed -i s/a/b/ --zero f",
                 "sed -i s/a/b/ f --sil",
                 "sed -i s/a/b/ -z f",
                 "sed -i s/a/b/ -E f",

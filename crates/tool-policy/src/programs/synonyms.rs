@@ -1,0 +1,188 @@
+//! Names of the same choice: a letter and the long option that it stands for, or two long options. A later one takes the place of an
+//! earlier one, or adds to it.
+//!
+//! Only options with a value are here, and those that choose between two things. To give a switch twice changes nothing.
+
+use super::Names;
+
+/// The names of a program, or of a subcommand of git, and pairs `NAME=CHOICE`.
+const TABLE: &[(Names, Names)] = &[
+    // Archives.
+    (
+        "tar bsdtar gtar",
+        "C=directory cd=directory F=info-script H=format I=use-compress-program K=starting-file L=tape-length N=newer \
+         T=files-from V=label X=exclude-from after-date=newer b=blocking-factor f=file g=listed-incremental",
+    ),
+    ("cpio", "D=directory E=pattern-file F=file H=format M=message R=owner"),
+    ("zip", "O=output-file P=password b=temp-path i=include n=suffixes s=split-size t=from-date"),
+    ("gzip xz lzma", "C=check F=format M=memlimit S=suffix T=threads"),
+    ("zstd", "T=threads"),
+    // Files.
+    ("cp install ln mv", "S=suffix T=no-target-directory g=group m=mode o=owner t=target-directory"),
+    ("mkdir mkfifo mknod", "m=mode"),
+    ("truncate", "r=reference s=size"),
+    ("touch", "d=date r=reference t=date"),
+    ("date", "I=iso-8601 d=date f=file r=reference s=set"),
+    ("split", "C=line-bytes a=suffix-length b=bytes l=lines n=number t=separator"),
+    ("csplit", "b=suffix-format f=prefix n=digits"),
+    ("df", "B=block-size t=type x=exclude-type"),
+    ("du", "B=block-size X=exclude-from d=max-depth t=threshold"),
+    ("ls", "I=ignore T=tabsize w=width"),
+    ("stat", "c=format"),
+    ("rsync", "B=block-size M=remote-option T=temp-dir e=rsh f=filter"),
+    (
+        "patch",
+        "B=prefix D=ifdef F=fuzz V=version-control Y=basename-prefix d=directory i=input o=output p=strip r=reject-file z=suffix",
+    ),
+    // Filters.
+    ("sort", "S=buffer-size T=temporary-directory k=key o=output t=field-separator"),
+    ("head tail", "c=bytes n=lines s=sleep-interval"),
+    ("cut", "b=bytes c=characters d=delimiter f=fields"),
+    ("uniq", "f=skip-fields s=skip-chars w=check-chars"),
+    ("fold", "w=width"),
+    ("paste", "d=delimiters"),
+    ("seq", "f=format s=separator"),
+    ("shuf", "i=input-range n=head-count o=output"),
+    ("sed", "e=expression f=file l=line-length"),
+    ("awk gawk mawk", "F=field-separator e=source f=file i=include l=load v=assign"),
+    ("jq", "L=library-path f=from-file"),
+    (
+        "grep egrep fgrep",
+        "A=after-context B=before-context C=context D=devices d=directories e=regexp f=file m=max-count",
+    ),
+    (
+        "rg",
+        "A=after-context B=before-context C=context E=encoding M=max-columns T=type-not d=max-depth e=regexp f=file g=glob \
+         j=threads m=max-count maxdepth=max-depth r=replace t=type",
+    ),
+    ("fd fdfind", "E=exclude X=exec-batch d=max-depth e=extension t=type x=exec"),
+    (
+        "diff",
+        "C=context F=show-function-line I=ignore-matching-lines L=label S=starting-file U=unified W=width X=exclude-from",
+    ),
+    // Wrappers.
+    ("env", "C=chdir S=split-string u=unset"),
+    ("nice", "n=adjustment"),
+    ("timeout", "k=kill-after s=signal"),
+    ("xargs", "E=eof I=replace L=max-lines P=max-procs a=arg-file d=delimiter n=max-args s=max-chars"),
+    // Git.
+    ("git clone", "b=branch c=config j=jobs o=origin u=upload-pack"),
+    ("git commit", "C=reuse-message F=file S=gpg-sign c=reedit-message m=message t=template u=untracked-files"),
+    (
+        "git merge git pull git rebase",
+        "F=file S=gpg-sign X=strategy-option j=jobs m=message o=server-option s=strategy x=exec",
+    ),
+    ("git cherry-pick git revert", "S=gpg-sign X=strategy-option m=mainline"),
+    (
+        "git log git show git diff git whatchanged git shortlog git rev-list",
+        "U=unified after=since before=until n=max-count",
+    ),
+    ("git grep", "A=after-context B=before-context C=context O=open-files-in-pager m=max-count"),
+    ("git push", "o=push-option"),
+    ("git fetch git ls-remote", "j=jobs o=server-option"),
+    ("git branch", "t=track u=set-upstream-to"),
+    ("git switch git checkout", "C=force-create c=create t=track"),
+    ("git restore", "s=source"),
+    ("git stash git tag git notes", "C=reuse-message F=file c=reedit-message m=message u=local-user"),
+    ("git archive", "o=output"),
+    ("git format-patch", "o=output-directory v=reroll-count"),
+    ("git init", "b=initial-branch"),
+    ("git submodule", "b=branch j=jobs"),
+    ("git remote", "m=master t=track"),
+    ("git ls-files", "X=exclude-from x=exclude"),
+    ("git clean", "e=exclude"),
+    ("git config", "f=file"),
+    ("git difftool git mergetool", "t=tool x=extcmd"),
+    // What builds and tests.
+    ("make gmake", "C=directory I=include-dir W=what-if f=file j=jobs l=load-average makefile=file o=old-file"),
+    ("cargo", "F=features j=jobs p=package"),
+    ("npm npx", "C=prefix w=workspace"),
+    ("pnpm", "C=dir F=filter"),
+    ("poetry", "C=directory P=project"),
+    ("composer", "d=working-dir"),
+    ("pip pip3", "c=constraint e=editable f=find-links i=index-url r=requirement t=target"),
+    ("pytest", "c=config-file n=numprocesses"),
+    ("gcc g++ cc c++ clang clang++", "o=output"),
+    ("tsc", "p=project"),
+    ("eslint", "c=config f=format o=output-file"),
+    ("mvn", "P=activate-profiles f=file"),
+    ("gradle", "b=build-file p=project-dir"),
+    ("dotnet", "c=configuration f=framework o=output r=runtime"),
+    // Services, clusters and databases.
+    (
+        "docker podman",
+        "H=host a=attach c=cpu-shares e=env f=file h=hostname l=label m=memory n=tail net=network p=publish t=tag u=user v=volume \
+         w=workdir",
+    ),
+    ("docker-compose", "f=file p=project-name"),
+    (
+        "kubectl",
+        "A=namespace L=label-columns all-namespaces=namespace c=container f=filename k=filename kustomize=filename l=selector \
+         n=namespace o=output s=server",
+    ),
+    ("helm", "f=values n=namespace o=output"),
+    ("heroku", "a=app r=remote"),
+    (
+        "ansible ansible-playbook",
+        "M=module-path a=args c=connection e=extra-vars f=forks i=inventory l=limit m=module-name t=tags u=user",
+    ),
+    ("gh glab", "B=base F=body-file H=head L=limit R=repo S=search b=body q=jq s=state t=title"),
+    (
+        "psql pg_dump pg_dumpall pg_restore createdb dropdb vacuumdb",
+        "F=format U=username c=command d=dbname f=file h=host n=schema o=output p=port t=table v=set variable=set",
+    ),
+    (
+        "mysql mysqldump mysqladmin mariadb mariadb-dump",
+        "D=database P=port S=socket e=execute h=host p=password u=user",
+    ),
+    ("systemctl", "H=host M=machine n=lines o=output p=property s=signal t=type user=system"),
+    (
+        "journalctl",
+        "D=directory M=machine S=since U=until b=boot c=cursor g=grep n=lines o=output p=priority t=identifier u=unit",
+    ),
+    ("gpg gpg2", "o=output r=recipient u=local-user"),
+];
+
+/// Returns the names that a program has for the same choice, each with the choice. A program is `git clone`, for git.
+pub(crate) fn of(program: &str) -> Vec<(&'static str, &'static str)> {
+    let subcommand = program.strip_prefix("git ");
+    let is_it = |programs: Names| match subcommand {
+        Some(subcommand) => {
+            programs.starts_with("git ") && programs.split("git ").any(|known| known.trim_end() == subcommand)
+        }
+        None => !programs.starts_with("git ") && super::contains(programs, program),
+    };
+    let pairs = TABLE.iter().filter(|(programs, _)| is_it(programs)).flat_map(|(_, pairs)| pairs.split_whitespace());
+    pairs.filter_map(|pair| pair.split_once('=')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_of_a_program_has_one_choice() {
+        for (programs, pairs) in TABLE {
+            let names: Vec<&str> = pairs.split_whitespace().map(|pair| pair.split_once('=').unwrap().0).collect();
+            let mut once = names.clone();
+            once.sort_unstable();
+            once.dedup();
+            assert_eq!(names.len(), once.len(), "{programs}");
+            // A choice is no other name of a further one: both would differ from the third.
+            let is_final = |pair: &str| !names.contains(&pair.split_once('=').unwrap().1);
+            assert!(pairs.split_whitespace().all(is_final), "{programs}");
+        }
+    }
+
+    #[test]
+    fn the_subcommands_of_git_have_their_own() {
+        let choice =
+            |program: &str, name: &str| of(program).iter().find(|(known, _)| *known == name).map(|pair| pair.1);
+        assert_eq!(choice("git clone", "b"), Some("branch"));
+        assert_eq!(choice("git rebase", "X"), Some("strategy-option"));
+        assert_eq!(choice("git init", "b"), Some("initial-branch"));
+        assert_eq!(choice("git", "b"), None);
+        assert_eq!(choice("clone", "b"), None);
+        assert_eq!(choice("tar", "cd"), Some("directory"));
+    }
+}
