@@ -7,7 +7,7 @@ use super::{App, policy, runs};
 use crate::config::McpServer;
 use crate::definition::{Definition, DefinitionId, Problem, Severity};
 use crate::policy::Policy;
-use crate::run::watching::{FolderLocation, WatchError, place, unwatched, writes_into};
+use crate::run::watching::{FolderLocation, Sight, WatchError, place, unwatched, writes_into};
 
 /// A routine that fires on events.
 struct EventRoutine {
@@ -26,9 +26,9 @@ pub(super) fn problems(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, ap
     let seen = runs::open(app).map(|journal| unwatched(&journal)).unwrap_or_default();
     let eventful = enabled().filter(|one| one.watches().is_some() || one.follows().is_some()).filter_map(|one| {
         // Errors of the setup are reported elsewhere.
-        let policy = policy::setup(one, app).ok()?.policy;
-        let place = one.watches().map(|folder| place(folder, &policy, &app.home));
-        Some(EventRoutine { definition: Arc::clone(one), policy, place })
+        let setup = policy::setup(one, app).ok()?;
+        let place = one.watches().map(|folder| place(folder, &Sight::of(&setup, &app.home)));
+        Some(EventRoutine { definition: Arc::clone(one), policy: setup.policy, place })
     });
     let all: Vec<EventRoutine> = eventful.collect();
     // Invalid settings are reported separately.

@@ -73,6 +73,8 @@ pub struct FolderLocation {
     pub below: PathBuf,
     /// The symlinks on the person's path to the folder. If one changes, that path leads elsewhere.
     pub links: Vec<PathBuf>,
+    /// A folder below this one that is not watched, as a path relative to it.
+    pub skipped: Option<PathBuf>,
 }
 
 /// Returns the symlinks on an absolute path, each as a path without symlinks.
@@ -125,6 +127,38 @@ pub(super) enum WatchEnd {
     Lost,
 }
 
+/// The changes of one burst.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Changes {
+    began: Instant,
+    /// Paths relative to the root, at most [`MAX_REMEMBERED`]; `more` counts the rest.
+    files: BTreeSet<PathBuf>,
+    more: usize,
+    /// Whether the kernel dropped events.
+    lost: bool,
+}
+
+impl Changes {
+    /// Leaves out the files that are not `seen`. Returns `None` if nothing is left. If something is left out, the files that were not
+    /// remembered are not counted either.
+    pub(super) fn only(mut self, seen: impl Fn(&Path) -> bool) -> Option<Self> {
+        let all = self.files.len();
+        self.files.retain(|file| seen(file));
+        if self.files.len() < all {
+            self.more = 0;
+        }
+        (self.lost || self.more > 0 || !self.files.is_empty()).then_some(self)
+    }
+
+    /// Returns the occasion for a run: the first files by name, and how many there are besides.
+    pub(super) fn into_burst(self) -> Burst {
+        let Self { began, files, more, lost } = self;
+        let more = more + files.len().saturating_sub(NAMED);
+        let files = files.iter().take(NAMED).map(|file| name(file)).collect();
+        Burst { began, occasion: Occasion::Changed { files, more, lost } }
+    }
+}
+
 /// The watch of a folder.
 #[derive(Debug)]
 pub(super) struct FolderWatch {
@@ -162,7 +196,7 @@ impl FolderWatch {
             let (Some(folder), Some(name)) = (way.parent(), way.file_name()) else { continue };
             let opened = match folder.strip_prefix(&place.base) {
                 Ok(below) => FolderLocation { below: below.to_owned(), ..place.clone() }.open(),
-                Err(_) => FolderLocation { base: folder.to_owned(), below: PathBuf::new(), links: Vec::new() }.open(),
+                Err(_) => FolderLocation { base: folder.to_owned(), below: PathBuf::new(), ..place.clone() }.open(),
             };
             let watch = |folder: OwnedFd| inotify::add_watch(inotify.get_ref(), by_number(&folder), ABOVE).ok();
             // A folder that cannot be read cannot be watched either. Its way is checked again at the next burst.
@@ -170,7 +204,8 @@ impl FolderWatch {
                 above.entry(watch).or_default().push(name.to_owned());
             }
         }
-        let reads = Folders { root: Arc::new(root), inotify: Arc::new(inotify.get_ref().try_clone()?) };
+        let (inotify_of_reads, skipped) = (Arc::new(inotify.get_ref().try_clone()?), place.skipped.clone());
+        let reads = Folders { root: Arc::new(root), inotify: inotify_of_reads, skipped };
         let mut watch = Self {
             reads,
             unread: VecDeque::new(),
@@ -194,7 +229,7 @@ impl FolderWatch {
     ///
     /// # Errors
     /// [`WatchEnd`] if no further burst can come.
-    pub(super) async fn next_burst(&mut self) -> Result<Burst, WatchEnd> {
+    pub(super) async fn next_burst(&mut self) -> Result<Changes, WatchEnd> {
         loop {
             if let Some(reading) = &mut self.reading {
                 let read = reading.await.unwrap_or_else(|error| Err(error.into()));
@@ -208,7 +243,7 @@ impl FolderWatch {
             }
             let due = self.since.map(|(first, last)| (first + LONGEST).min(last + self.quiet));
             match (due, self.end) {
-                (Some(due), _) if due <= Instant::now() => return Ok(self.take_burst()),
+                (Some(due), _) if due <= Instant::now() => return Ok(self.take_changes()),
                 (None, Some(end)) => return Err(end),
                 _ => {}
             }
@@ -224,12 +259,13 @@ impl FolderWatch {
         self.end.is_some()
     }
 
-    fn take_burst(&mut self) -> Burst {
-        let began = self.since.take().map_or_else(Instant::now, |(first, _)| first);
-        let files = std::mem::take(&mut self.files);
-        let more = std::mem::take(&mut self.more) + files.len().saturating_sub(NAMED);
-        let files = files.iter().take(NAMED).map(|file| name(file)).collect();
-        Burst { began, occasion: Occasion::Changed { files, more, lost: self.end == Some(WatchEnd::Lost) } }
+    fn take_changes(&mut self) -> Changes {
+        Changes {
+            began: self.since.take().map_or_else(Instant::now, |(first, _)| first),
+            files: std::mem::take(&mut self.files),
+            more: std::mem::take(&mut self.more),
+            lost: self.end == Some(WatchEnd::Lost),
+        }
     }
 
     fn take(&mut self, event: FolderEvent) {
@@ -327,6 +363,8 @@ struct Folders {
     root: Arc<OwnedFd>,
     /// The inotify instance of the watch.
     inotify: Arc<OwnedFd>,
+    /// A folder that is not watched.
+    skipped: Option<PathBuf>,
 }
 
 /// The result of reading a folder.
@@ -344,6 +382,9 @@ impl Folders {
     fn add(&self, from: &Path, room: usize) -> io::Result<ScanResult> {
         let (mut added, mut left) = (ScanResult::default(), vec![from.to_owned()]);
         while let Some(folder) = left.pop() {
+            if self.skipped.as_ref() == Some(&folder) {
+                continue;
+            }
             if added.folders.len() >= room {
                 added.has_too_many = true;
                 return Ok(added);

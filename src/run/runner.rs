@@ -32,7 +32,7 @@ use super::spawn::Spawner;
 use super::system_prompt::{CreatableJobs, SystemPrompt};
 use super::tokens::{LastingTokens, Tokens};
 use super::tools::{self, DeliveryState};
-use super::watching;
+use super::watching::{self, Sight};
 use crate::agent::claude::IdleClient;
 use crate::agent::claude::options::ClientEnvironment;
 use crate::agent::{
@@ -192,9 +192,10 @@ impl Launcher for Runner {
         let (spawner, writer, watcher) = (Arc::clone(&self.spawner), Arc::clone(writer), Arc::clone(watcher));
         let servers = self.mcp_servers.settings();
         let looked = tokio::task::spawn_blocking(move || {
-            let policy = |definition: &Definition| spawner.setup(definition, None).ok().map(|setup| setup.policy);
-            let place = watching::place(watcher.watches()?, &policy(&watcher)?, &spawner.home).ok()?;
-            Some(watching::writes_into(&place, &policy(&writer)?, &spawner.home, &servers).is_some())
+            let setup = |definition: &Definition| spawner.setup(definition, None).ok();
+            let sight = Sight::of(&setup(&watcher)?, &spawner.home);
+            let place = watching::place(watcher.watches()?, &sight).ok()?;
+            Some(watching::writes_into(&place, &setup(&writer)?.policy, &spawner.home, &servers).is_some())
         });
         looked.await.ok().flatten().unwrap_or(true)
     }

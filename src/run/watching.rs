@@ -1,7 +1,7 @@
 //! Watches of the folders that routines follow (`watch`). They notify the schedule of changes.
 //!
 //! Every job may watch a folder of `work/`. A folder elsewhere requires that the job's rules let it read the folder's files. That is
-//! checked when the watch begins, and before each burst, except for the last burst of a watch that has ended.
+//! checked when the watch begins, and for each changed file ([`Sight`]).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::ErrorKind;
@@ -15,14 +15,16 @@ use tokio::sync::Mutex;
 use tokio::task::{AbortHandle, JoinSet};
 
 pub use super::folder_watch::FolderLocation;
-use super::folder_watch::{FolderWatch, QUIET, WatchEnd, links_on};
+use super::folder_watch::{Changes, FolderWatch, QUIET, WatchEnd, links_on};
+use super::sandbox::literal_prefix;
+use super::setup::Setup;
 use super::spawn::Spawner;
 use crate::config::{McpServer, McpTransport};
 use crate::definition::{DefinitionId, WatchedFolder};
 use crate::home::Home;
 use crate::journal::{Journal, JournalReader, NewMessage};
-use crate::policy::{Policy, ToolCall, Verdict};
-use crate::schedule::{LiveDefinitions, Schedule};
+use crate::policy::{Policy, ToolCall, ToolPattern, Verdict};
+use crate::schedule::{Burst, LiveDefinitions, Schedule};
 
 /// Interval at which a folder that cannot be watched is tried again.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -48,11 +50,58 @@ impl std::fmt::Display for WatchError {
     }
 }
 
-/// Returns the location of a definition's watched folder, under the policy of its runs.
+/// What the runs of a job may read outside of `work/`.
+#[derive(Debug)]
+pub struct Sight {
+    policy: Policy,
+    home: Home,
+    /// The trees in which the job's rules name paths.
+    named: Vec<PathBuf>,
+    /// The person's home, which is closed to a rule without a path, as to the job's client.
+    user_home: PathBuf,
+    /// The data folder, which is closed outside of `work`.
+    root: PathBuf,
+    work: PathBuf,
+}
+
+impl Sight {
+    /// Returns what the runs with this setup see.
+    #[must_use]
+    pub fn of(setup: &Setup, home: &Home) -> Self {
+        let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
+        let user_home = setup.policy.path_roots().user_home.clone();
+        let rules = setup.granted.iter().filter_map(ToolPattern::specifier);
+        let named = rules.map(|rule| real(literal_prefix(rule, &home.work(), &user_home))).collect();
+        let [user_home, root, work] = [user_home, home.root().to_owned(), home.work()].map(real);
+        Self { policy: setup.policy.clone(), home: home.clone(), named, user_home, root, work }
+    }
+
+    /// Returns whether the job may read a file. The path is absolute and without symlinks.
+    fn sees(&self, file: &Path) -> bool {
+        let is_closed = file.starts_with(&self.root) && !file.starts_with(&self.work);
+        let is_named = || self.named.iter().any(|tree| file.starts_with(tree));
+        !is_closed
+            && (!file.starts_with(&self.user_home) || file.starts_with(&self.work) || is_named())
+            && granted(&self.policy, "Read", "file_path", file, &self.home).is_some()
+    }
+
+    /// Returns what the job sees of changes below `folder`; `None` if that is nothing.
+    fn of_changes(&self, changes: Changes, folder: &WatchedFolder, place: &FolderLocation) -> Option<Burst> {
+        match folder {
+            WatchedFolder::OfWork(_) => Some(changes.into_burst()),
+            WatchedFolder::Absolute(_) => {
+                let root = place.base.join(&place.below);
+                changes.only(|file| self.sees(&root.join(file))).map(Changes::into_burst)
+            }
+        }
+    }
+}
+
+/// Returns the location of a definition's watched folder, as its runs see it.
 ///
 /// # Errors
 /// [`WatchError`] if the folder does not exist, is not a folder, is behind a symlink in `work/`, or may not be read by the job.
-pub fn place(folder: &WatchedFolder, policy: &Policy, home: &Home) -> Result<FolderLocation, WatchError> {
+pub fn place(folder: &WatchedFolder, sight: &Sight) -> Result<FolderLocation, WatchError> {
     let shown = match folder {
         WatchedFolder::OfWork(path) => Path::new("work").join(path),
         WatchedFolder::Absolute(path) => path.clone(),
@@ -65,19 +114,21 @@ pub fn place(folder: &WatchedFolder, policy: &Policy, home: &Home) -> Result<Fol
     let real = |path: &Path| path.canonicalize().map_err(|error| failed(error.kind(), error.to_string()));
     let place = match folder {
         WatchedFolder::OfWork(path) => {
-            let work = home.work();
-            FolderLocation { base: real(&work)?, below: path.clone(), links: links_on(&work) }
+            let work = sight.home.work();
+            FolderLocation { base: real(&work)?, below: path.clone(), links: links_on(&work), skipped: None }
         }
         WatchedFolder::Absolute(path) => {
             let links = links_on(path);
             let real = real(path)?;
-            if granted(policy, "Read", "file_path", &real.join("any-file"), home).is_none() {
+            if !sight.sees(&real.join("any-file")) {
                 let shown = shown.display();
                 return Err(WatchError::Other(format!(
                     "its rules do not let it read {shown}; `Read(/{shown}/**)` would"
                 )));
             }
-            FolderLocation { base: "/".into(), below: real.strip_prefix("/").unwrap_or(&real).to_owned(), links }
+            let below = real.strip_prefix("/").unwrap_or(&real).to_owned();
+            let skipped = sight.root.strip_prefix(&real).ok().map(Path::to_owned);
+            FolderLocation { base: "/".into(), below, links, skipped }
         }
     };
     match place.open() {
@@ -228,12 +279,11 @@ impl FolderWatches {
                 self.notify_person(&id, watch.has_too_many.then(too_many).as_ref()).await;
                 match burst {
                     // The job's rights and the path's target are checked again.
-                    Ok(burst) if self.place(&id, &folder).await.as_ref() == Ok(&place) => {
-                        self.schedule.changed(id.clone(), burst);
-                    }
-                    Ok(burst) if watch.has_ended() => self.schedule.changed(id.clone(), burst),
-                    // The changes are looked for again at the folder's present location.
-                    Ok(_) => break true,
+                    Ok(changes) => match self.seen(&id, &folder, &place, changes, watch.has_ended()).await {
+                        Ok(burst) => burst.into_iter().for_each(|burst| self.schedule.changed(id.clone(), burst)),
+                        // The changes are looked for again at the folder's present location.
+                        Err(_) => break true,
+                    },
                     Err(end) => break end == WatchEnd::Gone,
                 }
             };
@@ -262,12 +312,44 @@ impl FolderWatches {
 
     /// Returns the present location of the folder, if the job may read it.
     async fn place(&self, id: &DefinitionId, folder: &WatchedFolder) -> Result<FolderLocation, WatchError> {
+        let folder = folder.clone();
+        self.with_sight(id, move |sight| place(&folder, sight)).await
+    }
+
+    /// Returns what the job sees of changes. `is_last`: the folder may be gone.
+    ///
+    /// # Errors
+    /// [`WatchError`] if the folder is no longer at its location.
+    async fn seen(
+        &self,
+        id: &DefinitionId,
+        folder: &WatchedFolder,
+        found: &FolderLocation,
+        changes: Changes,
+        is_last: bool,
+    ) -> Result<Option<Burst>, WatchError> {
+        let (folder, found) = (folder.clone(), found.clone());
+        self.with_sight(id, move |sight| {
+            if !is_last && place(&folder, sight)? != found {
+                return Err(WatchError::Missing(found.base.join(found.below)));
+            }
+            Ok(sight.of_changes(changes, &folder, &found))
+        })
+        .await
+    }
+
+    /// Calls a function with what the job sees at present, on a blocking thread.
+    async fn with_sight<T: Send + 'static>(
+        &self,
+        id: &DefinitionId,
+        look: impl FnOnce(&Sight) -> Result<T, WatchError> + Send + 'static,
+    ) -> Result<T, WatchError> {
         let gone = || WatchError::Other("its file is gone".to_owned());
         let definition = self.definitions.of(id).await.ok_or_else(gone)?;
-        let (spawner, home, folder) = (self.spawner.clone(), self.home.clone(), folder.clone());
+        let (spawner, home) = (self.spawner.clone(), self.home.clone());
         let looked = tokio::task::spawn_blocking(move || {
             let setup = spawner.setup(&definition, None).map_err(|why| WatchError::Other(why.to_string()))?;
-            place(&folder, &setup.policy, &home)
+            look(&Sight::of(&setup, &home))
         });
         looked.await.unwrap_or_else(|error| Err(WatchError::Other(error.to_string())))
     }

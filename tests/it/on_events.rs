@@ -232,6 +232,55 @@ fn what_a_routine_may_watch() {
     service.stop();
 }
 
+/// A watch shows what the job's rules let it read, whatever else changes below its folder.
+#[test]
+fn a_watch_shows_no_file_that_the_job_may_not_read() {
+    let bot = TestBot::new();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let [home, public] = [bot.person(), elsewhere.path()].map(|folder| folder.canonicalize().unwrap());
+    let (keys, link) = (home.join("keys"), public.join("link"));
+    std::fs::create_dir_all(public.join("open/deep")).unwrap();
+    std::fs::create_dir(&keys).unwrap();
+    std::os::unix::fs::symlink(public.join("open"), &link).unwrap();
+    let watch = |id: &str, folder: &Path, rule: &str| {
+        let head = format!("watch: {}\nclient: exec\ncommand: 'true'\nallowed_tools: ['{rule}']\n", folder.display());
+        bot.write(&format!("routines/{id}.md"), &format!("---\n{head}---\n"));
+    };
+    watch("home", &home, &format!("Read(/{}/**)", home.display()));
+    watch("above", home.parent().unwrap(), "Read");
+    watch("keys", &keys, "Read");
+    watch("link", &link, "Read");
+    watch("shallow", &public.join("open"), &format!("Read(/{}/open/*)", public.display()));
+    let service = bot.start();
+    let state = bot.path("state/runs/of-another-job");
+    std::fs::create_dir_all(&state).unwrap();
+    let write = |name: &str| {
+        for folder in [&state, &public.join("open"), &public.join("open/deep")] {
+            std::fs::write(folder.join(name), "x").unwrap();
+        }
+        std::fs::write(keys.join(format!("key-{name}")), "x").unwrap();
+    };
+    let seen = |id: &str, file: &str| changed(&bot, id).concat().iter().any(|shown| shown.ends_with(file));
+    service.until("the folders are watched", || {
+        write("new-file");
+        (seen("home", "key-new-file") && seen("link", "new-file") && seen("shallow", "new-file")).then_some(())
+    });
+    // Where the link leads now is closed to a rule that names no path.
+    std::fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink(&keys, &link).unwrap();
+    service.until("changes are still seen", || {
+        write("later-file");
+        (seen("home", "key-later-file") && seen("shallow", "later-file")).then_some(())
+    });
+    for (id, hidden) in [("home", "state/"), ("home", "of-another-job"), ("shallow", "deep"), ("link", "key-")] {
+        assert!(!changed(&bot, id).concat().iter().any(|file| file.contains(hidden)), "{id}: {:?}", changed(&bot, id));
+    }
+    let below = |file: &String| home.parent().unwrap().join(file).starts_with(&home);
+    assert!(!changed(&bot, "above").concat().iter().any(below), "{:?}", changed(&bot, "above"));
+    assert!(changed(&bot, "keys").is_empty());
+    service.stop();
+}
+
 /// Writes a command job that may write below `folder` and nowhere else.
 fn writer(bot: &TestBot, id: &str, when: &str, folder: &str, command: &str) {
     let tools = format!("allowed_tools: ['Edit({folder}/**)']\n");

@@ -19,7 +19,7 @@ impl Folder {
     }
 
     fn place(&self) -> FolderLocation {
-        FolderLocation { base: self.base.clone(), below: "in".into(), links: Vec::new() }
+        FolderLocation { base: self.base.clone(), below: "in".into(), links: Vec::new(), skipped: None }
     }
 
     fn watch(&self) -> FolderWatch {
@@ -34,7 +34,7 @@ impl Folder {
 }
 
 async fn files(watch: &mut FolderWatch) -> Vec<String> {
-    match watch.next_burst().await.unwrap().occasion {
+    match watch.next_burst().await.unwrap().into_burst().occasion {
         Occasion::Changed { files, lost: false, .. } => files,
         other => panic!("{other:?}"),
     }
@@ -121,7 +121,7 @@ async fn no_link_leads_it_out() {
     symlink(&outside, folder.base.join("in")).unwrap();
     assert_eq!(watch.next_burst().await, Err(WatchEnd::Gone));
     assert_eq!(folder.place().open().unwrap_err(), Errno::LOOP);
-    let above = FolderLocation { base: folder.base.clone(), below: "in/sub".into(), links: Vec::new() };
+    let above = FolderLocation { base: folder.base.clone(), below: "in/sub".into(), links: Vec::new(), skipped: None };
     assert_eq!(above.open().unwrap_err(), Errno::LOOP);
 }
 
@@ -140,7 +140,7 @@ async fn a_folder_that_goes_ends_it() {
     assert_eq!(files(&mut watch).await, ["b/c"]);
     // A folder above is moved.
     fs::create_dir_all(folder.base.join("x/y")).unwrap();
-    let below = FolderLocation { base: folder.base.clone(), below: "x/y".into(), links: Vec::new() };
+    let below = FolderLocation { base: folder.base.clone(), below: "x/y".into(), links: Vec::new(), skipped: None };
     let mut watch = FolderWatch::open(&below, QUIET, false).unwrap();
     fs::rename(folder.base.join("x"), folder.base.join("z")).unwrap();
     assert_eq!(watch.next_burst().await, Err(WatchEnd::Gone));
@@ -151,7 +151,7 @@ async fn what_is_told_is_bounded() {
     let folder = Folder::new();
     let mut watch = folder.watch();
     (0..1100).for_each(|n| folder.write(&format!("{n:04}{}", "n".repeat(240))));
-    let Occasion::Changed { files, more, lost } = watch.next_burst().await.unwrap().occasion else {
+    let Occasion::Changed { files, more, lost } = watch.next_burst().await.unwrap().into_burst().occasion else {
         panic!("no files")
     };
     assert_eq!((files.len(), files.len() + more, lost), (50, 1100, false));
@@ -163,7 +163,7 @@ async fn what_is_lost_is_said() {
     let folder = Folder::new();
     let mut watch = folder.watch();
     watch.take(FolderEvent { watch: -1, what: ReadFlags::QUEUE_OVERFLOW, name: None });
-    let occasion = watch.next_burst().await.unwrap().occasion;
+    let occasion = watch.next_burst().await.unwrap().into_burst().occasion;
     assert_eq!(occasion, Occasion::Changed { files: vec![], more: 0, lost: true });
     assert_eq!(watch.next_burst().await, Err(WatchEnd::Lost));
 }
@@ -201,7 +201,7 @@ async fn a_link_on_the_way_that_is_turned_ends_it() {
     let links = links_on(&dir.join("way/./current/in"));
     assert_eq!(links, [dir.join("way"), dir.join("links/current")]);
     let below = dir.join("old/in").strip_prefix("/").unwrap().to_owned();
-    let place = FolderLocation { base: "/".into(), below, links };
+    let place = FolderLocation { base: "/".into(), below, links, skipped: None };
     for turn in 0..2 {
         let mut watch = FolderWatch::open(&place, Duration::from_millis(100), false).unwrap();
         fs::write(dir.join("old/in/a"), "x").unwrap();

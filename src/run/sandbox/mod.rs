@@ -9,6 +9,8 @@ mod caller;
 mod domains;
 mod trees;
 
+pub(super) use self::trees::literal_prefix;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};

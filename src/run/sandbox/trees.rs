@@ -85,15 +85,8 @@ impl SandboxPlan {
     /// tree that is closed to every job, for everything, and, with `exactly`, for a rule that is neither a tree nor a file.
     fn tree(&self, rule: &str, write: bool, exactly: bool, is_closed: impl Fn(&Path) -> bool) -> Option<PathBuf> {
         let work = self.home.work();
-        let (base, rest) = if let Some(rest) = rule.strip_prefix("//") {
-            (PathBuf::from("/"), rest)
-        } else if let Some(rest) = rule.strip_prefix("~/") {
-            (self.user_home.clone(), rest)
-        } else {
-            (work.clone(), rule.trim_start_matches('/').trim_start_matches("./"))
-        };
-        let parts: Vec<&str> = rest.split('/').filter(|part| !part.is_empty()).collect();
-        let literal = parts.iter().take_while(|part| !part.contains(['*', '?', '[', '!', '\\'])).count();
+        let (base, parts) = base_and_parts(rule, &work, &self.user_home);
+        let literal = parts.iter().take_while(|part| is_literal(part)).count();
         let whole_tree = parts.get(literal..).is_some_and(|rest| rest == ["**"]);
         let file = literal == parts.len();
         if exactly && !(whole_tree || file) {
@@ -106,4 +99,26 @@ impl SandboxPlan {
         let whole = tree == base && base != work;
         (!whole && !is_closed(&tree)).then_some(tree)
     }
+}
+
+/// Returns the literal prefix of a path rule: every path that it grants is in this tree.
+pub(in crate::run) fn literal_prefix(rule: &str, work: &Path, user_home: &Path) -> PathBuf {
+    let (base, parts) = base_and_parts(rule, work, user_home);
+    parts.into_iter().take_while(|part| is_literal(part)).fold(base, |tree, part| tree.join(part))
+}
+
+/// Returns the folder that a path rule begins in, and the parts of its path from there.
+fn base_and_parts<'a>(rule: &'a str, work: &Path, user_home: &Path) -> (PathBuf, Vec<&'a str>) {
+    let (base, rest) = if let Some(rest) = rule.strip_prefix("//") {
+        (Path::new("/"), rest)
+    } else if let Some(rest) = rule.strip_prefix("~/") {
+        (user_home, rest)
+    } else {
+        (work, rule.trim_start_matches('/').trim_start_matches("./"))
+    };
+    (base.to_owned(), rest.split('/').filter(|part| !part.is_empty()).collect())
+}
+
+fn is_literal(part: &&str) -> bool {
+    !part.contains(['*', '?', '[', '!', '\\'])
 }
