@@ -25,7 +25,7 @@ use crate::clock::Clock;
 use crate::definition::{Definition, DefinitionId, Expect};
 use crate::journal::{Denial, EventKind, Journal, JournalError, PROGRAM_REFUSED, ProcessIdentity, RunId};
 use crate::mcp::servers::RunServers;
-use crate::policy::{BOT, Decision, Layer, Policy, ToolCall, UpdateMode, Verdict, on_one_line, own_tool};
+use crate::policy::{BOT, Decision, Layer, Policy, ToolCall, ToolLists, UpdateMode, Verdict, on_one_line, own_tool};
 use crate::refusal::Refusal;
 use crate::schedule::LiveDefinitions;
 
@@ -93,9 +93,10 @@ impl Host {
         self.narrowed.get().unwrap_or(&self.policy)
     }
 
-    /// Replaces the policy with a narrower one. A session's policy can be set only once.
-    pub(super) fn narrow(&self, policy: Policy) {
-        if self.narrowed.set(policy).is_err() {
+    /// Narrows the policy that the run began with. The settings and the agents' files may grant more by now. A session's policy can be
+    /// set only once.
+    pub(super) fn narrow(&self, tools: &ToolLists) {
+        if self.narrowed.set(self.policy.clone().spawned(&self.definition.title(), tools)).is_err() {
             error!(run = %self.run, "a session was given a second policy; the first one holds");
         }
     }

@@ -190,9 +190,7 @@ impl Spawner {
             }
         }
         if let Some(host) = running.host(&id) {
-            let spawned = self.spawned(&id).await?;
-            let setup = self.setup(&host.definition, Some(&spawned))?;
-            host.narrow(setup.policy);
+            host.narrow(&tools);
         }
         Ok(())
     }

@@ -280,6 +280,32 @@ fn a_policy_that_is_set_while_the_agent_works_holds_from_then_on() {
     assert!(!denials.is_empty());
 }
 
+/// The policy that a session began with is narrowed, whatever its agent's file grants by then.
+#[test]
+fn a_policy_that_is_set_grants_nothing_that_an_agents_file_has_come_to_grant() {
+    let told = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let waits = told.clone();
+    let api = MessagesApi::answering(move |request| match request.results().last() {
+        _ if !waits.load(std::sync::atomic::Ordering::SeqCst) => Reply::bash("ls"),
+        Some(last) if last.is_error => Reply::say("refused"),
+        _ => Reply::bash("touch widened.txt"),
+    });
+    let bot = TestBot::with_client(&client::real(), api.url());
+    let agent = |tools: &str| format!("---\nname: rd\ndescription: Reads.\ntools: {tools}\n---\nRead.\n");
+    bot.write("agents/rd.md", &agent("Bash(ls *)"));
+    let service = bot.start();
+    let said = bot.json(["spawn", "-m", "Look around.", "--agent", "rd"]);
+    let id = said["session"].as_str().unwrap();
+    service.until("it works", || of_results(&api).first().cloned());
+    bot.write("agents/rd.md", &agent("Bash(ls *), Bash(touch *)"));
+    bot.ok(["sessions", "patch", id, "--deny", "WebFetch"]);
+    told.store(true, std::sync::atomic::Ordering::SeqCst);
+    let run = service.until_ended(id, 1).remove(0);
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    assert!(!bot.path("work/widened.txt").exists(), "{run:#}");
+    assert!(run["denials"].to_string().contains("touch"), "{run:#}");
+}
+
 #[test]
 fn a_spawned_agent_is_started_again_after_a_crash_and_has_one_outcome() {
     let api = api(vec![], vec![Reply::Silence]);
