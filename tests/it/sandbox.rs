@@ -1,5 +1,7 @@
 //! Access from inside a fork: to the binary itself, the data folder, and the person's home.
 
+use std::sync::{Arc, Mutex, OnceLock};
+
 use serde_json::json;
 
 use crate::support::bot::{TestBot, now, reminder};
@@ -49,6 +51,25 @@ fn what_a_job_may_call_makes_no_more_than_it_has() {
     assert_eq!((&made[0]["created_by"], &made[0]["allowed_tools"]), (&json!("job"), &json!(["Bash(ollim-bot *)"])));
     assert!(bot.runs("other").is_empty());
     assert!(!std::path::Path::new("/tmp/elsewhere").exists());
+}
+
+/// A process of the user could give a client that listens another prompt. Only our broker listens in a run's folder.
+#[test]
+fn the_client_of_a_job_listens_on_no_socket() {
+    let (runs, found) = (Arc::new(OnceLock::<String>::new()), Arc::new(Mutex::new(Vec::new())));
+    let (of_bot, seen) = (runs.clone(), found.clone());
+    let api = MessagesApi::answering(move |request| {
+        let sockets = std::fs::read_to_string("/proc/net/unix").unwrap();
+        let paths = sockets.lines().filter_map(|line| line.split_whitespace().nth(7));
+        let runs = of_bot.get().unwrap();
+        seen.lock().unwrap().extend(paths.filter(|path| path.starts_with(runs)).map(ToOwned::to_owned));
+        if request.answers() == 0 { Reply::bash("ls") } else { Reply::say("done") }
+    });
+    let bot = TestBot::with_client(&client::real(), api.url());
+    runs.set(bot.path("state/runs").to_str().unwrap().to_owned()).unwrap();
+    lines(&bot, &api, &["Bash(ls *)"]);
+    let found = found.lock().unwrap();
+    assert!(!found.is_empty() && found.iter().all(|path| path.ends_with("/shell.sock")), "{found:?}");
 }
 
 #[test]

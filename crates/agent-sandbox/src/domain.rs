@@ -41,6 +41,9 @@ pub struct Domain {
     pub write: Vec<PathBuf>,
     /// Trees or files that may be read and executed.
     pub execute: Vec<PathBuf>,
+    /// Whether no socket with a path may be made, in any of these.
+    #[serde(default)]
+    pub no_listening: bool,
     /// Network access.
     pub network: Network,
     /// Permission to change attributes of files.
@@ -59,7 +62,7 @@ impl Domain {
             let others: BTreeSet<&PathBuf> = others.iter().collect();
             own.iter().all(|path| others.contains(path) || is_gone(path))
         };
-        let rest = |of: &Self| (of.network, of.attributes, of.required);
+        let rest = |of: &Self| (of.network, of.attributes, of.required, of.no_listening);
         let left_out: BTreeSet<&PathBuf> = self.beside.iter().collect();
         let reads_beside = self.beside.is_empty()
             || !other.beside.is_empty() && other.beside.iter().all(|path| left_out.contains(path));
@@ -159,11 +162,12 @@ impl Domain {
             [] => Vec::new(),
             hidden => without(&["/".into()], &hidden.iter().map(|path| resolved(path)).collect::<Vec<_>>()),
         };
+        let refused = if self.no_listening { AccessFs::MakeSock.into() } else { BitFlags::empty() };
         ruleset
             .add_rules(beneath(&beside, read))?
             .add_rules(beneath(&self.read, read))?
             .add_rules(beneath(&self.list, AccessFs::ReadDir.into()))?
-            .add_rules(beneath(&self.write, AccessFs::from_all(TRIED) & !AccessFs::Execute))?
+            .add_rules(beneath(&self.write, AccessFs::from_all(TRIED) & !(refused | AccessFs::Execute)))?
             .add_rules(beneath(&self.execute, read | AccessFs::Execute))
     }
 }

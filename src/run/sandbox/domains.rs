@@ -73,6 +73,7 @@ impl SandboxPlan {
             list: vec![self.home.work()],
             write,
             execute: system::loaders(),
+            no_listening: true,
             network: Network::All,
             required: self.required,
             ..Domain::default()
