@@ -208,6 +208,7 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         }
         CommandOperands::Listed => word.starts_with('@'),
         CommandOperands::Fetched => is_fetched(word),
+        CommandOperands::Alternatives => word == "+",
         CommandOperands::Separated => word.ends_with(';') || word.contains('#'),
     };
     let found = |word: &String| match program.commands {

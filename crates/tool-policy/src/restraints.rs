@@ -205,7 +205,9 @@ impl Choices {
     fn of(&self, word: &str) -> Vec<String> {
         let text = word.split([STAR, '=']).next().unwrap_or_default();
         let is_printing = PRINTING.contains(&text) && self.synonym(text.trim_start_matches('-')).is_none();
-        let Some(given) = text.strip_prefix('-').filter(|_| !is_printing) else { return Vec::new() };
+        let Some(given) = text.strip_prefix('-').filter(|_| !is_printing) else {
+            return variable(word).map(ToOwned::to_owned).into_iter().collect();
+        };
         let one = |name: &str| self.long(name.strip_prefix("no-").unwrap_or(name));
         match given.strip_prefix('-') {
             Some(long) => vec![one(long)],
@@ -240,6 +242,13 @@ impl Choices {
             .map(|option| option.name);
         self.synonym(name).or(guarded).unwrap_or(name).to_owned()
     }
+}
+
+/// Returns the name of an operand `NAME=VALUE` with its `=` (`dd of=FILE`).
+fn variable(word: &str) -> Option<&str> {
+    let (name, _) = word.split_once('=')?;
+    let is_name = |name: &str| name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    (!name.is_empty() && is_name(name)).then(|| &word[..=name.len()])
 }
 
 /// Returns whether a rule spells an option that holds the program back.

@@ -117,10 +117,11 @@ pub(super) const TABLE: &[Program] = &[
         ..reads(&["rg"])
     },
     Program { options: Options::new(&[writes("o", "output")], ""), ..reads(&["tree"]) },
-    changes(&["mkdir", "mkfifo", "rm", "rmdir", "shred", "touch", "truncate", "unlink"]),
+    changes(&["mkdir", "mkfifo", "rm", "rmdir", "touch", "truncate", "unlink"]),
+    Program { options: Options::new(&[destroys("u", "remove")], "ns"), ..changes(&["shred"]) },
     // A mode may look like an option, and takes the place of the one that a rule names.
     Program {
-        options: Options::new(&[destroys("rwxXst", "mode"), destroys("", "reference")], ""),
+        options: Options::new(&[destroys("rwxXstugoa,+=01234567", "mode"), destroys("", "reference")], ""),
         ..changes(&["chmod"])
     },
     Program { options: Options::new(&[destroys("", "reference")], ""), ..changes(&["chgrp", "chown"]) },

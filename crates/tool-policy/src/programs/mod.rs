@@ -122,6 +122,8 @@ pub(crate) enum CommandOperands {
     Listed,
     /// For `kubectl`: an address that it reads instead of asking its server.
     Fetched,
+    /// For `journalctl`: a `+`, behind which it shows further messages, whatever was chosen before.
+    Alternatives,
     /// For `tmux`: a word with a `;` at its end, which another command follows, and a format. `#(COMMAND)` runs a command, and `#{…}`
     /// can form one.
     Separated,
