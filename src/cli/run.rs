@@ -70,6 +70,7 @@ pub(super) fn serve(
     let _none = rustix::thread::clear_ambient_capability_set();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .thread_keep_alive(service::THREAD_KEEP_ALIVE)
         .build()
         .map_err(|error| Refusal::environment(format!("cannot start: {error}")))?;
     let ended = runtime.block_on(service::run(start));

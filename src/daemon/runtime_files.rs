@@ -16,6 +16,10 @@ use crate::schedule::Schedule;
 /// Interval between two checks of the lock file while the journal has no trouble.
 const INTERVAL: Duration = Duration::from_secs(60);
 
+/// How long a thread for blocking work stays without work. [`watch`] gives it some in time, so there is always such a thread. Without
+/// one, the runtime panics when the machine has no process to spare, for example if the journal is to be written.
+pub const THREAD_KEEP_ALIVE: Duration = INTERVAL.saturating_mul(2);
+
 /// Ends the schedule when the lock file was deleted or replaced. Never returns.
 pub(super) async fn watch(
     lock: Arc<Lock>,
@@ -23,7 +27,12 @@ pub(super) async fn watch(
     schedule: Schedule,
     mut journal: Receiver<Option<JournalError>>,
 ) {
-    while !lock.is_lost(&home) {
+    loop {
+        let (lock, folder) = (Arc::clone(&lock), home.clone());
+        let looked = tokio::task::spawn_blocking(move || lock.is_lost(&folder)).await;
+        if looked.is_ok_and(|is_lost| is_lost) {
+            break;
+        }
         // A closed journal reports no trouble: the service is ending.
         let _elapsed = tokio::time::timeout(INTERVAL, journal.changed()).await;
     }

@@ -232,10 +232,12 @@ fn restrict(rules: RulesetCreated) -> Result<SandboxStatus, RulesetError> {
 #[must_use]
 pub fn probe() -> SandboxStatus {
     static FOUND: OnceLock<SandboxStatus> = OnceLock::new();
-    *FOUND.get_or_init(|| {
-        let tried = std::thread::spawn(|| ruleset(Network::None).and_then(restrict).unwrap_or(SandboxStatus::Not));
-        tried.join().unwrap_or(SandboxStatus::Not)
-    })
+    *FOUND.get_or_init(tried)
+}
+
+fn tried() -> SandboxStatus {
+    let tried = std::thread::spawn(|| ruleset(Network::None).and_then(restrict).unwrap_or(SandboxStatus::Not));
+    tried.join().unwrap_or(SandboxStatus::Not)
 }
 
 /// Yields one rule for each existing path. A path that contains a symlink grants nothing: otherwise a process that may replace
@@ -388,13 +390,13 @@ mod tests {
     fn in_the_last_domain_there_is_no_landlock() {
         // A domain belongs to a thread and its descendants.
         let within = |enter: fn(&Domain) -> Result<SandboxStatus, DomainError>| {
-            let entering = std::thread::spawn(move || (enter(&Domain::default()).unwrap(), probe()));
+            let entering = std::thread::spawn(move || (enter(&Domain::default()).unwrap(), tried()));
             entering.join().unwrap()
         };
         let (status, further) = within(Domain::enter);
         assert_eq!(further, status, "a client starts shells, which enter theirs");
         let (status, further) = within(Domain::enter_last);
-        assert_eq!((status, further), (probe(), SandboxStatus::Not));
+        assert_eq!((status, further), (tried(), SandboxStatus::Not));
     }
 
     #[test]

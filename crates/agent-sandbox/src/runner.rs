@@ -27,7 +27,7 @@ use tokio::sync::mpsc;
 use crate::broker::Broker;
 use crate::exec_stage::CANNOT_START;
 use crate::launch::Launch;
-use crate::watch::{self, Bounds};
+use crate::watch::Watch;
 use crate::wire::{Question, QuestionBody};
 use crate::{cgroup, children, descriptors, exec_stage, launch, limits, reaper, start, tree};
 
@@ -150,13 +150,14 @@ async fn serve(
     }
     // The broker must exist before the client, which may start its shell at once.
     let broker = shell.map(|shell| Broker::start(shell, questions)).transpose()?;
+    let watch = bounds.as_ref().map(Watch::start).transpose()?;
     // If the exec stage has ended, its exit code shows that.
     let _ = launch::forward(&mut stage, &line, stdin);
     drop(line);
     stage.set_nonblocking(true)?;
     let stage = tokio::net::UnixStream::from_std(stage)?;
     let mut answers = BufReader::new(from_service).lines();
-    let exceeded = exceeded(bounds.as_ref(), stage);
+    let exceeded = exceeded(watch, stage);
     tokio::pin!(exceeded);
     loop {
         // The client may have ended before this loop could receive its signal.
@@ -195,12 +196,12 @@ async fn serve(
 
 /// Waits until the run exceeds a limit. `stage`: the exec stage's socket, which closes when it becomes the client. The exec stage
 /// cannot be inspected, and before the client starts there is nothing else to watch.
-async fn exceeded(bounds: Option<&Bounds>, mut stage: tokio::net::UnixStream) -> String {
-    let Some(bounds) = bounds else { return std::future::pending().await };
+async fn exceeded(watch: Option<Watch>, mut stage: tokio::net::UnixStream) -> String {
+    let Some(watch) = watch else { return std::future::pending().await };
     // Nothing is ever sent. An error means that the socket closed, too.
     let _ = stage.read(&mut [0]).await;
     drop(stage);
-    watch::exceeded(bounds).await
+    watch.exceeded().await
 }
 
 /// Sends the broker's questions to the service until an empty one.

@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, getpgid, getsid, kill_process_group, pidfd_open, pidfd_send_signal};
 
 use crate::mark::{self, Mark};
 use crate::runner;
@@ -90,7 +90,27 @@ pub(crate) fn start_of(pid: u32) -> Option<u64> {
 /// If processes cannot be listed. Nothing is known then.
 pub fn kill_below(root: u32) -> io::Result<usize> {
     let own_session = read(root)?.map(|root| root.session);
+    stop_groups_of_children(root, own_session);
     kill(own_session, || Ok(below(&[root], &processes()?)))
+}
+
+/// Stops the groups of the children of `root`. Processes that lose their parents are among these, so a tree that multiplies faster than
+/// all processes can be listed stops here. What is missed is found by the list.
+fn stop_groups_of_children(root: u32, own_session: Option<i32>) {
+    let mut groups: BTreeSet<i32> = BTreeSet::new();
+    for thread in std::fs::read_dir(format!("/proc/{root}/task")).into_iter().flatten().flatten() {
+        // A kernel without this file leaves them to the list.
+        let children = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        for child in children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)) {
+            let raw = |pid: Pid| pid.as_raw_nonzero().get();
+            // The child may have ended.
+            let (Ok(group), Ok(session)) = (getpgid(Some(child)), getsid(Some(child))) else { continue };
+            if Some(raw(session)) != own_session && groups.insert(raw(group)) {
+                // As in `kill`.
+                let _ = kill_process_group(group, Signal::STOP);
+            }
+        }
+    }
 }
 
 /// Ends what the killed runner of the run with this folder left behind. Returns the number of processes.

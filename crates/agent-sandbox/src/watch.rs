@@ -2,15 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use bytesize::ByteSize;
 use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, access, chmod, open, openat2, statat};
 use serde::{Deserialize, Serialize};
-use tokio::time::Interval;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::cgroup;
 use crate::limits::Limits;
@@ -18,6 +20,12 @@ use crate::usage::{self, TooManyDescriptors, Usage};
 
 /// Interval between two checks of the processes.
 const PROCESSES: Duration = Duration::from_millis(500);
+
+/// Interval between two checks of how many processes the machine has.
+const BRIEF: Duration = Duration::from_millis(50);
+
+/// Minimum number of new processes and threads on the machine that lead to a check.
+const SURGE: u64 = 32;
 
 /// Interval between two checks of the files.
 const FILES: Duration = Duration::from_secs(2);
@@ -45,50 +53,101 @@ pub struct Bounds {
     pub group: Option<PathBuf>,
 }
 
-/// Waits until the processes below the calling one, or the run's folder, exceed a limit. Returns a sentence that names it.
-pub(crate) async fn exceeded(bounds: &Bounds) -> String {
-    // A check of the files can take long, so check the processes meanwhile.
-    tokio::select! {
-        what = processes_exceeded(bounds) => what,
-        what = files_exceeded(bounds) => what,
+/// The watch of a run. Its threads exist before the run's first process: later the machine may have none to spare.
+pub(crate) struct Watch {
+    begins: Vec<mpsc::Sender<()>>,
+    exceeded: UnboundedReceiver<String>,
+}
+
+impl Watch {
+    /// Starts the threads, which wait for [`Self::exceeded`].
+    ///
+    /// # Errors
+    /// If the machine has no threads to spare.
+    pub(crate) fn start(bounds: &Bounds) -> io::Result<Self> {
+        let (tell, exceeded) = unbounded_channel();
+        // A check of the files can take long, so the processes are checked meanwhile.
+        let begins = [processes_exceeded, files_exceeded].map(|wait| {
+            let (begin, begins) = mpsc::channel();
+            let (bounds, tell) = (bounds.clone(), tell.clone());
+            std::thread::Builder::new().spawn(move || {
+                if begins.recv().is_ok() {
+                    // The run may be over.
+                    let _ = tell.send(wait(&bounds));
+                }
+            })?;
+            Ok(begin)
+        });
+        Ok(Self { begins: begins.into_iter().collect::<io::Result<_>>()?, exceeded })
+    }
+
+    /// Waits until the processes below the calling one, or the run's folder, exceed a limit. Returns a sentence that names it.
+    pub(crate) async fn exceeded(mut self) -> String {
+        // The threads wait for this.
+        for begin in &self.begins {
+            // A thread that has ended has reported why.
+            let _ = begin.send(());
+        }
+        match self.exceeded.recv().await {
+            Some(what) => what,
+            None => std::future::pending().await,
+        }
     }
 }
 
-async fn processes_exceeded(bounds: &Bounds) -> String {
-    let mut ticks = every(PROCESSES);
+fn processes_exceeded(bounds: &Bounds) -> String {
+    let Limits { memory, processes, .. } = bounds.limits;
+    let mut pause = FIRST;
     loop {
-        ticks.tick().await;
-        let Limits { memory, processes, .. } = bounds.limits;
-        // The runner reaps ended processes meanwhile. Otherwise a check of many would let more and more of them pile up.
-        let look = move || usage::below(std::process::id(), memory, processes.into());
-        // If the processes cannot be listed now, the next check tries again. The task can only panic through a fault of the standard
-        // library.
-        if let Ok(Ok(used)) = tokio::task::spawn_blocking(look).await
-            && let Some(what) = too_many(bounds, used)
-        {
+        until_surge(pause, processes);
+        pause = PROCESSES;
+        // If the processes cannot be listed now, the next check tries again.
+        let used = usage::below(std::process::id(), memory, processes.into());
+        if let Some(what) = used.ok().and_then(|used| too_many(bounds, used)) {
             return what;
         }
     }
 }
 
-async fn files_exceeded(bounds: &Bounds) -> String {
-    let mut ticks = every(FILES);
+/// Sleeps until the machine has many more processes and threads than now: half as many as the run may have. Thousands can be started
+/// between two checks, and a check takes as long as there are processes.
+fn until_surge(longest: Duration, limit: u32) {
+    let begin = Instant::now();
+    let most = processes_of_machine().saturating_add(u64::from(limit / 2).max(SURGE));
+    while let left = longest.saturating_sub(begin.elapsed())
+        && !left.is_zero()
+        && processes_of_machine() <= most
+    {
+        std::thread::sleep(BRIEF.min(left));
+    }
+}
+
+/// Returns the number of processes and threads of the machine; 0 if the kernel does not say.
+fn processes_of_machine() -> u64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    number_of_processes(&text).unwrap_or_default()
+}
+
+/// Parses the fourth field of `/proc/loadavg`, see proc(5): the runnable ones, a slash, and all.
+fn number_of_processes(text: &str) -> Option<u64> {
+    text.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
+}
+
+fn files_exceeded(bounds: &Bounds) -> String {
     let mut closed = BTreeSet::new();
+    let mut pause = FIRST;
     loop {
-        ticks.tick().await;
-        let (folder, most) = (bounds.folder.clone(), bounds.limits.disk);
-        let look = move || match usage::open_below(std::process::id(), MAX_OPEN) {
-            Ok(open) => (too_much(&folder, open.nameless, most), open.closed),
-            Err(TooManyDescriptors) => {
-                (Some(format!("it had more than {MAX_OPEN} descriptors open at once")), BTreeSet::new())
-            }
+        std::thread::sleep(pause);
+        pause = FILES;
+        let open = match usage::open_below(std::process::id(), MAX_OPEN) {
+            Ok(open) => open,
+            Err(TooManyDescriptors) => return format!("it had more than {MAX_OPEN} descriptors open at once"),
         };
-        // The task can only panic through a fault of the standard library.
-        let Ok((what, closed_now)) = tokio::task::spawn_blocking(look).await else { continue };
-        if let Some(what) = what.or_else(|| still_closed(&closed, &closed_now)) {
+        let what = too_much(&bounds.folder, open.nameless, bounds.limits.disk);
+        if let Some(what) = what.or_else(|| still_closed(&closed, &open.closed)) {
             return what;
         }
-        closed = closed_now;
+        closed = open.closed;
     }
 }
 
@@ -100,12 +159,6 @@ fn still_closed(before: &BTreeSet<(u32, u64)>, now: &BTreeSet<(u32, u64)>) -> Op
              read the file"
         )
     })
-}
-
-fn every(period: Duration) -> Interval {
-    let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + FIRST, period);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    ticks
 }
 
 fn too_many(bounds: &Bounds, used: Usage) -> Option<String> {
@@ -194,6 +247,13 @@ mod tests {
     use rustix::thread::{Uid, set_thread_res_uid};
 
     use super::*;
+
+    #[test]
+    fn the_machine_says_how_many_processes_it_has() {
+        assert_eq!(number_of_processes("0.55 1.43 3.79 2/311 12344\n"), Some(311));
+        assert_eq!(number_of_processes("0.55 1.43"), None);
+        assert!(processes_of_machine() > 1);
+    }
 
     #[test]
     fn what_is_counted_is_what_lies_there() {

@@ -10,6 +10,7 @@ use super::heartbeat;
 use super::hosts;
 use super::incoming::ExecuteWords;
 use super::lock::LockError;
+pub use super::runtime_files::THREAD_KEEP_ALIVE;
 use super::settings::CurrentSettings;
 use super::shutdown::EndConditions;
 use crate::app::App;
