@@ -816,6 +816,12 @@ fn what_stands_beside_a_restraint_leaves_it_as_it_is() {
         ("git push -n", &["git push -n --tags origin", "git push -n --all --follow-tags"], &["--mirror", "--prune"]),
         ("git fetch --dry-run", &["git fetch --dry-run --all -p"], &["--all --no-dry-run"]),
         ("git add -n", &["git add -n -A", "git add -n -u ."], &["-A --no-dry-run", "-f ."]),
+        (
+            "kubectl apply --dry-run=client",
+            &["kubectl apply --dry-run=client -f app.yaml", "kubectl apply --dry-run=client -n test -f k8s -R"],
+            &["-f app.yaml --dry-run=none", "-f https://h/x", "-k dir", "--force -f app.yaml"],
+        ),
+        ("patch --dry-run -p1", &["patch --dry-run -p1 -i x.patch"], &["-i x.patch -o y", "-R -i x.patch"]),
         ("unzip -n", &["unzip -n a.zip -d x", "unzip -n -q a.zip"], &["-do x a.zip", "a.zip -o"]),
         (
             "git restore --staged",
