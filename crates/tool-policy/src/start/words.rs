@@ -54,6 +54,7 @@ impl<'a> StartWords<'a> {
         let own_arguments = bare.as_deref().unwrap_or(words).get(1..).unwrap_or_default();
         let quiet = without_printing(program, own_arguments);
         granting.extend(quiet.as_deref().map(joined));
+        granting.extend(without_dot(program, arguments));
         let fetch = fetch::options(program).map(|options| fetch::read(options, arguments));
         let guarded = match &fetch {
             Some(call) => call.guarded.clone(),
@@ -95,6 +96,15 @@ impl<'a> StartWords<'a> {
             has_subcommands: programs::by_base_name(program).subcommands || application.is_command(program),
         }
     }
+}
+
+/// Returns the call of an interpreter with its script's name in place of `./NAME`, which is the same file.
+fn without_dot(program: &str, arguments: &[String]) -> Option<String> {
+    let (script, rest) = arguments.split_first()?;
+    let name =
+        script.strip_prefix("./").filter(|name| name.starts_with(|first: char| first.is_ascii_alphanumeric()))?;
+    let words = || [&[program.to_owned(), name.to_owned()], rest].concat();
+    programs::by_base_name(program).interpreter.then(|| joined(&words()))
 }
 
 /// Returns why words cannot be judged as a start, or `None` if they can.

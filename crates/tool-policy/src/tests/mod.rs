@@ -10,6 +10,8 @@ mod layers;
 mod locations;
 mod operands;
 mod properties;
+mod refusals;
+mod restraints;
 mod spawned;
 mod tools;
 
