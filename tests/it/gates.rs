@@ -1,5 +1,7 @@
 //! Gates on the real client: which ones wake an agent, which do not, and the limits of a gate.
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -412,5 +414,100 @@ fn every_recipe_wakes_its_agent_for_news_and_for_nothing_else() {
     bot.write("work/inbox/a scan.txt", "x");
     live("inbox", "| inbox/a scan.txt");
     live("inbox", SKIPPED);
+    service.stop();
+}
+
+/// Returns the programs in docs/gates.md: each file's path and its text.
+fn programs_of_recipes() -> Vec<(String, String)> {
+    let document = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/gates.md")).unwrap();
+    let parts = document.split("`bin/").skip(1);
+    let program = |part: &str| {
+        let (name, rest) = part.split_once('`').unwrap();
+        let text = rest.split_once("```sh\n").unwrap().1.split_once("```").unwrap().0;
+        (format!("bin/{name}"), text.to_owned())
+    };
+    parts.map(program).collect()
+}
+
+/// Answers each connection by `talk`, on a thread of its own.
+fn serve(talk: impl Fn(TcpStream) + Send + Sync + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || listener.incoming().flatten().for_each(talk));
+    address
+}
+
+/// Speaks IMAP (RFC 3501): to the right name and password, says that INBOX has seven messages.
+fn imap(stream: TcpStream) {
+    let mut writes = stream.try_clone().unwrap();
+    write!(writes, "* OK ready\r\n").unwrap();
+    for line in BufReader::new(stream).lines().map_while(Result::ok) {
+        let (tag, command) = line.split_once(' ').unwrap();
+        let answer = match command.split(' ').next().unwrap() {
+            "CAPABILITY" => "* CAPABILITY IMAP4rev1\r\n".to_owned(),
+            "LOGIN" if command.ends_with("ann secret") => String::new(),
+            "STATUS" if command == "STATUS INBOX (MESSAGES)" => "* STATUS INBOX (MESSAGES 7)\r\n".to_owned(),
+            "LOGOUT" => "* BYE\r\n".to_owned(),
+            _ => {
+                write!(writes, "{tag} NO refused\r\n").unwrap();
+                continue;
+            }
+        };
+        // curl may have gone away.
+        let _ = write!(writes, "{answer}{tag} OK done\r\n");
+    }
+}
+
+/// Speaks CalDAV (RFC 4791): to the right name and password, answers a query for expanded events.
+fn caldav(stream: TcpStream) {
+    let mut writes = stream.try_clone().unwrap();
+    let mut reads = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") && reads.read_line(&mut head).unwrap() > 0 {}
+    let lower = head.to_lowercase();
+    let length = lower.split("content-length: ").nth(1).and_then(|rest| rest.lines().next()?.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    reads.read_exact(&mut body).unwrap();
+    let body = String::from_utf8(body).unwrap();
+    let is_right = head.starts_with("REPORT /calendars/ann/home/")
+        && lower.contains("depth: 1")
+        && lower.contains("authorization: basic yw5uonnly3jlda==")
+        && body.contains("<C:expand start='");
+    let event = "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nSUMMARY;LANGUAGE=en:Dentist\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n";
+    let answer = format!("<multistatus><response><calendar-data>{event}</calendar-data></response></multistatus>");
+    let status = if is_right { "207 Multi-Status" } else { "401 Unauthorized" };
+    write!(writes, "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{answer}", answer.len())
+        .unwrap();
+}
+
+/// The commands of the recipes work as they are printed, but for the server's address.
+#[test]
+fn the_commands_of_the_recipes_ask_their_servers() {
+    let api = api();
+    let bot = bot(&api);
+    let (mail, calendar) = (serve(imap), serve(caldav));
+    for (file, text) in programs_of_recipes() {
+        let text = text.replace("imaps://imap.example.com", &format!("imap://{mail}"));
+        let text = text.replace("https://dav.example.com", &format!("http://{calendar}"));
+        client::executable(&bot.path(&file), &text);
+    }
+    for name in ["imap", "cal"] {
+        bot.write(&format!("tools/{name}/netrc"), "machine 127.0.0.1 login ann password secret\n");
+    }
+    let recipes = recipes();
+    for id in ["new-mail", "soon"] {
+        let (file, text) = recipes.iter().find(|(file, _)| *file == format!("routines/{id}.md")).unwrap();
+        bot.write(file, &started_by_fire_only(text));
+    }
+    let service = bot.start();
+    for (id, said) in [("new-mail", "| 7 new messages"), ("soon", "| Dentist")] {
+        let run = fire(&bot, &service, id);
+        assert_eq!(run["outcome"], "completed", "{run:#}");
+        let prompt = api.last().last_text();
+        assert!(prompt.contains(&format!("[gate]\n{said}\n[end of gate]")), "{id}: {prompt}");
+    }
+    // A wrong password is a failure and no news.
+    bot.write("tools/imap/netrc", "machine 127.0.0.1 login ann password wrong\n");
+    assert_eq!(fire(&bot, &service, "new-mail")["outcome"], "failed");
     service.stop();
 }
