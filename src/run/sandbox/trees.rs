@@ -104,7 +104,7 @@ impl SandboxPlan {
 /// Returns the literal prefix of a path rule: every path that it grants is in this tree.
 pub(in crate::run) fn literal_prefix(rule: &str, work: &Path, user_home: &Path) -> PathBuf {
     let (base, parts) = base_and_parts(rule, work, user_home);
-    parts.into_iter().take_while(|part| is_literal(part)).fold(base, |tree, part| tree.join(part))
+    parts.into_iter().take_while(is_literal).fold(base, |tree, part| tree.join(part))
 }
 
 /// Returns the folder that a path rule begins in, and the parts of its path from there.
