@@ -103,6 +103,9 @@ const ADDING: &[(&str, Names)] = &[
     ("zip", "x"),
 ];
 
+/// Choices of one program that a file with further options can make again, and the option that names such a file.
+const READS_OPTIONS: &[(&str, &str, &str)] = &[("tar", "directory", "files-from")];
+
 /// Words of an expression that hold for the whole of it (`find`).
 const WHOLE_EXPRESSION: Names = "maxdepth mindepth";
 
@@ -180,8 +183,17 @@ pub(super) fn repeated_option(program: &str, rule: &[String], call: &[String]) -
     };
     let choices = Choices { options, synonyms: synonyms::of(name.as_deref().unwrap_or_default()) };
     let mut spelled: Vec<String> = rule.iter().flat_map(|word| choices.of(word)).collect();
+    let holds = |choice: &str| spelled.iter().any(|known| known == choice);
+    let reads = READS_OPTIONS.iter().filter(|(known, kept, reads)| of_name(known) && holds(kept) && !holds(reads));
+    let reads: Vec<&str> = reads.map(|(.., reads)| *reads).collect();
     let mut given: Vec<String> = Vec::new();
     for word in call {
+        let begins =
+            |choice: &String| word.starts_with("--") && reads.iter().any(|reads| reads.starts_with(choice.as_str()));
+        let is_it = |choice: &String| reads.contains(&choice.as_str()) || (begins(choice) && !choices.has(choice));
+        if choices.of(word).iter().any(is_it) {
+            return Some(GivenOption::word(word.split('=').next().unwrap_or_default(), Effect::Steers));
+        }
         for choice in choices.of(word).into_iter().filter(|choice| !programs::contains(adding, choice)) {
             // A long name may be abbreviated.
             let is_it = |known: &String| *known == choice || (word.starts_with("--") && known.starts_with(&choice));
@@ -232,6 +244,11 @@ impl Choices {
 
     fn synonym(&self, name: &str) -> Option<&'static str> {
         self.synonyms.iter().find(|(known, _)| *known == name).map(|(_, choice)| *choice)
+    }
+
+    /// Returns whether a choice is known by this very name.
+    fn has(&self, choice: &str) -> bool {
+        self.synonyms.iter().any(|(_, known)| *known == choice)
     }
 
     /// Returns the long name of a letter, if it is known, or the name of the same choice.

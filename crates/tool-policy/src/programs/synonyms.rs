@@ -70,7 +70,7 @@ const TABLE: &[(Names, Names)] = &[
     ("git commit", "C=reuse-message F=file S=gpg-sign c=reedit-message m=message t=template u=untracked-files"),
     (
         "git merge git pull git rebase",
-        "F=file S=gpg-sign X=strategy-option j=jobs m=message o=server-option s=strategy x=exec",
+        "F=file S=gpg-sign X=strategy-option j=jobs m=message o=server-option r=rebase s=strategy x=exec",
     ),
     ("git cherry-pick git revert", "S=gpg-sign X=strategy-option m=mainline"),
     (
@@ -79,7 +79,7 @@ const TABLE: &[(Names, Names)] = &[
     ),
     ("git grep", "A=after-context B=before-context C=context O=open-files-in-pager m=max-count"),
     ("git push", "o=push-option"),
-    ("git fetch git ls-remote", "j=jobs o=server-option"),
+    ("git fetch git ls-remote", "j=jobs n=tags o=server-option t=tags"),
     ("git branch", "t=track u=set-upstream-to"),
     ("git switch git checkout", "C=force-create c=create t=track"),
     ("git restore", "s=source"),
@@ -111,7 +111,7 @@ const TABLE: &[(Names, Names)] = &[
     // Services, clusters and databases.
     (
         "docker podman",
-        "H=host a=attach c=cpu-shares e=env f=file h=hostname l=label m=memory n=tail net=network p=publish t=tag u=user v=volume \
+        "H=host a=attach c=context e=env f=file h=hostname l=label m=memory n=tail net=network p=publish t=tag u=user v=volume \
          w=workdir",
     ),
     ("docker-compose", "f=file p=project-name"),
