@@ -196,7 +196,9 @@ async fn last_words_are_heard_and_counted() {
         let block = json!({"type": "tool_result", "tool_use_id": id, "content": content});
         json!({"type": "user", "message": {"content": [block]}})
     };
-    let (_, host) = late(&[call("a"), told("a", "Write tool was denied."), call("b"), told("b", "3 files")]).await;
+    let (report, host) = late(&[call("a"), told("a", "Write tool was denied."), call("b"), told("b", "3 files")]).await;
+    let AttemptEnd::Failed(failure) = report.end else { panic!("{report:?}") };
+    assert_eq!(failure.class, FailureClass::SurfaceMismatch, "no call ran by itself: {failure:?}");
     let denied = host.client_denied.lock().unwrap().clone();
     assert_eq!(denied, [("Bash".to_owned(), "Write tool was denied.".to_owned())]);
 

@@ -37,6 +37,11 @@ impl VerdictLedger {
         news
     }
 
+    /// Returns whether the host has allowed a call.
+    pub(super) fn is_allowed(&self, call: &str) -> bool {
+        self.lock().calls.get(call) == Some(&true)
+    }
+
     /// Records that a call was denied, whatever the verdict before. Returns whether this changes the verdict.
     pub(super) fn refused(&self, call: &str) -> bool {
         self.lock().calls.insert(call.to_string(), false) != Some(false)

@@ -36,7 +36,8 @@ pub fn command_line(
     }
     line.option("--setting-sources", "");
     // Clients since 2.1.224 listen on a socket, and take what any process of the user writes there for a message of a colleague.
-    line.option("--settings", r#"{"crossSessionInbound":"refuse"}"#);
+    // A plugin of theirs brings a tool that asks nobody.
+    line.option("--settings", SETTINGS);
     // The client uses only our MCP servers, which `initialize` names.
     line.flag("--strict-mcp-config");
     line.option("--tools", visible_tools.join(","));
@@ -72,6 +73,9 @@ pub fn command_line(
     }
     line.0
 }
+
+/// Settings that no argument and no variable can express.
+const SETTINGS: &str = r#"{"crossSessionInbound":"refuse","enabledPlugins":{"plugin-authoring@builtin":false}}"#;
 
 struct CommandLine(Vec<String>);
 
@@ -247,7 +251,7 @@ mod tests {
             &[],
             &[],
             r#"--print --verbose --input-format stream-json --output-format stream-json --permission-mode dontAsk
---setting-sources '' --settings {"crossSessionInbound":"refuse"} --strict-mcp-config --tools ''"#,
+--setting-sources '' --settings {"crossSessionInbound":"refuse","enabledPlugins":{"plugin-authoring@builtin":false}} --strict-mcp-config --tools ''"#,
         );
         check(
             &SessionMode::ForkOfMain { transcript: "/d/state/runs/1/main.jsonl".into() },
@@ -266,7 +270,7 @@ mod tests {
             &["Bash", "Read"],
             &["WebFetch", "Bash(ollim-bot cal *)"],
             r#"--print --verbose --input-format stream-json --output-format stream-json --permission-mode dontAsk
---setting-sources '' --settings {"crossSessionInbound":"refuse"} --strict-mcp-config --tools Bash,Read
+--setting-sources '' --settings {"crossSessionInbound":"refuse","enabledPlugins":{"plugin-authoring@builtin":false}} --strict-mcp-config --tools Bash,Read
 --disallowedTools WebFetch Bash(ollim-bot cal *) --agents {"a":{}} --model haiku --max-thinking-tokens 2000 --max-turns 7 --max-budget-usd 0.5
 --resume=/d/state/runs/1/main.jsonl --fork-session"#,
         );
@@ -281,7 +285,7 @@ mod tests {
             &["Bash"],
             &[],
             r#"--print --verbose --input-format stream-json --output-format stream-json --permission-mode default
---permission-prompt-tool stdio --include-partial-messages --replay-user-messages --setting-sources '' --settings {"crossSessionInbound":"refuse"} --strict-mcp-config
+--permission-prompt-tool stdio --include-partial-messages --replay-user-messages --setting-sources '' --settings {"crossSessionInbound":"refuse","enabledPlugins":{"plugin-authoring@builtin":false}} --strict-mcp-config
 --tools Bash --resume=0f"#,
         );
         assert_eq!(variables(&options)["CLAUDE_CODE_DISABLE_THINKING"], "1");

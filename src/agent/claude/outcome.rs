@@ -52,6 +52,10 @@ pub(super) fn name(
         Termination::Ended(TurnEnd::Exited) => of_exit(exit, command, resumes(&request.session)),
         Termination::Ended(end) => AttemptEnd::Failed(of_fault(end, exit)),
     };
+    let end = match &client.unjudged {
+        Some(tool) => AttemptEnd::Failed(unjudged(tool)),
+        None => end,
+    };
     let Some(lost) = lost(client) else { return end };
     match end {
         AttemptEnd::Completed => AttemptEnd::Failed(Failure::new(
@@ -86,6 +90,14 @@ fn lost(client: &ClientState) -> Option<String> {
     (!lost.is_empty()).then(|| lost.join("; "))
 }
 
+fn unjudged(tool: &str) -> Failure {
+    let message = format!(
+        "the agent client ran its tool `{tool}`, which ollim-bot had not allowed, so the run was ended. Report this, with \
+         `claude --version`"
+    );
+    Failure::new(FailureClass::SurfaceMismatch, message)
+}
+
 fn of_fault(end: TurnEnd, exit: &Exit) -> Failure {
     let (class, message) = match end {
         TurnEnd::NotInitialized => {
@@ -101,6 +113,7 @@ fn of_fault(end: TurnEnd, exit: &Exit) -> Failure {
             );
             (FailureClass::SurfaceMismatch, message)
         }
+        TurnEnd::Unjudged(tool) => return unjudged(&tool),
         TurnEnd::WithoutServer { name, version } if name != SERVER => {
             let message = format!(
                 "the agent client (version {version}) shows none of the tools of the MCP server `{name}`; nothing was run. \

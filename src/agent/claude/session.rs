@@ -55,6 +55,8 @@ pub(super) struct ClientState {
     pub tasks: Tasks,
     /// Number of calls requested after the client's input was closed. They did not run.
     pub asked_too_late: u32,
+    /// The first tool that the client ran without a verdict, or against it.
+    pub unjudged: Option<String>,
     /// The last compaction of the conversation.
     pub compacted: Option<Compaction>,
 }
@@ -100,6 +102,8 @@ pub(super) enum TurnEnd {
     Unauthorized,
     /// The client shows tools that it must not show.
     Surface(Vec<String>),
+    /// The client ran this tool without a verdict, or against it.
+    Unjudged(String),
     /// The client shows none of the tools of a server that the job has.
     WithoutServer { name: String, version: String },
     /// The client wrote too many malformed lines. The text is the last one's fault.
@@ -277,7 +281,10 @@ impl<'a> Turn<'a> {
                 self.client.api.fault = None;
                 self.handle_blocks(blocks);
             }
-            Incoming::User(blocks) => self.results(blocks),
+            Incoming::User(blocks) => {
+                self.results(blocks);
+                return self.client.unjudged.clone().map(TurnEnd::Unjudged);
+            }
             Incoming::TakenUp { id } => self.mark_received(&id),
             Incoming::Compacted(compaction) => self.compacted(compaction),
             Incoming::Result(result) => return self.ended(result),
@@ -364,7 +371,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Reports the results of calls. If our hook was never asked about a failed call, the client itself refused it.
+    /// Reports the results of calls. If our hook was never asked about a failed call, the client itself refused it. A call that ran
+    /// without being allowed is noted: a client may get tools at any time that it asks nobody about.
     fn results(&mut self, blocks: Vec<Block>) {
         for block in blocks {
             let Block::ToolResult { tool_use_id, content, is_error } = block else { continue };
@@ -374,6 +382,9 @@ impl<'a> Turn<'a> {
             let failed = is_error == Some(true) || protocol::reads_as_denial(&reason);
             let (call, bytes) = (tool_use_id.clone(), reason.len());
             self.request.host.observe(Observation::ToolResult { call, bytes, failed });
+            if !failed && !self.verdicts.is_allowed(&tool_use_id) {
+                self.client.unjudged.get_or_insert_with(|| tool.clone());
+            }
             if failed && self.verdicts.refused_unasked(&tool_use_id) {
                 let host = self.request.host.clone();
                 self.notify_host(async move { host.client_denied(tool, input, reason).await });
