@@ -259,7 +259,10 @@ impl Choices {
             .iter()
             .find(|option| name.len() == 1 && option.short.contains(name))
             .map(|option| option.name);
-        self.synonym(name).or(guarded).unwrap_or(name).to_owned()
+        // A long name may be abbreviated.
+        let longer = || self.synonyms.iter().find(|(known, _)| name.len() > 1 && known.starts_with(name));
+        let abbreviated = || longer().filter(|_| !self.has(name)).map(|(_, choice)| *choice);
+        self.synonym(name).or(guarded).or_else(abbreviated).unwrap_or(name).to_owned()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Names of the same choice: a letter and the long option that it stands for, or two long options. A later one takes the place of an
 //! earlier one, or adds to it.
 //!
-//! Only options with a value are here, and those that choose between two things. To give a switch twice changes nothing.
+//! Options with a value are here, and switches that a rule may turn off (`--no-prune`). To give any other switch twice changes nothing.
 
 use super::Names;
 
@@ -11,7 +11,8 @@ const TABLE: &[(Names, Names)] = &[
     (
         "tar bsdtar gtar",
         "C=directory cd=directory F=info-script H=format I=use-compress-program K=starting-file L=tape-length N=newer \
-         T=files-from V=label X=exclude-from after-date=newer b=blocking-factor f=file g=listed-incremental",
+         T=files-from V=label X=exclude-from after-date=newer b=blocking-factor f=file g=listed-incremental \
+         p=same-permissions preserve-permissions=same-permissions",
     ),
     ("cpio", "D=directory E=pattern-file F=file H=format M=message R=owner"),
     ("zip", "O=output-file P=password b=temp-path i=include n=suffixes s=split-size t=from-date"),
@@ -66,8 +67,13 @@ const TABLE: &[(Names, Names)] = &[
     ("timeout", "k=kill-after s=signal"),
     ("xargs", "E=eof I=replace L=max-lines P=max-procs a=arg-file d=delimiter n=max-args s=max-chars"),
     // Git.
-    ("git clone", "b=branch c=config j=jobs o=origin u=upload-pack"),
-    ("git commit", "C=reuse-message F=file S=gpg-sign c=reedit-message m=message t=template u=untracked-files"),
+    ("git add", "A=all N=intent-to-add"),
+    ("git am", "3=3way"),
+    ("git clone", "b=branch c=config j=jobs o=origin recursive=recurse-submodules u=upload-pack"),
+    (
+        "git commit",
+        "C=reuse-message F=file S=gpg-sign c=reedit-message m=message n=verify s=signoff t=template u=untracked-files",
+    ),
     (
         "git merge git pull git rebase",
         "F=file S=gpg-sign X=strategy-option j=jobs m=message o=server-option r=rebase s=strategy x=exec",
@@ -79,16 +85,20 @@ const TABLE: &[(Names, Names)] = &[
     ),
     ("git grep", "A=after-context B=before-context C=context O=open-files-in-pager m=max-count"),
     ("git push", "o=push-option"),
-    ("git fetch git ls-remote", "j=jobs n=tags o=server-option t=tags"),
+    (
+        "git fetch git ls-remote",
+        "j=jobs n=tags o=server-option p=prune recurse-submodules-default=recurse-submodules t=tags",
+    ),
     ("git branch", "t=track u=set-upstream-to"),
     ("git switch git checkout", "C=force-create c=create t=track"),
     ("git restore", "s=source"),
-    ("git stash git tag git notes", "C=reuse-message F=file c=reedit-message m=message u=local-user"),
+    ("git stash", "a=all k=keep-index m=message u=include-untracked"),
+    ("git tag git notes", "C=reuse-message F=file c=reedit-message m=message u=local-user"),
     ("git archive", "o=output"),
     ("git format-patch", "o=output-directory v=reroll-count"),
     ("git init", "b=initial-branch"),
     ("git submodule", "b=branch j=jobs"),
-    ("git remote", "m=master t=track"),
+    ("git remote", "m=master p=prune t=track"),
     ("git ls-files", "X=exclude-from x=exclude"),
     ("git clean", "e=exclude"),
     ("git config", "f=file"),
