@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use crate::definition::{Definition, DefinitionId, Kind};
-use crate::journal::OccurrenceAccount;
+use crate::journal::{JournalError, JournalReader, OccurrenceAccount};
 use crate::schedule::cron::Times;
 use crate::schedule::occurrences;
 
@@ -32,8 +32,18 @@ impl Overdue {
     }
 }
 
-/// Returns the occurrences due by `now` without a record, oldest first. `accounts`: up to when each routine has records.
+/// Returns the occurrences due by `now` without a record, oldest first.
 pub(super) fn overdue(
+    definitions: &[Arc<Definition>],
+    journal: &JournalReader,
+    now: DateTime<Utc>,
+) -> Result<Vec<Overdue>, JournalError> {
+    let accounts = journal.accounts(definitions.iter().map(|definition| &definition.id))?;
+    Ok(by_accounts(definitions, &accounts, now))
+}
+
+/// As [`overdue`]. `accounts`: up to when each routine has records.
+fn by_accounts(
     definitions: &[Arc<Definition>],
     accounts: &HashMap<DefinitionId, OccurrenceAccount>,
     now: DateTime<Utc>,

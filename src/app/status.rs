@@ -160,7 +160,7 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     let nothing_starts = service.as_ref().is_some_and(|service| {
         service.journal_fault.is_some() || service.paused.is_some() || service.waits_for_agent()
     });
-    let due = if nothing_starts { overdue(&definitions, &journal.accounts()?, now) } else { Vec::new() };
+    let due = if nothing_starts { overdue(&definitions, &journal, now)? } else { Vec::new() };
     // An overdue reminder has no other occurrence.
     let reminders: HashSet<&DefinitionId> = due
         .iter()

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::claims::places;
 use super::database::{Connection, Row, ToValue};
 use chrono::{DateTime, Utc};
 
@@ -19,6 +20,9 @@ use super::{
 };
 use crate::agent::Tokens;
 use crate::definition::DefinitionId;
+
+/// Maximum number of ids in one statement.
+const BATCH_SIZE: usize = 500;
 
 /// The journal, open for reading. Synchronous: for the command line.
 #[derive(Debug)]
@@ -237,17 +241,27 @@ impl JournalReader {
         Ok(by_id)
     }
 
-    /// Returns the watermark of each routine.
+    /// Returns the watermarks of those of these definitions that are routines.
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
-    pub fn accounts(&self) -> Result<HashMap<DefinitionId, OccurrenceAccount>, JournalError> {
-        let sql = "SELECT d.id, d.accounted_until, o.at FROM definition_seen d
-             LEFT JOIN occurrence o ON o.id = d.id AND o.at > d.accounted_until WHERE d.gone IS NULL";
+    pub fn accounts<'a>(
+        &self,
+        ids: impl IntoIterator<Item = &'a DefinitionId>,
+    ) -> Result<HashMap<DefinitionId, OccurrenceAccount>, JournalError> {
+        let ids: Vec<&dyn ToValue> = ids.into_iter().map(|id| id as &dyn ToValue).collect();
         let read = |row: &Row<'_>| Ok((row.id("id")?, row.at("accounted_until")?, row.maybe_at("at")?));
         let mut accounts: HashMap<DefinitionId, OccurrenceAccount> = HashMap::new();
-        for (id, until, at) in self.all(sql, &[], read)? {
-            accounts.entry(id).or_insert_with(|| OccurrenceAccount { until, beyond: HashSet::new() }).beyond.extend(at);
+        for some in ids.chunks(BATCH_SIZE) {
+            let sql = format!(
+                "SELECT d.id, d.accounted_until, o.at FROM definition_seen d
+                 LEFT JOIN occurrence o ON o.id = d.id AND o.at > d.accounted_until WHERE d.gone IS NULL AND d.id IN {}",
+                places(1, some.len())
+            );
+            for (id, until, at) in self.all(&sql, some, read)? {
+                let new = || OccurrenceAccount { until, beyond: HashSet::new() };
+                accounts.entry(id).or_insert_with(new).beyond.extend(at);
+            }
         }
         Ok(accounts)
     }

@@ -110,7 +110,7 @@ impl Facts {
         let problem = problem.filter(|_| definition.is_none()).cloned();
         let suppressed = Suppressed::known_to(journal, &loaded, app);
         let coming = suppressed.others(definition.clone());
-        let overdue = overdue(&coming, &journal.accounts()?, now).into_iter().next();
+        let overdue = overdue(&coming, journal, now)?.into_iter().next();
         let next = coming.first().filter(|definition| definition.enabled);
         let next = next.and_then(|definition| occurrences(definition, now).next());
         let (service, service_is_silent, starter) = state_of_service(app);

@@ -251,7 +251,7 @@ async fn live_through(plan: &Plan) -> WorldSummary {
         }
         deaths.push(world.clock.now());
         process.crash().await;
-        for id in world.reader().accounts().unwrap().into_keys() {
+        for id in world.reader().accounts(all.iter().map(|one| &one.id)).unwrap().into_keys() {
             first_seen.entry(id).or_insert(start);
         }
         world.clock.jump(TimeDelta::seconds(*dead));
