@@ -35,6 +35,7 @@ const TABLES: &[(&str, &[&str])] = &[
     ("press", &["message", "place"]),
     ("question", &["number"]),
     ("shared_file", &["path"]),
+    ("definition", &["id"]),
 ];
 
 /// Maximum number of rows in one commit.

@@ -5,15 +5,18 @@
 
 use std::sync::Arc;
 
-use super::database::{Connection, Row, params};
+use super::database::{Connection, Row, ToValue, params};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::rows::{Columns, ms, time};
-use super::{Journal, JournalError};
+use super::{Journal, JournalError, pushed};
 use crate::definition::DefinitionId;
 
 /// Absence shorter than this is ignored, since editors and sync tools replace files by removing them.
 const REPLACED: TimeDelta = TimeDelta::seconds(10);
+
+/// Maximum number of ids in one statement.
+const BATCH_SIZE: usize = 500;
 
 /// A definition as currently observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,26 +141,19 @@ impl Journal {
     /// Fails when the commit cannot be made.
     pub async fn record_removed(&self, ids: Vec<DefinitionId>) -> Result<(), JournalError> {
         let clock = self.clock.clone();
-        self.writer
-            .commit(move |connection| {
-                let now = ms(clock.now());
-                for id in &ids {
-                    let sql = "UPDATE definition_seen SET gone = ?2 WHERE id = ?1 AND gone IS NULL";
-                    connection.execute(sql, params![id.as_str(), now])?;
-                }
-                Ok(())
-            })
-            .await
+        self.writer.commit(move |connection| record_gone(connection, &ids, clock.now())).await
     }
 
-    /// Returns the definitions that the journal has observed and that are not gone.
+    /// Returns the definitions with files that the journal has observed and that are not gone.
     ///
     /// # Errors
     /// Fails when the journal cannot be read.
     pub async fn known(&self) -> Result<Vec<DefinitionId>, JournalError> {
         self.writer
             .commit(|connection| {
-                connection.all("SELECT id FROM definition_seen WHERE gone IS NULL", (), |row| row.id("id"))
+                let sql = "SELECT id FROM definition_seen s WHERE gone IS NULL
+                             AND NOT EXISTS (SELECT 1 FROM definition d WHERE d.id = s.id)";
+                connection.all(sql, (), |row| row.id("id"))
             })
             .await
     }
@@ -171,6 +167,7 @@ impl Journal {
         let clock = self.clock.clone();
         self.writer
             .commit(move |connection| {
+                pushed::rewind(connection, clock.now())?;
                 let now = ms(clock.now());
                 connection
                     .execute("UPDATE definition_seen SET accounted_until = ?1 WHERE accounted_until > ?1", [now])?;
@@ -203,7 +200,24 @@ pub(super) fn latest(connection: &Connection) -> Result<Option<DateTime<Utc>>, J
     latest.map(time).transpose()
 }
 
-fn observe(
+/// Records that definitions are gone.
+pub(super) fn record_gone(
+    connection: &Connection,
+    ids: &[DefinitionId],
+    now: DateTime<Utc>,
+) -> Result<(), JournalError> {
+    let now = ms(now);
+    for some in ids.chunks(BATCH_SIZE) {
+        let values: Vec<&dyn ToValue> =
+            std::iter::once(&now as &dyn ToValue).chain(some.iter().map(|id| id as &dyn ToValue)).collect();
+        let marks: Vec<String> = (2..some.len() + 2).map(|mark| format!("?{mark}")).collect();
+        let sql = format!("UPDATE definition_seen SET gone = ?1 WHERE gone IS NULL AND id IN ({})", marks.join(", "));
+        connection.execute(&sql, &values[..])?;
+    }
+    Ok(())
+}
+
+pub(super) fn observe(
     connection: &Connection,
     generation: &ObservedGeneration,
     now: DateTime<Utc>,

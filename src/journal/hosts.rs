@@ -19,7 +19,9 @@ use super::database::{Connection, Row, params};
 use super::generations::{ConsecutiveFailures, FAILING, failing};
 use super::recovery::{UNFINISHED, unfinished};
 use super::rows::Columns as _;
-use super::{Journal, JournalError, JournalLocation, JournalReader, Server, UnfinishedOccurrence, events, outbox};
+use super::{
+    Journal, JournalError, JournalLocation, JournalReader, Server, UnfinishedOccurrence, events, outbox, pushed,
+};
 use crate::clock::{Clock, since_boot};
 use crate::definition::DefinitionId;
 use crate::failpoints::of_lease;
@@ -125,6 +127,8 @@ pub struct Hosts {
     pub paused: bool,
     /// Definitions that failed lately, on any host.
     pub failing: Vec<ConsecutiveFailures>,
+    /// Version of the last change of definitions in the database.
+    pub pushed: i64,
 }
 
 impl Hosts {
@@ -512,6 +516,7 @@ impl Lease {
             left_open: BTreeSet::new(),
             paused: false,
             failing: Vec::new(),
+            pushed: 0,
         };
         let (link, name) = (self.link()?, &hosts.me.name);
         let mut found = records(link)?;
@@ -525,7 +530,10 @@ impl Lease {
             link.execute(take, params![MAIN, *name, epoch])?;
             found = records(link)?;
         }
-        hosts.paused = link.row("SELECT EXISTS (SELECT 1 FROM setting WHERE key = ?1)", [PAUSED], |row| row.get(0))?;
+        let known = "SELECT EXISTS (SELECT 1 FROM setting WHERE key = ?1) AS paused, (SELECT value FROM setting WHERE key = ?2) AS pushed";
+        let read = |row: &Row<'_>| Ok((row.get("paused")?, row.get::<Option<String>>("pushed")?));
+        let (paused, pushed) = link.row(known, [PAUSED, pushed::VERSION], read)?;
+        (hosts.paused, hosts.pushed) = (paused, pushed.and_then(|count| count.parse().ok()).unwrap_or(0));
         hosts.failing = link.all(FAILING, (), failing)?;
         let mut is_idle = true;
         for host in found {
@@ -660,6 +668,7 @@ mod tests {
             left_open: BTreeSet::new(),
             paused: false,
             failing: Vec::new(),
+            pushed: 0,
         }
     }
 

@@ -299,6 +299,19 @@ CREATE INDEX run_cost ON run (launched, cost_usd, reserved_usd, ended, payer) WH
 DROP INDEX occurrence_file;
 CREATE INDEX occurrence_file ON occurrence (number) WHERE kind = 'reminder' AND outcome IS NOT NULL AND NOT file_done;
 ",
+    "
+-- Definitions that only the database has. `zone` applies if the text names none. `next_due`: from when on a host needs it; it may be
+-- early, and moves past a time only once that has its record.
+CREATE TABLE definition (
+    id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    text TEXT NOT NULL,
+    zone TEXT NOT NULL,
+    next_due INTEGER,
+    version INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX definition_due ON definition (next_due, id);
+",
 ];
 
 /// Returns the schema of a file; 0 if it is empty.

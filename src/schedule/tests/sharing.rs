@@ -25,6 +25,7 @@ fn home(ahead: TimeDelta) -> Hosts {
         is_main: false,
         left_open: Default::default(),
         failing: Default::default(),
+        pushed: 0,
         paused: Default::default(),
     }
 }
