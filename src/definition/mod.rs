@@ -20,6 +20,7 @@ mod parse;
 mod payload_schema;
 mod persona;
 mod problem;
+mod pushed;
 mod read;
 mod recurrence;
 mod rule_change;
@@ -44,7 +45,8 @@ pub use parse::{Defaults, LARGEST_FILE, Parsed, parse};
 pub use persona::load_persona;
 pub(crate) use problem::quoted;
 pub use problem::{Problem, Severity};
-pub(crate) use read::parsed as parse_file;
+pub use pushed::{parse_pushed, pushed_id, pushed_path};
+pub(crate) use read::{is_definition_name, parsed as parse_file};
 pub use recurrence::{Cadence, FollowedEnd, Follows, Recurrence, WatchedFolder};
 pub use rule_change::{RuleChange, diff};
 pub use samples::samples;
@@ -55,8 +57,8 @@ pub(crate) use watch::{Event as FolderEvent, events as folder_events, registered
 pub use watch::{PossibleChange, Watch};
 pub use write::{
     FailedReminder, WrittenFile, change_text, changed_text, create, create_from, create_link, create_text,
-    failed_names, failed_reminders, is_gone, move_to_failed, read_text, remove, remove_unchanged, replace_text,
-    require_free, restore_failed, restore_fired, set_field, set_fields, sweep, would_create,
+    failed_names, failed_reminders, is_gone, keep_as_failed, move_to_failed, read_text, remove, remove_unchanged,
+    replace_text, require_free, restore_failed, restore_fired, set_field, set_fields, sweep, would_create,
 };
 
 use std::fmt;

@@ -65,7 +65,7 @@ pub(super) fn relative(home: &Home, path: &Path) -> Option<PathBuf> {
 }
 
 /// Like [`is_definition`], for a name in a folder. A name that is not UTF-8 counts, so that it is shown as a problem.
-fn is_definition_name(name: &OsStr) -> bool {
+pub(crate) fn is_definition_name(name: &OsStr) -> bool {
     name.to_str().map_or_else(|| name.as_encoded_bytes().ends_with(b".md"), is_definition)
 }
 

@@ -352,11 +352,7 @@ pub fn move_to_failed(home: &Home, file: &Path, reason: &str) -> Result<Option<P
         Err(DefinitionError::NotFound { .. }) if is_gone(home, file)? => return Ok(None),
         Err(error) => return Err(error),
     };
-    let reason: String = reason.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(500).collect();
-    let new = edit::set(&old, "failed_reason", Some(&FieldValue::Text(reason))).unwrap_or_else(|| old.clone());
-    let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let new = keeping_id(new, &stem, &home.failed_reminders());
-    let moved = put_new(home, &failed_folder(), &stem, &new)?;
+    let moved = keep_as_failed(home, &file.file_stem().unwrap_or_default().to_string_lossy(), &old, reason)?;
     fail_point!(FailedCopied);
     if !remove_unchanged(home, file, &old)? {
         // It may have a new time now.
@@ -364,6 +360,18 @@ pub fn move_to_failed(home: &Home, file: &Path, reason: &str) -> Result<Option<P
         return Err(DefinitionError::Changed { file: file.to_owned() });
     }
     Ok(Some(moved))
+}
+
+/// Writes a reminder's text into `reminders/failed/`, with the reason in its frontmatter if the layout allows that. Repeating it makes
+/// no second copy. Returns the relative path.
+///
+/// # Errors
+/// [`DefinitionError::Io`] if the file cannot be written.
+pub fn keep_as_failed(home: &Home, stem: &str, text: &str, reason: &str) -> Result<PathBuf, DefinitionError> {
+    let reason: String = reason.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(500).collect();
+    let new = edit::set(text, "failed_reason", Some(&FieldValue::Text(reason))).unwrap_or_else(|| text.to_owned());
+    let new = keeping_id(new, stem, &home.failed_reminders());
+    put_new(home, &failed_folder(), stem, &new)
 }
 
 /// Removes the half-written files that killed processes left in the folders of definitions.
