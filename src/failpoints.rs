@@ -85,6 +85,10 @@ mod enabled {
         BeforeClaim = "before-claim",
         /// The claims are committed.
         Claimed = "claimed",
+        /// Definitions of the database have records for their times, and are about to get their next times.
+        BeforeMove = "before-move",
+        /// The next times are committed.
+        TimeMoved = "time-moved",
         /// Files have changed, and the occurrences that they trigger are about to be claimed.
         BeforeBurst = "before-burst",
         /// The occurrences are claimed.
@@ -178,6 +182,9 @@ mod enabled {
     }
 
     impl Step {
+        /// The steps that only a host with definitions in the database reaches.
+        pub const PUSHED: &[Self] = &[Self::BeforeMove, Self::TimeMoved];
+
         /// The steps that only a host with a shared journal reaches.
         pub const SHARED: &[Self] =
             &[Self::BeforeRenewal, Self::Renewed, Self::BeforeTakeOver, Self::EpochRaised, Self::TakenOver];

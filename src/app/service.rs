@@ -86,6 +86,8 @@ pub enum ServiceCommand {
         /// Whether to end all existing browser sessions first.
         end_sessions: bool,
     },
+    /// Look at the definitions of the database, since they have changed.
+    Pushed,
     /// Start no more jobs.
     Pause,
     /// Start jobs again: all, or one routine that was paused after failures.
@@ -217,6 +219,8 @@ pub enum ServiceReply {
         #[serde(default)]
         tunnel: Option<String>,
     },
+    /// [`ServiceCommand::Pushed`].
+    Pushed,
     /// [`ServiceCommand::Pause`].
     Paused,
     /// [`ServiceCommand::Resume`].
@@ -322,10 +326,17 @@ impl ServiceCommand {
     /// Whether the command has an effect only once the journal has recorded it.
     #[must_use]
     pub fn needs_journal(&self) -> bool {
-        use ServiceCommand::{CancelRun, Login, McpCall, McpServers, McpTools, Status, WebLink};
+        use ServiceCommand::{CancelRun, Login, McpCall, McpServers, McpTools, Pushed, Status, WebLink};
         !matches!(
             self,
-            Status | CancelRun { .. } | Login { .. } | WebLink { .. } | McpServers | McpTools { .. } | McpCall { .. }
+            Status
+                | Pushed
+                | CancelRun { .. }
+                | Login { .. }
+                | WebLink { .. }
+                | McpServers
+                | McpTools { .. }
+                | McpCall { .. }
         )
     }
 }
@@ -421,7 +432,7 @@ pub(super) fn named(command: ServiceCommand, app: &App) -> Result<ServiceCommand
             ServiceCommand::CancelRun { run: run.run }
         }
         ServiceCommand::ResetSession { id, .. } => {
-            let job = jobs::find(id.as_str(), None, &app.load()?)?;
+            let job = jobs::find(id.as_str(), None, &app.load_with([id.as_str()])?)?;
             ServiceCommand::ResetSession { id: job.id.clone(), lineage: job.lineage() }
         }
         other => other,
@@ -443,7 +454,7 @@ fn not_elsewhere(host: Option<&str>, run: &RunId, command: &str, app: &App) -> R
 
 /// Runs a definition now.
 pub(super) fn fire(id: &str, app: &App) -> Result<Outcome, Refusal> {
-    let id = jobs::find(id, None, &app.load()?)?.id.clone();
+    let id = jobs::find(id, None, &app.load_with([id])?)?.id.clone();
     for open in runs::open(app)?.open_histories(&id)? {
         if let Some(last) = open.attempts.last() {
             not_elsewhere(open.host.as_deref(), &last.run, &format!("fire {id}"), app)?;

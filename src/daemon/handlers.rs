@@ -11,6 +11,7 @@ use tokio::sync::{broadcast, watch};
 
 use super::control::Handler;
 use super::page::Page;
+use super::pushed::PushedDefinitions;
 use super::settings::CurrentApp;
 use super::sign_in::SignIns;
 use super::wire::Reply;
@@ -62,6 +63,8 @@ pub struct Handlers {
     pub schedule: Schedule,
     /// The definitions in force.
     pub definitions: LiveDefinitions,
+    /// The definitions of the database.
+    pub(super) pushed: PushedDefinitions,
     /// The budget of messages that all background jobs share.
     pub budget: SharedBudget,
     /// The spawner of agents.
@@ -192,6 +195,9 @@ impl Handlers {
         match self.schedule.fire(id.clone()).await {
             Err(FireError::NotFound(_)) => {
                 self.definitions.reread_for(id).await;
+                if let Err(error) = self.pushed.load_one(id).await {
+                    tracing::warn!(%id, %error, "the definitions of the database could not be read");
+                }
                 self.schedule.fire(id.clone()).await
             }
             fired => fired,
@@ -220,6 +226,10 @@ impl Handlers {
                 status.waiting_for_login = now.waiting_for_login.map(|at| at.to_rfc3339());
                 status.waiting_for_agent = now.waiting_for_agent.map(|at| at.to_rfc3339());
                 Ok(ServiceReply::Status(Box::new(status)))
+            }
+            ServiceCommand::Pushed => {
+                self.pushed.look_soon();
+                Ok(ServiceReply::Pushed)
             }
             ServiceCommand::WebLink { end_sessions } => self.page.link(end_sessions, &self.app.get()).await,
             ServiceCommand::Fire { id } => match self.fire(&id).await {

@@ -10,6 +10,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::time::timeout;
 
+use super::pushed::PushedDefinitions;
 use super::settings::CurrentSettings;
 use crate::clock::Clock;
 use crate::home::Home;
@@ -33,6 +34,7 @@ pub(super) struct Maintenance {
     pub(super) journal: Journal,
     pub(super) clock: Clock,
     pub(super) definitions: LiveDefinitions,
+    pub(super) pushed: PushedDefinitions,
     pub(super) schedule: Schedule,
     pub(super) settings: CurrentSettings,
 }
@@ -40,10 +42,11 @@ pub(super) struct Maintenance {
 impl Maintenance {
     /// Returns all tasks.
     pub(super) fn tasks(self) -> Vec<MaintenanceTask> {
-        let Self { home, journal, clock, definitions, schedule, settings } = self;
+        let Self { home, journal, clock, definitions, pushed, schedule, settings } = self;
         let known = definitions.clone();
         let reread = move || -> BoxFuture<'static, ()> {
             let definitions = definitions.clone();
+            pushed.look_soon();
             async move { definitions.reread().await }.boxed()
         };
         let asked = schedule.clone();

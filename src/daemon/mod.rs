@@ -19,6 +19,7 @@ pub mod lock;
 mod maintenance;
 mod page;
 mod problems;
+mod pushed;
 mod received;
 mod runtime_files;
 pub mod service;

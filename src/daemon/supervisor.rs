@@ -256,7 +256,7 @@ mod tests {
         fn remove(&self, _: &std::path::Path, _: &str) -> io::Result<Removal> {
             Ok(Removal::Removed)
         }
-        fn move_to_failed(&self, _: &std::path::Path, _: &str) -> io::Result<bool> {
+        fn move_to_failed(&self, _: &std::path::Path, _: chrono::DateTime<chrono::Utc>, _: &str) -> io::Result<bool> {
             Ok(true)
         }
     }

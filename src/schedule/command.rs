@@ -137,6 +137,9 @@ pub(super) enum Command {
     Replace(Vec<Loaded>),
     Upsert(Loaded),
     Remove(DefinitionId),
+    Load(Vec<Loaded>),
+    Unload(Vec<DefinitionId>, oneshot::Sender<Vec<DefinitionId>>),
+    Unpush(Vec<DefinitionId>),
     LookAgain(PathBuf),
     Changed(DefinitionId, Burst),
     Deliver(DefinitionId, Delivery, oneshot::Sender<Result<Accepted, DeliverError>>),
@@ -283,6 +286,22 @@ impl Schedule {
     /// Removes a definition whose file is gone or no longer valid. Its current run continues.
     pub fn remove(&self, id: DefinitionId) {
         self.send(Command::Remove(id));
+    }
+
+    /// Adds definitions of the database that are nearly due, or replaces them. A file with the same id comes first.
+    pub fn load(&self, definitions: Vec<Loaded>) {
+        self.send(Command::Load(definitions));
+    }
+
+    /// Drops definitions of the database that are not nearly due any more, unless something of theirs is open. Returns those that are
+    /// not known any more.
+    pub async fn unload(&self, ids: Vec<DefinitionId>) -> Vec<DefinitionId> {
+        self.ask(|reply| Command::Unload(ids, reply)).await.unwrap_or_default()
+    }
+
+    /// Removes definitions that were removed from the database. Their current runs continue.
+    pub fn unpush(&self, ids: Vec<DefinitionId>) {
+        self.send(Command::Unpush(ids));
     }
 
     /// Makes occurrences that wait for a file check it again, since an invalid file is gone or was corrected.

@@ -82,6 +82,16 @@ pub(super) fn due_at(definition: &Definition) -> Option<DateTime<Utc>> {
     Some(if whole < run_at { whole + TimeDelta::milliseconds(1) } else { whole })
 }
 
+/// Returns from when on a host needs a definition of the database in memory: the next time after `now` at which it fires, or the time of a
+/// reminder, past or future. `None` if it never fires, or is disabled.
+#[must_use]
+pub fn next_due(definition: &Definition, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    if !definition.enabled {
+        return None;
+    }
+    due_at(definition).or_else(|| occurrences(definition, now).next())
+}
+
 /// Returns everything that a definition's backlog depends on. `None` for an enabled reminder, which fires however long ago it was
 /// due, and for a webhook, which has no times. Excludes jitter: an occurrence that was put off is still to come after an edit.
 fn trigger(definition: &Definition) -> Option<String> {
@@ -95,8 +105,9 @@ fn trigger(definition: &Definition) -> Option<String> {
     }
 }
 
-/// Returns a definition's generation for the journal.
-pub(super) fn generation(loaded: &Loaded) -> Option<ObservedGeneration> {
+/// Returns a definition's generation for the journal; `None` for one without a backlog.
+#[must_use]
+pub fn generation(loaded: &Loaded) -> Option<ObservedGeneration> {
     let definition = &loaded.definition;
     let trigger = trigger(definition)?;
     Some(ObservedGeneration { id: definition.id.clone(), trigger, text: Arc::clone(&loaded.text) })

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 
 use crate::definition::DefinitionId;
 
@@ -17,7 +18,7 @@ pub enum Removal {
     Changed,
 }
 
-/// Acts on definition files. Paths are relative to the data folder, as in [`crate::definition::Definition::file`].
+/// Acts on definition files, and on definitions of the database by the paths that stand for them. Paths are relative to the data folder, as in [`crate::definition::Definition::file`].
 /// Synchronous methods are called on blocking threads. A file that is missing in its folder counts as success.
 #[async_trait]
 pub trait Files: Send + Sync {
@@ -37,9 +38,10 @@ pub trait Files: Send + Sync {
     /// Fails when the file cannot be read or removed. The caller tries again.
     fn remove(&self, file: &Path, fired: &str) -> io::Result<Removal>;
 
-    /// Moves a reminder's file to `reminders/failed/`, with the reason in its frontmatter. Returns whether there was one.
+    /// Moves the file of a reminder that was due at `at` to `reminders/failed/`, with the reason in its frontmatter. Returns whether there
+    /// was one.
     ///
     /// # Errors
     /// Fails when the file cannot be written or moved. The caller tries again.
-    fn move_to_failed(&self, file: &Path, reason: &str) -> io::Result<bool>;
+    fn move_to_failed(&self, file: &Path, at: DateTime<Utc>, reason: &str) -> io::Result<bool>;
 }

@@ -125,6 +125,11 @@ impl LiveDefinitions {
         self.store.lock().await.defaults().zone
     }
 
+    /// Returns the values for fields that a definition lacks.
+    pub async fn defaults(&self) -> Defaults {
+        self.store.lock().await.defaults().clone()
+    }
+
     /// Writes the next check of a chain into a new file.
     ///
     /// # Errors

@@ -103,6 +103,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "clock",
             "config",
             "definition",
+            "failpoints",
             "heartbeat",
             "hexadecimal",
             "home",

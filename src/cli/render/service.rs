@@ -35,6 +35,7 @@ pub(super) fn reply(reply: &ServiceReply, view: &View, output: &mut Output) {
         }
         ServiceReply::RunEnded { run, state: RunState::Cancelled } => format!("run {run} is cancelled"),
         ServiceReply::RunEnded { run, state } => format!("run {run} has ended: {state}"),
+        ServiceReply::Pushed => "the service looks at the definitions in the database".into(),
         ServiceReply::Answered(question) => format!("question {} is answered", question.number),
         ServiceReply::Login(LoginState::Done) => "the agent is logged in; the jobs that waited go on".into(),
         ServiceReply::Login(LoginState::Waits { link, minutes }) => {

@@ -67,7 +67,7 @@ impl Background {
         execute: ExecuteWords,
         of_service: bool,
     ) -> JoinSet<()> {
-        let LoadedDefinitions { schedule, definitions, watch, problems_of_files } = self.read;
+        let LoadedDefinitions { schedule, definitions, pushed, watch, problems_of_files } = self.read;
         let (handlers, journal) = (self.handlers, opened.journal.clone());
         let mut tasks = JoinSet::new();
         if let Some(listener) = self.listener {
@@ -91,6 +91,7 @@ impl Background {
             if let Some(files) = opened.shared_files {
                 tasks.spawn(files.follow());
             }
+            tasks.spawn(pushed.follow());
             tasks.spawn(idle_client::end_when_idle(
                 handlers.idle_client.clone(),
                 handlers.main.clone(),

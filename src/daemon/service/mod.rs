@@ -107,7 +107,7 @@ async fn serve(start: Start) -> Result<Option<RunId>, DaemonError> {
     let Some(opened) = OpenedHome::open(app, !of_service, events).await? else { return Ok(None) };
     let (home, journal, lock) = (opened.home.clone(), opened.journal.clone(), Arc::clone(&opened.lock));
     let events = opened.events.clone();
-    let parts = Parts::construct(&opened, of_service, execute).await?;
+    let parts = Parts::construct(&opened, only.as_ref(), execute).await?;
     let Parts { dispatcher, deliveries, housekeeping, schedule, settings, hearts, idle_client, background } = parts;
     let mut tasks = background.begin(opened, until, execute_words, of_service);
     let firing = only.map(|id| tokio::spawn(fire_only(id, schedule, settings.clone())));

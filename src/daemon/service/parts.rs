@@ -27,9 +27,10 @@ use crate::daemon::handlers::{ExecuteLine, Handlers};
 use crate::daemon::maintenance::Maintenance;
 use crate::daemon::page::Page;
 use crate::daemon::problems::Problems;
+use crate::daemon::pushed::PushedDefinitions;
 use crate::daemon::settings::{CurrentSettings, SettingsTargets};
 use crate::daemon::sign_in::SignIns;
-use crate::definition::{Defaults, Store, Watch};
+use crate::definition::{Defaults, DefinitionId, Store, Watch};
 use crate::heartbeat::Heartbeats;
 use crate::home::Home;
 use crate::mcp::servers::McpServers;
@@ -55,32 +56,35 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Constructs all parts. Nothing fires yet. `of_service` is false for a service that makes a single run.
+    /// Constructs all parts. Nothing fires yet. `only`: the definition of which a service makes a single run.
     pub(super) async fn construct(
         opened: &OpenedHome,
-        of_service: bool,
+        only: Option<&DefinitionId>,
         execute: ExecuteLine,
     ) -> Result<Self, DaemonError> {
+        let of_service = only.is_none();
         let OpenedHome { home, journal, clock, config, .. } = opened;
         let execution = Execution::choose(opened).await;
         let (read, inbox) = LoadedDefinitions::begin(opened).await?;
         let (schedule, definitions) = (read.schedule.clone(), read.definitions.clone());
         let shared = Shared::construct(opened, &read).await?;
         let runner = shared.runner(opened, &execution, &read);
-        let files = HomeFiles { home: home.clone(), definitions: definitions.clone() };
+        let pushed = read.pushed.clone();
+        let files = HomeFiles { home: home.clone(), definitions: definitions.clone(), pushed: pushed.clone() };
         let mut dispatcher = Dispatcher::new(inbox, clock, journal.clone(), Arc::new(runner), Arc::new(files));
         if !config.share_files {
             dispatcher = dispatcher.with_files_of_its_own();
         }
         let sessions = shared.spawner.left_open().await;
-        let sessions = sessions.map_err(|why| failed("read the sessions")(std::io::Error::other(why)))?;
+        let mut in_use = sessions.map_err(|why| failed("read the sessions")(std::io::Error::other(why)))?;
+        in_use.extend(pushed.in_use(only.cloned()).await?);
         // Nobody expects a page of a service for a single run.
         let listen = config.web.as_ref().filter(|_| of_service);
         let (page, listener) = Page::open(listen, config.web_url.as_deref(), journal.clone()).await?;
         let control = Control::open(home, shared.tokens.clone()).map_err(failed("open the control socket"))?;
         let hosts = journal.hosts().filter(|_| !config.share_files);
         let problems = Problems::new(home.root(), journal.clone(), hosts.map(|hosts| hosts.borrow().me.name.clone()));
-        problems.all(definitions.start(sessions).await).await;
+        problems.all(definitions.start(in_use).await).await;
         let in_force = shared.in_force(opened, &execution, &read);
         let settings = in_force.current.subscribe();
         let chats = OpenChats::default();
@@ -120,6 +124,7 @@ impl Parts {
 pub(super) struct LoadedDefinitions {
     pub(super) schedule: Schedule,
     pub(super) definitions: LiveDefinitions,
+    pub(super) pushed: PushedDefinitions,
     pub(super) watch: Watch,
     pub(super) problems_of_files: mpsc::UnboundedReceiver<ProblemsOfFile>,
 }
@@ -133,7 +138,8 @@ impl LoadedDefinitions {
         let (schedule, inbox) = Schedule::channel(opened.config.max_concurrent_runs);
         schedule.alert_after(opened.config.alert_after);
         let (definitions, problems_of_files) = LiveDefinitions::new(store, schedule.clone());
-        Ok((Self { schedule, definitions, watch, problems_of_files }, inbox))
+        let pushed = PushedDefinitions::new(&opened.home, &opened.clock, &opened.journal, &schedule, &definitions);
+        Ok((Self { schedule, definitions, pushed, watch, problems_of_files }, inbox))
     }
 }
 
@@ -149,6 +155,7 @@ fn maintenance(opened: &OpenedHome, read: &LoadedDefinitions, settings: &Current
         journal: opened.journal.clone(),
         clock: opened.clock.clone(),
         definitions: read.definitions.clone(),
+        pushed: read.pushed.clone(),
         schedule: read.schedule.clone(),
         settings: settings.clone(),
     }
@@ -315,6 +322,7 @@ impl Shared {
             sign_ins: SignIns::new(chosen.to_log_in, schedule.clone()),
             schedule,
             definitions: read.definitions.clone(),
+            pushed: read.pushed.clone(),
             journal: journal.clone(),
             client: chosen.status,
             page,

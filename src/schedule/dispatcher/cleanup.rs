@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
 use super::super::conclusion::failure_buttons;
@@ -69,8 +70,9 @@ impl Dispatcher {
         };
         let (files, journal, done) = (Arc::clone(&self.files), self.journal.clone(), recorded.occurrence.clone());
         let (fired, untold) = (Arc::clone(&recorded.text), untold(&recorded, completed && was_edited));
+        let at = recorded.occurrence.at;
         let task = async move {
-            let acted = tokio::task::spawn_blocking(move || act(&*files, &file, &fired, action)).await;
+            let acted = tokio::task::spawn_blocking(move || act(&*files, (&file, at), &fired, action)).await;
             let (removal, moved) = acted.unwrap_or_else(|panic| Err(io::Error::other(panic)))?;
             if removal == Removal::Removed {
                 fail_point!(FileDone);
@@ -129,11 +131,16 @@ impl Dispatcher {
 }
 
 /// Acts on the file. Returns whether a file was moved, too.
-fn act(files: &dyn Files, file: &Path, fired: &str, action: Action) -> io::Result<(Removal, bool)> {
+fn act(
+    files: &dyn Files,
+    (file, at): (&Path, DateTime<Utc>),
+    fired: &str,
+    action: Action,
+) -> io::Result<(Removal, bool)> {
     fail_point!(try BeforeFile);
     match action {
         Action::Leave => Ok((Removal::Removed, false)),
-        Action::MoveToFailed(why) => files.move_to_failed(file, &why).map(|moved| (Removal::Removed, moved)),
+        Action::MoveToFailed(why) => files.move_to_failed(file, at, &why).map(|moved| (Removal::Removed, moved)),
         Action::Remove => files.remove(file, fired).map(|removal| (removal, false)),
     }
 }

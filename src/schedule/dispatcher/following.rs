@@ -55,6 +55,27 @@ impl Dispatcher {
     }
 
     pub(super) fn upsert(&mut self, loaded: Loaded) {
+        let unobserved = self.take_in(loaded);
+        self.observe_all(unobserved.into_iter().collect());
+    }
+
+    /// Has the journal say from when on occurrences of these definitions count.
+    pub(super) fn observe_all(&mut self, unobserved: Unobserved) {
+        if unobserved.is_empty() {
+            return;
+        }
+        let (journal, latest) = (self.journal.clone(), self.wall_clock.latest());
+        self.spawn(async move { observe(&journal, latest, unobserved).await }, |this, observed| {
+            for observed in observed? {
+                this.set_watermark(&observed);
+                this.definitions.enqueue(&observed.definition.id);
+            }
+            Ok(())
+        });
+    }
+
+    /// Inserts or replaces a definition. Returns its generation if the caller has to ask the journal about it.
+    pub(super) fn take_in(&mut self, loaded: Loaded) -> Option<(Arc<Definition>, ObservedGeneration)> {
         let definition = Arc::clone(&loaded.definition);
         let id = &definition.id;
         let due = |definition: &Definition| due_at(definition).filter(|_| definition.kind() == Kind::Reminder);
@@ -68,17 +89,6 @@ impl Dispatcher {
         if is_edited {
             self.claim_again(id);
         }
-        if let Some(generation) = unobserved {
-            let (journal, latest) = (self.journal.clone(), self.wall_clock.latest());
-            let unobserved = vec![(Arc::clone(&definition), generation)];
-            self.spawn(async move { observe(&journal, latest, unobserved).await }, |this, observed| {
-                for observed in observed? {
-                    this.set_watermark(&observed);
-                    this.definitions.enqueue(&observed.definition.id);
-                }
-                Ok(())
-            });
-        }
         if mended {
             self.end_pause(id);
         }
@@ -89,6 +99,7 @@ impl Dispatcher {
         self.recheck_where(|active| active.occurrence.id == *id);
         self.recheck_edited(id);
         self.cleanup_again(id);
+        unobserved.map(|generation| (Arc::clone(&definition), generation))
     }
 
     pub(super) fn set_watermark(&mut self, observed: &Observed) {

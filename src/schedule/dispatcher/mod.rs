@@ -13,6 +13,7 @@ mod needs;
 mod occasions;
 mod phase;
 mod pre_launch;
+mod pushed;
 mod recovery;
 mod requests;
 mod sharing;

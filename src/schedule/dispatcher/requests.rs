@@ -33,6 +33,10 @@ impl Dispatcher {
                 self.journal.record_apart(Some(&id), EventKind::DefinitionRemoved);
                 self.remove(&id);
             }
+            Command::Load(all) => self.load(all),
+            // The caller may have gone away.
+            Command::Unload(ids, reply) => drop(reply.send(self.unload(ids))),
+            Command::Unpush(ids) => self.unpush(&ids),
             Command::LookAgain(file) => self.recheck(&file),
             Command::Changed(id, burst) => self.changed(&id, burst),
             Command::Deliver(id, delivery, reply) => self.deliver(&id, delivery, reply),

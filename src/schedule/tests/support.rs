@@ -286,7 +286,7 @@ impl Files for Disk {
         Ok(Removal::Removed)
     }
 
-    fn move_to_failed(&self, file: &Path, reason: &str) -> io::Result<bool> {
+    fn move_to_failed(&self, file: &Path, _: DateTime<Utc>, reason: &str) -> io::Result<bool> {
         self.outcome_is_recorded(file);
         self.fault()?;
         let was_there = self.files.lock().unwrap().remove(file).is_some();

@@ -1,0 +1,429 @@
+//! Brings definitions of the journal's database to the schedule when they are nearly due, and takes them away again.
+//!
+//! A look reads those that fall due soon, by an index. It hands the new ones to the schedule, moves the times of routines whose
+//! occurrences have their records, and drops what is not nearly due any more. The time in the database only says what a host needs in
+//! memory. Whether an occurrence happens is decided by its claim alone, as for a definition with a file.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use chrono_tz::Tz;
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, watch};
+
+use crate::clock::Clock;
+use crate::definition::{self, Defaults, Definition, DefinitionId, Kind, parse_pushed, pushed_id};
+use crate::failpoints::of_lease;
+use crate::home::Home;
+use crate::journal::{Hosts, Journal, JournalError, JournalReader, NearlyDue, NextDue, Pushed};
+use crate::schedule::{LiveDefinitions, Loaded, Removal, Schedule, is_named, needs_main, next_due};
+
+/// How long before its time a definition is brought to the schedule.
+const AHEAD: TimeDelta = TimeDelta::seconds(60);
+
+/// Interval between two looks while the schedule has definitions of the database.
+const INTERVAL: Duration = Duration::from_secs(20);
+
+/// Pause after a look that failed.
+const RETRY_DELAY: Duration = Duration::from_secs(2);
+
+/// Maximum number of definitions of the database that a host has in memory. The next ones come when some of these are done.
+const MOST: usize = 10_000;
+
+/// Number of rows in one answer of the journal.
+const PAGE: i64 = 500;
+
+/// The definitions of the database, as this host knows them. Clones share them.
+#[derive(Clone)]
+pub(super) struct PushedDefinitions(Arc<Shared>);
+
+struct Shared {
+    home: Home,
+    clock: Clock,
+    journal: Journal,
+    schedule: Schedule,
+    definitions: LiveDefinitions,
+    known: Mutex<Known>,
+    look_again: Notify,
+}
+
+/// What earlier looks found.
+#[derive(Default)]
+struct Known {
+    /// The definitions that the schedule has, with their versions.
+    loaded: HashMap<DefinitionId, (i64, Arc<Definition>)>,
+    /// Those that are not for this host, by their versions.
+    skipped: HashMap<DefinitionId, i64>,
+    /// Those that were not nearly due at the last look.
+    idle: HashSet<DefinitionId>,
+    /// The version of the database at the last look.
+    version: i64,
+    /// Whether this host was the main one at the last look.
+    was_main: bool,
+}
+
+/// What is of interest in the state of the hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct HostsState {
+    version: i64,
+    is_main: bool,
+    is_something_left: bool,
+}
+
+impl HostsState {
+    fn of(hosts: Option<&watch::Receiver<Hosts>>) -> Self {
+        hosts.map_or_else(Self::default, |hosts| {
+            let hosts = hosts.borrow();
+            Self { version: hosts.pushed, is_main: hosts.is_main, is_something_left: !hosts.left_open.is_empty() }
+        })
+    }
+}
+
+impl PushedDefinitions {
+    pub(super) fn new(
+        home: &Home,
+        clock: &Clock,
+        journal: &Journal,
+        schedule: &Schedule,
+        definitions: &LiveDefinitions,
+    ) -> Self {
+        Self(Arc::new(Shared {
+            home: home.clone(),
+            clock: clock.clone(),
+            journal: journal.clone(),
+            schedule: schedule.clone(),
+            definitions: definitions.clone(),
+            known: Mutex::default(),
+            look_again: Notify::new(),
+        }))
+    }
+
+    /// Looks soon, since something was pushed.
+    pub(super) fn look_soon(&self) {
+        self.0.look_again.notify_one();
+    }
+
+    /// Returns the definitions that the previous process had in use, and `only`. Those that are nearly due come with the first look.
+    pub(super) async fn in_use(&self, only: Option<DefinitionId>) -> Result<Vec<Loaded>, JournalError> {
+        let rows = self.read(move |journal| {
+            let mut rows = journal.pushed_in_use()?;
+            if let Some(id) = only.filter(|id| rows.iter().all(|row| row.id != *id)) {
+                rows.extend(journal.pushed(&[id])?);
+            }
+            Ok(rows)
+        });
+        Ok(self.parse(rows.await?, true).await)
+    }
+
+    /// Brings what is nearly due to the schedule, at the time. Never returns.
+    pub(super) async fn follow(self) {
+        let Shared { clock, journal, look_again, .. } = &*self.0;
+        let (mut alarm, mut hosts) = (clock.alarm(), journal.hosts());
+        let mut is_hindered = false;
+        loop {
+            let state = HostsState::of(hosts.as_ref());
+            let next = match self.look(state).await {
+                Ok(next) => next,
+                Err(error) => {
+                    if !std::mem::replace(&mut is_hindered, true) {
+                        tracing::warn!(%error, cause = error.cause(), "the definitions in the database cannot be read; trying again");
+                    }
+                    tokio::time::sleep(RETRY_DELAY).await;
+                    continue;
+                }
+            };
+            is_hindered = false;
+            tokio::select! {
+                () = alarm.wait(next) => {}
+                () = look_again.notified() => self.known().skipped.clear(),
+                () = changed(hosts.as_mut(), state) => {}
+            }
+        }
+    }
+
+    /// Looks at the database once. Returns when to look again; `None`: when something is pushed.
+    async fn look(&self, hosts: HostsState) -> Result<Option<DateTime<Utc>>, JournalError> {
+        let now = self.0.clock.now();
+        let version = self.read(|journal| journal.pushed_version()).await?;
+        if version == 0 {
+            return Ok(None);
+        }
+        if std::mem::replace(&mut self.known().was_main, hosts.is_main) != hosts.is_main {
+            self.known().skipped.clear();
+        }
+        let mut near = HashSet::new();
+        if hosts.is_something_left {
+            let rows = self.read(|journal| journal.pushed_in_use()).await?;
+            near.extend(rows.iter().map(|row| row.id.clone()));
+            self.load(rows).await;
+        }
+        self.load_near(now + AHEAD, &mut near).await?;
+        if self.known().version != version {
+            self.follow_changes(&mut near).await?;
+            self.known().version = version;
+        }
+        self.drop_idle(near).await;
+        let soonest = self.read(move |journal| journal.soonest_pushed(now + AHEAD)).await?.map(|at| at - AHEAD);
+        let again = (!self.known().loaded.is_empty()).then_some(now + of_lease(INTERVAL));
+        Ok(soonest.into_iter().chain(again).min())
+    }
+
+    /// Brings everything to the schedule that falls due until `until`. Adds what is still nearly due to `near`.
+    async fn load_near(&self, until: DateTime<Utc>, near: &mut HashSet<DefinitionId>) -> Result<(), JournalError> {
+        let mut last: Option<(DateTime<Utc>, DefinitionId)> = None;
+        loop {
+            let after = last.take();
+            let page = self.read(move |journal| journal.nearly_due(until, after, PAGE)).await?;
+            let Some(end) = page.last() else { return Ok(()) };
+            last = Some((end.next_due, end.id.clone()));
+            let (passed, coming): (Vec<_>, Vec<_>) = page.into_iter().partition(|one| one.passed().is_some());
+            self.move_passed(passed, until, near).await?;
+            let new: Vec<DefinitionId> =
+                coming.iter().filter(|one| self.is_new(one)).map(|one| one.id.clone()).collect();
+            let rows = self.read(move |journal| journal.pushed(&new)).await?;
+            self.load(rows).await;
+            let known = self.known();
+            near.extend(coming.into_iter().map(|one| one.id).filter(|id| known.loaded.contains_key(id)));
+            if near.len() >= MOST {
+                tracing::info!("{MOST} definitions of the database are due here; the next ones wait");
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether the schedule lacks a definition that is nearly due.
+    fn is_new(&self, one: &NearlyDue) -> bool {
+        let known = self.known();
+        let is_loaded = known.loaded.get(&one.id).is_some_and(|(version, _)| *version == one.version);
+        // The host with the open occurrence has it.
+        let is_open = one.is_recorded && !one.has_outcome;
+        !is_loaded && !is_open && known.skipped.get(&one.id) != Some(&one.version)
+    }
+
+    /// Moves the times of routines whose occurrences have their records. Adds those that are nearly due again to `near`.
+    async fn move_passed(
+        &self,
+        passed: Vec<NearlyDue>,
+        until: DateTime<Utc>,
+        near: &mut HashSet<DefinitionId>,
+    ) -> Result<(), JournalError> {
+        if passed.is_empty() {
+            return Ok(());
+        }
+        let unknown = |one: &&NearlyDue| !self.known().loaded.contains_key(&one.id);
+        let unknown: Vec<DefinitionId> = passed.iter().filter(unknown).map(|one| one.id.clone()).collect();
+        let rows = self.read(move |journal| journal.pushed(&unknown)).await?;
+        let read: HashMap<DefinitionId, Arc<Definition>> = self
+            .parse(rows, false)
+            .await
+            .into_iter()
+            .map(|loaded| (loaded.definition.id.clone(), loaded.definition))
+            .collect();
+        let mut moves = Vec::with_capacity(passed.len());
+        for one in passed {
+            let known = self.known().loaded.get(&one.id).map(|(_, definition)| Arc::clone(definition));
+            // Without a definition it stays: this version of the program cannot read it.
+            let Some(definition) = known.or_else(|| read.get(&one.id).cloned()) else { continue };
+            let to = next_due(&definition, one.passed().unwrap_or(one.next_due));
+            if to.is_some_and(|to| to <= until) {
+                near.insert(one.id.clone());
+            }
+            moves.push(NextDue { id: one.id, version: one.version, from: one.next_due, to });
+        }
+        fail_point!(BeforeMove);
+        self.0.journal.move_next_due(moves).await?;
+        fail_point!(TimeMoved);
+        Ok(())
+    }
+
+    /// Follows changes and removals of the definitions that the schedule has.
+    async fn follow_changes(&self, near: &mut HashSet<DefinitionId>) -> Result<(), JournalError> {
+        let mine: Vec<(DefinitionId, i64)> =
+            self.known().loaded.iter().map(|(id, (version, _))| (id.clone(), *version)).collect();
+        let ids: Vec<DefinitionId> = mine.iter().map(|(id, _)| id.clone()).collect();
+        let versions = self.read(move |journal| journal.pushed_versions(&ids)).await?;
+        let changed = mine.iter().filter(|(id, version)| versions.get(id).is_some_and(|now| now != version));
+        let changed: Vec<DefinitionId> = changed.map(|(id, _)| id.clone()).collect();
+        near.extend(changed.iter().cloned());
+        let rows = self.read(move |journal| journal.pushed(&changed)).await?;
+        self.load(rows).await;
+        let gone: Vec<DefinitionId> =
+            mine.into_iter().map(|(id, _)| id).filter(|id| !versions.contains_key(id)).collect();
+        self.forget(gone);
+        Ok(())
+    }
+
+    fn forget(&self, gone: Vec<DefinitionId>) {
+        if !gone.is_empty() {
+            let mut known = self.known();
+            gone.iter().for_each(|id| drop(known.loaded.remove(id)));
+            self.0.schedule.unpush(gone);
+        }
+    }
+
+    /// Drops what was not nearly due at two looks in a row.
+    async fn drop_idle(&self, near: HashSet<DefinitionId>) {
+        let idle: HashSet<DefinitionId> =
+            self.known().loaded.keys().filter(|id| !near.contains(*id)).cloned().collect();
+        let before = std::mem::replace(&mut self.known().idle, idle.clone());
+        let twice: Vec<DefinitionId> = idle.into_iter().filter(|id| before.contains(id)).collect();
+        if !twice.is_empty() {
+            let dropped = self.0.schedule.unload(twice).await;
+            let mut known = self.known();
+            dropped.iter().for_each(|id| drop(known.loaded.remove(id)));
+        }
+    }
+
+    /// Brings definitions to the schedule that this host may run.
+    async fn load(&self, rows: Vec<Pushed>) {
+        let loaded = self.parse(rows, false).await;
+        if !loaded.is_empty() {
+            self.0.schedule.load(loaded);
+        }
+    }
+
+    /// Brings a definition to the schedule for the sake of one command or one run. Returns whether it is in the database.
+    pub(super) async fn load_one(&self, id: &DefinitionId) -> Result<bool, JournalError> {
+        let ids = [id.clone()];
+        let rows = self.read(move |journal| journal.pushed(&ids)).await?;
+        let is_there = !rows.is_empty();
+        match is_there {
+            true => self.0.schedule.load(self.parse(rows, true).await),
+            false => self.forget(vec![id.clone()]),
+        }
+        Ok(is_there)
+    }
+
+    /// Parses definitions, and notes that the schedule has them. Leaves out those that this host cannot read and, unless `anywhere`, those
+    /// that it may not run.
+    async fn parse(&self, rows: Vec<Pushed>, anywhere: bool) -> Vec<Loaded> {
+        if rows.is_empty() {
+            return Vec::new();
+        }
+        let (home, defaults) = (self.0.home.clone(), self.0.definitions.defaults().await);
+        let parsed = tokio::task::spawn_blocking(move || {
+            rows.into_iter().map(|row| (row.id.clone(), row.version, parsed(&home, &defaults, row))).collect::<Vec<_>>()
+        });
+        let parsed = parsed.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "definitions of the database could not be read");
+            Vec::new()
+        });
+        let (mut found, mut lost) = (Vec::with_capacity(parsed.len()), Vec::new());
+        let mut known = self.known();
+        for (id, version, loaded) in parsed {
+            match loaded.filter(|loaded| anywhere || self.is_for_this_host(&loaded.definition)) {
+                Some(loaded) => {
+                    known.loaded.insert(id, (version, Arc::clone(&loaded.definition)));
+                    found.push(loaded);
+                }
+                None => {
+                    // A changed text that is not for this host replaces one that was.
+                    lost.extend(known.loaded.contains_key(&id).then(|| id.clone()));
+                    known.skipped.insert(id, version);
+                }
+            }
+        }
+        drop(known);
+        self.forget(lost);
+        found
+    }
+
+    fn is_for_this_host(&self, definition: &Definition) -> bool {
+        let Some(hosts) = self.0.journal.hosts() else { return true };
+        let hosts = hosts.borrow();
+        is_named(definition, &hosts.me.name, |label| hosts.me.labels.contains(label))
+            && (hosts.is_main || !needs_main(definition))
+    }
+
+    /// Reads the journal on a thread that may wait for its server.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&JournalReader) -> Result<T, JournalError> + Send + 'static,
+    ) -> Result<T, JournalError> {
+        let journal = self.0.journal.clone();
+        let done = tokio::task::spawn_blocking(move || read(&journal.reader()?)).await;
+        done.unwrap_or_else(|error| Err(JournalError::Unreadable(error.to_string())))
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the schedule asks about the definition for which a path stands. These functions block.
+impl PushedDefinitions {
+    fn row(&self, path: &Path) -> Result<Option<Pushed>, JournalError> {
+        let Some(id) = pushed_id(path) else { return Ok(None) };
+        Ok(self.0.journal.reader()?.pushed(&[id])?.pop())
+    }
+
+    /// Whether the definition is in the database. A journal that cannot be read does not say that it is gone.
+    pub(super) fn is_there(&self, path: &Path) -> bool {
+        self.row(path).map_or(true, |row| row.is_some())
+    }
+
+    /// Whether it has this text. A journal that cannot be read does not say that it has changed.
+    pub(super) fn is_unchanged(&self, path: &Path, text: &str) -> bool {
+        self.row(path).map_or(true, |row| row.is_some_and(|row| row.text == text))
+    }
+
+    /// Removes it, since it has its outcome, unless it has another text than `fired`.
+    pub(super) fn remove(&self, path: &Path, fired: &str) -> io::Result<Removal> {
+        let Some(id) = pushed_id(path) else { return Ok(Removal::Removed) };
+        let is_other =
+            Handle::current().block_on(self.0.journal.remove_pushed(&id, fired)).map_err(io::Error::other)?;
+        if is_other {
+            self.look_soon();
+            return Ok(Removal::Changed);
+        }
+        self.forget(vec![id]);
+        Ok(Removal::Removed)
+    }
+
+    /// Makes it a file in `reminders/failed/`, if it still has the time `at`. Returns whether it had.
+    pub(super) fn move_to_failed(&self, path: &Path, at: DateTime<Utc>, reason: &str) -> io::Result<bool> {
+        let row = self.row(path).map_err(io::Error::other)?;
+        let Some(row) = row.filter(|row| row.kind == Kind::Reminder && row.next_due == Some(at)) else {
+            return Ok(false);
+        };
+        definition::keep_as_failed(&self.0.home, row.id.as_str(), &row.text, reason).map_err(io::Error::other)?;
+        fail_point!(FailedCopied);
+        match self.remove(path, &row.text)? {
+            Removal::Removed => Ok(true),
+            Removal::Changed => Err(io::Error::other("it was pushed again at this moment")),
+        }
+    }
+}
+
+/// Parses a definition. Logs why it cannot be read.
+fn parsed(home: &Home, defaults: &Defaults, row: Pushed) -> Option<Loaded> {
+    let zone: Tz = row.zone.parse().unwrap_or(defaults.zone);
+    let parsed = parse_pushed(home, row.kind, &row.id, row.text.as_bytes(), &Defaults { zone, ..defaults.clone() });
+    if parsed.definition.is_none() {
+        let problem = parsed.problems.into_iter().find(definition::Problem::is_error);
+        let message = problem.map(|problem| problem.message);
+        tracing::warn!(id = %row.id, message, "a definition of the database is not valid on this host, and does not fire here");
+    }
+    Some(Loaded { definition: Arc::new(parsed.definition?), text: row.text.into() })
+}
+
+/// Waits until the hosts differ from `state` in what is of interest. While a host is away that left something, each report counts.
+async fn changed(hosts: Option<&mut watch::Receiver<Hosts>>, state: HostsState) {
+    let Some(hosts) = hosts else { return std::future::pending().await };
+    loop {
+        if hosts.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+        let now = HostsState::of(Some(hosts));
+        if now != state || now.is_something_left {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
