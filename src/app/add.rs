@@ -83,7 +83,8 @@ pub(super) fn add_text(kind: Kind, text: &str, template: &str, app: &App) -> Res
     }
 }
 
-/// Returns whether the journal knows an id, so that earlier runs under it are not mistaken for those of a new definition. For a run, also
+/// Returns whether the journal knows an id: earlier runs under it are not mistaken for those of a new definition, and a file does not take
+/// the place of a definition of the database. For a run, also
 /// whether the person could mean another job by it, or a session.
 pub(super) fn is_known(app: &App) -> impl Fn(&DefinitionId) -> bool {
     let journal = runs::open(app).ok();
@@ -94,7 +95,10 @@ pub(super) fn is_known(app: &App) -> impl Fn(&DefinitionId) -> bool {
     };
     move |id| {
         meant.as_ref().is_none_or(|meant| meant.iter().any(|name| name.starts_with(id.as_str())))
-            || journal.as_ref().is_some_and(|journal| journal.has_record_of(id).unwrap_or(true))
+            || journal.as_ref().is_some_and(|journal| {
+                journal.has_record_of(id).unwrap_or(true)
+                    || journal.pushed(std::slice::from_ref(id)).map_or(true, |found| !found.is_empty())
+            })
     }
 }
 

@@ -15,7 +15,7 @@ use crate::refusal::Refusal;
 
 /// Enables or disables a definition.
 pub(super) fn set_enabled(kind: Option<Kind>, id: &str, enabled: bool, app: &App) -> Result<Outcome, Refusal> {
-    let loaded = app.load()?;
+    let loaded = app.load_with([id])?;
     let found = jobs::find(id, kind, &loaded)?;
     if found.enabled == enabled {
         return Ok(Outcome::Unchanged { id: found.id.clone(), enabled });
@@ -23,14 +23,14 @@ pub(super) fn set_enabled(kind: Option<Kind>, id: &str, enabled: bool, app: &App
     app.may_change([&*found])?;
     // The default value is not written.
     let value = if enabled { None } else { Some(FieldValue::Flag(false)) };
-    let written = definition::set_field(&app.home, &found.file, "enabled", value, &app.defaults()?)?;
+    let written = app.set_fields_of(&found.file, &[("enabled", value)])?;
     let recorded = add::recorded(written, app);
     Ok(if enabled { Outcome::Scheduled(recorded) } else { Outcome::Disabled(recorded) })
 }
 
 /// Enables a disabled definition, or resumes one that is paused after failures.
 pub(super) fn resume(id: &str, app: &App) -> Result<Outcome, Refusal> {
-    let found = jobs::find(id, None, &app.load()?)?;
+    let found = jobs::find(id, None, &app.load_with([id])?)?;
     if !found.enabled {
         return set_enabled(None, found.id.as_str(), true, app);
     }
@@ -39,7 +39,7 @@ pub(super) fn resume(id: &str, app: &App) -> Result<Outcome, Refusal> {
 
 /// Deletes a definition's file. Only the person may delete one with an error.
 pub(super) fn cancel(kind: Kind, id: &str, app: &App) -> Result<Outcome, Refusal> {
-    let loaded = app.load()?;
+    let loaded = app.load_with([id])?;
     let gone = |file: &Path| Refusal::user(format!("{} is gone already", file.display()));
     let found = match (jobs::find(id, Some(kind), &loaded), &app.caller) {
         (Ok(found), _) => found,
@@ -51,7 +51,7 @@ pub(super) fn cancel(kind: Kind, id: &str, app: &App) -> Result<Outcome, Refusal
         }
     };
     app.may_change([&*found])?;
-    if !definition::remove(&app.home, &found.file)? {
+    if !app.remove_definition(&found.file)? {
         return Err(gone(&found.file));
     }
     Ok(Outcome::Cancelled(Job::of(found, app.now())))
@@ -59,7 +59,7 @@ pub(super) fn cancel(kind: Kind, id: &str, app: &App) -> Result<Outcome, Refusal
 
 /// Moves a reminder to the time `span` from now, and keeps the rest of its file. Brings back one that has fired.
 pub(super) fn snooze(id: &str, span: Duration, app: &App) -> Result<SavedDefinition, Refusal> {
-    let loaded = app.load()?;
+    let loaded = app.load_with([id])?;
     let found = match jobs::find(id, Some(Kind::Reminder), &loaded) {
         Ok(found) => found,
         Err(none) => return snooze_fired(id, span, &loaded, app)?.ok_or(none),
@@ -67,7 +67,7 @@ pub(super) fn snooze(id: &str, span: Duration, app: &App) -> Result<SavedDefinit
     app.may_change([&*found])?;
     let run_at = whole_second(add::later(app.now(), span, found.zone)?);
     let value = Some(FieldValue::Text(run_at.to_rfc3339()));
-    let written = definition::set_field(&app.home, &found.file, "run_at", value, &app.defaults()?)?;
+    let written = app.set_fields_of(&found.file, &[("run_at", value)])?;
     Ok(add::recorded(written, app))
 }
 

@@ -72,6 +72,17 @@ pub(super) fn without_trying(loaded: &Loaded, app: &App) -> Vec<Problem> {
     .concat()
 }
 
+/// Returns the problems of definitions with the settings of this host, each of a definition alone.
+pub(super) fn by_settings(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App) -> Vec<Problem> {
+    [
+        unknown_channels(definitions, app),
+        unknown_servers(definitions, app),
+        without_digest(definitions, app),
+        above_its_day(definitions),
+    ]
+    .concat()
+}
+
 /// Reports that there was no time to try a definition's gate or command.
 fn untried(definition: &Definition) -> Option<Problem> {
     let name = if definition.gate.is_some() { "gate" } else { definition.command.as_ref().map(|_| "command")? };

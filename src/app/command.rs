@@ -78,6 +78,15 @@ pub enum Command {
         /// Whether to report only, without importing.
         dry_run: bool,
     },
+    /// Put definitions into the journal's database, or remove some.
+    Push {
+        /// Files and folders; `-` for JSON lines on standard input.
+        paths: Vec<PathBuf>,
+        /// Whether to write nothing.
+        dry_run: bool,
+        /// Ids to remove instead.
+        remove: Vec<String>,
+    },
     /// Take over timers of systemd.
     ImportSystemd {
         /// Timer files, or folders with timers; empty for the person's own.

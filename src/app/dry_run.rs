@@ -42,7 +42,7 @@ pub struct DryRun {
 
 /// See [`DryRun`].
 pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
-    let loaded = app.load()?;
+    let loaded = app.load_with([id])?;
     let definition = jobs::find_readable(id, None, &loaded)?;
     let config = app.config()?;
     let mut setup = policy::setup(&definition, app)?;

@@ -13,7 +13,7 @@ use crate::refusal::Refusal;
 
 /// Makes the requested changes.
 pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Result<SavedDefinition, Refusal> {
-    let loaded = app.load()?;
+    let loaded = app.load_with([id])?;
     let found = jobs::find(id, Some(kind), &loaded)?;
     app.may_change([&*found])?;
     reject_conflicts(&changes.fields)?;
@@ -48,7 +48,7 @@ pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Re
     };
     let defaults = app.defaults()?;
     let written = definition::change_text(|| {
-        let old = definition::read_text(&app.home, &found.file)?.ok_or_else(gone)?;
+        let old = app.text_of(&found.file)?.ok_or_else(gone)?;
         let new = definition::changed_text(&found.file, &old, &fields, body.as_deref())?;
         // A longer file that stays as it is, or shrinks, is older than the limit, or has long lists of its maker's.
         if let Caller::Run(run) = &app.caller
@@ -56,7 +56,7 @@ pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Re
         {
             run.limit.require_short(&new).map_err(|why| DefinitionError::Refused { why: why.to_string() })?;
         }
-        definition::replace_text(&app.home, &found.file, &old, &new, &defaults, agree)
+        app.replace_text_of((&found.file, &old, &new), &defaults, agree)
     });
     let written = written.map_err(|error| match error {
         DefinitionError::Refused { why } => Refusal::denied(why),
@@ -104,9 +104,9 @@ fn fields(
 
 /// Returns the text of a definition's file, valid or not.
 pub(super) fn file_of(kind: Option<Kind>, id: &str, app: &App) -> Result<Outcome, Refusal> {
-    let file = path_of(kind, id, &app.load()?)?;
+    let file = path_of(kind, id, &app.load_with([id])?)?;
     let gone = || DefinitionError::NotFound { file: file.clone() };
-    let text = definition::read_text(&app.home, &file)?.ok_or_else(gone)?;
+    let text = app.text_of(&file)?.ok_or_else(gone)?;
     Ok(Outcome::File { file, text })
 }
 
@@ -123,14 +123,12 @@ pub(super) fn replace(file: &Path, old: &str, new: &str, app: &App) -> Result<Ou
 fn put(file: &Path, old: &str, new: &str, app: &App) -> Result<WrittenFile, DefinitionError> {
     let defaults = app.defaults().map_err(|error| invalid(file, error.to_string()))?;
     let others = definition::load(&app.home, &defaults)?;
-    definition::replace_text(&app.home, file, old, new, &defaults, |written| {
-        match others.definitions.get(&written.id) {
-            Some(other) if other.file != file => Err(invalid(
-                file,
-                format!("the id `{}` is that of {}, so neither would fire", written.id, other.file.display()),
-            )),
-            _ => Ok(()),
-        }
+    app.replace_text_of((file, old, new), &defaults, |written| match others.definitions.get(&written.id) {
+        Some(other) if other.file != file => Err(invalid(
+            file,
+            format!("the id `{}` is that of {}, so neither would fire", written.id, other.file.display()),
+        )),
+        _ => Ok(()),
     })
 }
 

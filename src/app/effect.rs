@@ -32,6 +32,7 @@ pub const PERSONS_ALONE: &[&str] = &[
     "login",
     "logs",
     "mcp",
+    "push",
     "questions",
     "restore",
     "resume",
@@ -108,6 +109,7 @@ impl Command {
             | Self::Import { .. }
             | Self::ImportCrontab { .. }
             | Self::ImportSystemd { .. }
+            | Self::Push { .. }
             | Self::Fire { .. }
             | Self::Service(_) => Effect::Controls,
         }

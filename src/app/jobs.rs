@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 
 use super::suppressed::paused;
 use super::upcoming::FirstOccurrences;
-use super::{App, Caller};
+use super::{App, Caller, push, runs};
 use crate::channel::terminal::plain;
 use crate::definition::{self, Definition, DefinitionId, Kind, Loaded, Problem};
 use crate::heartbeat;
@@ -53,6 +53,10 @@ pub struct JobList {
     pub failed: Vec<FailedJob>,
     /// Problems of files, errors only.
     pub errors: Vec<Problem>,
+    /// Number of definitions of the database that fall due later than these.
+    pub left_out: u64,
+    /// Number of definitions of the database that do not fall due: disabled, or without a next time.
+    pub not_coming: u64,
 }
 
 /// A reminder whose file is kept in `reminders/failed/`.
@@ -79,9 +83,19 @@ pub(super) fn is_skipped_by_the_person(reason: &str) -> bool {
     end.is_some_and(|end| end.starts_with(SKIPPED))
 }
 
-/// Lists all definitions of a kind.
+/// Number of definitions of the database in a list: those that fall due next.
+const OF_DATABASE: usize = 20;
+
+/// Lists all definitions of a kind, of those of the database the next ones.
 pub(super) fn list(kind: Kind, app: &App) -> Result<JobList, Refusal> {
-    let loaded = app.load_kind(kind)?;
+    let mut loaded = app.load_kind(kind)?;
+    let (left_out, not_coming) = match runs::open(app) {
+        Ok(journal) => {
+            let counts = journal.pushed_counts(Some(kind))?;
+            (push::add_next(&mut loaded, Some(kind), OF_DATABASE, &journal, app)?, counts.all - counts.coming)
+        }
+        Err(_) => (0, 0),
+    };
     // A reminder is never paused.
     let paused = if kind != Kind::Reminder { paused(&loaded, app) } else { BTreeSet::new() };
     let mut firsts = FirstOccurrences::after(app.now());
@@ -109,12 +123,12 @@ pub(super) fn list(kind: Kind, app: &App) -> Result<JobList, Refusal> {
         })
         .collect();
     let errors = loaded.problems.into_iter().filter(Problem::is_error).collect();
-    Ok(JobList { kind, jobs, failed, errors })
+    Ok(JobList { kind, jobs, failed, errors, left_out, not_coming })
 }
 
 /// Returns one definition.
 pub(super) fn show(kind: Option<Kind>, id: &str, app: &App) -> Result<Job, Refusal> {
-    let loaded = app.load()?;
+    let loaded = app.load_with([id])?;
     let definition = find_readable(id, kind, &loaded)?;
     let paused = paused(&loaded, app).contains(&definition.id);
     let job = Job::of(definition, app.now());

@@ -36,6 +36,7 @@ mod outcome;
 mod overdue;
 mod permissions;
 mod policy;
+mod push;
 mod questions;
 mod recurrence;
 mod refusals;
@@ -88,6 +89,7 @@ pub use mcp_servers::ServerTools;
 pub use outcome::{Outcome, SavedDefinition};
 pub use overdue::Overdue;
 pub use policy::{AllowSuggestion, Explanation, JobPolicy};
+pub use push::{PushResult, RemoveResult};
 pub use questions::{AnswerResult, Change, OpenQuestion};
 pub use runs::RunDetails;
 pub use service::{
@@ -232,6 +234,10 @@ impl App {
             Command::ImportSystemd { units, dry_run } => {
                 import::jobs::systemd(&units, dry_run, self).map(Outcome::Imported)
             }
+            Command::Push { paths, dry_run, remove } if remove.is_empty() => {
+                push::push(&paths, dry_run, self).map(Outcome::Pushed)
+            }
+            Command::Push { remove, .. } => push::remove(&remove, self).map(Outcome::Unpushed),
             Command::Runs(filter) => runs::list(&filter, self).map(|runs| Outcome::Runs { runs, filter }),
             Command::Run { run, full } => runs::show(&run, full, self).map(|run| Outcome::Run(Box::new(run))),
             Command::RefusedCalls { since } => {

@@ -6,8 +6,8 @@ use chrono::{DateTime, Utc};
 
 use super::{
     AnswerResult, BackupResult, ChannelState, CheckResult, CopiedJournal, Costs, Diagnosis, DryRun, Explanation,
-    ImportResult, Job, JobList, JobPolicy, Overview, RestoreResult, RunDetails, ServerTools, ServiceReply, Session,
-    SessionList, Simulated, Status, UnitOutcome, Upcoming, Why,
+    ImportResult, Job, JobList, JobPolicy, Overview, PushResult, RemoveResult, RestoreResult, RunDetails, ServerTools,
+    ServiceReply, Session, SessionList, Simulated, Status, UnitOutcome, Upcoming, Why,
 };
 use crate::agent::ServerState;
 use crate::agents::{Agents, NamedAgent};
@@ -128,6 +128,10 @@ pub enum Outcome {
     BackedUp(BackupResult),
     /// [`Command::CopyJournal`].
     CopiedJournal(CopiedJournal),
+    /// [`Command::Push`].
+    Pushed(PushResult),
+    /// [`Command::Push`] with ids to remove.
+    Unpushed(RemoveResult),
     /// The result of restoring a backup.
     Restored(RestoreResult),
     /// The result of a command for the service's unit.

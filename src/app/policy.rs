@@ -133,7 +133,7 @@ pub(super) fn client_args(definition: &Definition, setup: &Setup) -> Vec<String>
 
 /// Returns the verdict on a tool call. A Bash line is tried in the job's own shell, without effect.
 pub(super) fn explain(name: &str, tool: &str, input: Value, app: &App) -> Result<Explanation, Refusal> {
-    let loaded = app.load()?;
+    let loaded = app.load_with([name])?;
     let definition = jobs::find_readable(name, None, &loaded)?;
     let setup = setup(&definition, app)?;
     let line = input.get("command").and_then(Value::as_str).map(str::to_owned);
@@ -153,7 +153,7 @@ pub(super) fn explain(name: &str, tool: &str, input: Value, app: &App) -> Result
 
 /// Returns a definition's effective policy.
 pub(super) fn show(name: &str, app: &App) -> Result<JobPolicy, Refusal> {
-    let loaded = app.load()?;
+    let loaded = app.load_with([name])?;
     let definition = jobs::find_readable(name, None, &loaded)?;
     let setup = setup(&definition, app)?;
     Ok(of_job(&definition, &setup))

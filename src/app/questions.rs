@@ -130,7 +130,7 @@ impl Edit {
             Refusal::user(format!("`{}` cannot be allowed always: no file could grant it", question.asked_rule))
                 .hint(&in_this_run)
         })?;
-        let found = app.load()?.definitions.get(&question.id).cloned().ok_or_else(|| {
+        let found = app.load_with([question.id.as_str()])?.definitions.get(&question.id).cloned().ok_or_else(|| {
             Refusal::user(format!("the file of {} is gone, so nothing can be allowed always", question.id))
                 .hint(&in_this_run)
         })?;
@@ -151,7 +151,7 @@ impl Edit {
     fn texts(&self, app: &App) -> Result<(String, String), Refusal> {
         let file = &self.found.file;
         let gone = || DefinitionError::NotFound { file: file.clone() };
-        let old = definition::read_text(&app.home, file)?.ok_or_else(gone)?;
+        let old = app.text_of(file)?.ok_or_else(gone)?;
         let new = definition::changed_text(file, &old, &self.change.fields, None)?;
         Ok((old, new))
     }
@@ -163,7 +163,7 @@ impl Edit {
     /// Writes the change, if the file then has the expected content.
     fn write(self, app: &App) -> Result<Change, Refusal> {
         let texts @ (old, new) = &self.texts(app)?;
-        definition::replace_text(&app.home, &self.found.file, old, new, &app.defaults()?, |changed| {
+        app.replace_text_of((&self.found.file, old, new), &app.defaults()?, |changed| {
             match Draft::from(changed) == self.change.expected {
                 true => Ok(()),
                 false => Err(DefinitionError::Refused { why: "the file was changed meanwhile".into() }),

@@ -62,7 +62,7 @@ pub(super) fn restore(run: &str, when: Option<&When>, app: &App) -> Result<Saved
 
 /// Refuses to write beside a file with the same id, since neither would fire.
 pub(super) fn require_absent(id: &DefinitionId, app: &App) -> Result<(), Refusal> {
-    let loaded = app.load()?;
+    let loaded = app.load_with([id.as_str()])?;
     let there = || Refusal::user(format!("there is a job `{id}` already; it stays as it is"));
     if let Some(definition) = loaded.definitions.get(id) {
         return Err(there().hint(format!("it is in {}", definition.file.display())));

@@ -42,7 +42,7 @@ pub(super) fn id_of(name: &DefinitionId, journal: &JournalReader, app: &App) -> 
     if journal.has_record_of(name)? {
         return Ok(name.clone());
     }
-    let loaded = app.load_without_settings()?;
+    let loaded = app.with_named(app.load_without_settings()?, [name.as_str()]);
     if let Ok(found) = jobs::find_readable(name.as_str(), None, &loaded) {
         return Ok(found.id.clone());
     }

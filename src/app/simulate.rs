@@ -69,7 +69,7 @@ pub(super) fn simulated(
     until: Option<&str>,
     app: &App,
 ) -> Result<Simulated, Refusal> {
-    let loaded = app.load()?;
+    let loaded = app.load_with(ids.iter().map(String::as_str))?;
     let (journal, config) = (runs::open(app)?, app.config()?);
     let (now, zone) = (app.now(), config.timezone);
     let time = |text: Option<&str>, unsaid| {

@@ -6,14 +6,14 @@ use super::overdue::overdue;
 use super::service::{self, ServiceStatus};
 use super::suppressed::Suppressed;
 use super::upcoming::{self, Occurrence, OccurrenceLimit};
-use super::{App, Caller, Overdue, budget, runs, waking, watched, webhooks};
+use super::{App, Caller, Overdue, budget, push, runs, waking, watched, webhooks};
 use crate::agent::NOTIFY;
 use crate::agent::sockets::{self, PathSocket};
 use crate::bot::budget::PingBudget;
 use crate::config::ListenAddress;
 use crate::definition::{Definition, DefinitionId, Kind, Loaded, Problem};
 use crate::journal::{
-    ChannelInput, ConsecutiveFailures, FailingChannel, HostRecord, JournalError, JournalReader, Question,
+    ChannelInput, ConsecutiveFailures, FailingChannel, HostRecord, JournalError, JournalReader, PushedCounts, Question,
     RefusedDeliveries, RunFilter, RunId, RunRecord, RunState, Spending,
 };
 use crate::refusal::Refusal;
@@ -69,6 +69,8 @@ pub struct Status {
     pub sockets: Vec<PathSocket>,
     /// The hosts that share the journal, by name; empty if the journal is a file.
     pub hosts: Vec<HostRecord>,
+    /// The definitions in the database.
+    pub pushed: PushedCounts,
     /// Whether the settings are invalid. The status then uses the defaults.
     pub settings_are_wrong: bool,
 }
@@ -151,8 +153,8 @@ impl Status {
 
 /// Collects the status.
 pub(super) fn status(app: &App) -> Result<Status, Refusal> {
-    let loaded = app.load_without_settings()?;
     let journal = runs::open(app)?;
+    let (loaded, failures, unread) = with_database(&journal, app)?;
     let now = app.now();
     let service = service::status(app)?;
     let suppressed = Suppressed::known_to(&journal, &loaded, app);
@@ -174,9 +176,6 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
     let missing = service.as_ref().is_some_and(|service| service.client.missing.is_some());
     let need_agent = if missing { who_needs_an_agent(&loaded, &journal)? } else { Vec::new() };
     let (running, waiting) = journal.unfinished()?.into_iter().map(|run| app.redacted(run)).partition(is_running);
-    let mut failures = journal.consecutive_failures()?;
-    // A definition without a file needs nobody.
-    failures.retain(|failing| failing.failures > 0 && loaded.definitions.contains_key(&failing.id));
     let last_failed = last_failed(&failures, &journal, app)?;
     let (mut next, left_out) = upcoming::coming(&definitions, None, now, None, NEXT, OccurrenceLimit::First);
     upcoming::with_last(&mut next, &journal)?;
@@ -185,7 +184,8 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         running,
         waiting,
         next,
-        left_out,
+        left_out: left_out + usize::try_from(unread).unwrap_or(usize::MAX),
+        pushed: journal.pushed_counts(None)?,
         questions: for_person(app, || journal.questions(0))?,
         slots: app.config().map_or(usize::MAX, |config| config.max_concurrent_runs),
         disabled: loaded.definitions.values().filter(|one| !one.enabled).map(|one| one.id.clone()).collect(),
@@ -214,6 +214,18 @@ pub(super) fn status(app: &App) -> Result<Status, Refusal> {
         settings_are_wrong: app.config().is_err(),
         sockets: sockets::answering(|name| app.env.text(name), &app.places().user_home),
     })
+}
+
+/// Loads all files and, of the database, what falls due next or has failed lately. Returns the failures, and the number of definitions of
+/// the database that fall due later.
+fn with_database(journal: &JournalReader, app: &App) -> Result<(Loaded, Vec<ConsecutiveFailures>, u64), Refusal> {
+    let mut loaded = app.load_without_settings()?;
+    let mut failures = journal.consecutive_failures()?;
+    let unread = push::add_next(&mut loaded, None, NEXT, journal, app)?;
+    let loaded = app.with_named(loaded, failures.iter().map(|failing| failing.id.as_str()));
+    // A definition that is gone needs nobody.
+    failures.retain(|failing| failing.failures > 0 && loaded.definitions.contains_key(&failing.id));
+    Ok((loaded, failures, unread))
 }
 
 /// Returns the jobs that only an agent can do.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use super::{App, runs};
-use crate::definition::{self, Definition, DefinitionId, Kind, Loaded};
+use crate::definition::{Definition, DefinitionId, Kind, Loaded};
 use crate::journal::{JournalReader, RunFilter};
 use crate::schedule::occurrences;
 
@@ -66,6 +66,6 @@ fn paused_in(journal: &JournalReader, loaded: &Loaded, app: &App) -> BTreeSet<De
 fn is_as_it_failed(definition: &Definition, journal: &JournalReader, app: &App) -> bool {
     let last = RunFilter { id: Some(definition.id.clone()), limit: Some(1), ..RunFilter::default() };
     let fired = journal.runs(&last).ok().and_then(|mut runs| runs.pop()?.definition);
-    let now = definition::read_text(&app.home, &definition.file).ok().flatten();
+    let now = app.text_of(&definition.file).ok().flatten();
     fired.is_none() || fired == now
 }

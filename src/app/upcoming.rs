@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use super::suppressed::Suppressed;
-use super::{App, jobs, runs, when};
+use super::{App, jobs, push, runs, when};
 use crate::definition::{Definition, DefinitionId, Recurrence, Trigger};
 use crate::journal::{JournalReader, RunState};
 use crate::refusal::Refusal;
@@ -51,6 +51,8 @@ pub struct Upcoming {
     pub disabled: Vec<DefinitionId>,
     /// Routines without times, which fire on events.
     pub on_events: Vec<Arc<Definition>>,
+    /// Number of definitions of the database that were not looked at. They fall due later than those that were.
+    pub unread: u64,
 }
 
 /// Returns at most `count` occurrences. `from` and `until` are times as a person writes them. Empty `ids` selects all definitions.
@@ -62,12 +64,16 @@ pub(super) fn next(
     each: OccurrenceLimit,
     app: &App,
 ) -> Result<Upcoming, Refusal> {
-    let loaded = app.load()?;
+    let mut loaded = app.load_with(ids.iter().map(String::as_str))?;
     let (now, zone) = (app.now(), app.zone()?);
     let time = |text: Option<&str>, unsaid| {
         text.map(|text| when::any(text, unsaid, now, zone).map(|at| at.to_utc())).transpose()
     };
     let (from, until) = (time(from, when::BEGINS)?, time(until, when::ENDS)?);
+    let unread = match (ids.is_empty(), runs::open(app)) {
+        (true, Ok(journal)) => push::add_next(&mut loaded, None, count.max(1), &journal, app)?,
+        _ => 0,
+    };
     let suppressed = Suppressed::of(&loaded, app);
     let chosen: Vec<Arc<Definition>> = if ids.is_empty() {
         suppressed.others(loaded.definitions.values().cloned())
@@ -83,7 +89,7 @@ pub(super) fn next(
     let has_event = |definition: &&Arc<Definition>| definition.enabled && definition.waits_for().is_some();
     let on_events = chosen.iter().filter(has_event).cloned().collect();
     let disabled = chosen.iter().filter(|definition| !definition.enabled).map(|one| one.id.clone()).collect();
-    Ok(Upcoming { occurrences, left_out, each, paused: suppressed.paused, disabled, on_events })
+    Ok(Upcoming { occurrences, left_out, each, paused: suppressed.paused, disabled, on_events, unread })
 }
 
 /// Maximum number of occurrences in a calendar.
@@ -91,7 +97,11 @@ const IN_CALENDAR: usize = 10_000;
 
 /// Returns all occurrences within `days` from now.
 pub(super) fn calendar(days: u16, app: &App) -> Result<Upcoming, Refusal> {
-    let loaded = app.load()?;
+    let mut loaded = app.load()?;
+    let unread = match runs::open(app) {
+        Ok(journal) => push::add_next(&mut loaded, None, IN_CALENDAR, &journal, app)?,
+        Err(_) => 0,
+    };
     let now = app.now();
     let suppressed = Suppressed::of(&loaded, app);
     let chosen = suppressed.others(loaded.definitions.values().cloned());
@@ -99,7 +109,7 @@ pub(super) fn calendar(days: u16, app: &App) -> Result<Upcoming, Refusal> {
     let each = OccurrenceLimit::All;
     let (occurrences, left_out) = coming(&chosen, Some(now), now, Some(until), IN_CALENDAR, each);
     let (disabled, on_events) = (Vec::new(), Vec::new());
-    Ok(Upcoming { occurrences, left_out, each, paused: suppressed.paused, disabled, on_events })
+    Ok(Upcoming { occurrences, left_out, each, paused: suppressed.paused, disabled, on_events, unread })
 }
 
 /// Adds the states of the latest runs.

@@ -99,7 +99,7 @@ type Span = (DateTime<Utc>, DateTime<Utc>);
 /// If there is no such job or run, or the time cannot be parsed.
 pub(super) fn why(name: &str, at: Option<&str>, app: &App) -> Result<Why, Refusal> {
     let journal = runs::open(app)?;
-    let loaded = app.load_without_settings()?;
+    let loaded = app.with_named(app.load_without_settings()?, [name]);
     let (id, of_run) = match jobs::find_exact(name, &loaded) {
         Some(found) => (found.id.clone(), None),
         None => named(name, &journal, app)?,

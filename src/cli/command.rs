@@ -201,6 +201,14 @@ pub fn typed(command: Option<args::Command>, folder: Option<&Path>) -> Result<Pa
             let units = units.into_iter().map(|unit| absolute(unit, folder)).collect();
             Command::ImportSystemd { units, dry_run }
         }
+        Some(args::Command::Push { paths, dry_run, remove }) => {
+            let is_stdin = |path: &Path| path.as_os_str() == "-";
+            if folder.is_none() && paths.iter().any(|path| is_stdin(path)) {
+                return Err(Refusal::user("standard input can be read at a terminal only"));
+            }
+            let from = |path: PathBuf| if is_stdin(&path) { path } else { absolute(path, folder) };
+            Command::Push { paths: paths.into_iter().map(from).collect(), dry_run, remove }
+        }
         Some(args::Command::Doctor { fix }) => Command::Doctor { fix },
         Some(args::Command::Config) => Command::Config,
         Some(args::Command::Init(args)) => return Ok(ParsedCommand::Own(LocalCommand::Init(args))),

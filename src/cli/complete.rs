@@ -270,7 +270,7 @@ mod tests {
     /// Arguments whose values only the person knows: texts, numbers, times, rules and addresses.
     const FREE: &str = "alert-after allow allowed-tools api arguments ask ask-tools at blocked-tools code command count cron day days \
         delay deny description every expect for from gate gate-timeout heartbeat-url history in input jitter max-chain \
-        max-cost-day-usd max-cost-usd max-turns message model month ntfy owner requires requires-for retry sentence \
+        max-cost-day-usd max-cost-usd max-turns message model month ntfy owner remove requires requires-for retry sentence \
         set since span text thinking time timeout to tokens tool until";
 
     /// Collects the arguments below a command for which nothing is offered.

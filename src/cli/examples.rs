@@ -62,6 +62,11 @@ pub(super) const EXAMPLES: &[(&str, [&str; 2], &str)] = &[
         ["ollim-bot export ics > jobs.ics", "ollim-bot export ics --days 90 > jobs.ics"],
         "Times are in UTC; an occurrence keeps its identity, so that importing again makes no second event.",
     ),
+    (
+        "push",
+        ["ollim-bot push jobs/ --dry-run", "ollim-bot push --remove tea"],
+        "A line of standard input: {\"path\": \"routines/tea.md\", \"text\": \"…\"}.",
+    ),
     ("import", ["ollim-bot import ollim-bot ~/old --dry-run", "ollim-bot import crontab --dry-run"], ""),
     (
         "import crontab",

@@ -62,7 +62,7 @@ The service
   ollim-bot backup bot.tar                   (restore bot.tar: an empty folder)
   ollim-bot journal copy --to postgres://bot@db/bot
   ollim-bot import crontab --dry-run         (systemd, ollim-bot; export ics)
-  ollim-bot completions bash
+  ollim-bot push jobs/                       (completions bash)
   ollim-bot help reminder add                (all flags of a command)
 
 Times: 20m, tonight, 'tomorrow 9am', 'friday 18:30', '2030-12-31 09:00'; of

@@ -53,6 +53,7 @@ pub static BOT: Application = Application {
         "next",
         "pause",
         "policy",
+        "push",
         "questions",
         "reminder",
         "restore",

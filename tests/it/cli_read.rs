@@ -670,7 +670,7 @@ async fn what_ran_and_what_was_said() {
 }
 
 /// Every command, with words that make it read; `None` if it only changes things or another test covers its JSON.
-const COMMANDS: [(&str, Option<&str>); 77] = [
+const COMMANDS: [(&str, Option<&str>); 78] = [
     ("agents list", Some("agents list")),
     ("agents show", Some("agents show Plan")),
     // For the person only; `backup` tests their JSON.
@@ -716,6 +716,7 @@ const COMMANDS: [(&str, Option<&str>); 77] = [
     ("policy refusals", None),
     ("policy show", Some("policy show triage")),
     // For the person only; `questions` tests their JSON.
+    ("push", None),
     ("questions", None),
     ("questions answer", None),
     ("reminder add", None),

@@ -83,6 +83,7 @@ mod page_browser;
 mod plain_jobs;
 mod policy_corpus;
 mod problems;
+mod pushed;
 mod questions;
 mod recipes;
 mod reloading;

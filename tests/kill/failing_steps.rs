@@ -11,13 +11,13 @@ use crate::service_process::{STUCK, ServiceProcess, Setting};
 use crate::world::executable;
 
 /// A data folder on which `notify` does the work.
-struct Fixture {
-    folder: TempDir,
-    setting: Setting,
+pub struct Fixture {
+    pub folder: TempDir,
+    pub setting: Setting,
 }
 
 impl Fixture {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let folder = TempDir::with_prefix("ollim-kill-").unwrap();
         let person = folder.path().canonicalize().unwrap();
         let setting = Setting {
@@ -32,18 +32,18 @@ impl Fixture {
         Self { folder, setting }
     }
 
-    fn command(&self, args: &[&str], fail_at: Option<&str>) -> Command {
+    pub fn command(&self, args: &[&str], fail_at: Option<&str>) -> Command {
         let mut command = self.setting.command(args, 0, None);
         command.env("OLLIM_AGENT_CLIENT", "notify");
         command.envs(fail_at.map(|wish| ("OLLIM_FAIL_AT", wish)));
         command
     }
 
-    fn names(&self, folder: &str) -> Vec<String> {
+    pub fn names(&self, folder: &str) -> Vec<String> {
         crate::check::names(&self.setting.home.join(folder))
     }
 
-    fn log(&self) -> String {
+    pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 

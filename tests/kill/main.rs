@@ -27,6 +27,7 @@ mod postgres;
 #[path = "../it/support/processes.rs"]
 #[allow(dead_code, reason = "the other tests need more of it")]
 mod processes;
+mod pushed;
 mod rng;
 mod service_process;
 #[path = "../it/support/telegram.rs"]
@@ -118,7 +119,7 @@ fn every_occurrence_ends_once_however_the_service_is_killed() {
 
 /// The steps that a service meets which has its journal to itself.
 fn of_one_host() -> Vec<Step> {
-    Step::ALL.iter().copied().filter(|step| !Step::SHARED.contains(step)).collect()
+    Step::ALL.iter().copied().filter(|step| !Step::SHARED.contains(step) && !Step::PUSHED.contains(step)).collect()
 }
 
 fn report(tally: &Tally, steps: &[Step]) {

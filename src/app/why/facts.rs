@@ -123,7 +123,7 @@ impl Facts {
         let mut spent = applicable_budget.unwrap_or_default().spendings;
         spent.retain(Spending::is_spent_for_good);
         let kept_as_failed = is_kept_as_failed(&id, app);
-        let text = definition.as_ref().map(|definition| definition::read_text(&app.home, &definition.file));
+        let text = definition.as_ref().map(|definition| app.text_of(&definition.file));
         let zone = definition.as_ref().map_or_else(|| app.zone_of_records(), |definition| definition.zone);
         Ok(Self {
             starter,

@@ -251,6 +251,18 @@ pub enum Command {
     /// Import jobs from another program
     #[command(subcommand)]
     Import(Import),
+    /// Put jobs into the journal's database, without a file on any host
+    Push {
+        /// Files, or folders with `routines` and `reminders`; `-` reads lines of JSON from standard input
+        #[arg(value_name = "PATH", required_unless_present = "remove")]
+        paths: Vec<PathBuf>,
+        /// Only check, and show what would change
+        #[arg(long)]
+        dry_run: bool,
+        /// Remove these jobs from the database
+        #[arg(long, value_name = "ID", num_args = 1.., conflicts_with_all = ["paths", "dry_run"])]
+        remove: Vec<String>,
+    },
     /// Manage recurring jobs
     #[command(subcommand)]
     Routine(Routine),

@@ -99,9 +99,10 @@ fn as_json(definition: &Definition, next: Option<DateTime<Utc>>) -> Value {
 
 /// Lists all definitions of a kind, then failed reminders and files with errors.
 pub(super) fn list(list: &JobList, view: &View, output: &mut Output) {
-    let JobList { kind, jobs, failed, errors } = list;
+    let JobList { kind, jobs, failed, errors, left_out, not_coming } = list;
     if view.json {
         output.json(&jobs.iter().map(|job| as_json(&job.definition, job.next)).collect::<Vec<_>>());
+        note_left_out(*left_out, *not_coming, output);
         return;
     }
     if jobs.is_empty() {
@@ -110,6 +111,7 @@ pub(super) fn list(list: &JobList, view: &View, output: &mut Output) {
     // Drop the relative time first, then the place.
     let least: &[usize] = if *kind == Kind::Routine { &[2, 4] } else { &[2, 3] };
     output.table_without(&jobs.iter().map(|job| row(job, view.now)).collect::<Vec<_>>(), least);
+    note_left_out(*left_out, *not_coming, output);
     if jobs.iter().any(|job| job.paused) {
         output.note(format!("{}: `ollim-bot resume ID` ends a pause after failures", paint(HINT, "hint")));
     }
@@ -128,6 +130,18 @@ pub(super) fn list(list: &JobList, view: &View, output: &mut Output) {
             output.note(plain(&format!("  {}:{}: {}", problem.file.display(), problem.line, problem.message)));
         }
         output.note("hint: `ollim-bot check` says what to do");
+    }
+}
+
+/// Notes how many definitions of the database the list leaves out.
+fn note_left_out(left_out: u64, not_coming: u64, output: &mut Output) {
+    if left_out > 0 {
+        output.note(format!(
+            "and {left_out} more in the database, which fall due later: `ollim-bot why ID` tells of one"
+        ));
+    }
+    if not_coming > 0 {
+        output.note(format!("and {not_coming} in the database that do not fall due: disabled, or without a next time"));
     }
 }
 

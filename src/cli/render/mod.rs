@@ -18,6 +18,7 @@ mod journal;
 mod logs;
 mod mcp;
 mod policy;
+mod push;
 mod questions;
 mod runs;
 mod service;
@@ -136,6 +137,8 @@ pub fn render(outcome: Outcome, view: &View, output: &mut Output) {
         Outcome::Made(files) => made(&files, view, output),
         Outcome::NotRunning(_) => output.note("the service is not running"),
         Outcome::BackedUp(backup) => backup::written(&backup, view, output),
+        Outcome::Pushed(pushed) => push::pushed(&pushed, view, output),
+        Outcome::Unpushed(removed) => push::removed(&removed, view, output),
         Outcome::CopiedJournal(copy) => journal::copied(&copy, view, output),
         Outcome::Restored(restored) => backup::restored(&restored, view, output),
         Outcome::Unit(done) => unit::outcome(&done, view, output),

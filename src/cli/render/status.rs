@@ -74,6 +74,7 @@ fn as_json(status: &Status, view: &View) -> Value {
         "sandbox": service.map(|service| &service.sandbox),
         "sockets": status.sockets,
         "hosts": status.hosts,
+        "database": { "definitions": status.pushed.all, "coming": status.pushed.coming },
         "need_agent": status.need_agent,
         "running": status.running.iter().map(|run| run_json(run, zone)).collect::<Vec<_>>(),
         "waiting": status.waiting.iter().map(|run| run_json(run, zone)).collect::<Vec<_>>(),
@@ -122,6 +123,11 @@ fn shown(status: &Status, view: &View, output: &mut Output) {
         if waits.len() > WAITING {
             output.line(paint(FAINT, &format!("and {} more", waits.len() - WAITING)));
         }
+    }
+    if status.pushed.all > 0 {
+        let (all, coming) = (status.pushed.all, status.pushed.coming);
+        let jobs = if all == 1 { "job" } else { "jobs" };
+        output.line(format!("In the database: {all} {jobs} without a file, {coming} of them with a next time"));
     }
     if !status.hosts.is_empty() {
         heading("Hosts", output);

@@ -11,9 +11,15 @@ use crate::journal::RunState;
 
 /// Renders a table, then the jobs that fire on events and the paused ones.
 pub(super) fn upcoming(upcoming: &Upcoming, view: &View, output: &mut Output) {
-    let Upcoming { occurrences, left_out, each, paused, disabled, on_events } = upcoming;
+    let Upcoming { occurrences, left_out, each, paused, disabled, on_events, unread } = upcoming;
+    let more_in_database = |output: &mut Output| {
+        if *unread > 0 {
+            output.note(paint(FAINT, &format!("and {unread} jobs in the database, which fall due later")));
+        }
+    };
     if view.json {
         output.json(&as_json(occurrences, view));
+        more_in_database(output);
         return;
     }
     if occurrences.is_empty() {
@@ -28,6 +34,7 @@ pub(super) fn upcoming(upcoming: &Upcoming, view: &View, output: &mut Output) {
         }
         _ => output.note(paint(FAINT, "and later ones (`-n` sets how many are shown)")),
     }
+    more_in_database(output);
     for definition in on_events {
         let when = definition.waits_for().unwrap_or_default();
         output.note(format!("{} fires {}", plain(definition.id.as_str()), plain(&when)));
