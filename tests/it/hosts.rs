@@ -651,7 +651,7 @@ fn two_machines_become_one_bot_and_turn_back_as_the_document_says() {
             )
         })
         .collect();
-    let [as_administrator, copies, takes_the_folder, turns_back] = &blocks[..] else { panic!("{blocks:#?}") };
+    let [as_administrator, copies, takes_the_folder, turns_back, pushes] = &blocks[..] else { panic!("{blocks:#?}") };
     let machine = |name: &str| {
         let person = tempfile::TempDir::with_prefix("ollim-test-").unwrap();
         let home = person.path().canonicalize().unwrap().join(".ollim-bot");
@@ -691,6 +691,10 @@ fn two_machines_become_one_bot_and_turn_back_as_the_document_says() {
     assert_eq!(second.runs("before").len(), 1);
     let hosts = second.json(["status"])["hosts"].as_array().unwrap().len();
     assert_eq!(hosts, 2);
+    std::fs::create_dir_all(first.person().join("jobs/routines")).unwrap();
+    std::fs::write(first.person().join("jobs/routines/tea.md"), "---\ncron: '0 9 1 1 *'\n---\nTea.\n").unwrap();
+    does(&first, pushes);
+    assert_eq!(first.json(["status"])["database"]["definitions"], 0);
     server_host.kill();
     second.write("reminders/alone.md", &reminder(now(), PLAIN, "Alone."));
     laptop.until_ended("alone", 1);
