@@ -23,6 +23,7 @@ mod peers;
 #[path = "../../tests/it/support/postgres.rs"]
 #[allow(dead_code, reason = "a part of it is enough here")]
 mod postgres;
+mod pushed;
 mod scale;
 mod starts;
 mod talk;
@@ -56,7 +57,7 @@ fn main() {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     println!("{cores} cores, load {}", load.split(' ').take(3).collect::<Vec<_>>().join(" "));
     println!("\n| what | bar | measured | beside it |\n|---|---|---|---|");
-    let sections: [Section; 11] = [
+    let sections: [Section; 12] = [
         ("scale", scale::measure),
         ("lateness", lateness::measure),
         ("together", lateness::measure_together),
@@ -68,6 +69,7 @@ fn main() {
         ("talk", talk::measure),
         ("page", page::measure),
         ("hosts", hosts::measure),
+        ("database", pushed::measure),
     ];
     for (name, measure) in sections {
         if plan.only.as_ref().is_none_or(|only| name.contains(only.as_str())) {
