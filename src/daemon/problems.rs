@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::sync::mpsc;
 
-use crate::definition::Problem;
+use crate::definition::{Problem, pushed_id};
 use crate::journal::{EventKind, Journal, NewMessage};
 use crate::schedule::ProblemsOfFile;
 
@@ -91,7 +91,7 @@ impl Problems {
             Ok(None) => {}
             Ok(Some(News { fresh, gone })) => {
                 for file in gone {
-                    let is_gone = !self.root.join(&file).exists();
+                    let is_gone = pushed_id(&file).is_none() && !self.root.join(&file).exists();
                     tracing::info!("{} {}", file.display(), if is_gone { "is gone" } else { "was put right" });
                     self.record(&file, String::new());
                 }
@@ -106,7 +106,8 @@ impl Problems {
 fn with(mut notified: Notified, files: &Notified, are_all: bool) -> (Notified, News) {
     let mut news = News { fresh: Vec::new(), gone: Vec::new() };
     if are_all {
-        notified.retain(|file, _| files.contains_key(file));
+        // A definition of the database is read when it is nearly due.
+        notified.retain(|file, _| files.contains_key(file) || pushed_id(file).is_some());
     }
     for (file, words) in files {
         if words.is_empty() {
@@ -120,8 +121,12 @@ fn with(mut notified: Notified, files: &Notified, are_all: bool) -> (Notified, N
 }
 
 fn messages(fresh: &[(PathBuf, String)]) -> Vec<NewMessage> {
-    let one = |(_, words): &(PathBuf, String)| {
-        NewMessage::of_service(format!("A file has an error, and does not fire until it is put right.\n{words}"))
+    let one = |(file, words): &(PathBuf, String)| {
+        let what = match pushed_id(file) {
+            Some(_) => "A job of the database has an error, and does not fire until a text without it is pushed.",
+            None => "A file has an error, and does not fire until it is put right.",
+        };
+        NewMessage::of_service(format!("{what}\n{words}"))
     };
     if fresh.len() <= ONE_BY_ONE {
         return fresh.iter().map(one).collect();

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,7 +16,9 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 
 use crate::clock::Clock;
-use crate::definition::{self, Defaults, Definition, DefinitionId, Kind, parse_pushed, pushed_id};
+use crate::definition::{
+    self, Defaults, Definition, DefinitionId, Kind, Problem, parse_pushed, pushed_id, pushed_path,
+};
 use crate::failpoints::of_lease;
 use crate::home::Home;
 use crate::journal::{Hosts, Journal, JournalError, JournalReader, NearlyDue, NextDue, Pushed};
@@ -58,6 +60,8 @@ struct Known {
     loaded: HashMap<DefinitionId, (i64, Arc<Definition>)>,
     /// Those that are not for this host, by their versions.
     skipped: HashMap<DefinitionId, i64>,
+    /// Those that this host cannot read, by their versions.
+    unreadable: HashMap<DefinitionId, i64>,
     /// Those that were not nearly due at the last look.
     idle: HashSet<DefinitionId>,
     /// The version of the database at the last look.
@@ -315,6 +319,7 @@ impl PushedDefinitions {
         let (mut found, mut lost) = (Vec::with_capacity(parsed.len()), Vec::new());
         let mut known = self.known();
         for (id, version, loaded) in parsed {
+            let loaded = self.readable(&mut known, &id, version, loaded);
             match loaded.filter(|loaded| anywhere || self.is_for_this_host(&loaded.definition)) {
                 Some(loaded) => {
                     known.loaded.insert(id, (version, Arc::clone(&loaded.definition)));
@@ -330,6 +335,30 @@ impl PushedDefinitions {
         drop(known);
         self.forget(lost);
         found
+    }
+
+    /// Returns what could be parsed. Reports what could not, once for each version, and what can be again.
+    fn readable(
+        &self,
+        known: &mut Known,
+        id: &DefinitionId,
+        version: i64,
+        parsed: Result<Loaded, Unreadable>,
+    ) -> Option<Loaded> {
+        match parsed {
+            Ok(loaded) => {
+                if known.unreadable.remove(id).is_some() {
+                    self.0.definitions.report(loaded.definition.file.clone(), Vec::new());
+                }
+                Some(loaded)
+            }
+            Err(Unreadable { path, problems }) => {
+                if known.unreadable.insert(id.clone(), version) != Some(version) {
+                    self.0.definitions.report(path, problems);
+                }
+                None
+            }
+        }
     }
 
     fn is_for_this_host(&self, definition: &Definition) -> bool {
@@ -399,16 +428,19 @@ impl PushedDefinitions {
     }
 }
 
-/// Parses a definition. Logs why it cannot be read.
-fn parsed(home: &Home, defaults: &Defaults, row: Pushed) -> Option<Loaded> {
+/// A definition that this host cannot read.
+struct Unreadable {
+    path: PathBuf,
+    problems: Vec<Problem>,
+}
+
+fn parsed(home: &Home, defaults: &Defaults, row: Pushed) -> Result<Loaded, Unreadable> {
     let zone: Tz = row.zone.parse().unwrap_or(defaults.zone);
     let parsed = parse_pushed(home, row.kind, &row.id, row.text.as_bytes(), &Defaults { zone, ..defaults.clone() });
-    if parsed.definition.is_none() {
-        let problem = parsed.problems.into_iter().find(definition::Problem::is_error);
-        let message = problem.map(|problem| problem.message);
-        tracing::warn!(id = %row.id, message, "a definition of the database is not valid on this host, and does not fire here");
+    match parsed.definition {
+        Some(definition) => Ok(Loaded { definition: Arc::new(definition), text: row.text.into() }),
+        None => Err(Unreadable { path: pushed_path(row.kind, &row.id), problems: parsed.problems }),
     }
-    Some(Loaded { definition: Arc::new(parsed.definition?), text: row.text.into() })
 }
 
 /// Waits until the hosts differ from `state` in what is of interest. While a host is away that left something, each report counts.

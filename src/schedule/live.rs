@@ -39,6 +39,12 @@ impl LiveDefinitions {
         (Self { store: Arc::new(Mutex::new(store)), schedule, problems, changes: watch::Sender::default() }, receiver)
     }
 
+    /// Reports all problems of a definition that has no file. An empty list means that it was put right.
+    pub fn report(&self, path: PathBuf, problems: Vec<Problem>) {
+        // The receiver is gone once the service ends.
+        let _ended = self.problems.send((path, problems));
+    }
+
     /// Sends all definitions to the schedule, with the sessions that the previous process left. Returns all problems.
     pub async fn start(&self, sessions: Vec<Loaded>) -> Vec<Problem> {
         let (mut loaded, problems) = self.with_store(|store| (all(store), store.problems())).await;

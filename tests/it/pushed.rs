@@ -288,3 +288,26 @@ fn a_run_pushes_nothing() {
     );
     service.stop();
 }
+
+/// A job that a host cannot read is told of once, when it is nearly due, even over a restart; a text that it can read fires.
+#[test]
+fn a_job_that_a_host_cannot_read_is_told_of_once() {
+    let bot = TestBot::new();
+    bot.write("skills/mail/SKILL.md", "---\nname: mail\ndescription: Sort\n---\nSort.\n");
+    let soon = |fields: &str| reminder(now() + TimeDelta::seconds(5), fields, "Sort it.");
+    pushed(&bot, "reminders/sort.md", &soon("background: true\nskills: [mail]\n"));
+    fs::remove_dir_all(bot.path("skills/mail")).unwrap();
+    let told = || bot.json(["inbox"]).to_string().matches("A job of the database has an error").count();
+    for _ in 0..2 {
+        let service = bot.start();
+        service.until("the person is told", || (told() == 1).then_some(()));
+        service.stop();
+    }
+    assert!(bot.json(["inbox"]).to_string().contains("database/reminders/sort.md"), "{}", bot.json(["inbox"]));
+    assert!(bot.runs("sort").is_empty());
+    let service = bot.start();
+    pushed(&bot, "reminders/sort.md", &soon(PLAIN));
+    assert_eq!(service.until_ended("sort", 1)[0]["outcome"], "completed");
+    assert_eq!(told(), 1);
+    service.stop();
+}
