@@ -55,7 +55,7 @@ impl std::fmt::Display for WatchError {
 pub struct Sight {
     policy: Policy,
     home: Home,
-    /// The trees in which the job's rules name paths.
+    /// The trees in the home in which the job's rules name paths.
     named: Vec<PathBuf>,
     /// The person's home, which is closed to a rule without a path, as to the job's client.
     user_home: PathBuf,
@@ -71,8 +71,10 @@ impl Sight {
         let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
         let user_home = setup.policy.path_roots().user_home.clone();
         let rules = setup.granted.iter().filter_map(ToolPattern::specifier);
-        let named = rules.map(|rule| real(literal_prefix(rule, &home.work(), &user_home))).collect();
+        let named = rules.map(|rule| real(literal_prefix(rule, &home.work(), &user_home))).collect::<Vec<_>>();
         let [user_home, root, work] = [user_home, home.root().to_owned(), home.work()].map(real);
+        // A rule for all of the home, or for more, opens nothing of it.
+        let named = named.into_iter().filter(|tree| tree.starts_with(&user_home) && *tree != user_home).collect();
         Self { policy: setup.policy.clone(), home: home.clone(), named, user_home, root, work }
     }
 

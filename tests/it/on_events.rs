@@ -246,7 +246,9 @@ fn a_watch_shows_no_file_that_the_job_may_not_read() {
         let head = format!("watch: {}\nclient: exec\ncommand: 'true'\nallowed_tools: ['{rule}']\n", folder.display());
         bot.write(&format!("routines/{id}.md"), &format!("---\n{head}---\n"));
     };
-    watch("home", &home, &format!("Read(/{}/**)", home.display()));
+    watch("home", &home.join("keys"), &format!("Read(/{}/keys/**)", home.display()));
+    watch("whole", &home, &format!("Read(/{}/**)", home.display()));
+    watch("every", &keys, "Read(//**)");
     watch("above", home.parent().unwrap(), "Read");
     watch("keys", &keys, "Read");
     watch("link", &link, "Read");
@@ -272,12 +274,14 @@ fn a_watch_shows_no_file_that_the_job_may_not_read() {
         write("later-file");
         (seen("home", "key-later-file") && seen("shallow", "later-file")).then_some(())
     });
-    for (id, hidden) in [("home", "state/"), ("home", "of-another-job"), ("shallow", "deep"), ("link", "key-")] {
+    for (id, hidden) in [("shallow", "deep"), ("link", "key-")] {
         assert!(!changed(&bot, id).concat().iter().any(|file| file.contains(hidden)), "{id}: {:?}", changed(&bot, id));
     }
     let below = |file: &String| home.parent().unwrap().join(file).starts_with(&home);
     assert!(!changed(&bot, "above").concat().iter().any(below), "{:?}", changed(&bot, "above"));
-    assert!(changed(&bot, "keys").is_empty());
+    for id in ["keys", "whole", "every"] {
+        assert!(changed(&bot, id).is_empty(), "{id}: {:?}", changed(&bot, id));
+    }
     service.stop();
 }
 
