@@ -4,6 +4,7 @@
 //! for displays of what a run would have.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::agent::ClientOptions;
 use crate::agents::{AgentError, Agents, NamedAgent, agents_argument, hidden_agents};
@@ -164,6 +165,7 @@ impl Setup {
     /// allowlist, so that each agent has to fit.
     fn with_callable(mut self, agents: Vec<&NamedAgent>, named: bool, places: &PathRoots) -> Result<Self, AgentError> {
         self.deny_rules = self.policy.deny_rules();
+        self.deny_rules.extend(closed_files(&places.root));
         if !self.policy.visible_tools().iter().any(|tool| tool == "Agent") {
             return Ok(self);
         }
@@ -188,6 +190,29 @@ impl Setup {
         self.deny_rules.extend(hidden_agents(callable));
         Ok(self)
     }
+}
+
+/// Returns denials for the client of what no session may read in the data folder. After a compaction the client reads files of the
+/// conversation again and asks nobody, but it heeds denials, also for the target of a link.
+fn closed_files(root: &Path) -> Vec<String> {
+    const CLOSED: [&str; 11] = [
+        ".env",
+        "agents/**",
+        "bin/**",
+        "config.yaml",
+        "reminders/**",
+        "routines/**",
+        "skills/**",
+        "state/journal.db",
+        "state/user.token",
+        "tools/**",
+        "webhooks/**",
+    ];
+    let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+    let root = root.display().to_string();
+    // A rule has no way to quote other characters.
+    let is_plain = root.chars().all(|letter| letter.is_alphanumeric() || "/._-".contains(letter));
+    CLOSED.iter().filter(|_| is_plain).map(|file| format!("Read(/{root}/{file})")).collect()
 }
 
 /// Returns the granted patterns and those that ask the person: the sandbox is made before the run.

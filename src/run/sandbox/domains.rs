@@ -45,16 +45,12 @@ impl SandboxPlan {
     }
 
     /// Returns the client's own domain, without the client's own needs. It includes the domains of `shells`, which the client starts. The
-    /// client reads only what the job's rules open: its file tools are judged by names, and a job that makes symlinks can change where a
-    /// name leads before the client opens it. If the job's shell can make symlinks, the restriction also applies in `work/`.
+    /// client reads only what the job's rules open. Its file tools are judged by names, and a job that makes symlinks can change where a
+    /// name leads before the client opens it. After a compaction the client reads files of the conversation again and asks nobody.
     pub(super) fn client<'a>(&self, shells: impl Iterator<Item = &'a ShellSpec>) -> Domain {
         const READING: &[&str] = &["*", "Edit", "Glob", "Grep", "LS", "NotebookEdit", "Read"];
-        let Trees { mut read, write, .. } = self.trees(false);
-        let work = self.home.work();
         // A missing folder opens nothing. An existing folder above it may have files that no rule names.
-        if !self.trees(true).write.iter().any(|tree| tree.starts_with(&work)) {
-            read.push(work);
-        }
+        let Trees { mut read, write, .. } = self.trees(false);
         let everything = |pattern: &ToolPattern| pattern.is_whole_tool() && READING.contains(&pattern.canonical_tool());
         let beside = match self.granted.iter().any(everything) {
             true => self.hidden(),
@@ -516,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_of_a_job_that_makes_links_opens_no_more_of_work_than_rules_do() {
+    fn the_client_of_a_job_opens_no_more_of_work_than_rules_do() {
         let all = ["secret.txt", "notes/a.md", "notes/sub/b", "mail/c"];
         opened(&["Edit(notes/**)", "Bash(git log *)"], &all[1..3]);
         opened(&["Edit(notes/sub/**)", "Read(notes/*.md)"], &all[1..3]);
@@ -530,8 +526,10 @@ mod tests {
         for rule in ["Read(secret.txt)", "Read(**/*.md)", "Read", "Glob", "*"] {
             opened(&["Edit(notes/**)", rule], &all);
         }
-        // The shell of this job cannot make symlinks.
-        opened(&["Read(notes/**)", "Edit(notes/*.md)"], &all);
+        // The shells of these jobs cannot make symlinks.
+        opened(&["Read(notes/**)", "Edit(notes/*.md)"], &all[1..3]);
+        opened(&["Read(mail/**)", "Bash(git log *)"], &all[3..]);
+        opened(&["Bash(git log *)"], &[]);
     }
 
     #[test]
