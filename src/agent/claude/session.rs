@@ -382,7 +382,8 @@ impl<'a> Turn<'a> {
             let failed = is_error == Some(true) || protocol::reads_as_denial(&reason);
             let (call, bytes) = (tool_use_id.clone(), reason.len());
             self.request.host.observe(Observation::ToolResult { call, bytes, failed });
-            if !failed && !self.verdicts.is_allowed(&tool_use_id) {
+            // A result without an id, as in published examples of the protocol, belongs to no verdict.
+            if !failed && !tool_use_id.is_empty() && !self.verdicts.is_allowed(&tool_use_id) {
                 self.client.unjudged.get_or_insert_with(|| tool.clone());
             }
             if failed && self.verdicts.refused_unasked(&tool_use_id) {
