@@ -2,7 +2,8 @@
 //!
 //! If a control group is delegated to the service (cgroups(7)), the kernel limits memory, processes and processor time of the
 //! whole run ([`crate::cgroup`]). In any case the runner checks twice a second whether the run has exceeded a limit, and ends
-//! it ([`crate::watch`]). It also checks when the machine has many more processes than a moment ago. Each process also has its own limits (setrlimit(2)).
+//! it ([`crate::watch`]). It also checks when the machine has many more processes than a moment ago. Each process also has its own
+//! limits (setrlimit(2)).
 
 use std::io;
 

@@ -105,10 +105,7 @@ fn stop_groups_of_children(root: u32, own_session: Option<i32>) {
             let raw = |pid: Pid| pid.as_raw_nonzero().get();
             // The child may have ended.
             let (Ok(group), Ok(session)) = (getpgid(Some(child)), getsid(Some(child))) else { continue };
-            if Some(raw(session)) != own_session && groups.insert(raw(group)) {
-                // As in `kill`.
-                let _ = kill_process_group(group, Signal::STOP);
-            }
+            stop_group(raw(group), raw(session), own_session, &mut groups);
         }
     }
 }
@@ -172,16 +169,7 @@ fn kill(own_session: Option<i32>, find: impl Fn() -> io::Result<Vec<Process>>) -
             if stopped.contains_key(&name) {
                 continue;
             }
-            // A group lies within its session, and every session but this process's own contains only processes to kill. One call stops
-            // the whole group, which then forks no more, however many processes it has. An ended process that nobody has reaped yet is
-            // still in its group: so processes that end faster than they are found cannot hide.
-            if Some(process.session) != own_session
-                && groups.insert(process.group)
-                && let Some(group) = Pid::from_raw(process.group)
-            {
-                // As below.
-                let _ = kill_process_group(group, Signal::STOP);
-            }
+            stop_group(process.group, process.session, own_session, &mut groups);
             if process.ended {
                 continue;
             }
@@ -212,6 +200,21 @@ fn kill(own_session: Option<i32>, find: impl Fn() -> io::Result<Vec<Process>>) -
         let _ = kill_process_group(group, Signal::KILL);
     }
     Ok(seen.len())
+}
+
+/// Stops a group that is not in `stopped` yet, unless its session is `own_session`.
+///
+/// A group lies within its session, and every session but this process's own contains only processes to kill. One call stops the whole
+/// group, which then forks no more, however many processes it has. An ended process that nobody has reaped yet is still in its group:
+/// so processes that end faster than they are found cannot hide.
+fn stop_group(group: i32, session: i32, own_session: Option<i32>, stopped: &mut BTreeSet<i32>) {
+    if Some(session) != own_session
+        && stopped.insert(group)
+        && let Some(group) = Pid::from_raw(group)
+    {
+        // The group may be empty.
+        let _ = kill_process_group(group, Signal::STOP);
+    }
 }
 
 /// Opens a handle on exactly this process. Returns `None` if it has ended.
