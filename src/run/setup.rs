@@ -9,6 +9,7 @@ use std::path::Path;
 use crate::agent::ClientOptions;
 use crate::agents::{AgentError, Agents, NamedAgent, agents_argument, hidden_agents};
 use crate::definition::{Background, Definition};
+use crate::home::Home;
 use crate::policy::{
     self, AgentRules, BOT, BgForkConfig, JobNetwork, PathRoots, Policy, ToolCall, ToolLists, ToolPattern, Verdict,
 };
@@ -195,24 +196,18 @@ impl Setup {
 /// Returns denials for the client of what no session may read in the data folder. After a compaction the client reads files of the
 /// conversation again and asks nobody, but it heeds denials, also for the target of a link.
 fn closed_files(root: &Path) -> Vec<String> {
-    const CLOSED: [&str; 11] = [
-        ".env",
-        "agents/**",
-        "bin/**",
-        "config.yaml",
-        "reminders/**",
-        "routines/**",
-        "skills/**",
-        "state/journal.db",
-        "state/user.token",
-        "tools/**",
-        "webhooks/**",
-    ];
-    let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-    let root = root.display().to_string();
+    let home = Home::new(root.canonicalize().unwrap_or_else(|_| root.to_owned()));
+    let files = [home.env_file(), home.config_file(), home.journal(), home.user_token()];
+    let folders =
+        [home.agents(), home.bin(), home.reminders(), home.routines(), home.skills(), home.tools(), home.webhooks()];
+    let root = home.root().display().to_string();
     // A rule has no way to quote other characters.
     let is_plain = root.chars().all(|letter| letter.is_alphanumeric() || "/._-".contains(letter));
-    CLOSED.iter().filter(|_| is_plain).map(|file| format!("Read(/{root}/{file})")).collect()
+    if !is_plain {
+        return Vec::new();
+    }
+    let files = files.iter().map(|file| format!("Read(/{})", file.display()));
+    files.chain(folders.iter().map(|folder| format!("Read(/{}/**)", folder.display()))).collect()
 }
 
 /// Returns the granted patterns and those that ask the person: the sandbox is made before the run.
