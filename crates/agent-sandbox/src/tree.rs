@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, PidfdFlags, Signal, getpgid, getsid, kill_process_group, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
 use crate::mark::{self, Mark};
 use crate::runner;
@@ -101,11 +101,10 @@ fn stop_groups_of_children(root: u32, own_session: Option<i32>) {
     for thread in std::fs::read_dir(format!("/proc/{root}/task")).into_iter().flatten().flatten() {
         // A kernel without this file leaves them to the list.
         let children = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-        for child in children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)) {
-            let raw = |pid: Pid| pid.as_raw_nonzero().get();
+        for child in children.split_whitespace().filter_map(|pid| pid.parse().ok()) {
             // The child may have ended.
-            let (Ok(group), Ok(session)) = (getpgid(Some(child)), getsid(Some(child))) else { continue };
-            stop_group(raw(group), raw(session), own_session, &mut groups);
+            let Ok(Some(child)) = read(child) else { continue };
+            stop_group(child.group, child.session, own_session, &mut groups);
         }
     }
 }
