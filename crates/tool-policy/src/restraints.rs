@@ -106,6 +106,15 @@ const ADDING: &[(&str, Names)] = &[
 /// Choices of one program that a file with further options can make again, and the option that names such a file.
 const READS_OPTIONS: &[(&str, &str, &str)] = &[("tar", "directory", "files-from")];
 
+/// Programs that read a connection string where they take a database's name, and the options that one makes again.
+const CONNECTING: (Names, &[&str]) = (
+    "psql pg_dump pg_dumpall pg_restore createdb dropdb vacuumdb reindexdb clusterdb pg_basebackup pg_isready pgbench",
+    &["dbname", "host", "port", "username"],
+);
+
+/// Keywords of a connection string that say where it leads, and as whom.
+const PLACES: Names = "dbname host hostaddr port service user";
+
 /// Words of an expression that hold for the whole of it (`find`).
 const WHOLE_EXPRESSION: Names = "maxdepth mindepth";
 
@@ -181,7 +190,9 @@ pub(super) fn repeated_option(program: &str, rule: &[String], call: &[String]) -
         true => (git::from_subcommand(rule), git::from_subcommand(call), git::options(git::subcommand(rule))),
         false => (rule, call, &entry.options),
     };
-    let choices = Choices { options, synonyms: synonyms::of(name.as_deref().unwrap_or_default()) };
+    let full_name = name.as_deref().unwrap_or_default();
+    let connects = programs::contains(CONNECTING.0, full_name);
+    let choices = Choices { options, synonyms: synonyms::of(full_name), connects };
     let mut spelled: Vec<String> = rule.iter().flat_map(|word| choices.of(word)).collect();
     let holds = |choice: &str| spelled.iter().any(|known| known == choice);
     let reads = READS_OPTIONS.iter().filter(|(known, kept, reads)| of_name(known) && holds(kept) && !holds(reads));
@@ -212,11 +223,19 @@ struct Choices {
     options: &'static Options,
     /// Other names of choices, each with the choice.
     synonyms: Vec<(&'static str, &'static str)>,
+    /// A word may be a connection string.
+    connects: bool,
 }
 
 impl Choices {
-    /// Returns the choices that a word makes, if it is an option.
+    /// Returns the choices that a word makes.
     fn of(&self, word: &str) -> Vec<String> {
+        let connection =
+            CONNECTING.1.iter().filter(|_| self.connects && is_connection(word)).map(|&choice| choice.to_owned());
+        self.of_option(word).into_iter().chain(connection).collect()
+    }
+
+    fn of_option(&self, word: &str) -> Vec<String> {
         let text = word.split([STAR, '=']).next().unwrap_or_default();
         let is_printing = PRINTING.contains(&text) && self.synonym(text.trim_start_matches('-')).is_none();
         let Some(given) = text.strip_prefix('-').filter(|_| !is_printing) else {
@@ -264,6 +283,17 @@ impl Choices {
         let abbreviated = || longer().filter(|_| !self.has(name)).map(|(_, choice)| *choice);
         self.synonym(name).or(guarded).or_else(abbreviated).unwrap_or(name).to_owned()
     }
+}
+
+/// Returns whether a word is, or holds as its option's value, a connection string of PostgreSQL that says where it leads.
+fn is_connection(word: &str) -> bool {
+    let is_dbname = |name: &str| name.len() > 2 && "--dbname".starts_with(name);
+    let value = word.split_once('=').filter(|(name, _)| is_dbname(name)).map(|(_, value)| value);
+    let text = value.or_else(|| word.strip_prefix("-d")).unwrap_or(word);
+    let mut keys = text.split('=').map(|part| part.split_whitespace().next_back().unwrap_or_default());
+    let is_string = text.split_once('=').is_some_and(|(first, _)| first.split_whitespace().count() == 1);
+    ["postgresql://", "postgres://"].iter().any(|scheme| text.starts_with(scheme))
+        || (is_string && keys.any(|key| programs::contains(PLACES, key)))
 }
 
 /// Returns the name of an operand `NAME=VALUE` with its `=` (`dd of=FILE`).

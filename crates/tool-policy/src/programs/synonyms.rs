@@ -20,6 +20,7 @@ const TABLE: &[(Names, Names)] = &[
     ("zstd", "T=threads"),
     // Files.
     ("cp install ln mv", "S=suffix T=no-target-directory g=group m=mode o=owner t=target-directory"),
+    ("cp", "H=dereference L=dereference P=dereference a=preserve archive=preserve p=preserve"),
     ("mkdir mkfifo mknod", "m=mode"),
     ("truncate", "r=reference s=size"),
     ("touch", "d=date r=reference t=date"),
@@ -101,7 +102,7 @@ const TABLE: &[(Names, Names)] = &[
     ("git remote", "m=master p=prune t=track"),
     ("git ls-files", "X=exclude-from x=exclude"),
     ("git clean", "e=exclude"),
-    ("git config", "f=file"),
+    ("git config", "blob=file f=file global=file local=file system=file worktree=file"),
     ("git difftool git mergetool", "t=tool x=extcmd"),
     // What builds and tests.
     ("make gmake", "C=directory I=include-dir W=what-if f=file j=jobs l=load-average makefile=file o=old-file"),
@@ -121,8 +122,8 @@ const TABLE: &[(Names, Names)] = &[
     // Services, clusters and databases.
     (
         "docker podman",
-        "H=host a=attach c=context e=env f=file h=hostname l=label m=memory n=tail net=network p=publish t=tag u=user v=volume \
-         w=workdir",
+        "H=context a=attach c=context connection=context e=env f=file h=hostname host=context l=label m=memory n=tail \
+         net=network p=publish project-name=publish t=tag u=user url=context v=volume w=workdir",
     ),
     ("docker-compose", "f=file p=project-name"),
     (
@@ -148,7 +149,8 @@ const TABLE: &[(Names, Names)] = &[
     ("systemctl", "H=host M=machine n=lines o=output p=property s=signal t=type user=system"),
     (
         "journalctl",
-        "D=directory M=machine S=since U=until b=boot c=cursor g=grep n=lines o=output p=priority t=identifier u=unit",
+        "D=directory M=machine S=since U=until b=boot c=cursor g=grep n=lines o=output p=priority t=identifier u=unit \
+         user-unit=unit",
     ),
     ("gpg gpg2", "o=output r=recipient u=local-user"),
 ];

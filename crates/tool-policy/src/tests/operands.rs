@@ -125,6 +125,66 @@ fn what_a_rule_spells_is_given_once_and_not_taken_back() {
 }
 
 #[test]
+fn what_a_rule_chooses_has_other_names() {
+    families(&[
+        (
+            "docker compose -p app *",
+            &["docker compose -p app up -d"],
+            &["docker compose -p app --project-name prod down", "docker compose -p app -p prod down"],
+        ),
+        (
+            "podman --connection a ps *",
+            &["podman --connection a ps -q"],
+            &["podman --connection a ps -c b", "podman --connection a ps --url=ssh://b"],
+        ),
+        (
+            "journalctl -u app *",
+            &["journalctl -u app -n 5"],
+            &["journalctl -u app --user-unit=x", "journalctl -u app --unit x"],
+        ),
+        (
+            "git config --local *",
+            &["git config --local --get a.b"],
+            &[
+                "git config --local --global a.b c",
+                "git config --local --file=x a.b c",
+                "git config --local --system a.b c",
+            ],
+        ),
+        (
+            "git pull --rebase=false *",
+            &["git pull --rebase=false origin main"],
+            &["git pull --rebase=false -r", "git pull --rebase=false --rebase"],
+        ),
+        ("git stash -k *", &["git stash -k -q"], &["git stash -k --no-keep-index"]),
+        (
+            "cp --no-preserve=mode *",
+            &["cp --no-preserve=mode a b"],
+            &["cp --no-preserve=mode -p a b", "cp --no-preserve=mode -a a b"],
+        ),
+        ("cp -P *", &["cp -P a b", "cp -P -r a b"], &["cp -P -L a b", "cp -P --dereference a b"]),
+        (
+            "psql -h db *",
+            &["psql -h db -c select␣a=1", "psql -h db -v x=1 -d app", "psql -h db app"],
+            &[
+                "psql -h db postgresql://other/x",
+                "psql -h db postgres://other/x",
+                "psql -h db host=other",
+                "psql -h db -d ␣host␣=␣other",
+                "psql -h db -dhost=other",
+                "psql -h db --dbname=host=other",
+                "psql -h db -c x service=other",
+            ],
+        ),
+        (
+            "pg_dump --host=db app *",
+            &["pg_dump --host=db app -t a"],
+            &["pg_dump --host=db app --dbname=postgresql://other/x", "pg_dump --host=db app -t a --db host=other"],
+        ),
+    ]);
+}
+
+#[test]
 fn a_star_stands_for_no_option_that_brings_code_or_writes_elsewhere() {
     families(&[
         ("perl -ne print *", &["perl -ne print a"], &["perl -ne print -Ilib -V a", "perl -ne print -Mx a"]),
