@@ -78,6 +78,8 @@ pub struct ClientOptions {
     pub system_prompt: Option<String>,
     /// Text that is appended to the system prompt.
     pub append_system_prompt: Option<String>,
+    /// Whether the run ends where the client would compact the conversation. After a compaction the client reads files again and asks nobody.
+    pub never_compact: bool,
 }
 
 impl ClientOptions {

@@ -16,6 +16,7 @@ use crate::policy::{
 
 use super::restrictions::Restrictions;
 use super::runner::RunSettings;
+use super::sandbox::opens_files;
 
 /// The setup of a run.
 #[derive(Clone, Debug)]
@@ -112,6 +113,7 @@ impl Setup {
             thinking: Some(*thinking),
             max_turns: least(definition.max_turns, own.and_then(|agent| agent.max_turns)),
             max_budget_usd: definition.max_cost_usd,
+            never_compact: restrictions.asked_tools().iter().any(opens_files),
             ..ClientOptions::default()
         }
         .with_restrictions(restrictions);

@@ -494,3 +494,43 @@ fn questions_about_the_jobs_of_one_maker_leave_room_for_those_of_another() {
     service.until("that of another is asked about", || asked().contains(&"quiet-1".to_owned()).then_some(()));
     service.stop();
 }
+
+/// After a compaction the client reads files of the conversation again, whatever their names lead to by then, and asks nobody.
+/// The oldest client does not compact by itself in a job.
+#[test]
+fn a_job_that_asks_about_files_ends_before_its_conversation_is_compacted() {
+    const SECRET: &str = "the combination of the safe";
+    let plain = "allowed_tools: ['Read(notes/**)', 'Edit(notes/**)', 'Bash(ln *)']\n";
+    for (fields, outcome) in
+        [(plain.to_owned(), "completed"), (format!("{plain}ask_tools: ['Read(safe/**)']\n"), "failed")]
+    {
+        let api = MessagesApi::answering(|request| match request.answers() {
+            _ if request.last_text().contains("<summary>") => Reply::say("<summary>They spoke of tea.</summary>"),
+            _ if request.mentions("They spoke of tea.") => Reply::say("That was all."),
+            0 => Reply::call("Read", json!({"file_path": "notes/tea.md"})),
+            1 => Reply::bash("ln -sfr safe/key.md notes/tea.md"),
+            2..6 => Reply::LastCall("Read".into(), json!({"file_path": "notes/cups.md"})),
+            _ => Reply::say("That was all."),
+        });
+        let bot = TestBot::with_client(&client::newest(), api.url());
+        bot.write("reminders/job.md", &reminder(now(), &job(&fields), "Do the thing."));
+        bot.write("work/notes/tea.md", "Earl Grey\n");
+        bot.write("work/notes/cups.md", "two\n");
+        bot.write("work/safe/key.md", SECRET);
+        let service = bot.start();
+        let run = service.until_ended("job", 1).remove(0);
+        assert_eq!(run["outcome"], outcome, "{run:#}");
+        assert!(bot.path("work/notes/tea.md").is_symlink(), "{run:#}");
+        if outcome == "failed" {
+            let error = run["error"].as_str().unwrap();
+            assert!(
+                error.contains("the conversation became too long, and the agent client may not make it shorter"),
+                "{error}"
+            );
+        } else {
+            assert!(api.all().iter().any(|request| request.mentions("They spoke of tea.")), "it was compacted");
+        }
+        assert!(!api.all().iter().any(|request| request.mentions(SECRET)), "{fields}");
+        service.stop();
+    }
+}

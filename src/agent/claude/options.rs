@@ -266,6 +266,7 @@ mod tests {
                 agents: Some(r#"{"a":{}}"#.into()),
                 system_prompt: Some("be brief".into()),
                 append_system_prompt: Some("be brief".into()),
+                never_compact: true,
             },
             &["Bash", "Read"],
             &["WebFetch", "Bash(ollim-bot cal *)"],

@@ -114,6 +114,12 @@ fn of_fault(end: TurnEnd, exit: &Exit) -> Failure {
             (FailureClass::SurfaceMismatch, message)
         }
         TurnEnd::Unjudged(tool) => return unjudged(&tool),
+        TurnEnd::TooLong => {
+            let message = "the conversation became too long, and the agent client may not make it shorter: it would read files \
+                           again without asking, and `ask_tools` of this job names files. Let the job read less in a run, or move the \
+                           rules for files out of `ask_tools`";
+            (FailureClass::ErrorResult, message.to_owned())
+        }
         TurnEnd::WithoutServer { name, version } if name != SERVER => {
             let message = format!(
                 "the agent client (version {version}) shows none of the tools of the MCP server `{name}`; nothing was run. \

@@ -17,6 +17,8 @@ use crate::agent::{ClientOptions, Tokens};
 pub(super) const BEFORE_TOOL: &str = "hook_0";
 /// The id of the hook callback before the end of a turn.
 pub(super) const BEFORE_STOP: &str = "hook_1";
+/// Id of our hook that is called before a conversation is compacted.
+pub(super) const BEFORE_COMPACTION: &str = "hook_2";
 
 /// A message of the client.
 #[derive(Debug)]
@@ -156,6 +158,8 @@ pub(super) enum Request {
     BeforeTool(Call),
     /// Whether the turn may end. `is_repeated` says that this hook has continued the turn before.
     BeforeStop { is_repeated: bool },
+    /// Whether the conversation may be compacted.
+    BeforeCompaction,
     /// A JSON-RPC message for one of our servers.
     Mcp { server: String, message: Value },
     /// A permission for a call, asked where the client would ask a person.
@@ -267,6 +271,7 @@ fn request(mut request: Value) -> Request {
                 (BEFORE_STOP, "Stop") => {
                     Request::BeforeStop { is_repeated: input.get("stop_hook_active") == Some(&Value::Bool(true)) }
                 }
+                (BEFORE_COMPACTION, "PreCompact") => Request::BeforeCompaction,
                 (callback, event) => unknown(&format!(" {callback} for {event}")),
             }
         }
@@ -330,7 +335,8 @@ pub(super) fn reads_as_denial(text: &str) -> bool {
 }
 
 /// Builds our first message. After `timeout` seconds without a verdict the client denies a call. `servers` are the client's
-/// MCP servers. `ask_to_stop` makes the client ask before it ends its turn. `options` contains the system prompts.
+/// MCP servers. `ask_to_stop` makes the client ask before it ends its turn. `options` contains the system prompts, and whether the client
+/// asks before it compacts the conversation.
 ///
 /// Each server and hook costs the client time, so the message contains only needed ones. A server named here is initialized
 /// once; a server in `--mcp-config` is initialized at the client's start and again after this message.
@@ -344,6 +350,9 @@ pub(super) fn initialize(
     let mut hooks = json!({"PreToolUse": [{"matcher": null, "hookCallbackIds": [BEFORE_TOOL], "timeout": timeout}]});
     if ask_to_stop {
         hooks["Stop"] = json!([{"matcher": null, "hookCallbackIds": [BEFORE_STOP]}]);
+    }
+    if options.never_compact {
+        hooks["PreCompact"] = json!([{"matcher": null, "hookCallbackIds": [BEFORE_COMPACTION]}]);
     }
     let mut request = json!({"subtype": "initialize", "hooks": hooks});
     if !servers.is_empty() {
@@ -400,7 +409,12 @@ pub(super) fn verdict(id: &str, form: AnswerForm, allow: bool, reason: &str, inp
 
 /// Builds the answer whether the turn may end. With a reason in `go_on` the turn continues.
 pub(super) fn stop(id: &str, go_on: Option<&str>) -> Value {
-    answer(id, go_on.map_or_else(|| json!({}), |reason| json!({"decision": "block", "reason": reason})))
+    go_on.map_or_else(|| answer(id, json!({})), |reason| block(id, reason))
+}
+
+/// Builds the answer that stops what the client is about to do.
+pub(super) fn block(id: &str, reason: &str) -> Value {
+    answer(id, json!({"decision": "block", "reason": reason}))
 }
 
 /// Builds the answer that carries a JSON-RPC message of our server.

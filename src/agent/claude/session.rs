@@ -104,6 +104,8 @@ pub(super) enum TurnEnd {
     Surface(Vec<String>),
     /// The client ran this tool without a verdict, or against it.
     Unjudged(String),
+    /// The conversation is too long, and this job's client may not compact it.
+    TooLong,
     /// The client shows none of the tools of a server that the job has.
     WithoutServer { name: String, version: String },
     /// The client wrote too many malformed lines. The text is the last one's fault.
@@ -288,7 +290,7 @@ impl<'a> Turn<'a> {
             Incoming::TakenUp { id } => self.mark_received(&id),
             Incoming::Compacted(compaction) => self.compacted(compaction),
             Incoming::Result(result) => return self.ended(result),
-            Incoming::Request { id, request } => self.asked(&id, request, pipe),
+            Incoming::Request { id, request } => return self.asked(&id, request, pipe),
             Incoming::Cancel { id } => {
                 tracing::debug!(id, "the agent client took a question back");
                 if let Some(judging) = self.judging.remove(&id) {
@@ -393,7 +395,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    fn asked(&mut self, id: &str, question: protocol::Request, pipe: &ToolPipe) {
+    fn asked(&mut self, id: &str, question: protocol::Request, pipe: &ToolPipe) -> Option<TurnEnd> {
         match question {
             protocol::Request::BeforeTool(call) => self.judge(id, call, AnswerForm::Hook),
             protocol::Request::Permission(call) => self.judge(id, call, AnswerForm::Permission),
@@ -405,11 +407,16 @@ impl<'a> Turn<'a> {
                 Some(to_server) => self.serve(id, &server, message, to_server),
                 None => self.out.send(&protocol::refusal(id, &format!("there is no MCP server `{server}` here"))),
             },
+            protocol::Request::BeforeCompaction => {
+                self.out.send(&protocol::block(id, "this job's conversation is not compacted"));
+                return Some(TurnEnd::TooLong);
+            }
             protocol::Request::Unknown(what) => {
                 tracing::debug!(what, "the agent client asks for something unknown");
                 self.out.send(&protocol::refusal(id, &format!("`{what}` is not supported")));
             }
         }
+        None
     }
 
     fn judge(&mut self, id: &str, call: Call, form: AnswerForm) {

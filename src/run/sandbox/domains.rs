@@ -11,7 +11,7 @@ use agent_sandbox::stamped::{Stamped, stamp};
 use agent_sandbox::{Attributes, Domain, Network, ShellSpec, farm, system};
 
 use super::caller::ProgramDomain;
-use super::trees::Trees;
+use super::trees::{Trees, opens_files};
 use super::{SandboxPlan, resolved};
 use crate::policy::{Executes, Rights, ShellRights, ToolPattern, Writes, free_programs};
 
@@ -48,10 +48,9 @@ impl SandboxPlan {
     /// client reads only what the job's rules open. Its file tools are judged by names, and a job that makes symlinks can change where a
     /// name leads before the client opens it. After a compaction the client reads files of the conversation again and asks nobody.
     pub(super) fn client<'a>(&self, shells: impl Iterator<Item = &'a ShellSpec>) -> Domain {
-        const READING: &[&str] = &["*", "Edit", "Glob", "Grep", "LS", "NotebookEdit", "Read"];
         // A missing folder opens nothing. An existing folder above it may have files that no rule names.
         let Trees { mut read, write, .. } = self.trees(false);
-        let everything = |pattern: &ToolPattern| pattern.is_whole_tool() && READING.contains(&pattern.canonical_tool());
+        let everything = |pattern: &ToolPattern| pattern.is_whole_tool() && opens_files(pattern);
         let beside = match self.granted.iter().any(everything) {
             true => self.hidden(),
             false => {

@@ -9,7 +9,7 @@ mod caller;
 mod domains;
 mod trees;
 
-pub(super) use self::trees::literal_prefix;
+pub(super) use self::trees::{literal_prefix, opens_files};
 
 use std::collections::BTreeMap;
 use std::io;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use agent_sandbox::folders;
 
 use super::SandboxPlan;
-use crate::policy::{BOT, PathRoots};
+use crate::policy::{BOT, PathRoots, ToolPattern};
 
 /// The trees that path rules open.
 #[derive(Debug, Default)]
@@ -99,6 +99,11 @@ impl SandboxPlan {
         let whole = tree == base && base != work;
         (!whole && !is_closed(&tree)).then_some(tree)
     }
+}
+
+/// Returns whether a rule lets the client open files.
+pub(in crate::run) fn opens_files(rule: &ToolPattern) -> bool {
+    ["*", "Edit", "Glob", "Grep", "LS", "NotebookEdit", "Read"].contains(&rule.canonical_tool())
 }
 
 /// Returns the literal prefix of a path rule: every path that it grants is in this tree.

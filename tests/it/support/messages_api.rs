@@ -28,6 +28,9 @@ pub enum Reply {
     Gated(String, Arc<AtomicBool>),
     /// Parallel tool calls: name and input of each.
     Call(Vec<(String, Value)>),
+    /// A tool call after which the conversation fills the model's window.
+    #[allow(dead_code, reason = "the tests'")]
+    LastCall(String, Value),
     /// An HTTP error with the API's error type, e.g. `401, "authentication_error"`.
     Error(u16, &'static str),
     /// No answer while the connection is open.
@@ -254,6 +257,9 @@ async fn answer(
             let block = |(at, (tool, input)): (usize, &(String, Value))| tool_block(number, at, tool, input);
             events(&request, number, &calls.iter().enumerate().map(block).collect::<Vec<_>>(), "tool_use", None)
         }
+        Reply::LastCall(tool, input) => {
+            events_using(990_000, &request, number, &[tool_block(number, 0, &tool, &input)], "tool_use", None)
+        }
         Reply::Error(status, kind) => {
             let body = json!({"type": "error", "error": {"type": kind, "message": format!("stub: {kind}")}});
             (StatusCode::from_u16(status).unwrap(), axum::Json(body)).into_response()
@@ -293,7 +299,6 @@ impl Pace {
     }
 }
 
-/// Returns a whole message, streamed if the request asks for that: with a pace, each letter by itself.
 fn events(
     request: &Request,
     number: u64,
@@ -301,7 +306,19 @@ fn events(
     stop_reason: &str,
     pace: Option<Pace>,
 ) -> Response {
-    let usage = json!({"input_tokens": 100, "output_tokens": 20});
+    events_using(100, request, number, blocks, stop_reason, pace)
+}
+
+/// Returns a whole message, streamed if the request asks for that: with a pace, each letter by itself.
+fn events_using(
+    tokens: u64,
+    request: &Request,
+    number: u64,
+    blocks: &[(Value, Value)],
+    stop_reason: &str,
+    pace: Option<Pace>,
+) -> Response {
+    let usage = json!({"input_tokens": tokens, "output_tokens": 20});
     let message = |content: Value, stop_reason: Value| {
         json!({"id": format!("msg_{number:06}"), "type": "message", "role": "assistant",
             "model": request.body["model"], "content": content, "stop_reason": stop_reason, "stop_sequence": null,
