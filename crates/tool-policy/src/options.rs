@@ -7,7 +7,8 @@
 
 use crate::fetch;
 use crate::programs::{
-    self, Class, CommandOperands, Effect, GuardedOption, HarmlessOptions, Names, Options, Program, Syntax, git,
+    self, Class, CommandOperands, Effect, GuardedOption, HarmlessOptions, Names, Options, Program, ScriptOperands,
+    Syntax, git,
 };
 use crate::start::{is_known, is_word};
 use crate::wildcard::{STAR, plain};
@@ -209,11 +210,13 @@ pub(super) fn commands_among(program: &Program, arguments: &[String]) -> Vec<Giv
         CommandOperands::Listed => word.starts_with('@'),
         CommandOperands::Fetched => is_fetched(word),
         CommandOperands::Alternatives => word == "+",
+        CommandOperands::Added => word.starts_with('+'),
         CommandOperands::Separated => word.ends_with(';') || word.contains('#'),
     };
     let found = |word: &String| match program.commands {
         // A star within an address that a rule names is judged by its text.
         CommandOperands::Fetched => GivenOption { id: "address".into(), ..GivenOption::word(word, Effect::Leads) },
+        CommandOperands::Added => GivenOption::word(word, Effect::Leads),
         _ => GivenOption::word(word, Effect::Commands),
     };
     arguments.iter().filter(|word| is_command(word)).map(found).collect()
@@ -261,9 +264,18 @@ pub(super) fn names_script(program: &str, rule: &[String]) -> bool {
     }
     let options = &program.options;
     let gives = |option: &GivenOption| option.effect == Effect::Scripts;
-    let mut rest = rule.iter().take_while(|word| !word.contains(STAR));
+    let fixed: Vec<String> = rule.iter().take_while(|word| !word.contains(STAR)).cloned().collect();
+    if !statements(options, &fixed).is_empty() {
+        return true;
+    }
+    let mut rest = fixed.iter();
     while let Some(word) = rest.next() {
-        let Some(option) = word.strip_prefix('-').filter(|option| !option.is_empty()) else { return true };
+        let Some(option) = word.strip_prefix('-').filter(|option| !option.is_empty()) else {
+            match options.scripts {
+                ScriptOperands::First => return true,
+                ScriptOperands::None | ScriptOperands::BehindFirst(_) => continue,
+            }
+        };
         let valued = option.find(|letter| options.values.contains(letter)).map(|at| at + 1);
         let value_is_next = match option.strip_prefix('-') {
             Some(long) => !long.contains('=') && scan(options, std::slice::from_ref(word)).iter().any(gives),
@@ -275,6 +287,22 @@ pub(super) fn names_script(program: &str, rule: &[String]) -> bool {
         }
     }
     false
+}
+
+/// Returns the operands that are statements of a database's shell. A rule that spells one must spell each.
+fn statements(options: &Options, arguments: &[String]) -> Vec<GivenOption> {
+    let ScriptOperands::BehindFirst(valued) = options.scripts else { return Vec::new() };
+    let mut rest = arguments.iter();
+    let mut operands = Vec::new();
+    while let Some(word) = rest.next() {
+        match word.strip_prefix('-') {
+            Some(option) if programs::contains(valued, option.trim_start_matches('-')) => drop(rest.next()),
+            Some(_) => {}
+            None => operands.push(word),
+        }
+    }
+    let given = operands.into_iter().skip(1).filter(|word| !word.starts_with(STAR));
+    given.map(|word| GivenOption { id: "statement".into(), ..GivenOption::word(word, Effect::Scripts) }).collect()
 }
 
 /// Returns whether a word sets the variable of `make` that makes the output verbose, by convention.
@@ -421,6 +449,7 @@ pub(super) fn guarded(program: &str, arguments: &[String]) -> Vec<GivenOption> {
             found.extend(code_on_input(program, arguments));
             found.extend(variables(program, arguments));
             found.extend(given_targets(program, arguments));
+            found.extend(statements(&program.options, arguments));
             found.extend(started_by_path(&program.options, arguments));
             found.extend(commands_among(program, arguments));
             found.extend(program.harmless.map(|tool| leading(tool, arguments)).unwrap_or_default());

@@ -124,6 +124,8 @@ pub(crate) enum CommandOperands {
     Fetched,
     /// For `journalctl`: a `+`, behind which it shows further messages, whatever was chosen before.
     Alternatives,
+    /// For editors: `+COMMAND`.
+    Added,
     /// For `tmux`: a word with a `;` at its end, which another command follows, and a format. `#(COMMAND)` runs a command, and `#{…}`
     /// can form one.
     Separated,
@@ -195,6 +197,19 @@ pub(crate) struct Options {
     pub patterns: &'static [&'static str],
     /// Options that mean the same in every position.
     pub anywhere: Anywhere,
+    /// The operands that are its script, if a rule may spell one ([`Effect::Scripts`]).
+    pub scripts: ScriptOperands,
+}
+
+/// The operands that give a program its script.
+#[derive(Clone, Copy)]
+pub(crate) enum ScriptOperands {
+    /// The first one.
+    First,
+    /// None: only options give it (`psql app -c 'select 1'`).
+    None,
+    /// Each one behind the first, which is a database. Behind these options is a value, and no operand.
+    BehindFirst(Names),
 }
 
 /// Options that mean the same in every position, and for which a star stands. A call may have them in front of the words that a rule
@@ -261,6 +276,7 @@ impl Options {
         starting: "",
         patterns: &[],
         anywhere: Anywhere::NONE,
+        scripts: ScriptOperands::First,
     };
 
     const fn new(guarded: &'static [GuardedOption], values: &'static str) -> Self {

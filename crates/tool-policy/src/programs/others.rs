@@ -2,7 +2,8 @@
 //! shell that run other programs are here, too.
 
 use super::{
-    Anywhere, Class, CommandOperands, HarmlessOptions, Options, Program, destroys, executes, leads, steers, writes,
+    Anywhere, Class, CommandOperands, HarmlessOptions, Options, Program, ScriptOperands, alters, destroys, executes,
+    leads, scripts, steers, writes,
 };
 
 const fn runs(names: &'static [&'static str]) -> Program {
@@ -27,10 +28,21 @@ pub(super) const TABLE: &[Program] = &[
     starts(&["builtin", "busybox", "bwrap", "chroot", "doas", "exec", "flock", "nsenter", "setarch", "setpriv"]),
     starts(&["strace", "sudo", "systemd-run", "taskset", "toybox", "unshare"]),
     // Commands such as `.trace` write a file whatever the options are.
-    Program { looks: "-readonly --readonly", held_by_both: Some(("readonly", "safe")), ..runs(&["sqlite3"]) },
+    Program {
+        looks: "-readonly --readonly",
+        held_by_both: Some(("readonly", "safe")),
+        options: DATABASE_FILE,
+        ..runs(&["sqlite3"])
+    },
+    Program { options: DATABASE_FILE, ..runs(&["duckdb"]) },
     Program { joins_from: Some(0), ..starts(&["parallel", "watch"]) },
-    // Editors and debuggers.
-    runs(&["ed", "emacs", "ex", "gdb", "nvim", "vi", "vim"]),
+    runs(&["ed", "gdb"]),
+    Program {
+        closed: true,
+        harmless: Some(&EDITOR),
+        commands: CommandOperands::Added,
+        ..runs(&["emacs", "ex", "nvim", "vi", "vim"])
+    },
     Program { options: APT, ..with_subcommands(&["apt"]) },
     with_subcommands(&["gh"]),
     Program {
@@ -59,8 +71,10 @@ pub(super) const TABLE: &[Program] = &[
     Program { commands: CommandOperands::Alternatives, ..closed(&["journalctl"], &JOURNALCTL) },
     Program { subcommands: true, options: OPENSSL, ..Program::new(Class::Unknown, &["openssl"]) },
     Program { looks: "-B -F -L -l", options: SSH_KEYGEN, ..Program::new(Class::Unknown, &["ssh-keygen"]) },
-    over_socket(&["busctl", "dbus-send", "gdbus", "loginctl", "mysql", "notify-send", "pactl"]),
-    over_socket(&["playerctl", "psql", "redis-cli", "ssh-add", "xdg-open"]),
+    over_socket(&["busctl", "dbus-send", "gdbus", "loginctl", "notify-send", "pactl"]),
+    over_socket(&["playerctl", "redis-cli", "ssh-add", "xdg-open"]),
+    Program { options: PSQL, ..over_socket(&["psql"]) },
+    Program { options: MYSQL, ..over_socket(&["mariadb", "mysql"]) },
 ];
 
 /// A program that starts the command in its arguments.
@@ -166,6 +180,63 @@ const SSH: Options = Options::new(
     ],
     "BbcDEeFIiJLlmOopPQRSWw",
 );
+
+/// Commands of its own run programs and write files, so each option that gives one, or a file of them, is a script.
+const DATABASE_FILE: Options = Options {
+    guarded: &[scripts("", "cmd"), scripts("c", "c"), scripts("", "f"), scripts("", "init"), scripts("A", "A")],
+    one_dash: true,
+    scripts: ScriptOperands::BehindFirst(
+        "cmd init separator nullvalue newline maxsize mmap vfs heap escape c f file s storage-version",
+    ),
+    ..Options::NONE
+};
+
+const PSQL: Options = Options {
+    scripts: ScriptOperands::None,
+    ..Options::new(
+        &[
+            scripts("c", "command"),
+            scripts("f", "file"),
+            // Behind a `|` is a command.
+            scripts("o", "output"),
+            scripts("L", "log-file"),
+            alters("v", "set"),
+            alters("", "variable"),
+            alters("P", "pset"),
+        ],
+        "cdfFhLopPRTUv",
+    )
+};
+
+const MYSQL: Options = Options {
+    scripts: ScriptOperands::None,
+    ..Options::new(
+        &[
+            scripts("e", "execute"),
+            scripts("", "init-command"),
+            scripts("", "init-command-add"),
+            scripts("", "tee"),
+            scripts("", "pager"),
+            alters("", "defaults-file"),
+            alters("", "defaults-extra-file"),
+            alters("", "defaults-group-suffix"),
+            alters("", "login-path"),
+            alters("", "plugin-dir"),
+            alters("", "delimiter"),
+        ],
+        "DPSehu",
+    )
+};
+
+/// Any other option may give commands, or a file of them.
+const EDITOR: HarmlessOptions = HarmlessOptions {
+    flags: "nRyebZq",
+    values: "",
+    clusters: true,
+    long: "batch quick no-init-file no-site-file clean noplugin headless",
+    switches: "batch quick no-init-file no-site-file clean noplugin headless",
+    ..HarmlessOptions::NONE
+};
 
 /// Libraries that a call loads, and files that it writes.
 const OPENSSL: Options = Options {

@@ -67,6 +67,7 @@ const TABLE: &[(Names, Names)] = &[
     ("nice", "n=adjustment"),
     ("timeout", "k=kill-after s=signal"),
     ("xargs", "E=eof I=replace L=max-lines P=max-procs a=arg-file d=delimiter n=max-args s=max-chars"),
+    ("script", "B=log-io E=echo I=log-in O=log-out T=log-timing c=command m=logging-format"),
     // Git.
     ("git add", "A=all N=intent-to-add"),
     ("git am", "3=3way"),

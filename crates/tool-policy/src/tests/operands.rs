@@ -227,6 +227,60 @@ fn a_star_stands_for_no_option_that_brings_code_or_writes_elsewhere() {
 }
 
 #[test]
+fn a_rule_that_spells_a_statement_grants_no_other() {
+    families(&[
+        ("psql -h db *", &["psql -h db -c select␣1 -o x", "psql -h db app -f x.sql"], &[]),
+        ("psql app *", &["psql app -c select␣1", "psql app -U bob"], &[]),
+        (
+            "psql -h db -d app -c 'select 1' *",
+            &["psql -h db -d app -c select␣1 -At", "psql -h db -d app -c select␣1 -q"],
+            &[
+                "psql -h db -d app -c select␣1 -f x.sql",
+                "psql -h db -d app -c select␣1 -fx.sql",
+                "psql -h db -d app -c select␣1 --fil=x.sql",
+                "psql -h db -d app -c select␣1 -Atc drop",
+                "psql -h db -d app -c select␣1 -o |id",
+                "psql -h db -d app -c select␣1 -v x=1",
+            ],
+        ),
+        (
+            "psql app -f q.sql *",
+            &["psql app -f q.sql -q"],
+            &["psql app -f q.sql -c drop", "psql app -f q.sql --comm=drop"],
+        ),
+        ("psql -Atc 'select 1' *", &["psql -Atc select␣1 app"], &["psql -Atc select␣1 -f x"]),
+        ("sqlite3 a.db *", &["sqlite3 a.db select␣1", "sqlite3 a.db -cmd .mode␣csv select␣1 select␣2"], &[]),
+        ("sqlite3 -separator , a.db *", &["sqlite3 -separator , a.db select␣1"], &[]),
+        (
+            "sqlite3 a.db 'select 1' *",
+            &["sqlite3 a.db select␣1 -header", "sqlite3 a.db select␣1 -separator ;"],
+            &[
+                "sqlite3 a.db select␣1 drop␣table␣t",
+                "sqlite3 a.db select␣1 .shell␣id",
+                "sqlite3 a.db select␣1 -cmd .shell␣id",
+                "sqlite3 a.db select␣1 --cmd .shell␣id",
+                "sqlite3 a.db select␣1 -init x.sql",
+                "sqlite3 a.db select␣1 -Ax",
+            ],
+        ),
+        ("sqlite3 -init q.sql a.db *", &["sqlite3 -init q.sql a.db -header"], &["sqlite3 -init q.sql a.db -cmd x"]),
+        (
+            "vim -es -c wq *",
+            &["vim -es -c wq x"],
+            &["vim -es -c wq --cmd !id", "vim -es -c wq +!id", "vim -es -c wq -S x", "vim -es -c wq -u x y"],
+        ),
+        ("vim *", &["vim -c wq +1 x"], &[]),
+        ("emacs --batch -l a.el *", &["emacs --batch -l a.el x"], &["emacs --batch -l a.el --eval x"]),
+        (
+            "mysql -e 'select 1' *",
+            &["mysql -e select␣1 -N app"],
+            &["mysql -e select␣1 --init-command=x", "mysql -e select␣1 --defaults-file=x", "mysql -e select␣1 --tee=x"],
+        ),
+        ("script -qc 'git log' *", &["script -qc git␣log x"], &["script -qc git␣log --command rm"]),
+    ]);
+}
+
+#[test]
 fn a_star_stands_for_no_refspec_that_changes_branches() {
     let many = ["git fetch *", "git pull *", "git fetch-pack *"];
     for rule in many {
