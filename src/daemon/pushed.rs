@@ -113,10 +113,11 @@ impl PushedDefinitions {
 
     /// Returns the definitions that the previous process had in use, and `only`. Those that are nearly due come with the first look.
     pub(super) async fn in_use(&self, only: Option<DefinitionId>) -> Result<Vec<Loaded>, JournalError> {
-        let rows = self.read(move |journal| {
+        // The start waits for a server that is away for a moment.
+        let rows = self.0.journal.read(|journal| {
             let mut rows = journal.pushed_in_use()?;
-            if let Some(id) = only.filter(|id| rows.iter().all(|row| row.id != *id)) {
-                rows.extend(journal.pushed(&[id])?);
+            if let Some(id) = only.as_ref().filter(|id| rows.iter().all(|row| row.id != **id)) {
+                rows.extend(journal.pushed(std::slice::from_ref(id))?);
             }
             Ok(rows)
         });
