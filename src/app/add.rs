@@ -7,12 +7,11 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
-use super::{App, Caller, FieldChange, Job, Outcome, SavedDefinition, When, check, jobs, recurrence, runs, when};
+use super::{App, Caller, FieldChange, Job, Outcome, SavedDefinition, When, check, jobs, recurrence, taken_ids, when};
 use crate::clock::whole_second;
 use crate::definition::fields::FIELDS;
-use crate::definition::{self, DefinitionError, DefinitionId, Draft, FieldValue, JobClient, Kind, Loaded, WrittenFile};
+use crate::definition::{self, DefinitionError, Draft, FieldValue, JobClient, Kind, WrittenFile};
 use crate::refusal::Refusal;
-use crate::run::spawn::MAIN;
 use crate::schedule::cron::Times;
 
 /// Writes a draft to a new file.
@@ -44,7 +43,10 @@ pub(super) fn add(mut draft: Draft, when: Option<&When>, app: &App) -> Result<Sa
         draft.client = Some(JobClient::Notify);
     }
     let _one_at_a_time = app.narrow(&mut draft)?;
-    let written = definition::create(&app.home, &draft, is_known(app), &app.defaults()?)?;
+    if taken_ids::are_partly_unknown(app)? {
+        draft.id = Some(definition::unique_id(&draft)?);
+    }
+    let written = definition::create(&app.home, &draft, taken_ids::is_taken(app), &app.defaults()?)?;
     let recorded = recorded(written, app);
     Ok(SavedDefinition { is_new: true, plain_by_default: plain, times: next_times(&recorded.job), ..recorded })
 }
@@ -73,7 +75,7 @@ pub(super) fn template(mut draft: Draft, when: Option<&When>, app: &App) -> Resu
 
 /// Writes the text that a person made from a template.
 pub(super) fn add_text(kind: Kind, text: &str, template: &str, app: &App) -> Result<Outcome, Refusal> {
-    match definition::create_from(&app.home, kind, text, template, is_known(app), &app.defaults()?) {
+    match definition::create_from(&app.home, kind, text, template, taken_ids::is_taken(app), &app.defaults()?) {
         Ok(written) => {
             let recorded = recorded(written, app);
             Ok(Outcome::Scheduled(SavedDefinition { is_new: true, times: next_times(&recorded.job), ..recorded }))
@@ -81,37 +83,6 @@ pub(super) fn add_text(kind: Kind, text: &str, template: &str, app: &App) -> Res
         Err(DefinitionError::Invalid { problems }) => Ok(Outcome::Invalid(problems)),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Returns whether the journal knows an id: earlier runs under it are not mistaken for those of a new definition, and a file does not take
-/// the place of a definition of the database. For a run, also
-/// whether the person could mean another job by it, or a session.
-pub(super) fn is_known(app: &App) -> impl Fn(&DefinitionId) -> bool {
-    let journal = runs::open(app).ok();
-    // Without them, every id is refused.
-    let meant = match &app.caller {
-        Caller::Person => Some(Vec::new()),
-        Caller::Run(_) => app.load().map(|loaded| names_of_person(&loaded)).ok(),
-    };
-    move |id| {
-        meant.as_ref().is_none_or(|meant| meant.iter().any(|name| name.starts_with(id.as_str())))
-            || journal.as_ref().is_some_and(|journal| {
-                journal.has_record_of(id).unwrap_or(true)
-                    || journal.pushed(std::slice::from_ref(id)).map_or(true, |found| !found.is_empty())
-            })
-    }
-}
-
-/// Returns the names by which the person's own jobs are called, the ids that they follow or read, and that of the main session.
-fn names_of_person(loaded: &Loaded) -> Vec<String> {
-    let own = loaded.definitions.values().filter(|definition| definition.created_by.is_none());
-    let names = own.flat_map(|definition| {
-        let stem = jobs::stem(&definition.file).map(str::to_owned);
-        let others = definition.context_from.iter().chain(definition.follows().map(|follows| &follows.job));
-        let ids = std::iter::once(&definition.id).chain(others).map(ToString::to_string);
-        ids.chain(stem).collect::<Vec<_>>()
-    });
-    names.chain([MAIN.to_owned()]).collect()
 }
 
 /// Returns the requested time, which must be in the future.

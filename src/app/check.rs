@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::mcp_servers::{self, ServerProblem};
-use super::{App, Caller, add, channels, gate, jobs, runs, waking, watched, webhooks};
+use super::{App, Caller, channels, gate, jobs, runs, taken_ids, waking, watched, webhooks};
 use crate::channel::probe::lack;
 use crate::config::ChannelSettings;
 use crate::definition::{Definition, DefinitionId, Deliver, Loaded, Problem, Severity, amount};
@@ -252,7 +252,7 @@ fn unread_jobs(definitions: &BTreeMap<DefinitionId, Arc<Definition>>, app: &App)
 pub(super) fn follows_nobody(definition: &Definition, loaded: &Loaded, app: &App) -> Option<Problem> {
     let job = &definition.follows()?.job;
     let broken = |problem: &Problem| problem.id.as_ref() == Some(job);
-    if loaded.definitions.contains_key(job) || loaded.problems.iter().any(broken) || add::is_known(app)(job) {
+    if loaded.definitions.contains_key(job) || loaded.problems.iter().any(broken) || taken_ids::is_taken(app)(job) {
         return None;
     }
     let message = format!("there is no job `{job}`, so this routine never fires");

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::add::{self, reject_conflicts, require_task};
-use super::{App, Caller, FieldChange, FieldChanges, Outcome, SavedDefinition, jobs};
+use super::{App, Caller, FieldChange, FieldChanges, Outcome, SavedDefinition, jobs, taken_ids};
 use crate::clock::whole_second;
 use crate::definition::{
     self, Definition, DefinitionError, DefinitionId, Draft, FieldValue, Kind, Loaded, Problem, Severity, WrittenFile,
@@ -24,10 +24,16 @@ pub(super) fn edit(kind: Kind, id: &str, changes: FieldChanges, app: &App) -> Re
     let is_rescheduled =
         changes.fields.iter().any(|change| ["cron", "every", "after", "watch", "jitter"].contains(&change.field.name));
     let fields = fields(changes, &found, app)?;
+    let may_rename = !taken_ids::are_partly_unknown(app)?;
     let gone = || DefinitionError::NotFound { file: found.file.clone() };
     let agree = |changed: &Definition| {
         if changed.id != found.id {
-            definition::require_free(&app.home, &found.file, &changed.id, add::is_known(app))?;
+            if !may_rename {
+                let why =
+                    "a run chooses no id where hosts with files of their own share the journal (`share_files: false`)";
+                return Err(DefinitionError::Refused { why: why.to_owned() });
+            }
+            definition::require_free(&app.home, &found.file, &changed.id, taken_ids::is_taken(app))?;
         }
         match &app.caller {
             Caller::Person => Ok(()),

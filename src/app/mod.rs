@@ -47,6 +47,7 @@ mod sessions;
 mod simulate;
 mod status;
 mod suppressed;
+mod taken_ids;
 mod timeline;
 pub mod times;
 mod transcript;

@@ -591,6 +591,15 @@ fn slug_of(draft: &Draft) -> String {
     slugs.into_iter().find(|slug| !slug.is_empty()).unwrap_or_else(|| draft.kind.to_string())
 }
 
+/// Returns an id for a draft that no one else has chosen: its id, or the one that [`create`] would try first, and a random part.
+///
+/// # Errors
+/// [`DefinitionError::Random`].
+pub fn unique_id(draft: &Draft) -> Result<DefinitionId, DefinitionError> {
+    let stem = draft.id.as_ref().map_or_else(|| slug_of(draft), ToString::to_string);
+    Ok(DefinitionId::new(format!("{stem}-{}", new_id()?)))
+}
+
 /// Returns an id of eight hex digits from the system's random numbers.
 fn new_id() -> Result<DefinitionId, DefinitionError> {
     let mut bytes = [0u8; 4];

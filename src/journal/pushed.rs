@@ -465,6 +465,31 @@ impl JournalReader {
         Ok(found)
     }
 
+    /// Returns whether an id is the beginning of that of a definition in the database. Small and large letters are the same here.
+    ///
+    /// # Errors
+    /// Fails when the journal cannot be read.
+    pub fn is_beginning_of_pushed(&self, id: &DefinitionId) -> Result<bool, JournalError> {
+        let pattern = format!("{}%", escaped(&id.as_str().to_lowercase()));
+        let sql = r"SELECT 1 FROM definition WHERE lower(id) LIKE ?1 ESCAPE '\' LIMIT 1";
+        Ok(!self.all(sql, &[&pattern], |_| Ok(()))?.is_empty())
+    }
+
+    /// Returns the texts of definitions in the database that may read the answers of a job: they contain its id. `None` if there are too
+    /// many.
+    ///
+    /// # Errors
+    /// Fails when the journal cannot be read.
+    pub fn pushed_that_may_read(&self, id: &DefinitionId) -> Result<Option<Vec<String>>, JournalError> {
+        let pattern = format!("%{}%", escaped(id.as_str()));
+        let sql = format!(
+            r"SELECT text FROM definition WHERE text LIKE '%context\_from%' ESCAPE '\' AND text LIKE ?1 ESCAPE '\' LIMIT {}",
+            BATCH_SIZE + 1
+        );
+        let texts = self.all(&sql, &[&pattern], |row| row.get("text"))?;
+        Ok((texts.len() <= BATCH_SIZE).then_some(texts))
+    }
+
     /// Returns the versions of these definitions, as far as they are in the database.
     ///
     /// # Errors
@@ -517,6 +542,11 @@ impl JournalReader {
         };
         Ok(self.all(&sql, &[], read)?.pop().unwrap_or_default())
     }
+}
+
+/// Returns a text as a pattern of `LIKE … ESCAPE '\\'` that it alone matches.
+fn escaped(text: &str) -> String {
+    text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_")
 }
 
 #[cfg(test)]

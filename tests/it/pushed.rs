@@ -311,3 +311,26 @@ fn a_job_that_a_host_cannot_read_is_told_of_once() {
     assert_eq!(told(), 1);
     service.stop();
 }
+
+/// Neither the beginning of a pushed id, nor an id that a pushed job reads, nor one that a file with an error names.
+#[test]
+fn a_job_takes_no_id_that_could_mean_a_pushed_job_or_one_of_a_broken_file() {
+    let bot = TestBot::new();
+    let reads =
+        format!("{PLAIN}allowed_tools: []\nbackground: true\nisolated: true\ncontext_from: [reporter, digest]\n");
+    pushed(&bot, "routines/digest.md", &routine("0 9 1 1 *", &reads.replace(PLAIN, ""), "Sum up the_news of 5%."));
+    pushed(&bot, "reminders/Tea-2.md", &reminder(now() + TimeDelta::days(300), PLAIN, "Tea."));
+    bot.write("routines/broken.md", "---\nafter: {job: follower\ncontext_from: [reader]\n---\nThe text.\n");
+    let ids = "reporter report dig digest tea tea-2 Tea broken bro follower reader free1 the_news text te_-2 free2";
+    let add = "ollim-bot reminder add --in 9h --background --isolated -m Task --id";
+    let command = format!("for id in {ids}; do {add} $id > /dev/null 2>&1 && echo added $id; done; true");
+    let fields = format!("client: exec\nallowed_tools: ['Bash(ollim-bot *)']\ncommand: '{command}'\n");
+    bot.write("routines/maker.md", &routine("0 9 1 1 *", &fields, ""));
+    let service = bot.start();
+    let run = service.fire("maker");
+    let shown = bot.json(["runs", "show", run["run"].as_str().unwrap()]);
+    let events = shown["events"].as_array().unwrap().iter().filter(|event| event["event"] == "printed");
+    let printed: String = events.map(|event| event["text"].as_str().unwrap()).collect();
+    assert_eq!(printed, "added free1\nadded the_news\nadded text\nadded te_-2\nadded free2\n", "{shown:#}");
+    service.stop();
+}

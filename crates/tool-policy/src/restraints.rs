@@ -106,11 +106,14 @@ const ADDING: &[(&str, Names)] = &[
 /// Choices of one program that a file with further options can make again, and the option that names such a file.
 const READS_OPTIONS: &[(&str, &str, &str)] = &[("tar", "directory", "files-from")];
 
-/// Programs that read a connection string where they take a database's name, and the options that one makes again.
-const CONNECTING: (Names, &[&str]) = (
-    "psql pg_dump pg_dumpall pg_restore createdb dropdb vacuumdb reindexdb clusterdb pg_basebackup pg_isready pgbench",
-    &["dbname", "host", "port", "username"],
-);
+/// Programs that take an address as an operand, and the options that it makes again. For PostgreSQL it may be a connection string.
+const ADDRESSED: &[(Names, &[&str])] = &[
+    (
+        "psql pg_dump pg_dumpall pg_restore createdb dropdb vacuumdb reindexdb clusterdb pg_basebackup pg_isready pgbench",
+        &["dbname", "host", "port", "username"],
+    ),
+    ("gh glab", &["repo"]),
+];
 
 /// Keywords of a connection string that say where it leads, and as whom.
 const PLACES: Names = "dbname host hostaddr port service user";
@@ -191,8 +194,9 @@ pub(super) fn repeated_option(program: &str, rule: &[String], call: &[String]) -
         false => (rule, call, &entry.options),
     };
     let full_name = name.as_deref().unwrap_or_default();
-    let connects = programs::contains(CONNECTING.0, full_name);
-    let choices = Choices { options, synonyms: synonyms::of(full_name), connects };
+    let addressed = ADDRESSED.iter().find(|(programs, _)| programs::contains(programs, full_name));
+    let by_address = addressed.map_or(&[][..], |(_, choices)| choices);
+    let choices = Choices { options, synonyms: synonyms::of(full_name), by_address };
     let mut spelled: Vec<String> = rule.iter().flat_map(|word| choices.of(word)).collect();
     let holds = |choice: &str| spelled.iter().any(|known| known == choice);
     let reads = READS_OPTIONS.iter().filter(|(known, kept, reads)| of_name(known) && holds(kept) && !holds(reads));
@@ -223,16 +227,15 @@ struct Choices {
     options: &'static Options,
     /// Other names of choices, each with the choice.
     synonyms: Vec<(&'static str, &'static str)>,
-    /// A word may be a connection string.
-    connects: bool,
+    /// The choices that an address makes.
+    by_address: &'static [&'static str],
 }
 
 impl Choices {
     /// Returns the choices that a word makes.
     fn of(&self, word: &str) -> Vec<String> {
-        let connection =
-            CONNECTING.1.iter().filter(|_| self.connects && is_connection(word)).map(|&choice| choice.to_owned());
-        self.of_option(word).into_iter().chain(connection).collect()
+        let by_address = self.by_address.iter().filter(|_| is_address(word)).map(|&choice| choice.to_owned());
+        self.of_option(word).into_iter().chain(by_address).collect()
     }
 
     fn of_option(&self, word: &str) -> Vec<String> {
@@ -285,14 +288,14 @@ impl Choices {
     }
 }
 
-/// Returns whether a word is, or holds as its option's value, a connection string of PostgreSQL that says where it leads.
-fn is_connection(word: &str) -> bool {
+/// Returns whether a word is an address, or is or holds as its option's value a connection string of PostgreSQL that says where it leads.
+fn is_address(word: &str) -> bool {
     let is_dbname = |name: &str| name.len() > 2 && "--dbname".starts_with(name);
     let value = word.split_once('=').filter(|(name, _)| is_dbname(name)).map(|(_, value)| value);
     let text = value.or_else(|| word.strip_prefix("-d")).unwrap_or(word);
     let mut keys = text.split('=').map(|part| part.split_whitespace().next_back().unwrap_or_default());
     let is_string = text.split_once('=').is_some_and(|(first, _)| first.split_whitespace().count() == 1);
-    ["postgresql://", "postgres://"].iter().any(|scheme| text.starts_with(scheme))
+    ["postgresql://", "postgres://", "https://", "http://"].iter().any(|scheme| text.starts_with(scheme))
         || (is_string && keys.any(|key| programs::contains(PLACES, key)))
 }
 

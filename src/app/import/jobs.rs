@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::crontab::{self, CronJob};
 use super::systemd::{self, TimerJob, UnitFile};
 use super::{ImportRemark, ImportResult};
-use crate::app::{App, add, make_folders};
+use crate::app::{App, make_folders, taken_ids};
 use crate::definition::{
     self, Cadence, DefinitionError, DefinitionId, Deliver, Draft, JobClient, LARGEST_FILE, OnMissed, Recurrence,
     Trigger, When,
@@ -296,7 +296,7 @@ impl<'a> Jobs<'a> {
             Draft { client: Some(JobClient::Exec), background: true, enabled: false, command: Some(command), ..draft };
         let deliver = draft.deliver;
         let defaults = self.app.defaults()?;
-        let known = add::is_known(self.app);
+        let known = taken_ids::is_taken(self.app);
         let made = match self.done.dry_run {
             true => definition::would_create(&self.app.home, &draft, |id| known(id) || self.is_taken(id), &defaults),
             false => definition::create(&self.app.home, &draft, &known, &defaults),

@@ -241,16 +241,23 @@ const SUBCOMMANDS: &[Subcommand] = &[
     Subcommand { options: Options::new(&[writes("", "export-marks")], ""), ..subcommands(CHANGES, &["fast-export"]) },
     Subcommand { looks: "--stdout", ..subcommands(CHANGES, &["format-patch"]) },
     Subcommand { looks: "-p --stdout", ..subcommands(CHANGES, &["merge-file"]) },
-    Subcommand { looks: "--short", ..subcommands(CHANGES, &["symbolic-ref"]) },
+    Subcommand { looks: "--short", ..forcing(&"symbolic-ref", &[destroys("d", "delete")], "m") },
     subcommands(CHANGES, &["fsck", "hash-object", "merge-tree"]),
     forcing(&"gc", &[destroys("", "prune"), destroys("", "force")], ""),
     subcommands(CHANGES, &["mktree", "pack-refs", "prune", "repack"]),
     forcing(&"read-tree", &[destroys("u", "u"), destroys("", "reset")], ""),
     forcing(&"mv", &[destroys("f", "force")], ""),
-    subcommands(CHANGES, &["replace", "rerere", "restore", "revert", "sparse-checkout", "stash"]),
+    forcing(&"replace", &[destroys("d", "delete"), destroys("f", "force"), destroys("e", "edit")], ""),
+    subcommands(CHANGES, &["rerere", "restore", "revert", "sparse-checkout", "stash"]),
     anywhere(QUIET, forcing(&"reset", &[destroys("", "hard"), destroys("", "keep"), destroys("", "merge")], "")),
     anywhere(QUIET, forcing(&"rm", &[destroys("f", "force")], "")),
-    subcommands(CHANGES, &["stripspace", "update-ref"]),
+    subcommands(CHANGES, &["stripspace"]),
+    forcing(&"update-ref", &[destroys("d", "d"), destroys("", "stdin")], "m"),
+    Subcommand {
+        looks: "--parse --only-input --only-trailers --unfold",
+        options: Options::new(&[writes("", "in-place")], ""),
+        ..subcommands(CHANGES, &["interpret-trailers"])
+    },
     anywhere(
         QUIET,
         forcing(
@@ -295,7 +302,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
         looks: "-v --verbose",
         reads_operands: true,
         // A mirror's branches take the place of this repository's.
-        options: Options { guarded: &[steers("", "mirror")], ..Options::NONE },
+        options: Options { guarded: &[steers("", "mirror"), destroys("d", "delete")], ..Options::NONE },
         operands: Operands::Remotes("prune set-head show update"),
         ..subcommands(SubcommandNeeds { network: true, ..CHANGES }, &["remote"])
     },
@@ -326,7 +333,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     },
     Subcommand {
         needs: SubcommandNeeds { network: true, ..CHANGES },
-        ..forcing(&"submodule", &[destroys("f", "force")], "bj")
+        ..forcing(&"submodule", &[destroys("f", "force"), destroys("", "all")], "bj")
     },
     subcommands(SubcommandNeeds { class: Class::Fetches, network: true, any: false }, &["ls-remote"]),
     Subcommand {

@@ -123,8 +123,8 @@ const TABLE: &[(Names, Names)] = &[
     // Services, clusters and databases.
     (
         "docker podman",
-        "H=context a=attach c=context connection=context e=env f=file h=hostname host=context l=label m=memory n=tail \
-         net=network p=publish project-name=publish t=tag u=user url=context v=volume w=workdir",
+        "H=context a=attach c=context cap-add=cap-drop config=context connection=context e=env f=file h=hostname host=context l=label m=memory n=tail \
+         net=network p=publish privileged=cap-drop project-name=publish t=tag u=user url=context v=volume w=workdir",
     ),
     ("docker-compose", "f=file p=project-name"),
     (
@@ -147,6 +147,7 @@ const TABLE: &[(Names, Names)] = &[
         "mysql mysqldump mysqladmin mariadb mariadb-dump",
         "D=database P=port S=socket e=execute h=host p=password u=user",
     ),
+    ("systemd-run", "E=setenv H=host M=machine d=working-directory p=property u=unit"),
     ("systemctl", "H=host M=machine n=lines o=output p=property s=signal t=type user=system"),
     (
         "journalctl",
