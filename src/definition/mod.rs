@@ -58,7 +58,7 @@ pub use watch::{PossibleChange, Watch};
 pub use write::{
     FailedReminder, WrittenFile, change_text, changed_text, create, create_from, create_link, create_text,
     failed_names, failed_reminders, is_gone, keep_as_failed, move_to_failed, read_text, remove, remove_unchanged,
-    replace_text, require_free, restore_failed, restore_fired, set_field, set_fields, sweep, would_create,
+    replace_text, require_free, restore_failed, restore_fired, set_field, set_fields, sweep, unique_id, would_create,
 };
 
 use std::fmt;

@@ -643,6 +643,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn what_a_new_id_could_mean_is_found_in_whatever_spelling() {
+        let scene = Scene::new();
+        let reads = scene.routine("Tea-2", "context_from: [a_b, c%d]", None);
+        scene.writer().push(&[reads, scene.routine("other", "context: [e]", None)]).unwrap();
+        let reader = scene.reader();
+        let begins = |id: &str| reader.is_beginning_of_pushed(&DefinitionId::new(id)).unwrap();
+        assert_eq!(
+            ["t", "tea", "TEA-2", "Tea-22", "t_a", "%", "oth"].map(begins),
+            [true, true, true, false, false, false, true]
+        );
+        let texts = |id: &str| reader.pushed_that_may_read(&DefinitionId::new(id)).unwrap().unwrap().len();
+        assert_eq!(["a_b", "c%d", "acb", "e", "context: ["].map(texts), [1, 1, 0, 1, 0]);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn those_that_are_nearly_due_come_in_order_and_page_by_page() {
         let scene = Scene::new();
         let all: Vec<NewPushed> =

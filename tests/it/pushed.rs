@@ -334,3 +334,30 @@ fn a_job_takes_no_id_that_could_mean_a_pushed_job_or_one_of_a_broken_file() {
     assert_eq!(printed, "added free1\nadded the_news\nadded text\nadded te_-2\nadded free2\n", "{shown:#}");
     service.stop();
 }
+
+/// An occurrence belongs to an id and a time, so a job must not take an id that another host's file may have.
+#[test]
+fn an_id_that_a_job_chooses_has_a_random_part_where_hosts_have_files_of_their_own() {
+    let server = Postgres::start();
+    let bot = host(TestBot::new(), &server, "attic");
+    bot.write("config.yaml", "share_files: false\n");
+    let add = "ollim-bot reminder add --in 9h --background --isolated -m Tea";
+    let command = format!("{add} --id nightly && {add}; ollim-bot reminder edit nightly- --id nightly");
+    let fields = format!("client: exec\nallowed_tools: ['Bash(ollim-bot *)']\ncommand: '{command}'\n");
+    bot.write("routines/maker.md", &routine("0 9 1 1 *", &fields, ""));
+    let service = bot.start();
+    let run = service.fire("maker");
+    let mut made = bot.names("reminders");
+    made.sort();
+    let [nightly, tea] = &made[..] else { panic!("{made:?} {run:#}") };
+    let is_random = |name: &str, stem: &str| {
+        let random = name.strip_prefix(stem).and_then(|rest| rest.strip_suffix(".md")).unwrap_or_default();
+        random.len() == 8 && random.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    assert!(is_random(nightly, "nightly-") && is_random(tea, "tea-"), "{made:?}");
+    let why = run["error"].as_str().unwrap();
+    assert!(why.contains("a run chooses no id where hosts with files of their own share the journal"), "{why}");
+    // The person chooses freely.
+    bot.ok(["reminder", "add", "--in", "9h", "-m", "Tea", "--id", "nightly"]);
+    service.stop();
+}
