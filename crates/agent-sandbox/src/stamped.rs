@@ -1,12 +1,17 @@
-//! Values that depend on folders or files, cached until one of these changes.
+//! Values that depend on folders or files, cached until one of these changes, and for a few seconds at most: the mode of a file may
+//! change without a trace in its folder.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-/// A cached value with the stamp under which it was computed.
+/// How long a value is used without another look.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// A cached value with the stamp under which it was computed, and the time.
 #[derive(Debug)]
-pub struct Stamped<T>(Mutex<Option<(String, T)>>);
+pub struct Stamped<T>(Mutex<Option<(String, Instant, T)>>);
 
 impl<T: Clone> Stamped<T> {
     /// Creates an empty cache.
@@ -17,10 +22,14 @@ impl<T: Clone> Stamped<T> {
 
     /// Returns the cached value if it has this stamp. Otherwise computes it; concurrent callers wait.
     pub fn get(&self, stamp: String, compute: impl FnOnce() -> T) -> T {
+        self.get_at(Instant::now(), stamp, compute)
+    }
+
+    fn get_at(&self, now: Instant, stamp: String, compute: impl FnOnce() -> T) -> T {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*known {
-            Some((same, value)) if *same == stamp => value.clone(),
-            _ => known.insert((stamp, compute())).1.clone(),
+            Some((same, since, value)) if *same == stamp && now.duration_since(*since) < LONGEST => value.clone(),
+            _ => known.insert((stamp, now, compute())).2.clone(),
         }
     }
 }
@@ -56,6 +65,18 @@ mod tests {
         let changed = std::time::SystemTime::UNIX_EPOCH;
         std::fs::File::open(folder.path()).unwrap().set_modified(changed).unwrap();
         assert_eq!(read("third"), "third");
+    }
+
+    #[test]
+    fn a_value_is_computed_again_after_a_while() {
+        let (now, known) = (Instant::now(), Stamped::new());
+        let read = |after: u64, computed: &'static str| {
+            known.get_at(now + Duration::from_secs(after), "the same".to_owned(), || computed)
+        };
+        assert_eq!(
+            [read(0, "first"), read(4, "second"), read(5, "third"), read(9, "fourth")],
+            ["first", "first", "third", "third"]
+        );
     }
 
     #[test]
