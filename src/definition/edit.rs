@@ -152,11 +152,34 @@ fn comment_of(rest: &str) -> Option<&str> {
     let from = match value.chars().next()? {
         '#' => return Some(rest),
         '\'' | '"' => skip + quoted_end(value)?,
+        '[' | '{' => skip + collection_end(value)?,
         _ => skip,
     };
     let at = rest[from..].find(" #")? + from;
     let start = rest[..at].trim_end().len();
     Some(&rest[start..])
+}
+
+/// Returns the end of the list or map at the start of `value`, past its closing bracket.
+fn collection_end(value: &str) -> Option<usize> {
+    let (mut at, mut depth) = (0, 0_usize);
+    while let Some(c) = value[at..].chars().next() {
+        let begins_item = value[..at].trim_end().ends_with(['[', '{', ',', ':']);
+        match c {
+            '\'' | '"' if begins_item => {
+                at += quoted_end(&value[at..])?;
+                continue;
+            }
+            '[' | '{' => depth += 1,
+            ']' | '}' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        at += c.len_utf8();
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
 }
 
 /// Returns the end of the quoted text at the start of `value`, past its closing quote.
@@ -208,6 +231,21 @@ mod tests {
         let gone = old[front..old.len() - back].iter().map(|line| format!("- {line:?}\n"));
         let come = new[front..new.len() - back].iter().map(|line| format!("+ {line:?}\n"));
         gone.chain(come).collect()
+    }
+
+    #[test]
+    fn a_hash_within_a_quoted_item_begins_no_comment() {
+        for (rest, comment) in [
+            (r#" [a, 'b # c', "d] # e"] # note"#, Some(" # note")),
+            (" ['a # b: {c}' *)]", None),
+            (r#" ["Bash(echo 'a # b: {c}' *)", x]"#, None),
+            (" { deadline: 5m, channel: 'a # b' }  # note", Some("  # note")),
+            (" [it's, b] # note", Some(" # note")),
+            (" [a, [b, 'c # d']] # note", Some(" # note")),
+            (" [a # no end", None),
+        ] {
+            assert_eq!(comment_of(rest), comment, "{rest}");
+        }
     }
 
     #[test]

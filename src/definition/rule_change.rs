@@ -43,10 +43,10 @@ impl RuleChange {
     }
 }
 
-/// Returns the lines of each text that are missing in the other.
+/// Returns the lines of each text that are missing in the other, each list's below its field. The same line below another field is another one.
 #[must_use]
 pub fn diff(old: &str, new: &str) -> Vec<String> {
-    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let (old, new) = (with_fields(old), with_fields(new));
     // Longest common subsequence: `longest[i][j]` is its length for the rest of both texts from lines `i` and `j` on.
     let mut longest = vec![vec![0u32; new.len() + 1]; old.len() + 1];
     for (i, was) in old.iter().enumerate().rev() {
@@ -55,19 +55,33 @@ pub fn diff(old: &str, new: &str) -> Vec<String> {
                 if was == is { longest[i + 1][j + 1] + 1 } else { longest[i + 1][j].max(longest[i][j + 1]) };
         }
     }
-    let (mut i, mut j, mut lines) = (0, 0, Vec::new());
+    let (mut i, mut j, mut lines, mut shown) = (0, 0, Vec::new(), "");
     while i < old.len() || j < new.len() {
         if i < old.len() && j < new.len() && old[i] == new[j] {
             (i, j) = (i + 1, j + 1);
-        } else if j < new.len() && (i == old.len() || longest[i][j + 1] > longest[i + 1][j]) {
-            lines.push(format!("+{}", new[j]));
-            j += 1;
-        } else {
-            lines.push(format!("-{}", old[i]));
-            i += 1;
+            continue;
         }
+        let is_new = j < new.len() && (i == old.len() || longest[i][j + 1] > longest[i + 1][j]);
+        let (sign, (field, line)) = if is_new { ('+', new[j]) } else { ('-', old[i]) };
+        if field != shown && field != line && !field.is_empty() {
+            lines.push(format!(" {field}"));
+        }
+        shown = field;
+        lines.push(format!("{sign}{line}"));
+        (i, j) = if is_new { (i, j + 1) } else { (i + 1, j) };
     }
     lines
+}
+
+/// Returns each line of a text with the line of the field that it belongs to, which may be itself.
+fn with_fields(text: &str) -> Vec<(&str, &str)> {
+    let is_field = |line: &str| line.starts_with(|c: char| c.is_ascii_alphabetic()) && line.contains(':');
+    let mut field = "";
+    let of_field = |line| {
+        field = if is_field(line) { line } else { field };
+        (field, line)
+    };
+    text.lines().map(of_field).collect()
 }
 
 #[cfg(test)]
@@ -101,5 +115,13 @@ mod tests {
         assert_eq!(diff("a\nb\nc\n", "a\nc\nd\n"), ["-b", "+d"]);
         assert_eq!(diff("a\n- x\nb\n- y\n", "a\n- x\n- y\nb\n"), ["-b", "+b"]);
         assert_eq!(diff("a", "a"), [""; 0]);
+        assert_eq!(
+            diff("allowed:\n  - x\nask:\n  - y\n  - z\n", "allowed:\n  - x\n  - y\nask:\n  - z\n"),
+            [" allowed:", "+  - y", " ask:", "-  - y"]
+        );
+        assert_eq!(
+            diff("allowed:\n  - x\nask:\n  - y\nterms: z\n", "allowed:\n  - x\n  - y\n"),
+            ["-ask:", "-  - y", "-terms: z", " allowed:", "+  - y"]
+        );
     }
 }

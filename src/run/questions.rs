@@ -513,7 +513,10 @@ impl Message {
             AskDefault::Allow => "allowed",
         };
         let longer = if question.always.is_some() { "\"run\" and \"always\" are" } else { "\"run\" is" };
-        let why = format!("`{rule}` of {list} asks; {longer} for all that it matches.");
+        let maker =
+            self.definition.created_by.as_ref().map(|maker| format!(" `{}` made it.", shown::text(maker.as_str())));
+        let maker = maker.unwrap_or_default();
+        let why = format!("`{rule}` of {list} asks; {longer} for all that it matches.{maker}");
         let silence = format!(
             "Without an answer by {until} (in {waits}) it is {default}. Waiting counts against the run's timeout of {}.",
             humantime::format_duration(self.timeout)

@@ -176,13 +176,16 @@ fn always_moves_the_rule_in_the_file_exactly_as_it_was_shown() {
     let number = until_open(&bot, &service, 1).remove(0);
     let asked = bot.json(["inbox"])[0]["text"].as_str().unwrap().to_owned();
     assert!(asked.contains("\"run\" and \"always\" are for all that it matches."), "{asked}");
-    let shown = "\n\"always\" changes routines/job.md:\n```\n-ask_tools:\n+ask_tools:\n```\n";
+    let shown = "\n\"always\" changes routines/job.md:\n```\n allowed_tools:\n+  - Bash(touch *)\n ask_tools:\n-  - Bash(touch *)\n```\n";
     assert!(asked.contains(shown), "the change is shown before it is made: {asked}");
     let said = bot.ok(["questions", "answer", &number, "always"]);
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[0], "question 1 of job is answered: allowed always");
-    // Only the rule moves: from below `ask_tools` to above it.
-    assert_eq!(lines[1..], ["routines/job.md:", "-ask_tools:", "+ask_tools:"]);
+    // Only the rule moves.
+    assert_eq!(
+        lines[1..],
+        ["routines/job.md:", " allowed_tools:", "+  - Bash(touch *)", " ask_tools:", "-  - Bash(touch *)"]
+    );
     service.until_ended("job", 1);
     assert!(bot.read("work/b").is_some(), "later calls of the run, too");
     let shown = bot.json(["routine", "show", "job"]);
