@@ -124,6 +124,10 @@ impl Bot {
         }
         service.ready = began.elapsed();
         service.cpu_at_ready = service.cpu();
+        // The service goes on telling how it is.
+        let process = PathBuf::from(format!("/proc/{}", service.child.id()));
+        socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        std::thread::spawn(move || while socket.recv(&mut buffer).is_ok() || process.exists() {});
         service
     }
 }
@@ -158,13 +162,16 @@ impl Service {
         }
     }
 
+    /// Ends the service as systemd does, and waits for its end.
+    pub fn stop(mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Returns the processor time so far, including ended threads, in steps of 10 ms.
     pub fn cpu(&self) -> Duration {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-        let fields = stat.rsplit_once(')').unwrap().1.split_whitespace().skip(11).take(2);
-        let ticks: u64 = fields.map(|ticks| ticks.parse::<u64>().unwrap()).sum();
-        // Linux counts 100 ticks a second for every program (time(7)).
-        Duration::from_millis(ticks * 10)
+        cpu_of(self.child.id(), 2).unwrap()
     }
 
     /// Returns the processor time of each thread so far, in nanoseconds.
@@ -191,6 +198,15 @@ impl Service {
         };
         (mib("VmRSS:"), mib("VmHWM:"))
     }
+}
+
+/// Returns the processor time of a process so far: the first `parts` of user, system, and the same of ended children. `None`: it has ended.
+pub fn cpu_of(pid: u32, parts: usize) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11).take(parts);
+    let ticks: u64 = fields.map(|ticks| ticks.parse::<u64>().unwrap()).sum();
+    // Linux counts 100 ticks a second for every program (time(7)).
+    Some(Duration::from_millis(ticks * 10))
 }
 
 /// Returns the processor time of a thread. Kernels have one of these files, or both (`CONFIG_SCHED_INFO`, `CONFIG_SCHED_DEBUG`).

@@ -1,7 +1,8 @@
 //! The table of required speeds, measured on the whole program, with peers beside it: `./scripts/bench`.
 //!
 //! Prints figures for reading side by side; asserts no time. `--quick` leaves out 100,000 definitions. `--only WORD` runs only the
-//! sections whose name contains it. The program names and leaves out peers that are not installed (by the script).
+//! sections whose name contains it. `--hosts N` changes the size of the fleet. The program names and leaves out peers that are not
+//! installed (by the script).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a measurement that fails has no result")]
 #![allow(clippy::print_stdout, reason = "the table is what it is for")]
 
@@ -12,6 +13,7 @@ mod decision;
 #[path = "../../tests/it/support/discord.rs"]
 mod discord;
 mod exec;
+mod fleet;
 mod forks;
 mod hosts;
 mod lateness;
@@ -41,6 +43,8 @@ struct Plan {
     /// The larger number of definitions.
     many: usize,
     only: Option<String>,
+    /// The number of hosts of a fleet, if it is to be another than usual.
+    hosts: Option<usize>,
 }
 
 /// A part of the table: its name, and the function that measures it and prints its rows.
@@ -52,12 +56,13 @@ fn main() {
         return peers::tokio_cron_scheduler(waiting.parse().unwrap());
     }
     let many = if args.iter().any(|arg| arg == "--quick") { 10_000 } else { 100_000 };
-    let plan = Plan { many, only: value_of(&args, "--only") };
+    let hosts = value_of(&args, "--hosts").map(|count| count.parse().unwrap());
+    let plan = Plan { many, only: value_of(&args, "--only"), hosts };
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     println!("{cores} cores, load {}", load.split(' ').take(3).collect::<Vec<_>>().join(" "));
     println!("\n| what | bar | measured | beside it |\n|---|---|---|---|");
-    let sections: [Section; 12] = [
+    let sections: [Section; 13] = [
         ("scale", scale::measure),
         ("lateness", lateness::measure),
         ("together", lateness::measure_together),
@@ -70,6 +75,7 @@ fn main() {
         ("page", page::measure),
         ("hosts", hosts::measure),
         ("database", pushed::measure),
+        ("fleet", fleet::measure),
     ];
     for (name, measure) in sections {
         if plan.only.as_ref().is_none_or(|only| name.contains(only.as_str())) {

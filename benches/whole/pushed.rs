@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
@@ -22,15 +23,8 @@ pub fn measure(plan: &Plan) {
     let server = Postgres::start_with(&[]);
     let bot = Bot::with(0).env("OLLIM_JOURNAL", &server.url()).env("OLLIM_HOST", "attic");
     let lines = bot.person().join("lines");
-    write_lines(&lines, count);
-    let push = || {
-        let start = Instant::now();
-        let mut command = bot.command(&["push", "-"]);
-        let output = command.stdin(File::open(&lines).unwrap()).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        start.elapsed()
-    };
-    let (first, again) = (push(), push());
+    write_lines(&lines, far_away(count));
+    let (first, again) = (push(&bot, &lines), push(&bot, &lines));
     row(
         &format!("{count} definitions into the database"),
         "minutes",
@@ -60,11 +54,32 @@ pub fn measure(plan: &Plan) {
     );
 }
 
-/// Writes definitions that fall due over the next months: half routines, half reminders.
-fn write_lines(path: &std::path::Path, count: usize) {
+/// A definition to push: its path, its fields and its body.
+pub type Line = (String, String, String);
+
+/// Pushes the definitions in a file. Returns how long it took.
+pub fn push(bot: &Bot, lines: &Path) -> Duration {
+    let start = Instant::now();
+    let mut command = bot.command(&["push", "-"]);
+    let output = command.stdin(File::open(lines).unwrap()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    start.elapsed()
+}
+
+/// Writes definitions that send their body as a message into a file for [`push`].
+pub fn write_lines(path: &Path, lines: impl Iterator<Item = Line>) {
     let mut file = BufWriter::new(File::create(path).unwrap());
+    for (name, fields, body) in lines {
+        let text = format!("---\\n{fields}\\nclient: notify\\n---\\n{body}\\n").replace('"', "\\\"");
+        writeln!(file, "{{\"path\": \"{name}\", \"text\": \"{text}\"}}").unwrap();
+    }
+    file.flush().unwrap();
+}
+
+/// Returns definitions that fall due over the next months: half routines, half reminders.
+pub fn far_away(count: usize) -> impl Iterator<Item = Line> {
     let far = now() + TimeDelta::days(30);
-    for n in 0..count {
+    (0..count).map(move |n| {
         let (name, fields) = if n % 2 == 0 {
             let (minute, hour, day) = (n % 60, n / 60 % 24, n / 1440 % 28 + 1);
             let month = (chrono::Datelike::month0(&now()) as usize + 2 + n / 40_320 % 9) % 12 + 1;
@@ -73,11 +88,8 @@ fn write_lines(path: &std::path::Path, count: usize) {
             let at = far + TimeDelta::seconds(i64::try_from(n).unwrap() * 10);
             (format!("reminders/reminder-{n}.md"), format!("run_at: \"{}\"", at.to_rfc3339()))
         };
-        let text = format!("---\\n{fields}\\nclient: notify\\n---\\nGo through the mail of account {n}.\\n")
-            .replace('"', "\\\"");
-        writeln!(file, "{{\"path\": \"{name}\", \"text\": \"{text}\"}}").unwrap();
-    }
-    file.flush().unwrap();
+        (name, fields, format!("Go through the mail of account {n}."))
+    })
 }
 
 /// Measures the queries of a look: those that are nearly due, and when the next one is.

@@ -132,8 +132,7 @@ impl Postgres {
 
     /// Kills the server at once, as a power cut would.
     pub fn crash(&mut self) {
-        let pid = fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap();
-        run(Command::new("kill").arg("-KILL").arg(pid.lines().next().unwrap()));
+        run(Command::new("kill").arg("-KILL").arg(self.pid()));
         // Its child processes end when they notice that.
         while self.is_ready() {
             std::thread::sleep(Duration::from_millis(20));
@@ -143,9 +142,13 @@ impl Postgres {
     /// Stops the server as `pg_ctl stop -m immediate` does.
     #[allow(dead_code, reason = "the kill test needs it")]
     pub fn stop_at_once(&mut self) {
+        self.stop_by("QUIT");
+    }
+
+    /// Stops the server by a signal, and waits until it has ended.
+    pub fn stop_by(&mut self, signal: &str) {
         let file = self.folder.join("data/postmaster.pid");
-        let pid = fs::read_to_string(&file).unwrap();
-        run(Command::new("kill").arg("-QUIT").arg(pid.lines().next().unwrap()));
+        run(Command::new("kill").arg(format!("-{signal}")).arg(self.pid()));
         while file.exists() {
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -161,11 +164,16 @@ impl Postgres {
 
     /// Stops (`STOP`) or continues (`CONT`) the server and all of its processes.
     pub fn signal(&self, signal: &str) {
-        let pid = fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap();
-        let pid = pid.lines().next().unwrap();
+        let pid = self.pid();
         // It has a child process for each connection.
-        run(Command::new("pkill").arg(format!("-{signal}")).args(["-P", pid]));
+        run(Command::new("pkill").arg(format!("-{signal}")).args(["-P", &pid]));
         run(Command::new("kill").arg(format!("-{signal}")).arg(pid));
+    }
+
+    /// Returns the id of the server's first process.
+    pub fn pid(&self) -> String {
+        let file = fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap();
+        file.lines().next().unwrap().to_owned()
     }
 
     fn is_ready(&self) -> bool {
