@@ -334,9 +334,10 @@ const TRY_SPACE: &str = "CREATE TEMPORARY TABLE try_space ON COMMIT DROP AS
 
 const HOSTS: &str = "SELECT h.name, h.lease_until > now() AS alive, CAST(extract(epoch FROM h.lease_until) * 1000 AS BIGINT) AS lease_until,
       CAST(extract(epoch FROM h.joined) * 1000 AS BIGINT) AS joined, h.version, h.zones, h.labels, h.slots, h.skew_ms,
-      (SELECT count(*) FROM occurrence o WHERE o.host = h.name AND o.outcome IS NULL) AS open,
+      coalesce(going.open, 0) AS open,
       EXISTS (SELECT 1 FROM role r WHERE r.name = 'main' AND r.host = h.name AND r.epoch = h.epoch AND h.lease_until > now()) AS main
-    FROM host h ORDER BY h.name";
+    FROM host h LEFT JOIN (SELECT host, count(*) AS open FROM occurrence WHERE outcome IS NULL GROUP BY host) going
+      ON going.host = h.name ORDER BY h.name";
 
 fn records(connection: &Connection) -> Result<Vec<HostRecord>, JournalError> {
     connection.all(HOSTS, (), |row| {
