@@ -107,6 +107,43 @@ impl Journal {
         Ok(answers)
     }
 
+    /// As [`Self::claim_delayed`], for occurrences that another host has most likely recorded by now. Looks for their records first, which
+    /// holds up no other host, and makes no commit if each has one.
+    ///
+    /// # Errors
+    /// Fails when the journal cannot be read, or the commit cannot be made. Then none of them is claimed.
+    pub async fn claim_rest(
+        &self,
+        claims: Vec<NewClaim>,
+        delays: Vec<Delay>,
+        fold: fn(&[String]) -> String,
+    ) -> Result<Vec<Claim>, JournalError> {
+        let due: Vec<(String, i64)> =
+            claims.iter().map(|claim| (claim.occurrence.id.to_string(), ms(claim.occurrence.at))).collect();
+        let asked = due.clone();
+        let read = self.writer.read(move |connection| {
+            let mut states = HashMap::new();
+            for some in asked.chunks(BATCH_SIZE) {
+                let some: Vec<(&str, i64)> = some.iter().map(|(id, at)| (id.as_str(), *at)).collect();
+                states.extend(last_states(connection, &some)?);
+            }
+            Ok(states)
+        });
+        let recorded: Vec<Option<RunState>> = {
+            let states = read.await?;
+            due.iter().map(|due| states.get(due).copied()).collect()
+        };
+        let rest: Vec<NewClaim> =
+            claims.into_iter().zip(&recorded).filter(|(_, state)| state.is_none()).map(|(claim, _)| claim).collect();
+        let answers = if rest.is_empty() { Vec::new() } else { self.claim_delayed(rest, delays, fold).await? };
+        let mut answers = answers.into_iter();
+        let answer = |state: Option<RunState>| match state {
+            Some(state) => Ok(Claim::AlreadyRecorded(state)),
+            None => answers.next().ok_or(JournalError::Closed),
+        };
+        recorded.into_iter().map(answer).collect()
+    }
+
     /// Claims an occurrence whose cause is not its time, like [`record_occasion`], and records `message` to the
     /// person. Returns the claim as recorded.
     ///

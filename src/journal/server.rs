@@ -264,16 +264,19 @@ mod tests {
         journal
     }
 
-    async fn claim(journal: &Journal, id: &str) -> Claim {
-        let claim = NewClaim {
+    fn new_claim(id: &str) -> NewClaim {
+        NewClaim {
             occurrence: Occurrence { id: DefinitionId::new(id), kind: Kind::Reminder, at: Clock::system().now() },
             file: format!("reminders/{id}.md").into(),
             text: "x".into(),
             purpose: Purpose::Run,
             occasion: None,
             origin: None,
-        };
-        journal.claim(vec![claim]).await.unwrap().remove(0)
+        }
+    }
+
+    async fn claim(journal: &Journal, id: &str) -> Claim {
+        journal.claim(vec![new_claim(id)]).await.unwrap().remove(0)
     }
 
     async fn start_run(journal: &Journal, id: &str) -> RunId {
@@ -335,6 +338,23 @@ mod tests {
         journal.close().await;
         assert!(writing.await.unwrap().is_err());
         assert!(reading.await.unwrap().is_err());
+    }
+
+    /// Of many hosts almost all find a record. They must not queue up for the one commit at a time.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_another_host_has_claimed_is_found_without_a_commit() {
+        let server = Postgres::start();
+        let [attic, home] = ["attic", "home"].map(|name| host(&server.url(), name));
+        let (theirs, new) = (new_claim("theirs"), new_claim("new"));
+        attic.claim(vec![theirs.clone()]).await.unwrap();
+        let committing = Server::at(&server.url(), None).unwrap().connect().unwrap();
+        committing.batch("BEGIN; SELECT 1 FROM journal FOR UPDATE").unwrap();
+        let rest = async |claims| home.claim_rest(claims, Vec::new(), |texts| texts.join("\n")).await.unwrap();
+        let found = tokio::time::timeout(Duration::from_secs(4), rest(vec![theirs.clone()])).await.unwrap();
+        assert_eq!(found, [Claim::AlreadyRecorded(RunState::Claimed)]);
+        committing.roll_back();
+        let answers = rest(vec![new, theirs]).await;
+        assert!(matches!(answers[..], [Claim::Claimed(_), Claim::AlreadyRecorded(RunState::Claimed)]), "{answers:?}");
     }
 
     /// A claimed run that was not begun is begun by the host that took it over, and is interrupted when that host ends.

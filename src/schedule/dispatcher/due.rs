@@ -159,7 +159,10 @@ impl Dispatcher {
                 launcher.get_ready();
             }
             fail_point!(BeforeClaim);
-            let answers = journal.claim_delayed(asks, delays, fold).await;
+            let answers = match wait.is_zero() {
+                true => journal.claim_delayed(asks, delays, fold).await,
+                false => journal.claim_rest(asks, delays, fold).await,
+            };
             fail_point!(Claimed);
             answers
         };
