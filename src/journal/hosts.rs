@@ -267,7 +267,15 @@ impl Journal {
     /// # Errors
     /// Fails when the commit cannot be made.
     pub async fn take_over(&self, known: BTreeSet<DefinitionId>) -> Result<Vec<UnfinishedOccurrence>, JournalError> {
-        let clock = self.clock.clone();
+        let (clock, may) = (self.clock.clone(), known.clone());
+        // What no host can take over stays for long, and each host looks every second. That must not hold up their commits.
+        let left = self.writer.read(move |connection| match connection.host() {
+            Some(me) => left_by_gone(connection, me, &may),
+            None => Ok(Vec::new()),
+        });
+        if left.await?.is_empty() {
+            return Ok(Vec::new());
+        }
         fail_point!(BeforeTakeOver);
         let (taken, newest) = self.writer.commit(move |connection| take_over(connection, &known, clock.now())).await?;
         if !taken.is_empty() {
@@ -358,17 +366,27 @@ fn records(connection: &Connection) -> Result<Vec<HostRecord>, JournalError> {
     })
 }
 
+/// Returns the open occurrences of hosts that are gone: number, definition and host, without definitions that are not `known`.
+fn left_by_gone(
+    connection: &Connection,
+    me: &str,
+    known: &BTreeSet<DefinitionId>,
+) -> Result<Vec<(i64, DefinitionId, String)>, JournalError> {
+    let sql = "SELECT o.number, o.id, o.host FROM occurrence o JOIN host h ON h.name = o.host
+               WHERE o.outcome IS NULL AND h.lease_until < now() AND h.name <> ?1 ORDER BY o.number";
+    let read = |row: &Row<'_>| Ok((row.get::<i64>("number")?, row.id("id")?, row.get::<String>("host")?));
+    let mut left = connection.all(sql, [me], read)?;
+    left.retain(|(_, id, _)| known.contains(id));
+    Ok(left)
+}
+
 fn take_over(
     connection: &Connection,
     known: &BTreeSet<DefinitionId>,
     now: DateTime<Utc>,
 ) -> Result<(Vec<UnfinishedOccurrence>, i64), JournalError> {
     let Some(me) = connection.host().map(str::to_owned) else { return Ok((Vec::new(), 0)) };
-    let left = "SELECT o.number, o.id, o.host FROM occurrence o JOIN host h ON h.name = o.host
-                WHERE o.outcome IS NULL AND h.lease_until < now() AND h.name <> ?1 ORDER BY o.number";
-    let read = |row: &Row<'_>| Ok((row.get::<i64>("number")?, row.id("id")?, row.get::<String>("host")?));
-    let mut left = connection.all(left, [&me], read)?;
-    left.retain(|(_, id, _)| known.contains(id));
+    let mut left = left_by_gone(connection, &me, known)?;
     let gone: BTreeSet<String> = left.iter().map(|(_, _, host)| host.clone()).collect();
     for host in &gone {
         // From here on, commits of that host fail. The statements below see everything that it committed before.
