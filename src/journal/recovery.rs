@@ -138,7 +138,7 @@ impl Journal {
     pub async fn recorded(&self, occurrence: &Occurrence) -> Result<Option<ConcludedReminder>, JournalError> {
         let occurrence = occurrence.clone();
         self.writer
-            .commit(move |connection| {
+            .read(move |connection| {
                 let found = connection.one(
                     &recorded_sql("o.id = ?1 AND o.at = ?2"),
                     params![occurrence.id.as_str(), ms(occurrence.at)],
