@@ -22,6 +22,9 @@ use crate::clock::Clock;
 /// Maximum number of operations in one commit. Bounds how long the first waits for the last.
 const BATCH: usize = 4096;
 
+/// The same on a server. Each operation is at least one round trip, and all other hosts wait for the commit.
+const BATCH_ON_SERVER: usize = 256;
+
 /// Pause before the first retry after a fault that may pass.
 pub(super) const MIN_BACKOFF: Duration = Duration::from_millis(50);
 
@@ -207,11 +210,15 @@ impl Writer {
 
     fn drain(&self) {
         let _lowered = DrainGuard(self);
+        let most = match self.place {
+            JournalLocation::File(_) => BATCH,
+            JournalLocation::Server(_) => BATCH_ON_SERVER,
+        };
         let mut file = lock(&self.file);
         loop {
             let batch: Vec<_> = {
                 let mut queue = lock(&self.queue);
-                let count = queue.waiting.len().min(BATCH);
+                let count = queue.waiting.len().min(most);
                 queue.waiting.drain(..count).collect()
             };
             if batch.is_empty() {
