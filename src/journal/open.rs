@@ -63,11 +63,16 @@ pub(super) fn open_reader(place: &JournalLocation) -> Result<Option<Connection>,
 }
 
 fn read_server(server: &Server) -> Result<Option<Connection>, JournalError> {
-    match read_by(server, server.borrow()?) {
+    let read = server.borrow().and_then(|link| match read_by(server, link) {
         // The borrowed connection may have broken since its last use. A new one shows whether the server answers.
         Err(error) if error.may_pass() => read_by(server, server.connect()?),
         read => read,
+    });
+    // Otherwise the reader gives it back.
+    if !matches!(read, Ok(Some(_))) {
+        server.give_back(None);
     }
+    read
 }
 
 fn read_by(server: &Server, link: Link) -> Result<Option<Connection>, JournalError> {

@@ -31,7 +31,7 @@ pub struct JournalReader(Option<Connection>, JournalLocation);
 impl Drop for JournalReader {
     fn drop(&mut self) {
         if let (Some(Connection::Postgres(link)), JournalLocation::Server(server)) = (self.0.take(), &self.1) {
-            server.give_back(link);
+            server.give_back(Some(link));
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use super::JournalError;
 use super::database::{Connection, Link, ServerAddress};
@@ -82,8 +83,21 @@ impl fmt::Display for JournalLocation {
 #[derive(Clone)]
 pub struct Server {
     place: Arc<ServerAddress>,
-    /// Idle connections.
-    idle: Arc<Mutex<Vec<Link>>>,
+    readers: Arc<Readers>,
+}
+
+/// The connections of those who read.
+#[derive(Default)]
+struct Readers {
+    connections: Mutex<Connections>,
+    given_back: Condvar,
+}
+
+#[derive(Default)]
+struct Connections {
+    idle: Vec<Link>,
+    /// Number of readers that have one.
+    lent: usize,
 }
 
 impl fmt::Debug for Server {
@@ -100,8 +114,11 @@ impl fmt::Display for Server {
 }
 
 impl Server {
-    /// Maximum number of idle connections.
-    const MAX_IDLE: usize = 4;
+    /// Maximum number of connections for reading. When many jobs begin together on many hosts, each of them reads.
+    const MAX_READERS: usize = 4;
+
+    /// Wait for one of them, after which a reader opens one more. Whoever waits may have one already.
+    const READER_PATIENCE: Duration = Duration::from_secs(1);
 
     /// Returns the server at `postgres://user@host:5432/name`, without connecting. A process has one server per address and password.
     ///
@@ -118,7 +135,7 @@ impl Server {
             return Ok(server.clone());
         }
         let place = ServerAddress::read(url, password).map_err(JournalError::Address)?;
-        let server = Self { place: Arc::new(place), idle: Arc::default() };
+        let server = Self { place: Arc::new(place), readers: Arc::default() };
         known.insert(key, server.clone());
         Ok(server)
     }
@@ -134,24 +151,32 @@ impl Server {
         Link::open(&self.place)
     }
 
-    /// Borrows an idle connection, or opens one.
+    /// Borrows a connection, or opens one. The borrower then calls [`Self::give_back`], also after an error.
     pub(super) fn borrow(&self) -> Result<Link, JournalError> {
-        loop {
-            let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            match idle {
-                Some(link) if link.is_closed() => {}
-                Some(link) => return Ok(link),
-                None => return self.connect(),
+        let readers = &self.readers;
+        let known = readers.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_busy = |known: &mut Connections| known.lent >= Self::MAX_READERS;
+        let waited = readers.given_back.wait_timeout_while(known, Self::READER_PATIENCE, is_busy);
+        let (mut known, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        known.lent += 1;
+        while let Some(link) = known.idle.pop() {
+            if !link.is_closed() {
+                return Ok(link);
             }
         }
+        drop(known);
+        self.connect()
     }
 
-    /// Takes back a connection from [`Self::borrow`].
-    pub(super) fn give_back(&self, link: Link) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if !link.is_closed() && idle.len() < Self::MAX_IDLE {
-            idle.push(link);
+    /// Takes back what [`Self::borrow`] gave; `None` if that connection is gone.
+    pub(super) fn give_back(&self, link: Option<Link>) {
+        let mut known = self.readers.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        known.lent = known.lent.saturating_sub(1);
+        if let Some(link) = link.filter(|link| !link.is_closed() && known.idle.len() < Self::MAX_READERS) {
+            known.idle.push(link);
         }
+        drop(known);
+        self.readers.given_back.notify_one();
     }
 
     /// Returns the schema of its journal; `None` if there is none yet.
@@ -226,14 +251,13 @@ fn translated(step: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use chrono::TimeDelta;
 
     use super::super::testing::postgres::Postgres;
     use super::super::testing::proxy::Proxy;
     use super::super::{
-        Claim, Journal, NewClaim, NewHost, NewMessage, Occurrence, OnLost, Punctuality, Purpose, RunFilter, RunId,
+        Claim, Journal, JournalReader, NewClaim, NewHost, NewMessage, Occurrence, OnLost, Punctuality, Purpose,
+        RunFilter, RunId,
     };
     use super::*;
     use crate::clock::Clock;
@@ -310,6 +334,25 @@ mod tests {
         server
             .psql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'ollim-bot'");
         assert_eq!(journal.reader().unwrap().runs(&RunFilter::default()).unwrap(), []);
+    }
+
+    #[test]
+    fn many_readers_share_a_few_connections() {
+        let server = Postgres::start();
+        let place = JournalLocation::Server(Server::at(&server.url(), None).unwrap());
+        drop(Journal::open(&place, Clock::system()).unwrap());
+        let read = || {
+            for _ in 0..20 {
+                drop(JournalReader::open(&place).unwrap());
+            }
+        };
+        std::thread::scope(|scope| (0..30).for_each(|_| drop(scope.spawn(read))));
+        let open = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ollim-bot'";
+        assert_eq!(server.psql(open), Server::MAX_READERS.to_string());
+        // One who holds them all gets another one in the end.
+        let held: Vec<JournalReader> =
+            (0..=Server::MAX_READERS).map(|_| JournalReader::open(&place).unwrap()).collect();
+        assert_eq!(server.psql(open), held.len().to_string());
     }
 
     #[tokio::test(flavor = "multi_thread")]
