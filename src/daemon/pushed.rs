@@ -3,6 +3,9 @@
 //! A look reads those that fall due soon, by an index. It hands the new ones to the schedule, moves the times of routines whose
 //! occurrences have their records, and drops what is not nearly due any more. The time in the database only says what a host needs in
 //! memory. Whether an occurrence happens is decided by its claim alone, as for a definition with a file.
+//!
+//! Of many hosts, only the first few for a definition hold it, and one moves its time. The others do so if that was not done a while
+//! later. So the work of a herd does not grow with the number of hosts.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -22,7 +25,7 @@ use crate::definition::{
 use crate::failpoints::of_lease;
 use crate::home::Home;
 use crate::journal::{Hosts, Journal, JournalError, JournalReader, NearlyDue, NextDue, Pushed};
-use crate::schedule::{LiveDefinitions, Loaded, Removal, Schedule, is_named, needs_main, next_due};
+use crate::schedule::{LiveDefinitions, Loaded, REMOVAL, Removal, Schedule, is_named, needs_main, next_due};
 
 /// How long before its time a definition is brought to the schedule.
 const AHEAD: TimeDelta = TimeDelta::seconds(60);
@@ -38,6 +41,20 @@ const MOST: usize = 10_000;
 
 /// Number of rows in one answer of the journal.
 const PAGE: i64 = 500;
+
+/// Number of hosts that hold a definition before it is due.
+const CLOSE: usize = 3;
+
+/// How long after its time a definition without a record is brought to the schedule of every other host.
+const LEFT_ALONE: TimeDelta = TimeDelta::seconds(5);
+
+/// How long after its time a routine is moved on by the other close hosts, and by every host, if its first one does not do it.
+const CLOSE_MOVES: TimeDelta = TimeDelta::seconds(30);
+const EACH_MOVES: TimeDelta = TimeDelta::minutes(5);
+
+/// Maximum delay of a look, which differs for each of many hosts, and the part of it for each host.
+const MAX_SPREAD: TimeDelta = TimeDelta::seconds(10);
+const SPREAD: TimeDelta = TimeDelta::milliseconds(100);
 
 /// The definitions of the database, as this host knows them. Clones share them.
 #[derive(Clone)]
@@ -64,6 +81,8 @@ struct Known {
     unreadable: HashMap<DefinitionId, i64>,
     /// Those that were not nearly due at the last look.
     idle: HashSet<DefinitionId>,
+    /// Those that are left to closer hosts, with the time from which on this host takes them, too.
+    left: HashMap<DefinitionId, DateTime<Utc>>,
     /// The version of the database at the last look.
     version: i64,
     /// Whether this host was the main one at the last look.
@@ -84,6 +103,48 @@ impl HostsState {
             let hosts = hosts.borrow();
             Self { version: hosts.pushed, is_main: hosts.is_main, is_something_left: !hosts.left_open.is_empty() }
         })
+    }
+}
+
+/// How close this host is to definitions among all hosts.
+struct Closeness(Option<Hosts>);
+
+impl Closeness {
+    /// Returns how many hosts come before this one.
+    fn rank(&self, id: &DefinitionId) -> usize {
+        self.0.as_ref().map_or(0, |hosts| hosts.rank_for(id))
+    }
+
+    fn is_alone(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn is_main(&self) -> bool {
+        self.0.as_ref().is_none_or(|hosts| hosts.is_main)
+    }
+
+    /// Returns whether this host holds a definition before it is due. The main host may be the only one that can run it, and so
+    /// may a host that its text names.
+    fn holds(&self, one: &NearlyDue) -> bool {
+        self.is_main() || one.may_name_hosts || self.rank(&one.id) < CLOSE
+    }
+
+    /// Returns how long this host leaves it to others to move a time.
+    fn patience(&self, id: &DefinitionId) -> TimeDelta {
+        match self.rank(id) {
+            0 => TimeDelta::zero(),
+            rank if rank < CLOSE || self.is_main() => CLOSE_MOVES,
+            _ => EACH_MOVES,
+        }
+    }
+
+    /// Returns by how much this host's looks are later than those of the first.
+    fn spread(&self) -> TimeDelta {
+        let Some(hosts) = &self.0 else { return TimeDelta::zero() };
+        let count = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
+        let place = hosts.alive.iter().take_while(|member| member.name < hosts.me.name).count();
+        let each = SPREAD.min(MAX_SPREAD / count(hosts.alive.len().max(1)));
+        each * count(place)
     }
 }
 
@@ -137,6 +198,8 @@ impl PushedDefinitions {
                     if !std::mem::replace(&mut is_hindered, true) {
                         tracing::warn!(%error, cause = error.cause(), "the definitions in the database cannot be read; trying again");
                     }
+                    // The closer hosts could claim nothing meanwhile either.
+                    self.known().left.clear();
                     tokio::time::sleep(RETRY_DELAY).await;
                     continue;
                 }
@@ -162,7 +225,8 @@ impl PushedDefinitions {
         }
         let mut near = HashSet::new();
         if hosts.is_something_left {
-            let rows = self.read(|journal| journal.pushed_in_use()).await?;
+            let gone = self.closeness().0.map_or_else(Vec::new, |hosts| hosts.left_open.into_iter().collect());
+            let rows = self.read(move |journal| journal.pushed_open_on(&gone)).await?;
             near.extend(rows.iter().map(|row| row.id.clone()));
             self.load(rows).await;
         }
@@ -173,26 +237,32 @@ impl PushedDefinitions {
         }
         self.drop_idle(near).await;
         let soonest = self.read(move |journal| journal.soonest_pushed(now + AHEAD)).await?.map(|at| at - AHEAD);
-        let again = (!self.known().loaded.is_empty()).then_some(now + of_lease(INTERVAL));
-        Ok(soonest.into_iter().chain(again).min())
+        let spread = self.closeness().spread();
+        let known = self.known();
+        let again = (!known.loaded.is_empty()).then_some(now + of_lease(INTERVAL));
+        let left = known.left.values().min().copied();
+        Ok(soonest.map(|at| at + spread).into_iter().chain(again).chain(left).min())
     }
 
     /// Brings everything to the schedule that falls due until `until`. Adds what is still nearly due to `near`.
     async fn load_near(&self, until: DateTime<Utc>, near: &mut HashSet<DefinitionId>) -> Result<(), JournalError> {
-        let mut last: Option<(DateTime<Utc>, DefinitionId)> = None;
+        let (mut last, closeness): (Option<(DateTime<Utc>, DefinitionId)>, _) = (None, self.closeness());
+        let before = std::mem::take(&mut self.known().left);
         loop {
             let after = last.take();
             let page = self.read(move |journal| journal.nearly_due(until, after, PAGE)).await?;
             let Some(end) = page.last() else { return Ok(()) };
             last = Some((end.next_due, end.id.clone()));
             let (passed, coming): (Vec<_>, Vec<_>) = page.into_iter().partition(|one| one.passed().is_some());
-            self.move_passed(passed, until, near).await?;
-            let new: Vec<DefinitionId> =
-                coming.iter().filter(|one| self.is_new(one)).map(|one| one.id.clone()).collect();
+            self.move_passed(passed, until, &closeness, near).await?;
+            let new = coming.iter().filter(|one| self.is_new(one) && self.takes(one, &closeness, &before));
+            let new: Vec<DefinitionId> = new.map(|one| one.id.clone()).collect();
             let rows = self.read(move |journal| journal.pushed(&new)).await?;
             self.load(rows).await;
             let known = self.known();
-            near.extend(coming.into_iter().map(|one| one.id).filter(|id| known.loaded.contains_key(id)));
+            // What has its outcome is not needed here, unless the host that ran it went away before it removed it.
+            let coming = coming.into_iter().filter(|one| !one.has_outcome || closeness.is_alone());
+            near.extend(coming.map(|one| one.id).filter(|id| known.loaded.contains_key(id)));
             if near.len() >= MOST {
                 tracing::info!("{MOST} definitions of the database are due here; the next ones wait");
                 return Ok(());
@@ -209,17 +279,42 @@ impl PushedDefinitions {
         !is_loaded && !is_open && known.skipped.get(&one.id) != Some(&one.version)
     }
 
+    /// Whether this host takes a definition that is nearly due, or else notes from when on it does. `before`: the notes of the last look.
+    fn takes(&self, one: &NearlyDue, closeness: &Closeness, before: &HashMap<DefinitionId, DateTime<Utc>>) -> bool {
+        let now = self.0.clock.now();
+        // The host that ran it removes it, or else the main host.
+        if one.has_outcome {
+            return closeness.is_alone() || (closeness.is_main() && one.next_due + REMOVAL <= now);
+        }
+        if closeness.holds(one) {
+            return true;
+        }
+        let from = before.get(&one.id).copied();
+        let from = from.unwrap_or_else(|| one.next_due.max(now) + LEFT_ALONE + closeness.spread());
+        if now < from {
+            self.known().left.insert(one.id.clone(), from);
+        }
+        now >= from
+    }
+
+    fn closeness(&self) -> Closeness {
+        Closeness(self.0.journal.hosts().map(|hosts| hosts.borrow().clone()))
+    }
+
     /// Moves the times of routines whose occurrences have their records. Adds those that are nearly due again to `near`.
     async fn move_passed(
         &self,
         passed: Vec<NearlyDue>,
         until: DateTime<Utc>,
+        closeness: &Closeness,
         near: &mut HashSet<DefinitionId>,
     ) -> Result<(), JournalError> {
         if passed.is_empty() {
             return Ok(());
         }
-        let unknown = |one: &&NearlyDue| !self.known().loaded.contains_key(&one.id);
+        let now = self.0.clock.now();
+        let is_due = |one: &NearlyDue| one.next_due + closeness.patience(&one.id) <= now;
+        let unknown = |one: &&NearlyDue| is_due(one) && !self.known().loaded.contains_key(&one.id);
         let unknown: Vec<DefinitionId> = passed.iter().filter(unknown).map(|one| one.id.clone()).collect();
         let rows = self.read(move |journal| journal.pushed(&unknown)).await?;
         let read: HashMap<DefinitionId, Arc<Definition>> = self
@@ -237,7 +332,12 @@ impl PushedDefinitions {
             if to.is_some_and(|to| to <= until) {
                 near.insert(one.id.clone());
             }
-            moves.push(NextDue { id: one.id, version: one.version, from: one.next_due, to });
+            if is_due(&one) {
+                moves.push(NextDue { id: one.id, version: one.version, from: one.next_due, to });
+            }
+        }
+        if moves.is_empty() {
+            return Ok(());
         }
         fail_point!(BeforeMove);
         self.0.journal.move_next_due(moves).await?;

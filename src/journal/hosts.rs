@@ -152,6 +152,13 @@ impl Hosts {
         first.is_none_or(|first| first.name == self.me.name)
     }
 
+    /// Returns how many living hosts come before this one for a definition that any host may run.
+    #[must_use]
+    pub fn rank_for(&self, id: &DefinitionId) -> usize {
+        let mine = weight(&self.me.name, id.as_str());
+        self.alive.iter().filter(|member| weight(&member.name, id.as_str()) > mine).count()
+    }
+
     /// Returns whether another host has newer time zone data.
     #[must_use]
     pub fn is_outdated(&self) -> bool {

@@ -92,6 +92,8 @@ pub struct NearlyDue {
     pub is_recorded: bool,
     /// Whether that occurrence has its outcome.
     pub has_outcome: bool,
+    /// Whether its text may name hosts.
+    pub may_name_hosts: bool,
 }
 
 impl NearlyDue {
@@ -395,6 +397,7 @@ fn nearly_due(row: &Row<'_>) -> Result<NearlyDue, JournalError> {
         accounted_until: row.maybe_at("accounted_until")?,
         is_recorded: row.get("recorded")?,
         has_outcome: row.get("ended")?,
+        may_name_hosts: row.get("named")?,
     })
 }
 
@@ -420,7 +423,8 @@ impl JournalReader {
     ) -> Result<Vec<NearlyDue>, JournalError> {
         let (after, id) = after.map_or((i64::MIN, String::new()), |(at, id)| (ms(at), id.to_string()));
         let sql = "SELECT d.id, d.kind, d.version, d.next_due, s.accounted_until,
-               o.number IS NOT NULL AS recorded, o.outcome IS NOT NULL AS ended
+               o.number IS NOT NULL AS recorded, o.outcome IS NOT NULL AS ended,
+               instr(d.text, 'hosts') > 0 AS named
              FROM definition d LEFT JOIN definition_seen s ON s.id = d.id
              LEFT JOIN occurrence o ON o.id = d.id AND o.at = d.next_due
              WHERE d.next_due <= ?1 AND (d.next_due, d.id) > (?2, ?3)
@@ -515,6 +519,23 @@ impl JournalReader {
                 UNION SELECT id FROM occurrence WHERE kind = 'reminder' AND outcome IS NOT NULL AND NOT file_done)"
         );
         self.all(&sql, &[], pushed)
+    }
+
+    /// Returns the definitions with an open occurrence of one of these hosts.
+    ///
+    /// # Errors
+    /// Fails when the journal cannot be read.
+    pub fn pushed_open_on(&self, hosts: &[String]) -> Result<Vec<Pushed>, JournalError> {
+        if hosts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sql = format!(
+            "SELECT {COLUMNS} FROM definition d WHERE d.id IN
+               (SELECT id FROM occurrence WHERE outcome IS NULL AND host IN {})",
+            places(1, hosts.len())
+        );
+        let values: Vec<&dyn ToValue> = hosts.iter().map(|host| host as &dyn ToValue).collect();
+        self.all(&sql, &values, pushed)
     }
 
     /// Returns the `count` definitions that fall due next, in order: all, or those of a kind.

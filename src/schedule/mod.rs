@@ -57,5 +57,5 @@ pub use job::{AgentNeed, Approval, Job, Launcher};
 #[cfg(test)]
 pub(crate) use live::tests::scene as live_scene;
 pub use live::{LiveDefinitions, ProblemsOfFile};
-pub use sharing::{is_named, needs_main};
+pub use sharing::{REMOVAL, is_named, needs_main};
 pub use simulate::{Assumptions, PredictedOccurrence, Prediction, SimulatedJob, simulate};

@@ -14,6 +14,10 @@ use crate::journal::{ConsecutiveFailures, Hosts, Member};
 /// Delay after which the others try an occurrence for which another host is first.
 pub(super) const GRACE: Duration = Duration::from_millis(250);
 
+/// How long after its time a reminder of the database that has its outcome is removed by the main host, if the host that ran it did not
+/// do it.
+pub const REMOVAL: TimeDelta = TimeDelta::seconds(60);
+
 /// Period around a clock change in which two versions of the time zone rules may differ.
 const AROUND_CHANGE: TimeDelta = TimeDelta::days(1);
 

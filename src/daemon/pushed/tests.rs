@@ -8,7 +8,7 @@ use super::*;
 use crate::agent::{AttemptEnd, AttemptReport};
 use crate::daemon::files::HomeFiles;
 use crate::definition::Store;
-use crate::journal::{JournalLocation, NewPushed, PushWriter, testing};
+use crate::journal::{JournalLocation, Member, NewPushed, PushWriter, testing};
 use crate::schedule::{Dispatcher, Job, Launcher, ScheduleError, generation};
 
 /// Completes each run at once.
@@ -38,12 +38,20 @@ fn defaults() -> Defaults {
 
 impl Scene {
     fn new() -> Self {
+        Self::among(None)
+    }
+
+    /// A host that shares its journal with others.
+    fn among(hosts: Option<watch::Receiver<Hosts>>) -> Self {
         let folder = TempDir::new().unwrap();
         let home = Home::new(folder.path());
         fs::create_dir(home.routines()).unwrap();
         let clock = Clock::simulated(Utc.with_ymd_and_hms(2026, 3, 1, 12, 0, 30).unwrap());
         let place = testing::place(&folder.path().join("state/journal.db"));
-        let journal = Journal::open(&place, clock.clone()).unwrap();
+        let mut journal = Journal::open(&place, clock.clone()).unwrap();
+        if let Some(hosts) = hosts {
+            journal.share(hosts);
+        }
         let (schedule, inbox) = Schedule::channel(1000);
         let (definitions, _) = LiveDefinitions::new(Store::open(&home, defaults()).unwrap(), schedule.clone());
         let pushed = PushedDefinitions::new(&home, &clock, &journal, &schedule, &definitions);
@@ -187,4 +195,49 @@ async fn a_routine_whose_failures_paused_it_leaves_until_it_is_resumed() {
     tokio::time::sleep(Duration::from_secs(24 * 3600)).await;
     assert_eq!(scene.outcomes(), 1, "it fires the next day");
     following.abort();
+}
+
+/// The hosts that share a journal, seen by the third of them.
+fn ten_hosts() -> Hosts {
+    let member = |number: usize| Member {
+        name: format!("host-{number}"),
+        labels: Default::default(),
+        versions: ("1".to_owned(), "2026b".to_owned()),
+    };
+    Hosts {
+        me: member(2),
+        alive: (0..10).map(member).collect(),
+        ahead: TimeDelta::zero(),
+        is_main: false,
+        left_open: Default::default(),
+        paused: false,
+        failing: Vec::new(),
+        pushed: 0,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_hosts_a_few_hold_a_definition_and_the_others_take_what_was_left() {
+    let (_tell, hosts) = watch::channel(ten_hosts());
+    let scene = Scene::among(Some(hosts));
+    scene.push((0..300).map(|number| (format!("r{number}"), daily(12, 1))));
+    let named = "---\ncron: '1 12 * * *'\nclient: notify\nhosts: [host-2]\n---\nTea.\n";
+    scene.push((0..100).map(|number| (format!("named{number}"), named.to_owned())));
+    let again = scene.look().await.unwrap();
+    let due = Utc.with_ymd_and_hms(2026, 3, 1, 12, 1, 0).unwrap();
+    assert!(again < due, "what it holds may change");
+    let held = scene.held().await;
+    assert!((160..220).contains(&held), "{held}: three in ten of 300, and those that name this host");
+    // No other host does anything.
+    tokio::time::sleep(Duration::from_secs(31)).await;
+    assert_eq!(scene.outcomes(), held);
+    let again = scene.look().await.unwrap();
+    assert_eq!(again, due + LEFT_ALONE + SPREAD * 2);
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    scene.look().await;
+    assert_eq!(scene.outcomes(), 400);
+    // And each time is moved on in the end.
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    scene.look().await;
+    assert_eq!(JournalReader::open(&scene.place).unwrap().nearly_due(scene.clock.now(), None, PAGE).unwrap(), []);
 }

@@ -300,7 +300,7 @@ impl Dispatcher {
     /// Handles an occurrence that this process or a previous one claimed before. Cleans up a reminder with an outcome.
     fn already_recorded(&mut self, occurrence: &Occurrence, state: RunState) {
         tracing::debug!(id = %occurrence.id, at = %occurrence.at, %state, "it has a record");
-        if occurrence.kind == Kind::Reminder {
+        if occurrence.kind == Kind::Reminder && !self.is_removed_elsewhere(occurrence) {
             if state.is_over() {
                 self.fetch_record(occurrence);
             } else if self.active.of(&occurrence.id).all(|(_, active)| active.occurrence != *occurrence) {

@@ -1,9 +1,10 @@
 //! Definitions that only the journal's database has. They are here while they are nearly due, or while something of theirs is open.
 
 use super::super::command::Loaded;
+use super::super::sharing::REMOVAL;
 use super::Dispatcher;
 use crate::definition::{DefinitionId, Kind};
-use crate::journal::{ConsecutiveFailures, EventKind};
+use crate::journal::{ConsecutiveFailures, EventKind, Occurrence};
 
 impl Dispatcher {
     /// Adds or replaces definitions of the database, unless a file has the same id.
@@ -47,6 +48,14 @@ impl Dispatcher {
             !is_in_use
         });
         ids
+    }
+
+    /// Returns whether this host leaves the removal of a reminder to the host that ran it. If that one goes away first, the main host has
+    /// it brought here again after [`REMOVAL`]. No host has a file.
+    pub(super) fn is_removed_elsewhere(&self, occurrence: &Occurrence) -> bool {
+        let is_pushed = self.definitions.definition(&occurrence.id).is_some_and(|known| known.is_pushed());
+        let is_overdue = occurrence.at + REMOVAL <= self.clock.now();
+        self.sharing.is_shared() && is_pushed && !(self.sharing.is_main() && is_overdue)
     }
 
     /// Removes definitions that the database has no longer.
