@@ -3,8 +3,10 @@
 //! A routine's missed occurrences count only from when the journal first observed this cron expression, zone and
 //! `enabled`. A new, edited or re-enabled routine never has a backlog.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::claims::places;
 use super::database::{Connection, Row, ToValue, params};
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -79,13 +81,29 @@ impl Journal {
         generations: Arc<[ObservedGeneration]>,
         latest: DateTime<Utc>,
     ) -> Result<Vec<DateTime<Utc>>, JournalError> {
-        let clock = self.clock.clone();
-        self.writer
-            .commit(move |connection| {
+        // A read holds up no other host, and almost all are unchanged.
+        let mut known = HashMap::new();
+        if self.is_shared() {
+            let asked = Arc::clone(&generations);
+            known = self.writer.read(move |connection| unchanged(connection, &asked)).await?;
+        }
+        let rest = generations.iter().filter(|generation| !known.contains_key(&generation.id)).cloned();
+        let rest: Vec<ObservedGeneration> = rest.collect();
+        let mut observed = Vec::new();
+        if !rest.is_empty() {
+            let clock = self.clock.clone();
+            let commit = self.writer.commit(move |connection| {
                 let now = clock.now();
-                generations.iter().map(|generation| observe(connection, generation, now, latest)).collect()
-            })
-            .await
+                rest.iter().map(|generation| observe(connection, generation, now, latest)).collect()
+            });
+            observed = commit.await?;
+        }
+        let mut observed = observed.into_iter();
+        let watermark = |generation: &ObservedGeneration| match known.get(&generation.id) {
+            Some(watermark) => Ok(*watermark),
+            None => observed.next().ok_or(JournalError::Closed),
+        };
+        generations.iter().map(watermark).collect()
     }
 
     /// Moves a definition's watermark to `from`, as for a new one, since it was resumed.
@@ -215,6 +233,29 @@ pub(super) fn record_gone(
         connection.execute(&sql, &values[..])?;
     }
     Ok(())
+}
+
+/// Returns the watermarks of definitions that are observed already as they are.
+fn unchanged(
+    connection: &Connection,
+    generations: &[ObservedGeneration],
+) -> Result<HashMap<DefinitionId, DateTime<Utc>>, JournalError> {
+    let mut found = HashMap::new();
+    for some in generations.chunks(BATCH_SIZE) {
+        let triggers: HashMap<&str, &str> =
+            some.iter().map(|generation| (generation.id.as_str(), generation.trigger.as_str())).collect();
+        let ids: Vec<&dyn ToValue> = some.iter().map(|generation| &generation.id as &dyn ToValue).collect();
+        let sql = format!(
+            "SELECT id, trigger, accounted_until FROM definition_seen WHERE gone IS NULL AND id IN {}",
+            places(1, ids.len())
+        );
+        let read = |row: &Row<'_>| Ok((row.id("id")?, row.get::<String>("trigger")?, row.at("accounted_until")?));
+        let rows = connection.all(&sql, &ids[..], read)?;
+        let is_same =
+            |(id, trigger, _): &(DefinitionId, String, _)| triggers.get(id.as_str()) == Some(&trigger.as_str());
+        found.extend(rows.into_iter().filter(is_same).map(|(id, _, watermark)| (id, watermark)));
+    }
+    Ok(found)
 }
 
 pub(super) fn observe(
