@@ -344,8 +344,10 @@ impl Journal {
         let (id, text) = (id.clone(), text.to_owned());
         self.writer
             .commit(move |connection| {
-                connection
-                    .execute("DELETE FROM definition WHERE id = ?1 AND text = ?2", [id.as_str(), text.as_str()])?;
+                let removed = "DELETE FROM definition WHERE id = ?1 AND text = ?2";
+                if connection.execute(removed, [id.as_str(), text.as_str()])? > 0 {
+                    return Ok(false);
+                }
                 let other = "SELECT 1 FROM definition WHERE id = ?1";
                 Ok(connection.one(other, [id.as_str()], |_| Ok(()))?.is_some())
             })
