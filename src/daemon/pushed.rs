@@ -45,8 +45,9 @@ const PAGE: i64 = 500;
 /// Number of hosts that hold a definition before it is due.
 const CLOSE: usize = 3;
 
-/// How long after its time a definition without a record is brought to the schedule of every other host.
-const LEFT_ALONE: TimeDelta = TimeDelta::seconds(5);
+/// How long after its time a definition without a record is brought to the schedule of every other host. A herd on a slow server
+/// takes seconds, and more hosts that try would make it slower.
+const LEFT_ALONE: TimeDelta = TimeDelta::seconds(15);
 
 /// How long after its time a routine is moved on by the other close hosts, and by every host, if its first one does not do it.
 const CLOSE_MOVES: TimeDelta = TimeDelta::seconds(30);

@@ -233,7 +233,7 @@ async fn of_many_hosts_a_few_hold_a_definition_and_the_others_take_what_was_left
     assert_eq!(scene.outcomes(), held);
     let again = scene.look().await.unwrap();
     assert_eq!(again, due + LEFT_ALONE + SPREAD * 2);
-    tokio::time::sleep(Duration::from_secs(8)).await;
+    tokio::time::sleep(Duration::from_secs(15)).await;
     scene.look().await;
     assert_eq!(scene.outcomes(), 400);
     // And each time is moved on in the end.
