@@ -27,8 +27,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECT: Duration = Duration::from_secs(3);
 
 /// Begins each transaction that writes. The timeouts cut off a host that stops in the middle, which bounds how
-/// long it blocks the others. They are set each time, since a pooler may hand out another connection.
-const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL idle_in_transaction_session_timeout = '5s';
+/// long it blocks the others. They are set each time, since a pooler may hand out another connection. A host that gave up its place
+/// among many that wait would begin at the end again.
+const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '8s'; SET LOCAL idle_in_transaction_session_timeout = '5s';
     SET LOCAL statement_timeout = '9s'; SET LOCAL synchronous_commit = on; SELECT 1 FROM journal FOR UPDATE";
 
 /// The address of a server, with credentials.
