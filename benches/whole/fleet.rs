@@ -132,7 +132,7 @@ impl Fleet {
         herd.print(&self.server);
         sleep_until(herd.at + TimeDelta::seconds(62));
         let after = Load::now(&self.server, &self.services);
-        row("the minute after", "", &after.since(&done), &self.lost_leases(before, 0));
+        row("… and until 62 s after its time at least", "", &after.since(&done), &self.lost_leases(before, 0));
     }
 
     /// Restarts one host after another while a small herd falls due every few seconds.

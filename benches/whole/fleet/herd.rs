@@ -80,7 +80,8 @@ pub fn print_all(server: &Postgres, herds: &[&Herd]) {
     println!(
         "    of {size}: {} lost, {} told twice, {} completed twice, {} begun again",
         size - completed(server, &which),
-        twice(&format!("SELECT id FROM message WHERE {which} GROUP BY id HAVING count(*) > 1")),
+        // Without the messages of the service, which say that a job is late.
+        twice(&format!("SELECT id FROM message WHERE ({which}) AND run IS NOT NULL GROUP BY id HAVING count(*) > 1")),
         twice(&format!(
             "SELECT o.id FROM occurrence o JOIN run r ON r.occurrence = o.number
              WHERE ({which}) AND r.state = 'completed' GROUP BY o.id HAVING count(*) > 1"
