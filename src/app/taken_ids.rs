@@ -1,6 +1,6 @@
 //! Ids that a new definition may not have.
 
-use std::fs;
+use std::{fs, io};
 
 use super::{App, Caller, jobs, runs};
 use crate::definition::{DefinitionId, Loaded, Severity};
@@ -16,13 +16,13 @@ pub(super) fn is_taken(app: &App) -> impl Fn(&DefinitionId) -> bool {
     // Without them, every id is taken.
     let meant = match &app.caller {
         Caller::Person => Some(Vec::new()),
-        Caller::Run(_) => app.load().map(|loaded| names_of_person(&loaded)).ok(),
+        Caller::Run(_) => app.load().ok().and_then(|loaded| names_of_person(&loaded).ok()),
     };
     let is_run = matches!(app.caller, Caller::Run(_));
     move |id| {
         let begins = |name: &String| name.starts_with(id.as_str());
         meant.as_ref().is_none_or(|meant| meant.iter().any(begins))
-            || journal.as_ref().is_some_and(|journal| {
+            || journal.as_ref().map_or(is_run, |journal| {
                 is_in_journal(journal, id).unwrap_or(true)
                     || (is_run && is_meant_by_pushed(journal, id).unwrap_or(true))
             })
@@ -51,7 +51,7 @@ fn is_meant_by_pushed(journal: &JournalReader, id: &DefinitionId) -> Result<bool
 
 /// Returns the names by which the person's own jobs are called, the ids that they follow or read, and that of the main session. A file with
 /// an error may follow and read whatever it names.
-fn names_of_person(loaded: &Loaded) -> Vec<String> {
+fn names_of_person(loaded: &Loaded) -> io::Result<Vec<String>> {
     let own = loaded.definitions.values().filter(|definition| definition.created_by.is_none());
     let names = own.flat_map(|definition| {
         let stem = jobs::stem(&definition.file).map(str::to_owned);
@@ -59,12 +59,13 @@ fn names_of_person(loaded: &Loaded) -> Vec<String> {
         let ids = std::iter::once(&definition.id).chain(others).map(ToString::to_string);
         ids.chain(stem).collect::<Vec<_>>()
     });
-    let broken = loaded.problems.iter().filter(|problem| problem.severity == Severity::Error).flat_map(|problem| {
-        let text = fs::read_to_string(loaded.home.root().join(&problem.file)).unwrap_or_default();
-        let stem = jobs::stem(&problem.file).map(str::to_owned);
-        words(&text).map(ToOwned::to_owned).chain(stem).collect::<Vec<_>>()
-    });
-    names.chain(broken).chain([MAIN.to_owned()]).collect()
+    let mut names: Vec<String> = names.chain([MAIN.to_owned()]).collect();
+    for problem in loaded.problems.iter().filter(|problem| problem.severity == Severity::Error) {
+        let text = fs::read(loaded.home.root().join(&problem.file))?;
+        names.extend(words(&String::from_utf8_lossy(&text)).map(ToOwned::to_owned));
+        names.extend(jobs::stem(&problem.file).map(str::to_owned));
+    }
+    Ok(names)
 }
 
 /// Returns the words of a frontmatter: each may be an id.
