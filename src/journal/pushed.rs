@@ -12,7 +12,7 @@ use super::claims::places;
 use super::copy::take_into_use;
 use super::database::{Connection, Row, ToValue, params};
 use super::generations::{observe, record_gone};
-use super::open::{open, open_reader};
+use super::open::open;
 use super::rows::{Columns as _, kind, ms};
 use super::{Journal, JournalError, JournalLocation, JournalReader, ObservedGeneration, settings};
 use crate::clock::Clock;
@@ -140,7 +140,7 @@ impl PushWriter {
     /// # Errors
     /// Fails when the journal cannot be used by this version of the program.
     pub fn open(place: &JournalLocation, clock: Clock) -> Result<Self, JournalError> {
-        drop(open_reader(place)?);
+        drop(JournalReader::open(place)?);
         let connection = open(place, clock.now())?.connection;
         take_into_use(&connection, place)?;
         Ok(Self { connection, clock })
