@@ -8,6 +8,7 @@
 //! later. So the work of a herd does not grow with the number of hosts.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -50,8 +51,9 @@ const CLOSE: usize = 3;
 const LEFT_ALONE: TimeDelta = TimeDelta::seconds(15);
 
 /// How long after its time a routine is moved on by the other close hosts, and by every host, if its first one does not do it.
-const CLOSE_MOVES: TimeDelta = TimeDelta::seconds(30);
-const EACH_MOVES: TimeDelta = TimeDelta::minutes(5);
+/// Within a minute, so that the next occurrence is not late.
+const CLOSE_MOVES: TimeDelta = TimeDelta::seconds(20);
+const EACH_MOVES: TimeDelta = TimeDelta::seconds(40);
 
 /// Maximum delay of a look, which differs for each of many hosts, and the part of it for each host.
 const MAX_SPREAD: TimeDelta = TimeDelta::seconds(10);
@@ -82,8 +84,10 @@ struct Known {
     unreadable: HashMap<DefinitionId, i64>,
     /// Those that were not nearly due at the last look.
     idle: HashSet<DefinitionId>,
-    /// Those that are left to closer hosts, with the time from which on this host takes them, too.
-    left: HashMap<DefinitionId, DateTime<Utc>>,
+    /// Those that are left to closer hosts, with their time and the time from which on this host takes them, too.
+    left: HashMap<DefinitionId, (DateTime<Utc>, DateTime<Utc>)>,
+    /// When to look whether the other hosts have moved a time, or removed a reminder.
+    check: Option<DateTime<Utc>>,
     /// The version of the database at the last look.
     version: i64,
     /// Whether this host was the main one at the last look.
@@ -96,13 +100,18 @@ struct HostsState {
     version: i64,
     is_main: bool,
     is_something_left: bool,
+    /// A hash of the names of the living hosts: another one may come first for a definition.
+    alive: u64,
 }
 
 impl HostsState {
     fn of(hosts: Option<&watch::Receiver<Hosts>>) -> Self {
         hosts.map_or_else(Self::default, |hosts| {
             let hosts = hosts.borrow();
-            Self { version: hosts.pushed, is_main: hosts.is_main, is_something_left: !hosts.left_open.is_empty() }
+            let mut alive = DefaultHasher::new();
+            hosts.alive.iter().for_each(|member| member.name.hash(&mut alive));
+            let (version, is_main) = (hosts.pushed, hosts.is_main);
+            Self { version, is_main, is_something_left: !hosts.left_open.is_empty(), alive: alive.finish() }
         })
     }
 }
@@ -130,12 +139,14 @@ impl Closeness {
         self.is_main() || one.may_name_hosts || self.rank(&one.id) < CLOSE
     }
 
-    /// Returns how long this host leaves it to others to move a time.
-    fn patience(&self, id: &DefinitionId) -> TimeDelta {
-        match self.rank(id) {
+    /// Returns how long this host leaves it to others to move a time. Only a host that may run a definition moves it: that may be the main
+    /// host alone, or one that its text names.
+    fn patience(&self, one: &NearlyDue) -> TimeDelta {
+        match self.rank(&one.id) {
+            _ if self.is_main() || one.may_name_hosts => TimeDelta::zero(),
             0 => TimeDelta::zero(),
-            rank if rank < CLOSE || self.is_main() => CLOSE_MOVES,
-            _ => EACH_MOVES,
+            rank if rank < CLOSE => CLOSE_MOVES,
+            _ => EACH_MOVES + self.spread(),
         }
     }
 
@@ -241,14 +252,15 @@ impl PushedDefinitions {
         let spread = self.closeness().spread();
         let known = self.known();
         let again = (!known.loaded.is_empty()).then_some(now + of_lease(INTERVAL));
-        let left = known.left.values().min().copied();
-        Ok(soonest.map(|at| at + spread).into_iter().chain(again).chain(left).min())
+        let left = known.left.values().map(|(_, from)| *from).min();
+        Ok(soonest.map(|at| at + spread).into_iter().chain(again).chain(left).chain(known.check).min())
     }
 
     /// Brings everything to the schedule that falls due until `until`. Adds what is still nearly due to `near`.
     async fn load_near(&self, until: DateTime<Utc>, near: &mut HashSet<DefinitionId>) -> Result<(), JournalError> {
         let (mut last, closeness): (Option<(DateTime<Utc>, DefinitionId)>, _) = (None, self.closeness());
         let before = std::mem::take(&mut self.known().left);
+        self.known().check = None;
         loop {
             let after = last.take();
             let page = self.read(move |journal| journal.nearly_due(until, after, PAGE)).await?;
@@ -256,6 +268,11 @@ impl PushedDefinitions {
             last = Some((end.next_due, end.id.clone()));
             let (passed, coming): (Vec<_>, Vec<_>) = page.into_iter().partition(|one| one.passed().is_some());
             self.move_passed(passed, until, &closeness, near).await?;
+            // The host that ran a reminder removes it, or else the main host.
+            if closeness.is_main() && !closeness.is_alone() {
+                let concluded = coming.iter().filter(|one| one.has_outcome).map(|one| one.next_due + REMOVAL).min();
+                self.check_at(concluded.map(|at| at.max(self.0.clock.now() + of_lease(INTERVAL))));
+            }
             let new = coming.iter().filter(|one| self.is_new(one) && self.takes(one, &closeness, &before));
             let new: Vec<DefinitionId> = new.map(|one| one.id.clone()).collect();
             let rows = self.read(move |journal| journal.pushed(&new)).await?;
@@ -281,21 +298,31 @@ impl PushedDefinitions {
     }
 
     /// Whether this host takes a definition that is nearly due, or else notes from when on it does. `before`: the notes of the last look.
-    fn takes(&self, one: &NearlyDue, closeness: &Closeness, before: &HashMap<DefinitionId, DateTime<Utc>>) -> bool {
+    fn takes(
+        &self,
+        one: &NearlyDue,
+        closeness: &Closeness,
+        before: &HashMap<DefinitionId, (DateTime<Utc>, DateTime<Utc>)>,
+    ) -> bool {
         let now = self.0.clock.now();
-        // The host that ran it removes it, or else the main host.
         if one.has_outcome {
             return closeness.is_alone() || (closeness.is_main() && one.next_due + REMOVAL <= now);
         }
         if closeness.holds(one) {
             return true;
         }
-        let from = before.get(&one.id).copied();
+        let from = before.get(&one.id).filter(|(at, _)| *at == one.next_due).map(|(_, from)| *from);
         let from = from.unwrap_or_else(|| one.next_due.max(now) + LEFT_ALONE + closeness.spread());
         if now < from {
-            self.known().left.insert(one.id.clone(), from);
+            self.known().left.insert(one.id.clone(), (one.next_due, from));
         }
         now >= from
+    }
+
+    /// Looks again at this time at the latest.
+    fn check_at(&self, at: Option<DateTime<Utc>>) {
+        let mut known = self.known();
+        known.check = known.check.into_iter().chain(at).min();
     }
 
     fn closeness(&self) -> Closeness {
@@ -314,7 +341,9 @@ impl PushedDefinitions {
             return Ok(());
         }
         let now = self.0.clock.now();
-        let is_due = |one: &NearlyDue| one.next_due + closeness.patience(&one.id) <= now;
+        let is_due = |one: &NearlyDue| one.next_due + closeness.patience(one) <= now;
+        let later = passed.iter().filter(|one| !is_due(one));
+        self.check_at(later.map(|one| one.next_due + closeness.patience(one)).min());
         let unknown = |one: &&NearlyDue| is_due(one) && !self.known().loaded.contains_key(&one.id);
         let unknown: Vec<DefinitionId> = passed.iter().filter(unknown).map(|one| one.id.clone()).collect();
         let rows = self.read(move |journal| journal.pushed(&unknown)).await?;
