@@ -104,7 +104,7 @@ fn stop_groups_of_children(root: u32, own_session: Option<i32>) {
         for child in children.split_whitespace().filter_map(|pid| pid.parse().ok()) {
             // The child may have ended.
             let Ok(Some(child)) = read(child) else { continue };
-            stop_group(child.group, child.session, own_session, &mut groups);
+            stop_group(child, own_session, &mut groups);
         }
     }
 }
@@ -168,7 +168,7 @@ fn kill(own_session: Option<i32>, find: impl Fn() -> io::Result<Vec<Process>>) -
             if stopped.contains_key(&name) {
                 continue;
             }
-            stop_group(process.group, process.session, own_session, &mut groups);
+            stop_group(process, own_session, &mut groups);
             if process.ended {
                 continue;
             }
@@ -201,15 +201,15 @@ fn kill(own_session: Option<i32>, find: impl Fn() -> io::Result<Vec<Process>>) -
     Ok(seen.len())
 }
 
-/// Stops a group that is not in `stopped` yet, unless its session is `own_session`.
+/// Stops the group of a process, if it is not in `stopped` yet, unless its session is `own_session`.
 ///
 /// A group lies within its session, and every session but this process's own contains only processes to kill. One call stops the whole
 /// group, which then forks no more, however many processes it has. An ended process that nobody has reaped yet is still in its group:
 /// so processes that end faster than they are found cannot hide.
-fn stop_group(group: i32, session: i32, own_session: Option<i32>, stopped: &mut BTreeSet<i32>) {
-    if Some(session) != own_session
-        && stopped.insert(group)
-        && let Some(group) = Pid::from_raw(group)
+fn stop_group(process: Process, own_session: Option<i32>, stopped: &mut BTreeSet<i32>) {
+    if Some(process.session) != own_session
+        && stopped.insert(process.group)
+        && let Some(group) = Pid::from_raw(process.group)
     {
         // The group may be empty.
         let _ = kill_process_group(group, Signal::STOP);
