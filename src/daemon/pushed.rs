@@ -143,8 +143,7 @@ impl Closeness {
     /// host alone, or one that its text names.
     fn patience(&self, one: &NearlyDue) -> TimeDelta {
         match self.rank(&one.id) {
-            _ if self.is_main() || one.may_name_hosts => TimeDelta::zero(),
-            0 => TimeDelta::zero(),
+            rank if rank == 0 || self.is_main() || one.may_name_hosts => TimeDelta::zero(),
             rank if rank < CLOSE => CLOSE_MOVES,
             _ => EACH_MOVES + self.spread(),
         }
