@@ -34,7 +34,7 @@ fn inbox(bot: &TestBot) -> Vec<String> {
 }
 
 /// Returns the recorded output of a run.
-fn printed(run: &Value) -> String {
+pub fn printed(run: &Value) -> String {
     let events = run["events"].as_array().unwrap().iter();
     events.filter(|event| event["event"] == "printed").map(|event| event["text"].as_str().unwrap()).collect()
 }

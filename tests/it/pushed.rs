@@ -5,6 +5,7 @@ use std::fs;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 
+use crate::exec::printed;
 use crate::hosts::host;
 use crate::support::bot::{CommandOutput, TestBot, now, reminder};
 use crate::support::client;
@@ -312,6 +313,12 @@ fn a_job_that_a_host_cannot_read_is_told_of_once() {
     service.stop();
 }
 
+/// Writes a job that may make jobs by a command.
+fn write_maker(bot: &TestBot, command: &str) {
+    let fields = format!("client: exec\nallowed_tools: ['Bash(ollim-bot *)']\ncommand: '{command}'\n");
+    bot.write("routines/maker.md", &routine("0 9 1 1 *", &fields, ""));
+}
+
 /// Neither the beginning of a pushed id, nor an id that a pushed job reads, nor one that a file with an error names.
 #[test]
 fn a_job_takes_no_id_that_could_mean_a_pushed_job_or_one_of_a_broken_file() {
@@ -324,14 +331,11 @@ fn a_job_takes_no_id_that_could_mean_a_pushed_job_or_one_of_a_broken_file() {
     let ids = "reporter report dig digest tea tea-2 Tea broken bro follower reader free1 the_news text te_-2 free2";
     let add = "ollim-bot reminder add --in 9h --background --isolated -m Task --id";
     let command = format!("for id in {ids}; do {add} $id > /dev/null 2>&1 && echo added $id; done; true");
-    let fields = format!("client: exec\nallowed_tools: ['Bash(ollim-bot *)']\ncommand: '{command}'\n");
-    bot.write("routines/maker.md", &routine("0 9 1 1 *", &fields, ""));
+    write_maker(&bot, &command);
     let service = bot.start();
     let run = service.fire("maker");
     let shown = bot.json(["runs", "show", run["run"].as_str().unwrap()]);
-    let events = shown["events"].as_array().unwrap().iter().filter(|event| event["event"] == "printed");
-    let printed: String = events.map(|event| event["text"].as_str().unwrap()).collect();
-    assert_eq!(printed, "added free1\nadded the_news\nadded text\nadded te_-2\nadded free2\n", "{shown:#}");
+    assert_eq!(printed(&shown), "added free1\nadded the_news\nadded text\nadded te_-2\nadded free2\n", "{shown:#}");
     service.stop();
 }
 
@@ -343,8 +347,7 @@ fn an_id_that_a_job_chooses_has_a_random_part_where_hosts_have_files_of_their_ow
     bot.write("config.yaml", "share_files: false\n");
     let add = "ollim-bot reminder add --in 9h --background --isolated -m Tea";
     let command = format!("{add} --id nightly && {add}; ollim-bot reminder edit nightly- --id nightly");
-    let fields = format!("client: exec\nallowed_tools: ['Bash(ollim-bot *)']\ncommand: '{command}'\n");
-    bot.write("routines/maker.md", &routine("0 9 1 1 *", &fields, ""));
+    write_maker(&bot, &command);
     let service = bot.start();
     let run = service.fire("maker");
     let mut made = bot.names("reminders");

@@ -248,17 +248,19 @@ async fn answer(
     }
     let number = shared.ids.fetch_add(1, Ordering::SeqCst);
     match (shared.script)(&request) {
-        Reply::Say(text) => events(&request, number, &[text_block(&text)], "end_turn", None),
+        Reply::Say(text) => events(SHORT, &request, number, &[text_block(&text)], "end_turn", None),
         Reply::Letters(text, pause) => {
-            events(&request, number, &[text_block(&text)], "end_turn", Some(Pace::Pause(pause)))
+            events(SHORT, &request, number, &[text_block(&text)], "end_turn", Some(Pace::Pause(pause)))
         }
-        Reply::Gated(text, gate) => events(&request, number, &[text_block(&text)], "end_turn", Some(Pace::Gate(gate))),
+        Reply::Gated(text, gate) => {
+            events(SHORT, &request, number, &[text_block(&text)], "end_turn", Some(Pace::Gate(gate)))
+        }
         Reply::Call(calls) => {
             let block = |(at, (tool, input)): (usize, &(String, Value))| tool_block(number, at, tool, input);
-            events(&request, number, &calls.iter().enumerate().map(block).collect::<Vec<_>>(), "tool_use", None)
+            events(SHORT, &request, number, &calls.iter().enumerate().map(block).collect::<Vec<_>>(), "tool_use", None)
         }
         Reply::LastCall(tool, input) => {
-            events_using(990_000, &request, number, &[tool_block(number, 0, &tool, &input)], "tool_use", None)
+            events(FULL, &request, number, &[tool_block(number, 0, &tool, &input)], "tool_use", None)
         }
         Reply::Error(status, kind) => {
             let body = json!({"type": "error", "error": {"type": kind, "message": format!("stub: {kind}")}});
@@ -299,18 +301,12 @@ impl Pace {
     }
 }
 
-fn events(
-    request: &Request,
-    number: u64,
-    blocks: &[(Value, Value)],
-    stop_reason: &str,
-    pace: Option<Pace>,
-) -> Response {
-    events_using(100, request, number, blocks, stop_reason, pace)
-}
+/// Lengths of a conversation, in tokens. The second one fills the window of every model.
+const SHORT: u64 = 100;
+const FULL: u64 = 990_000;
 
 /// Returns a whole message, streamed if the request asks for that: with a pace, each letter by itself.
-fn events_using(
+fn events(
     tokens: u64,
     request: &Request,
     number: u64,
