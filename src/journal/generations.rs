@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::claims::places;
 use super::database::{Connection, Row, ToValue, params};
 use chrono::{DateTime, TimeDelta, Utc};
+use tokio::sync::oneshot;
 
 use super::rows::{Columns, ms, time};
 use super::{Journal, JournalError, pushed};
@@ -19,6 +20,9 @@ const REPLACED: TimeDelta = TimeDelta::seconds(10);
 
 /// Maximum number of ids in one statement.
 const BATCH_SIZE: usize = 500;
+
+/// Number of definitions that are recorded without a look at which of them have changed.
+const FEW: usize = 100;
 
 /// A definition as currently observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,29 +78,52 @@ impl Journal {
     /// new, changed or back after a while, else the previous watermark. `latest`: the latest time that the clock
     /// has shown. While the clock is behind it, it counts as now.
     ///
+    /// A later call, such as a claim, finds them recorded: the commit is enqueued before this returns. On a server this holds for up to
+    /// 100 definitions.
+    ///
     /// # Errors
     /// Fails when the commit cannot be made.
-    pub async fn observe(
+    pub fn observe(
+        &self,
+        generations: Arc<[ObservedGeneration]>,
+        latest: DateTime<Utc>,
+    ) -> impl Future<Output = Result<Vec<DateTime<Utc>>, JournalError>> + Send + use<> {
+        let journal = self.clone();
+        let at_once = !self.is_shared() || generations.len() <= FEW;
+        let commit = at_once.then(|| self.enqueue_observed(Arc::clone(&generations), latest));
+        async move {
+            match commit {
+                Some(commit) => commit.await.unwrap_or(Err(JournalError::Closed)),
+                None => journal.observe_changed(generations, latest).await,
+            }
+        }
+    }
+
+    fn enqueue_observed(
+        &self,
+        generations: Arc<[ObservedGeneration]>,
+        latest: DateTime<Utc>,
+    ) -> oneshot::Receiver<Result<Vec<DateTime<Utc>>, JournalError>> {
+        let clock = self.clock.clone();
+        self.writer.enqueue(move |connection| {
+            let now = clock.now();
+            generations.iter().map(|generation| observe(connection, generation, now, latest)).collect()
+        })
+    }
+
+    /// Like [`Self::observe`], for many definitions of which almost all are unchanged: a read holds up no other host.
+    async fn observe_changed(
         &self,
         generations: Arc<[ObservedGeneration]>,
         latest: DateTime<Utc>,
     ) -> Result<Vec<DateTime<Utc>>, JournalError> {
-        // A read holds up no other host, and almost all are unchanged.
-        let mut known = HashMap::new();
-        if self.is_shared() {
-            let asked = Arc::clone(&generations);
-            known = self.writer.read(move |connection| unchanged(connection, &asked)).await?;
-        }
-        let rest = generations.iter().filter(|generation| !known.contains_key(&generation.id)).cloned();
-        let rest: Vec<ObservedGeneration> = rest.collect();
+        let asked = Arc::clone(&generations);
+        let known = self.writer.read(move |connection| unchanged(connection, &asked)).await?;
+        let changed = generations.iter().filter(|generation| !known.contains_key(&generation.id)).cloned();
+        let changed: Arc<[ObservedGeneration]> = changed.collect();
         let mut observed = Vec::new();
-        if !rest.is_empty() {
-            let clock = self.clock.clone();
-            let commit = self.writer.commit(move |connection| {
-                let now = clock.now();
-                rest.iter().map(|generation| observe(connection, generation, now, latest)).collect()
-            });
-            observed = commit.await?;
+        if !changed.is_empty() {
+            observed = self.enqueue_observed(changed, latest).await.unwrap_or(Err(JournalError::Closed))?;
         }
         let mut observed = observed.into_iter();
         let watermark = |generation: &ObservedGeneration| match known.get(&generation.id) {

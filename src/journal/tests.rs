@@ -274,6 +274,31 @@ async fn a_backlog_counts_from_the_first_sight_of_a_trigger() {
     assert_eq!(fixture.open().watermark(), Some(latest));
 }
 
+/// A job can be fired as soon as its file is back.
+#[tokio::test(start_paused = true)]
+async fn a_definition_is_recorded_before_a_claim_that_is_made_later() {
+    let fixture = Fixture::new();
+    let journal = fixture.open();
+    let see = |text: &str| {
+        let generation = ObservedGeneration { id: DefinitionId::new("mail"), trigger: "x".into(), text: text.into() };
+        journal.observe([generation].into(), fixture.clock.now())
+    };
+    let run = async |text: &str| {
+        let run = one(&journal, fixture.due("mail", Kind::Routine)).await;
+        journal.launching(&run, text.into(), "mail".to_owned(), Punctuality::Unknown).await.unwrap();
+        run
+    };
+    see("one").await.unwrap();
+    let first = run("one").await;
+    journal.finish(&first, Finish::closed(RunState::Completed, None)).await.unwrap();
+    journal.record_removed(vec![DefinitionId::new("mail")]).await.unwrap();
+    tokio::time::advance(std::time::Duration::from_secs(60)).await;
+    let back = see("two");
+    run("two").await;
+    back.await.unwrap();
+    assert!(fixture.reader().remembered("mail").unwrap().unwrap().forgotten, "it is another job");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_stretch_of_skipped_ones_ends_where_the_clock_goes_back_to() {
     let fixture = Fixture::new();

@@ -27,19 +27,34 @@ pub(super) async fn observe(
 ) -> Result<Vec<Observed>, JournalError> {
     let mut observed = Vec::with_capacity(unobserved.len());
     for batch in unobserved.chunks(BATCH) {
-        let (definitions, generations): (Vec<Arc<Definition>>, Vec<_>) = batch.iter().cloned().unzip();
-        fail_point!(BeforeSight);
-        let watermark = journal.observe(generations.into(), latest).await?;
+        observed.extend(observe_batch(journal, latest, batch).await?);
+    }
+    Ok(observed)
+}
+
+/// Like [`observe`]. Asks before it returns, so that the claim of one of these comes after.
+fn observe_batch(
+    journal: &Journal,
+    latest: DateTime<Utc>,
+    batch: &[(Arc<Definition>, ObservedGeneration)],
+) -> impl Future<Output = Result<Vec<Observed>, JournalError>> + Send + use<> {
+    let (definitions, generations): (Vec<Arc<Definition>>, Vec<_>) = batch.iter().cloned().unzip();
+    fail_point!(BeforeSight);
+    let watermarks = journal.observe(generations.into(), latest);
+    let journal = journal.clone();
+    async move {
+        let watermarks = watermarks.await?;
         fail_point!(Sighted);
-        for (definition, accounted_until) in definitions.into_iter().zip(watermark) {
+        let mut observed = Vec::with_capacity(definitions.len());
+        for (definition, accounted_until) in definitions.into_iter().zip(watermarks) {
             let last_due = match definition.jitter() {
                 Some(_) => journal.last_due(&definition.id).await?,
                 None => None,
             };
             observed.push(Observed { definition, accounted_until, last_due });
         }
+        Ok(observed)
     }
-    Ok(observed)
 }
 
 impl Dispatcher {
@@ -56,22 +71,21 @@ impl Dispatcher {
 
     pub(super) fn upsert(&mut self, loaded: Loaded) {
         let unobserved = self.take_in(loaded);
-        self.observe_all(unobserved.into_iter().collect());
+        self.observe_all(unobserved.as_slice());
     }
 
     /// Has the journal say from when on occurrences of these definitions count.
-    pub(super) fn observe_all(&mut self, unobserved: Unobserved) {
-        if unobserved.is_empty() {
-            return;
+    pub(super) fn observe_all(&mut self, unobserved: &[(Arc<Definition>, ObservedGeneration)]) {
+        for batch in unobserved.chunks(BATCH) {
+            let observed = observe_batch(&self.journal, self.wall_clock.latest(), batch);
+            self.spawn(observed, |this, observed| {
+                for observed in observed? {
+                    this.set_watermark(&observed);
+                    this.definitions.enqueue(&observed.definition.id);
+                }
+                Ok(())
+            });
         }
-        let (journal, latest) = (self.journal.clone(), self.wall_clock.latest());
-        self.spawn(async move { observe(&journal, latest, unobserved).await }, |this, observed| {
-            for observed in observed? {
-                this.set_watermark(&observed);
-                this.definitions.enqueue(&observed.definition.id);
-            }
-            Ok(())
-        });
     }
 
     /// Inserts or replaces a definition. Returns its generation if the caller has to ask the journal about it.

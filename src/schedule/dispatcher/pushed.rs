@@ -24,7 +24,7 @@ impl Dispatcher {
             }
             unobserved.extend(self.take_in(loaded));
         }
-        self.observe_all(unobserved);
+        self.observe_all(&unobserved);
     }
 
     /// Drops those definitions of which nothing is open. Returns those that are gone from here.
