@@ -8,6 +8,7 @@ mod agent_jobs;
 mod agents;
 mod api_retries;
 mod architecture;
+mod attacked_broker;
 mod attacked_jobs;
 mod attacked_ninth;
 mod attacked_tenth;

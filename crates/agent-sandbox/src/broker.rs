@@ -3,6 +3,10 @@
 //! The broker is a part of the runner, so the programs that it starts are below the runner and end with the run. It trusts a
 //! trampoline only as far as the kernel vouches: the working folder is a descriptor, and the arguments are those that the program
 //! gets.
+//!
+//! It has a thread of its own. A job shares the descriptors that it sends, so it can make the calls on them block: it clears
+//! `O_NONBLOCK`, or sends a socket whose close waits. The broker then serves that run no more. The runner's main thread touches none of
+//! these descriptors, and ends the run all the same.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -93,7 +97,8 @@ pub(crate) struct Broker {
     questions: mpsc::UnboundedSender<Vec<u8>>,
     next: AtomicU64,
     waiting: Mutex<HashMap<u64, oneshot::Sender<ReplyBody>>>,
-    programs: Mutex<HashMap<u32, oneshot::Sender<WaitStatus>>>,
+    /// The started programs; `None` when the run ends, and no program may start any more.
+    programs: Mutex<Option<HashMap<u32, oneshot::Sender<WaitStatus>>>>,
     /// The origin of each running program outside of the shell, which applies to the programs that it starts.
     origins: Mutex<HashMap<u32, Arc<Origin>>>,
     /// Launchers that wait for a program, newest last.
@@ -125,12 +130,15 @@ struct ReceivedRequest {
     turn: OwnedSemaphorePermit,
 }
 
-impl Broker {
-    /// Listens for shells until the runner ends.
+/// A broker that listens for shells until this is dropped. Then it starts no program any more.
+pub(crate) struct ListeningBroker(Arc<Broker>);
+
+impl ListeningBroker {
+    /// Starts the broker's thread. It lasts as long as the process.
     ///
     /// # Errors
-    /// If the socket cannot be made.
-    pub(crate) fn start(service: ShellService, questions: mpsc::UnboundedSender<Vec<u8>>) -> io::Result<Arc<Self>> {
+    /// If the socket cannot be made, or the machine has no thread to spare.
+    pub(crate) fn start(service: ShellService, questions: mpsc::UnboundedSender<Vec<u8>>) -> io::Result<Self> {
         let listener = socket_with(
             AddressFamily::UNIX,
             SocketType::SEQPACKET,
@@ -149,32 +157,35 @@ impl Broker {
         listen(&listener, 64)?;
         let callers = service.agents.keys().cloned().map(Some).chain([None]);
         let tokens = callers.map(|name| Ok((name, random()?))).collect::<io::Result<_>>()?;
-        let broker = Arc::new(Self {
+        let broker = Arc::new(Broker {
             tokens,
             service,
             questions,
             next: AtomicU64::new(1),
             waiting: Mutex::default(),
-            programs: Mutex::default(),
+            programs: Mutex::new(Some(HashMap::new())),
             origins: Mutex::default(),
             spare: Mutex::default(),
             running: Semaphore::new(MAX_CONCURRENT),
             judged_at_once: Arc::new(Semaphore::new(JUDGED_AT_ONCE)),
         });
         let accepting = broker.clone();
-        tokio::spawn(async move {
-            if let Err(error) = accepting.accept(listener).await {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        std::thread::Builder::new().spawn(move || {
+            if let Err(error) = runtime.block_on(accepting.accept(listener)) {
                 tracing::error!(%error, "the sandbox takes no shells any more");
+                // The kernel signals programs when the thread that started them ends.
+                runtime.block_on(std::future::pending::<()>());
             }
-        });
-        Ok(broker)
+        })?;
+        Ok(Self(broker))
     }
 
     /// Handles an answer of the service.
     pub(crate) fn answered(&self, line: &[u8]) {
         match serde_json::from_slice::<Reply>(line) {
             Ok(Reply { id, what }) => {
-                if let Some(waiting) = lock(&self.waiting).remove(&id) {
+                if let Some(waiting) = lock(&self.0.waiting).remove(&id) {
                     // The trampoline may be gone.
                     let _ = waiting.send(what);
                 }
@@ -185,12 +196,22 @@ impl Broker {
 
     /// Handles the end of a child of the runner.
     pub(crate) fn ended(&self, pid: u32, status: WaitStatus) {
-        if let Some(waiting) = lock(&self.programs).remove(&pid) {
+        if let Some(waiting) = lock(&self.0.programs).as_mut().and_then(|programs| programs.remove(&pid)) {
             // The trampoline may be gone.
             let _ = waiting.send(status);
         }
     }
+}
 
+impl Drop for ListeningBroker {
+    fn drop(&mut self) {
+        *lock(&self.0.programs) = None;
+        // If this fails, the socket is removed with the run's folder.
+        let _ = std::fs::remove_file(Path::new(&self.0.service.socket));
+    }
+}
+
+impl Broker {
     async fn accept(self: Arc<Self>, listener: OwnedFd) -> io::Result<()> {
         // This type is for streams, but reads on the descriptor still respect message boundaries.
         let listener = UnixListener::from_std(listener.into())?;
@@ -533,6 +554,8 @@ impl Broker {
     fn launcher(&self, domain: &Domain) -> io::Result<Launcher> {
         let (mut ours, theirs) = BlockingStream::pair()?;
         wire::write_block(&mut ours, &serde_json::to_vec(domain)?)?;
+        let mut programs = lock(&self.programs);
+        let programs = programs.as_mut().ok_or_else(|| io::Error::other("the run ends"))?;
         let child = Command::new("/proc/self/exe")
             .args(program::arguments())
             .env_clear()
@@ -541,15 +564,9 @@ impl Broker {
             .stderr(Stdio::null())
             .spawn()?;
         let (sender, ended) = oneshot::channel();
-        lock(&self.programs).insert(child.id(), sender);
+        // The lock is held since the start: the main thread may notice the end at once.
+        programs.insert(child.id(), sender);
         Ok(Launcher { domain: domain.clone(), pid: child.id(), ended, socket: ours })
-    }
-}
-
-impl Drop for Broker {
-    fn drop(&mut self) {
-        // If this fails, the socket is removed with the run's folder.
-        let _ = std::fs::remove_file(Path::new(&self.service.socket));
     }
 }
 

@@ -5,13 +5,13 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{ExitStatus, Output};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::Notify;
 
 use crate::judge::{Judge, answer};
 use crate::launch::{self, Launch};
-use crate::runner::PrespawnedRunner;
+use crate::runner::{PrespawnedRunner, wait_or_kill};
 use crate::tree;
 
 /// Maximum number of bytes kept per stream. Further output is read and dropped.
@@ -19,9 +19,6 @@ const MAX_KEPT: usize = 1024 * 1024;
 
 /// Number of bytes read at once.
 const CHUNK: usize = 16 * 1024;
-
-/// Maximum time for a runner to kill its descendants, which takes milliseconds.
-const RUNNER_ENDS: Duration = Duration::from_secs(10);
 
 /// Runs `launch` to its end under a new runner. `runner` is the program that [`crate::stage`] enters. Standard input is
 /// empty. Dropping the future ends the command and all its descendants.
@@ -36,7 +33,7 @@ pub async fn capture(runner: &Path, launch: &Launch, judge: Arc<dyn Judge>) -> i
 /// Runs `launch` as [`capture`] does, but at most until `until` completes. Returns `None` if it was ended; no process is left then.
 ///
 /// # Errors
-/// As [`capture`], and if the runner does not end.
+/// As [`capture`].
 pub async fn capture_until(
     runner: &Path,
     launch: &Launch,
@@ -81,9 +78,13 @@ pub async fn listen_until(
     launch::send(&mut socket, launch, empty.into()).await?;
     let (from, to) = socket.into_split();
     let mut answers = Box::pin(answer(from, to, judge));
+    let closed = Notify::new();
     let ended = async {
         let waited = async {
-            let status = child.wait().await?;
+            let status = tokio::select! {
+                status = child.wait() => status?,
+                () = closed.notified() => wait_or_kill(&mut child).await?,
+            };
             end_leftovers(status, launch.run_folder()).await?;
             Ok(status)
         };
@@ -102,10 +103,8 @@ pub async fn listen_until(
     }
     // Closing the runner's socket makes it end all its descendants.
     drop(answers);
-    match tokio::time::timeout(RUNNER_ENDS, ended).await {
-        Ok(ended) => ended.map(|_| None),
-        Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the runner does not end")),
-    }
+    closed.notify_one();
+    ended.await.map(|_| None)
 }
 
 /// Ends leftover processes of the run with this folder. Does so only if the runner and its parent were killed by a signal: no other

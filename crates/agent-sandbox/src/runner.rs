@@ -7,6 +7,9 @@
 //! client's exit code. The client runs in a domain and the runner does not, so the client cannot signal it. If something else kills the
 //! runner, its parent does the same ([`crate::reaper`]).
 //!
+//! Its main thread does nothing that a process of the run could make it wait for. What waits has a thread of its own: the broker, and the
+//! watch of the limits.
+//!
 //! It knows nothing of the client's protocol: the client inherits standard output and error.
 
 use std::ffi::OsString;
@@ -14,7 +17,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{DumpableBehavior, WaitStatus, getpid, set_child_subreaper, set_dumpable_behavior};
@@ -24,7 +27,7 @@ use tokio::process::{ChildStderr, ChildStdout};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-use crate::broker::Broker;
+use crate::broker::ListeningBroker;
 use crate::exec_stage::CANNOT_START;
 use crate::launch::Launch;
 use crate::watch::Watch;
@@ -33,6 +36,14 @@ use crate::{cgroup, children, descriptors, exec_stage, launch, limits, reaper, s
 
 /// The hidden command of the runner.
 pub(crate) const COMMAND: &str = "__runner";
+
+/// Time in which a runner ends its descendants. It takes milliseconds.
+const ENDS: Duration = Duration::from_secs(10);
+
+/// Number of looks in vain after which nothing is left below a runner, and the pause between two. One look can miss processes that replace
+/// each other quickly.
+const LOOKS_IN_VAIN: u32 = 5;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// Maximum wait for the service to receive why the run is ended.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -83,6 +94,35 @@ impl PrespawnedRunner {
     }
 }
 
+/// Waits for the end of a runner whose socket is closed ([`PrespawnedRunner::child`]). Kills it and everything below it if it does not end
+/// within ten seconds. Returns when nothing is left.
+///
+/// # Errors
+/// If the runner cannot be waited for.
+pub async fn wait_or_kill(child: &mut tokio::process::Child) -> io::Result<ExitStatus> {
+    if let Ok(ended) = tokio::time::timeout(ENDS, child.wait()).await {
+        return ended;
+    }
+    tracing::warn!(pid = child.id(), "the runner of a run hangs; its processes are killed from here");
+    let mut in_vain = 0;
+    while in_vain < LOOKS_IN_VAIN
+        && let Some(pid) = child.id()
+    {
+        match tokio::task::spawn_blocking(move || tree::kill_below(pid)).await? {
+            Ok(0) => in_vain += 1,
+            Ok(_) => in_vain = 0,
+            Err(error) => {
+                tracing::error!(%error, "the processes of a run cannot be found");
+                in_vain += 1;
+            }
+        }
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+    }
+    // It has ended with what was below it, unless it hangs itself.
+    child.kill().await?;
+    child.wait().await
+}
+
 /// Returns the command line of the calling reaper's runner.
 pub(crate) fn arguments() -> [OsString; 2] {
     [COMMAND.into(), std::process::id().to_string().into()]
@@ -112,9 +152,7 @@ fn hold(parent: &str) -> io::Result<ExitCode> {
     let launch = launch::receive(&mut socket)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(serve(parent, socket, client, stage, launch));
-    // The runtime holds descriptors for programs, so drop it before looking for their processes. Standard input, this end of the
-    // socket, stays open: closing it would signal to the service that all is over.
-    drop(runtime);
+    // Standard input, this end of the socket, stays open: closing it would signal to the service that all is over.
     let last = children::end_all(client)?;
     Ok(children::exit_code(ended?.or(last)))
 }
@@ -149,7 +187,7 @@ async fn serve(
         cgroup::enter(group, &[0, client])?;
     }
     // The broker must exist before the client, which may start its shell at once.
-    let broker = shell.map(|shell| Broker::start(shell, questions)).transpose()?;
+    let broker = shell.map(|shell| ListeningBroker::start(shell, questions)).transpose()?;
     let watch = bounds.as_ref().map(Watch::start).transpose()?;
     // If the exec stage has ended, its exit code shows that.
     let _ = launch::forward(&mut stage, &line, stdin);

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::lines::Lines;
-use agent_sandbox::runner::PrespawnedRunner;
+use agent_sandbox::runner::{PrespawnedRunner, wait_or_kill};
 use agent_sandbox::{Judge, Launch, tree};
 
 /// Maximum number of messages that wait for the client to read them.
@@ -34,9 +34,6 @@ const TAIL: usize = 4096;
 /// Number of checks for processes that a client left behind, and the pause between two checks.
 const POLLS: usize = 5;
 const POLL_INTERVAL: Duration = Duration::from_millis(40);
-
-/// Time for a runner to kill its descendants. Normally it takes milliseconds; after this time we kill them ourselves.
-const RUNNER_EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A running client.
 pub(super) struct Process {
@@ -161,29 +158,7 @@ impl Process {
         self.writer.abort();
         let status = match left {
             Ok(status) => status,
-            Err(_) => match timeout(RUNNER_EXIT_TIMEOUT, self.runner.wait()).await {
-                Ok(status) => status,
-                Err(_) => {
-                    tracing::warn!(
-                        pid = self.pid,
-                        "the runner of an agent client hangs; its processes are killed from here"
-                    );
-                    // A single check can miss processes that replace each other quickly.
-                    let mut looks_in_vain = 0;
-                    while looks_in_vain < 5 {
-                        match tree::kill_below(self.pid) {
-                            Ok(0) => looks_in_vain += 1,
-                            Ok(_) => looks_in_vain = 0,
-                            Err(error) => {
-                                tracing::error!(%error, "the processes of an agent client cannot be found");
-                                looks_in_vain += 1;
-                            }
-                        }
-                        tokio::time::sleep(Duration::from_millis(20)).await;
-                    }
-                    self.runner.kill().await.and(self.runner.wait().await)
-                }
-            },
+            Err(_) => wait_or_kill(&mut self.runner).await,
         };
         if let Ok(status) = status
             && let Err(error) = agent_sandbox::end_leftovers(status, self.folder.as_deref()).await

@@ -1,0 +1,79 @@
+//! Attacks on the broker of a run: descriptors that a job shares with it, and on which a call can wait for ever.
+
+use serde_json::json;
+
+use crate::support::bot::TestBot;
+use crate::support::turn;
+
+/// Sends the broker a request that makes a call on it wait, starts a process, and waits. The argument says which.
+const HOLDS: &str = r#"
+import array, fcntl, os, socket, struct, subprocess, sys, time
+broker = socket.socket(fileno=237)
+here = os.open(".", os.O_PATH)
+def send(*descriptors):
+    rights = array.array("i", descriptors)
+    broker.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+def blocks(fd):
+    time.sleep(0.5)
+    fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) & ~os.O_NONBLOCK)
+def lingers():
+    server = socket.create_server(("127.0.0.1", 0))
+    full = socket.create_connection(server.getsockname())
+    other, _ = server.accept()
+    full.setblocking(False)
+    try:
+        while True: full.send(b"x" * 65536)
+    except BlockingIOError: pass
+    full.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 100000))
+    return full, other
+kind = sys.argv[1]
+ours, theirs = socket.socketpair()
+if kind == "read":
+    send(theirs.fileno(), here)
+    blocks(theirs.fileno())
+    ours.send(struct.pack("<I", 100))
+elif kind == "pipe":
+    out, into = os.pipe()
+    send(out, here)
+    blocks(out)
+    os.write(into, struct.pack("<I", 100))
+elif kind == "close":
+    # The broker has to close last. Some of the children are quicker than it is.
+    for _ in range(20):
+        if os.fork() == 0:
+            full, other = lingers()
+            send(full.fileno())
+            full.close()
+            time.sleep(1000)
+elif kind == "queued":
+    full, other = lingers()
+    ours.sendmsg([struct.pack("<I", 100)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [full.fileno()]))])
+    full.close()
+    send(theirs.fileno(), here)
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"], start_new_session=True)
+print("sent", kind, flush=True)
+time.sleep(1000)
+"#;
+
+/// The runner ends the run although its broker waits.
+#[test]
+fn a_run_whose_job_makes_the_broker_wait_ends_on_time_and_leaves_nothing() {
+    if !turn::kernel_supports_sandbox() || !std::path::Path::new("/usr/bin/python3").exists() {
+        return;
+    }
+    let bot = TestBot::new();
+    let service = bot.start();
+    bot.write("work/holds.py", HOLDS);
+    for kind in ["read", "pipe", "close", "queued"] {
+        let head = "cron: '@yearly'\nclient: exec\nretry: 0\nallowed_tools: ['Bash(/usr/bin/python3 holds.py *)']\n";
+        let text = format!("---\n{head}command: /usr/bin/python3 holds.py {kind}\ntimeout: 3s\n---\n");
+        bot.write(&format!("routines/{kind}.md"), &text);
+        let run = service.fire(kind);
+        let run = bot.json(["runs", "show", run["run"].as_str().unwrap()]);
+        assert_eq!(super::exec::printed(&run), format!("sent {kind}\n"), "{run:#}");
+        assert_eq!(run["error"], json!("the command took longer than 3s (`timeout`) and was ended"), "{run:#}");
+        let is_left = || bot.processes().iter().any(|process| process.command.contains("python3"));
+        service.until("no process of the run is left", || (!is_left()).then_some(()));
+    }
+    service.stop();
+}
