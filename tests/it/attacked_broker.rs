@@ -1,9 +1,10 @@
 //! Attacks on the broker of a run: descriptors that a job shares with it, and on which a call can wait for ever.
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::support::bot::TestBot;
-use crate::support::turn;
+use crate::support::{processes, turn};
 
 /// Sends the broker a request that makes a call on it wait, starts a process, and waits. The argument says which.
 const HOLDS: &str = r#"
@@ -75,5 +76,25 @@ fn a_run_whose_job_makes_the_broker_wait_ends_on_time_and_leaves_nothing() {
         let is_left = || bot.processes().iter().any(|process| process.command.contains("python3"));
         service.until("no process of the run is left", || (!is_left()).then_some(()));
     }
+    service.stop();
+}
+
+/// The service ends what a runner that hangs does not end.
+#[test]
+fn a_runner_that_hangs_is_killed_with_its_run() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    let text = "---\ncron: '@yearly'\nclient: exec\nretry: 0\nallowed_tools: []\ncommand: sleep 1000\ntimeout: 3s\n---\n";
+    bot.write("routines/long.md", text);
+    assert_eq!(bot.run(["fire", "long"]).code, 0);
+    let of_run = |name: &str| bot.processes().into_iter().find(|process| process.command.contains(name));
+    service.until("the command runs", || of_run("sleep 1000"));
+    // Also their parents, which would end what a killed runner leaves.
+    for pid in processes::runners_of(service.pid()) {
+        kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), Signal::STOP).unwrap();
+    }
+    let run = service.until("the run has ended", || bot.runs("long").into_iter().find(|run| !run["ended"].is_null()));
+    assert_eq!(run["outcome"], "timed_out", "{run:#}");
+    assert!(of_run("sleep 1000").is_none(), "{:#?}", bot.processes());
     service.stop();
 }
