@@ -12,11 +12,12 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_sandbox::relay::RelayedListener;
 use agent_sandbox::token;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixStream;
 use tokio::sync::broadcast;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -58,7 +59,7 @@ pub trait Handler: Send + Sync + 'static {
 
 /// The bound, private socket and the person's token.
 pub struct Control {
-    listener: UnixListener,
+    listener: RelayedListener,
     person: String,
     tokens: Tokens,
 }
@@ -76,7 +77,7 @@ impl Control {
             _ => {}
         }
         let (path, _folder) = agent_sandbox::reachable(&socket)?;
-        let listener = UnixListener::bind(path)?;
+        let listener = RelayedListener::bind(path)?;
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))?;
         let person = token::random()?;
         // Only the lock's holder writes here, so an existing file is a leftover of a killed service.
@@ -94,7 +95,7 @@ impl Control {
         let (mut turned_away, mut warned) = (0_u64, None::<Instant>);
         loop {
             let stream = match self.listener.accept().await {
-                Ok((stream, _)) => stream,
+                Ok(stream) => stream,
                 Err(error) => {
                     // Most likely the process is out of descriptors. Wait until some are free.
                     tracing::warn!(%error, "cannot accept a caller on the control socket");

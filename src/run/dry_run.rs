@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use agent_sandbox::{
-    Answer, Bounds, Judge, Launch, Limits, SOCKET_VARIABLE, ShellService, Start, TOKEN_VARIABLE, capture, system,
+    Answer, Bounds, Judge, Launch, Limits, SOCKET_VARIABLE, ShellService, Start, TOKEN_VARIABLE, capture_until, system,
 };
 use async_trait::async_trait;
 
@@ -126,11 +126,9 @@ pub async fn dry_run(
             shell: Some(service.clone()),
             bounds: Some(Bounds { limits: LIMITS, folder: run_dir.clone(), group: None }),
         };
-        let output = tokio::time::timeout(LONGEST, capture(Path::new(&binary), &launch, recorder.clone())).await;
-        let (cut_off, stderr) = match output {
-            Ok(output) => (false, output?.stderr),
-            Err(_) => (true, Vec::new()),
-        };
+        let longest = tokio::time::sleep(LONGEST);
+        let output = capture_until(Path::new(&binary), &launch, recorder.clone(), longest).await?;
+        let (cut_off, stderr) = output.map_or((true, Vec::new()), |output| (false, output.stderr));
         let said = error_lines(&String::from_utf8_lossy(&stderr), wide);
         let programs = std::mem::take(&mut *recorder.seen.lock().unwrap_or_else(PoisonError::into_inner));
         // A file that a run could write cannot be written here. A stand-in replaces it, and the line runs again.

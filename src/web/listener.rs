@@ -7,12 +7,13 @@ use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use agent_sandbox::relay::RelayedListener;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::config::ListenAddress;
@@ -44,7 +45,7 @@ pub enum Listener {
     /// A TCP address.
     Tcp(TcpListener),
     /// A Unix socket. Its file is removed when serving ends.
-    Unix(UnixListener, PathBuf),
+    Unix(RelayedListener, PathBuf),
 }
 
 impl Listener {
@@ -58,7 +59,7 @@ impl Listener {
             ListenAddress::Tcp(address) => Ok(Self::Tcp(TcpListener::bind(address).await.map_err(failed)?)),
             ListenAddress::Unix(path) => {
                 remove_dead(path).await.map_err(failed)?;
-                let listener = UnixListener::bind(path).map_err(failed)?;
+                let listener = RelayedListener::bind(path).map_err(failed)?;
                 fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
                 Ok(Self::Unix(listener, path.clone()))
             }
@@ -90,7 +91,7 @@ impl Listener {
             let accepted = async {
                 match &self {
                     Self::Tcp(listener) => listener.accept().await.map(|(stream, _)| Stream::Tcp(stream)),
-                    Self::Unix(listener, _) => listener.accept().await.map(|(stream, _)| Stream::Unix(stream)),
+                    Self::Unix(listener, _) => listener.accept().await.map(Stream::Unix),
                 }
             };
             tokio::select! {

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use agent_sandbox::relay::RelayedListener;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -136,7 +137,7 @@ enum Listener {
     /// A TCP address.
     Tcp(TcpListener),
     /// A Unix socket.
-    Unix(UnixListener),
+    Unix(RelayedListener),
 }
 
 impl Listener {
@@ -148,7 +149,7 @@ impl Listener {
                 if fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
                     fs::remove_file(path)?;
                 }
-                let listener = UnixListener::bind(path)?;
+                let listener = RelayedListener::bind(path)?;
                 // The folder's permissions limit who may connect, and the signature who may deliver.
                 fs::set_permissions(path, fs::Permissions::from_mode(0o666))?;
                 Ok(Self::Unix(listener))
@@ -166,7 +167,7 @@ impl Listener {
             let accepted = async {
                 match &self {
                     Self::Tcp(listener) => listener.accept().await.map(|(stream, _)| Stream::Tcp(stream)),
-                    Self::Unix(listener) => listener.accept().await.map(|(stream, _)| Stream::Unix(stream)),
+                    Self::Unix(listener) => listener.accept().await.map(Stream::Unix),
                 }
             };
             tokio::select! {

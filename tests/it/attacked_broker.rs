@@ -1,6 +1,11 @@
-//! Attacks on the broker of a run: descriptors that a job shares with it, and on which a call can wait for ever.
+//! Attacks with descriptors that are sent to a run's broker or to the service, and on which a call can wait for ever.
 
-use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::json;
 
 use crate::support::bot::TestBot;
@@ -56,10 +61,100 @@ print("sent", kind, flush=True)
 time.sleep(1000)
 "#;
 
+/// Sends each of these sockets messages with descriptors whose close waits. The first argument is the type of the sockets, the others are
+/// their paths.
+const FREEZES: &str = r#"
+import array, os, socket, struct, sys, time
+for path in sys.argv[2:]:
+    for _ in range(24):
+        if os.fork() == 0:
+            server = socket.create_server(("127.0.0.1", 0))
+            full = socket.create_connection(server.getsockname())
+            other, _ = server.accept()
+            full.setblocking(False)
+            try:
+                while True: full.send(b"x" * 65536)
+            except BlockingIOError: pass
+            full.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 100000))
+            to = socket.socket(socket.AF_UNIX, getattr(socket, sys.argv[1]))
+            to.connect(path)
+            to.sendmsg([b"POST /x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [full.fileno()]))])
+            full.close()
+            time.sleep(1000)
+print("sent", flush=True)
+time.sleep(1000)
+"#;
+
+/// A process that sends such messages, with its children. They end with the value.
+struct Freezer(Child);
+
+impl Freezer {
+    fn start(kind: &str, socket: &Path) -> Self {
+        let mut command = Command::new("/usr/bin/python3");
+        command.args(["-c", FREEZES, kind]).arg(socket).stdout(Stdio::piped()).process_group(0);
+        let mut child = command.spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        assert_eq!(said, "sent\n");
+        Self(child)
+    }
+}
+
+impl Drop for Freezer {
+    fn drop(&mut self) {
+        let _gone = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
+        let _ended = self.0.wait();
+    }
+}
+
+fn python_is_there() -> bool {
+    Path::new("/usr/bin/python3").exists()
+}
+
+/// The socket of a run's broker has a path, which every program with sockets can find.
+#[test]
+fn a_stranger_does_not_make_the_broker_of_a_run_wait() {
+    if !turn::kernel_supports_sandbox() || !python_is_there() {
+        return;
+    }
+    let bot = TestBot::new();
+    let service = bot.start();
+    bot.write("work/x", "");
+    let command = "until test -e go; do sleep 0.1; done; ls x";
+    let head = "cron: '@yearly'\nclient: exec\nretry: 0\nallowed_tools: ['Bash(ls *)', Read]\ntimeout: 30s\n";
+    bot.write("routines/victim.md", &format!("---\n{head}command: {command}\n---\n"));
+    assert_eq!(bot.run(["fire", "victim"]).code, 0);
+    let socket = service.until("its broker listens", || {
+        let runs = bot.names("state/runs").into_iter();
+        runs.map(|run| bot.path(&format!("state/runs/{run}/shell.sock"))).find(|socket| socket.exists())
+    });
+    let _freezer = Freezer::start("SOCK_SEQPACKET", &socket);
+    bot.write("work/go", "");
+    let run = service.until("it ends", || bot.runs("victim").into_iter().find(|run| !run["ended"].is_null()));
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    service.stop();
+}
+
+/// The service answers and ends although somebody holds up his own connections.
+#[test]
+fn a_caller_without_a_token_does_not_make_the_service_wait() {
+    if !python_is_there() {
+        return;
+    }
+    let bot = TestBot::new();
+    bot.write("config.yaml", &format!("timezone: UTC\nweb: {}\n", bot.path("web.sock").display()));
+    let service = bot.start();
+    let freezers = ["state/control.sock", "web.sock"].map(|socket| Freezer::start("SOCK_STREAM", &bot.path(socket)));
+    let status = bot.json(["status"]);
+    assert_eq!(status["daemon"]["pid"], service.pid(), "{status:#}");
+    service.stop();
+    drop(freezers);
+}
+
 /// The runner ends the run although its broker waits.
 #[test]
 fn a_run_whose_job_makes_the_broker_wait_ends_on_time_and_leaves_nothing() {
-    if !turn::kernel_supports_sandbox() || !std::path::Path::new("/usr/bin/python3").exists() {
+    if !turn::kernel_supports_sandbox() || !python_is_there() {
         return;
     }
     let bot = TestBot::new();
@@ -84,7 +179,8 @@ fn a_run_whose_job_makes_the_broker_wait_ends_on_time_and_leaves_nothing() {
 fn a_runner_that_hangs_is_killed_with_its_run() {
     let bot = TestBot::new();
     let service = bot.start();
-    let text = "---\ncron: '@yearly'\nclient: exec\nretry: 0\nallowed_tools: []\ncommand: sleep 1000\ntimeout: 3s\n---\n";
+    let text =
+        "---\ncron: '@yearly'\nclient: exec\nretry: 0\nallowed_tools: []\ncommand: sleep 1000\ntimeout: 3s\n---\n";
     bot.write("routines/long.md", text);
     assert_eq!(bot.run(["fire", "long"]).code, 0);
     let of_run = |name: &str| bot.processes().into_iter().find(|process| process.command.contains(name));

@@ -97,8 +97,7 @@ pub(crate) struct Broker {
     questions: mpsc::UnboundedSender<Vec<u8>>,
     next: AtomicU64,
     waiting: Mutex<HashMap<u64, oneshot::Sender<ReplyBody>>>,
-    /// The started programs; `None` when the run ends, and no program may start any more.
-    programs: Mutex<Option<HashMap<u32, oneshot::Sender<WaitStatus>>>>,
+    programs: Mutex<Programs>,
     /// The origin of each running program outside of the shell, which applies to the programs that it starts.
     origins: Mutex<HashMap<u32, Arc<Origin>>>,
     /// Launchers that wait for a program, newest last.
@@ -107,6 +106,14 @@ pub(crate) struct Broker {
     judged_at_once: Arc<Semaphore>,
     /// The tokens of the session and of each subagent. They identify programs that have lost their socket.
     tokens: BTreeMap<Option<String>, String>,
+}
+
+/// The started programs.
+#[derive(Default)]
+struct Programs {
+    ended: HashMap<u32, oneshot::Sender<WaitStatus>>,
+    /// Whether the run ends, and no program may start any more.
+    closed: bool,
 }
 
 /// A started launcher and the socket over which it receives its program.
@@ -163,16 +170,18 @@ impl ListeningBroker {
             questions,
             next: AtomicU64::new(1),
             waiting: Mutex::default(),
-            programs: Mutex::new(Some(HashMap::new())),
+            programs: Mutex::default(),
             origins: Mutex::default(),
             spare: Mutex::default(),
             running: Semaphore::new(MAX_CONCURRENT),
             judged_at_once: Arc::new(Semaphore::new(JUDGED_AT_ONCE)),
         });
+        let (strangers, to_close) = std::sync::mpsc::channel();
+        std::thread::Builder::new().spawn(move || to_close.into_iter().for_each(drop::<UnixStream>))?;
         let accepting = broker.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().spawn(move || {
-            if let Err(error) = runtime.block_on(accepting.accept(listener)) {
+            if let Err(error) = runtime.block_on(accepting.accept(listener, &strangers)) {
                 tracing::error!(%error, "the sandbox takes no shells any more");
                 // The kernel signals programs when the thread that started them ends.
                 runtime.block_on(std::future::pending::<()>());
@@ -196,7 +205,7 @@ impl ListeningBroker {
 
     /// Handles the end of a child of the runner.
     pub(crate) fn ended(&self, pid: u32, status: WaitStatus) {
-        if let Some(waiting) = lock(&self.0.programs).as_mut().and_then(|programs| programs.remove(&pid)) {
+        if let Some(waiting) = lock(&self.0.programs).ended.remove(&pid) {
             // The trampoline may be gone.
             let _ = waiting.send(status);
         }
@@ -205,28 +214,37 @@ impl ListeningBroker {
 
 impl Drop for ListeningBroker {
     fn drop(&mut self) {
-        *lock(&self.0.programs) = None;
+        lock(&self.0.programs).closed = true;
         // If this fails, the socket is removed with the run's folder.
         let _ = std::fs::remove_file(Path::new(&self.0.service.socket));
     }
 }
 
 impl Broker {
-    async fn accept(self: Arc<Self>, listener: OwnedFd) -> io::Result<()> {
+    /// `strangers`: the thread that closes connections of other runs. What waits in these could make the broker wait.
+    async fn accept(
+        self: Arc<Self>,
+        listener: OwnedFd,
+        strangers: &std::sync::mpsc::Sender<UnixStream>,
+    ) -> io::Result<()> {
         // This type is for streams, but reads on the descriptor still respect message boundaries.
         let listener = UnixListener::from_std(listener.into())?;
         let connected = Arc::new(Semaphore::new(CONNECTED));
         loop {
             let place = connected.clone().acquire_owned().await.map_err(io::Error::other)?;
             match listener.accept().await {
-                Ok((socket, _)) => {
-                    let broker = self.clone();
-                    tokio::spawn(async move {
-                        // A caller without the run's token is dropped.
-                        let _ = broker.greet(socket).await;
-                        drop(place);
-                    });
-                }
+                Ok((socket, _)) => match ancestors(&socket) {
+                    Ok(above) => {
+                        let broker = self.clone();
+                        tokio::spawn(async move {
+                            // A caller without the run's token is dropped.
+                            let _ = broker.greet(socket, above).await;
+                            drop(place);
+                        });
+                    }
+                    // The thread lasts as long as this.
+                    Err(_) => drop(strangers.send(socket)),
+                },
                 // Most likely the runner is out of descriptors. Some will be free soon.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
@@ -234,13 +252,8 @@ impl Broker {
     }
 
     /// Greets a new connection: a shell, which receives its rights, or a trampoline that has lost the shell's socket.
-    async fn greet(self: Arc<Self>, socket: UnixStream) -> io::Result<()> {
-        // Programs of other runs can find this socket and flood it.
-        let peer = socket.peer_cred()?.pid().and_then(|pid| u32::try_from(pid).ok()).ok_or(io::ErrorKind::NotFound)?;
-        let above = tree::ancestors(peer)?;
-        if !above.contains(&std::process::id()) {
-            return Ok(());
-        }
+    /// `above`: the ancestors of its process.
+    async fn greet(self: Arc<Self>, socket: UnixStream, above: Vec<u32>) -> io::Result<()> {
         let mut hello = vec![0; 256 * 1024];
         let (length, _) =
             timeout(TIMEOUT, receive(&socket, &mut hello)).await.map_err(|_| io::ErrorKind::TimedOut)??;
@@ -555,7 +568,9 @@ impl Broker {
         let (mut ours, theirs) = BlockingStream::pair()?;
         wire::write_block(&mut ours, &serde_json::to_vec(domain)?)?;
         let mut programs = lock(&self.programs);
-        let programs = programs.as_mut().ok_or_else(|| io::Error::other("the run ends"))?;
+        if programs.closed {
+            return Err(io::Error::other("the run ends"));
+        }
         let child = Command::new("/proc/self/exe")
             .args(program::arguments())
             .env_clear()
@@ -565,7 +580,7 @@ impl Broker {
             .spawn()?;
         let (sender, ended) = oneshot::channel();
         // The lock is held since the start: the main thread may notice the end at once.
-        programs.insert(child.id(), sender);
+        programs.ended.insert(child.id(), sender);
         Ok(Launcher { domain: domain.clone(), pid: child.id(), ended, socket: ours })
     }
 }
@@ -587,6 +602,16 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         lock(self.origins).remove(&self.pid);
     }
+}
+
+/// Returns the ancestors of a connection's process.
+///
+/// # Errors
+/// If the process is not below this one. Programs of other runs can find the socket, and flood it.
+fn ancestors(socket: &UnixStream) -> io::Result<Vec<u32>> {
+    let peer = socket.peer_cred()?.pid().and_then(|pid| u32::try_from(pid).ok()).ok_or(io::ErrorKind::NotFound)?;
+    let above = tree::ancestors(peer)?;
+    if above.contains(&std::process::id()) { Ok(above) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
 /// Returns the variables that differ from the clean environment of the shell or program. Missing ones are not reported, since a

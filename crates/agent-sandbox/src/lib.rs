@@ -41,6 +41,7 @@ pub mod prespawn;
 mod privileges;
 mod program;
 mod reaper;
+pub mod relay;
 pub mod runner;
 pub mod seccomp;
 pub mod shell;
