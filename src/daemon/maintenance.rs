@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::FutureExt as _;
@@ -14,7 +14,7 @@ use super::pushed::PushedDefinitions;
 use super::settings::CurrentSettings;
 use crate::clock::Clock;
 use crate::home::Home;
-use crate::journal::Journal;
+use crate::journal::{Journal, RunId};
 use crate::run::folder;
 use crate::run::gate::state::KeptState;
 use crate::schedule::{LiveDefinitions, MaintenanceTask, Schedule};
@@ -69,13 +69,18 @@ impl Maintenance {
                 if let Some(before) = before.filter(|_| journal.is_main()) {
                     // A run that a budget still counts stays.
                     prune_journal(&journal, before.min(budget.counts_since(now))).await;
-                    prune_files(&home, before).await;
                     prune_gates(&home, &known, before).await;
                 }
                 // Taken before listing folders: a later run has a new folder, which is kept.
                 let active = schedule.snapshot(0).await.active;
-                let running = active.iter().map(|active| active.run.to_string()).collect();
-                // As in `prune_files`.
+                let running = active.iter().map(|active| active.run.clone()).collect();
+                if let Some(before) = before {
+                    prune_folders(&home, &journal, before, &running).await;
+                    let log = home.log();
+                    // It logs its errors. The result holds only a panic.
+                    let _ended = tokio::task::spawn_blocking(move || prune_log(&log, before)).await;
+                }
+                // As above.
                 let _ended = tokio::task::spawn_blocking(move || tidy_folders(&home, &running)).await;
             }
             .boxed()
@@ -94,16 +99,6 @@ async fn prune_journal(journal: &Journal, before: DateTime<Utc>) {
         Ok(count) => tracing::info!(count, "old runs were taken out of the journal"),
         Err(error) => tracing::warn!(%error, "the journal could not be pruned"),
     }
-}
-
-async fn prune_files(home: &Home, before: DateTime<Utc>) {
-    let (home, log) = (home.clone(), home.log());
-    // The functions log their errors. The result holds only a panic.
-    let _ended = tokio::task::spawn_blocking(move || {
-        prune_folders(&home, before);
-        prune_log(&log, before);
-    })
-    .await;
 }
 
 /// Removes the kept state of gates that is older than `before`, if their job no longer exists.
@@ -140,35 +135,51 @@ fn folders_of_runs(home: &Home) -> impl Iterator<Item = fs::DirEntry> {
     fs::read_dir(home.runs()).into_iter().flatten().flatten().filter(move |entry| entry.path() != main)
 }
 
+/// Returns the run that a folder belongs to.
+fn run_of(folder: &fs::DirEntry) -> RunId {
+    RunId::new(folder.file_name().to_string_lossy())
+}
+
+/// Returns whether nothing has been made or removed in a folder since `before`. A run can set these times.
+fn is_older(folder: &fs::DirEntry, before: SystemTime) -> bool {
+    folder.metadata().and_then(|facts| facts.modified()).is_ok_and(|at| at < before)
+}
+
 /// Removes leftovers of runs whose service was killed. All other runs clean up at their end.
-fn tidy_folders(home: &Home, running: &BTreeSet<String>) {
+fn tidy_folders(home: &Home, running: &BTreeSet<RunId>) {
+    let Some(before) = SystemTime::now().checked_sub(MIN_FOLDER_AGE) else { return };
     for entry in folders_of_runs(home) {
-        let old = entry
-            .metadata()
-            .and_then(|facts| facts.modified())
-            .is_ok_and(|at| at.elapsed().is_ok_and(|age| age > MIN_FOLDER_AGE));
-        if old && !running.contains(&*entry.file_name().to_string_lossy()) {
+        if is_older(&entry, before) && !running.contains(&run_of(&entry)) {
             folder::tidy_now(&entry.path());
         }
     }
 }
 
-/// Removes the folders of runs that ended before `before`. Nothing has been written in them since.
-fn prune_folders(home: &Home, before: DateTime<Utc>) {
-    for entry in folders_of_runs(home) {
-        let old =
-            entry.metadata().and_then(|facts| facts.modified()).is_ok_and(|at| DateTime::<Utc>::from(at) < before);
-        if old && let Err(error) = agent_sandbox::leftovers::remove(&entry.path()) {
-            tracing::warn!(%error, "the old folder {} could not be removed", entry.path().display());
+/// Removes old folders of runs that the journal holds no more.
+async fn prune_folders(home: &Home, journal: &Journal, before: DateTime<Utc>, running: &BTreeSet<RunId>) {
+    let old: Vec<fs::DirEntry> = folders_of_runs(home)
+        .filter(|folder| is_older(folder, before.into()) && !running.contains(&run_of(folder)))
+        .collect();
+    let recorded = match journal.recorded_runs(old.iter().map(run_of).collect()).await {
+        Ok(recorded) => recorded,
+        Err(error) => return tracing::warn!(%error, "old folders of runs could not be looked up"),
+    };
+    // It logs its errors. The result holds only a panic.
+    let _ended = tokio::task::spawn_blocking(move || {
+        for folder in old.iter().filter(|folder| !recorded.contains(&run_of(folder))) {
+            if let Err(error) = agent_sandbox::leftovers::remove(&folder.path()) {
+                tracing::warn!(%error, "the old folder {} could not be removed", folder.path().display());
+            }
         }
-    }
+    })
+    .await;
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, SystemTime};
-
     use super::*;
+    use crate::definition::DefinitionId;
+    use crate::journal::testing::begin_turn;
 
     #[test]
     fn a_log_that_is_older_than_the_retention_is_removed() {
@@ -185,5 +196,26 @@ mod tests {
         assert_eq!(left, ["service.new.jsonl"]);
         // Before the first start there is none.
         prune_log(&folder.path().join("nowhere"), limit.into());
+    }
+
+    /// A run may set the time of any folder.
+    #[tokio::test]
+    async fn only_folders_of_runs_that_are_over_and_forgotten_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path());
+        let clock = Clock::system();
+        let journal = Journal::open(&folder.path().join("journal.db"), clock.clone()).unwrap();
+        let recorded = begin_turn(&journal, &clock, &DefinitionId::new("turn-1")).await;
+        let running = RunId::new("0000cafe");
+        let names = [recorded.as_str(), running.as_str(), "forgotten", "new", "main"];
+        for name in names {
+            fs::create_dir_all(home.runs().join(name)).unwrap();
+            let time = if name == "new" { SystemTime::now() } else { SystemTime::UNIX_EPOCH };
+            fs::File::open(home.runs().join(name)).unwrap().set_modified(time).unwrap();
+        }
+        let before = clock.now() - TimeDelta::hours(1);
+        prune_folders(&home, &journal, before, &BTreeSet::from([running.clone()])).await;
+        let left: Vec<&str> = names.into_iter().filter(|name| home.runs().join(name).exists()).collect();
+        assert_eq!(left, [recorded.as_str(), running.as_str(), "new", "main"]);
     }
 }

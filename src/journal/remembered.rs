@@ -1,13 +1,18 @@
 //! The answers of a job's earlier runs.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use super::database::Row;
+use super::claims::places;
+use super::database::{Row, ToValue};
 use chrono::{DateTime, Utc};
 
 use super::rows::Columns;
 use super::{Journal, JournalError, JournalReader, RunId};
 use crate::definition::DefinitionId;
+
+/// Maximum number of runs in one statement.
+const AT_ONCE: usize = 500;
 
 /// A completed run, as later runs know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +40,25 @@ impl Journal {
             .commit(move |connection| {
                 let sql = "UPDATE run SET forgotten = TRUE WHERE lineage = ?1 AND NOT forgotten";
                 connection.execute(sql, [&lineage])
+            })
+            .await
+    }
+
+    /// Returns those of the runs that the journal holds.
+    ///
+    /// # Errors
+    /// Fails when the journal cannot be read.
+    pub async fn recorded_runs(&self, runs: Vec<RunId>) -> Result<BTreeSet<RunId>, JournalError> {
+        self.writer
+            .read(move |connection| {
+                let mut found = BTreeSet::new();
+                for some in runs.chunks(AT_ONCE) {
+                    let sql = format!("SELECT run FROM run WHERE run IN {}", places(1, some.len()));
+                    let ids: Vec<&str> = some.iter().map(RunId::as_str).collect();
+                    let values: Vec<&dyn ToValue> = ids.iter().map(|id| id as &dyn ToValue).collect();
+                    found.extend(connection.all(&sql, &values[..], |row| row.run("run"))?);
+                }
+                Ok(found)
             })
             .await
     }
