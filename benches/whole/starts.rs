@@ -35,11 +35,12 @@ struct Judged {
 impl Judge for Judged {
     async fn judge(&self, start: Start) -> Answer {
         match self.sandbox.judge(&self.policy, &start).answer {
-            Answer::Outside { program, env, domain, takes_umask } => Answer::Outside {
+            Answer::Outside { program, env, domain, takes_umask, own_folder } => Answer::Outside {
                 program,
                 env: self.clean.clone().into_iter().chain(env).collect(),
                 domain,
                 takes_umask,
+                own_folder,
             },
             answer => answer,
         }

@@ -282,9 +282,9 @@ impl Judge for CommandJudge {
         // Judging runs on a blocking thread: a line may pass arguments of any length.
         let judged = tokio::task::spawn_blocking(move || runtime.block_on(host.judge(start))).await;
         match judged {
-            Ok(Answer::Outside { program, env, domain, takes_umask }) => {
+            Ok(Answer::Outside { program, env, domain, takes_umask, own_folder }) => {
                 let env = self.env.clone().into_iter().chain(env).collect();
-                Answer::Outside { program, env, domain, takes_umask }
+                Answer::Outside { program, env, domain, takes_umask, own_folder }
             }
             Ok(answer @ Answer::Here { .. }) => answer,
             refused => {

@@ -221,9 +221,9 @@ impl Judge for GateJudge {
                 }
                 answer
             }
-            Answer::Outside { program, env, domain, takes_umask } => {
+            Answer::Outside { program, env, domain, takes_umask, own_folder } => {
                 let env = self.env.clone().into_iter().chain(env).collect();
-                Answer::Outside { program, env, domain, takes_umask }
+                Answer::Outside { program, env, domain, takes_umask, own_folder }
             }
             Answer::Here { .. } => answer,
         }

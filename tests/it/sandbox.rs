@@ -158,6 +158,28 @@ fn a_command_of_the_persons_runs_no_code_of_the_jobs() {
     }
 }
 
+/// Programs trust what they put into `$TMPDIR`. The shell has less power than they have.
+#[test]
+fn temporary_files_of_a_granted_program_are_its_own() {
+    let looks = "for i in $(seq 30); do cat $TMPDIR/tmp.* $TMPDIR/../programs/*/*; sleep 0.05; done 2>/dev/null";
+    let api = api(&[
+        &format!("( {looks} ) & ollim-bot mail; wait"),
+        "file=$(mktemp); echo shared > $file; ollim-bot mail $file",
+    ]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    let holds = "file=$(mktemp); echo xyzzy > \"$file\"; sleep 1; wc -l < \"$file\"; echo \"in $TMPDIR\"; cat \"$@\" < /dev/null\n";
+    bot.external_command("mail", &format!("#!/bin/sh\n{holds}"));
+    let results = lines(&bot, &api, &["Bash(ollim-bot mail *)"]);
+    for (result, last) in results.iter().zip([None, Some("shared")]) {
+        let mut said = result.text.lines();
+        assert_eq!(said.next(), Some("1"), "{result:?}");
+        let folder = said.next().and_then(|line| line.strip_prefix("in ")).unwrap();
+        assert!(folder.contains("/programs/") && !std::path::Path::new(folder).exists(), "{folder}");
+        assert_eq!(said.next(), last, "{result:?}");
+    }
+    assert_eq!(results.len(), 2, "{results:?}");
+}
+
 /// Later runs can use the files in its folder.
 #[test]
 fn a_command_of_the_persons_has_the_services_umask() {

@@ -27,10 +27,12 @@ use rustix::process::{Pid, Signal, WaitStatus, kill_process};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::domain::Domain;
 use crate::launch::ShellService;
+use crate::leftovers;
 use crate::program;
 use crate::shell;
 use crate::token::{random, same};
@@ -135,6 +137,8 @@ struct ReceivedRequest {
     descriptors: Vec<OwnedFd>,
     /// The permit, held until the program has started.
     turn: OwnedSemaphorePermit,
+    /// The folder to make for the program.
+    own_folder: Option<PathBuf>,
 }
 
 /// A broker that listens for shells until this is dropped. Then it starts no program any more.
@@ -402,12 +406,12 @@ impl Broker {
                 Answer::Deny { code, message } => Instruction::End(code, message),
                 Answer::Here { program } if origin.shell => Instruction::Become(program),
                 Answer::Here { .. } => Instruction::End(126, "denied: it may run in the shell only".into()),
-                Answer::Outside { program, env, domain, takes_umask } => {
+                Answer::Outside { program, env, domain, takes_umask, own_folder } => {
                     let env = self.own_token(env, origin.caller.as_deref());
                     let (umask, limits) = (takes_umask.then_some(request.umask), self.service.spec.limits);
                     let Request { descriptors, .. } = request;
                     let spec = ProgramSpec { program, env, domain: *domain, descriptors, umask, limits };
-                    let received = ReceivedRequest { request: bytes, folder, descriptors: handed, turn };
+                    let received = ReceivedRequest { request: bytes, folder, descriptors: handed, turn, own_folder };
                     match self.run(spec, received, &mut stream, origin).await {
                         Ok(code) => Instruction::End(code, String::new()),
                         Err(error) => Instruction::End(126, format!("not started: {error}")),
@@ -469,9 +473,12 @@ impl Broker {
         trampoline: &mut UnixStream,
         origin: &Origin,
     ) -> io::Result<u8> {
-        let ReceivedRequest { request, folder, descriptors: handed, turn } = handed;
+        let ReceivedRequest { request, folder, descriptors: handed, turn, own_folder } = handed;
         let too_many = |_| io::Error::other(format!("{MAX_CONCURRENT} programs of this run are going already"));
         let _permit = self.running.try_acquire().map_err(too_many)?;
+        if let Some(folder) = &own_folder {
+            std::fs::create_dir_all(folder)?;
+        }
         let Domain { network, attributes, .. } = spec.domain;
         let prepared = Domain { network, attributes, ..origin.every_program.clone() };
         let Launcher { pid, mut ended, socket, .. } = match self.take_spare(&prepared) {
@@ -507,10 +514,8 @@ impl Broker {
             }),
         );
         let _running = Running::new(&self.origins, pid, started.clone());
-        tokio::spawn(async move {
-            // Serve until the program and all its descendants are gone.
-            let _ = broker.serve(ours, started).await;
-        });
+        // Serve until the program and all its descendants are gone.
+        let serving = tokio::spawn(broker.serve(ours, started));
         let mut error = String::new();
         // The socket closes when the program starts. Before that the launcher reports errors on it.
         let _ = socket.read_to_string(&mut error).await;
@@ -537,6 +542,9 @@ impl Broker {
                 }
             }
         };
+        if let Some(folder) = own_folder {
+            tokio::spawn(remove_after(serving, folder));
+        }
         let status = ExitStatus::from_raw(status.map_err(io::Error::other)?.as_raw());
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
         Ok(u8::try_from(code).unwrap_or(u8::MAX))
@@ -674,6 +682,13 @@ async fn hung_up(trampoline: &UnixStream) {
             _ => {}
         }
     }
+}
+
+/// Removes a program's folder when what the program has started has ended, too.
+async fn remove_after(serving: JoinHandle<io::Result<()>>, folder: PathBuf) {
+    let _ = serving.await;
+    // What cannot be removed now is removed with the run.
+    let _ = tokio::task::spawn_blocking(move || leftovers::remove(&folder)).await;
 }
 
 async fn receive(socket: &UnixStream, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {

@@ -98,6 +98,9 @@ pub enum Answer {
         domain: Box<Domain>,
         /// Whether the program takes over the umask of its line; otherwise it has the service's.
         takes_umask: bool,
+        /// A folder for the program alone. It is made when the program starts, and removed when the program and everything that it
+        /// started have ended.
+        own_folder: Option<PathBuf>,
     },
 }
 

@@ -62,11 +62,12 @@ impl Judge for RunJudge {
         let judged = tokio::task::spawn_blocking(move || runtime.block_on(host.judge(start))).await;
         let failed = |_| Answer::Deny { code: 126, message: "denied, since the decision failed".into() };
         match judged.unwrap_or_else(failed) {
-            Answer::Outside { program, env, domain, takes_umask } => Answer::Outside {
+            Answer::Outside { program, env, domain, takes_umask, own_folder } => Answer::Outside {
                 program,
                 env: self.clean.clone().into_iter().chain(presented).chain(env).collect(),
                 domain,
                 takes_umask,
+                own_folder,
             },
             answer => answer,
         }

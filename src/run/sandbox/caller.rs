@@ -6,10 +6,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use agent_sandbox::{Answer, Domain, ShellSpec, Start, farm, system};
+use agent_sandbox::{Answer, Domain, ShellSpec, Start, farm, system, token};
 
 use super::{Judged, SandboxPlan, resolved};
-use crate::policy::{BOT, Location, Policy, ProgramDecision, ProgramStart, Rights, ShellRights, Writes, on_one_line};
+use crate::policy::{
+    BOT, Executes, Location, Policy, ProgramDecision, ProgramStart, Rights, ShellRights, Writes, on_one_line,
+};
 
 /// Maximum length of a message to a command line, in characters.
 const MAX_SAID: usize = 2000;
@@ -87,7 +89,13 @@ impl Caller {
             // A program outside of the shell may have more rights, which this program must not inherit.
             Some(shell) if !start.by_shell => {
                 let env = start.env.clone().into_iter().chain(shell.env.clone()).collect();
-                Answer::Outside { program, env, domain: Box::new(shell.domain.clone()), takes_umask: true }
+                Answer::Outside {
+                    program,
+                    env,
+                    domain: Box::new(shell.domain.clone()),
+                    takes_umask: true,
+                    own_folder: None,
+                }
             }
             _ => Answer::Here { program },
         }
@@ -111,16 +119,29 @@ impl Caller {
             );
             return deny(126, message);
         }
-        match self.domain_of(&program, rights) {
-            Ok((domain, own)) => {
+        match self.domain_and_folder_of(&program, rights) {
+            Ok(((domain, own), folder)) => {
                 // The variables that the line sets were judged harmless. `PATH` and similar variables stay ours.
                 let env = start.env.clone().into_iter().chain(own).collect();
                 // A person's command keeps files for later runs, so it does not take the line's umask.
                 let takes_umask = !matches!(rights.writes, Writes::Extension(_));
-                Answer::Outside { program, env, domain: Box::new(domain), takes_umask }
+                Answer::Outside { program, env, domain: Box::new(domain), takes_umask, own_folder: Some(folder) }
             }
             Err(error) => deny(126, format!("{name} was not run: its folder could not be made: {error}")),
         }
+    }
+
+    /// Adds a folder for temporary files to the domain of a program. Many programs trust what they put there, so the shell and the other
+    /// programs, which may have other rights, cannot reach it.
+    fn domain_and_folder_of(&self, program: &Path, rights: &Rights) -> io::Result<(ProgramDomain, PathBuf)> {
+        let (mut domain, mut env) = self.domain_of(program, rights)?;
+        let folder = resolved(&self.plan.run_dir).join("programs").join(token::random()?);
+        domain.write.push(folder.clone());
+        if matches!(rights.executes, Executes::Anything) {
+            domain.execute.push(folder.clone());
+        }
+        env.insert("TMPDIR".to_owned(), folder.display().to_string());
+        Ok(((domain, env), folder))
     }
 
     /// Returns the domain of a program with these rights.
