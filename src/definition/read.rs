@@ -1,6 +1,6 @@
 //! Reads the folders on disk: selects definition files, and reads each of them safely.
 //!
-//! A symlink is followed only if its target is in the data folder. Only regular files are read, and hardly more than the
+//! A symlink is followed only if its target is in the data folder, and not where jobs write. Only regular files are read, and hardly more than the
 //! limit, so that no pipe, device or huge file can block the program.
 
 use std::ffi::{OsStr, OsString};
@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::buffer::spare_capacity;
@@ -18,6 +18,9 @@ use rustix::io::{Errno, retry_on_intr};
 use super::problem::kind_of;
 use super::{Defaults, DefinitionError, Kind, LARGEST_FILE, Parsed, Problem, Severity, agent, parse, skill};
 use crate::home::Home;
+
+/// Maximum number of links that are followed one after the other, as in the kernel.
+const MAX_LINKS: usize = 40;
 
 /// The contents of one folder.
 #[derive(Debug, Default)]
@@ -76,11 +79,9 @@ pub(super) fn list(home: &Home, kind: Kind) -> Listing {
         files: Vec::new(),
         problem: Some(Problem::of_file(folder, Severity::Error, message, Some(hint.into()))),
     };
-    match leaves(home, &home.root().join(folder)) {
-        Ok(false) => {}
-        Ok(true) => {
-            return refuse("the folder is a symlink that leaves the data folder".into(), "use a real folder here");
-        }
+    match leads_away(home, &home.root().join(folder)) {
+        Ok(None) => {}
+        Ok(Some(how)) => return refuse(format!("the folder is a symlink that {how}"), "use a real folder here"),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Listing::default(),
         Err(error) => return refuse(format!("the folder cannot be read: {error}"), "check its owner and permissions"),
     }
@@ -106,9 +107,9 @@ pub(super) fn list(home: &Home, kind: Kind) -> Listing {
     }
 }
 
-/// Whether a folder may be read: it is not a symlink that leaves the data folder.
+/// Whether a folder may be read: it is not a symlink that leaves the data folder, or leads to where jobs write.
 pub(super) fn is_inside(home: &Home, kind: Kind) -> bool {
-    !leaves(home, &home.root().join(folder_of(kind))).unwrap_or(false)
+    leads_away(home, &home.root().join(folder_of(kind))).unwrap_or(None).is_none()
 }
 
 /// Reads and parses one file (relative path). Returns `None` if it does not exist.
@@ -203,6 +204,16 @@ fn bytes(home: &Home, folder: Option<BorrowedFd<'_>>, file: &Path, text: &mut Ve
         io::ErrorKind::NotFound => Unreadable::Gone,
         _ => because(format!("the file cannot be read: {error}"), "check its owner and permissions"),
     };
+    let away =
+        |how: &str| because(format!("the file is a symlink that {how}, and is not followed"), "copy the file here");
+    if folder.is_none() {
+        // A folder of a skill may be a link as well.
+        for folder in file.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()) {
+            if let Ok(Some(how)) = leads_away(home, &home.root().join(folder)) {
+                return Err(away(how));
+            }
+        }
+    }
     let opened = match (folder, file.file_name()) {
         (Some(folder), Some(name)) => open(folder, Path::new(name)),
         _ => open(CWD, &home.root().join(file)),
@@ -210,14 +221,9 @@ fn bytes(home: &Home, folder: Option<BorrowedFd<'_>>, file: &Path, text: &mut Ve
     let opened = match opened {
         Err(Errno::LOOP) => {
             let path = home.root().join(file);
-            match leaves(home, &path) {
-                Ok(false) => fs::canonicalize(&path).and_then(|target| Ok(open(CWD, &target)?)).map_err(failed)?,
-                Ok(true) => {
-                    return Err(because(
-                        "the file is a symlink that leaves the data folder, and is not followed".into(),
-                        "copy the file here",
-                    ));
-                }
+            match leads_away(home, &path) {
+                Ok(None) => fs::canonicalize(&path).and_then(|target| Ok(open(CWD, &target)?)).map_err(failed)?,
+                Ok(Some(how)) => return Err(away(how)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_ok() => {
                     return Err(because("the file is a symlink to nothing".into(), "remove it, or restore its target"));
                 }
@@ -253,10 +259,39 @@ fn open(folder: BorrowedFd<'_>, name: &Path) -> rustix::io::Result<OwnedFd> {
     retry_on_intr(|| rustix::fs::openat(folder, name, flags, Mode::empty()))
 }
 
-/// Whether `path` is a symlink that leaves the data folder.
-fn leaves(home: &Home, path: &Path) -> io::Result<bool> {
+/// Returns how a symlink leads away from the person's own files; `None` for a link among them, and for what is no link.
+fn leads_away(home: &Home, path: &Path) -> io::Result<Option<&'static str>> {
     if !path.symlink_metadata()?.is_symlink() {
-        return Ok(false);
+        return Ok(None);
     }
-    Ok(!fs::canonicalize(path)?.starts_with(fs::canonicalize(home.root())?))
+    let root = fs::canonicalize(home.root())?;
+    if !fs::canonicalize(path)?.starts_with(&root) {
+        return Ok(Some("leaves the data folder"));
+    }
+    // A job could change what is there, and links on the way.
+    let of_jobs = [home.work(), home.state(), home.tools()].map(|folder| fs::canonicalize(&folder).unwrap_or(folder));
+    let mut at = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let Some(folder) = at.parent().filter(|_| at.is_symlink()) else { return Ok(None) };
+        let target = normalized(&fs::canonicalize(folder)?.join(fs::read_link(&at)?));
+        let real = target.parent().map(fs::canonicalize).transpose()?.unwrap_or_default();
+        let real = real.join(target.file_name().unwrap_or_default());
+        if of_jobs.iter().any(|folder| target.starts_with(folder) || real.starts_with(folder)) {
+            return Ok(Some("leads to where jobs write"));
+        }
+        at = real;
+    }
+    Err(Errno::LOOP.into())
+}
+
+/// Returns a path without its `.` and `..`.
+fn normalized(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut out, part| {
+        match part {
+            Component::ParentDir => drop(out.pop()),
+            Component::CurDir => {}
+            part => out.push(part),
+        }
+        out
+    })
 }

@@ -169,6 +169,8 @@ const CONFINED: &[(&str, &[&str])] = &[
             "bin/",
             "web/login.rs",
             "web/sessions.rs",
+            "web/listener.rs",
+            "webhooks/listener.rs",
         ],
     ),
     ("tool_policy", &["policy/"]),

@@ -158,6 +158,20 @@ fn a_command_of_the_persons_runs_no_code_of_the_jobs() {
     }
 }
 
+/// What a job writes would run with the command's rights.
+#[test]
+fn a_command_of_the_persons_that_is_a_link_into_work_does_not_run() {
+    let api = api(&["echo 'echo CODE' > notes/mail.sh; ollim-bot mail"]);
+    let bot = TestBot::with_client(&client::real(), api.url());
+    bot.write("work/notes/x", "");
+    client::executable(&bot.path("work/notes/mail.sh"), "#!/bin/sh\necho mail\n");
+    std::fs::create_dir_all(bot.path("bin")).unwrap();
+    std::os::unix::fs::symlink("../work/notes/mail.sh", bot.path("bin/ollim-bot-mail")).unwrap();
+    let results = lines(&bot, &api, &["Bash(ollim-bot mail)", "Edit(notes/**)"]);
+    assert!(results[0].is_error && results[0].text.contains("where jobs write"), "{results:?}");
+    assert!(!results[0].text.contains("CODE"), "{results:?}");
+}
+
 /// Programs trust what they put into `$TMPDIR`. The shell has less power than they have.
 #[test]
 fn temporary_files_of_a_granted_program_are_its_own() {

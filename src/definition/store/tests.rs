@@ -130,6 +130,42 @@ fn symlinks_stay_in_the_data_folder() {
     assert_eq!(store.problems().len(), 1, "{:?}", store.problems());
 }
 
+/// Jobs write in `work/`.
+#[test]
+fn symlinks_do_not_lead_to_where_jobs_write() {
+    let folder = Folder::new();
+    fs::create_dir_all(folder.home.work().join("skill")).unwrap();
+    fs::create_dir_all(folder.home.skills()).unwrap();
+    folder.put("work/a.md", &routine("a", "x"));
+    folder.put("mine.md", &routine("mine", "x"));
+    folder.put("work/skill/SKILL.md", "---\nname: mail\ndescription: x\n---\nx\n");
+    let routines = folder.home.routines();
+    symlink("../work/a.md", routines.join("direct.md")).unwrap();
+    // A job can turn each link on the way.
+    symlink("../mine.md", folder.home.work().join("link.md")).unwrap();
+    symlink("../work/link.md", routines.join("by-link.md")).unwrap();
+    symlink("..", folder.home.work().join("up")).unwrap();
+    symlink("../work/up/mine.md", routines.join("by-folder.md")).unwrap();
+    symlink("../mine.md", routines.join("mine.md")).unwrap();
+    symlink("../work/skill", folder.home.skills().join("mail")).unwrap();
+    symlink("work/a.md", folder.home.root().join("persona.md")).unwrap();
+    let skilled = "---\nid: skilled\ncron: 0 9 * * *\nbackground: true\nskills: [mail]\n---\nx\n";
+    folder.put("routines/skilled.md", skilled);
+    let store = folder.open();
+    assert_eq!(ids(&store), ["mine"]);
+    let said: Vec<String> = store.problems().iter().map(|p| format!("{}: {}", p.file.display(), p.message)).collect();
+    for file in ["routines/direct.md", "routines/by-link.md", "routines/by-folder.md", "routines/skilled.md"] {
+        let named =
+            |problem: &&String| problem.starts_with(&format!("{file}: ")) && problem.contains("where jobs write");
+        assert!(said.iter().any(|problem| named(&problem)), "{file}: {said:#?}");
+    }
+    assert!(persona::load_persona(&folder.home).unwrap_err().message.contains("where jobs write"));
+    // The folder itself.
+    fs::remove_dir_all(&routines).unwrap();
+    symlink("work", &routines).unwrap();
+    assert_eq!(ids(&folder.open()), [""; 0]);
+}
+
 #[test]
 fn a_pipe_cannot_hold_it_up() {
     let folder = Folder::new();

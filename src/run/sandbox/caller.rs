@@ -119,6 +119,13 @@ impl Caller {
             );
             return deny(126, message);
         }
+        if let Some(file) = self.command_of_jobs(rights) {
+            let message = format!(
+                "denied: the command is {}, where jobs write; keep the file in `bin/`, and not as a link",
+                file.display()
+            );
+            return deny(126, message);
+        }
         match self.domain_and_folder_of(&program, rights) {
             Ok(((domain, own), folder)) => {
                 // The variables that the line sets were judged harmless. `PATH` and similar variables stay ours.
@@ -129,6 +136,13 @@ impl Caller {
             }
             Err(error) => deny(126, format!("{name} was not run: its folder could not be made: {error}")),
         }
+    }
+
+    /// Returns the file of the person's own command if a job could change it: its place in `bin/` is a link.
+    fn command_of_jobs(&self, rights: &Rights) -> Option<PathBuf> {
+        let Writes::Extension(name) = &rights.writes else { return None };
+        let file = resolved(farm::find(&format!("ollim-bot-{name}"), &self.plan.path)?);
+        self.may_have_changed(&file).then_some(file)
     }
 
     /// Adds a folder for temporary files to the domain of a program. Many programs trust what they put there, so the shell and the other
