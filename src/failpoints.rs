@@ -4,9 +4,10 @@
 //! expands to nothing, and no name of a step gets into the binary. (Why not the `fail` crate: it has no SIGKILL at the
 //! n-th passage, and no list of names that the compiler checks.)
 //!
-//! `OLLIM_FAIL_AT=STEP[:PASSAGE[:io|:stop]]` selects a step and a passage, the first by default. The process then kills
-//! itself; with `io` the operation fails once instead, if it can; with `stop` the process stops itself as by SIGSTOP,
-//! until it gets SIGCONT. This module knows nothing of the code around a step.
+//! `OLLIM_FAIL_AT=STEP[:PASSAGE[:io|:stop|:term]]` selects a step and a passage, the first by default. The process then
+//! kills itself; with `io` the operation fails once instead, if it can; with `stop` the process stops itself as by
+//! SIGSTOP, until it gets SIGCONT; with `term` it gets SIGTERM, whose handlers have run when it goes on. This module
+//! knows nothing of the code around a step.
 
 /// Marks a step in the life of an occurrence, or of the service.
 macro_rules! fail_point {
@@ -179,6 +180,8 @@ mod enabled {
         EpochRaised = "epoch-raised",
         /// The leftovers belong to this host.
         TakenOver = "taken-over",
+        /// The lease is lost, and the process is about to execute itself.
+        BeforeExec = "before-exec",
     }
 
     impl Step {
@@ -186,8 +189,14 @@ mod enabled {
         pub const PUSHED: &[Self] = &[Self::BeforeMove, Self::TimeMoved];
 
         /// The steps that only a host with a shared journal reaches.
-        pub const SHARED: &[Self] =
-            &[Self::BeforeRenewal, Self::Renewed, Self::BeforeTakeOver, Self::EpochRaised, Self::TakenOver];
+        pub const SHARED: &[Self] = &[
+            Self::BeforeRenewal,
+            Self::Renewed,
+            Self::BeforeTakeOver,
+            Self::EpochRaised,
+            Self::TakenOver,
+            Self::BeforeExec,
+        ];
     }
 
     /// The effect of reaching the step.
@@ -196,6 +205,7 @@ mod enabled {
         Kill,
         Io,
         Stop,
+        Term,
     }
 
     /// The parsed value of `OLLIM_FAIL_AT`.
@@ -216,7 +226,7 @@ mod enabled {
                     // A test that names an unknown step would prove nothing.
                     let _ = writeln!(
                         io::stderr(),
-                        "OLLIM_FAIL_AT={text}: not STEP[:PASSAGE[:io|:stop]] with a step that there is"
+                        "OLLIM_FAIL_AT={text}: not STEP[:PASSAGE[:io|:stop|:term]] with a step that there is"
                     );
                     std::process::abort();
                 }
@@ -234,6 +244,7 @@ mod enabled {
             None => FailAction::Kill,
             Some("io") => FailAction::Io,
             Some("stop") => FailAction::Stop,
+            Some("term") => FailAction::Term,
             Some(_) => return None,
         };
         parts.next().is_none().then_some(FailRequest { step, passage, way, passed: AtomicU32::new(0) })
@@ -249,6 +260,7 @@ mod enabled {
         match is_now(step).map(|request| request.way) {
             None => {}
             Some(FailAction::Stop) => stop(),
+            Some(FailAction::Term) => terminate(),
             Some(_) => die(),
         }
     }
@@ -263,6 +275,10 @@ mod enabled {
                 stop();
                 Ok(())
             }
+            Some(FailRequest { way: FailAction::Term, .. }) => {
+                terminate();
+                Ok(())
+            }
             Some(_) => die(),
         }
     }
@@ -270,6 +286,11 @@ mod enabled {
     /// Stops all threads, wherever they are.
     fn stop() {
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
+    }
+
+    /// Gives this thread the signal, so that no other one handles it later.
+    fn terminate() {
+        let _ = signal_hook::low_level::raise(signal_hook::consts::SIGTERM);
     }
 
     /// Ends the process as the kernel would: no handlers, no destructors, no flushed buffers.

@@ -6,10 +6,12 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use signal_hook::flag;
+use tokio::signal::unix::SignalKind;
 use tokio::task::JoinSet;
 
 use super::lock::Lock;
@@ -24,6 +26,9 @@ use crate::journal::{Journal, JournalError, JournalLocation, NewHost, NewMessage
 
 /// Interval between two attempts to reach a server.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
+
+/// The exit code of a process that ends since it has lost its lease.
+const WITHOUT_LEASE: i32 = 2;
 
 /// A variable that tells the program that it restarted itself, since it had lost the journal's server.
 const LOST_SERVER: &str = "OLLIM_LOST_SERVER";
@@ -112,7 +117,18 @@ fn identity(home: &Home) -> io::Result<String> {
 }
 
 /// Whether the process ends when the lease is lost.
-static ENDS_WITH_LEASE: AtomicBool = AtomicBool::new(false);
+static ENDS_WITH_LEASE: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// Whether the process is about to execute itself.
+static STARTS_AGAIN: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// Has a signal end the process also if it loses its lease. The signal's handler does this by itself: once the lease is lost, no task
+/// may be left that waits for the signal, and the program that the process executes would know nothing of it.
+pub(super) fn end_by(signal: SignalKind) -> io::Result<()> {
+    // In this order: a signal that arrives too late to be seen in `start_again` ends the process here.
+    flag::register(signal.as_raw_value(), Arc::clone(&ENDS_WITH_LEASE))?;
+    flag::register_conditional_shutdown(signal.as_raw_value(), WITHOUT_LEASE, Arc::clone(&STARTS_AGAIN)).map(drop)
+}
 
 /// Makes the process end when the lease is lost, instead of restarting itself. Called once the process is asked to end, or when it
 /// serves one run, which a restart would begin again.
@@ -125,15 +141,17 @@ pub(super) fn end_with_lease() {
 ///
 /// After a call of [`end_with_lease`] the process ends instead.
 pub(super) fn start_again(why: &str, lock: Option<&Lock>) {
+    STARTS_AGAIN.store(true, Ordering::SeqCst);
     if ENDS_WITH_LEASE.load(Ordering::SeqCst) {
         tracing::error!("this host has lost its lease on the journal: {why}; what it had going ends here");
-        std::process::exit(2);
+        std::process::exit(WITHOUT_LEASE);
     }
     tracing::error!(
         "this host has lost its lease on the journal: {why}; what it had going ends here, and it joins anew"
     );
     let program = std::env::current_exe().map(without_deleted_suffix);
     let stdin = || lock.map_or(Ok(Stdio::null()), Lock::as_stdin);
+    fail_point!(BeforeExec);
     let failed = match program.and_then(|program| Ok((program, stdin()?))) {
         Ok((program, stdin)) => {
             Command::new(program).args(std::env::args_os().skip(1)).env(LOST_SERVER, "1").stdin(stdin).exec()

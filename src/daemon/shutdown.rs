@@ -43,6 +43,8 @@ pub fn catch() -> std::io::Result<(Signals, Hangups)> {
     // SIGXFSZ, at a limit of `ulimit -f`: the write fails like on a full disk, which is reported and waited for.
     let _handled = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
     let hangups = Hangups(signal(SignalKind::hangup())?);
+    super::hosts::end_by(SignalKind::terminate())?;
+    super::hosts::end_by(SignalKind::interrupt())?;
     Ok((Signals { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? }, hangups))
 }
 

@@ -22,6 +22,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::check::{self, KEPT, Message, Occurrence, Run};
+use crate::failing_steps::Fixture;
 use crate::jobs::{Job, Kind};
 use crate::postgres::Postgres;
 use crate::rng::Rng;
@@ -130,6 +131,24 @@ fn hosts_that_share_a_journal_lose_nothing_and_run_nothing_twice() {
     assert!(tally.wrong.is_empty(), "seed {seed}\n{}", tally.wrong.join("\n\n"));
     // Whether a host is killed while it has something going is chance: in a few rounds it may be none. tests/it/hosts.rs has a takeover each time.
     assert!(tally.taken_over > 0 || rounds < 30, "nothing was taken over: the test has shown nothing");
+}
+
+/// A signal arrives after the lease is lost, when nothing waits for signals any more, and before the new program does.
+#[test]
+fn a_host_that_is_asked_to_end_while_it_executes_itself_ends() {
+    let (fixture, server) = (Fixture::new(), Postgres::start());
+    let mut command = fixture.command(&["run"], Some(&format!("{}:1:term", Step::BeforeExec.name())));
+    command.env("OLLIM_JOURNAL", server.url()).env("OLLIM_LEASE_PERCENT", LEASE_PERCENT.to_string());
+    let (said, log) = (fixture.folder.path().join("said"), fixture.folder.path().join("log"));
+    let mut life = ServiceProcess::start(command, &said, &log);
+    let start = Instant::now();
+    while !fixture.log().contains("ready on ") {
+        assert!(life.ended_within(Duration::from_millis(5)).is_none(), "it ended: {}", fixture.log());
+        assert!(start.elapsed() < STUCK, "waited in vain: {}", fixture.log());
+    }
+    server.signal("STOP");
+    let ended = life.ended_within(STUCK);
+    assert_eq!(ended.and_then(|status| status.code()), Some(2), "{}", fixture.log());
 }
 
 fn report(tally: &Tally, rounds: usize) {
