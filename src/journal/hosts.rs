@@ -19,9 +19,7 @@ use super::database::{Connection, Row, params};
 use super::generations::{ConsecutiveFailures, FAILING, failing};
 use super::recovery::{UNFINISHED, unfinished};
 use super::rows::Columns as _;
-use super::{
-    Journal, JournalError, JournalLocation, JournalReader, Server, UnfinishedOccurrence, events, outbox, pushed,
-};
+use super::{Journal, JournalError, JournalLocation, JournalReader, Server, UnfinishedOccurrence, pushed};
 use crate::clock::{Clock, since_boot};
 use crate::definition::DefinitionId;
 use crate::failpoints::of_lease;
@@ -37,6 +35,9 @@ const LEASE_TIMEOUT: Duration = Duration::from_secs(12);
 
 /// Time between looks at the other hosts.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Maximum age of the list of all hosts. A host that joins, goes or becomes the main one is seen at the next look.
+const LIST_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Maximum wait for an answer about the lease.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -190,7 +191,7 @@ impl Journal {
         let mut lease = Lease::take(server, new, self.clock.clone())?;
         self.writer.fence(&lease.me.name, lease.epoch)?;
         self.lease = Some((lease.me.name.clone(), lease.epoch));
-        let (hosts, known) = watch::channel(lease.refresh()?.0);
+        let (hosts, known) = watch::channel(lease.look()?.hosts);
         self.hosts = Some(known.clone());
         let (leaving, journal) = (Arc::clone(&self.leaving), Arc::downgrade(&self.writer));
         let open = journal.clone();
@@ -354,6 +355,15 @@ const HOSTS: &str = "SELECT h.name, h.lease_until > now() AS alive, CAST(extract
     FROM host h LEFT JOIN (SELECT host, count(*) AS open FROM occurrence WHERE outcome IS NULL GROUP BY host) going
       ON going.host = h.name ORDER BY h.name";
 
+/// All that changes for a host from one look to the next, without the list of all hosts, which takes ten times as long to read. `mark`
+/// changes when the list does: a host has joined, gone, or become the main one.
+const LOOK: &str = "SELECT
+      concat((SELECT sum(hashtext(name || ' ' || epoch)) FROM host WHERE lease_until > now()), ' ',
+        (SELECT host || ' ' || epoch FROM role WHERE name = ?1)) AS mark,
+      EXISTS (SELECT 1 FROM setting WHERE key = ?2) AS paused, (SELECT value FROM setting WHERE key = ?3) AS pushed,
+      (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM event_number_seq) AS event,
+      (SELECT coalesce(max(number), 0) FROM message) AS message";
+
 fn records(connection: &Connection) -> Result<Vec<HostRecord>, JournalError> {
     connection.all(HOSTS, (), |row| {
         let labels: String = row.get("labels")?;
@@ -455,6 +465,24 @@ struct Lease {
     /// When the last answered renewal was sent, in milliseconds since boot, since a lease runs on while the machine is suspended.
     renewed: Arc<AtomicU64>,
     ahead: Option<ClockOffset>,
+    list: HostList,
+}
+
+/// All hosts, as last read.
+#[derive(Default)]
+struct HostList {
+    records: Vec<HostRecord>,
+    /// The mark of [`LOOK`] right before, and when it was read, since boot.
+    read: Option<(String, Duration)>,
+}
+
+/// What a look at the server has found.
+struct Look {
+    hosts: Hosts,
+    /// Whether this host has to give up the main role.
+    gives_up: bool,
+    /// Numbers of the newest event and message.
+    newest: (i64, i64),
 }
 
 /// The reason why a lease was lost.
@@ -479,7 +507,8 @@ impl Lease {
         };
         let labels = new.labels.into_iter().collect();
         let me = Member { name: new.name, labels, versions: (new.version, new.zones) };
-        let mut lease = Self { server, link: Some(link), me, epoch, clock, renewed, ahead: None };
+        let mut lease =
+            Self { server, link: Some(link), me, epoch, clock, renewed, ahead: None, list: HostList::default() };
         // Compare the clocks before any occurrence fires. The second renewal records the result for the others.
         for _ in 0..2 {
             if lease.renew()?.is_err() {
@@ -529,54 +558,72 @@ impl Lease {
         self.ahead.map_or_else(TimeDelta::zero, |ahead| ahead.most)
     }
 
-    /// Reads the state of all hosts. Takes the main role if no living host has it. Returns whether this host has to give it up.
+    /// Reads the state of all hosts. Takes the main role if no living host has it.
     ///
     /// A host that fires nothing for its clock leaves the role to a host with the right time.
-    fn refresh(&mut self) -> Result<(Hosts, bool), JournalError> {
-        let (me, epoch, ahead) = (self.me.clone(), self.epoch, self.ahead());
+    fn look(&mut self) -> Result<Look, JournalError> {
+        let (link, keys) = (self.link()?, [MAIN, PAUSED, pushed::VERSION]);
+        let read = |row: &Row<'_>| {
+            let newest = (row.get("event")?, row.get("message")?);
+            Ok((row.get("mark")?, row.get("paused")?, row.get::<Option<String>>("pushed")?, newest))
+        };
+        let (mark, paused, pushed, newest) = link.row(LOOK, keys, read)?;
+        let failing = link.all(FAILING, (), failing)?;
+        let leaves_main = self.refresh_list(mark)?;
         let mut hosts = Hosts {
-            me,
+            me: self.me.clone(),
             alive: Vec::new(),
-            ahead,
+            ahead: self.ahead(),
             is_main: false,
             left_open: BTreeSet::new(),
-            paused: false,
-            failing: Vec::new(),
-            pushed: 0,
+            paused,
+            failing,
+            pushed: pushed.and_then(|count| count.parse().ok()).unwrap_or(0),
         };
-        let (link, name) = (self.link()?, &hosts.me.name);
-        let mut found = records(link)?;
-        let leaves_it = !hosts.has_correct_time()
-            && found.iter().any(|host| host.alive && host.name != *name && host.has_correct_time());
-        if !leaves_it && !found.iter().any(|host| host.main) {
-            let take = "INSERT INTO role (name, host, epoch) SELECT ?1, h.name, h.epoch FROM host h
-                   WHERE h.name = ?2 AND h.epoch = ?3 AND h.lease_until > now()
-                 ON CONFLICT (name) DO UPDATE SET host = excluded.host, epoch = excluded.epoch
-                 WHERE NOT EXISTS (SELECT 1 FROM host h WHERE h.name = role.host AND h.epoch = role.epoch AND h.lease_until > now())";
-            link.execute(take, params![MAIN, *name, epoch])?;
-            found = records(link)?;
-        }
-        let known = "SELECT EXISTS (SELECT 1 FROM setting WHERE key = ?1) AS paused, (SELECT value FROM setting WHERE key = ?2) AS pushed";
-        let read = |row: &Row<'_>| Ok((row.get("paused")?, row.get::<Option<String>>("pushed")?));
-        let (paused, pushed) = link.row(known, [PAUSED, pushed::VERSION], read)?;
-        (hosts.paused, hosts.pushed) = (paused, pushed.and_then(|count| count.parse().ok()).unwrap_or(0));
-        hosts.failing = link.all(FAILING, (), failing)?;
         let mut is_idle = true;
-        for host in found {
+        for host in &self.list.records {
             if host.name == hosts.me.name {
                 hosts.is_main = host.main;
                 is_idle = host.open == 0;
             }
             if host.alive {
-                let labels = host.labels.into_iter().collect();
-                hosts.alive.push(Member { name: host.name, labels, versions: (host.version, host.zones) });
+                let (labels, versions) =
+                    (host.labels.iter().cloned().collect(), (host.version.clone(), host.zones.clone()));
+                hosts.alive.push(Member { name: host.name.clone(), labels, versions });
             } else if host.open > 0 {
-                hosts.left_open.insert(host.name);
+                hosts.left_open.insert(host.name.clone());
             }
         }
         // What it has going ends first.
-        let gives_up = leaves_it && hosts.is_main && is_idle;
-        Ok((hosts, gives_up))
+        let gives_up = leaves_main && hosts.is_main && is_idle;
+        Ok(Look { hosts, gives_up, newest })
+    }
+
+    /// Reads the list of all hosts, unless it is known to be the same. Takes the main role if no living host has it, and this one need
+    /// not leave it to another. Returns whether it has to.
+    fn refresh_list(&mut self, mark: String) -> Result<bool, JournalError> {
+        let is_right = self.ahead().abs() <= MAX_SKEW;
+        let (now, list) = (since_boot(), &self.list);
+        let is_new = list.read.as_ref().is_some_and(|(of, at)| *of == mark && now - *at < of_lease(LIST_INTERVAL));
+        // A host with a wrong clock acts by what the others do, and by what it has open itself.
+        if is_new && is_right && list.records.iter().any(|host| host.main) {
+            return Ok(false);
+        }
+        let (name, epoch) = (self.me.name.clone(), self.epoch);
+        let link = self.link()?;
+        let mut found = records(link)?;
+        let others = found.iter().filter(|host| host.alive && host.name != name);
+        let leaves_main = !is_right && others.into_iter().any(HostRecord::has_correct_time);
+        if !leaves_main && !found.iter().any(|host| host.main) {
+            let take = "INSERT INTO role (name, host, epoch) SELECT ?1, h.name, h.epoch FROM host h
+                   WHERE h.name = ?2 AND h.epoch = ?3 AND h.lease_until > now()
+                 ON CONFLICT (name) DO UPDATE SET host = excluded.host, epoch = excluded.epoch
+                 WHERE NOT EXISTS (SELECT 1 FROM host h WHERE h.name = role.host AND h.epoch = role.epoch AND h.lease_until > now())";
+            link.execute(take, params![MAIN, name, epoch])?;
+            found = records(link)?;
+        }
+        self.list = HostList { records: found, read: Some((mark, now)) };
+        Ok(leaves_main)
     }
 
     /// Renews the lease until the journal is closed, or the lease is lost.
@@ -593,7 +640,7 @@ impl Lease {
             if !goes_on() {
                 return;
             }
-            let looked = match self.renew_and_read(since(&self.renewed) >= of_lease(RENEWAL_INTERVAL)) {
+            let looked = match self.renew_and_look(since(&self.renewed) >= of_lease(RENEWAL_INTERVAL)) {
                 Ok(Ok(looked)) => looked,
                 Ok(Err(why)) => {
                     // The receiver may have ended.
@@ -610,7 +657,7 @@ impl Lease {
                 }
             };
             said = None;
-            let (now, event, message) = looked;
+            let Look { hosts: now, newest: (event, message), .. } = looked;
             hosts.send_if_modified(|known| {
                 // Report these again, since a host may be able to take them over later.
                 let changed = *known != now || !now.left_open.is_empty();
@@ -621,7 +668,7 @@ impl Lease {
         }
     }
 
-    fn renew_and_read(&mut self, renews: bool) -> Result<Result<(Hosts, i64, i64), LeaseLost>, JournalError> {
+    fn renew_and_look(&mut self, renews: bool) -> Result<Result<Look, LeaseLost>, JournalError> {
         if renews {
             fail_point!(BeforeRenewal);
             if let Err(lost) = self.renew()? {
@@ -629,14 +676,13 @@ impl Lease {
             }
             fail_point!(Renewed);
         }
-        let (hosts, gives_up) = self.refresh()?;
-        tracing::debug!(?hosts, "looked at the hosts");
-        if gives_up {
+        let look = self.look()?;
+        tracing::debug!(hosts = ?look.hosts, "looked at the hosts");
+        if look.gives_up {
             // The parts of the main host last as long as its process.
             return Ok(Err(LeaseLost("its clock is wrong, and another host can be the main one".to_owned())));
         }
-        let link = self.link()?;
-        Ok(Ok((hosts, events::newest(link)?, outbox::newest(link)?)))
+        Ok(Ok(look))
     }
 }
 
@@ -740,6 +786,17 @@ mod tests {
         }
     }
 
+    fn new_host(name: &str) -> NewHost {
+        NewHost {
+            name: name.to_owned(),
+            home: format!("home of {name}"),
+            version: "1".to_owned(),
+            zones: "2026b".to_owned(),
+            labels: Vec::new(),
+            slots: 4,
+        }
+    }
+
     /// A server with the journals of two hosts.
     struct HostPair {
         place: JournalLocation,
@@ -753,16 +810,8 @@ mod tests {
 
         fn join(&self, name: &str) -> Journal {
             let mut journal = Journal::open(&self.place, self.clock.clone()).unwrap();
-            let new = NewHost {
-                name: name.to_owned(),
-                home: format!("home of {name}"),
-                version: "1".to_owned(),
-                zones: "2026b".to_owned(),
-                labels: Vec::new(),
-                slots: 4,
-            };
             // The test sees a lost lease in the records.
-            journal.join(new, Box::new(|_| ())).unwrap();
+            journal.join(new_host(name), Box::new(|_| ())).unwrap();
             journal
         }
 
@@ -793,6 +842,35 @@ mod tests {
             journal.launching(&run, "x".into(), String::new(), Punctuality::Unknown).await.unwrap();
             run
         }
+    }
+
+    /// Each of many hosts looks every second, and the whole list takes long to read.
+    #[test]
+    fn the_list_of_hosts_is_read_again_once_one_joins_goes_or_becomes_the_main_one() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let two = HostPair::new(folder.path());
+        let JournalLocation::Server(server) = &two.place else { panic!("it is on a server") };
+        let _tables = Journal::open(&two.place, two.clock.clone()).unwrap();
+        let join = |name: &str| Lease::take(server.clone(), new_host(name), two.clock.clone()).unwrap();
+        let sql = |sql: &str| crate::journal::testing::execute(&two.place, sql);
+        let mut attic = join("attic");
+        let mut seen = || {
+            let hosts = attic.look().unwrap().hosts;
+            let alive: Vec<_> = hosts.alive.iter().map(|host| format!("{} {}", host.name, host.versions.0)).collect();
+            (alive.join(", "), hosts.is_main, hosts.paused)
+        };
+        let mut check = |alive: &str, is_main, paused| assert_eq!(seen(), (alive.to_owned(), is_main, paused));
+        check("attic 1", true, false);
+        let home = join("home");
+        check("attic 1, home 1", true, false);
+        // No host changes its version while it runs. This shows when the list is read.
+        sql("UPDATE host SET version = '2'; INSERT INTO setting (key, value) VALUES ('paused', '')");
+        check("attic 1, home 1", true, true);
+        sql("UPDATE role SET host = 'home', epoch = (SELECT epoch FROM host WHERE name = 'home')");
+        check("attic 2, home 2", false, true);
+        two.expire("home", -1);
+        check("attic 2", true, true);
+        drop(home);
     }
 
     /// The host that takes over sees every granted effect: a run with a marked effect never counts as one without.
@@ -873,14 +951,7 @@ mod tests {
         again.message(crate::journal::NewMessage::of_service("on time")).await.unwrap();
         // Another data folder with this name has to wait.
         let mut other = Journal::open(&two.place, two.clock.clone()).unwrap();
-        let new = NewHost {
-            name: "attic".to_owned(),
-            home: "another".to_owned(),
-            version: "1".to_owned(),
-            zones: "2026b".to_owned(),
-            labels: Vec::new(),
-            slots: 4,
-        };
+        let new = NewHost { home: "another".to_owned(), ..new_host("attic") };
         assert!(matches!(other.join(new, Box::new(|_| ())), Err(JournalError::HostTaken(_))));
     }
 }
