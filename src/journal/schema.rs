@@ -312,6 +312,10 @@ CREATE TABLE definition (
 ) WITHOUT ROWID;
 CREATE INDEX definition_due ON definition (next_due, id);
 ",
+    "
+-- Without it, each text that is deleted costs a look at every occurrence. A server has had it from the beginning.
+CREATE INDEX IF NOT EXISTS occurrence_text ON occurrence (text);
+",
 ];
 
 /// Returns the schema of a file; 0 if it is empty.

@@ -35,7 +35,6 @@ CREATE TABLE host (
     skew_ms BIGINT NOT NULL DEFAULT 0
 );
 CREATE TABLE role (name TEXT COLLATE "C" PRIMARY KEY, host TEXT COLLATE "C" NOT NULL, epoch BIGINT NOT NULL);
-CREATE INDEX occurrence_text ON occurrence (text);
 CREATE FUNCTION json_remove(data TEXT, path TEXT) RETURNS TEXT LANGUAGE SQL IMMUTABLE
     AS $$ SELECT (data::jsonb - substr(path, 3))::text $$;
 CREATE FUNCTION json_extract(data TEXT, path TEXT) RETURNS TEXT LANGUAGE SQL IMMUTABLE

@@ -347,6 +347,28 @@ async fn pruning_forgets_only_what_is_settled() {
     assert_eq!(reader.runs(&RunFilter::default()).unwrap().len(), 2);
 }
 
+/// All other commits wait for one that deletes. Two pages have nothing that may go, and what follows them goes.
+#[tokio::test(start_paused = true)]
+async fn a_commit_that_prunes_looks_at_one_page_of_rows() {
+    let fixture = Fixture::new();
+    let journal = fixture.open();
+    let open = (0..2 * prune::PAGE).map(|number| fixture.due(&format!("open-{number}"), Kind::Reminder));
+    journal.claim(open.collect()).await.unwrap();
+    let settled = fixture.due("settled", Kind::Reminder);
+    let run = one(&journal, settled.clone()).await;
+    journal.finish(&run, Finish::closed(RunState::Completed, None)).await.unwrap();
+    journal.file_done(&settled.occurrence, None).await.unwrap();
+    let commits = || journal.writer.commits.load(Ordering::SeqCst);
+    let texts = || {
+        let reader = fixture.reader();
+        reader.connection().unwrap().row("SELECT count(*) FROM definition_text", (), |row| row.get::<u32>(0)).unwrap()
+    };
+    let (before, had) = (commits(), texts());
+    assert_eq!(journal.prune(fixture.clock.now() + TimeDelta::seconds(1)).await.unwrap(), 1);
+    assert_eq!(had - texts(), 1);
+    assert!(commits() - before >= 4, "{} commits: one for each page, and one for the small tables", commits() - before);
+}
+
 /// A job that runs once a year receives its answer of a year ago.
 #[tokio::test(start_paused = true)]
 async fn the_last_answer_of_a_routine_that_is_there_outlives_the_retention() {
