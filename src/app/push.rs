@@ -359,23 +359,29 @@ impl App {
             true => Vec::new(),
             false => runs::open(self).and_then(|journal| Ok(journal.pushed(&ids)?)).unwrap_or_default(),
         };
-        self.add_pushed(&mut loaded, rows);
+        let warnings = self.add_pushed(&mut loaded, rows);
+        loaded.problems.extend(warnings);
         loaded
     }
 
-    /// Adds definitions of the database. One that is not valid on this host is a problem.
-    pub(super) fn add_pushed(&self, loaded: &mut Loaded, rows: Vec<Pushed>) {
-        let Ok(defaults) = self.defaults() else { return };
+    /// Adds definitions of the database. One that is not valid on this host is a problem. Returns the warnings of the others.
+    fn add_pushed(&self, loaded: &mut Loaded, rows: Vec<Pushed>) -> Vec<Problem> {
+        let mut warnings = Vec::new();
+        let Ok(defaults) = self.defaults() else { return warnings };
         for row in rows.into_iter() {
             if loaded.definitions.contains_key(&row.id) {
                 continue;
             }
             let parsed = parsed(&row, &defaults, self);
             match parsed.definition {
-                Some(definition) => drop(loaded.definitions.insert(row.id, Arc::new(definition))),
+                Some(definition) => {
+                    loaded.definitions.insert(row.id, Arc::new(definition));
+                    warnings.extend(parsed.problems);
+                }
                 None => loaded.problems.extend(parsed.problems),
             }
         }
+        warnings
     }
 
     /// Returns the text of a definition; `None` if it is gone. `file`: its path, which may stand for the database.
@@ -471,6 +477,7 @@ pub(super) fn add_next(
     }
     let rows = journal.next_pushed(of, count)?;
     let left_out = counts.coming.saturating_sub(rows.len() as u64);
-    app.add_pushed(loaded, rows);
+    // `push` has shown the warnings.
+    let _shown = app.add_pushed(loaded, rows);
     Ok(left_out)
 }

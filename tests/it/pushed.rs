@@ -145,6 +145,27 @@ fn a_pushed_reminder_fires_once_and_leaves_and_what_reads_shows_it() {
     service.stop();
 }
 
+/// Makes a bot with one job in a file, and two in the database.
+fn with_both() -> TestBot {
+    let bot = TestBot::new();
+    bot.write("routines/mail.md", &routine("0 8 * * *", PLAIN, "Mail."));
+    pushed(&bot, "routines/tea.md", &routine("0 9 * * *", &format!("{PLAIN}channel: nowhere\n"), "Tea."));
+    pushed(&bot, "reminders/call.md", &reminder(now() + TimeDelta::hours(30), PLAIN, "Call."));
+    bot
+}
+
+#[test]
+fn check_looks_at_a_named_job_of_the_database() {
+    let bot = with_both();
+    let checked = bot.run(["check", "tea"]);
+    assert!(checked.stdout.contains("there is no channel `nowhere`"), "{checked:?}");
+    assert!(checked.stdout.contains("1 definition in order, 0 errors, 1 warning"), "{checked:?}");
+    assert!(checked.stderr.contains("tea is in the journal's database, without a file"), "{checked:?}");
+    let all = bot.run(["check"]);
+    assert!(all.stdout.contains("1 definition in order, 0 errors, 0 warnings"), "{all:?}");
+    assert_eq!(bot.run(["check", "nobody"]).code, 1);
+}
+
 #[test]
 fn a_job_of_the_database_fires_once_over_two_hosts() {
     let server = Postgres::start();

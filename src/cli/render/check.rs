@@ -52,6 +52,9 @@ pub(super) fn checked(checked: &CheckResult, view: &View, output: &mut Output) {
         counted(warnings, "warning")
     );
     output.line(if errors == 0 && warnings == 0 { paint(GOOD, &summary) } else { summary.as_str().into() });
+    for pushed in checked.definitions.iter().filter(|definition| definition.is_pushed()) {
+        output.note(plain(&format!("{} is in the journal's database, without a file", pushed.id)));
+    }
 }
 
 /// Shows what the Bash rules of definitions include, and how they are enforced here.
