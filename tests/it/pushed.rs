@@ -167,6 +167,18 @@ fn check_looks_at_a_named_job_of_the_database() {
 }
 
 #[test]
+fn doctor_counts_the_jobs_of_the_database_and_names_those_that_failed() {
+    let bot = with_both();
+    pushed(&bot, "routines/bad.md", &routine("0 9 1 1 *", "background: true\nclient: exec\ncommand: exit 1\n", ""));
+    let service = bot.start();
+    assert_eq!(service.fire("bad")["outcome"], "failed");
+    let doctor = bot.run(["doctor"]).stdout;
+    assert!(doctor.contains("1 with a file and 3 in the database in order"), "{doctor}");
+    assert!(doctor.contains("ollim-bot runs bad --failed"), "{doctor}");
+    service.stop();
+}
+
+#[test]
 fn a_job_of_the_database_fires_once_over_two_hosts() {
     let server = Postgres::start();
     let bots = ["attic", "home"].map(|name| host(TestBot::new(), &server, name));

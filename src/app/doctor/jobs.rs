@@ -19,7 +19,7 @@ const LATE: TimeDelta = TimeDelta::minutes(5);
 /// Maximum number of jobs to name.
 const NAMED: usize = 5;
 
-/// Checks the files of definitions.
+/// Checks the files of definitions, and counts those in the database, each of which `push` has checked.
 pub(super) fn definitions(app: &App) -> Vec<Finding> {
     let Ok(loaded) = app.load_without_settings() else { return Vec::new() };
     // Problems of the settings, whose file is in no subfolder, are reported elsewhere.
@@ -28,7 +28,11 @@ pub(super) fn definitions(app: &App) -> Vec<Finding> {
     let (errors, warnings): (Vec<_>, Vec<_>) =
         loaded.problems.iter().chain(&beside).filter(in_folder).partition(|problem| problem.is_error());
     let (errors, warnings) = (errors.len(), warnings.len());
-    let good = loaded.definitions.len();
+    let pushed = runs::open(app).and_then(|journal| Ok(journal.pushed_counts(None)?.all)).unwrap_or_default();
+    let good = match (loaded.definitions.len(), pushed) {
+        (files, 0) => files.to_string(),
+        (files, pushed) => format!("{files} with a file and {pushed} in the database"),
+    };
     let see = "see where: `ollim-bot check`";
     vec![match (errors, warnings) {
         (0, 0) => Finding::ok("definitions", format!("{good} in order")),
@@ -76,7 +80,9 @@ pub(super) fn webhooks(app: &App) -> Vec<Finding> {
 pub(super) fn outcomes(app: &App) -> Vec<Finding> {
     let (Ok(loaded), Ok(journal)) = (app.load_without_settings(), runs::open(app)) else { return Vec::new() };
     let mut found = Vec::new();
-    for failing in journal.consecutive_failures().unwrap_or_default() {
+    let failures = journal.consecutive_failures().unwrap_or_default();
+    let loaded = app.with_named(loaded, failures.iter().map(|failing| failing.id.as_str()));
+    for failing in failures {
         let id = &failing.id;
         if failing.failures == 0 || !loaded.definitions.contains_key(id) {
             continue;
