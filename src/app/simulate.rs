@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use chrono_tz::Tz;
 
 use super::words::conditions;
-use super::{App, budget, jobs, runs, service, suppressed, when, why};
+use super::{App, budget, jobs, push, runs, service, suppressed, when, why};
 use crate::definition::{Definition, DefinitionId, FollowedEnd, Follows, Kind, Loaded};
 use crate::journal::{Caps, JournalReader, Spending};
 use crate::refusal::Refusal;
@@ -41,6 +42,8 @@ pub struct Simulated {
     pub conditions: Vec<(DefinitionId, String)>,
     /// Jobs left out because they are disabled or paused.
     pub left_out: Vec<DefinitionId>,
+    /// Number of jobs in the database that were not looked at. They fall due later than those that were.
+    pub unread: u64,
     /// Whether everything is paused. Then nothing fires before `resume`.
     pub is_paused: bool,
 }
@@ -69,17 +72,11 @@ pub(super) fn simulated(
     until: Option<&str>,
     app: &App,
 ) -> Result<Simulated, Refusal> {
-    let loaded = app.load_with(ids.iter().map(String::as_str))?;
+    let mut loaded = app.load_with(ids.iter().map(String::as_str))?;
     let (journal, config) = (runs::open(app)?, app.config()?);
+    let unread = if ids.is_empty() { push::add_next(&mut loaded, None, MOST, &journal, app)? } else { 0 };
     let (now, zone) = (app.now(), config.timezone);
-    let time = |text: Option<&str>, unsaid| {
-        text.map(|text| when::any(text, unsaid, now, zone).map(|at| at.to_utc())).transpose()
-    };
-    let from = time(from, when::BEGINS)?.unwrap_or(now);
-    let until = time(until, when::ENDS)?.unwrap_or(from + DEFAULT_SPAN);
-    if until <= from {
-        return Err(Refusal::user("`--until` is not after `--from`").hint("`--from 8:00 --until 'tomorrow 8:00'`"));
-    }
+    let [from, until] = span(from, until, now, zone)?;
     let paused = suppressed::paused(&loaded, app);
     let held = |definition: &Definition| match () {
         () if !definition.enabled => Some("disabled: its file says `enabled: false`"),
@@ -124,7 +121,20 @@ pub(super) fn simulated(
     occurrences.retain(|one| one.subject < asked);
     let of_service = service::status(app).ok().flatten().and_then(|service| service.paused);
     let is_paused = of_service.or(journal.setting("paused")?).is_some();
-    Ok(Simulated { from, until, occurrences, is_truncated, jobs, on_events, conditions, left_out, is_paused })
+    Ok(Simulated { from, until, occurrences, is_truncated, jobs, on_events, conditions, left_out, unread, is_paused })
+}
+
+/// Returns the begin and the end of the span between times as a person writes them.
+fn span(from: Option<&str>, until: Option<&str>, now: DateTime<Utc>, zone: Tz) -> Result<[DateTime<Utc>; 2], Refusal> {
+    let time = |text: Option<&str>, unsaid| {
+        text.map(|text| when::any(text, unsaid, now, zone).map(|at| at.to_utc())).transpose()
+    };
+    let from = time(from, when::BEGINS)?.unwrap_or(now);
+    let until = time(until, when::ENDS)?.unwrap_or(from + DEFAULT_SPAN);
+    if until <= from {
+        return Err(Refusal::user("`--until` is not after `--from`").hint("`--from 8:00 --until 'tomorrow 8:00'`"));
+    }
+    Ok([from, until])
 }
 
 /// Adds the jobs that these follow, requested or not, since they decide when these fire.

@@ -179,6 +179,15 @@ fn doctor_counts_the_jobs_of_the_database_and_names_those_that_failed() {
 }
 
 #[test]
+fn all_that_is_simulated_includes_jobs_of_the_database() {
+    let simulated = with_both().json(["simulate", "--all"]);
+    let occurrences = simulated["occurrences"].as_array().unwrap();
+    let ids: Vec<&str> = occurrences.iter().map(|one| one["id"].as_str().unwrap()).collect();
+    assert!(ids.contains(&"mail") && ids.contains(&"tea") && !ids.contains(&"call"), "{simulated:#}");
+    assert_eq!(simulated["unread"], 0);
+}
+
+#[test]
 fn a_job_of_the_database_fires_once_over_two_hosts() {
     let server = Postgres::start();
     let bots = ["attic", "home"].map(|name| host(TestBot::new(), &server, name));

@@ -61,6 +61,12 @@ pub(super) fn simulated(simulated: &Simulated, view: &View, output: &mut Output)
         let ids: Vec<&str> = simulated.left_out.iter().map(|id| id.as_str()).collect();
         output.note(plain(&format!("left out, disabled or paused: {}", ids.join(", "))));
     }
+    if simulated.unread > 0 {
+        output.note(format!(
+            "left out: {} jobs in the database, which fall due later than the others there",
+            simulated.unread
+        ));
+    }
 }
 
 fn row(one: &PredictedOccurrence, simulated: &Simulated, view: &View) -> Vec<Cell> {
@@ -139,5 +145,6 @@ fn as_json(simulated: &Simulated, view: &View) -> Value {
         "on_events": on_events.collect::<Vec<_>>(),
         "conditions": simulated.conditions.iter().map(|(id, words)| json!({ "id": id, "words": words })).collect::<Vec<_>>(),
         "left_out": simulated.left_out,
+        "unread": simulated.unread,
     })
 }
