@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use serde_json::{Value, json};
 
 use crate::hosts::host;
+use crate::pushed::{pushed, routine};
 use crate::support::bot::{TestBot, now, reminder};
 use crate::support::client;
 use crate::support::http::{self, Answer};
@@ -373,6 +374,21 @@ fn a_reminder_that_the_person_skips_needs_nobody() {
     assert!(shown.contains("not approved: skipped, by page") && !shown.contains("there is no job"), "{shown}");
     let jobs = page.get("/jobs", &cookie).body;
     assert!(jobs.contains("<p class=\"faint\"><a href=\"/jobs/asks\">asks</a>: skipped: not approved"), "{jobs}");
+    service.stop();
+}
+
+#[test]
+fn jobs_of_the_database_are_shown_like_those_with_a_file() {
+    let page = Page::new();
+    for number in 0..21 {
+        pushed(&page.bot, &format!("routines/tea-{number}.md"), &routine("0 9 1 1 *", "client: notify\n", "Tea."));
+    }
+    let service = page.bot.start();
+    let cookie = page.log_in();
+    let jobs = page.get("/jobs", &cookie).body;
+    assert!(jobs.contains("href=\"/jobs/tea-0\"") && jobs.contains("And 1 more in the database"), "{jobs}");
+    let job = page.get("/jobs/tea-20", &cookie);
+    assert!(job.status == 200 && job.body.contains("0 9 1 1 *") && job.body.contains("Tea."), "{}", job.body);
     service.stop();
 }
 

@@ -14,7 +14,7 @@ use crate::support::postgres::Postgres;
 
 const PLAIN: &str = "client: notify\n";
 
-fn routine(cron: &str, fields: &str, body: &str) -> String {
+pub fn routine(cron: &str, fields: &str, body: &str) -> String {
     format!("---\ncron: '{cron}'\n{fields}---\n{body}\n")
 }
 
@@ -35,7 +35,7 @@ fn push(bot: &TestBot, path: &str, text: &str) -> CommandOutput {
 
 /// Pushes one text, which is accepted.
 #[track_caller]
-fn pushed(bot: &TestBot, path: &str, text: &str) {
+pub fn pushed(bot: &TestBot, path: &str, text: &str) {
     let output = push(bot, path, text);
     assert_eq!(output.code, 0, "{}{}", output.stdout, output.stderr);
 }

@@ -22,6 +22,12 @@ pub(in crate::web) fn jobs(lists: &[JobList; 3], attention: &Attention, context:
             } @else if !list.jobs.is_empty() {
                 (table(title, list, attention, context))
             }
+            @if list.left_out > 0 {
+                p .faint { "And " (list.left_out) " more in the database, which fall due later." }
+            }
+            @if list.not_coming > 0 {
+                p .faint { "And " (list.not_coming) " in the database that do not fall due: disabled, or without a next time." }
+            }
             @for failed in &list.failed {
                 @let is_skipped = failed.is_skipped_by_the_person();
                 p .faint[is_skipped] .bad[!is_skipped] {
