@@ -145,6 +145,11 @@ impl Home {
         self.state().join("runs")
     }
 
+    /// The folders in which jobs write, or the service for them.
+    #[must_use]
+    pub fn folders_of_jobs(&self) -> [PathBuf; 3] {
+        [self.work(), self.state(), self.tools()]
+    }
     /// The run folder of the main session, whose client outlives a run. No run has this name.
     #[must_use]
     pub fn main_run(&self) -> PathBuf {

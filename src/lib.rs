@@ -18,6 +18,7 @@ pub mod config;
 pub mod heartbeat;
 pub mod hexadecimal;
 pub mod home;
+mod links;
 pub mod owner;
 pub mod program;
 pub mod refusal;

@@ -33,7 +33,10 @@ const TRY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Checks the whole folder, and reports on `files`, or on all if it is empty. Of the jobs in the database it checks those that are named.
 pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Result<CheckResult, Refusal> {
-    let loaded = app.with_named(app.load_without_settings()?, files.iter().filter_map(|file| file.to_str()));
+    // A file needs no database, which may be away.
+    let no_file = |file: &&PathBuf| !file.exists() && !app.home.root().join(file).exists();
+    let names = files.iter().filter(no_file).filter_map(|file| file.to_str());
+    let loaded = app.with_named(app.load_without_settings()?, names);
     let chosen = files.iter().map(|file| relative(file, folder, app, &loaded)).collect::<Result<Vec<_>, _>>()?;
     let wanted = |file: &PathBuf| chosen.is_empty() || chosen.contains(file);
     let definitions = loaded.definitions.values().filter(|definition| wanted(&definition.file)).cloned().collect();

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::buffer::spare_capacity;
@@ -18,9 +18,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::problem::kind_of;
 use super::{Defaults, DefinitionError, Kind, LARGEST_FILE, Parsed, Problem, Severity, agent, parse, skill};
 use crate::home::Home;
-
-/// Maximum number of links that are followed one after the other, as in the kernel.
-const MAX_LINKS: usize = 40;
+use crate::links::leads_through;
 
 /// The contents of one folder.
 #[derive(Debug, Default)]
@@ -269,29 +267,6 @@ fn leads_away(home: &Home, path: &Path) -> io::Result<Option<&'static str>> {
         return Ok(Some("leaves the data folder"));
     }
     // A job could change what is there, and links on the way.
-    let of_jobs = [home.work(), home.state(), home.tools()].map(|folder| fs::canonicalize(&folder).unwrap_or(folder));
-    let mut at = path.to_owned();
-    for _ in 0..MAX_LINKS {
-        let Some(folder) = at.parent().filter(|_| at.is_symlink()) else { return Ok(None) };
-        let target = normalized(&fs::canonicalize(folder)?.join(fs::read_link(&at)?));
-        let real = target.parent().map(fs::canonicalize).transpose()?.unwrap_or_default();
-        let real = real.join(target.file_name().unwrap_or_default());
-        if of_jobs.iter().any(|folder| target.starts_with(folder) || real.starts_with(folder)) {
-            return Ok(Some("leads to where jobs write"));
-        }
-        at = real;
-    }
-    Err(Errno::LOOP.into())
-}
-
-/// Returns a path without its `.` and `..`.
-fn normalized(path: &Path) -> PathBuf {
-    path.components().fold(PathBuf::new(), |mut out, part| {
-        match part {
-            Component::ParentDir => drop(out.pop()),
-            Component::CurDir => {}
-            part => out.push(part),
-        }
-        out
-    })
+    let of_jobs = leads_through(path, &home.folders_of_jobs())?;
+    Ok(of_jobs.then_some("leads to where jobs write"))
 }

@@ -21,9 +21,6 @@ const REPLACED: TimeDelta = TimeDelta::seconds(10);
 /// Maximum number of ids in one statement.
 const BATCH_SIZE: usize = 500;
 
-/// Number of definitions that are recorded without a look at which of them have changed.
-const FEW: usize = 100;
-
 /// A definition as currently observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObservedGeneration {
@@ -38,6 +35,9 @@ pub struct ObservedGeneration {
 impl ObservedGeneration {
     /// The value of [`Self::trigger`] for a disabled reminder. Enabled reminders are not recorded.
     pub const DISABLED_REMINDER: &str = "disabled";
+
+    /// Number of definitions that are recorded on a server without a look at which of them have changed.
+    pub const AT_ONCE: usize = 100;
 }
 
 /// A definition's consecutive failures. All zero means none.
@@ -89,7 +89,7 @@ impl Journal {
         latest: DateTime<Utc>,
     ) -> impl Future<Output = Result<Vec<DateTime<Utc>>, JournalError>> + Send + use<> {
         let journal = self.clone();
-        let at_once = !self.is_shared() || generations.len() <= FEW;
+        let at_once = !self.is_shared() || generations.len() <= ObservedGeneration::AT_ONCE;
         let commit = at_once.then(|| self.enqueue_observed(Arc::clone(&generations), latest));
         async move {
             match commit {

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::TrySendError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -27,7 +28,6 @@ use rustix::process::{Pid, Signal, WaitStatus, kill_process};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::domain::Domain;
@@ -47,6 +47,9 @@ const MAX_CONCURRENT: usize = 256;
 
 /// Maximum number of connections, from shells and from programs that have lost their sockets.
 const CONNECTED: usize = 256;
+
+/// Maximum number of connections of other runs that wait for their close.
+const STRANGERS: usize = 256;
 
 /// Maximum number of descriptors handed to a program, besides those of its folder and its stream.
 const HANDED: usize = 64;
@@ -88,6 +91,25 @@ struct Origin {
     script: Arc<str>,
     /// The rights of every program that it starts.
     every_program: Domain,
+    /// Its own folder and those of the programs that started it. What it starts can use them.
+    own_folders: Vec<Arc<OwnFolder>>,
+}
+
+/// A folder for one program, which is removed with the value.
+struct OwnFolder(PathBuf);
+
+impl OwnFolder {
+    fn make(path: PathBuf) -> io::Result<Self> {
+        std::fs::create_dir_all(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for OwnFolder {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed with the run.
+        let _ = leftovers::remove(&self.0);
+    }
 }
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -180,7 +202,7 @@ impl ListeningBroker {
             running: Semaphore::new(MAX_CONCURRENT),
             judged_at_once: Arc::new(Semaphore::new(JUDGED_AT_ONCE)),
         });
-        let (strangers, to_close) = std::sync::mpsc::channel();
+        let (strangers, to_close) = std::sync::mpsc::sync_channel(STRANGERS);
         std::thread::Builder::new().spawn(move || to_close.into_iter().for_each(drop::<UnixStream>))?;
         let accepting = broker.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -229,7 +251,7 @@ impl Broker {
     async fn accept(
         self: Arc<Self>,
         listener: OwnedFd,
-        strangers: &std::sync::mpsc::Sender<UnixStream>,
+        strangers: &std::sync::mpsc::SyncSender<UnixStream>,
     ) -> io::Result<()> {
         // This type is for streams, but reads on the descriptor still respect message boundaries.
         let listener = UnixListener::from_std(listener.into())?;
@@ -246,8 +268,7 @@ impl Broker {
                             drop(place);
                         });
                     }
-                    // The thread lasts as long as this.
-                    Err(_) => drop(strangers.send(socket)),
+                    Err(_) => close_apart(strangers, socket).await,
                 },
                 // Most likely the runner is out of descriptors. Some will be free soon.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
@@ -277,6 +298,7 @@ impl Broker {
                     caller: caller.clone(),
                     script: "".into(),
                     every_program: spec.every_program.clone(),
+                    own_folders: Vec::new(),
                 })
             });
             return self.serve(socket, origin).await;
@@ -286,7 +308,8 @@ impl Broker {
         }
         let shown = String::from_utf8_lossy(script).chars().take(LONGEST_SCRIPT).collect::<String>().into();
         let (env, every_program) = (Environment::new(), Domain::default());
-        let mut origin = Origin { env, shell: true, caller: None, script: shown, every_program };
+        let mut origin =
+            Origin { env, shell: true, caller: None, script: shown, every_program, own_folders: Vec::new() };
         let spec = self.spec_of(script).await.map(|(caller, spec)| {
             let env = self.own_token(spec.env.clone(), caller.as_deref());
             (origin.env, origin.caller, origin.every_program) = (env.clone(), caller, spec.every_program.clone());
@@ -468,7 +491,7 @@ impl Broker {
     /// Starts a program outside of the shell and waits for its end. The program ends with its trampoline.
     async fn run(
         self: &Arc<Self>,
-        spec: ProgramSpec,
+        mut spec: ProgramSpec,
         handed: ReceivedRequest,
         trampoline: &mut UnixStream,
         origin: &Origin,
@@ -476,9 +499,9 @@ impl Broker {
         let ReceivedRequest { request, folder, descriptors: handed, turn, own_folder } = handed;
         let too_many = |_| io::Error::other(format!("{MAX_CONCURRENT} programs of this run are going already"));
         let _permit = self.running.try_acquire().map_err(too_many)?;
-        if let Some(folder) = &own_folder {
-            std::fs::create_dir_all(folder)?;
-        }
+        let mut own_folders = origin.own_folders.clone();
+        spec.domain.write.extend(own_folders.iter().map(|folder| folder.0.clone()));
+        own_folders.extend(own_folder.map(OwnFolder::make).transpose()?.map(Arc::new));
         let Domain { network, attributes, .. } = spec.domain;
         let prepared = Domain { network, attributes, ..origin.every_program.clone() };
         let Launcher { pid, mut ended, socket, .. } = match self.take_spare(&prepared) {
@@ -511,11 +534,14 @@ impl Broker {
                 caller: origin.caller.clone(),
                 script: origin.script.clone(),
                 every_program: origin.every_program.clone(),
+                own_folders: own_folders.clone(),
             }),
         );
         let _running = Running::new(&self.origins, pid, started.clone());
-        // Serve until the program and all its descendants are gone.
-        let serving = tokio::spawn(broker.serve(ours, started));
+        tokio::spawn(async move {
+            // Serve until the program and all its descendants are gone.
+            let _ = broker.serve(ours, started).await;
+        });
         let mut error = String::new();
         // The socket closes when the program starts. Before that the launcher reports errors on it.
         let _ = socket.read_to_string(&mut error).await;
@@ -542,9 +568,8 @@ impl Broker {
                 }
             }
         };
-        if let Some(folder) = own_folder {
-            tokio::spawn(remove_after(serving, folder));
-        }
+        // Its own folder goes with it, unless something that it has started is left.
+        drop(own_folders);
         let status = ExitStatus::from_raw(status.map_err(io::Error::other)?.as_raw());
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
         Ok(u8::try_from(code).unwrap_or(u8::MAX))
@@ -609,6 +634,15 @@ impl<'a> Running<'a> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         lock(self.origins).remove(&self.pid);
+    }
+}
+
+/// Has the thread for strangers close a connection. While too many wait for it nothing is accepted: otherwise they would take all
+/// descriptors of this process.
+async fn close_apart(strangers: &std::sync::mpsc::SyncSender<UnixStream>, mut socket: UnixStream) {
+    while let Err(TrySendError::Full(back)) = strangers.try_send(socket) {
+        socket = back;
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
@@ -682,13 +716,6 @@ async fn hung_up(trampoline: &UnixStream) {
             _ => {}
         }
     }
-}
-
-/// Removes a program's folder when what the program has started has ended, too.
-async fn remove_after(serving: JoinHandle<io::Result<()>>, folder: PathBuf) {
-    let _ = serving.await;
-    // What cannot be removed now is removed with the run.
-    let _ = tokio::task::spawn_blocking(move || leftovers::remove(&folder)).await;
 }
 
 async fn receive(socket: &UnixStream, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {

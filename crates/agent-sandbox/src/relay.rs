@@ -11,12 +11,18 @@ use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
-/// Maximum number of connections at a time. Further ones wait.
-const CONNECTIONS: usize = 256;
+/// Maximum number of connections at a time, those included that nobody uses any more and whose close waits. Further ones wait.
+const CONNECTIONS: usize = 512;
+
+/// Interval at which a write that waits looks whether our end is closed, and the number of looks before it gives up then.
+const LOOK: Duration = Duration::from_secs(1);
+const LOOKS: u32 = 30;
 
 /// Number of bytes carried at once.
 const CHUNK: usize = 16 * 1024;
@@ -39,7 +45,7 @@ impl RelayedListener {
         Ok(Self { listener, places: Arc::new(Semaphore::new(CONNECTIONS)) })
     }
 
-    /// Accepts a connection, and returns our end of its relay. Waits while 256 are open. Safe to cancel.
+    /// Accepts a connection, and returns our end of its relay. Waits while 512 are open. Safe to cancel.
     ///
     /// # Errors
     /// If the process has no descriptor or thread to spare.
@@ -49,8 +55,18 @@ impl RelayedListener {
             tracing::warn!("a socket of the service has {CONNECTIONS} connections; the next one waits");
         }
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(io::Error::other)?;
+        // Made first: with a connection in hand nothing may fail here, since the failure would close it.
+        let (ours, inner) = BlockingStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let ours = UnixStream::from_std(ours)?;
         let (theirs, _) = listener.accept().await?;
-        Relay::start(theirs.into_std()?, place)
+        on_thread((theirs, inner, place), |(theirs, inner, place)| {
+            if let Ok(theirs) = theirs.into_std() {
+                Relay { theirs, inner }.run();
+            }
+            drop(place);
+        })?;
+        Ok(ours)
     }
 }
 
@@ -82,23 +98,12 @@ fn on_thread<T: Send + 'static>(value: T, handle: impl FnOnce(T) + Send + 'stati
 struct Relay {
     theirs: BlockingStream,
     inner: BlockingStream,
-    /// Held until the connection is closed.
-    _place: OwnedSemaphorePermit,
 }
 
 impl Relay {
-    /// Starts the threads, and returns our end.
-    fn start(theirs: BlockingStream, place: OwnedSemaphorePermit) -> io::Result<UnixStream> {
-        let (ours, inner) = BlockingStream::pair()?;
-        ours.set_nonblocking(true)?;
-        let ours = UnixStream::from_std(ours)?;
-        on_thread(Self { theirs, inner, _place: place }, Self::run)?;
-        Ok(ours)
-    }
-
     fn run(self) {
-        let Self { theirs, inner, .. } = &self;
-        if theirs.set_nonblocking(false).is_err() {
+        let Self { theirs, inner } = &self;
+        if theirs.set_nonblocking(false).is_err() || theirs.set_write_timeout(Some(LOOK)).is_err() {
             return;
         }
         thread::scope(|scope| {
@@ -117,9 +122,33 @@ impl Relay {
 }
 
 /// Carries bytes until one of the two ends.
-fn carry(mut from: &BlockingStream, mut to: &BlockingStream) {
+fn carry(mut from: &BlockingStream, to: &BlockingStream) {
     let mut bytes = vec![0; CHUNK];
     while let Ok(read @ 1..) = from.read(&mut bytes)
-        && to.write_all(&bytes[..read]).is_ok()
+        && write_all(from, to, &bytes[..read]).is_ok()
     {}
+}
+
+/// Writes bytes that came from `from`. Gives up when that has been closed for a while and nobody reads.
+fn write_all(from: &BlockingStream, mut to: &BlockingStream, mut bytes: &[u8]) -> io::Result<()> {
+    let mut looks = 0;
+    while !bytes.is_empty() {
+        match to.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && looks < LOOKS => {
+                looks += u32::from(is_closed(from))
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether the other end of a pair is closed.
+fn is_closed(inner: &BlockingStream) -> bool {
+    let mut asked = [PollFd::new(inner, PollFlags::empty())];
+    let found = poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+    found.is_ok_and(|found| found > 0) && asked[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
 }

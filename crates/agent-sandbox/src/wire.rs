@@ -98,8 +98,8 @@ pub enum Answer {
         domain: Box<Domain>,
         /// Whether the program takes over the umask of its line; otherwise it has the service's.
         takes_umask: bool,
-        /// A folder for the program alone. It is made when the program starts, and removed when the program and everything that it
-        /// started have ended.
+        /// A folder for the program and what it starts. It is made when the program starts. It is removed when the program has ended and no
+        /// process that it has started holds the broker's socket.
         own_folder: Option<PathBuf>,
     },
 }

@@ -121,7 +121,7 @@ impl Caller {
         }
         if let Some(file) = self.command_of_jobs(rights) {
             let message = format!(
-                "denied: the command is {}, where jobs write; keep the file in `bin/`, and not as a link",
+                "denied: {} leads to where jobs write; keep the file itself there, and no link",
                 file.display()
             );
             return deny(126, message);
@@ -138,18 +138,20 @@ impl Caller {
         }
     }
 
-    /// Returns the file of the person's own command if a job could change it: its place in `bin/` is a link.
+    /// Returns the person's own command if a job could change what it leads to: its place in `bin/` is a link.
     fn command_of_jobs(&self, rights: &Rights) -> Option<PathBuf> {
         let Writes::Extension(name) = &rights.writes else { return None };
-        let file = resolved(farm::find(&format!("ollim-bot-{name}"), &self.plan.path)?);
-        self.may_have_changed(&file).then_some(file)
+        let file = farm::find(&format!("ollim-bot-{name}"), &self.plan.path)?;
+        self.plan.leads_to_jobs(&file).then_some(file)
     }
 
     /// Adds a folder for temporary files to the domain of a program. Many programs trust what they put there, so the shell and the other
     /// programs, which may have other rights, cannot reach it.
     fn domain_and_folder_of(&self, program: &Path, rights: &Rights) -> io::Result<(ProgramDomain, PathBuf)> {
         let (mut domain, mut env) = self.domain_of(program, rights)?;
-        let folder = resolved(&self.plan.run_dir).join("programs").join(token::random()?);
+        // Sockets in it may have names of at most 107 bytes.
+        let name: String = token::random()?.chars().take(8).collect();
+        let folder = resolved(&self.plan.run_dir).join("p").join(name);
         domain.write.push(folder.clone());
         if matches!(rights.executes, Executes::Anything) {
             domain.execute.push(folder.clone());

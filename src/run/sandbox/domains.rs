@@ -13,6 +13,7 @@ use agent_sandbox::{Attributes, Domain, Network, ShellSpec, farm, system};
 use super::caller::ProgramDomain;
 use super::trees::{Trees, opens_files};
 use super::{SandboxPlan, resolved};
+use crate::links::leads_through;
 use crate::policy::{Executes, Rights, ShellRights, ToolPattern, Writes, free_programs};
 
 /// Settings for a git that may execute no other program. It takes no command from a repository's configuration, which the job may
@@ -202,6 +203,13 @@ impl SandboxPlan {
         }
     }
 
+    /// Returns whether a file that is trusted for its place leads to where a job may write, or cannot be followed.
+    pub(super) fn leads_to_jobs(&self, file: &Path) -> bool {
+        let own = self.trees(true).write.into_iter().chain(self.written_by_programs()).map(resolved);
+        let folders: Vec<PathBuf> = self.home.folders_of_jobs().into_iter().chain(own).collect();
+        leads_through(file, &folders).unwrap_or(true)
+    }
+
     /// Returns the domain of one program, and its variables in addition to the clean environment.
     pub(super) fn program(
         &self,
@@ -270,7 +278,9 @@ impl SandboxPlan {
                 domain.write.push(kept);
                 // The command reads the files beside it, and executes them unless they are commands. Commands start through the broker.
                 domain.read.push(self.home.bin());
-                domain.execute.extend(files_in(&self.home.bin()).filter(|file| !is_command(file)));
+                let bin = self.home.bin();
+                let beside = files_in(&bin).filter(|file| !is_command(file) && !self.leads_to_jobs(file));
+                domain.execute.extend(beside);
             }
         }
         Ok((tidy(domain), env))

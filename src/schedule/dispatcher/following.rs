@@ -76,7 +76,9 @@ impl Dispatcher {
 
     /// Has the journal say from when on occurrences of these definitions count.
     pub(super) fn observe_all(&mut self, unobserved: &[(Arc<Definition>, ObservedGeneration)]) {
-        for batch in unobserved.chunks(BATCH) {
+        // A larger one is not enqueued at once on a server.
+        let size = if self.sharing.is_shared() { ObservedGeneration::AT_ONCE } else { BATCH };
+        for batch in unobserved.chunks(size) {
             let observed = observe_batch(&self.journal, self.wall_clock.latest(), batch);
             self.spawn(observed, |this, observed| {
                 for observed in observed? {
