@@ -13,8 +13,8 @@ use super::App;
 use super::refusals::cannot;
 use crate::config::{Config, commented};
 use crate::definition::frontmatter::yaml_text;
-use crate::definition::quoted;
 use crate::definition::samples::{FAR_OFF, samples};
+use crate::definition::{Kind, is_missing, quoted};
 use crate::home::Home;
 use crate::refusal::Refusal;
 
@@ -153,7 +153,7 @@ pub fn make_home(home: &Home, now: DateTime<Utc>, zone: Tz) -> Result<Vec<PathBu
 fn make(home: &Home, options: &InitOptions, now: DateTime<Utc>, zone: Tz) -> Result<Vec<PathBuf>, Refusal> {
     // A sample reminder comes once: in a folder that is in use it would fire again.
     let is_new = !home.state().exists();
-    make_folders(home)?;
+    remake_folders(home)?;
     let mut settings = commented();
     if let Some(name) = &options.timezone {
         settings += &format!("\ntimezone: {name}\n");
@@ -177,18 +177,33 @@ fn make(home: &Home, options: &InitOptions, now: DateTime<Utc>, zone: Tz) -> Res
     Ok(made)
 }
 
-/// Creates the folders that the service needs, accessible to the person alone.
+/// Creates the folders that the service needs, accessible to the person alone. A folder of definitions that has gone missing
+/// stays away: an empty one in its place would hide that its jobs are gone.
 ///
 /// # Errors
 /// If a folder cannot be created.
 pub fn make_folders(home: &Home) -> Result<(), Refusal> {
-    for path in folders(home) {
-        DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(|error| cannot("make", &path, &error))?;
-    }
-    Ok(())
+    let missing = missing_definitions(home);
+    folders(home).iter().filter(|path| !missing.contains(path)).try_for_each(|path| make_folder(path))
 }
 
-/// Returns the folders that the service needs.
+/// Like [`make_folders`], including folders of definitions that have gone missing.
+pub(super) fn remake_folders(home: &Home) -> Result<(), Refusal> {
+    folders(home).iter().try_for_each(|path| make_folder(path))
+}
+
+fn make_folder(path: &Path) -> Result<(), Refusal> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| cannot("make", path, &error))
+}
+
+/// Returns the folders of definitions that have gone missing.
+pub(super) fn missing_definitions(home: &Home) -> Vec<PathBuf> {
+    let folders =
+        [(Kind::Routine, home.routines()), (Kind::Reminder, home.reminders()), (Kind::Webhook, home.webhooks())];
+    folders.into_iter().filter(|(kind, _)| is_missing(home, *kind)).map(|(_, path)| path).collect()
+}
+
+/// Returns the folders that the service needs, `state/runs/` last: where it is, the others have been made.
 pub(super) fn folders(home: &Home) -> [PathBuf; 9] {
     [
         home.root().to_owned(),

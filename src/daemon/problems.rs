@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::sync::mpsc;
 
-use crate::definition::{Problem, pushed_id};
+use crate::definition::{Problem, kind_of, pushed_id};
 use crate::journal::{EventKind, Journal, NewMessage};
 use crate::schedule::ProblemsOfFile;
 
@@ -124,6 +124,7 @@ fn messages(fresh: &[(PathBuf, String)]) -> Vec<NewMessage> {
     let one = |(file, words): &(PathBuf, String)| {
         let what = match pushed_id(file) {
             Some(_) => "A job of the database has an error, and does not fire until a text without it is pushed.",
+            None if is_folder(file) => "A folder of jobs cannot be read, and they do not fire until that is put right.",
             None => "A file has an error, and does not fire until it is put right.",
         };
         NewMessage::of_service(format!("{what}\n{words}"))
@@ -138,6 +139,11 @@ fn messages(fresh: &[(PathBuf, String)]) -> Vec<NewMessage> {
         "{} files have errors, and do not fire until they are put right: {list}{more}. `ollim-bot check` says what is wrong.",
         fresh.len()
     ))]
+}
+
+/// Whether the problems are those of a folder of definitions.
+fn is_folder(file: &Path) -> bool {
+    kind_of(file).is_some() && file.components().count() == 1
 }
 
 /// Formats the errors of one file for the person. Empty if there are only warnings.

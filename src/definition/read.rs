@@ -70,17 +70,31 @@ pub(crate) fn is_definition_name(name: &OsStr) -> bool {
     name.to_str().map_or_else(|| name.as_encoded_bytes().ends_with(b".md"), is_definition)
 }
 
-/// Lists the definition files of one kind. A missing folder is empty.
+/// Whether the folder of one kind is missing from a data folder that has had it: `state/runs/` is made after the folders of
+/// definitions. A symlink to nothing counts as missing.
+pub(crate) fn is_missing(home: &Home, kind: Kind) -> bool {
+    let found = fs::metadata(home.root().join(folder_of(kind)));
+    found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) && home.runs().is_dir()
+}
+
+/// Lists the definition files of one kind. A folder that has never been made is empty; one that has gone is a problem.
 pub(super) fn list(home: &Home, kind: Kind) -> Listing {
     let folder = folder_of(kind);
     let refuse = |message: String, hint: &str| Listing {
         files: Vec::new(),
         problem: Some(Problem::of_file(folder, Severity::Error, message, Some(hint.into()))),
     };
+    let not_found = || match is_missing(home, kind) {
+        true => refuse(
+            "the folder is missing, so none of its jobs fires".into(),
+            "put it back; if it is to stay away, `ollim-bot doctor --fix` makes an empty one",
+        ),
+        false => Listing::default(),
+    };
     match leads_away(home, &home.root().join(folder)) {
         Ok(None) => {}
         Ok(Some(how)) => return refuse(format!("the folder is a symlink that {how}"), "use a real folder here"),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Listing::default(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return not_found(),
         Err(error) => return refuse(format!("the folder cannot be read: {error}"), "check its owner and permissions"),
     }
     let read = || -> io::Result<Vec<PathBuf>> {
@@ -100,7 +114,7 @@ pub(super) fn list(home: &Home, kind: Kind) -> Listing {
     };
     match read() {
         Ok(files) => Listing { files, problem: None },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Listing::default(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => not_found(),
         Err(error) => refuse(format!("the folder cannot be read: {error}"), "check its owner and permissions"),
     }
 }

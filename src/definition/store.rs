@@ -27,7 +27,7 @@ pub struct Loaded {
     pub home: Home,
 }
 
-/// Reads all folders once. A missing folder is empty.
+/// Reads all folders once. A folder that has never been made is empty.
 ///
 /// # Errors
 /// [`DefinitionError::NoHome`] when there is no data folder.
@@ -216,7 +216,8 @@ impl Store {
     /// Reads these files again (absolute, or relative to the data folder; others are ignored) and returns the changes.
     /// If one of them belongs to a skill or an agent, reads every file again that names skills or agents.
     pub fn refresh(&mut self, paths: &[PathBuf]) -> Vec<Change> {
-        if !Kind::WITH_FILES.iter().all(|kind| read::is_inside(&self.home, *kind)) {
+        let is_usable = |kind: Kind| read::is_inside(&self.home, kind) && !read::is_missing(&self.home, kind);
+        if !Kind::WITH_FILES.into_iter().all(is_usable) {
             return self.reload();
         }
         let files: BTreeSet<File> = paths

@@ -305,11 +305,11 @@ pub fn read_text(home: &Home, file: &Path) -> Result<Option<String>, DefinitionE
     read::text(home, file)
 }
 
-/// Whether the data folder has no such file (relative path), valid or not. While the whole folder is moved away,
-/// nobody knows: that is an error.
+/// Whether the data folder has no such file (relative path), valid or not. While the whole folder or the folder of
+/// definitions is moved away, nobody knows: that is an error.
 ///
 /// # Errors
-/// [`DefinitionError::Io`] if the data folder is not there, or cannot be searched.
+/// [`DefinitionError::Io`] if one of the folders is not there, or cannot be searched.
 pub fn is_gone(home: &Home, file: &Path) -> Result<bool, DefinitionError> {
     let root = home.root();
     let failed = |error: Errno| DefinitionError::io("find", &root.join(file))(error.into());
@@ -318,7 +318,9 @@ pub fn is_gone(home: &Home, file: &Path) -> Result<bool, DefinitionError> {
     let folder = rustix::fs::open(root, flags, Mode::empty()).map_err(failed)?;
     match rustix::fs::statat(folder, file, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(_) => Ok(false),
-        Err(Errno::NOENT) => Ok(true),
+        Err(Errno::NOENT) if !super::problem::kind_of(file).is_some_and(|kind| read::is_missing(home, kind)) => {
+            Ok(true)
+        }
         Err(error) => Err(failed(error)),
     }
 }

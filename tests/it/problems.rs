@@ -1,5 +1,7 @@
 //! A bad file is one located problem; everything else still fires.
 
+use std::fs;
+
 use chrono::TimeDelta;
 
 use crate::support::bot::{TestBot, now, reminder};
@@ -50,4 +52,46 @@ fn both_lists_in_one_file_is_a_located_error_and_the_others_fire() {
         .until("the log says that it is gone", || service.output().contains("reminders/both.md is gone").then_some(()));
     assert!(!service.output().contains("both.md was put right"), "{}", service.output());
     service.stop();
+}
+
+#[test]
+fn a_folder_of_jobs_that_goes_away_is_said_and_its_jobs_come_back_with_it() {
+    let bot = TestBot::new();
+    bot.write("reminders/tea.md", &reminder(now() + TimeDelta::days(1), "", "much later"));
+    bot.ok(["init", "--force", "--bare"]);
+    let service = bot.start();
+    let away = bot.person().join("away");
+    fs::rename(bot.path("reminders"), &away).unwrap();
+    let missing = "the folder is missing, so none of its jobs fires";
+    service.until("the person is told", || bot.json(["inbox"]).to_string().contains(missing).then_some(()));
+    let is_said = || {
+        let check = bot.run(["check"]);
+        assert!(check.code == 1 && check.stdout.contains("reminders:1:1"), "{check:?}");
+        let doctor = bot.run(["doctor"]);
+        assert!(doctor.code == 1 && doctor.stdout.contains("has no reminders"), "{doctor:?}");
+        let status = bot.ok(["status"]);
+        assert!(status.contains(missing), "{status}");
+    };
+    is_said();
+    // A job that is due when its folder is back. Nobody is told twice, and the next start makes no empty folder.
+    fs::write(away.join("tea.md"), reminder(now(), "", "only a little later")).unwrap();
+    service.stop();
+    is_said();
+    let service = bot.start();
+    is_said();
+    assert_eq!(bot.json(["inbox"]).to_string().matches(missing).count(), 1);
+    fs::rename(&away, bot.path("reminders")).unwrap();
+    service.until_ended("tea", 1);
+    assert!(!bot.ok(["status"]).contains(missing));
+    service.stop();
+}
+
+#[test]
+fn an_empty_folder_for_one_that_stays_away_is_made_when_it_is_asked_for() {
+    let bot = TestBot::new();
+    bot.ok(["init", "--force", "--bare"]);
+    fs::remove_dir(bot.path("routines")).unwrap();
+    assert_eq!(bot.run(["check"]).code, 1);
+    assert!(bot.run(["doctor", "--fix"]).stdout.contains("made routines/"));
+    assert_eq!(bot.run(["check"]).code, 0);
 }

@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use super::Finding;
 use super::folder::{ANY, missing, open_to_others, relative};
 use super::running::socket_is_stale;
-use crate::app::{App, make_folders, service};
+use crate::app::init::remake_folders;
+use crate::app::{App, service};
 
 /// Returns the repairs, and the findings on those that failed.
 pub(super) fn fix(app: &App) -> (Vec<String>, Vec<Finding>) {
@@ -26,7 +27,7 @@ pub(super) fn fix(app: &App) -> (Vec<String>, Vec<Finding>) {
     }
     let absent = missing(app);
     if !absent.is_empty() {
-        match make_folders(&app.home) {
+        match remake_folders(&app.home) {
             Ok(()) => fixed.extend(absent.iter().map(|path| format!("made {}/", relative(path, app)))),
             Err(refusal) => failed.push(Finding::wrong("fix", refusal.to_string())),
         }

@@ -45,10 +45,14 @@ pub(super) fn folder(app: &App) -> Vec<Finding> {
         return vec![Finding::ok("data folder", root.display().to_string())];
     }
     let names: Vec<String> = missing.iter().map(|path| relative(path, app)).collect();
-    vec![
-        Finding::look("data folder", format!("{} has no {}", root.display(), names.join(", ")))
+    let detail = format!("{} has no {}", root.display(), names.join(", "));
+    vec![match init::missing_definitions(&app.home)[..] {
+        [] => Finding::look("data folder", detail)
             .step("the service makes them when it starts; `ollim-bot doctor --fix` does it now"),
-    ]
+        _ => Finding::wrong("data folder", format!("{detail}: the jobs in it do not fire"))
+            .step("put back what is missing")
+            .step("or, if it is to stay away, make empty folders: `ollim-bot doctor --fix`"),
+    }]
 }
 
 /// Returns a folder in which the service writes and cannot, and why.

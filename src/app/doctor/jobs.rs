@@ -23,7 +23,10 @@ const NAMED: usize = 5;
 pub(super) fn definitions(app: &App) -> Vec<Finding> {
     let Ok(loaded) = app.load_without_settings() else { return Vec::new() };
     // Problems of the settings, whose file is in no subfolder, are reported elsewhere.
-    let in_folder = |problem: &&Problem| problem.file.parent().is_some_and(|folder| !folder.as_os_str().is_empty());
+    let in_folder = |problem: &&Problem| {
+        let is_below = problem.file.parent().is_some_and(|folder| !folder.as_os_str().is_empty());
+        is_below || definition::kind_of(&problem.file).is_some()
+    };
     let beside = check::without_trying(&loaded, app);
     let (errors, warnings): (Vec<_>, Vec<_>) =
         loaded.problems.iter().chain(&beside).filter(in_folder).partition(|problem| problem.is_error());

@@ -272,6 +272,31 @@ fn a_replaced_folder_is_followed() {
     assert_eq!(store.reload(), []);
 }
 
+/// A mount that went away, or a checkout of a branch without the folder, must not look like the deletion of every job.
+#[test]
+fn a_folder_that_goes_away_is_a_problem_until_it_is_back() {
+    let folder = Folder::new();
+    folder.put("routines/a.md", &routine("a", "x"));
+    folder.put("reminders/tea.md", "---\nrun_at: 2030-01-01T00:00:00Z\n---\nTea\n");
+    fs::create_dir(folder.home.webhooks()).unwrap();
+    fs::create_dir_all(folder.home.runs()).unwrap();
+    let mut store = folder.open();
+    let away = folder.dir.path().join("away");
+    fs::rename(folder.home.routines(), &away).unwrap();
+    let missing = "routines: the folder is missing, so none of its jobs fires";
+    assert_eq!(shown(&store.refresh(&[PathBuf::from("routines/a.md")])), ["removed a", missing]);
+    assert_eq!(ids(&store), ["tea"]);
+    assert_eq!(store.reload(), []);
+    assert_eq!(folder.open().problems(), store.problems());
+    // A link to a place that is not mounted leads nowhere either.
+    symlink(folder.dir.path().join("nowhere"), folder.home.routines()).unwrap();
+    assert_eq!((store.reload(), store.problems().len()), (Vec::new(), 1));
+    fs::remove_file(folder.home.routines()).unwrap();
+    fs::rename(&away, folder.home.routines()).unwrap();
+    assert_eq!(shown(&store.reload()), ["upsert a from routines/a.md: x", "routines: "]);
+    assert_eq!(store.problems(), []);
+}
+
 #[test]
 fn paths_of_other_files_are_ignored() {
     let folder = Folder::new();

@@ -320,6 +320,14 @@ fn a_file_is_not_gone_while_its_data_folder_is_away() {
     assert!(remove_unchanged(&folder.home, &file, &fired).unwrap());
     assert!(is_gone(&folder.home, &file).unwrap());
     assert_eq!(move_to_failed(&folder.home, &file, "x").unwrap(), None);
+    // The same with the folder of the reminders alone.
+    std::fs::create_dir_all(folder.home.runs()).unwrap();
+    std::fs::rename(folder.home.reminders(), &away).unwrap();
+    assert!(is_gone(&folder.home, &file).is_err());
+    assert!(remove_unchanged(&folder.home, &file, &fired).is_err());
+    assert!(move_to_failed(&folder.home, &file, "x").is_err());
+    std::fs::rename(&away, folder.home.reminders()).unwrap();
+    assert!(is_gone(&folder.home, &file).unwrap());
 }
 
 #[test]

@@ -176,9 +176,9 @@ impl Dispatcher {
         }
     }
 
-    /// Makes occurrences that wait for this file check it again.
+    /// Makes occurrences that wait for this file, or for a file in this folder, check it again.
     pub(super) fn recheck(&mut self, file: &Path) {
-        self.recheck_where(|active| active.file == file);
+        self.recheck_where(|active| active.file.starts_with(file));
     }
 
     fn recheck_where(&mut self, concerns: impl Fn(&ActiveOccurrence) -> bool) {

@@ -167,6 +167,28 @@ async fn what_waits_for_a_slot_follows_its_file() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_waits_for_a_missing_folder_ends_if_that_comes_back_without_its_file() {
+    let mut world = World::new();
+    world.slots = 1;
+    world.script(|job| match job.occurrence.id.as_str() {
+        "first" => vec![Act::Take(Duration::from_secs(600))],
+        _ => vec![],
+    });
+    let process = world.begin(&[at_time(reminder("first"), march("01T12:59:59")), reminder("tea")]);
+    minutes(65).await;
+    // The file's content cannot be seen at the moment.
+    process.schedule.remove(reminder("tea").id);
+    minutes(7).await;
+    assert_eq!(world.attempts(), ["first 01T12:59 completed", "tea 01T13:00 claimed"]);
+    delete(&world, &process, &reminder("tea"));
+    process.schedule.recheck("reminders".into());
+    minutes(3).await;
+    let skipped = "tea 01T13:00 skipped: its file was deleted before it could run";
+    assert_eq!(world.attempts(), ["first 01T12:59 completed", skipped]);
+    process.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_file_that_is_another_reminders_when_a_run_ends_stays() {
     let ends = [vec![], vec![fails(FailureClass::NeedsClaude)]];
     for end in ends {
