@@ -91,16 +91,19 @@ impl Remote {
         App::new(self.home.clone(), self.env.clone(), Arc::new(self.clone()), Vec::new)
     }
 
-    /// Returns the refusal of a service that holds the data folder and has no socket yet; `None` if none runs.
+    /// Returns the refusal of a service that holds the data folder and has no socket; `None` if none runs.
     fn not_ready(&self) -> Option<Refusal> {
         let pid = lock::holder_of(&self.home)?;
         let waits = match self.app().journal() {
-            Ok(JournalLocation::Server(_)) => "waits for the journal's database, or has just started",
-            _ => "is just starting or ending",
+            Ok(JournalLocation::Server(_)) => {
+                "waits for the journal's database, or has just started; nothing fires until it is ready"
+            }
+            _ => "cannot be asked: it is just starting or ending, or its socket was removed from state/",
         };
-        let refusal =
-            Refusal::environment(format!("the service runs (pid {pid}), and {waits}; nothing fires until it is ready"));
-        Some(refusal.hint("`ollim-bot doctor` says what is wrong with the journal"))
+        let refusal = Refusal::environment(format!("the service runs (pid {pid}), and {waits}"))
+            .hint("`ollim-bot doctor` says what is wrong with the journal")
+            .hint("try again in a minute: by then it has made a removed socket again");
+        Some(refusal)
     }
 
     /// Sets the budget directly in the journal. The lock keeps a service from opening the journal meanwhile.

@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
-use tokio::sync::broadcast;
+use tokio::sync::{Notify, broadcast};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -59,9 +59,11 @@ pub trait Handler: Send + Sync + 'static {
 
 /// The bound, private socket and the person's token.
 pub struct Control {
+    home: Home,
     listener: RelayedListener,
-    person: String,
+    person: Arc<str>,
     tokens: Tokens,
+    removed: Arc<Notify>,
 }
 
 impl Control {
@@ -71,30 +73,41 @@ impl Control {
     /// # Errors
     /// If the socket or the token file cannot be made.
     pub fn open(home: &Home, tokens: Tokens) -> io::Result<Self> {
-        let socket = home.socket();
-        match fs::remove_file(&socket) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        let person: Arc<str> = token::random()?.into();
+        let listener = make(home, &person)?;
+        Ok(Self { home: home.clone(), listener, person, tokens, removed: Arc::default() })
+    }
+
+    /// Returns what to notify when the socket or the token was removed, so that both are made again.
+    #[must_use]
+    pub fn removed(&self) -> Arc<Notify> {
+        Arc::clone(&self.removed)
+    }
+
+    /// Makes the socket and the token again. Callers that are connected stay so.
+    fn make_again(&mut self) {
+        match make(&self.home, &self.person) {
+            Ok(listener) => {
+                self.listener = listener;
+                tracing::warn!("the control socket or its token was removed from state/; both were made again");
+            }
+            Err(error) => tracing::warn!(%error, "the control socket was removed from state/ and cannot be made again"),
         }
-        let (path, _folder) = agent_sandbox::reachable(&socket)?;
-        let listener = RelayedListener::bind(path)?;
-        fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))?;
-        let person = token::random()?;
-        // Only the lock's holder writes here, so an existing file is a leftover of a killed service.
-        let staged = home.user_token().with_extension("new");
-        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&staged)?;
-        io::Write::write_all(&mut file, person.as_bytes())?;
-        fs::rename(&staged, home.user_token())?;
-        Ok(Self { listener, person, tokens })
     }
 
     /// Serves until the future is dropped.
-    pub async fn serve(self, handler: Arc<dyn Handler>) {
-        let person: Arc<str> = self.person.into();
+    pub async fn serve(mut self, handler: Arc<dyn Handler>) {
         let mut strangers: VecDeque<CancellationToken> = VecDeque::new();
         let (mut turned_away, mut warned) = (0_u64, None::<Instant>);
         loop {
-            let stream = match self.listener.accept().await {
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                () = self.removed.notified() => {
+                    self.make_again();
+                    continue;
+                }
+            };
+            let stream = match accepted {
                 Ok(stream) => stream,
                 Err(error) => {
                     // Most likely the process is out of descriptors. Wait until some are free.
@@ -116,7 +129,7 @@ impl Control {
             }
             let stranger = CancellationToken::new();
             strangers.push_back(stranger.clone());
-            let (handler, person, tokens) = (Arc::clone(&handler), Arc::clone(&person), self.tokens.clone());
+            let (handler, person, tokens) = (Arc::clone(&handler), Arc::clone(&self.person), self.tokens.clone());
             tokio::spawn(async move {
                 if let Err(error) = converse(stream, &person, &tokens, handler.as_ref(), stranger).await {
                     tracing::debug!(%error, "a caller on the control socket was dropped");
@@ -124,6 +137,24 @@ impl Control {
             });
         }
     }
+}
+
+/// Binds the socket, and writes the person's token.
+fn make(home: &Home, person: &str) -> io::Result<RelayedListener> {
+    let socket = home.socket();
+    match fs::remove_file(&socket) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let (path, _folder) = agent_sandbox::reachable(&socket)?;
+    let listener = RelayedListener::bind(path)?;
+    fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))?;
+    // Only the lock's holder writes here, so an existing file is a leftover of a killed service.
+    let staged = home.user_token().with_extension("new");
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&staged)?;
+    io::Write::write_all(&mut file, person.as_bytes())?;
+    fs::rename(&staged, home.user_token())?;
+    Ok(listener)
 }
 
 /// Serves one caller. `stranger` is cancelled when the caller has identified itself or is rejected.

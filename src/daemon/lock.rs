@@ -124,6 +124,13 @@ impl Lock {
         let Ok(ours) = self.file.metadata() else { return false };
         ours.nlink() == 0 || fs::metadata(home.lock()).is_ok_and(|there| identity(&there) != identity(&ours))
     }
+
+    /// Returns whether the lock file is in the data folder: neither lost nor moved away.
+    #[must_use]
+    pub fn is_in_place(&self, home: &Home) -> bool {
+        let Ok(ours) = self.file.metadata() else { return false };
+        fs::metadata(home.lock()).is_ok_and(|there| identity(&there) == identity(&ours))
+    }
 }
 
 /// Returns the lock that this process held when it executed itself anew. See [`Lock::as_stdin`].
@@ -232,10 +239,10 @@ mod tests {
     fn a_deleted_or_replaced_lock_is_lost_and_a_moved_one_is_not() {
         let (_folder, home) = home();
         let lock = Lock::take(&home).unwrap();
-        assert!(!lock.is_lost(&home));
+        assert!(!lock.is_lost(&home) && lock.is_in_place(&home));
         let away = home.root().join("away");
         fs::rename(home.state(), &away).unwrap();
-        assert!(!lock.is_lost(&home));
+        assert!(!lock.is_lost(&home) && !lock.is_in_place(&home));
         fs::create_dir(home.state()).unwrap();
         let other = Lock::take(&home).unwrap();
         assert!(lock.is_lost(&home) && !other.is_lost(&home));

@@ -3,12 +3,15 @@ use std::os::unix::net::UnixStream as StdStream;
 
 use super::*;
 use crate::daemon::call::{self, CallError};
+use crate::daemon::lock::Lock;
+use crate::daemon::runtime_files;
 use crate::definition::{Defaults, DefinitionId, Kind, parse};
 use crate::journal::{Denial, EventKind, RunId};
 use crate::policy::{self, Decision, Layer, PathRoots, Verdict};
 use crate::run::delegation::DelegationLimit;
 use crate::run::spawn::SpawnRequest;
 use crate::run::tokens::RunActions;
+use crate::schedule::Schedule;
 
 /// Echoes each request.
 struct Echo;
@@ -57,8 +60,9 @@ fn hello(token: &str) -> String {
 struct Service {
     home: Home,
     tokens: Tokens,
+    removed: Arc<Notify>,
     _folder: tempfile::TempDir,
-    _runtime: tokio::runtime::Runtime,
+    runtime: tokio::runtime::Runtime,
 }
 
 fn service_in(root: &std::path::Path, folder: tempfile::TempDir) -> Service {
@@ -68,9 +72,10 @@ fn service_in(root: &std::path::Path, folder: tempfile::TempDir) -> Service {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let entered = runtime.enter();
     let control = Control::open(&home, tokens.clone()).unwrap();
+    let removed = control.removed();
     runtime.spawn(control.serve(Arc::new(Echo)));
     drop(entered);
-    Service { home, tokens, _folder: folder, _runtime: runtime }
+    Service { home, tokens, removed, _folder: folder, runtime }
 }
 
 fn service() -> Service {
@@ -332,4 +337,26 @@ fn no_service_is_said_as_such() {
     fs::write(home.user_token(), "00").unwrap();
     drop(std::os::unix::net::UnixListener::bind(home.socket()).unwrap());
     assert!(matches!(call::as_person(&home, &Request::Service(ServiceCommand::Pause)), Err(CallError::NotRunning)));
+}
+
+/// Jobs would go on, and nobody could ask the service anything.
+#[test]
+fn a_socket_and_a_token_that_are_removed_are_made_again() {
+    let service = service();
+    let lock = Arc::new(Lock::take(&service.home).unwrap());
+    let ask = || call::as_person(&service.home, &Request::Service(ServiceCommand::Pause));
+    let journal = tokio::sync::watch::Sender::new(None);
+    for file in [service.home.socket(), service.home.user_token()] {
+        fs::remove_file(file).unwrap();
+        assert!(matches!(ask(), Err(CallError::NotRunning)));
+        let (schedule, _inbox) = Schedule::channel(1);
+        let (lock, home, removed) = (Arc::clone(&lock), service.home.clone(), Arc::clone(&service.removed));
+        let watch = service.runtime.spawn(runtime_files::watch(lock, home, schedule, journal.subscribe(), removed));
+        let until = std::time::Instant::now() + Duration::from_secs(60);
+        while ask().is_err() {
+            assert!(std::time::Instant::now() < until, "never made again");
+            std::thread::yield_now();
+        }
+        watch.abort();
+    }
 }

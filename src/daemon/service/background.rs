@@ -110,8 +110,9 @@ impl Background {
         }
         tasks.spawn(definitions.follow(watch));
         tasks.spawn(self.problems.follow(problems_of_files));
+        let removed = self.control.removed();
         tasks.spawn(self.control.serve(Arc::new(handlers)));
-        tasks.spawn(runtime_files::watch(opened.lock, opened.home, schedule.clone(), journal.fault()));
+        tasks.spawn(runtime_files::watch(opened.lock, opened.home, schedule.clone(), journal.fault(), removed));
         let supervisor = opened.supervisor;
         tasks.spawn(supervisor.clone().send_heartbeats(schedule.clone()));
         tasks.spawn(supervisor.clone().status(schedule.clone(), self.in_force.app.clone()));
