@@ -215,7 +215,8 @@ impl Handlers {
                     Some(Ok(at)) => Some(ListenerState::Served(at)),
                     Some(Err(why)) => Some(ListenerState::Failed(why)),
                 };
-                let mut status = ServiceStatus { client: (self.client)(), webhooks, ..self.status.clone() };
+                let (client, page) = ((self.client)(), self.page.state());
+                let mut status = ServiceStatus { client, page, webhooks, ..self.status.clone() };
                 status.journal_fault = self.journal.fault().borrow().as_ref().map(ToString::to_string);
                 status.paused = now.paused.map(|at| at.to_rfc3339());
                 status.ending = now.ending;

@@ -1,23 +1,31 @@
 //! The web page of the service: its state, and the links that log a browser in.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
 
 use super::handlers::Handlers;
 use crate::app::{App, CurrentDefinitions, ListenerState, ServiceReply};
 use crate::config::ListenAddress;
-use crate::journal::{Journal, JournalError};
+use crate::journal::{Journal, JournalError, NewMessage};
 use crate::refusal::Refusal;
 use crate::run::tokens::Tokens;
 use crate::schedule::LiveDefinitions;
 use crate::web::{GOOD_FOR, Listener, Logins, Sessions, TUNNEL_PORT, Web, hash};
+
+/// Interval between two attempts to bind an address that is in use.
+const BIND_AGAIN: Duration = Duration::from_secs(10);
 
 /// The page, as the service serves it.
 #[derive(Clone)]
 pub struct Page {
     logins: Logins,
     sessions: Sessions,
+    /// The address; `None` if the settings name no page.
+    listen: Option<ListenAddress>,
     /// The state of the listener, or `None` if the settings name no page.
-    state: Option<ListenerState>,
+    state: watch::Sender<Option<ListenerState>>,
     /// The URL under which the page is reached from outside.
     url: Option<String>,
     /// The command for a tunnel to the page, if it listens on a socket and the settings give no URL.
@@ -25,7 +33,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// Binds the listener. A failure to bind is reported and keeps no job from running.
+    /// Binds the listener. A failure to bind keeps no job from running: [`Self::serve`] reports it and tries again.
     ///
     /// # Errors
     /// If the journal cannot be read.
@@ -53,13 +61,46 @@ impl Page {
             }
             _ => None,
         };
-        Ok((Self { logins: Logins::default(), sessions, state, url: url.map(str::to_owned), tunnel }, listener))
+        let (listen, url, state) = (listen.cloned(), url.map(str::to_owned), watch::Sender::new(state));
+        Ok((Self { logins: Logins::default(), sessions, listen, state, url, tunnel }, listener))
+    }
+
+    /// Serves until the future is dropped. Without a listener, notifies the person once and tries to bind one again. Returns at
+    /// once if the settings name no page.
+    pub async fn serve(self, listener: Option<Listener>, web: Web, journal: Journal) {
+        let Some(listen) = &self.listen else { return };
+        let listener = match listener {
+            Some(listener) => listener,
+            None => self.bind_again(listen, &journal).await,
+        };
+        web.serve(listener).await;
+    }
+
+    async fn bind_again(&self, listen: &ListenAddress, journal: &Journal) -> Listener {
+        if let Some(ListenerState::Failed(why)) = self.state() {
+            notify(journal, format!("The page is not served: {why}. It is tried again.")).await;
+        }
+        loop {
+            tokio::time::sleep(BIND_AGAIN).await;
+            match Listener::bind(listen).await {
+                Ok(listener) => {
+                    self.state.send_replace(Some(ListenerState::Served(listener.url())));
+                    tracing::info!(%listen, "the page is served again");
+                    notify(journal, format!("The page is served again, on {listen}.")).await;
+                    return listener;
+                }
+                Err(error) => {
+                    tracing::debug!("the page is still not served: {error}");
+                    self.state.send_replace(Some(ListenerState::Failed(error.to_string())));
+                }
+            }
+        }
     }
 
     /// Returns the state of the listener.
     #[must_use]
     pub fn state(&self) -> Option<ListenerState> {
-        self.state.clone()
+        self.state.borrow().clone()
     }
 
     /// Builds the web server's state.
@@ -90,11 +131,12 @@ impl Page {
     /// # Errors
     /// If the page is not served.
     pub async fn link(&self, end_sessions: bool, app: &App) -> Result<ServiceReply, Refusal> {
-        let served = match &self.state {
+        let served = match self.state() {
             Some(ListenerState::Served(url)) => url,
             Some(ListenerState::Failed(why)) => {
                 return Err(Refusal::environment(format!("the page is not served: {why}"))
-                    .hint("set another `web` in config.yaml, and start the service again"));
+                    .hint("end what listens there; the service tries again every few seconds")
+                    .hint("or set another `web` in config.yaml, and start the service again"));
             }
             None => {
                 let refusal = Refusal::user("the service serves no page");
@@ -109,7 +151,13 @@ impl Page {
         }
         let failed = |error: std::io::Error| Refusal::environment(format!("no link can be made: {error}"));
         let token = self.logins.issue(app.now()).map_err(failed)?;
-        let url = format!("{}/in/{token}", self.url.as_ref().unwrap_or(served));
+        let url = format!("{}/in/{token}", self.url.as_ref().unwrap_or(&served));
         Ok(ServiceReply::WebLink { url, seconds: GOOD_FOR.num_seconds(), tunnel: self.tunnel.clone() })
+    }
+}
+
+async fn notify(journal: &Journal, text: String) {
+    if let Err(error) = journal.message(NewMessage::of_service(text)).await {
+        tracing::warn!(%error, "the person could not be told how the page is");
     }
 }

@@ -1285,8 +1285,16 @@ fn what_is_wrong_with_the_page_keeps_no_job_from_running() {
     let refused = page.bot.run(["web"]);
     assert_ne!(refused.code, 0, "{}", refused.stdout);
     service.fire("greets");
-    service.stop();
+    let told = "The page is not served: cannot listen on";
+    service.until("the person is told", || page.bot.json(["inbox"]).to_string().contains(told).then_some(()));
+    let doctor = page.bot.run(["doctor"]);
+    assert!(doctor.code == 1 && doctor.stdout.contains("not served: cannot listen on"), "{doctor:#?}");
     drop(taken);
+    service.until("it is tried again", || (page.bot.run(["web"]).code == 0).then_some(()));
+    page.log_in();
+    assert!(!page.bot.ok(["status"]).contains("not served"));
+    assert_eq!(page.bot.json(["inbox"]).to_string().matches(told).count(), 1);
+    service.stop();
     page.bot.write("config.yaml", "web: 0.0.0.0:8080\n");
     let checked = page.bot.run(["check"]);
     assert!(

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 
 use super::{Finding, agent};
 use crate::agent::NOTIFY;
-use crate::app::{App, ServiceStatus, Starter, service, status as app_status, unit};
+use crate::app::{App, ListenerState, ServiceStatus, Starter, service, status as app_status, unit};
 use crate::config::ClientChoice;
 use crate::search_path;
 
@@ -55,6 +55,12 @@ pub(super) fn service(app: &App) -> Vec<Finding> {
         found.push(
             Finding::look("service", "it is paused: nothing starts by itself")
                 .step("let jobs start: `ollim-bot resume`"),
+        );
+    }
+    if let Some(ListenerState::Failed(why)) = &status.page {
+        found.push(
+            Finding::wrong("page", format!("not served: {why}"))
+                .step("end what listens there, or set another `web` in config.yaml and start the service again"),
         );
     }
     found.extend(what_waits(&status, app));

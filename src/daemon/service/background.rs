@@ -37,7 +37,7 @@ pub(super) struct Background {
     pub(super) handlers: Handlers,
     pub(super) control: Control,
     pub(super) tokens: Tokens,
-    /// The listener of the page, or `None` if it is not served.
+    /// The listener of the page, or `None` if there is none yet.
     pub(super) listener: Option<Listener>,
     pub(super) problems: Problems,
     pub(super) in_force: SettingsTargets,
@@ -70,10 +70,8 @@ impl Background {
         let LoadedDefinitions { schedule, definitions, pushed, watch, problems_of_files } = self.read;
         let (handlers, journal) = (self.handlers, opened.journal.clone());
         let mut tasks = JoinSet::new();
-        if let Some(listener) = self.listener {
-            let web = handlers.page.web(handlers.clone(), definitions.clone(), &journal, self.tokens);
-            tasks.spawn(web.serve(listener));
-        }
+        let web = handlers.page.web(handlers.clone(), definitions.clone(), &journal, self.tokens);
+        tasks.spawn(handlers.page.clone().serve(self.listener, web, journal.clone()));
         tasks.spawn(forward_answers(handlers.questions.ended(), schedule.clone()));
         tasks.spawn(handlers.questions.clone().follow());
         if of_service {
