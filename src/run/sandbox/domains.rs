@@ -203,6 +203,12 @@ impl SandboxPlan {
         }
     }
 
+    /// Returns the files beside the person's own commands that these may execute.
+    fn beside_commands(&self) -> Vec<PathBuf> {
+        let is_beside = |file: &PathBuf| !is_command(file) && !self.leads_to_jobs(file);
+        files_in(&self.home.bin()).filter(is_beside).collect()
+    }
+
     /// Returns whether a file that is trusted for its place leads to where a job may write, or cannot be followed.
     pub(super) fn leads_to_jobs(&self, file: &Path) -> bool {
         let own = self.trees(true).write.into_iter().chain(self.written_by_programs()).map(resolved);
@@ -278,9 +284,7 @@ impl SandboxPlan {
                 domain.write.push(kept);
                 // The command reads the files beside it, and executes them unless they are commands. Commands start through the broker.
                 domain.read.push(self.home.bin());
-                let bin = self.home.bin();
-                let beside = files_in(&bin).filter(|file| !is_command(file) && !self.leads_to_jobs(file));
-                domain.execute.extend(beside);
+                domain.execute.extend(self.beside_commands());
             }
         }
         Ok((tidy(domain), env))
