@@ -198,8 +198,7 @@ fn make_folder(path: &Path) -> Result<(), Refusal> {
 
 /// Returns the folders of definitions that have gone missing.
 pub(super) fn missing_definitions(home: &Home) -> Vec<PathBuf> {
-    let folders =
-        [(Kind::Routine, home.routines()), (Kind::Reminder, home.reminders()), (Kind::Webhook, home.webhooks())];
+    let folders = [(Kind::Routine, home.routines()), (Kind::Reminder, home.reminders())];
     folders.into_iter().filter(|(kind, _)| is_missing(home, *kind)).map(|(_, path)| path).collect()
 }
 

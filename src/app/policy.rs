@@ -1,5 +1,7 @@
 //! The permissions of a job: which rule decides a call, and where each rule comes from.
 
+use std::path::PathBuf;
+
 use agent_sandbox::SandboxStatus;
 use serde_json::Value;
 
@@ -224,6 +226,8 @@ pub(super) struct TrialEnvironment {
     plan: SandboxPlan,
     client_environment: ClientEnvironment,
     folder: tempfile::TempDir,
+    /// `state/runs/`, if the trial has made it. It is removed again: a data folder that has it is complete.
+    made: Option<PathBuf>,
 }
 
 impl TrialEnvironment {
@@ -234,6 +238,7 @@ impl TrialEnvironment {
         let own = std::env::current_exe().map_err(failed("our own binary cannot be found"))?;
         // The folder is where runs have theirs, because the rules recognize a run's folder by its location.
         let runs = app.home.runs();
+        let made = Some(runs.clone()).filter(|runs| !runs.exists());
         std::fs::create_dir_all(&runs).map_err(failed("the folder `state/runs/` cannot be made"))?;
         std::fs::create_dir_all(app.home.work()).map_err(failed("the folder `work/` cannot be made"))?;
         let folder =
@@ -252,7 +257,7 @@ impl TrialEnvironment {
             network: setup.network == JobNetwork::Internet,
             proxied: client_environment.names_proxy(),
         };
-        Ok(Self { plan, client_environment, folder })
+        Ok(Self { plan, client_environment, folder, made })
     }
 
     /// Runs the trial, and removes the folder.
@@ -260,7 +265,7 @@ impl TrialEnvironment {
         self,
         tries: impl FnOnce(SandboxPlan, ClientEnvironment) -> F + Send,
     ) -> Result<T, Refusal> {
-        let Self { plan, client_environment, folder } = self;
+        let Self { plan, client_environment, folder, made } = self;
         // Uses a thread of its own: for a caller inside a job, this code runs in the service, which has a runtime already.
         let tried = std::thread::scope(|scope| {
             let tried = scope.spawn(|| {
@@ -271,6 +276,8 @@ impl TrialEnvironment {
         });
         // The line can have written anything to the folder.
         agent_sandbox::leftovers::remove(&folder.keep()).map_err(failed("what the line has left cannot be removed"))?;
+        // A service may have begun meanwhile, and then it is not empty, or will be made again.
+        let _ = made.map(std::fs::remove_dir);
         tried.map_err(failed("the line cannot be tried"))
     }
 }

@@ -71,10 +71,10 @@ pub(crate) fn is_definition_name(name: &OsStr) -> bool {
 }
 
 /// Whether the folder of one kind is missing from a data folder that has had it: `state/runs/` is made after the folders of
-/// definitions. A symlink to nothing counts as missing.
+/// definitions. A symlink to nothing counts as missing. The folder of webhooks never does: older versions made none.
 pub(crate) fn is_missing(home: &Home, kind: Kind) -> bool {
     let found = fs::metadata(home.root().join(folder_of(kind)));
-    found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) && home.runs().is_dir()
+    kind != Kind::Webhook && found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) && home.runs().is_dir()
 }
 
 /// Lists the definition files of one kind. A folder that has never been made is empty; one that has gone is a problem.

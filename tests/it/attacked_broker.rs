@@ -162,12 +162,12 @@ fn a_run_whose_job_makes_the_broker_wait_ends_on_time_and_leaves_nothing() {
     bot.write("work/holds.py", HOLDS);
     for kind in ["read", "pipe", "close", "queued"] {
         let head = "cron: '@yearly'\nclient: exec\nretry: 0\nallowed_tools: ['Bash(/usr/bin/python3 holds.py *)']\n";
-        let text = format!("---\n{head}command: /usr/bin/python3 holds.py {kind}\ntimeout: 3s\n---\n");
+        let text = format!("---\n{head}command: /usr/bin/python3 holds.py {kind}\ntimeout: 8s\n---\n");
         bot.write(&format!("routines/{kind}.md"), &text);
         let run = service.fire(kind);
         let run = bot.json(["runs", "show", run["run"].as_str().unwrap()]);
         assert_eq!(super::exec::printed(&run), format!("sent {kind}\n"), "{run:#}");
-        assert_eq!(run["error"], json!("the command took longer than 3s (`timeout`) and was ended"), "{run:#}");
+        assert_eq!(run["error"], json!("the command took longer than 8s (`timeout`) and was ended"), "{run:#}");
         let is_left = || bot.processes().iter().any(|process| process.command.contains("python3"));
         service.until("no process of the run is left", || (!is_left()).then_some(()));
     }
@@ -180,7 +180,7 @@ fn a_runner_that_hangs_is_killed_with_its_run() {
     let bot = TestBot::new();
     let service = bot.start();
     let text =
-        "---\ncron: '@yearly'\nclient: exec\nretry: 0\nallowed_tools: []\ncommand: sleep 1000\ntimeout: 3s\n---\n";
+        "---\ncron: '@yearly'\nclient: exec\nretry: 0\nallowed_tools: []\ncommand: sleep 1000\ntimeout: 8s\n---\n";
     bot.write("routines/long.md", text);
     assert_eq!(bot.run(["fire", "long"]).code, 0);
     let of_run = |name: &str| bot.processes().into_iter().find(|process| process.command.contains(name));
