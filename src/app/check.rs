@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::mcp_servers::{self, ServerProblem};
-use super::{App, Caller, channels, gate, jobs, runs, taken_ids, waking, watched, webhooks};
+use super::{App, Caller, channels, gate, jobs, made, runs, taken_ids, waking, watched, webhooks};
 use crate::channel::probe::lack;
 use crate::config::ChannelSettings;
 use crate::definition::{Definition, DefinitionId, Deliver, Loaded, Problem, Severity, amount};
@@ -45,7 +45,7 @@ pub(super) fn check(files: &[PathBuf], folder: Option<&Path>, app: &App) -> Resu
     // The gate of a job that another job created may take any time. The job's runs report its problems.
     let gates = gates.filter(|definition| definition.created_by.is_none());
     let gates = gates.filter_map(|definition| match Instant::now() < until {
-        true => gate::problem(definition, app),
+        true => gate::problem(definition, &loaded.definitions, app),
         false => untried(definition),
     });
     let gates = gates.collect::<Vec<_>>();
@@ -71,6 +71,7 @@ pub(super) fn without_trying(loaded: &Loaded, app: &App) -> Vec<Problem> {
         waking::problems(definitions, app),
         without_digest(definitions, app),
         above_its_day(definitions),
+        made::problems(definitions, app),
     ]
     .concat()
 }

@@ -45,7 +45,7 @@ pub(super) fn dry_run(id: &str, app: &App) -> Result<DryRun, Refusal> {
     let loaded = app.load_with([id])?;
     let definition = jobs::find_readable(id, None, &loaded)?;
     let config = app.config()?;
-    let mut setup = policy::setup(&definition, app)?;
+    let mut setup = policy::setup(&definition, &loaded.definitions, app)?;
     let applicable_budget = budget::applicable_budget(&definition, app)?;
     let max_cost_usd = applicable_budget.cap.filter(|_| applicable_budget.spent().is_none());
     setup.options.max_budget_usd = max_cost_usd;

@@ -31,6 +31,7 @@ mod init;
 mod jobs;
 mod journal_copy;
 mod logs;
+mod made;
 mod mcp_servers;
 mod outcome;
 mod overdue;

@@ -294,7 +294,7 @@ impl Checks<'_> {
         if DefinitionId::is_reserved(text.id.as_str()) {
             return refuse(format!("the bot itself gives ids like `{}`", text.id), "give the file another name");
         }
-        let parsed = parse_pushed(&self.app.home, text.kind, &text.id, &text.text, &self.defaults);
+        let parsed = parse_pushed(&self.app.home, text.kind, &text.id, &text.text, None, &self.defaults);
         let warnings: Vec<Problem> =
             parsed.problems.into_iter().map(|problem| Problem { file: text.shown.clone(), ..problem }).collect();
         let Some(definition) = parsed.definition.map(Arc::new) else { return Err(warnings) };
@@ -352,8 +352,14 @@ impl App {
     /// Adds the definitions of the database that have one of these names. A file comes first.
     pub(super) fn with_named<'a>(&self, mut loaded: Loaded, names: impl IntoIterator<Item = &'a str>) -> Loaded {
         let id_of = |name: &str| pushed_id(Path::new(name)).unwrap_or_else(|| DefinitionId::new(name));
-        let ids: Vec<DefinitionId> =
-            names.into_iter().filter(|name| jobs::find_exact(name, &loaded).is_none()).map(id_of).collect();
+        let ids: Vec<DefinitionId> = names
+            .into_iter()
+            // The file of a job that another one made may have its maker in the database.
+            .filter_map(|name| match jobs::find_exact(name, &loaded) {
+                Some(found) => found.created_by.clone().filter(|maker| !loaded.definitions.contains_key(maker)),
+                None => Some(id_of(name)),
+            })
+            .collect();
         // A journal that cannot be read has no definitions. Commands that need it say why.
         let rows = match ids.is_empty() {
             true => Vec::new(),
@@ -459,8 +465,7 @@ impl App {
 }
 
 fn parsed(row: &Pushed, defaults: &Defaults, app: &App) -> definition::Parsed {
-    let zone = row.zone.parse().unwrap_or(defaults.zone);
-    parse_pushed(&app.home, row.kind, &row.id, row.text.as_bytes(), &Defaults { zone, ..defaults.clone() })
+    parse_pushed(&app.home, row.kind, &row.id, row.text.as_bytes(), Some(&row.zone), defaults)
 }
 
 /// Adds the `count` definitions of the database that fall due next. Returns how many are left out.

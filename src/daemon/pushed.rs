@@ -15,7 +15,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use chrono_tz::Tz;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 
@@ -565,8 +564,7 @@ struct Unreadable {
 }
 
 fn parsed(home: &Home, defaults: &Defaults, row: Pushed) -> Result<Loaded, Unreadable> {
-    let zone: Tz = row.zone.parse().unwrap_or(defaults.zone);
-    let parsed = parse_pushed(home, row.kind, &row.id, row.text.as_bytes(), &Defaults { zone, ..defaults.clone() });
+    let parsed = parse_pushed(home, row.kind, &row.id, row.text.as_bytes(), Some(&row.zone), defaults);
     match parsed.definition {
         Some(definition) => Ok(Loaded { definition: Arc::new(definition), text: row.text.into() }),
         None => Err(Unreadable { path: pushed_path(row.kind, &row.id), problems: parsed.problems }),

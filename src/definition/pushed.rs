@@ -30,11 +30,21 @@ impl Definition {
     }
 }
 
-/// Parses the text of a definition for the database, like that of a file. Refuses what a host has to know all the time.
+/// Parses the text of a definition for the database, like that of a file. Refuses what a host has to know all the time. `zone` is the
+/// name of the zone that the database has for it; without one that is known here, the default applies.
 #[must_use]
-pub fn parse_pushed(home: &Home, kind: Kind, id: &DefinitionId, text: &[u8], defaults: &Defaults) -> Parsed {
+pub fn parse_pushed(
+    home: &Home,
+    kind: Kind,
+    id: &DefinitionId,
+    text: &[u8],
+    zone: Option<&str>,
+    defaults: &Defaults,
+) -> Parsed {
     let path = pushed_path(kind, id);
-    let read = catch_unwind(AssertUnwindSafe(|| parsed(home, kind, &path, text, defaults)));
+    let zone = zone.and_then(|zone| zone.parse().ok()).unwrap_or(defaults.zone);
+    let defaults = Defaults { zone, ..defaults.clone() };
+    let read = catch_unwind(AssertUnwindSafe(|| parsed(home, kind, &path, text, &defaults)));
     let mut parsed = read.unwrap_or_else(|_| {
         let message = "the text could not be read because of a defect of ollim-bot";
         let hint = Some("please report it with the text".to_owned());
@@ -89,7 +99,8 @@ mod tests {
 
     fn check(kind: Kind, name: &str, text: &str, expected: Option<(&str, u32)>) {
         let defaults = Defaults { zone: chrono_tz::UTC, commands: Default::default(), agents: Default::default() };
-        let parsed = parse_pushed(&Home::new("/nowhere"), kind, &DefinitionId::new(name), text.as_bytes(), &defaults);
+        let parsed =
+            parse_pushed(&Home::new("/nowhere"), kind, &DefinitionId::new(name), text.as_bytes(), None, &defaults);
         let found = parsed.problems.iter().find(|problem| problem.is_error());
         let found = found.map(|problem| (problem.field.as_deref().unwrap_or_default(), problem.line));
         assert_eq!(found, expected, "{:?}", parsed.problems);

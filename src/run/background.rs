@@ -149,7 +149,8 @@ impl Runner {
             }
             Kind::Routine | Kind::Reminder | Kind::Webhook => (None, None),
         };
-        let setup = self.spawner.setup(&job.definition, spawned.as_ref())?;
+        let limits = self.spawner.limits_of(&job.definition, spawned.as_ref(), fork.as_ref()).await?;
+        let setup = self.spawner.setup(&job.definition, spawned.as_ref(), &limits)?;
         let sandbox = match client.starts_processes() {
             true => Some(self.sandbox(&setup, &run_dir, &settings)?),
             false => None,

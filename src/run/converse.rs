@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use crate::bot::main_session::MAKE_SHORTER;
-use crate::definition::{Definition, DefinitionId, Draft, When, parse};
+use crate::definition::{Definition, DefinitionId, Draft, Kind, When, parse};
 use crate::journal::{NewSession, Resumable, RunId, SessionStart};
 use crate::policy::UpdateMode;
 use crate::refusal::Refusal;
@@ -85,8 +85,13 @@ impl Spawner {
 impl Spawner {
     /// Parses the definition as it was when the run fired.
     pub(super) fn fired(&self, run: &Resumable) -> Option<Definition> {
-        let file = Path::new("runs").join(format!("{}.md", run.id));
-        parse(run.kind, &file, run.definition.as_ref()?.as_bytes(), &self.defaults).definition
+        self.as_fired(&run.id, run.kind, run.definition.as_ref()?)
+    }
+
+    /// Parses the recorded text of a run's definition.
+    pub(super) fn as_fired(&self, id: &DefinitionId, kind: Kind, text: &str) -> Option<Definition> {
+        let file = Path::new("runs").join(format!("{id}.md"));
+        parse(kind, &file, text.as_bytes(), &self.defaults).definition
     }
 
     /// Applies a job's rules to a turn that continues its conversation. Text that the job has read must not gain the job's missing rights.

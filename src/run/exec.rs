@@ -82,7 +82,8 @@ impl Runner {
         let settings = self.settings();
         let runner = self.line_runner().await?;
         let run_dir = self.run_dir(job)?;
-        let setup = self.spawner.setup(&job.definition, None)?;
+        let makers = self.spawner.makers_of(&job.definition).await?;
+        let setup = self.spawner.setup(&job.definition, None, &makers)?;
         let sandbox = self.sandbox(&setup, &run_dir, &settings)?;
         let host = Arc::new(self.host(job, setup.policy, Some(sandbox), &settings, EXEC));
         let expected = job

@@ -437,6 +437,7 @@ mod tests {
                 commands: Default::default(),
                 agents: Default::default(),
             },
+            definitions: crate::schedule::live_scene().1,
             schedule: crate::schedule::Schedule::channel(1).0,
             mid_turn: crate::bot::mid_turn::MidTurnMessages::default(),
             running: tokio::sync::Mutex::default(),

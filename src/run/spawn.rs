@@ -22,7 +22,7 @@ use crate::home::Home;
 use crate::journal::{Journal, NewSession, RunId, SessionRecord, SessionStart, SetPolicyResult};
 use crate::policy::{self, PathRoots, ToolLists, UpdateMode};
 use crate::refusal::Refusal;
-use crate::schedule::{Loaded, Schedule};
+use crate::schedule::{LiveDefinitions, Loaded, Schedule};
 
 /// Maximum number of agents that one run may start.
 const BY_RUN: u32 = 8;
@@ -65,6 +65,8 @@ pub struct Spawner {
     pub settings: Arc<RwLock<RunSettings>>,
     /// Defaults of definitions.
     pub defaults: Defaults,
+    /// The present definitions, which limit runs.
+    pub definitions: LiveDefinitions,
     /// The schedule that runs the started agents.
     pub schedule: Schedule,
     /// The receiver of the person's messages that a running turn may answer.
@@ -222,17 +224,23 @@ impl Spawner {
             own.map_err(|error| Refusal::user(format!("the policy of session {id} cannot be read: {error}")))?;
         let global = self.settings.read().unwrap_or_else(PoisonError::into_inner).spawned_tools.clone();
         Ok(Spawned {
+            by: session.by,
             caller: session.caller,
             caller_agent: session.caller_agent,
             tools: ToolLists::merged(&global, own.as_ref()),
         })
     }
 
-    /// Returns the setup of a definition's run. It reads the agents' files now, since they may be edited at any time.
-    pub(super) fn setup(&self, definition: &Definition, spawned: Option<&Spawned>) -> Result<Setup, Refusal> {
+    /// Returns the setup of a definition's run. See [`Setup::of`]. It reads the agents' files now, since they may be edited at any time.
+    pub(super) fn setup(
+        &self,
+        definition: &Definition,
+        spawned: Option<&Spawned>,
+        limits: &[Arc<Definition>],
+    ) -> Result<Setup, Refusal> {
         let agents = Agents::load(&self.home, Some(&self.user_home));
         let settings = self.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
-        Setup::of(definition, spawned, &settings, &self.places(), &agents)
+        Setup::of(definition, spawned, limits, &settings, &self.places(), &agents)
             .map_err(|error| Refusal::user(error.to_string()))
     }
 

@@ -66,6 +66,13 @@ impl LiveDefinitions {
         self.store.lock().await.get(id).cloned()
     }
 
+    /// Returns the definition in force with this id, after its file has been read again.
+    pub async fn fresh(&self, id: &DefinitionId) -> Option<Arc<Definition>> {
+        let file = self.of(id).await?.file.clone();
+        self.reread_files(vec![file]).await;
+        self.of(id).await
+    }
+
     /// Returns all definitions in force and all problems. Blocks the thread.
     #[must_use]
     pub fn loaded(&self) -> definition::Loaded {

@@ -245,3 +245,34 @@ fn jobs_that_follow_each_other_in_a_circle_do_not_fire() {
     assert!(runs <= 2, "{runs}");
     service.stop();
 }
+
+/// A job that was talked into something keeps no right in the jobs that it made.
+#[test]
+fn what_a_job_loses_is_lost_to_the_jobs_that_it_made() {
+    let bot = TestBot::new();
+    let service = bot.start();
+    let all = "allowed_tools: ['Bash(ollim-bot routine add *)', 'Bash(touch *)', 'Bash(mkdir *)']\n";
+    let line = "ollim-bot routine add --id made --cron '@yearly' --command 'touch file'";
+    command(&bot, "makes", line, all);
+    assert_eq!(service.fire("makes")["outcome"], "completed");
+    assert_eq!(service.fire("made")["outcome"], "completed");
+    assert!(!bot.ok(["check"]).contains("made.md"));
+
+    std::fs::remove_file(bot.path("work/file")).unwrap();
+    command(&bot, "makes", line, "allowed_tools: ['Bash(ollim-bot routine add *)', 'Bash(mkdir *)']\n");
+    let run = service.fire("made");
+    assert_eq!((run["outcome"].as_str(), bot.names("work").len()), (Some("failed"), 0), "{run:#}");
+    assert!(run["denials"].to_string().contains("routine makes grants: Bash("), "{run:#}");
+    let explained = bot.run(["policy", "explain", "made", "--command", "touch file"]);
+    assert!(explained.stdout.contains("routine makes grants"), "{explained:?}");
+    let checked = bot.ok(["check"]);
+    let why = "`Bash(touch *)` is more than routine makes";
+    assert!(checked.contains("made.md") && checked.contains(why), "{checked}");
+
+    // Reminders that a job has made come even when the job is gone.
+    std::fs::remove_file(bot.path("routines/makes.md")).unwrap();
+    assert_eq!(service.fire("made")["outcome"], "completed");
+    let checked = bot.ok(["check"]);
+    assert!(checked.contains("`makes`, which made it, is gone"), "{checked}");
+    service.stop();
+}

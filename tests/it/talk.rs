@@ -185,6 +185,52 @@ fn a_reply_goes_on_with_the_jobs_conversation_under_its_rules() {
     bot.until_no_processes();
 }
 
+/// A right that the person takes from a job is taken from its conversations, too. Without the file there is no right.
+#[test]
+fn a_reply_to_a_jobs_message_has_no_right_that_its_file_has_lost() {
+    let api = MessagesApi::answering(|request| match request.answers() {
+        0 => Reply::call("mcp__discord__ping_user", json!({ "message": "Dinner at eight?" })),
+        1 => Reply::say("I have asked."),
+        2 => Reply::bash("touch first"),
+        3 => Reply::say("It is written down."),
+        4 => Reply::bash("touch second"),
+        5 => Reply::say("I may not do that."),
+        6 => Reply::bash("ls"),
+        _ => Reply::say("I may do nothing."),
+    });
+    let bot = bot_with_phone(&api);
+    let write = |tools: &str| {
+        let fields = "background: true\nisolated: true\nupdate_main_session: blocked\n";
+        let text = format!("---\ncron: '@yearly'\n{fields}allowed_tools: [{tools}mcp__bot__ping_user]\n---\nAsk.\n");
+        bot.write("routines/dinner.md", &text);
+    };
+    write("'Bash(touch *)', 'Bash(ls *)', ");
+    let service = bot.start();
+    service.fire("dinner");
+    let phone = Phone { bot: &bot, service: &service };
+    let question = phone.next_message("Dinner at eight?");
+    let reply = |said: &str| {
+        phone.write(&json!({ "said": said, "by": 7, "reply_to": format!("m-{}", question["number"]) }));
+    };
+    reply("Yes. Write it down.");
+    phone.next_message("It is written down.");
+    assert_eq!(bot.names("work"), ["first"]);
+
+    write("'Bash(ls *)', ");
+    reply("Again.");
+    phone.next_message("I may not do that.");
+    let refused = api.last().results().pop().unwrap();
+    assert!(refused.is_error && refused.text.contains("routine dinner grants: Bash(ls *)"), "{refused:#?}");
+
+    std::fs::remove_file(bot.path("routines/dinner.md")).unwrap();
+    reply("What is there?");
+    phone.next_message("I may do nothing.");
+    let refused = api.last().results().pop().unwrap();
+    assert!(refused.is_error && !refused.text.contains("first"), "{refused:#?}");
+    service.stop();
+    bot.until_no_processes();
+}
+
 #[test]
 fn a_fork_is_saved_reported_or_dropped() {
     let api = MessagesApi::repeating();

@@ -69,7 +69,7 @@ impl Scene {
     fn new_pushed(&self, id: &str, text: String) -> NewPushed {
         let id = DefinitionId::new(id);
         let home = Home::new(self.folder.path());
-        let parsed = parse_pushed(&home, Kind::Routine, &id, text.as_bytes(), &defaults());
+        let parsed = parse_pushed(&home, Kind::Routine, &id, text.as_bytes(), None, &defaults());
         let definition = Arc::new(parsed.definition.unwrap_or_else(|| panic!("{:?}", parsed.problems)));
         let next_due = next_due(&definition, self.clock.now());
         let generation = generation(&Loaded { definition, text: text.as_str().into() });

@@ -197,6 +197,7 @@ impl Shared {
             journal: journal.clone(),
             settings: Arc::clone(&for_runs),
             defaults: opened.defaults.clone(),
+            definitions: read.definitions.clone(),
             schedule: read.schedule.clone(),
             mid_turn: bot.mid_turn.clone(),
             running: tokio::sync::Mutex::default(),
