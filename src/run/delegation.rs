@@ -343,15 +343,9 @@ impl DelegationLimit {
         Ok(())
     }
 
-    /// Refuses a long list of tools, since the time to compare two lists grows with the product of their lengths.
+    /// See [`require_few`]. The main session's lists are the person's.
     fn require_few(&self, whose: &str, list: &[ToolPattern]) -> Result<(), Refusal> {
-        if self.place == RunKind::Main || list.len() <= PATTERNS_AT_MOST {
-            return Ok(());
-        }
-        Err(Refusal::denied(format!(
-            "a list of tools of {whose} has at most {PATTERNS_AT_MOST} patterns, and this one has {}; write fewer and wider ones",
-            list.len()
-        )))
+        if self.place == RunKind::Main { Ok(()) } else { require_few(whose, list) }
     }
 
     fn narrow_limits(&self, draft: &mut Draft) -> Result<(), Refusal> {
@@ -490,9 +484,6 @@ impl DelegationLimit {
         if let Some(why) = self.place.makes_nothing() {
             return Err(Refusal::denied(format!("{} {why}, and spawns none", self.title)));
         }
-        for list in tools.map(|tools| [&tools.allow, &tools.deny]).into_iter().flatten().flatten() {
-            self.require_few("an agent that a job spawns", list)?;
-        }
         let Some(asked) = tools.and_then(|tools| tools.allow.as_deref()) else { return Ok(()) };
         // These tools may be granted too. The caller's lists also apply to the child, so the child has to ask about them as well.
         let mut granted = self.restrictions.effective_allowed_tools().unwrap_or_else(|| self.main_tools.clone());
@@ -502,6 +493,30 @@ impl DelegationLimit {
             .map_err(|error| Refusal::denied(error.to_string()))?;
         may_all(&self.policy, asked, &self.title)
     }
+}
+
+/// Refuses a long list of tools, since the time to compare two lists grows with the product of their lengths.
+fn require_few(whose: &str, list: &[ToolPattern]) -> Result<(), Refusal> {
+    let refused = |what: String| {
+        Err(Refusal::denied(format!("a list of tools of {whose} has at most {what}; write fewer and shorter ones")))
+    };
+    if list.len() > PATTERNS_AT_MOST {
+        return refused(format!("{PATTERNS_AT_MOST} patterns, and this one has {}", list.len()));
+    }
+    let length: usize = list.iter().map(|pattern| pattern.to_string().len()).sum();
+    if length > TEXT_AT_MOST {
+        return refused(format!("{} KiB, and this one has {}", TEXT_AT_MOST / 1024, length.div_ceil(1024)));
+    }
+    Ok(())
+}
+
+/// Refuses long lists of tools for an agent, whoever starts it: its limits are worked out while others wait.
+///
+/// # Errors
+/// A sentence with the limit.
+pub(super) fn require_few_for_agent(tools: &ToolLists) -> Result<(), Refusal> {
+    let mut lists = [&tools.allow, &tools.deny].into_iter().flatten();
+    lists.try_for_each(|list| require_few("a spawned agent", list))
 }
 
 /// Checks that a policy covers all requested patterns.

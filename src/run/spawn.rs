@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::delegation::{DelegationLimit, may_all};
+use super::delegation::{DelegationLimit, may_all, require_few_for_agent};
 use super::host::Host;
 use super::runner::RunSettings;
 use super::setup::{Setup, Spawned};
@@ -111,6 +111,7 @@ impl Spawner {
                 LONGEST_PROMPT / 1024
             )));
         }
+        tools.as_ref().map_or(Ok(()), require_few_for_agent)?;
         match caller {
             Some((_, limit)) => limit.may_spawn(tools.as_ref())?,
             None => {
@@ -172,6 +173,7 @@ impl Spawner {
         if tools.is_empty() {
             return Err(Refusal::user("a session's tool policy has `allow`, `deny` or both"));
         }
+        require_few_for_agent(&tools)?;
         let id = DefinitionId::new(session);
         let running = self.running.lock().await;
         match self

@@ -378,9 +378,16 @@ fn a_spawn_asks_for_no_tool_that_its_caller_lacks() {
         let deny = ToolLists { allow: None, deny: texts(&vec!["Bash(ollim-bot gmail send *)"; count]) };
         let allow = tools(&vec!["Read"; count]);
         for lists in [deny, allow] {
-            assert_eq!(limit.may_spawn(Some(&lists)).is_ok(), count == PATTERNS_AT_MOST, "{count}");
+            assert_eq!(require_few_for_agent(&lists).is_ok(), count == PATTERNS_AT_MOST, "{count}");
         }
     }
+    let long = |length: usize| tools(&[&*format!("Bash(ls {}*)", "x".repeat(length))]);
+    assert!(require_few_for_agent(&long(TEXT_AT_MOST - 16)).is_ok());
+    let why = require_few_for_agent(&long(TEXT_AT_MOST)).unwrap_err().reason;
+    assert_eq!(
+        why,
+        "a list of tools of a spawned agent has at most 16 KiB, and this one has 17; write fewer and shorter ones"
+    );
     // The same holds if a denylist or the caller's agent takes the tool away.
     let denies = config(None, Some(&["Edit", "Bash(git push *)"]));
     let policy = policy::background("routine x", &denies, &settings().main_tools, &places());
