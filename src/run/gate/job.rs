@@ -1,5 +1,6 @@
 //! The gate of a job's run.
 
+use std::io;
 use std::sync::Arc;
 
 use agent_sandbox::Start;
@@ -16,6 +17,11 @@ use crate::run::runner::{RunSettings, Runner};
 use crate::run::sandbox::Judged;
 use crate::run::shell_line::{FileLine, JobLine};
 use crate::schedule::Job;
+
+/// Works on files of a gate on a thread for that. The gate chooses how many there are, and nothing else may wait for them.
+async fn apart<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await?
+}
 
 /// The consequence of a gate for its run.
 pub(in crate::run) enum GateOutcome {
@@ -42,7 +48,7 @@ impl Runner {
         let Some(line) = &job.definition.gate else { return Ok(GateOutcome::Woken { said: None }) };
         let failed =
             |why: String| Ok(GateOutcome::Ended(AttemptEnd::Failed(Failure::new(FailureClass::GateFailed, why))));
-        let internal = |what: &str, error: std::io::Error| Refusal::environment(format!("{what}: {error}"));
+        let internal = |what: &str, error: io::Error| Refusal::environment(format!("{what}: {error}"));
         let runner = self.line_runner().await?;
         let JobLine { line, own } = match self
             .shell_line(FileLine { text: line, effect: None, is_one_stream: false }, job, host, runner, settings)
@@ -62,7 +68,9 @@ impl Runner {
         };
         let (state, folder) = (KeptState::of(&self.home, &job.definition), gate.state());
         self.resolve_states(&state).await?;
-        state.copy_into(&folder, None).map_err(|error| internal("what the gate keeps cannot be read", error))?;
+        let (kept, to) = (state.clone(), folder.clone());
+        let copied = apart(move || kept.copy_into(&to, None)).await;
+        copied.map_err(|error| internal("what the gate keeps cannot be read", error))?;
         let ended = gate.run(job.cancel.cancelled()).await;
         drop(own);
         let Some(GateEnd { verdict, refused }) = ended.map_err(|error| internal("the gate cannot be run", error))?
@@ -74,10 +82,13 @@ impl Runner {
             let (layer, rule, reason) = (decision.layer.to_string(), decision.rule, decision.reason);
             host.record(Denial { tool: "Bash".into(), input, layer, rule, reason }).await;
         }
-        let verdict = verdict.keeping(|| state.take(&folder, &job.run));
-        // The agent must not see the gate's state.
-        agent_sandbox::leftovers::remove(&folder)
-            .map_err(|error| internal("the gate's folder cannot be removed", error))?;
+        let run = job.run.clone();
+        let left = apart(move || {
+            let verdict = verdict.keeping(|| state.take(&folder, &run));
+            // The agent must not see the gate's state.
+            agent_sandbox::leftovers::remove(&folder).map(|()| verdict)
+        });
+        let verdict = left.await.map_err(|error| internal("the gate's folder cannot be removed", error))?;
         fail_point!(GateEnded);
         let note = |text: String| host.events.add(EventKind::Note { text });
         match verdict {
@@ -110,8 +121,7 @@ impl Runner {
         if waiting.is_empty() {
             return Ok(());
         }
-        let internal =
-            |error: std::io::Error| Refusal::environment(format!("what the gate keeps cannot be kept: {error}"));
+        let internal = |error: io::Error| Refusal::environment(format!("what the gate keeps cannot be kept: {error}"));
         let ended = self.journal.ends_of(waiting.clone()).await;
         let ended = ended.map_err(|error| Refusal::environment(error.to_string()))?;
         for run in waiting.iter().filter(|run| !ended.iter().any(|(known, _)| known == *run)) {
