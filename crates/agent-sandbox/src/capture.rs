@@ -5,9 +5,11 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{ExitStatus, Output};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use crate::judge::{Judge, answer};
 use crate::launch::{self, Launch};
@@ -16,6 +18,9 @@ use crate::tree;
 
 /// Maximum number of bytes kept per stream. Further output is read and dropped.
 const MAX_KEPT: usize = 1024 * 1024;
+
+/// Maximum time to read what a command has written, after its end.
+const REST: Duration = Duration::from_secs(1);
 
 /// Number of bytes read at once.
 const CHUNK: usize = 16 * 1024;
@@ -79,19 +84,15 @@ pub async fn listen_until(
     let (from, to) = socket.into_split();
     let mut answers = Box::pin(answer(from, to, judge));
     let closed = Notify::new();
-    let ended = async {
-        let waited = async {
-            let status = tokio::select! {
-                status = child.wait() => status?,
-                () = closed.notified() => wait_or_kill(&mut child).await?,
-            };
-            end_leftovers(status, launch.run_folder()).await?;
-            Ok(status)
+    let waited = async {
+        let status = tokio::select! {
+            status = child.wait() => status?,
+            () = closed.notified() => wait_or_kill(&mut child).await?,
         };
-        let ((), status) = tokio::try_join!(listen(stdout, stderr, heard), waited)?;
-        Ok::<_, io::Error>(status)
+        end_leftovers(status, launch.run_folder()).await?;
+        Ok(status)
     };
-    let mut ended = Box::pin(ended);
+    let mut ended = Box::pin(with_output(waited, listen(stdout, stderr, heard)));
     tokio::pin!(until);
     let mut asks = true;
     loop {
@@ -105,6 +106,29 @@ pub async fn listen_until(
     drop(answers);
     closed.notify_one();
     ended.await.map(|_| None)
+}
+
+/// Waits for the end of a command, and for the end of its output. A command may have passed its streams to a process of another run, so
+/// once it has ended, only what it has written by then is read.
+async fn with_output(
+    waited: impl Future<Output = io::Result<ExitStatus>>,
+    listening: impl Future<Output = io::Result<()>>,
+) -> io::Result<ExitStatus> {
+    tokio::pin!(waited, listening);
+    tokio::select! {
+        heard = &mut listening => {
+            heard?;
+            waited.await
+        }
+        status = &mut waited => {
+            let status = status?;
+            match timeout(REST, listening).await {
+                Ok(heard) => heard?,
+                Err(_) => tracing::debug!("somebody else holds the streams of a command that has ended"),
+            }
+            Ok(status)
+        }
+    }
 }
 
 /// Ends leftover processes of the run with this folder. Does so only if the runner and its parent were killed by a signal: no other
