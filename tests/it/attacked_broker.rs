@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept, bind, listen, socket_with};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::json;
 
@@ -61,31 +62,46 @@ print("sent", kind, flush=True)
 time.sleep(1000)
 "#;
 
-/// Sends each of these sockets messages with descriptors whose close waits. The first argument is the type of the sockets, the others are
-/// their paths.
+/// Sends each of these sockets 600 messages with descriptors whose close waits, more than there are places for connections. The first
+/// argument is the type of the sockets, the others are their paths.
 const FREEZES: &str = r#"
-import array, os, socket, struct, sys, time
+import array, resource, socket, struct, sys, time
+def lingers():
+    server = socket.socket()
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    server.bind(("127.0.0.1", 0))
+    server.listen()
+    full = socket.socket()
+    full.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    full.connect(server.getsockname())
+    other, _ = server.accept()
+    full.setblocking(False)
+    try:
+        while True: full.send(b"x" * 4096)
+    except BlockingIOError: pass
+    full.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 100000))
+    return full, other
+resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+held = []
 for path in sys.argv[2:]:
-    for _ in range(24):
-        if os.fork() == 0:
-            server = socket.create_server(("127.0.0.1", 0))
-            full = socket.create_connection(server.getsockname())
-            other, _ = server.accept()
-            full.setblocking(False)
-            try:
-                while True: full.send(b"x" * 65536)
-            except BlockingIOError: pass
-            full.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 100000))
-            to = socket.socket(socket.AF_UNIX, getattr(socket, sys.argv[1]))
-            to.connect(path)
-            to.sendmsg([b"POST /x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [full.fileno()]))])
+    for _ in range(600):
+        full, other = lingers()
+        to = socket.socket(socket.AF_UNIX, getattr(socket, sys.argv[1]))
+        to.connect(path)
+        rights = array.array("i", [full.fileno()])
+        try:
+            to.sendmsg([b"POST /x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+        except BrokenPipeError:
+            # The other side was quicker. A close of the socket would make this process wait.
+            held.append(full)
+        else:
             full.close()
-            time.sleep(1000)
+        held.append((other, to))
 print("sent", flush=True)
 time.sleep(1000)
 "#;
 
-/// A process that sends such messages, with its children. They end with the value.
+/// A process that sends such messages. It ends with the value.
 struct Freezer(Child);
 
 impl Freezer {
@@ -192,5 +208,32 @@ fn a_runner_that_hangs_is_killed_with_its_run() {
     let run = service.until("the run has ended", || bot.runs("long").into_iter().find(|run| !run["ended"].is_null()));
     assert_eq!(run["outcome"], "timed_out", "{run:#}");
     assert!(of_run("sleep 1000").is_none(), "{:#?}", bot.processes());
+    service.stop();
+}
+
+/// A process outside of the run holds the streams of a command, as one of another run can that the command has passed them to.
+#[test]
+fn a_command_ends_though_somebody_else_holds_its_streams() {
+    if !turn::kernel_supports_sandbox() || !python_is_there() {
+        return;
+    }
+    let bot = TestBot::new();
+    let service = bot.start();
+    let passes = "import array, socket\nto = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\nto.connect('holder')\n\
+                  to.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [1, 2]))])\nprint('passed')\n";
+    bot.write("work/passes.py", passes);
+    // Programs of jobs have no other sockets with paths.
+    let holder = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::NONBLOCK, None).unwrap();
+    bind(&holder, &SocketAddrUnix::new(bot.path("work/holder")).unwrap()).unwrap();
+    listen(&holder, 1).unwrap();
+    let head = "cron: '@yearly'\nclient: exec\nretry: 0\nallowed_tools: ['Bash(/usr/bin/python3 passes.py)']\n";
+    bot.write("routines/leak.md", &format!("---\n{head}command: /usr/bin/python3 passes.py\n---\n"));
+    assert_eq!(bot.run(["fire", "leak"]).code, 0);
+    // What is in the queue of a connection stays open.
+    let _held = service.until("the streams are passed on", || accept(&holder).ok());
+    let run = service.until("it ends", || bot.runs("leak").into_iter().find(|run| !run["ended"].is_null()));
+    assert_eq!(run["outcome"], "completed", "{run:#}");
+    let run = bot.json(["runs", "show", run["run"].as_str().unwrap()]);
+    assert_eq!(super::exec::printed(&run), "passed\n", "{run:#}");
     service.stop();
 }

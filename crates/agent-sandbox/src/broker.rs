@@ -19,7 +19,6 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::TrySendError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -30,6 +29,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
+use crate::descriptors::close_apart;
 use crate::domain::Domain;
 use crate::launch::ShellService;
 use crate::leftovers;
@@ -47,9 +47,6 @@ const MAX_CONCURRENT: usize = 256;
 
 /// Maximum number of connections, from shells and from programs that have lost their sockets.
 const CONNECTED: usize = 256;
-
-/// Maximum number of connections of other runs that wait for their close.
-const STRANGERS: usize = 256;
 
 /// Maximum number of descriptors handed to a program, besides those of its folder and its stream.
 const HANDED: usize = 64;
@@ -202,12 +199,10 @@ impl ListeningBroker {
             running: Semaphore::new(MAX_CONCURRENT),
             judged_at_once: Arc::new(Semaphore::new(JUDGED_AT_ONCE)),
         });
-        let (strangers, to_close) = std::sync::mpsc::sync_channel(STRANGERS);
-        std::thread::Builder::new().spawn(move || to_close.into_iter().for_each(drop::<UnixStream>))?;
         let accepting = broker.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().spawn(move || {
-            if let Err(error) = runtime.block_on(accepting.accept(listener, &strangers)) {
+            if let Err(error) = runtime.block_on(accepting.accept(listener)) {
                 tracing::error!(%error, "the sandbox takes no shells any more");
                 // The kernel signals programs when the thread that started them ends.
                 runtime.block_on(std::future::pending::<()>());
@@ -247,12 +242,7 @@ impl Drop for ListeningBroker {
 }
 
 impl Broker {
-    /// `strangers`: the thread that closes connections of other runs. What waits in these could make the broker wait.
-    async fn accept(
-        self: Arc<Self>,
-        listener: OwnedFd,
-        strangers: &std::sync::mpsc::SyncSender<UnixStream>,
-    ) -> io::Result<()> {
+    async fn accept(self: Arc<Self>, listener: OwnedFd) -> io::Result<()> {
         // This type is for streams, but reads on the descriptor still respect message boundaries.
         let listener = UnixListener::from_std(listener.into())?;
         let connected = Arc::new(Semaphore::new(CONNECTED));
@@ -268,7 +258,8 @@ impl Broker {
                             drop(place);
                         });
                     }
-                    Err(_) => close_apart(strangers, socket).await,
+                    // What other runs have sent could make the broker wait.
+                    Err(_) => close_apart(vec![socket.into_std()?.into()]),
                 },
                 // Most likely the runner is out of descriptors. Some will be free soon.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
@@ -634,15 +625,6 @@ impl<'a> Running<'a> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         lock(self.origins).remove(&self.pid);
-    }
-}
-
-/// Has the thread for strangers close a connection. While too many wait for it nothing is accepted: otherwise they would take all
-/// descriptors of this process.
-async fn close_apart(strangers: &std::sync::mpsc::SyncSender<UnixStream>, mut socket: UnixStream) {
-    while let Err(TrySendError::Full(back)) = strangers.try_send(socket) {
-        socket = back;
-        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 

@@ -1,10 +1,18 @@
-//! Closes descriptors that a stage inherits by accident, because its parent's parent left them open.
+//! Closes descriptors: those that a stage inherits by accident, because its parent's parent left them open, and those that a job may
+//! share.
 //!
-//! This is the only module of the crate with `unsafe`: no safe interface closes a descriptor that no value owns.
+//! This is the only module of the crate with `unsafe`: no safe interface closes a descriptor that no value owns, or gives a thread a
+//! table of descriptors of its own.
 
 #![allow(unsafe_code)]
 
 use std::io;
+use std::mem;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 /// Closes every descriptor except standard input, output and error. A stage must call this first, before it opens descriptors
 /// itself.
@@ -16,4 +24,94 @@ pub(crate) fn close_inherited() -> io::Result<()> {
     // arguments are plain numbers; the call reads and writes no memory of ours.
     let result = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0_u32) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Closes descriptors of a job without waiting. A close can wait for as long as the job likes: for data of a TCP socket with
+/// `SO_LINGER`, which may itself be in the queue of another socket. The kernel waits for nothing when a thread ends, so the last close is
+/// left to the end of a thread with a table of its own.
+pub(crate) fn close_apart(descriptors: Vec<OwnedFd>) {
+    if descriptors.is_empty() {
+        return;
+    }
+    let ((copied, has_copied), (closed, has_closed)) = (mpsc::channel(), mpsc::channel::<()>());
+    let started = thread::Builder::new().spawn(move || {
+        // SAFETY: the thread uses no descriptor from here to its end, and hands none on.
+        let own_table = unsafe { unshare_unsafe(UnshareFlags::FILES) };
+        let _ = copied.send(own_table.is_ok());
+        // Ends with the sender.
+        let _ = has_closed.recv();
+    });
+    if started.is_ok() && has_copied.recv() == Ok(true) {
+        drop(descriptors);
+        drop(closed);
+        return;
+    }
+    close_on_thread(descriptors);
+}
+
+/// Closes descriptors on a thread that may wait. Without a thread they stay open.
+fn close_on_thread(descriptors: Vec<OwnedFd>) {
+    let shared = Arc::new(Mutex::new(descriptors));
+    let taken = Arc::clone(&shared);
+    let close = move || drop(mem::take(&mut *taken.lock().unwrap_or_else(PoisonError::into_inner)));
+    if thread::Builder::new().spawn(close).is_err() {
+        mem::forget(shared);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg, sockopt};
+
+    use super::*;
+
+    /// Returns a TCP socket whose close waits for as long as the other one, which reads nothing, is open.
+    fn lingering() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut full = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (other, _) = listener.accept().unwrap();
+        full.set_nonblocking(true).unwrap();
+        while full.write(&[0; 65536]).is_ok() {}
+        sockopt::set_socket_linger(&full, Some(Duration::from_secs(30))).unwrap();
+        (full, other)
+    }
+
+    fn queued(what: &TcpStream) -> UnixStream {
+        let (from, to) = UnixStream::pair().unwrap();
+        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [what.as_fd()];
+        assert!(control.push(SendAncillaryMessage::ScmRights(&descriptors)));
+        sendmsg(&from, &[io::IoSlice::new(b"x")], &mut control, SendFlags::empty()).unwrap();
+        to
+    }
+
+    /// Returns whether a close waits: of the socket itself, and of one whose queue holds it.
+    fn waits(close: fn(OwnedFd)) -> [bool; 2] {
+        [false, true].map(|in_queue| {
+            let (full, other) = lingering();
+            let last = if in_queue { OwnedFd::from(queued(&full)) } else { full.try_clone().unwrap().into() };
+            drop(full);
+            let (done, is_done) = mpsc::channel();
+            thread::spawn(move || {
+                close(last);
+                done.send(())
+            });
+            let waited = is_done.recv_timeout(Duration::from_secs(5)).is_err();
+            drop(other);
+            waited
+        })
+    }
+
+    #[test]
+    fn a_close_that_a_job_holds_up_makes_nobody_wait() {
+        assert_eq!(waits(|descriptor| close_apart(vec![descriptor])), [false, false]);
+        assert_eq!(waits(drop), [true, true], "the sockets of this test make a plain close wait");
+    }
 }

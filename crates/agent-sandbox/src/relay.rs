@@ -2,10 +2,11 @@
 //!
 //! A process may send descriptors with its bytes. The kernel closes those that nobody receives, in the thread that reads the bytes or closes
 //! the connection, and such a close can wait for as long as the sender likes (a TCP socket with `SO_LINGER`). So each connection has two
-//! threads of its own, which carry its bytes to and from a pair of sockets. Nothing else touches the connection.
+//! threads of its own, which carry its bytes to and from a pair of sockets. Nothing else touches the connection. The descriptors are
+//! received, and closed apart like the connection itself, so that its threads end as well.
 
-use std::io::{self, Read, Write};
-use std::mem;
+use std::io::{self, IoSliceMut, Write};
+use std::mem::{self, MaybeUninit};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::Path;
@@ -14,8 +15,13 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
+
+use crate::descriptors::close_apart;
+use crate::wire::MAX_DESCRIPTORS;
 
 /// Maximum number of connections at a time, those included that nobody uses any more and whose close waits. Further ones wait.
 const CONNECTIONS: usize = 512;
@@ -102,7 +108,12 @@ struct Relay {
 
 impl Relay {
     fn run(self) {
-        let Self { theirs, inner } = &self;
+        self.carry_both_ways();
+        close_apart(vec![self.theirs.into()]);
+    }
+
+    fn carry_both_ways(&self) {
+        let Self { theirs, inner } = self;
         if theirs.set_nonblocking(false).is_err() || theirs.set_write_timeout(Some(LOOK)).is_err() {
             return;
         }
@@ -122,11 +133,29 @@ impl Relay {
 }
 
 /// Carries bytes until one of the two ends.
-fn carry(mut from: &BlockingStream, to: &BlockingStream) {
+fn carry(from: &BlockingStream, to: &BlockingStream) {
     let mut bytes = vec![0; CHUNK];
-    while let Ok(read @ 1..) = from.read(&mut bytes)
+    while let Ok(read @ 1..) = read_apart(from, &mut bytes)
         && write_all(from, to, &bytes[..read]).is_ok()
     {}
+}
+
+/// Reads bytes, and closes the descriptors that were sent with them.
+fn read_apart(from: &BlockingStream, bytes: &mut [u8]) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let read = loop {
+        match recvmsg(from, &mut [IoSliceMut::new(bytes)], &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Err(Errno::INTR) => {}
+            received => break received?.bytes,
+        }
+    };
+    let sent = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+        _ => None,
+    });
+    close_apart(sent.flatten().collect());
+    Ok(read)
 }
 
 /// Writes bytes that came from `from`. Gives up when that has been closed for a while and nobody reads.

@@ -29,7 +29,7 @@ pub(crate) const BROKER: i32 = 237;
 pub(crate) const LONGEST: usize = 6 * 1024 * 1024;
 
 /// Maximum number of descriptors in one message, the kernel's own limit (`SCM_MAX_FD`).
-const MAX_DESCRIPTORS: usize = 253;
+pub(crate) const MAX_DESCRIPTORS: usize = 253;
 
 /// The answer to a client's shell that has presented itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
