@@ -300,7 +300,7 @@ impl Journal {
     }
 
     /// Ends an open question. Returns its state afterwards, and whether this call ended it; `None` if there is no
-    /// such question.
+    /// such question. Silence allows nothing if no channel has delivered the question: it then ends as [`QuestionEnd::SilenceDeny`].
     ///
     /// # Errors
     /// Fails when the commit cannot be made.
@@ -315,6 +315,10 @@ impl Journal {
         self.writer
             .commit(move |connection| {
                 let now = clock.now();
+                let end = match end {
+                    QuestionEnd::SilenceAllow if !was_delivered(connection, number)? => QuestionEnd::SilenceDeny,
+                    end => end,
+                };
                 let ended = connection.execute(
                     "UPDATE question SET answer = ?2, sentence = ?3, channel = ?4, answered = ?5
                          WHERE number = ?1 AND answer IS NULL",
@@ -501,6 +505,13 @@ pub(super) fn end_taken(
         newest = insert_message(connection, &message, now)?;
     }
     Ok(newest)
+}
+
+/// Returns whether a channel has delivered a question.
+fn was_delivered(connection: &Connection, number: i64) -> Result<bool, JournalError> {
+    let sql = "SELECT 1 FROM question q JOIN delivery d ON d.message = q.message
+               WHERE q.number = ?1 AND d.state = 'delivered' LIMIT 1";
+    Ok(connection.one(sql, [number], |_| Ok(()))?.is_some())
 }
 
 pub(super) fn find(connection: &Connection, number: i64) -> Result<Option<Question>, JournalError> {

@@ -338,6 +338,9 @@ impl RunQuestions {
                 Some(sentence) => format!("denied by the person: {sentence}"),
                 None => "denied by the person; do not try it in another way".into(),
             }),
+            QuestionEnd::SilenceDeny if self.terms.default == AskDefault::Allow => {
+                Err("denied: silence would allow it, but no channel could deliver the question to the person".into())
+            }
             QuestionEnd::SilenceDeny => {
                 let waited = humantime::format_duration(self.terms.deadline);
                 Err(format!("denied: the person was asked and did not answer within {waited}"))

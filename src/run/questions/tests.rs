@@ -122,12 +122,20 @@ async fn an_answer_for_the_run_ends_the_same_questions_of_this_run_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn silence_is_what_the_file_says() {
-    for (default, allowed, end) in
-        [(AskDefault::Deny, false, QuestionEnd::SilenceDeny), (AskDefault::Allow, true, QuestionEnd::SilenceAllow)]
-    {
+    for (default, delivered, allowed, end) in [
+        (AskDefault::Deny, true, false, QuestionEnd::SilenceDeny),
+        (AskDefault::Allow, true, true, QuestionEnd::SilenceAllow),
+        // The person cannot object to what they have not been told.
+        (AskDefault::Allow, false, false, QuestionEnd::SilenceDeny),
+    ] {
         let fixture = Fixture::new();
         let run = fixture.run("1", Some(&[]), AskTerms { default, ..AskTerms::default() });
         let waiting = fixture.asked(&run, RULE).await;
+        let message = fixture.journal.question(1).await.unwrap().unwrap().message.unwrap();
+        fixture.journal.route(vec![(message, vec!["phone".into()])]).await.unwrap();
+        if delivered {
+            fixture.journal.delivered("phone", &[message], None).await.unwrap();
+        }
         // Nothing else happens before the deadline.
         assert_eq!(waiting.await.unwrap().is_ok(), allowed);
         assert_eq!(fixture.end(1).await, Some(end));
