@@ -233,6 +233,8 @@ fn sent(output: &Output, job: &Job) -> Option<String> {
         }
         None => text,
     };
+    // What a command prints may be anybody's words, and does not pass for one of the service's own.
+    let text = format!("[bg] {text}");
     Some(match &job.late {
         Some(late) => format!("{late}\n\n{text}"),
         None => text,

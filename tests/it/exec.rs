@@ -139,11 +139,11 @@ fn deliver_says_what_the_person_is_sent() {
         fire(&bot, &service, &id);
         inbox(&bot).split_off(before).join("\n")
     };
-    assert_eq!(sent("deliver: always", "echo two lines; echo of text"), "two lines\nof text");
+    assert_eq!(sent("deliver: always", "echo two lines; echo of text"), "[bg] two lines\nof text");
     assert_eq!(sent("deliver: always", "true"), "");
     assert_eq!(sent("deliver: failure", "echo x"), "");
     assert_eq!(sent("deliver: never", "echo x"), "");
-    assert_eq!(sent("deliver: digest", "echo x"), "x");
+    assert_eq!(sent("deliver: digest", "echo x"), "[bg] x");
     for (deliver, told) in
         [("deliver: always", true), ("deliver: failure", true), ("deliver: never", false), ("allow_ping: false", false)]
     {
@@ -152,7 +152,7 @@ fn deliver_says_what_the_person_is_sent() {
         assert_eq!(failed.contains("the reason"), told, "{deliver}: {failed}");
     }
     let long = sent("deliver: always", "for ((n = 0; n < 1000; n++)); do echo line $n; done");
-    assert!(long.starts_with("line 0\n") && long.len() < 4200, "{long}");
+    assert!(long.starts_with("[bg] line 0\n") && long.len() < 4200, "{long}");
     // The command in the message shows the rest.
     let (_, named) = long.split_once("… `ollim-bot ").unwrap();
     let shown = bot.ok(named.split('`').next().unwrap().split(' '));
