@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full};
@@ -11,7 +12,7 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use serde_json::{Value as Json, json};
 
 use super::delivery::{delivery, payload};
-use super::listener::Webhooks;
+use super::listener::{HasSigned, Webhooks};
 use super::refusals::{Refused, kept};
 use super::signature::{self, Proof};
 use crate::config::secrets;
@@ -141,6 +142,9 @@ impl Webhooks {
         seen.of = hooks.iter().find(|hook| hook.id.as_str() == name).map(|hook| hook.id.clone());
         let body = read(body).await?;
         let (definition, hook) = self.sent_to(name, hooks, &head.headers, &body).await?;
+        if let Some(HasSigned(signed)) = head.extensions.get() {
+            signed.store(true, Ordering::Relaxed);
+        }
         seen.payload = kept(&body);
         if let Err(wait) = self.rates.take(&definition.id, hook.per_minute) {
             return Err(Denial::of(StatusCode::TOO_MANY_REQUESTS, "too many deliveries").retry_after(wait));

@@ -9,8 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agent_sandbox::relay::RelayedListener;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -19,7 +21,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::rate::Rates;
-use super::refusals::{COUNTED_FIRST, Refusals};
+use super::refusals::{COUNTED_FIRST, Refusals, Refused};
 use crate::clock::Clock;
 use crate::config::ListenAddress;
 use crate::home::Home;
@@ -27,7 +29,7 @@ use crate::journal::{Journal, NewMessage};
 use crate::run::tokens::Tokens;
 use crate::schedule::{LiveDefinitions, Schedule};
 
-/// Maximum number of connections. At the limit the oldest is closed, since honest senders are quick.
+/// Maximum number of connections. At the limit the oldest is closed whose sender has not signed yet, since honest senders are quick.
 const CONNECTIONS: usize = 256;
 
 /// Maximum time to receive the head of a request.
@@ -160,7 +162,7 @@ impl Listener {
     /// Serves until the future is dropped.
     async fn serve(self, webhooks: Arc<Webhooks>) {
         let mut connections = JoinSet::new();
-        let mut open: VecDeque<AbortHandle> = VecDeque::new();
+        let mut open: VecDeque<OpenConnection> = VecDeque::new();
         let mut flush = interval(COUNTED_FIRST);
         flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -173,15 +175,17 @@ impl Listener {
             tokio::select! {
                 accepted = accepted => match accepted {
                     Ok(stream) => {
-                        open.retain(|connection| !connection.is_finished());
-                        if open.len() >= CONNECTIONS && let Some(oldest) = open.pop_front() {
-                            oldest.abort();
+                        open.retain(|connection| !connection.task.is_finished());
+                        if open.len() >= CONNECTIONS && !close_oldest(&mut open, &webhooks.refusals) {
+                            // All are deliveries, and each ends soon.
+                            connections.join_next().await;
                         }
-                        let webhooks = Arc::clone(&webhooks);
-                        open.push_back(match stream {
-                            Stream::Tcp(stream) => connections.spawn(serve(stream, webhooks)),
-                            Stream::Unix(stream) => connections.spawn(serve(stream, webhooks)),
-                        });
+                        let (webhooks, signed) = (Arc::clone(&webhooks), HasSigned::default());
+                        let task = match stream {
+                            Stream::Tcp(stream) => connections.spawn(serve(stream, signed.clone(), webhooks)),
+                            Stream::Unix(stream) => connections.spawn(serve(stream, signed.clone(), webhooks)),
+                        };
+                        open.push_back(OpenConnection { task, signed });
                     }
                     Err(error) => {
                         // Most likely the process is out of descriptors. Wait until some are free.
@@ -196,17 +200,39 @@ impl Listener {
     }
 }
 
+/// Whether the sender of a connection has signed its delivery.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HasSigned(pub(super) Arc<AtomicBool>);
+
+struct OpenConnection {
+    task: AbortHandle,
+    signed: HasSigned,
+}
+
+/// Closes the oldest connection whose sender has not signed, and records that. Returns whether there was one.
+fn close_oldest(open: &mut VecDeque<OpenConnection>, refusals: &Refusals) -> bool {
+    let is_unsigned = |connection: &OpenConnection| !connection.signed.0.load(Ordering::Relaxed);
+    let Some(oldest) = open.iter().position(is_unsigned).and_then(|place| open.remove(place)) else { return false };
+    oldest.task.abort();
+    let why = format!("closed before a delivery had come, since {CONNECTIONS} connections were open");
+    refusals.add(None, Refused { status: StatusCode::SERVICE_UNAVAILABLE.as_u16(), why, payload: None });
+    true
+}
+
 enum Stream {
     Tcp(tokio::net::TcpStream),
     Unix(tokio::net::UnixStream),
 }
 
 /// Serves one request on a connection.
-async fn serve<S>(stream: S, webhooks: Arc<Webhooks>)
+async fn serve<S>(stream: S, signed: HasSigned, webhooks: Arc<Webhooks>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = service_fn(|request| webhooks.answer(request));
+    let service = service_fn(|mut request: Request<Incoming>| {
+        request.extensions_mut().insert(signed.clone());
+        webhooks.answer(request)
+    });
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEAD).keep_alive(false).max_buf_size(16 * 1024);
     let served = timeout(CONNECTION, server.serve_connection(TokioIo::new(stream), service)).await;
@@ -214,5 +240,32 @@ where
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::debug!(%error, "a connection of a webhook's sender broke"),
         Err(_) => tracing::debug!("a connection of a webhook's sender took too long"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::testing;
+
+    #[tokio::test]
+    async fn the_oldest_connection_without_a_signature_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Clock::simulated("2026-11-29T09:00:00Z".parse().unwrap());
+        let journal = Journal::open(testing::place(&folder.path().join("journal.db")), clock.clone()).unwrap();
+        let refusals = Refusals::new(journal, clock);
+        let mut connections: JoinSet<()> = JoinSet::new();
+        let mut open: VecDeque<OpenConnection> = [true, false, true, false]
+            .map(|has_signed| OpenConnection {
+                task: connections.spawn(std::future::pending()),
+                signed: HasSigned(Arc::new(has_signed.into())),
+            })
+            .into();
+        let ids: Vec<_> = open.iter().map(|connection| connection.task.id()).collect();
+        let mut closed = Vec::new();
+        while close_oldest(&mut open, &refusals) {
+            closed.push(connections.join_next_with_id().await.unwrap().unwrap_err().id());
+        }
+        assert_eq!((closed, open.len()), (vec![ids[1], ids[3]], 2));
     }
 }
