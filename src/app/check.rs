@@ -9,7 +9,7 @@ use super::mcp_servers::{self, ServerProblem};
 use super::{App, Caller, channels, gate, jobs, made, runs, taken_ids, waking, watched, webhooks};
 use crate::channel::probe::lack;
 use crate::config::ChannelSettings;
-use crate::definition::{Definition, DefinitionId, Deliver, Loaded, Problem, Severity, amount};
+use crate::definition::{self, Definition, DefinitionId, Deliver, Loaded, Problem, Severity, amount};
 use crate::policy::{BOT, ToolPattern};
 use crate::refusal::Refusal;
 use crate::run::kernel_support::kernel_support;
@@ -72,6 +72,7 @@ pub(super) fn without_trying(loaded: &Loaded, app: &App) -> Vec<Problem> {
         without_digest(definitions, app),
         above_its_day(definitions),
         made::problems(definitions, app),
+        definition::other_entries(&app.home),
     ]
     .concat()
 }

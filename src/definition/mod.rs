@@ -48,7 +48,7 @@ pub use persona::load_persona;
 pub use problem::{Problem, Severity};
 pub(crate) use problem::{kind_of, quoted};
 pub use pushed::{parse_pushed, pushed_id, pushed_path};
-pub(crate) use read::{is_definition_name, is_missing, parsed as parse_file};
+pub(crate) use read::{is_definition_name, is_missing, other_entries, parsed as parse_file};
 pub use recurrence::{Cadence, FollowedEnd, Follows, Recurrence, WatchedFolder};
 pub use rule_change::{RuleChange, diff};
 pub use samples::samples;

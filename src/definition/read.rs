@@ -119,6 +119,66 @@ pub(super) fn list(home: &Home, kind: Kind) -> Listing {
     }
 }
 
+/// Maximum number of other entries of a folder that are named.
+const MAX_OTHERS: usize = 20;
+
+/// Warns of the entries of the folders of definitions that are no definitions by their names. Hidden files and what editors and version
+/// control leave are not meant to be any.
+pub(crate) fn other_entries(home: &Home) -> Vec<Problem> {
+    Kind::WITH_FILES.into_iter().flat_map(|kind| others_in(home, kind)).collect()
+}
+
+/// Returns the same for one folder.
+fn others_in(home: &Home, kind: Kind) -> Vec<Problem> {
+    let folder = folder_of(kind);
+    let path = home.root().join(folder);
+    if !is_inside(home, kind) {
+        return Vec::new();
+    }
+    let mut found: Vec<(PathBuf, bool)> = Vec::new();
+    for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
+        let (name, is_folder) = (entry.file_name(), entry.path().is_dir());
+        let is_ours = is_folder && entry.path() == home.failed_reminders();
+        if !(is_ours || is_left_over(&name) || (is_definition_name(&name) && !is_folder)) {
+            found.push((folder.join(name), is_folder));
+        }
+    }
+    found.sort();
+    let more = found.len().saturating_sub(MAX_OTHERS);
+    let warning =
+        |file: &Path, message: String, hint: String| Problem::of_file(file, Severity::Warning, message, Some(hint));
+    let named = found.iter().take(MAX_OTHERS).map(|(file, is_folder)| {
+        let place = folder.display();
+        match is_folder {
+            true => warning(
+                file,
+                format!("it is a folder, and nothing in it fires: {place}/ is read without the folders in it"),
+                format!("move its definitions into {place}/ itself, and all else out of it"),
+            ),
+            false => warning(
+                file,
+                "it is no definition, and never fires: its name does not end with `.md`".to_owned(),
+                format!("rename it if it is to fire, or move it out of {place}/"),
+            ),
+        }
+    });
+    let mut problems: Vec<Problem> = named.collect();
+    if more > 0 {
+        let message = format!("{more} more of its entries are no definitions, and never fire");
+        problems.push(warning(folder, message, "names of definitions end with `.md`".to_owned()));
+    }
+    problems
+}
+
+/// Whether a name is hidden, or that of a backup, a lock or a temporary file.
+fn is_left_over(name: &OsStr) -> bool {
+    const SUFFIXES: [&str; 12] =
+        ["~", "#", ".bak", ".lock", ".new", ".old", ".orig", ".part", ".rej", ".swo", ".swp", ".tmp"];
+    let name = name.to_string_lossy().to_ascii_lowercase();
+    // vim tries with `4913` whether it can write a folder.
+    name.starts_with('.') || name == "4913" || SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
+}
+
 /// Whether a folder may be read: it is not a symlink that leaves the data folder, or leads to where jobs write.
 pub(super) fn is_inside(home: &Home, kind: Kind) -> bool {
     leads_away(home, &home.root().join(folder_of(kind))).unwrap_or(None).is_none()

@@ -55,6 +55,32 @@ fn both_lists_in_one_file_is_a_located_error_and_the_others_fire() {
 }
 
 #[test]
+fn check_and_doctor_name_what_looks_like_a_definition_and_is_none() {
+    let bot = TestBot::new();
+    let text = "---\ncron: '* * * * *'\n---\nTea.\n";
+    bot.write("routines/tea.md", text);
+    assert!(!bot.ok(["check"]).contains("warning:"));
+    bot.write("routines/mail/morning.md", text);
+    bot.write("routines/UP.MD", text);
+    let said = bot.run(["check"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let said = said.stdout + &said.stderr;
+    for words in [
+        "warning: it is a folder, and nothing in it fires",
+        "--> routines/mail:1:1",
+        "move its definitions into routines/ itself",
+        "its name does not end with `.md`",
+        "--> routines/UP.MD:1:1",
+        "rename it",
+        "2 warnings",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let doctor = bot.run(["doctor"]).stdout;
+    assert!(doctor.contains("1 in order, 2 warnings"), "{doctor}");
+}
+
+#[test]
 fn a_folder_of_jobs_that_goes_away_is_said_and_its_jobs_come_back_with_it() {
     let bot = TestBot::new();
     bot.write("reminders/tea.md", &reminder(now() + TimeDelta::days(1), "", "much later"));

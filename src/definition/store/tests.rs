@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use crate::definition::other_entries;
+
 struct Folder {
     dir: tempfile::TempDir,
     home: Home,
@@ -77,6 +79,47 @@ fn only_definition_files_count() {
     let store = folder.open();
     assert_eq!(ids(&store), ["a"]);
     assert_eq!(store.problems(), []);
+}
+
+#[test]
+fn other_entries_of_the_folders_are_named() {
+    let folder = Folder::new();
+    for name in ["tea.md", "README.md", ".tea.md.swp", "tea.md~", "#tea.md#", "4913", "tea.md.BAK", "tea.md.orig"] {
+        folder.put(&format!("routines/{name}"), &routine("a", "x"));
+    }
+    folder.put("reminders/failed/old.md", "kept");
+    assert_eq!(other_entries(&folder.home), []);
+    for made in ["routines/sub", "routines/folder.md", "webhooks/failed"] {
+        fs::create_dir_all(folder.home.root().join(made)).unwrap();
+    }
+    for name in ["UP.MD", "x.markdown", "x.md.txt", "sub/in.md", "folder.md/in.md"] {
+        folder.put(&format!("routines/{name}"), &routine("b", "x"));
+    }
+    folder.put("webhooks/failed/in.md", "no place for failed ones");
+    for number in 0..25 {
+        folder.put(&format!("reminders/{number:02}.txt"), "x");
+    }
+    let found = other_entries(&folder.home);
+    assert!(found.iter().all(|problem| !problem.is_error() && problem.hint.is_some()), "{found:?}");
+    let said: Vec<String> =
+        found.iter().map(|problem| format!("{}: {}", problem.file.display(), problem.message)).collect();
+    let of = |folder: &str| said.iter().filter(|said| said.starts_with(folder)).map(String::as_str).collect::<Vec<_>>();
+    let name = "it is no definition, and never fires: its name does not end with `.md`";
+    let within =
+        |kind: &str| format!("it is a folder, and nothing in it fires: {kind}/ is read without the folders in it");
+    let routines = within("routines");
+    let expect = [
+        format!("routines/UP.MD: {name}"),
+        format!("routines/folder.md: {routines}"),
+        format!("routines/sub: {routines}"),
+        format!("routines/x.markdown: {name}"),
+        format!("routines/x.md.txt: {name}"),
+    ];
+    assert_eq!(of("routines"), expect);
+    assert_eq!(of("webhooks"), [format!("webhooks/failed: {}", within("webhooks"))]);
+    let many = of("reminders");
+    assert_eq!((many.len(), many[0]), (21, &*format!("reminders/00.txt: {name}")));
+    assert_eq!(many[20], "reminders: 5 more of its entries are no definitions, and never fire");
 }
 
 #[test]
